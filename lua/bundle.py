@@ -1,0 +1,265 @@
+"""Write `manifest.json` and every client's script module from `lua/*.lua`.
+
+    python lua/bundle.py                 write the generated files
+    python lua/bundle.py --check         exit 1 when a generated file is stale, naming it
+    python lua/bundle.py --render DIR    write each script as it reaches the server (for luacheck)
+
+A script starts with a header that says its keys, arguments, reply and errors. The header is checked against the code:
+the keys against the line that binds KEYS, the errors against the errors raised. `--#part NAME` takes in
+`parts/NAME.lua`; nothing else may be spliced, and only here.
+"""
+
+import argparse
+import hashlib
+import json
+import re
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+LUA = Path(__file__).parent
+ROOT = LUA.parent
+PROTOCOL = 1
+PART = re.compile(r"^(?P<indent> *)--#part (?P<name>\w+)$")
+TAG = re.compile(r"^-- @(?P<tag>\w+\*?) (?P<text>.+)$")
+KEY_TYPES = {"HASH", "ZSET", "STRING", "LIST"}
+NAMED_FROM_THE_SERVER = {"LEASEQ_WRONG_TYPE", "LEASEQ_OUT_OF_MEMORY"}
+
+
+class HeaderError(ValueError):
+    """A header that is malformed, or that its script contradicts."""
+
+
+@dataclass(frozen=True)
+class Script:
+    """One script: what its header says, and the text the server gets."""
+
+    name: str
+    summary: str
+    keys: list[dict[str, str]]
+    arguments: list[str]
+    options: list[str]
+    reply: str
+    errors: list[str]
+    complexity: str
+    source: str
+
+    @property
+    def sha1(self) -> str:
+        """The digest that EVALSHA takes."""
+        return hashlib.sha1(self.source.encode(), usedforsecurity=False).hexdigest()
+
+
+def splice(text: str, *, indent: str = "", depth: int = 0) -> list[str]:
+    """The lines of a script without its comments, parts taken in."""
+    if depth > 3:
+        message = "parts take each other in"
+        raise HeaderError(message)
+    lines = []
+    for line in text.splitlines():
+        if part := PART.match(line):
+            inner = (LUA / "parts" / f"{part['name']}.lua").read_text()
+            lines += splice(inner, indent=indent + part["indent"], depth=depth + 1)
+        elif line.strip() and not line.lstrip().startswith("--"):
+            lines.append(indent + line)
+    return lines
+
+
+def read_header(path: Path) -> tuple[str, dict[str, list[str]]]:
+    """The summary and the tags of a script's header."""
+    first, *rest = path.read_text().splitlines()
+    if not first.startswith("--- "):
+        message = f"{path.name}: the first line must be '--- ' and a summary"
+        raise HeaderError(message)
+    tags: dict[str, list[str]] = {}
+    for line in rest:
+        if not line.startswith("--"):
+            break
+        tag = TAG.match(line)
+        if not tag:
+            message = f"{path.name}: not a header line: {line}"
+            raise HeaderError(message)
+        tags.setdefault(tag["tag"], []).append(tag["text"])
+    for needed in ("key", "reply", "error", "complexity"):
+        if needed not in tags:
+            message = f"{path.name}: the header lacks @{needed}"
+            raise HeaderError(message)
+    return first[4:], tags
+
+
+def bound_keys(path: Path) -> list[str]:
+    """The names that the script's own lines bind KEYS to, checked to be in order and used by name only."""
+    names: list[str] = []
+    for line in path.read_text().splitlines():
+        if "KEYS[" not in line:
+            continue
+        binding = re.fullmatch(r"local ([\w, ]+) = ((?:KEYS\[\d+\](?:, )?)+)", line)
+        if not binding:
+            message = f"{path.name}: KEYS may only be bound to locals: {line}"
+            raise HeaderError(message)
+        places = [int(n) for n in re.findall(r"\d+", binding[2])]
+        if places != list(range(len(names) + 1, len(names) + 1 + len(places))):
+            message = f"{path.name}: KEYS are bound out of order: {line}"
+            raise HeaderError(message)
+        names += binding[1].split(", ")
+    return names
+
+
+def check_errors(name: str, declared: list[str], body: str) -> None:
+    """The errors in the header are the errors raised."""
+    raised = set(re.findall(r"LEASEQ_[A-Z_]+", body))
+    said = set(declared)
+    if missing := raised - said:
+        message = f"{name}.lua: the header lacks {sorted(missing)}"
+        raise HeaderError(message)
+    if extra := said - raised - NAMED_FROM_THE_SERVER:
+        message = f"{name}.lua: the header names errors that are never raised: {sorted(extra)}"
+        raise HeaderError(message)
+
+
+def load(path: Path) -> Script:
+    """One script, its header checked."""
+    name = path.stem
+    summary, tags = read_header(path)
+    keys = []
+    for text in tags["key"]:
+        key, kind, *content = text.split(" ", 2)
+        if kind not in KEY_TYPES:
+            message = f"{path.name}: unknown key type {kind}"
+            raise HeaderError(message)
+        keys.append({"name": key, "type": kind, "content": content[0] if content else ""})
+    bound = bound_keys(path)
+    if bound != [key["name"] for key in keys]:
+        message = f"{path.name}: the header says keys {[key['name'] for key in keys]}, the code binds {bound}"
+        raise HeaderError(message)
+    body = "\n".join(splice(path.read_text()))
+    errors = " ".join(tags["error"]).split()
+    check_errors(name, errors, body)
+    source = "\n".join(
+        [
+            f"-- leaseq {name}, protocol {PROTOCOL}. Generated from lua/{name}.lua: do not edit.",
+            "local ok, reply = pcall(function()",
+            f"if #KEYS ~= {len(keys)} then",
+            f"  error('LEASEQ_BAD_ARGUMENT {name} takes {len(keys)} keys', 0)",
+            "end",
+            body,
+            "end)",
+            "if ok then",
+            "  return reply",
+            "end",
+            *splice((LUA / "parts" / "errors.lua").read_text()),
+            "",
+        ]
+    )
+    return Script(
+        name=name,
+        summary=summary,
+        keys=keys,
+        arguments=tags.get("arg", []) + tags.get("arg*", []),
+        options=tags.get("option", []) + tags.get("option*", []),
+        reply=tags["reply"][0],
+        errors=errors,
+        complexity=tags["complexity"][0],
+        source=source,
+    )
+
+
+def manifest(scripts: list[Script]) -> str:
+    """What a client in any language is generated from."""
+    body = {
+        "protocol": PROTOCOL,
+        "key": "leaseq:{<group>}:<name>:<key>",
+        "constants": {"wait_cap_ms": 4000, "max_entries": 256, "max_lease_ms": 2592000000},
+        "scripts": {
+            script.name: {
+                "sha1": script.sha1,
+                "summary": script.summary,
+                "keys": script.keys,
+                "arguments": script.arguments,
+                "options": script.options,
+                "reply": script.reply,
+                "errors": script.errors,
+                "complexity": script.complexity,
+                "source": script.source,
+            }
+            for script in scripts
+        },
+    }
+    return json.dumps(body, indent=2) + "\n"
+
+
+def python_module(scripts: list[Script]) -> str:
+    """The Python client's script module."""
+    lines = [
+        '"""The scripts. Generated by lua/bundle.py: do not edit."""',
+        "",
+        "from typing import Final, NamedTuple",
+        "",
+        f"PROTOCOL: Final = {PROTOCOL}",
+        "WAIT_CAP_MS: Final = 4000",
+        "MAX_ENTRIES: Final = 256",
+        "",
+        "",
+        "class Script(NamedTuple):",
+        '    """A script: its name, the digest of its source, the names of its keys in order, and its source."""',
+        "",
+        "    name: str",
+        "    sha1: str",
+        "    keys: tuple[str, ...]",
+        "    source: str",
+        "",
+    ]
+    for script in scripts:
+        keys = ", ".join(f'"{key["name"]}"' for key in script.keys)
+        lines += [
+            "",
+            f"{script.name.upper()}: Final = Script(",
+            f'    "{script.name}",',
+            f'    "{script.sha1}",',
+            f"    ({keys},),",
+            f"    {script.source!r},",
+            ")",
+        ]
+    lines += ["", "SCRIPTS: Final = ("]
+    lines += [f"    {script.name.upper()}," for script in scripts]
+    lines += [")", ""]
+    return "\n".join(lines)
+
+
+def outputs() -> dict[Path, str]:
+    """Every generated file and its content."""
+    scripts = [load(path) for path in sorted(LUA.glob("*.lua"))]
+    return {
+        LUA / "manifest.json": manifest(scripts),
+        ROOT / "python" / "leaseq" / "_scripts.py": python_module(scripts),
+    }
+
+
+def render(folder: Path) -> None:
+    """Write each script as it reaches the server."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for path in sorted(LUA.glob("*.lua")):
+        (folder / path.name).write_text(load(path).source)
+
+
+def main() -> int:
+    """Run the command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", action="store_true", help="write nothing; exit 1 when a generated file is stale")
+    parser.add_argument("--render", type=Path, metavar="DIR", help="write each script as it reaches the server")
+    options = parser.parse_args()
+    if options.render:
+        render(options.render)
+        return 0
+    stale = [path for path, text in outputs().items() if not path.exists() or path.read_text() != text]
+    if options.check:
+        for path in stale:
+            print(f"stale: {path.relative_to(ROOT)}; run make generate", file=sys.stderr)
+        return 1 if stale else 0
+    for path, text in outputs().items():
+        path.write_text(text)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

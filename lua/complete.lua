@@ -1,0 +1,41 @@
+--- Finish items for ever: 1 for the first call with a token the item has had since it was added, else 0.
+-- @key items HASH id -> data
+-- @key meta HASH id -> record
+-- @key ready ZSET id -> place
+-- @key delayed ZSET id -> due time, us
+-- @key leased ZSET id -> deadline, us
+-- @key dead ZSET id -> time of death, us
+-- @arg entries integer 1..256
+-- @arg entry* id, token, options (0..1), then options times (name, value)
+-- @option only_current 1: only while this lease is the current one
+-- @reply entry: 1 or 0
+-- @error LEASEQ_BAD_ID LEASEQ_BAD_ARGUMENT LEASEQ_FORMAT LEASEQ_WRONG_TYPE
+-- @complexity O(log n) for each entry
+local call = redis.call
+local items, meta, ready, delayed, leased, dead = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
+if ARGV[1] == '1' and ARGV[4] == '0' and #ARGV == 4 then
+  -- The hot path. Each ZREM that finds nothing changes nothing, so a wrong type behind it changes nothing either.
+  local id, token = ARGV[2], ARGV[3]
+  --#part check_token
+  local record = call('HGET', meta, id)
+  if not record then
+    --#part check_id
+    return 0
+  end
+  --#part unpack_record
+  if token <= created or token > current then
+    return 0
+  end
+  call('HLEN', items)
+  if call('ZREM', leased, id) == 0 and call('ZREM', ready, id) == 0 and call('ZREM', delayed, id) == 0 then
+    call('ZREM', dead, id)
+  end
+  call('HDEL', items, id)
+  call('HDEL', meta, id)
+  return 1
+end
+local at = 1
+--#part integer
+--#part complete_plan
+--#part complete_write
+return entries == 1 and answers[1] or answers

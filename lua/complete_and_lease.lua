@@ -1,0 +1,54 @@
+--- Complete items, then lease, as if the two were called one after the other, in one round trip.
+-- @key items HASH id -> data
+-- @key meta HASH id -> record
+-- @key ready ZSET id -> place
+-- @key delayed ZSET id -> due time, us
+-- @key leased ZSET id -> deadline, us
+-- @key dead ZSET id -> time of death, us
+-- @key state STRING packed
+-- @key wake LIST
+-- @key counters HASH name -> count
+-- @arg count integer 1..256
+-- @arg duration integer 1..2592000000, ms
+-- @arg entries integer 1..256
+-- @arg entry* id, token, options (0..1), then options times (name, value)
+-- @option only_current 1: only while this lease is the current one
+-- @reply wait, deadline, n, then n times (id, data, token, attempt), then for each entry 1 or 0
+-- @error LEASEQ_BAD_ID LEASEQ_BAD_ARGUMENT LEASEQ_CLOCK LEASEQ_FORMAT LEASEQ_WRONG_TYPE
+-- @complexity O(log n) for each entry and for each item leased, promoted or reclaimed
+local call = redis.call
+local items, meta, ready, delayed, leased = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local dead, state, wake, counters = KEYS[6], KEYS[7], KEYS[8], KEYS[9]
+--#part lease_arguments
+local at = 3
+--#part integer
+--#part clock
+--#part read_state
+local bound_read, asleep = next_due, call('LLEN', wake) == 0
+--#part complete_plan
+local changed = false
+--#part lease_heads
+read_heads(count + entries)
+check_heads()
+if now >= next_due then
+  -- Planned twice: before anything is written, so that bad records are refused, and again without what was completed.
+  local sweep_limit, before = 64, clock
+  --#part sweep_plan
+  plan_sweep()
+  clock = before
+  --#part complete_write
+  plan_sweep()
+  --#part sweep
+  changed = #due + #late > 0
+else
+  --#part complete_write
+end
+if changed or #won > 0 then
+  read_heads(count)
+end
+--#part lease_take
+--#part lease_end
+for i = 1, entries do
+  taken[#taken + 1] = answers[i]
+end
+return taken

@@ -1,0 +1,167 @@
+--- Look through one page of the queue and repair damage, while traffic runs. Never touches healthy items.
+-- @key items HASH id -> data
+-- @key meta HASH id -> record
+-- @key ready ZSET id -> place
+-- @key delayed ZSET id -> due time, us
+-- @key leased ZSET id -> deadline, us
+-- @key dead ZSET id -> time of death, us
+-- @key state STRING packed
+-- @key wake LIST
+-- @key counters HASH name -> count
+-- @arg cursor 0 to begin, then what the last reply said, until that is 0 again
+-- @arg limit integer 1..256, how many entries to look at
+-- @arg dry_run 0 or 1: 1 counts what would be repaired and writes nothing
+-- @reply cursor, then (kind, count) for each kind of repair: unplaced, several_states, far_deadline, unmeasured, record_without_item, bad_record, dropped, clock, next_due, state
+-- @error LEASEQ_BAD_ARGUMENT LEASEQ_CLOCK LEASEQ_FORMAT LEASEQ_WRONG_TYPE
+-- @complexity O(limit * log n)
+local call = redis.call
+local items, meta, ready, delayed, leased = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local dead, state, wake, counters = KEYS[6], KEYS[7], KEYS[8], KEYS[9]
+--#part integer
+local phase, cursor = string.match(ARGV[1] == '0' and '1:0' or ARGV[1] or '', '^([1-6]):(%d+)$')
+if not phase or #cursor > 20 then
+  error('LEASEQ_BAD_ARGUMENT cursor must be 0 or what the last deep_clean answered', 0)
+end
+local limit = integer(ARGV[2], 1, 256, 'limit')
+local dry_run, at = integer(ARGV[3], 0, 1, 'dry_run') == 1, 4
+--#part arity
+--#part clock
+--#part read_state
+local asleep = call('LLEN', wake) == 0
+local held = call('HLEN', items)
+call('HLEN', meta)
+call('HLEN', counters)
+local zsets = {ready, delayed, leased, dead}
+for _, zset in ipairs(zsets) do
+  call('ZCARD', zset)
+end
+local kinds = {
+  'unplaced', 'several_states', 'far_deadline', 'unmeasured', 'record_without_item', 'bad_record', 'dropped', 'clock',
+  'next_due', 'state',
+}
+local repairs, changes = {}, {}
+local function repair(kind, ...)
+  repairs[kind] = (repairs[kind] or 0) + 1
+  if ... then
+    changes[#changes + 1] = {...}
+  end
+end
+local function raise_clock(seen)
+  if seen > clock then
+    clock = seen
+    repairs.clock = 1
+  end
+end
+local priority_of = function(id)
+  local record = call('HGET', meta, id)
+  if not record or #record ~= 25 then
+    return 0
+  end
+  --#part unpack_record
+  return options == 1 and struct.unpack('<b', string.sub(record, 23)) or 0
+end
+
+local page
+if phase == '1' then
+  page = redis.pcall('HSCAN', items, cursor, 'COUNT', limit, 'NOVALUES')
+  if page.err then
+    -- An older server sends the data along: ask for as many as make about 1 MiB on average.
+    local bytes = held > 0 and call('MEMORY', 'USAGE', items) or 1
+    local count = math.max(1, math.min(limit, math.floor(1048576 * held / bytes)))
+    page = call('HSCAN', items, cursor, 'COUNT', count)
+    for i = 1, #page[2] / 2 do
+      page[2][i] = page[2][2 * i - 1]
+    end
+    for i = #page[2], #page[2] / 2 + 1, -1 do
+      page[2][i] = nil
+    end
+  end
+  for _, id in ipairs(page[2]) do
+    local places, kept = {}, nil
+    for _, zset in ipairs({leased, dead, delayed, ready}) do
+      local score = call('ZSCORE', zset, id)
+      if score then
+        places[#places + 1] = zset
+        kept = kept or score
+      end
+    end
+    if not kept then
+      clock = math.max(clock + 1, now)
+      local place = clock - 1735689600000000 - priority_of(id) * 1125899906842624
+      repair('unplaced', 'ZADD', ready, place, id)
+    elseif #places > 1 then
+      repair('several_states', 'ZREM', places[2], id)
+      for i = 3, #places do
+        changes[#changes + 1] = {'ZREM', places[i], id}
+      end
+    end
+    if places[1] == leased and tonumber(kept) > now + 2592000000000 then
+      repair('far_deadline', 'ZADD', leased, now, id)
+    end
+    local size = call('HSTRLEN', items, id)
+    if size > largest then
+      largest = size
+      repair('unmeasured')
+    end
+  end
+elseif phase == '2' then
+  page = call('HSCAN', meta, cursor, 'COUNT', limit)
+  for i = 1, #page[2], 2 do
+    local id, record = page[2][i], page[2][i + 1]
+    local size = #record >= 2 and ({[0] = 22, [1] = 25})[string.byte(record, 2)]
+    if call('HEXISTS', items, id) == 0 then
+      repair('record_without_item', 'HDEL', meta, id)
+    elseif #record < 22 or size and size ~= #record then
+      repair('bad_record', 'HDEL', meta, id)
+    else
+      --#part unpack_record
+      raise_clock(math.max(current, created))
+    end
+  end
+else
+  local zset = zsets[phase - 2]
+  page = call('ZSCAN', zset, cursor, 'COUNT', limit)
+  for i = 1, #page[2], 2 do
+    local id = page[2][i]
+    if call('HEXISTS', items, id) == 0 then
+      repair('dropped', 'ZREM', zset, id)
+    elseif zset == ready then
+      raise_clock(1735689600000000 + page[2][i + 1] % 1125899906842624)
+    end
+  end
+end
+
+if not blob and held > 0 then
+  repair('state')
+end
+local bound = next_due
+if not dry_run then
+  -- a no-op that the server allows when out of memory
+  call('ZREM', ready, '')
+  for _, change in ipairs(changes) do
+    call(unpack(change))
+  end
+  if repairs.dropped then
+    call('HINCRBY', counters, 'dropped', repairs.dropped)
+  end
+end
+--#part next_due
+if next_due < bound and blob then
+  repair('next_due')
+end
+next_due = math.min(next_due, bound)
+if not dry_run then
+  if next(repairs) then
+    --#part write_state
+  end
+  if asleep and (repairs.next_due or call('ZCARD', ready) > 0) then
+    call('LPUSH', wake, '1')
+  end
+end
+local following = page[1] ~= '0' and phase .. ':' .. page[1] or phase ~= '6' and phase + 1 .. ':0' or '0'
+local reply = {following}
+for _, kind in ipairs(kinds) do
+  reply[#reply + 1] = kind
+  reply[#reply + 1] = repairs[kind] or 0
+end
+return reply

@@ -1,0 +1,56 @@
+--- Move the deadline of current leases, also past ones that nobody has reclaimed: heartbeat and cancel signal.
+-- @key meta HASH id -> record
+-- @key leased ZSET id -> deadline, us
+-- @key state STRING packed
+-- @key wake LIST
+-- @key items HASH id -> data
+-- @arg entries integer 1..256
+-- @arg entry* id, token, duration (1..2592000000 ms from now)
+-- @reply entry: the new deadline, us, or 0 when the lease is lost
+-- @error LEASEQ_BAD_ID LEASEQ_BAD_ARGUMENT LEASEQ_CLOCK LEASEQ_FORMAT LEASEQ_WRONG_TYPE
+-- @complexity O(log n) for each entry
+local call = redis.call
+local meta, leased, state, wake, items = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+--#part integer
+local entries, at = integer(ARGV[1], 1, 256, 'the number of entries'), 2
+local ids, tokens, durations = {}, {}, {}
+for i = 1, entries do
+  local id, token = ARGV[at] or '', ARGV[at + 1] or ''
+  --#part check_id
+  --#part check_token
+  ids[i], tokens[i] = id, token
+  durations[i] = integer(ARGV[at + 2], 1, 2592000000, 'duration, in milliseconds,')
+  at = at + 3
+end
+--#part arity
+--#part clock
+--#part read_state
+local asleep = call('LLEN', wake) == 0
+local records = call('HMGET', meta, unpack(ids))
+local answers, moves, soonest = {}, {}, next_due
+for i = 1, entries do
+  local record = records[i]
+  answers[i] = 0
+  if record then
+    --#part unpack_record
+    if tokens[i] == current and call('ZSCORE', leased, ids[i]) then
+      answers[i] = now + durations[i] * 1000
+      soonest = math.min(soonest, answers[i])
+      moves[#moves + 1] = answers[i]
+      moves[#moves + 1] = ids[i]
+    end
+  end
+end
+if #moves > 0 then
+  -- a no-op that the server allows when out of memory, so that heartbeats live on a full server
+  call('ZREM', leased, '')
+  call('ZADD', leased, unpack(moves))
+  if soonest < next_due or not blob then
+    next_due = soonest
+    --#part write_state
+    if asleep then
+      call('LPUSH', wake, '1')
+    end
+  end
+end
+return entries == 1 and answers[1] or answers

@@ -1,0 +1,31 @@
+--- Ids in one state, paged by rank: next first, or last first. Read-only.
+-- @key ready ZSET id -> place
+-- @key delayed ZSET id -> due time, us
+-- @key leased ZSET id -> deadline, us
+-- @key dead ZSET id -> time of death, us
+-- @arg state ready, delayed, leased or dead
+-- @arg offset integer 0..9007199254740991
+-- @arg limit integer 1..256
+-- @arg order forward or backward
+-- @reply total, then (id, time) for each: when it took its place, is due, expires or died, us
+-- @error LEASEQ_BAD_ARGUMENT LEASEQ_WRONG_TYPE
+-- @complexity O(log n + limit)
+local call = redis.call
+local ready, delayed, leased, dead = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+--#part integer
+local zset = ({ready = ready, delayed = delayed, leased = leased, dead = dead})[ARGV[1]]
+local offset = integer(ARGV[2], 0, 9007199254740991, 'offset')
+local limit = integer(ARGV[3], 1, 256, 'limit')
+local command = ({forward = 'ZRANGE', backward = 'ZREVRANGE'})[ARGV[4]]
+if not zset or not command then
+  error('LEASEQ_BAD_ARGUMENT list takes a state (ready, delayed, leased, dead) and an order (forward, backward)', 0)
+end
+local at = 5
+--#part arity
+local page = call(command, zset, offset, offset + limit - 1, 'WITHSCORES')
+local reply = {call('ZCARD', zset)}
+for i = 1, #page, 2 do
+  reply[i + 1] = page[i]
+  reply[i + 2] = zset == ready and 1735689600000000 + page[i + 1] % 1125899906842624 or tonumber(page[i + 1])
+end
+return reply

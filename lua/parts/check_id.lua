@@ -1,0 +1,13 @@
+-- Expects `id`; ASCII ids pay for one match, the rest are checked as UTF-8: every valid sequence becomes a space.
+if not string.find(id, '^[\1-\127]+$') or #id > 256 then
+  local rest = string.gsub(id, '[\194-\223][\128-\191]', ' ')
+  rest = string.gsub(rest, '\224[\160-\191][\128-\191]', ' ')
+  rest = string.gsub(rest, '[\225-\236\238\239][\128-\191][\128-\191]', ' ')
+  rest = string.gsub(rest, '\237[\128-\159][\128-\191]', ' ')
+  rest = string.gsub(rest, '\240[\144-\191][\128-\191][\128-\191]', ' ')
+  rest = string.gsub(rest, '[\241-\243][\128-\191][\128-\191][\128-\191]', ' ')
+  rest = string.gsub(rest, '\244[\128-\143][\128-\191][\128-\191]', ' ')
+  if id == '' or #id > 256 or string.find(rest, '[%z\128-\255]') then
+    error('LEASEQ_BAD_ID an id is 1..256 bytes of UTF-8 without NUL', 0)
+  end
+end

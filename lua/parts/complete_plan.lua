@@ -1,0 +1,46 @@
+-- Expects `at`, the place of the entry count. Leaves `answers` and `won`, the ids that are completed.
+local entries = integer(ARGV[at], 1, 256, 'the number of entries')
+at = at + 1
+local ids, tokens, only_current = {}, {}, {}
+for i = 1, entries do
+  local token = ARGV[at + 1] or ''
+  --#part check_token
+  ids[i], tokens[i] = ARGV[at], token
+  local options = ARGV[at + 2]
+  at = at + 3
+  if options ~= '0' then
+    integer(options, 0, 1, 'the number of options')
+    if ARGV[at] ~= 'only_current' or ARGV[at + 1] ~= '1' then
+      error('LEASEQ_BAD_ARGUMENT complete knows the option only_current with the value 1', 0)
+    end
+    only_current[i] = true
+    at = at + 2
+  end
+end
+--#part arity
+local answers, won, taken_ids = {}, {}, {}
+local completed = call('HMGET', meta, unpack(ids))
+call('HLEN', items)
+call('ZCARD', leased)
+call('ZCARD', ready)
+call('ZCARD', delayed)
+call('ZCARD', dead)
+for i = 1, entries do
+  local id, record, token = ids[i], completed[i], tokens[i]
+  answers[i] = 0
+  if record then
+    --#part unpack_record
+    if
+      token > created
+      and token <= current
+      and not taken_ids[id]
+      and (not only_current[i] or token == current and call('ZSCORE', leased, id))
+    then
+      taken_ids[id] = true
+      won[#won + 1] = id
+      answers[i] = 1
+    end
+  else
+    --#part check_id
+  end
+end

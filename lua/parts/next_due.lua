@@ -1,0 +1,4 @@
+-- The exact next due time or deadline; 2^53 when there is none.
+local first_delayed = call('ZRANGE', delayed, '0', '0', 'WITHSCORES')[2]
+local first_leased = call('ZRANGE', leased, '0', '0', 'WITHSCORES')[2]
+next_due = math.min(tonumber(first_delayed or '9007199254740992'), tonumber(first_leased or '9007199254740992'))

@@ -1,0 +1,18 @@
+-- 44 bytes, the longest string the server embeds: format, flags, clock, next_due, largest, added, leases, limits.
+local blob = call('GET', state)
+local format, flags, clock, next_due, largest, added, leases, limits
+if blob then
+  if #blob ~= 44 then
+    error('LEASEQ_FORMAT the state of this queue has an unknown format: upgrade this client', 0)
+  end
+  format, flags, clock, next_due, largest, added, leases, limits = struct.unpack('<BBddI4I6I6c10', blob)
+  if format ~= 1 or flags ~= 0 then
+    error('LEASEQ_FORMAT the state of this queue has an unknown format or flag: upgrade this client', 0)
+  end
+else
+  -- A new queue, or one whose state was lost: next_due 0 makes the next lease look for itself, and items of
+  -- unknown size are measured before they are read.
+  added = call('HLEN', items)
+  flags, clock, next_due, leases, limits = 0, 0, 0, 0, '\0\0\0\0\0\0\0\0\0\0'
+  largest = added > 0 and 4294967295 or 0
+end

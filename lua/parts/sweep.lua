@@ -1,0 +1,17 @@
+-- The first write is a ZREM: allowed when the server is out of memory.
+if #due > 0 then
+  call('ZREM', delayed, unpack(due))
+  call('HINCRBY', counters, 'promoted', #due)
+end
+if #late > 0 then
+  call('ZREM', leased, unpack(late))
+  call('HINCRBY', counters, 'reclaimed', #late)
+end
+if #places > 0 then
+  call('ZADD', ready, unpack(places))
+end
+if #deaths > 0 then
+  call('ZADD', dead, unpack(deaths))
+  call('HINCRBY', counters, 'died', #deaths / 2)
+end
+--#part next_due

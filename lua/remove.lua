@@ -1,0 +1,56 @@
+--- Remove items in any state: cancel. A holder learns it at its next call.
+-- @key items HASH id -> data
+-- @key meta HASH id -> record
+-- @key ready ZSET id -> place
+-- @key delayed ZSET id -> due time, us
+-- @key leased ZSET id -> deadline, us
+-- @key dead ZSET id -> time of death, us
+-- @key counters HASH name -> count
+-- @arg entries integer 1..256
+-- @arg entry* id
+-- @reply entry: the state it was in (ready, delayed, leased, dead), none when damage had left it in no state, or absent
+-- @error LEASEQ_BAD_ID LEASEQ_BAD_ARGUMENT LEASEQ_WRONG_TYPE
+-- @complexity O(log n) for each entry
+local call = redis.call
+local items, meta, ready, delayed, leased = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local dead, counters = KEYS[6], KEYS[7]
+--#part integer
+local entries, at = integer(ARGV[1], 1, 256, 'the number of entries'), 2
+for i = 1, entries do
+  local id = ARGV[i + 1] or ''
+  --#part check_id
+end
+at = at + entries
+--#part arity
+call('HLEN', meta)
+call('HLEN', counters)
+call('ZCARD', ready)
+call('ZCARD', delayed)
+call('ZCARD', leased)
+call('ZCARD', dead)
+local answers, removed = {}, 0
+for i = 1, entries do
+  local id = ARGV[i + 1]
+  if call('HEXISTS', items, id) == 0 then
+    answers[i] = 'absent'
+  else
+    removed = removed + 1
+    if call('ZREM', ready, id) == 1 then
+      answers[i] = 'ready'
+    elseif call('ZREM', leased, id) == 1 then
+      answers[i] = 'leased'
+    elseif call('ZREM', delayed, id) == 1 then
+      answers[i] = 'delayed'
+    elseif call('ZREM', dead, id) == 1 then
+      answers[i] = 'dead'
+    else
+      answers[i] = 'none'
+    end
+    call('HDEL', items, id)
+    call('HDEL', meta, id)
+  end
+end
+if removed > 0 then
+  call('HINCRBY', counters, 'removed', removed)
+end
+return entries == 1 and answers[1] or answers
