@@ -1,0 +1,93 @@
+# `make help` lists what there is. Everything lives in .venv and .servers; nothing is installed on the machine.
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+PYTHON ?= python3
+BIN := .venv/bin
+STAMP := .venv/.installed
+export LEASEQ_SERVERS_DIR ?= $(CURDIR)/.servers
+
+# The gate: oldest supported, Debian's, newest Valkey. The others run with `make test-servers`.
+TEST_SERVERS ?= redis-6.2.14,redis-7.0,valkey-9.1.2
+ALL_SERVERS ?= $(TEST_SERVERS),redis-7.2,redis-7.4,redis-8.0t,redis-8.2,redis-8.10,valkey-8.0,valkey-8.1,valkey-9.0,redict-7.3
+
+# A part that is not there (an sdist has no benchmarks) is not an error.
+PYTHON_DIRS := $(wildcard python lua cleaner benchmarks conformance-tests tools)
+TYPED_DIRS := $(wildcard python lua cleaner benchmarks conformance-tests)
+SHELL_SCRIPTS := .ci/run $(wildcard tools/*/*.sh)
+
+PYTEST := $(BIN)/python -m pytest
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: setup
+setup: $(STAMP) ## create .venv with leaseq (editable), every extra and the tools
+
+$(STAMP): pyproject.toml
+	[ -x $(BIN)/python ] || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[all,dev]'
+	touch $@
+
+.PHONY: demo
+demo: setup ## the queue at work, live in the terminal, on a server of its own
+	$(BIN)/leaseq demo
+
+.PHONY: test
+test: lint servers-core ## everything a change must pass: linters, types, generated files, tests on three servers
+	$(PYTEST) --server=$(TEST_SERVERS)
+
+.PHONY: test-quick
+test-quick: setup ## the tests on one server, nothing else
+	$(PYTEST)
+
+.PHONY: test-servers
+test-servers: servers ## the tests on every server that can be fetched
+	$(PYTEST) --server=$(ALL_SERVERS)
+
+.PHONY: lint
+lint: setup luacheck ## ruff, format, mypy, shellcheck, luacheck, and whether generated files are fresh
+	$(BIN)/ruff check $(PYTHON_DIRS)
+	$(BIN)/ruff format --check $(PYTHON_DIRS)
+	$(BIN)/mypy $(TYPED_DIRS)
+	$(BIN)/shellcheck $(SHELL_SCRIPTS)
+	if [ -d lua ]; then tools/luacheck.sh lua; fi
+	if [ -e lua/bundle.py ]; then $(BIN)/python lua/bundle.py --check; fi
+	if [ -e python/unasync.py ]; then $(BIN)/python python/unasync.py --check; fi
+
+.PHONY: format
+format: setup ## let ruff rewrite what it can
+	$(BIN)/ruff check --fix-only $(PYTHON_DIRS)
+	$(BIN)/ruff format $(PYTHON_DIRS)
+
+.PHONY: generate
+generate: setup ## rewrite the generated files: script modules of the clients, the sync half of the Python client
+	$(BIN)/python lua/bundle.py
+	$(BIN)/python python/unasync.py
+
+.PHONY: docs
+docs: setup ## build the documentation into docs/_build; a warning is an error
+	$(BIN)/sphinx-build -W --keep-going -b html docs docs/_build
+
+.PHONY: bench
+bench: setup ## benchmarks against peers and against the physical limit
+	$(BIN)/python benchmarks/run.py
+
+.PHONY: luacheck
+luacheck: ## fetch luacheck unless it is on PATH
+	tools/luacheck.sh --fetch
+
+.PHONY: servers-core
+servers-core: setup ## fetch the servers that `make test` needs
+	tools/servers/fetch.sh $(TEST_SERVERS) $(BIN)/python
+
+.PHONY: servers
+servers: setup ## fetch every server that `make test-servers` needs (about 400 MB)
+	tools/servers/fetch.sh $(ALL_SERVERS) $(BIN)/python
+
+.PHONY: clean
+clean: ## remove .venv, .servers, caches and build results
+	rm -rf .venv .servers .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist docs/_build
+	find python lua -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

@@ -1,0 +1,1 @@
+"""leaseq: a lease-based work queue on Redis and Valkey."""
