@@ -1,1 +1,71 @@
-"""leaseq: a lease-based work queue on Redis and Valkey."""
+"""leaseq: a lease-based work queue on Redis and Valkey.
+
+    queue = leaseq.WorkQueue("orders", "redis://localhost")
+    queue.add_item(leaseq.Item(b"data", id="a"))
+
+    for item in queue.items(lease_secs=30):
+        with item:
+            handle(item.data)
+
+The same for asyncio is in `leaseq.aio`.
+"""
+
+from leaseq._sync.queue import LeasedItem, WorkQueue
+from leaseq.embedded import EmbeddedServer, embedded
+from leaseq.errors import (
+    AccessDeniedError,
+    BadArgumentError,
+    BadIdError,
+    BadNameError,
+    BadTypeError,
+    ClockError,
+    EmbeddedServerError,
+    FormatError,
+    LeaseqError,
+    NoServerError,
+    OutOfMemoryError,
+    QueueClosedError,
+    ReplyLostError,
+    ServerError,
+    TooLargeError,
+    UnavailableError,
+    WrongTypeError,
+)
+from leaseq.item import Item
+from leaseq.results import DeepClean, ItemInfo, LightClean, ListedItem, Page, QueueStats, Released, State
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "AccessDeniedError",
+    "BadArgumentError",
+    "BadIdError",
+    "BadNameError",
+    "BadTypeError",
+    "ClockError",
+    "DeepClean",
+    "EmbeddedServer",
+    "EmbeddedServerError",
+    "FormatError",
+    "Item",
+    "ItemInfo",
+    "LeasedItem",
+    "LeaseqError",
+    "LightClean",
+    "ListedItem",
+    "NoServerError",
+    "OutOfMemoryError",
+    "Page",
+    "QueueClosedError",
+    "QueueStats",
+    "Released",
+    "ReplyLostError",
+    "ServerError",
+    "State",
+    "TooLargeError",
+    "UnavailableError",
+    "WorkQueue",
+    "WrongTypeError",
+    "__version__",
+    "embedded",
+]

@@ -1,0 +1,170 @@
+"""What differs between threads and asyncio: connections, waiting, work in the background. Written by hand, as is
+`_aio/io.py`; everything above is written once, in `_aio`, and generated for threads."""
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import redis
+import redis.asyncio
+from redis import Redis, RedisCluster
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+from redis.exceptions import AskError, MovedError
+
+from leaseq.commands import Argument
+from leaseq.errors import BadTypeError
+
+Client = Redis | RedisCluster
+
+
+def now() -> float:
+    """Seconds on a clock that never steps."""
+    return time.monotonic()
+
+
+class NothingYetError(Exception):
+    """No reply came within the time."""
+
+
+def connect(url: str) -> Redis:
+    """A client for a URL that never sends anything twice."""
+    return Redis.from_url(url, retry=Retry(NoBackoff(), 0))
+
+
+def check_client(client: object) -> Client:
+    """The client, if it is one for threads. Raises BadTypeError."""
+    if isinstance(client, Redis | RedisCluster):
+        return client
+    hint = ""
+    if isinstance(client, redis.asyncio.Redis | redis.asyncio.RedisCluster):
+        hint = ": this is an asyncio client; use leaseq.aio.WorkQueue with it"
+    message = f"the server is a URL or a redis client, not {type(client).__name__}{hint}"
+    raise BadTypeError(message)
+
+
+class Wire:
+    """One connection, borrowed: replies come as bytes whatever the client decodes, and nothing is retried."""
+
+    def __init__(self, connection: Any, give_back: Callable[[], None]) -> None:
+        self._connection = connection
+        self.give_back = give_back
+        self.kept = False
+        self.asking = False
+
+    def send(self, *command: Argument) -> None:
+        """Send a command."""
+        # no health check: it would read the reply of a command that is still under way
+        if self.asking:
+            self._connection.send_packed_command(self._connection.pack_command("ASKING"), check_health=False)
+            self.read()
+        self._connection.send_packed_command(self._connection.pack_command(*command), check_health=False)
+
+    def read(self) -> Any:
+        """Read a reply. An interruption leaves the connection as it is, so that the reply can still be read."""
+        return self._connection.read_response(disable_decoding=True, disconnect_on_error=False)
+
+    def read_within(self, seconds: float) -> Any:
+        """Read a reply that may take long. Raises NothingYetError."""
+        if not self._connection.can_read(seconds):
+            raise NothingYetError
+        return self.read()
+
+    def cut(self) -> None:
+        """Close the connection: its replies are no longer wanted."""
+        self._connection.disconnect()
+
+
+class OneServer:
+    """Borrows connections from a client of one server (or of a Sentinel set, which finds the server)."""
+
+    redirects = False
+
+    def __init__(self, client: Redis) -> None:
+        self._client = client
+
+    def borrow(self, _key: str, _redirection: AskError | None) -> Wire:
+        """A connection."""
+        pool: Any = self._client.connection_pool
+        connection = pool.get_connection()
+        return Wire(connection, lambda: pool.release(connection))
+
+    def refresh(self) -> None:
+        """There is nothing to look up again."""
+
+
+class Cluster:
+    """Borrows connections from a cluster client."""
+
+    redirects = True
+
+    def __init__(self, client: RedisCluster) -> None:
+        self._client: Any = client
+
+    def borrow(self, key: str, redirection: AskError | None) -> Wire:
+        """A connection to the node that holds the key, or to the one that a redirection names."""
+        if redirection is None:
+            return self._wire(self._client.get_node_from_key(key))
+        moved = isinstance(redirection, MovedError)
+        node = self._client.get_node(redirection.host, redirection.port)
+        if moved or node is None:
+            self.refresh()
+            node = self._client.get_node(redirection.host, redirection.port)
+        wire = self._wire(node)
+        wire.asking = not moved
+        return wire
+
+    def refresh(self) -> None:
+        """Read the topology again."""
+        self._client.nodes_manager.initialize()
+
+    def _wire(self, node: Any) -> Wire:
+        return OneServer(self._client.get_redis_connection(node)).borrow("", None)
+
+
+def route(client: Client) -> OneServer | Cluster:
+    """How connections of a client are borrowed."""
+    return Cluster(client) if isinstance(client, RedisCluster) else OneServer(client)
+
+
+def sleep(seconds: float) -> None:
+    """Wait."""
+    time.sleep(seconds)
+
+
+class Background:
+    """Work that outlives the call that began it."""
+
+    def begin(self, work: Callable[[], None]) -> None:
+        """Run it."""
+        threading.Thread(target=work, name="leaseq", daemon=True).start()
+
+    def end(self) -> None:
+        """Threads end by themselves, within the wait cap."""
+
+
+Guard = threading.Lock
+"""Keeps others out of a few lines."""
+
+
+class Bell:
+    """A sleeper that can be woken."""
+
+    def __init__(self) -> None:
+        self._event = threading.Event()
+
+    def ring(self) -> None:
+        """Wake the sleeper, or the next one."""
+        self._event.set()
+
+    def wait(self, seconds: float | None) -> None:
+        """Sleep until the bell rings or the time is over."""
+        if self._event.wait(seconds):
+            self._event.clear()
+
+
+def close(client: Client) -> None:
+    """Close a client and its connections."""
+    client.close()

@@ -1,0 +1,250 @@
+# Generated from _aio/transport.py by python/unasync.py: do not edit.
+"""Runs commands on a server: one round trip each, the script's text sent only where it is unknown, never a retry of
+what may have taken effect, and nothing lost when a waiter is interrupted."""
+
+import contextlib
+from collections.abc import Callable
+from functools import partial
+from typing import Any, TypeVar
+
+import redis
+from redis.exceptions import AskError, ClusterDownError, MovedError, NoScriptError, TryAgainError
+
+from leaseq import commands, errors, flows
+from leaseq._sync import io
+from leaseq.commands import Command, LeaseReply
+from leaseq.flows import Leave, Wait
+from leaseq.item import LeasedItemBase
+from leaseq.keys import QueueKeys
+
+T = TypeVar("T")
+
+SHORTEST_BLOCK = 0.01
+"""Below this Redis 6.2 may block for ever (LQ-BLOCK-4)."""
+
+REPLY_GRACE = 5.0
+"""Seconds that a reply may take once a block should be over; then the connection is given up."""
+
+REDIRECTIONS = 12
+"""How often a call follows a cluster's redirections, or waits for a slot that migrates, before it fails."""
+
+
+class _BrokenWaitError(Exception):
+    """The connection broke while blocked: nothing had been asked yet."""
+
+
+class Transport:
+    """Runs the commands of one queue."""
+
+    def __init__(self, client: io.Client, keys: QueueKeys, *, owned: bool) -> None:
+        self.client = client
+        self._keys = keys
+        self._owned = owned
+        self._route = io.route(client)
+        self._waiting: set[io.Wire] = set()
+        self.background = io.Background()
+        self.closed = False
+
+    def run(self, command: Command[T]) -> T:
+        """Run a command. Raises the errors of `leaseq.errors`."""
+        if self.closed:
+            message = f"queue {self._keys.name!r} is closed"
+            raise errors.QueueClosedError(message)
+        return self._run(command)
+
+    def perform(self, request: Command[LeaseReply] | Wait | Leave) -> LeaseReply | None:
+        """Do what a lease flow asks. What an interrupted lease took is given back at once, uncounted."""
+        if isinstance(request, Leave):
+            self.run(request.settle)
+            return None
+        if self.closed:
+            message = f"queue {self._keys.name!r} is closed"
+            raise errors.QueueClosedError(message)
+        if isinstance(request, Wait):
+            if request.seconds >= SHORTEST_BLOCK:
+                try:
+                    return self._talk(partial(self._wait, request))
+                except _BrokenWaitError:
+                    pass
+            else:
+                io.sleep(request.seconds)
+            request = request.lease
+        return self._talk(partial(self._take, request))
+
+    def close(self) -> None:
+        """End all waits, and the client if it is ours."""
+        if self.closed:
+            return
+        self.closed = True
+        waiting = list(self._waiting)
+        for wire in waiting:
+            wire.cut()
+        if waiting:
+            with contextlib.suppress(errors.LeaseqError):
+                self._run(commands.settle(self._keys))
+        self.background.end()
+        if self._owned:
+            io.close(self.client)
+
+    def _run(self, command: Command[T]) -> T:
+        return command.parse(self._talk(partial(self._exchange, command)))
+
+    def _talk(self, conversation: Callable[[io.Wire], T]) -> T:
+        """Borrow a connection for a conversation, and follow a cluster's redirections: what they answer was not run."""
+        redirection: AskError | None = None
+        for attempt in range(REDIRECTIONS):
+            wire = self._borrow(redirection, attempt)
+            try:
+                return conversation(wire)
+            except AskError as error:
+                redirection = error
+            except (TryAgainError, ClusterDownError) as error:
+                redirection = None
+                if attempt == REDIRECTIONS - 1:
+                    raise errors.from_server(error) from error
+                io.sleep(0.02 * 2 ** min(attempt, 6))
+            finally:
+                if not wire.kept:
+                    wire.give_back()
+        message = "the cluster redirects this call in a circle; nothing was done"
+        raise errors.ServerError(message)
+
+    def _borrow(self, redirection: AskError | None, attempt: int) -> io.Wire:
+        key = self._keys.key("state")
+        try:
+            return self._route.borrow(key, redirection)
+        except (redis.RedisError, redis.exceptions.RedisClusterException, OSError) as error:
+            if not self._route.redirects or attempt > 0:
+                raise errors.from_connection(error, sent=False) from error
+        # A node of the cluster is gone: whoever took its place may be known by now.
+        try:
+            self._route.refresh()
+            return self._route.borrow(key, None)
+        except (redis.RedisError, redis.exceptions.RedisClusterException, OSError) as error:
+            raise errors.from_connection(error, sent=False) from error
+
+    def _exchange(self, command: Command[Any], wire: io.Wire) -> Any:
+        """Send a command, read its reply."""
+        try:
+            wire.send(*command.evalsha())
+            try:
+                return wire.read()
+            except NoScriptError:
+                wire.send(*command.eval())
+                return wire.read()
+        except (AskError, TryAgainError, ClusterDownError) as error:
+            raise self._redirection(error) from error
+        except redis.ResponseError as error:
+            raise errors.from_server(error) from error
+        except (redis.RedisError, OSError) as error:
+            wire.cut()
+            raise errors.from_connection(error, sent=True) from error
+        except BaseException:
+            wire.cut()
+            raise
+
+    def _take(self, lease: Command[LeaseReply], wire: io.Wire) -> LeaseReply:
+        """A lease that does not wait."""
+        try:
+            wire.send(*lease.evalsha())
+            return self._taken(lease, wire)
+        except (AskError, TryAgainError, ClusterDownError) as error:
+            raise self._redirection(error) from error
+        except redis.ResponseError as error:
+            raise errors.from_server(error) from error
+        except (redis.RedisError, OSError, io.NothingYetError) as error:
+            wire.cut()
+            raise errors.from_connection(error, sent=True) from error
+        except BaseException:
+            self._leave_behind(wire, lease, blocked=False, asked=True)
+            raise
+
+    def _taken(self, lease: Command[LeaseReply], wire: io.Wire) -> LeaseReply:
+        try:
+            return lease.parse(wire.read_within(REPLY_GRACE))
+        except NoScriptError:
+            wire.send(*lease.eval())
+            return lease.parse(wire.read_within(REPLY_GRACE))
+
+    def _wait(self, wait: Wait, wire: io.Wire) -> LeaseReply:
+        """Block until a wake-up or the time, then lease on the same connection: that also makes the server notice a
+        block that is over, up to 100 ms before it would by itself."""
+        blocked, asked = True, False
+        self._waiting.add(wire)
+        try:
+            wire.send("BLPOP", wait.wake, f"{max(SHORTEST_BLOCK, wait.seconds - 0.005):.3f}")
+            with contextlib.suppress(io.NothingYetError):
+                self._woken(wire, wait.seconds)
+                blocked = False
+            wire.send(*wait.lease.evalsha())
+            asked = True
+            if blocked:
+                self._woken(wire, REPLY_GRACE)
+                blocked = False
+            return self._taken(wait.lease, wire)
+        except (AskError, TryAgainError, ClusterDownError) as error:
+            raise self._redirection(error) from error
+        except redis.ResponseError as error:
+            raise errors.from_server(error) from error
+        except (redis.RedisError, OSError, io.NothingYetError) as error:
+            wire.cut()
+            self._raise_if_closed(error)
+            if not asked:
+                raise _BrokenWaitError from error
+            raise errors.from_connection(error, sent=True) from error
+        except BaseException as error:
+            self._raise_if_closed(error)
+            self._leave_behind(wire, wait.lease, blocked=blocked, asked=asked)
+            raise
+        finally:
+            self._waiting.discard(wire)
+
+    def _woken(self, wire: io.Wire, seconds: float) -> None:
+        """Read BLPOP's answer. An error (MOVED, UNBLOCKED, ...) ends the block like a wake-up: lease again."""
+        with contextlib.suppress(redis.ResponseError):
+            wire.read_within(seconds)
+
+    def _raise_if_closed(self, error: BaseException) -> None:
+        if self.closed and isinstance(error, Exception):
+            message = f"queue {self._keys.name!r} was closed during the call"
+            raise errors.QueueClosedError(message) from error
+
+    def _redirection(self, error: redis.ResponseError) -> Exception:
+        """A cluster client follows it; for any other it is an error of the server."""
+        return error if self._route.redirects else errors.from_server(error)
+
+    def _leave_behind(self, wire: io.Wire, lease: Command[LeaseReply], *, blocked: bool, asked: bool) -> None:
+        """Interrupted: somebody else reads the replies that are still to come."""
+        wire.kept = True
+        self.background.begin(partial(self._leave, wire, lease, blocked=blocked, asked=asked))
+
+    def _leave(self, wire: io.Wire, lease: Command[LeaseReply], *, blocked: bool, asked: bool) -> None:
+        """End an interrupted wait so that nothing is lost: a wake-up that still comes is passed on by a settle behind
+        it on the same connection; what a lease still brings is given back."""
+        settle = commands.settle(self._keys)
+        try:
+            if not asked:
+                wire.send(*settle.eval())
+            if blocked:
+                self._woken(wire, flows.WAIT_CAP + REPLY_GRACE)
+            if asked:
+                self._give_back(lease.parse(wire.read_within(REPLY_GRACE)))
+                self._run(settle)
+            else:
+                wire.read_within(REPLY_GRACE)
+        except redis.ResponseError:
+            pass
+        except (redis.RedisError, OSError, io.NothingYetError, errors.LeaseqError):
+            wire.cut()
+            with contextlib.suppress(errors.LeaseqError):
+                self._run(settle)
+        except BaseException:
+            wire.cut()
+            raise
+        finally:
+            wire.give_back()
+
+    def _give_back(self, reply: LeaseReply) -> None:
+        if reply.items:
+            items = [LeasedItemBase(*taken, reply.deadline, 0) for taken in reply.items]
+            self._run(commands.release(self._keys, items, uncounted=True))

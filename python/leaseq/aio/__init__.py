@@ -1,0 +1,6 @@
+"""leaseq for asyncio: the same names and signatures as `leaseq`, with `await`, `async for` and `async with`."""
+
+from leaseq._aio.queue import LeasedItem, WorkQueue
+from leaseq.item import Item
+
+__all__ = ["Item", "LeasedItem", "WorkQueue"]

@@ -1,0 +1,137 @@
+"""The errors leaseq raises. Each says whether the call can have taken effect (LQ-ERROR-1)."""
+
+from typing import Any, ClassVar
+
+import redis
+
+_CODES: dict[str, type["LeaseqError"]] = {}
+
+
+class LeaseqError(Exception):
+    """Base of all errors of this package.
+
+    `definite` is true when the call certainly changed nothing, false when its effect is unknown (a lost reply).
+    `answers` holds what was answered before the error, for calls that send several batches: a list, one answer for
+    each item in order.
+    """
+
+    code: ClassVar[str | None] = None
+    definite: bool = True
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.answers: list[Any] = []
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if code := cls.__dict__.get("code"):
+            _CODES[code] = cls
+
+
+class BadIdError(LeaseqError, ValueError):
+    """An id is not 1..256 bytes of UTF-8 without NUL (LQ-ITEM-1)."""
+
+    code = "LEASEQ_BAD_ID"
+
+
+class BadArgumentError(LeaseqError, ValueError):
+    """An argument has the wrong form or is out of range."""
+
+    code = "LEASEQ_BAD_ARGUMENT"
+
+
+class TooLargeError(LeaseqError, ValueError):
+    """The data of an item is longer than the queue takes: 1 MiB unless `configure` says otherwise."""
+
+    code = "LEASEQ_TOO_LARGE"
+
+
+class FormatError(LeaseqError):
+    """The queue was written by a newer version of the protocol, or is damaged."""
+
+    code = "LEASEQ_FORMAT"
+
+
+class ClockError(LeaseqError):
+    """The server's clock is outside 2025..2060."""
+
+    code = "LEASEQ_CLOCK"
+
+
+class WrongTypeError(LeaseqError):
+    """Something else uses one of the queue's keys."""
+
+    code = "LEASEQ_WRONG_TYPE"
+
+
+class OutOfMemoryError(LeaseqError):
+    """The server reached its memory limit: nothing can be added; leasing and completing still work."""
+
+    code = "LEASEQ_OUT_OF_MEMORY"
+
+
+class BadNameError(LeaseqError, ValueError):
+    """The name or group of a queue does not match [A-Za-z0-9_.-]{1,100} (LQ-KEY-1)."""
+
+
+class BadTypeError(LeaseqError, TypeError):
+    """An argument has the wrong Python type."""
+
+
+class NoServerError(LeaseqError, ValueError):
+    """No server was named."""
+
+
+class QueueClosedError(LeaseqError):
+    """The queue object was closed."""
+
+
+class ServerError(LeaseqError):
+    """The server refused the call for a reason of its own (read-only replica, cluster down, ...)."""
+
+
+class AccessDeniedError(ServerError):
+    """The server refused the user: wrong password, or no right to run scripts on the queue's keys."""
+
+
+class UnavailableError(LeaseqError):
+    """The server could not be reached. The call was not sent."""
+
+
+class ReplyLostError(LeaseqError):
+    """The connection broke after the call was sent: it may or may not have taken effect (LQ-CLIENT-2)."""
+
+    definite = False
+
+
+class EmbeddedServerError(LeaseqError):
+    """The embedded server could not be found or started."""
+
+
+def from_server(error: redis.ResponseError) -> LeaseqError:
+    """The named error for an error reply."""
+    text = str(error)
+    named = _CODES.get(text.split(" ", 1)[0])
+    if named:
+        return named(text)
+    if isinstance(error, redis.exceptions.NoPermissionError):
+        return AccessDeniedError(
+            f"the server user lacks a right: {text}; it needs EVALSHA, EVAL and BLPOP, the commands inside the scripts,"
+            " and the keys leaseq:* (spec/11-security.md)"
+        )
+    return ServerError(f"the server refused the call: {text}")
+
+
+def from_connection(error: Exception, *, sent: bool) -> LeaseqError:
+    """The named error for a connection that failed before (`sent` false) or after the call was sent."""
+    if isinstance(error, redis.AuthenticationError):
+        return AccessDeniedError(f"the server refused the user or password: {error}")
+    if isinstance(error, redis.exceptions.MaxConnectionsError):
+        return UnavailableError("all connections of the client are in use: raise its max_connections")
+    if isinstance(error.__context__, redis.exceptions.ReadOnlyError):
+        return ServerError(f"the server became a replica: {error}")
+    if sent:
+        return ReplyLostError(
+            f"the connection broke before the reply came, the call may have taken effect: {error}"
+        )
+    return UnavailableError(f"the server cannot be reached, nothing was sent: {error}")

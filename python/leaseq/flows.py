@@ -1,0 +1,143 @@
+"""Operations of several steps, without I/O: generators of requests, driven by one short driver per colour."""
+
+import math
+import random
+from collections.abc import Callable, Generator, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from leaseq import commands
+from leaseq._scripts import MAX_ENTRIES, WAIT_CAP_MS
+from leaseq.commands import Command, LeaseReply
+from leaseq.item import Item, LeasedItemBase
+from leaseq.keys import QueueKeys
+
+WAIT_CAP = WAIT_CAP_MS / 1000
+"""The longest time in seconds that a client blocks before it looks again, whatever it was told (LQ-BLOCK-3)."""
+
+CHUNK_BYTES = 4 * 1024 * 1024
+"""About how much data one add carries, so that no call keeps the server for long."""
+
+BACKOFF_FIRST = 1.0
+BACKOFF_LAST = 300.0
+
+Member = TypeVar("Member")
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Block on `wake` for at most `seconds`, then send the lease on the same connection."""
+
+    wake: str
+    seconds: float
+    lease: Command[LeaseReply]
+
+
+@dataclass(frozen=True, slots=True)
+class Leave:
+    """Settle: this waiter goes away with nothing."""
+
+    settle: Command[bool]
+
+
+LeaseFlow = Generator[Command[LeaseReply] | Wait | Leave, LeaseReply | None, LeaseReply]
+
+
+def lease(
+    keys: QueueKeys, count: int, lease_secs: float, *, block: bool, timeout: float, clock: Callable[[], float]
+) -> LeaseFlow:
+    """Lease, and wait for items if there are none. A waiter that leaves empty-handed settles (LQ-BLOCK-6)."""
+    take, settle = commands.lease(keys, count, lease_secs), commands.settle(keys)
+    give_up = clock() + commands.milliseconds(timeout, "timeout") / 1000 if timeout else math.inf
+    wake = keys.key("wake")
+    reply = _answered((yield take))
+    waited = False
+    while block and not reply.items:
+        left = give_up - clock()
+        if left <= 0:
+            break
+        pause = min(left, WAIT_CAP, WAIT_CAP if reply.wait is None else reply.wait)
+        waited = True
+        reply = _answered((yield (Wait(wake, pause, take) if pause > 0 else take)))
+    if waited and not reply.items:
+        yield Leave(settle)
+    return reply
+
+
+def _answered(reply: LeaseReply | None) -> LeaseReply:
+    if reply is None:
+        message = "the driver answered a lease with nothing"
+        raise RuntimeError(message)
+    return reply
+
+
+def chunks(members: Iterable[Member], size: Callable[[Member], int] = lambda _: 0) -> Iterable[list[Member]]:
+    """Split into what one call takes: at most 256 entries and about CHUNK_BYTES of data."""
+    chunk: list[Member] = []
+    weight = 0
+    for member in members:
+        if chunk and (len(chunk) == MAX_ENTRIES or weight + size(member) > CHUNK_BYTES):
+            yield chunk
+            chunk, weight = [], 0
+        chunk.append(member)
+        weight += size(member)
+    if chunk:
+        yield chunk
+
+
+def data_size(item: Item) -> int:
+    """What an item weighs in `chunks`; what is no Item is refused later, by name."""
+    return len(getattr(item, "data", b""))
+
+
+def backoff(attempt: int) -> float:
+    """Seconds until a failed item is tried again: exponential, capped, with jitter so that failures spread."""
+    longest = min(BACKOFF_LAST, BACKOFF_FIRST * 2.0 ** min(attempt - 1, 30))
+    return longest * random.uniform(0.5, 1.0)  # noqa: S311 (no secret)
+
+
+class Beats:
+    """Which leases to extend and when. Each item is extended three times in a lease; all that are due, in one call."""
+
+    def __init__(self) -> None:
+        self._next: dict[LeasedItemBase, tuple[float, float]] = {}
+
+    def add(self, item: LeasedItemBase, lease_secs: float, now: float) -> None:
+        """Begin to extend an item."""
+        self._next[item] = (now + lease_secs / 3, lease_secs)
+
+    def drop(self, item: LeasedItemBase) -> None:
+        """Extend an item no longer."""
+        self._next.pop(item, None)
+
+    def pause(self, now: float) -> float | None:
+        """Seconds until the next beat; None when there is nothing to extend."""
+        if not self._next:
+            return None
+        return max(0.0, min(at for at, _ in self._next.values()) - now)
+
+    def due(self, now: float) -> list[tuple[LeasedItemBase, float]]:
+        """What to extend now: everything within a tenth of its lease of its time, so that beats come together."""
+        soon = [
+            (item, secs)
+            for item, (at, secs) in self._next.items()
+            if at - now <= secs / 10 and not item._ended  # noqa: SLF001
+        ]
+        return soon[:MAX_ENTRIES]
+
+    def heard(
+        self, leases: Sequence[tuple[LeasedItemBase, float]], answers: Sequence[float | None], now: float
+    ) -> None:
+        """Take in the answers to what was due."""
+        for (item, lease_secs), deadline in zip(leases, answers, strict=True):
+            item._heard(deadline)  # noqa: SLF001
+            if deadline is None:
+                self.drop(item)
+            elif item in self._next:
+                self.add(item, lease_secs, now)
+
+    def failed(self, leases: Sequence[tuple[LeasedItemBase, float]], now: float) -> None:
+        """The call failed: try again soon, three times before the lease would end."""
+        for item, lease_secs in leases:
+            if item in self._next:
+                self._next[item] = (now + lease_secs / 9, lease_secs)

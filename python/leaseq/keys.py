@@ -1,0 +1,42 @@
+"""The names of a queue's keys (LQ-KEY-1, LQ-KEY-2)."""
+
+import re
+
+from leaseq._scripts import Script
+from leaseq.errors import BadNameError, BadTypeError
+
+_NAME = re.compile(r"[A-Za-z0-9_.-]{1,100}", re.ASCII)
+
+
+class QueueKeys:
+    """The keys of one queue. All share the hash slot of the group."""
+
+    def __init__(self, name: str, group: str | None = None) -> None:
+        """`group` defaults to the name. Raises BadNameError."""
+        self.name = _checked(name, "name")
+        self.group = _checked(name if group is None else group, "group")
+        self._prefix = f"leaseq:{{{self.group}}}:{self.name}:"
+        self._vectors: dict[str, tuple[str, ...]] = {}
+
+    def key(self, part: str) -> str:
+        """One key, for example `key("wake")`."""
+        return self._prefix + part
+
+    def vector(self, script: Script) -> tuple[str, ...]:
+        """The keys a script takes, in its order."""
+        vector = self._vectors.get(script.name)
+        if vector is None:
+            vector = self._vectors[script.name] = tuple(map(self.key, script.keys))
+        return vector
+
+
+def _checked(text: str, what: str) -> str:
+    if not isinstance(text, str):
+        message = f"the {what} of a queue must be a str, not {type(text).__name__}"
+        raise BadTypeError(message)
+    if not _NAME.fullmatch(text):
+        message = (
+            f"the {what} of a queue must be 1 to 100 of the characters A-Z a-z 0-9 _ . - and is {text!r}"
+        )
+        raise BadNameError(message)
+    return text

@@ -1,0 +1,70 @@
+"""Write `leaseq/_sync` from `leaseq/_aio`: the same code for threads.
+
+    python python/unasync.py            write the generated files
+    python python/unasync.py --check    exit 1 when a generated file is stale, naming it
+
+`io.py` is written by hand on both sides. A rule below that no file needs any more is an error.
+"""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+PACKAGE = Path(__file__).parent / "leaseq"
+FILES = ("queue.py", "transport.py")
+RULES = (
+    (r"async def", "def"),
+    (r"\bawait ", ""),
+    (r"Awaitable\[(\w+)\]", r"\1"),
+    (r"import Awaitable, Callable", "import Callable"),
+    (r"AsyncIterator", "Iterator"),
+    (r"__aenter__", "__enter__"),
+    (r"__aexit__", "__exit__"),
+    (r"leaseq\._aio", "leaseq._sync"),
+    (r"redis\.asyncio client", "redis client"),
+    (r"Tasks may share", "Threads may share"),
+    (r"KeyboardInterrupt, SystemExit,\n    cancellation", "KeyboardInterrupt,\n    SystemExit"),
+)
+
+
+def generate(name: str, unused: set[str]) -> str:
+    """One file for threads, formatted."""
+    text = (PACKAGE / "_aio" / name).read_text()
+    for pattern, replacement in RULES:
+        text, count = re.subn(pattern, replacement, text)
+        if count:
+            unused.discard(pattern)
+    first, rest = text.split("\n", 1)
+    text = f"# Generated from _aio/{name} by python/unasync.py: do not edit.\n{first}\n{rest}"
+    ruff = [sys.executable, "-m", "ruff", "format", "--stdin-filename", str(PACKAGE / "_sync" / name), "-"]
+    return subprocess.run(ruff, input=text, capture_output=True, text=True, check=True).stdout
+
+
+def main() -> int:
+    """Run the command line."""
+    check = sys.argv[1:] == ["--check"]
+    if sys.argv[1:] and not check:
+        print(__doc__, file=sys.stderr)
+        return 2
+    unused = {pattern for pattern, _ in RULES}
+    stale = []
+    for name in FILES:
+        path = PACKAGE / "_sync" / name
+        text = generate(name, unused)
+        if not path.exists() or path.read_text() != text:
+            stale.append(path)
+            if not check:
+                path.write_text(text)
+    if unused:
+        print(f"rules that no file needs: {sorted(unused)}", file=sys.stderr)
+        return 1
+    if check and stale:
+        for path in stale:
+            print(f"stale: {path.relative_to(PACKAGE.parent.parent)}; run make generate", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
