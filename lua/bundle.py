@@ -210,13 +210,13 @@ def python_module(scripts: list[Script]) -> str:
         "",
     ]
     for script in scripts:
-        keys = ", ".join(f'"{key["name"]}"' for key in script.keys)
+        keys = ", ".join(f'"{key["name"]}"' for key in script.keys) + ("," if len(script.keys) == 1 else "")
         lines += [
             "",
             f"{script.name.upper()}: Final = Script(",
             f'    "{script.name}",',
             f'    "{script.sha1}",',
-            f"    ({keys},),",
+            f"    ({keys}),",
             f"    {script.source!r},",
             ")",
         ]
@@ -244,9 +244,15 @@ def render(folder: Path) -> None:
 
 def main() -> int:
     """Run the command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--check", action="store_true", help="write nothing; exit 1 when a generated file is stale")
-    parser.add_argument("--render", type=Path, metavar="DIR", help="write each script as it reaches the server")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--check", action="store_true", help="write nothing; exit 1 when a generated file is stale"
+    )
+    parser.add_argument(
+        "--render", type=Path, metavar="DIR", help="write each script as it reaches the server"
+    )
     options = parser.parse_args()
     if options.render:
         render(options.render)

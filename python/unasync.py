@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 PACKAGE = Path(__file__).parent / "leaseq"
-FILES = ("queue.py", "transport.py")
+FILES = ("heart.py", "leased.py", "queue.py", "transport.py")
 RULES = (
     (r"async def", "def"),
     (r"\bawait ", ""),
@@ -37,8 +37,11 @@ def generate(name: str, unused: set[str]) -> str:
             unused.discard(pattern)
     first, rest = text.split("\n", 1)
     text = f"# Generated from _aio/{name} by python/unasync.py: do not edit.\n{first}\n{rest}"
-    ruff = [sys.executable, "-m", "ruff", "format", "--stdin-filename", str(PACKAGE / "_sync" / name), "-"]
-    return subprocess.run(ruff, input=text, capture_output=True, text=True, check=True).stdout
+    target = str(PACKAGE / "_sync" / name)
+    for command in (["check", "--quiet", "--select", "I", "--fix-only"], ["format", "--quiet"]):
+        ruff = [sys.executable, "-m", "ruff", *command, "--stdin-filename", target, "-"]
+        text = subprocess.run(ruff, input=text, capture_output=True, text=True, check=True).stdout
+    return text
 
 
 def main() -> int:

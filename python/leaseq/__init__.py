@@ -10,7 +10,8 @@
 The same for asyncio is in `leaseq.aio`.
 """
 
-from leaseq._sync.queue import LeasedItem, WorkQueue
+from leaseq._sync.leased import LeasedItem
+from leaseq._sync.queue import WorkQueue
 from leaseq.embedded import EmbeddedServer, embedded
 from leaseq.errors import (
     AccessDeniedError,

@@ -121,7 +121,7 @@ class Beats:
         soon = [
             (item, secs)
             for item, (at, secs) in self._next.items()
-            if at - now <= secs / 10 and not item._ended  # noqa: SLF001
+            if at - now <= secs / 10 and not item._ended
         ]
         return soon[:MAX_ENTRIES]
 
@@ -130,7 +130,7 @@ class Beats:
     ) -> None:
         """Take in the answers to what was due."""
         for (item, lease_secs), deadline in zip(leases, answers, strict=True):
-            item._heard(deadline)  # noqa: SLF001
+            item._heard(deadline)
             if deadline is None:
                 self.drop(item)
             elif item in self._next:

@@ -1,5 +1,7 @@
-"""What differs between asyncio and threads: connections, waiting, work in the background. Written by hand, as is
-`_sync/io.py`; everything above is written once, in `_aio`, and generated for threads."""
+"""What differs between threads and asyncio: connections, waiting, work in the background.
+
+Written by hand on both sides; everything above is written once, in `_aio`, and generated for threads.
+"""
 
 import asyncio
 import contextlib
@@ -11,7 +13,6 @@ import redis
 from redis.asyncio import Redis, RedisCluster
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
-
 from redis.exceptions import AskError, MovedError
 
 from leaseq.commands import Argument

@@ -1,4 +1,4 @@
-"""The queue and its leased items."""
+"""The queue."""
 
 import os
 from collections.abc import AsyncIterator, Iterable, Sequence
@@ -7,49 +7,18 @@ from typing import Any, Literal, Self, TypeVar
 
 from leaseq import commands, flows
 from leaseq._aio import io
+from leaseq._aio.heart import Heart
+from leaseq._aio.leased import LeasedItem
 from leaseq._aio.transport import Transport
-from leaseq.commands import Command, LeaseReply
+from leaseq.commands import LeaseReply
 from leaseq.embedded import EmbeddedServer, embedded
-from leaseq.errors import BadArgumentError, BadTypeError, LeaseqError, NoServerError
-from leaseq.item import Item, LeasedItemBase
+from leaseq.errors import BadArgumentError, LeaseqError, NoServerError
+from leaseq.item import Item
 from leaseq.keys import QueueKeys
 from leaseq.results import DeepClean, ItemInfo, LightClean, Page, QueueStats, Released, State
 
 T = TypeVar("T")
 Member = TypeVar("Member")
-
-
-class LeasedItem(LeasedItemBase):
-    """An item that this process holds: `id`, `data`, `token`, `attempt` (1 for the first lease), `deadline`, `lost`.
-
-    As a context manager it is extended in the background, completed at the end, and released with exponential backoff
-    when the block raises an exception, which then passes on. An interruption (KeyboardInterrupt, SystemExit,
-    cancellation) releases it at once and uncounted. What the block completed or released itself is left alone.
-    """
-
-    __slots__ = ("_queue",)
-
-    def __init__(self, queue: "WorkQueue", *fields: Any) -> None:
-        super().__init__(*fields)
-        self._queue = queue
-
-    async def __aenter__(self) -> Self:
-        self._queue._heart.add(self)
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._queue._heart.drop(self)
-        if self._ended:
-            return
-        if error is None:
-            await self._queue.complete(self)
-        elif not self._lost:
-            if isinstance(error, Exception):
-                await self._queue.release(self, delay=flows.backoff(self.attempt))
-            else:
-                await self._queue.release(self, uncounted=True)
 
 
 class WorkQueue:
@@ -80,7 +49,7 @@ class WorkQueue:
         else:
             client = io.check_client(url)
         self._transport = Transport(client, self._keys, owned=owned)
-        self._heart = Heart(self)
+        self._heart = Heart(self._transport, self._keys)
 
     def _open(self, url: str) -> io.Client:
         if url.startswith("embedded:"):
@@ -347,7 +316,7 @@ class WorkQueue:
                 return reply
 
     def _leased(self, reply: LeaseReply, lease_secs: float) -> list[LeasedItem]:
-        return [LeasedItem(self, *taken, reply.deadline, lease_secs) for taken in reply.items]
+        return [LeasedItem(self, self._heart, *taken, reply.deadline, lease_secs) for taken in reply.items]
 
     async def _ending(self, items: Iterable[LeasedItem], make: "Any") -> list[Any]:
         held = list(items)
@@ -366,60 +335,3 @@ class WorkQueue:
                 error.answers = answers
                 raise
         return answers
-
-
-class Heart:
-    """Extends the items that are worked on, all in one call, in the background while there are any."""
-
-    def __init__(self, queue: WorkQueue) -> None:
-        self._queue = queue
-        self._beats = flows.Beats()
-        self._bell = io.Bell()
-        self._guard = io.Guard()
-        self._running = False
-
-    def add(self, item: LeasedItem) -> None:
-        """Begin to extend an item."""
-        with self._guard:
-            self._beats.add(item, item._lease_secs, io.now())
-            begin = not self._running
-            self._running = True
-        if begin:
-            self._queue._transport.background.begin(self._run)
-        else:
-            self._bell.ring()
-
-    def drop(self, item: LeasedItem) -> None:
-        """Extend an item no longer."""
-        with self._guard:
-            self._beats.drop(item)
-
-    async def end(self) -> None:
-        """Extend nothing any longer."""
-        with self._guard:
-            self._beats = flows.Beats()
-        self._bell.ring()
-
-    async def _run(self) -> None:
-        while True:
-            with self._guard:
-                pause = self._beats.pause(io.now())
-            # an idle heart waits a little for the next item before it stops
-            await self._bell.wait(flows.WAIT_CAP if pause is None else pause)
-            with self._guard:
-                leases = self._beats.due(io.now())
-                if pause is None and self._beats.pause(io.now()) is None:
-                    self._running = False
-                    return
-            if leases:
-                await self._beat(leases)
-
-    async def _beat(self, leases: list[tuple[LeasedItemBase, float]]) -> None:
-        try:
-            answers = await self._queue._transport.run(commands.extend(self._queue._keys, leases))
-        except LeaseqError:
-            with self._guard:
-                self._beats.failed(leases, io.now())
-        else:
-            with self._guard:
-                self._beats.heard(leases, answers, io.now())

@@ -1,5 +1,7 @@
-"""What differs between threads and asyncio: connections, waiting, work in the background. Written by hand, as is
-`_aio/io.py`; everything above is written once, in `_aio`, and generated for threads."""
+"""What differs between threads and asyncio: connections, waiting, work in the background.
+
+Written by hand on both sides; everything above is written once, in `_aio`, and generated for threads.
+"""
 
 import threading
 import time
@@ -10,9 +12,8 @@ import redis
 import redis.asyncio
 from redis import Redis, RedisCluster
 from redis.backoff import NoBackoff
-from redis.retry import Retry
-
 from redis.exceptions import AskError, MovedError
+from redis.retry import Retry
 
 from leaseq.commands import Argument
 from leaseq.errors import BadTypeError

@@ -1,6 +1,9 @@
 # Generated from _aio/transport.py by python/unasync.py: do not edit.
-"""Runs commands on a server: one round trip each, the script's text sent only where it is unknown, never a retry of
-what may have taken effect, and nothing lost when a waiter is interrupted."""
+"""Runs commands on a server.
+
+One round trip each, the script's text sent only where it is unknown, never a retry of what may have taken effect, and
+nothing lost when a waiter is interrupted.
+"""
 
 import contextlib
 from collections.abc import Callable
@@ -8,7 +11,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 import redis
-from redis.exceptions import AskError, ClusterDownError, MovedError, NoScriptError, TryAgainError
+from redis.exceptions import AskError, ClusterDownError, NoScriptError, TryAgainError
 
 from leaseq import commands, errors, flows
 from leaseq._sync import io
@@ -167,8 +170,10 @@ class Transport:
             return lease.parse(wire.read_within(REPLY_GRACE))
 
     def _wait(self, wait: Wait, wire: io.Wire) -> LeaseReply:
-        """Block until a wake-up or the time, then lease on the same connection: that also makes the server notice a
-        block that is over, up to 100 ms before it would by itself."""
+        """Block until a wake-up or the time, then lease on the same connection.
+
+        That also makes the server notice a block that is over, up to 100 ms before it would by itself.
+        """
         blocked, asked = True, False
         self._waiting.add(wire)
         try:
@@ -219,8 +224,11 @@ class Transport:
         self.background.begin(partial(self._leave, wire, lease, blocked=blocked, asked=asked))
 
     def _leave(self, wire: io.Wire, lease: Command[LeaseReply], *, blocked: bool, asked: bool) -> None:
-        """End an interrupted wait so that nothing is lost: a wake-up that still comes is passed on by a settle behind
-        it on the same connection; what a lease still brings is given back."""
+        """End an interrupted wait so that nothing is lost.
+
+        A wake-up that still comes is passed on by a settle behind it on the same connection; what a lease still
+        brings is given back.
+        """
         settle = commands.settle(self._keys)
         try:
             if not asked:

@@ -1,6 +1,7 @@
 """leaseq for asyncio: the same names and signatures as `leaseq`, with `await`, `async for` and `async with`."""
 
-from leaseq._aio.queue import LeasedItem, WorkQueue
+from leaseq._aio.leased import LeasedItem
+from leaseq._aio.queue import WorkQueue
 from leaseq.item import Item
 
 __all__ = ["Item", "LeasedItem", "WorkQueue"]

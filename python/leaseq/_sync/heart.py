@@ -1,0 +1,67 @@
+# Generated from _aio/heart.py by python/unasync.py: do not edit.
+"""The heartbeat of the items that are worked on."""
+
+from leaseq import commands, flows
+from leaseq._sync import io
+from leaseq._sync.transport import Transport
+from leaseq.errors import LeaseqError
+from leaseq.item import LeasedItemBase
+from leaseq.keys import QueueKeys
+
+
+class Heart:
+    """Extends the items that are worked on, all in one call, in the background while there are any."""
+
+    def __init__(self, transport: Transport, keys: QueueKeys) -> None:
+        self._transport = transport
+        self._keys = keys
+        self._beats = flows.Beats()
+        self._bell = io.Bell()
+        self._guard = io.Guard()
+        self._running = False
+
+    def add(self, item: LeasedItemBase) -> None:
+        """Begin to extend an item."""
+        with self._guard:
+            self._beats.add(item, item._lease_secs, io.now())
+            begin = not self._running
+            self._running = True
+        if begin:
+            self._transport.background.begin(self._run)
+        else:
+            self._bell.ring()
+
+    def drop(self, item: LeasedItemBase) -> None:
+        """Extend an item no longer."""
+        with self._guard:
+            self._beats.drop(item)
+
+    def end(self) -> None:
+        """Extend nothing any longer."""
+        with self._guard:
+            self._beats = flows.Beats()
+        self._bell.ring()
+
+    def _run(self) -> None:
+        while True:
+            with self._guard:
+                pause = self._beats.pause(io.now())
+            # an idle heart waits a little for the next item before it stops
+            self._bell.wait(flows.WAIT_CAP if pause is None else pause)
+            with self._guard:
+                leases = self._beats.due(io.now())
+                if pause is None and self._beats.pause(io.now()) is None:
+                    self._running = False
+                    return
+            if leases:
+                self._beat(leases)
+
+    def _beat(self, leases: list[tuple[LeasedItemBase, float]]) -> None:
+        try:
+            answers = self._transport.run(commands.extend(self._keys, leases))
+        except LeaseqError:
+            with self._guard:
+                self._beats.failed(leases, io.now())
+        else:
+            with self._guard:
+                self._beats.heard(leases, answers, io.now())
