@@ -25,7 +25,7 @@ from urllib.parse import quote
 import redis
 
 from leaseq._guard import GuardedProcess
-from leaseq.errors import LeaseqError
+from leaseq.errors import EmbeddedServerError
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -39,10 +39,6 @@ _OPTIONS: Final = (
     *("--port", "0", "--unixsocketperm", "700", "--daemonize", "no", "--logfile", "server.log"),
     *("--appendonly", "yes", "--appendfsync", "everysec", "--save", "", "--maxmemory-policy", "noeviction"),
 )
-
-
-class EmbeddedServerError(LeaseqError):
-    """The embedded server cannot be started or joined; the message names the ways out."""
 
 
 class EmbeddedServer:

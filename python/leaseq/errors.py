@@ -105,7 +105,7 @@ class ReplyLostError(LeaseqError):
 
 
 class EmbeddedServerError(LeaseqError):
-    """The embedded server could not be found or started."""
+    """The embedded server cannot be started or joined; the message names the ways out."""
 
 
 def from_server(error: redis.ResponseError) -> LeaseqError:
