@@ -79,11 +79,12 @@ class GuardedProcess:
         self._end_guard()
 
     def _end_guard(self) -> None:
-        # a byte, not only the end of the pipe: a forked copy of this process may hold the pipe open
-        with contextlib.suppress(OSError):
-            if self._guard.stdin is not None and not self._guard.stdin.closed:
-                os.write(self._guard.stdin.fileno(), b"q")
-                self._guard.stdin.close()
+        stdin = self._guard.stdin
+        if stdin is not None and not stdin.closed:
+            # a byte, not only the end of the pipe: a forked copy of this process may hold the pipe open
+            with contextlib.suppress(BrokenPipeError):  # the guard has ended already
+                os.write(stdin.fileno(), b"q")
+            stdin.close()
         self._guard.wait(STOP_SECS * 2)
 
 

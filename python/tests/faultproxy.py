@@ -1,0 +1,165 @@
+"""TCP fault proxy for tests: latency, jitter, bandwidth, black holes, resets, a reply cut after N bytes, refusal.
+
+    with FaultProxy("127.0.0.1", server.port) as proxy:
+        client = redis.Redis(port=proxy.port, ...)
+        proxy.cut_after_down = 0        # the next command runs on the server, its reply is lost
+        proxy.latency = 0.1             # each way: a round trip takes 0.2 s longer
+        proxy.reset_connections()
+
+Attributes may be set at any time from any thread. The proxy runs in a thread of its own, so that sync and asyncio
+tests can both use it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+import socket
+import struct
+import threading
+from typing import TYPE_CHECKING, Self
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+START_SECS = 5.0
+_LINGER_0 = struct.pack("ii", 1, 0)  # close with RST instead of FIN
+
+Pair = tuple[asyncio.StreamWriter, asyncio.StreamWriter]
+
+
+class FaultProxy:
+    """A TCP proxy in front of a server, whose faults are switched by setting attributes.
+
+    Attributes:
+        port: where it listens, once entered.
+        latency: seconds, added to each chunk in each direction.
+        jitter: seconds, largest random addition to the latency.
+        rate: bytes per second, or None.
+        blackhole_up: swallow what the client sends.
+        blackhole_down: swallow what the server answers.
+        cut_after_down: reset the connection after so many reply bytes, counted from arming; happens once.
+        refuse: reset new connections.
+    """
+
+    def __init__(self, up_host: str, up_port: int, host: str = "127.0.0.1") -> None:
+        self.up = (up_host, up_port)
+        self.host = host
+        self.port = 0
+        self.latency = 0.0
+        self.jitter = 0.0
+        self.rate: float | None = None
+        self.blackhole_up = False
+        self.blackhole_down = False
+        self.cut_after_down: int | None = None
+        self.refuse = False
+        self._pairs: set[Pair] = set()
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._run, name="fault proxy", daemon=True)
+        self._ready = threading.Event()
+
+    @property
+    def url(self) -> str:
+        """The URL to give to a client."""
+        return f"redis://{self.host}:{self.port}"
+
+    def reset_connections(self) -> None:
+        """Reset all connections through the proxy; returns before it has happened."""
+        self._loop.call_soon_threadsafe(self._reset_all)
+
+    async def _pipe_up(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while data := await reader.read(65536):
+            await self._delay(data)
+            if not self.blackhole_up:
+                writer.write(data)
+                await writer.drain()
+
+    async def _pipe_down(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, pair: Pair
+    ) -> None:
+        while data := await reader.read(65536):
+            await self._delay(data)
+            if self.blackhole_down:
+                continue
+            left = self.cut_after_down
+            if left is not None and len(data) >= left:
+                self.cut_after_down = None
+                writer.write(data[:left])
+                await writer.drain()
+                _reset(*pair)
+                return
+            if left is not None:
+                self.cut_after_down = left - len(data)
+            writer.write(data)
+            await writer.drain()
+
+    async def _delay(self, data: bytes) -> None:
+        if self.latency or self.jitter:
+            await asyncio.sleep(self.latency + random.random() * self.jitter)
+        if self.rate:
+            await asyncio.sleep(len(data) / self.rate)
+
+    async def _handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if self.refuse:
+            _reset(writer)
+            return
+        try:
+            server_reader, server_writer = await asyncio.open_connection(*self.up)
+        except OSError:
+            _reset(writer)
+            return
+        pair = (writer, server_writer)
+        self._pairs.add(pair)
+        tasks = [
+            asyncio.create_task(self._pipe_up(reader, server_writer)),
+            asyncio.create_task(self._pipe_down(server_reader, writer, pair)),
+        ]
+        try:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            self._pairs.discard(pair)
+            for side in pair:
+                side.close()
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        server = self._loop.run_until_complete(asyncio.start_server(self._handle, self.host, 0))
+        self.port = server.sockets[0].getsockname()[1]
+        self._ready.set()
+        self._loop.run_forever()
+        server.close()
+        self._reset_all()
+        handlers = asyncio.all_tasks(self._loop)
+        for task in handlers:
+            task.cancel()
+        self._loop.run_until_complete(asyncio.gather(*handlers, return_exceptions=True))
+        self._loop.close()
+
+    def _reset_all(self) -> None:
+        for pair in list(self._pairs):
+            _reset(*pair)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        if not self._ready.wait(START_SECS):
+            raise RuntimeError("the proxy did not start")
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(START_SECS)
+
+
+def _reset(*writers: asyncio.StreamWriter) -> None:
+    for writer in writers:
+        sock = writer.get_extra_info("socket")
+        if sock is not None:
+            with contextlib.suppress(OSError):  # closed by the other side meanwhile
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER_0)
+        writer.transport.abort()
