@@ -48,11 +48,16 @@ class Taken(NamedTuple):
 
 
 class LeaseReply(NamedTuple):
-    """What lease answers. `wait` is the time in seconds until something is leasable, None when nothing will be."""
+    """What lease answers.
+
+    `wait` is the time in seconds until something is leasable, None when nothing will be; `asked` is when the call was
+    sent, on the client's own clock: the wait cap counts from there (LQ-BLOCK-2).
+    """
 
     wait: float | None
     deadline: float
     items: list[Taken]
+    asked: float = 0.0
 
 
 def milliseconds(seconds: float, what: str) -> int:

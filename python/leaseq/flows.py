@@ -13,7 +13,7 @@ from leaseq.item import Item, LeasedItemBase
 from leaseq.keys import QueueKeys
 
 WAIT_CAP = WAIT_CAP_MS / 1000
-"""The longest time in seconds that a client blocks before it looks again, whatever it was told (LQ-BLOCK-3)."""
+"""The longest time in seconds that a client blocks before it looks again, whatever it was told (LQ-BLOCK-2)."""
 
 CHUNK_BYTES = 4 * 1024 * 1024
 """About how much data one add carries, so that no call keeps the server for long."""
@@ -56,7 +56,8 @@ def lease(
         left = give_up - clock()
         if left <= 0:
             break
-        pause = min(left, WAIT_CAP, WAIT_CAP if reply.wait is None else reply.wait)
+        told = WAIT_CAP if reply.wait is None else reply.wait
+        pause = min(left, told, reply.asked + WAIT_CAP - clock())
         waited = True
         reply = _answered((yield (Wait(wake, pause, take) if pause > 0 else take)))
     if waited and not reply.items:

@@ -22,7 +22,7 @@ from leaseq.keys import QueueKeys
 T = TypeVar("T")
 
 SHORTEST_BLOCK = 0.01
-"""Below this Redis 6.2 may block for ever (LQ-BLOCK-4)."""
+"""Below this Redis 6.2 may block for ever (LQ-BLOCK-3)."""
 
 REPLY_GRACE = 5.0
 """Seconds that a reply may take once a block should be over; then the connection is given up."""
@@ -148,8 +148,7 @@ class Transport:
     async def _take(self, lease: Command[LeaseReply], wire: io.Wire) -> LeaseReply:
         """A lease that does not wait."""
         try:
-            await wire.send(*lease.evalsha())
-            return await self._taken(lease, wire)
+            return await self._taken(lease, wire, await self._ask(lease, wire))
         except (AskError, TryAgainError, ClusterDownError) as error:
             raise self._redirection(error) from error
         except redis.ResponseError as error:
@@ -161,12 +160,19 @@ class Transport:
             self._leave_behind(wire, lease, blocked=False, asked=True)
             raise
 
-    async def _taken(self, lease: Command[LeaseReply], wire: io.Wire) -> LeaseReply:
+    async def _ask(self, lease: Command[LeaseReply], wire: io.Wire) -> float:
+        """Send a lease; answers when."""
+        asked_at = io.now()
+        await wire.send(*lease.evalsha())
+        return asked_at
+
+    async def _taken(self, lease: Command[LeaseReply], wire: io.Wire, asked_at: float) -> LeaseReply:
         try:
-            return lease.parse(await wire.read_within(REPLY_GRACE))
+            reply = await wire.read_within(REPLY_GRACE)
         except NoScriptError:
             await wire.send(*lease.eval())
-            return lease.parse(await wire.read_within(REPLY_GRACE))
+            reply = await wire.read_within(REPLY_GRACE)
+        return lease.parse(reply)._replace(asked=asked_at)
 
     async def _wait(self, wait: Wait, wire: io.Wire) -> LeaseReply:
         """Block until a wake-up or the time, then lease on the same connection.
@@ -180,12 +186,12 @@ class Transport:
             with contextlib.suppress(io.NothingYetError):
                 await self._woken(wire, wait.seconds)
                 blocked = False
-            await wire.send(*wait.lease.evalsha())
+            asked_at = await self._ask(wait.lease, wire)
             asked = True
             if blocked:
                 await self._woken(wire, REPLY_GRACE)
                 blocked = False
-            return await self._taken(wait.lease, wire)
+            return await self._taken(wait.lease, wire, asked_at)
         except (AskError, TryAgainError, ClusterDownError) as error:
             raise self._redirection(error) from error
         except redis.ResponseError as error:

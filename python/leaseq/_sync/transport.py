@@ -23,7 +23,7 @@ from leaseq.keys import QueueKeys
 T = TypeVar("T")
 
 SHORTEST_BLOCK = 0.01
-"""Below this Redis 6.2 may block for ever (LQ-BLOCK-4)."""
+"""Below this Redis 6.2 may block for ever (LQ-BLOCK-3)."""
 
 REPLY_GRACE = 5.0
 """Seconds that a reply may take once a block should be over; then the connection is given up."""
@@ -149,8 +149,7 @@ class Transport:
     def _take(self, lease: Command[LeaseReply], wire: io.Wire) -> LeaseReply:
         """A lease that does not wait."""
         try:
-            wire.send(*lease.evalsha())
-            return self._taken(lease, wire)
+            return self._taken(lease, wire, self._ask(lease, wire))
         except (AskError, TryAgainError, ClusterDownError) as error:
             raise self._redirection(error) from error
         except redis.ResponseError as error:
@@ -162,12 +161,19 @@ class Transport:
             self._leave_behind(wire, lease, blocked=False, asked=True)
             raise
 
-    def _taken(self, lease: Command[LeaseReply], wire: io.Wire) -> LeaseReply:
+    def _ask(self, lease: Command[LeaseReply], wire: io.Wire) -> float:
+        """Send a lease; answers when."""
+        asked_at = io.now()
+        wire.send(*lease.evalsha())
+        return asked_at
+
+    def _taken(self, lease: Command[LeaseReply], wire: io.Wire, asked_at: float) -> LeaseReply:
         try:
-            return lease.parse(wire.read_within(REPLY_GRACE))
+            reply = wire.read_within(REPLY_GRACE)
         except NoScriptError:
             wire.send(*lease.eval())
-            return lease.parse(wire.read_within(REPLY_GRACE))
+            reply = wire.read_within(REPLY_GRACE)
+        return lease.parse(reply)._replace(asked=asked_at)
 
     def _wait(self, wait: Wait, wire: io.Wire) -> LeaseReply:
         """Block until a wake-up or the time, then lease on the same connection.
@@ -181,12 +187,12 @@ class Transport:
             with contextlib.suppress(io.NothingYetError):
                 self._woken(wire, wait.seconds)
                 blocked = False
-            wire.send(*wait.lease.evalsha())
+            asked_at = self._ask(wait.lease, wire)
             asked = True
             if blocked:
                 self._woken(wire, REPLY_GRACE)
                 blocked = False
-            return self._taken(wait.lease, wire)
+            return self._taken(wait.lease, wire, asked_at)
         except (AskError, TryAgainError, ClusterDownError) as error:
             raise self._redirection(error) from error
         except redis.ResponseError as error:
