@@ -15,7 +15,7 @@ ALL_SERVERS ?= $(TEST_SERVERS),redis-7.2,redis-7.4,redis-8.0t,redis-8.2,redis-8.
 # A part that is not there (an sdist has no benchmarks) is not an error.
 PYTHON_DIRS := $(wildcard python lua cleaner benchmarks conformance-tests tools)
 TYPED_DIRS := $(wildcard python lua cleaner benchmarks conformance-tests)
-SHELL_SCRIPTS := .ci/run $(wildcard tools/*/*.sh)
+SHELL_SCRIPTS := .ci/run $(wildcard tools/*.sh tools/*/*.sh)
 
 PYTEST := $(BIN)/python -m pytest
 
@@ -53,9 +53,10 @@ lint: setup luacheck ## ruff, format, mypy, shellcheck, luacheck, and whether ge
 	$(BIN)/ruff format --check $(PYTHON_DIRS)
 	$(BIN)/mypy $(TYPED_DIRS)
 	$(BIN)/shellcheck $(SHELL_SCRIPTS)
-	if [ -d lua ]; then tools/luacheck.sh lua; fi
-	if [ -e lua/bundle.py ]; then $(BIN)/python lua/bundle.py --check; fi
-	if [ -e python/unasync.py ]; then $(BIN)/python python/unasync.py --check; fi
+	rendered=$$(mktemp -d); trap 'rm -rf "$$rendered"' EXIT; \
+	  $(BIN)/python lua/bundle.py --render "$$rendered"; tools/luacheck.sh "$$rendered"
+	$(BIN)/python lua/bundle.py --check
+	$(BIN)/python python/unasync.py --check
 
 .PHONY: format
 format: setup ## let ruff rewrite what it can

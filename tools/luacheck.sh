@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# Run luacheck on the scripts; fetch it first, without root, where it is not on PATH.
+#
+#   luacheck.sh FOLDER    check the Lua files below FOLDER
+#   luacheck.sh --fetch   only make sure that it is there
+#
+# Fetched are Debian's packages lua-check, its Lua libraries and the Lua interpreter, unpacked below
+# LEASEQ_SERVERS_DIR (default .servers). The package source is the one that apt of this machine uses.
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+root=${LEASEQ_SERVERS_DIR:-$(cd "$here/.." && pwd)/.servers}/luacheck
+
+fetch() {
+  local state=$root/.apt dir=$root/root sources
+  if ! command -v apt-get >/dev/null || ! command -v dpkg-deb >/dev/null; then
+    echo "luacheck is not on PATH and cannot be fetched without apt-get and dpkg-deb: install luacheck" >&2
+    return 1
+  fi
+  mkdir -p "$state"/{lists/partial,cache/archives/partial,dl} "$dir"
+  chown _apt "$state/dl" 2>/dev/null || true  # apt drops its rights where it runs as root
+  # lists of our own: the machine's may be empty, and only root may update them
+  sources=(-qq -o "Dir::State::Lists=$state/lists" -o "Dir::Cache=$state/cache")
+  apt-get "${sources[@]}" update
+  (cd "$state/dl" && apt-get "${sources[@]}" download lua-check lua-filesystem lua-argparse lua5.1 libreadline8 libtinfo6)
+  local package
+  for package in "$state"/dl/*.deb; do dpkg-deb -x "$package" "$dir"; done
+  rm -rf "$state"
+}
+
+available() { command -v luacheck >/dev/null || [ -e "$root/root/usr/bin/luacheck" ]; }
+
+run() {
+  if command -v luacheck >/dev/null; then
+    luacheck "$@"
+    return
+  fi
+  local usr=$root/root/usr libs
+  libs=$(dirname "$(find "$usr/lib" -path '*/lua/5.1/lfs.so' | head -n 1)")
+  LUA_PATH="$usr/share/lua/5.1/?.lua;$usr/share/lua/5.1/?/init.lua;;" LUA_CPATH="$libs/?.so;;" \
+    LD_LIBRARY_PATH="$(dirname "$(dirname "$libs")"):$root/root/lib/$(basename "$(dirname "$(dirname "$libs")")")" \
+    "$usr/bin/lua5.1" "$usr/bin/luacheck" "$@"
+}
+
+available || fetch
+if [ "${1:---fetch}" != --fetch ]; then
+  # What is checked is a rendered script: the part that unpacks a record or the state binds all fields, and a script
+  # uses some (W211 by name, W231, W311); a part cannot know the names around it (W4). Lines are as long as the source.
+  run --std lua51 --no-color --codes --no-max-line-length \
+    --ignore 211/attempt 211/created 211/current 231 311 4 --globals redis KEYS ARGV cjson cmsgpack bit struct -- "$@"
+fi
