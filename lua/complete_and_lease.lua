@@ -25,18 +25,21 @@ local at = 3
 --#part clock
 --#part read_state
 local bound_read, asleep = next_due, call('LLEN', wake) == 0
+call('HLEN', counters)
 --#part complete_plan
 local changed = false
 --#part lease_heads
 read_heads(count + entries)
 check_heads()
 if now >= next_due then
-  -- Planned twice: before anything is written, so that bad records are refused, and again without what was completed.
-  local sweep_limit, before = 64, clock
+  -- Planned twice: before anything is written, so that bad records are refused, and again without what was completed,
+  -- each of which makes room for one more.
+  local sweep_limit, before = 64 + entries, clock
   --#part sweep_plan
   plan_sweep()
   clock = before
   --#part complete_write
+  sweep_limit = 64
   plan_sweep()
   --#part sweep
   changed = #due + #late > 0

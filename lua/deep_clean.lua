@@ -19,7 +19,7 @@ local items, meta, ready, delayed, leased = KEYS[1], KEYS[2], KEYS[3], KEYS[4], 
 local dead, state, wake, counters = KEYS[6], KEYS[7], KEYS[8], KEYS[9]
 --#part integer
 local phase, cursor = string.match(ARGV[1] == '0' and '1:0' or ARGV[1] or '', '^([1-6]):(%d+)$')
-if not phase or #cursor > 20 then
+if not phase or #cursor > 20 or #cursor == 20 and cursor > '18446744073709551615' then
   error('LEASEQ_BAD_ARGUMENT cursor must be 0 or what the last deep_clean answered', 0)
 end
 local limit = integer(ARGV[2], 1, 256, 'limit')
@@ -54,7 +54,7 @@ local function raise_clock(seen)
 end
 local priority_of = function(id)
   local record = call('HGET', meta, id)
-  if not record or #record ~= 25 then
+  if not record or #record ~= 25 or string.byte(record, 2) ~= 1 then
     return 0
   end
   --#part unpack_record
@@ -115,7 +115,12 @@ elseif phase == '2' then
       repair('bad_record', 'HDEL', meta, id)
     else
       --#part unpack_record
-      raise_clock(math.max(current, created))
+      if current < 2840140800000000 and created < 2840140800000000 then
+        raise_clock(math.max(current, created))
+      else
+        -- no clock gave these, and a clock raised to them would break every place and token to come
+        repair('bad_record', 'HDEL', meta, id)
+      end
     end
   end
 else
@@ -134,7 +139,13 @@ end
 if not blob and held > 0 then
   repair('state')
 end
+-- Before the repairs, so that a dry run says the same; what they take away can only make the bound too early.
 local bound = next_due
+--#part next_due
+next_due = math.min(next_due, bound, repairs.far_deadline and now or bound)
+if next_due < bound and blob then
+  repair('next_due')
+end
 if not dry_run then
   -- a no-op that the server allows when out of memory
   call('ZREM', ready, '')
@@ -145,11 +156,6 @@ if not dry_run then
     call('HINCRBY', counters, 'dropped', repairs.dropped)
   end
 end
---#part next_due
-if next_due < bound and blob then
-  repair('next_due')
-end
-next_due = math.min(next_due, bound)
 if not dry_run then
   if next(repairs) then
     --#part write_state

@@ -42,7 +42,7 @@ if count == 1 and now < next_due then
       local fresh = struct.pack('<BBI4dd', 1, options, attempts, clock, created)
       record = options == 0 and fresh or fresh .. string.sub(record, 23)
     else
-      record = struct.pack('<BBI4dd', 1, 0, 1, clock, head[2] + 1735689600000000)
+      record = struct.pack('<BBI4dd', 1, 0, 1, clock, head[2] % 1125899906842624 + 1735689600000000)
     end
     local deadline = now + duration * 1000
     call('ZREM', ready, id)

@@ -67,7 +67,7 @@ for i = 1, entries do
       end
       local delay = delays[i] or 0
       if uncounted[i] then
-        local fresh = struct.pack('<BBI4dd', 1, options, attempt - 1, current, created) .. string.sub(record, 23)
+        local fresh = struct.pack('<BBI4dd', 1, options, math.max(0, attempt - 1), current, created) .. string.sub(record, 23)
         changes[#changes + 1] = {'HSET', meta, id, fresh}
       end
       if not uncounted[i] and max_attempts > 0 and attempt >= max_attempts then

@@ -8,8 +8,7 @@ for i = 1, entries do
   ids[i], tokens[i] = ARGV[at], token
   local options = ARGV[at + 2]
   at = at + 3
-  if options ~= '0' then
-    integer(options, 0, 1, 'the number of options')
+  if options ~= '0' and integer(options, 0, 1, 'the number of options') == 1 then
     if ARGV[at] ~= 'only_current' or ARGV[at + 1] ~= '1' then
       error('LEASEQ_BAD_ARGUMENT complete knows the option only_current with the value 1', 0)
     end

@@ -35,7 +35,9 @@ if n > 0 then
           fresh = fresh .. string.sub(record, 23)
         end
       else
-        fresh = struct.pack('<BBI4dd', 1, 0, 1, clock, heads[2 * i] + 1735689600000000)
+        -- its place without the level: an item whose record was lost may have had a priority
+        local since = heads[2 * i] % 1125899906842624 + 1735689600000000
+        fresh = struct.pack('<BBI4dd', 1, 0, 1, clock, since)
       end
       k = k + 1
       local at = 2 * k
@@ -49,8 +51,16 @@ if n > 0 then
       taken[at + 2] = clock
       taken[at + 3] = attempts
     else
+      if record then
+        --#part unpack_record
+      end
       gone[#gone + 1] = id
     end
+  end
+  if #gone > 0 then
+    -- read here, since only damage leads to these keys
+    call('HLEN', counters)
+    call('ZCARD', delayed)
   end
   taken[3] = k
   changed = true
