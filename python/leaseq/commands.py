@@ -4,7 +4,6 @@ Key and argument order come from the manifest; values are only brought into thei
 durations in milliseconds, tokens in microseconds. Whether a value is allowed is for the script to say (LQ-CALL-1).
 """
 
-import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -15,6 +14,9 @@ from leaseq.errors import BadArgumentError, BadTypeError
 from leaseq.item import Item, LeasedItemBase
 from leaseq.keys import QueueKeys
 from leaseq.results import DeepClean, ItemInfo, LightClean, ListedItem, Page, QueueStats, Released, State
+
+LONGEST = 10**12
+"""More seconds than any duration or time of the protocol, few enough to write as a number of 16 digits."""
 
 Argument = bytes | str | int
 T = TypeVar("T")
@@ -65,8 +67,8 @@ def milliseconds(seconds: float, what: str) -> int:
     if isinstance(seconds, bool) or not isinstance(seconds, int | float):
         message = f"{what} must be a number of seconds, not {type(seconds).__name__}"
         raise BadTypeError(message)
-    if not math.isfinite(seconds):
-        message = f"{what} must be a finite number of seconds"
+    if not -LONGEST <= seconds <= LONGEST:
+        message = f"{what} is no number of seconds that a queue can count"
         raise BadArgumentError(message)
     return round(seconds * 1000)
 
@@ -76,6 +78,9 @@ def whole(number: int, what: str) -> int:
     if isinstance(number, bool) or not isinstance(number, int):
         message = f"{what} must be an int, not {type(number).__name__}"
         raise BadTypeError(message)
+    if abs(number) >= 10**16:
+        message = f"{what} has more than 16 digits"
+        raise BadArgumentError(message)
     return number
 
 
@@ -267,6 +272,9 @@ def list_items(
             reply[0], [ListedItem(item_id.decode(), _seconds(time)) for item_id, time in _pairs(reply[1:])]
         )
 
+    if not isinstance(state, str):
+        message = f"the state must be a str, not {type(state).__name__}"
+        raise BadTypeError(message)
     order = "backward" if backward else "forward"
     arguments: list[Argument] = [state, whole(offset, "offset"), whole(limit, "limit"), order]
     return _command(_scripts.LIST, keys, arguments, parse)

@@ -128,6 +128,8 @@ def from_connection(error: Exception, *, sent: bool) -> LeaseqError:
         return AccessDeniedError(f"the server refused the user or password: {error}")
     if isinstance(error, redis.exceptions.MaxConnectionsError):
         return UnavailableError("all connections of the client are in use: raise its max_connections")
+    if isinstance(error, redis.exceptions.BusyLoadingError):
+        return UnavailableError(f"the server is starting, the call was not run: {error}")
     if isinstance(error.__context__, redis.exceptions.ReadOnlyError):
         return ServerError(f"the server became a replica: {error}")
     if sent:

@@ -2,13 +2,14 @@
 
 import math
 import random
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
 from leaseq import commands
 from leaseq._scripts import MAX_ENTRIES, WAIT_CAP_MS
 from leaseq.commands import Command, LeaseReply
+from leaseq.errors import BadArgumentError, BadTypeError
 from leaseq.item import Item, LeasedItemBase
 from leaseq.keys import QueueKeys
 
@@ -48,7 +49,10 @@ def lease(
 ) -> LeaseFlow:
     """Lease, and wait for items if there are none. A waiter that leaves empty-handed settles (LQ-BLOCK-6)."""
     take, settle = commands.lease(keys, count, lease_secs), commands.settle(keys)
-    give_up = clock() + commands.milliseconds(timeout, "timeout") / 1000 if timeout else math.inf
+    patience = commands.milliseconds(timeout, "timeout") / 1000
+    if patience < 0:
+        raise BadArgumentError("timeout must not be negative; 0 waits for ever")
+    give_up = clock() + patience if timeout else math.inf
     wake = keys.key("wake")
     reply = _answered((yield take))
     waited = False
@@ -72,6 +76,15 @@ def _answered(reply: LeaseReply | None) -> LeaseReply:
     return reply
 
 
+def many(members: Iterable[Member], what: str) -> Iterable[Member]:
+    """The members, if it is several of them and not a single one. Raises BadTypeError."""
+    if isinstance(members, str | bytes | bytearray | memoryview | Mapping) or not isinstance(
+        members, Iterable
+    ):
+        raise BadTypeError(f"this takes several {what}, not one {type(members).__name__}")
+    return members
+
+
 def chunks(members: Iterable[Member], size: Callable[[Member], int] = lambda _: 0) -> Iterable[list[Member]]:
     """Split into what one call takes: at most 256 entries and about CHUNK_BYTES of data."""
     chunk: list[Member] = []
@@ -88,7 +101,7 @@ def chunks(members: Iterable[Member], size: Callable[[Member], int] = lambda _: 
 
 def data_size(item: Item) -> int:
     """What an item weighs in `chunks`; what is no Item is refused later, by name."""
-    return len(getattr(item, "data", b""))
+    return len(item.data) if isinstance(item, Item) else 0
 
 
 def backoff(attempt: int) -> float:

@@ -26,7 +26,7 @@ class Item:
         """An item whose data is `value` as JSON. Raises BadArgumentError for what JSON cannot hold."""
         try:
             return cls(json.dumps(value, allow_nan=False), id)
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, RecursionError) as error:
             message = f"this cannot be written as JSON: {error}"
             raise BadArgumentError(message) from error
 
@@ -44,7 +44,7 @@ class Item:
         """An item from the JSON of what `from_dict` takes. Raises BadArgumentError."""
         try:
             fields = json.loads(text)
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, RecursionError) as error:
             message = f"this is not JSON: {error}"
             raise BadArgumentError(message) from error
         return cls.from_dict(fields)
@@ -53,7 +53,7 @@ class Item:
         """The data read as JSON. Raises BadArgumentError when it is none."""
         try:
             return json.loads(self.data)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             message = f"the data of item {self.id!r} is not JSON: {error}"
             raise BadArgumentError(message) from error
 
@@ -64,7 +64,7 @@ class Item:
 class LeasedItemBase(Item):
     """What the leased items of both colours have."""
 
-    __slots__ = ("_deadline", "_ended", "_lease_secs", "_lost", "attempt", "token")
+    __slots__ = ("_deadline", "_ended", "_lease_secs", "_lost", "_since", "attempt", "token")
 
     def __init__(
         self, item_id: str, data: bytes, token: int, attempt: int, deadline: float, lease_secs: float
@@ -77,6 +77,7 @@ class LeasedItemBase(Item):
         self._lease_secs = lease_secs
         self._lost = False
         self._ended = False
+        self._since: float | None = None
 
     @property
     def deadline(self) -> float:

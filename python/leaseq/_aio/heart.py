@@ -18,11 +18,15 @@ class Heart:
         self._bell = io.Bell()
         self._guard = io.Guard()
         self._running = False
+        self._over = False
 
     def add(self, item: LeasedItemBase) -> None:
         """Begin to extend an item."""
         with self._guard:
-            self._beats.add(item, item._lease_secs, io.now())
+            if self._over or item._ended or item._lost:
+                return
+            # counted from the lease, not from now: of many items leased at once, some begin late
+            self._beats.add(item, item._lease_secs, item._since or io.now())
             begin = not self._running
             self._running = True
         if begin:
@@ -38,7 +42,7 @@ class Heart:
     async def end(self) -> None:
         """Extend nothing any longer."""
         with self._guard:
-            self._beats = flows.Beats()
+            self._over = True
         self._bell.ring()
 
     async def _run(self) -> None:
@@ -48,6 +52,8 @@ class Heart:
             # an idle heart waits a little for the next item before it stops
             await self._bell.wait(flows.WAIT_CAP if pause is None else pause)
             with self._guard:
+                if self._over:
+                    return
                 leases = self._beats.due(io.now())
                 if pause is None and self._beats.pause(io.now()) is None:
                     self._running = False

@@ -46,44 +46,80 @@ def check_client(client: object) -> Client:
     raise BadTypeError(message)
 
 
+def check_pipe(pipe: Any) -> Any:
+    """The pipeline, if it is one that only queues. Raises BadTypeError."""
+    if isinstance(pipe, redis.asyncio.client.Pipeline | redis.asyncio.cluster.ClusterPipeline):
+        return pipe
+    message = f"pipe takes what the pipeline() of a redis.asyncio client gives, not {type(pipe).__name__}"
+    raise BadTypeError(message)
+
+
 class Wire:
     """One connection, borrowed: replies come as bytes whatever the client decodes, and nothing is retried."""
 
-    def __init__(self, connection: Any, give_back: Callable[[], Awaitable[None]]) -> None:
+    def __init__(self, connection: Any, put_back: Callable[[], Awaitable[None]]) -> None:
         self._connection = connection
-        self.give_back = give_back
+        self._put_back = put_back
+        self.owed = 0
+        self._is_cut = False
         self.kept = False
         self.asking = False
 
     async def send(self, *command: Argument) -> None:
-        """Send a command."""
-        # no health check: it would read the reply of a command that is still under way
+        """Send a command. It is on its way before this waits for anything, so an interruption does not stop it."""
         if self.asking:
-            await self._connection.send_packed_command(
-                self._connection.pack_command("ASKING"), check_health=False
-            )
+            await self._send("ASKING")
             await self.read()
-        await self._connection.send_packed_command(
-            self._connection.pack_command(*command), check_health=False
-        )
+        await self._send(*command)
+
+    async def _send(self, *command: Argument) -> None:
+        connection = self._connection
+        if self._is_cut or not connection.is_connected:
+            # redis-py would connect again, but the replies that are awaited came with the old connection
+            raise redis.ConnectionError("the connection was closed")
+        # not send_packed_command: interrupted, that closes the connection of a command that is under way already
+        connection._writer.writelines(connection.pack_command(*command))
+        self.owed += 1
+        try:
+            async with asyncio.timeout(connection.socket_timeout):
+                await connection._writer.drain()
+        except TimeoutError as error:
+            raise redis.TimeoutError("the server takes nothing in") from error
 
     async def read(self) -> Any:
         """Read a reply. An interruption leaves the connection as it is, so that the reply can still be read."""
-        return await self._connection.read_response(disable_decoding=True, disconnect_on_error=False)
+        return await self._read()
 
     async def read_within(self, seconds: float) -> Any:
         """Read a reply that may take long. Raises NothingYetError."""
         try:
             async with asyncio.timeout(seconds):
-                return await self._connection.read_response(
-                    disable_decoding=True, timeout=math.inf, disconnect_on_error=False
-                )
+                return await self._read(timeout=math.inf)
         except TimeoutError:
             raise NothingYetError from None
 
+    async def _read(self, **options: Any) -> Any:
+        try:
+            reply = await self._connection.read_response(
+                disable_decoding=True, disconnect_on_error=False, **options
+            )
+        except redis.ResponseError:
+            self.owed -= 1
+            raise
+        self.owed -= 1
+        return reply
+
     async def cut(self) -> None:
         """Close the connection: its replies are no longer wanted."""
+        self._is_cut = True
         await self._connection.disconnect(nowait=True)
+
+    async def give_back(self) -> None:
+        """Return the connection to the client; never with a reply on its way that the next user would take for its."""
+        if self.owed and not self._is_cut:
+            await self.cut()
+        # an interruption here would lose the connection
+        await asyncio.shield(self._put_back())
 
 
 class OneServer:
@@ -99,10 +135,10 @@ class OneServer:
         pool: Any = self._client.connection_pool
         connection = await pool.get_connection()
 
-        async def give_back() -> None:
+        async def put_back() -> None:
             await pool.release(connection)
 
-        return Wire(connection, give_back)
+        return await fresh(Wire(connection, put_back), connection)
 
     async def refresh(self) -> None:
         """There is nothing to look up again."""
@@ -137,15 +173,23 @@ class Cluster:
     async def _wire(self, node: Any) -> Wire:
         connection = node.acquire_connection()
 
-        async def give_back() -> None:
+        async def put_back() -> None:
             node.release(connection)
 
-        try:
+        return await fresh(Wire(connection, put_back), connection)
+
+
+async def fresh(wire: Wire, connection: Any) -> Wire:
+    """A wire whose connection stands: redis-py hands out those that the server has closed, or with replies in them."""
+    try:
+        await connection.connect()
+        if await connection.can_read():
+            await connection.disconnect(nowait=True)
             await connection.connect()
-        except BaseException:
-            await give_back()
-            raise
-        return Wire(connection, give_back)
+    except BaseException:
+        await wire.give_back()
+        raise
+    return wire
 
 
 def route(client: Client) -> OneServer | Cluster:
@@ -164,17 +208,19 @@ class Background:
     def __init__(self) -> None:
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def begin(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Run it."""
+    def begin(self, work: Callable[[], Coroutine[Any, Any, None]], *, finish: bool = False) -> None:  # noqa: ARG002
+        """Run it. With `finish` a program does not end before it (for threads; tasks end with their loop)."""
         task = asyncio.get_running_loop().create_task(work())
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def end(self) -> None:
-        """Stop it."""
-        for task in list(self._tasks):
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+    async def end(self, seconds: float) -> None:
+        """Wait for it so long, then stop it."""
+        if self._tasks:
+            _, late = await asyncio.wait(self._tasks, timeout=seconds)
+            for task in late:
+                task.cancel()
+            await asyncio.gather(*late, return_exceptions=True)
 
 
 class Guard(contextlib.nullcontext[None]):

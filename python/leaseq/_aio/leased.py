@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from leaseq import flows
 from leaseq._aio.heart import Heart
+from leaseq.errors import LeaseqError
 from leaseq.item import LeasedItemBase
 
 if TYPE_CHECKING:
@@ -39,7 +40,13 @@ class LeasedItem(LeasedItemBase):
         if error is None:
             await self._queue.complete(self)
         elif not self._lost:
-            if isinstance(error, Exception):
-                await self._queue.release(self, delay=flows.backoff(self.attempt))
-            else:
-                await self._queue.release(self, uncounted=True)
+            try:
+                if isinstance(error, Exception):
+                    await self._queue.release(self, delay=flows.backoff(self.attempt))
+                else:
+                    await self._queue.release(self, uncounted=True)
+            except LeaseqError as failure:
+                # what the block raised passes on, above all an interruption
+                error.add_note(
+                    f"leaseq did not release item {self.id!r}, which waits for its deadline: {failure}"
+                )

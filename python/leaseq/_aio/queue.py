@@ -57,9 +57,13 @@ class WorkQueue:
             url = self._embedded.url
         try:
             return io.connect(url)
-        except ValueError as error:
-            message = f"{url!r} is not a server URL: {error}"
-            raise BadArgumentError(message) from error
+        except (ValueError, TypeError):
+            # neither the URL nor the cause, which quotes it: there may be a password in it
+            message = (
+                "this is not a server URL, which looks like redis://user:password@host:6379/0, rediss://...,"
+                " unix://path or embedded:DIR"
+            )
+            raise BadArgumentError(message) from None
 
     @property
     def name(self) -> str:
@@ -97,7 +101,7 @@ class WorkQueue:
         )
         command = commands.add(self._keys, [item], options)
         if pipe is not None:
-            pipe.execute_command(*command.eval())
+            io.check_pipe(pipe).execute_command(*command.eval())
             return False
         return (await self._transport.run(command))[0]
 
@@ -118,11 +122,12 @@ class WorkQueue:
         options = commands.add_options(
             delay=delay, not_before=not_before, priority=priority, max_attempts=max_attempts
         )
+        chunks = flows.chunks(flows.many(items, "items"), flows.data_size)
         if pipe is not None:
-            for chunk in flows.chunks(items, flows.data_size):
-                pipe.execute_command(*commands.add(self._keys, chunk, options).eval())
+            # all are checked before the first is queued
+            for command in [commands.add(self._keys, chunk, options) for chunk in chunks]:
+                io.check_pipe(pipe).execute_command(*command.eval())
             return []
-        chunks = flows.chunks(items, flows.data_size)
         return await self._in_chunks(chunks, lambda chunk: commands.add(self._keys, chunk, options))
 
     # working
@@ -182,7 +187,7 @@ class WorkQueue:
 
     async def extend_items(self, items: Iterable[LeasedItem], lease_secs: float) -> list[bool]:
         """Move the deadlines of many items; answers for each, in order. See `extend`."""
-        leases = [(item, lease_secs) for item in items]
+        leases = [(item, lease_secs) for item in flows.many(items, "items")]
         deadlines = await self._in_chunks(
             flows.chunks(leases), lambda chunk: commands.extend(self._keys, chunk)
         )
@@ -202,7 +207,7 @@ class WorkQueue:
         self, items: Iterable[LeasedItem], *, delay: float = 0, uncounted: bool = False
     ) -> list[Released]:
         """Give many items back; answers for each, in order. See `release`."""
-        held = list(items)
+        held = list(flows.many(items, "items"))
         answers = await self._ending(
             held, lambda c: commands.release(self._keys, c, delay=delay, uncounted=uncounted)
         )
@@ -222,7 +227,9 @@ class WorkQueue:
 
     async def remove_items(self, ids: Iterable[str]) -> list[State]:
         """Remove many items; answers for each, in order."""
-        return await self._in_chunks(flows.chunks(ids), lambda chunk: commands.remove(self._keys, chunk))
+        return await self._in_chunks(
+            flows.chunks(flows.many(ids, "ids")), lambda chunk: commands.remove(self._keys, chunk)
+        )
 
     async def light_clean(self) -> LightClean:
         """Requeue all expired leases and promote all due items, in bounded steps. Safe to repeat, at any time."""
@@ -268,7 +275,9 @@ class WorkQueue:
 
     async def inspect_items(self, ids: Iterable[str]) -> list[ItemInfo]:
         """What is known of many items; answers for each, in order."""
-        return await self._in_chunks(flows.chunks(ids), lambda chunk: commands.inspect(self._keys, chunk))
+        return await self._in_chunks(
+            flows.chunks(flows.many(ids, "ids")), lambda chunk: commands.inspect(self._keys, chunk)
+        )
 
     async def list_items(
         self,
@@ -316,10 +325,13 @@ class WorkQueue:
                 return reply
 
     def _leased(self, reply: LeaseReply, lease_secs: float) -> list[LeasedItem]:
-        return [LeasedItem(self, self._heart, *taken, reply.deadline, lease_secs) for taken in reply.items]
+        items = [LeasedItem(self, self._heart, *taken, reply.deadline, lease_secs) for taken in reply.items]
+        for item in items:
+            item._since = io.now()
+        return items
 
     async def _ending(self, items: Iterable[LeasedItem], make: "Any") -> list[Any]:
-        held = list(items)
+        held = list(flows.many(items, "items"))
         answers = await self._in_chunks(flows.chunks(held), make)
         for item in held:
             item._ended = True

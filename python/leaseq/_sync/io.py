@@ -46,36 +46,71 @@ def check_client(client: object) -> Client:
     raise BadTypeError(message)
 
 
+def check_pipe(pipe: Any) -> Any:
+    """The pipeline, if it is one that only queues. Raises BadTypeError."""
+    if isinstance(pipe, redis.client.Pipeline | redis.cluster.ClusterPipeline):
+        return pipe
+    message = f"pipe takes what the pipeline() of a redis client gives, not {type(pipe).__name__}"
+    raise BadTypeError(message)
+
+
 class Wire:
     """One connection, borrowed: replies come as bytes whatever the client decodes, and nothing is retried."""
 
-    def __init__(self, connection: Any, give_back: Callable[[], None]) -> None:
+    def __init__(self, connection: Any, put_back: Callable[[], None]) -> None:
         self._connection = connection
-        self.give_back = give_back
+        self._put_back = put_back
+        self.owed = 0
+        self._is_cut = False
         self.kept = False
         self.asking = False
 
     def send(self, *command: Argument) -> None:
         """Send a command."""
-        # no health check: it would read the reply of a command that is still under way
         if self.asking:
-            self._connection.send_packed_command(self._connection.pack_command("ASKING"), check_health=False)
+            self._send("ASKING")
             self.read()
-        self._connection.send_packed_command(self._connection.pack_command(*command), check_health=False)
+        self._send(*command)
+
+    def _send(self, *command: Argument) -> None:
+        packed = self._connection.pack_command(*command)
+        self._check()
+        self.owed += 1
+        # no health check: it would read the reply of a command that is still under way
+        self._connection.send_packed_command(packed, check_health=False)
 
     def read(self) -> Any:
         """Read a reply. An interruption leaves the connection as it is, so that the reply can still be read."""
-        return self._connection.read_response(disable_decoding=True, disconnect_on_error=False)
+        try:
+            reply = self._connection.read_response(disable_decoding=True, disconnect_on_error=False)
+        except redis.ResponseError:
+            self.owed -= 1
+            raise
+        self.owed -= 1
+        return reply
 
     def read_within(self, seconds: float) -> Any:
         """Read a reply that may take long. Raises NothingYetError."""
+        self._check()
         if not self._connection.can_read(seconds):
             raise NothingYetError
         return self.read()
 
+    def _check(self) -> None:
+        # redis-py would connect again, but the replies that are awaited came with the old connection
+        if self._is_cut or not self._connection.is_connected:
+            raise redis.ConnectionError("the connection was closed")
+
     def cut(self) -> None:
         """Close the connection: its replies are no longer wanted."""
+        self._is_cut = True
         self._connection.disconnect()
+
+    def give_back(self) -> None:
+        """Return the connection to the client; never with a reply on its way that the next user would take for its."""
+        if self.owed and not self._is_cut:
+            self.cut()
+        self._put_back()
 
 
 class OneServer:
@@ -138,12 +173,27 @@ def sleep(seconds: float) -> None:
 class Background:
     """Work that outlives the call that began it."""
 
-    def begin(self, work: Callable[[], None]) -> None:
-        """Run it."""
-        threading.Thread(target=work, name="leaseq", daemon=True).start()
+    def __init__(self) -> None:
+        self._threads: set[threading.Thread] = set()
 
-    def end(self) -> None:
-        """Threads end by themselves, within the wait cap."""
+    def begin(self, work: Callable[[], None], *, finish: bool = False) -> None:
+        """Run it. With `finish` a program does not end before it."""
+
+        def run() -> None:
+            try:
+                work()
+            finally:
+                self._threads.discard(threading.current_thread())
+
+        thread = threading.Thread(target=run, name="leaseq", daemon=not finish)
+        self._threads.add(thread)
+        thread.start()
+
+    def end(self, seconds: float) -> None:
+        """Wait for it so long."""
+        until = now() + seconds
+        for thread in list(self._threads):
+            thread.join(max(0.0, until - now()))
 
 
 Guard = threading.Lock

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from leaseq import flows
 from leaseq._sync.heart import Heart
+from leaseq.errors import LeaseqError
 from leaseq.item import LeasedItemBase
 
 if TYPE_CHECKING:
@@ -40,7 +41,13 @@ class LeasedItem(LeasedItemBase):
         if error is None:
             self._queue.complete(self)
         elif not self._lost:
-            if isinstance(error, Exception):
-                self._queue.release(self, delay=flows.backoff(self.attempt))
-            else:
-                self._queue.release(self, uncounted=True)
+            try:
+                if isinstance(error, Exception):
+                    self._queue.release(self, delay=flows.backoff(self.attempt))
+                else:
+                    self._queue.release(self, uncounted=True)
+            except LeaseqError as failure:
+                # what the block raised passes on, above all an interruption
+                error.add_note(
+                    f"leaseq did not release item {self.id!r}, which waits for its deadline: {failure}"
+                )

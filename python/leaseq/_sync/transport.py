@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 import redis
-from redis.exceptions import AskError, ClusterDownError, NoScriptError, TryAgainError
+from redis.exceptions import AskError, ClusterDownError, MovedError, NoScriptError, TryAgainError
 
 from leaseq import commands, errors, flows
 from leaseq._sync import io
@@ -21,6 +21,9 @@ from leaseq.item import LeasedItemBase
 from leaseq.keys import QueueKeys
 
 T = TypeVar("T")
+
+MIGRATION_PAUSE = 0.1
+"""Seconds between the leases of a waiter while its slot migrates: a BLPOP is redirected at once then."""
 
 SHORTEST_BLOCK = 0.01
 """Below this Redis 6.2 may block for ever (LQ-BLOCK-3)."""
@@ -33,7 +36,11 @@ REDIRECTIONS = 12
 
 
 class _BrokenWaitError(Exception):
-    """The connection broke while blocked: nothing had been asked yet."""
+    """The block ended in an error before a lease was answered: lease again, after a pause."""
+
+    def __init__(self, pause: float) -> None:
+        super().__init__()
+        self.pause = pause
 
 
 class Transport:
@@ -45,6 +52,7 @@ class Transport:
         self._owned = owned
         self._route = io.route(client)
         self._waiting: set[io.Wire] = set()
+        self._guard = io.Guard()
         self.background = io.Background()
         self.closed = False
 
@@ -57,22 +65,22 @@ class Transport:
 
     def perform(self, request: Command[LeaseReply] | Wait | Leave) -> LeaseReply | None:
         """Do what a lease flow asks. What an interrupted lease took is given back at once, uncounted."""
-        if isinstance(request, Leave):
-            self.run(request.settle)
-            return None
         if self.closed:
             message = f"queue {self._keys.name!r} is closed"
             raise errors.QueueClosedError(message)
-        if isinstance(request, Wait):
-            if request.seconds >= SHORTEST_BLOCK:
-                try:
-                    return self._talk(partial(self._wait, request))
-                except _BrokenWaitError:
-                    pass
-            else:
-                io.sleep(request.seconds)
-            request = request.lease
-        return self._talk(partial(self._take, request))
+        if isinstance(request, Leave):
+            self._talk(partial(self._exchange, request.settle), waiter=True)
+            return None
+        if isinstance(request, Command):
+            return self._talk(partial(self._take, request))
+        pause = request.seconds
+        if pause >= SHORTEST_BLOCK:
+            try:
+                return self._talk(partial(self._wait, request), waiter=True)
+            except _BrokenWaitError as broken:
+                pause = min(pause, broken.pause)
+        self._talk_later(pause)
+        return self._talk(partial(self._take, request.lease), waiter=True)
 
     def close(self) -> None:
         """End all waits, and the client if it is ours."""
@@ -81,36 +89,64 @@ class Transport:
         self.closed = True
         waiting = list(self._waiting)
         for wire in waiting:
-            wire.cut()
+            with self._guard:  # a wire that is no longer waiting may be somebody else's connection by now
+                if wire in self._waiting:
+                    wire.cut()
         if waiting:
-            with contextlib.suppress(errors.LeaseqError):
-                self._run(commands.settle(self._keys))
-        self.background.end()
+            self._pass_on()
+        # what interrupted leases still bring is given back first
+        self.background.end(REPLY_GRACE)
         if self._owned:
             io.close(self.client)
 
     def _run(self, command: Command[T]) -> T:
         return command.parse(self._talk(partial(self._exchange, command)))
 
-    def _talk(self, conversation: Callable[[io.Wire], T]) -> T:
-        """Borrow a connection for a conversation, and follow a cluster's redirections: what they answer was not run."""
+    def _talk(self, conversation: Callable[[io.Wire], T], *, waiter: bool = False) -> T:
+        """Borrow a connection for a conversation, and follow a cluster's redirections: what they answer was not run.
+
+        A waiter may have taken a wake-up; interrupted outside of the conversation it passes that on.
+        """
         redirection: AskError | None = None
-        for attempt in range(REDIRECTIONS):
-            wire = self._borrow(redirection, attempt)
-            try:
-                return conversation(wire)
-            except AskError as error:
-                redirection = error
-            except (TryAgainError, ClusterDownError) as error:
-                redirection = None
-                if attempt == REDIRECTIONS - 1:
-                    raise errors.from_server(error) from error
-                io.sleep(0.02 * 2 ** min(attempt, 6))
-            finally:
-                if not wire.kept:
-                    wire.give_back()
+        pause, wire = 0.0, None
+        try:
+            for attempt in range(REDIRECTIONS):
+                if pause:
+                    io.sleep(pause)
+                wire = None
+                wire = self._borrow(redirection, attempt)
+                try:
+                    return conversation(wire)
+                except AskError as error:
+                    redirection, pause = error, 0.0
+                except (TryAgainError, ClusterDownError) as error:
+                    redirection, pause = None, 0.02 * 2 ** min(attempt, 6)
+                    if attempt == REDIRECTIONS - 1:
+                        raise errors.from_server(error) from error
+                finally:
+                    if not wire.kept:
+                        wire.give_back()
+        except Exception:
+            raise
+        except BaseException:
+            if waiter and (wire is None or not wire.kept):
+                self.background.begin(self._pass_on)
+            raise
         message = "the cluster redirects this call in a circle; nothing was done"
         raise errors.ServerError(message)
+
+    def _talk_later(self, pause: float) -> None:
+        """Wait without a connection."""
+        try:
+            io.sleep(pause)
+        except BaseException:
+            self.background.begin(self._pass_on)
+            raise
+
+    def _pass_on(self) -> None:
+        """Settle for a waiter that is gone."""
+        with contextlib.suppress(errors.LeaseqError):
+            self._run(commands.settle(self._keys))
 
     def _borrow(self, redirection: AskError | None, attempt: int) -> io.Wire:
         key = self._keys.key("state")
@@ -158,7 +194,7 @@ class Transport:
             wire.cut()
             raise errors.from_connection(error, sent=True) from error
         except BaseException:
-            self._leave_behind(wire, lease, blocked=False, asked=True)
+            self._leave_behind(wire, lease, asked=True)
             raise
 
     def _ask(self, lease: Command[LeaseReply], wire: io.Wire) -> float:
@@ -181,34 +217,39 @@ class Transport:
         That also makes the server notice a block that is over, up to 100 ms before it would by itself.
         """
         blocked, asked = True, False
-        self._waiting.add(wire)
+        with self._guard:
+            self._waiting.add(wire)
         try:
             wire.send("BLPOP", wait.wake, f"{max(SHORTEST_BLOCK, wait.seconds - 0.005):.3f}")
             with contextlib.suppress(io.NothingYetError):
                 self._woken(wire, wait.seconds)
                 blocked = False
-            asked_at = self._ask(wait.lease, wire)
             asked = True
+            asked_at = self._ask(wait.lease, wire)
             if blocked:
                 self._woken(wire, REPLY_GRACE)
                 blocked = False
             return self._taken(wait.lease, wire, asked_at)
         except (AskError, TryAgainError, ClusterDownError) as error:
-            raise self._redirection(error) from error
+            if not self._route.redirects:
+                raise errors.from_server(error) from error
+            # the slot is or goes elsewhere: lease there before blocking again; no busy loop while it migrates
+            raise _BrokenWaitError(0 if isinstance(error, MovedError) else MIGRATION_PAUSE) from error
         except redis.ResponseError as error:
             raise errors.from_server(error) from error
         except (redis.RedisError, OSError, io.NothingYetError) as error:
             wire.cut()
             self._raise_if_closed(error)
             if not asked:
-                raise _BrokenWaitError from error
+                raise _BrokenWaitError(0) from error
             raise errors.from_connection(error, sent=True) from error
         except BaseException as error:
             self._raise_if_closed(error)
-            self._leave_behind(wire, wait.lease, blocked=blocked, asked=asked)
+            self._leave_behind(wire, wait.lease, asked=asked)
             raise
         finally:
-            self._waiting.discard(wire)
+            with self._guard:
+                self._waiting.discard(wire)
 
     def _woken(self, wire: io.Wire, seconds: float) -> None:
         """Read BLPOP's answer. An error (MOVED, UNBLOCKED, ...) ends the block like a wake-up: lease again."""
@@ -224,10 +265,15 @@ class Transport:
         """A cluster client follows it; for any other it is an error of the server."""
         return error if self._route.redirects else errors.from_server(error)
 
-    def _leave_behind(self, wire: io.Wire, lease: Command[LeaseReply], *, blocked: bool, asked: bool) -> None:
+    def _leave_behind(self, wire: io.Wire, lease: Command[LeaseReply], *, asked: bool) -> None:
         """Interrupted: somebody else reads the replies that are still to come."""
-        wire.kept = True
-        self.background.begin(partial(self._leave, wire, lease, blocked=blocked, asked=asked))
+        if wire.owed or asked:
+            wire.kept = True
+            blocked = wire.owed > int(asked)
+            # a program that ends waits for items that are on their way, but not for a block to run out
+            self.background.begin(
+                partial(self._leave, wire, lease, blocked=blocked, asked=asked), finish=asked
+            )
 
     def _leave(self, wire: io.Wire, lease: Command[LeaseReply], *, blocked: bool, asked: bool) -> None:
         """End an interrupted wait so that nothing is lost.
@@ -238,6 +284,8 @@ class Transport:
         settle = commands.settle(self._keys)
         try:
             if not asked:
+                with self._guard:
+                    self._waiting.add(wire)
                 wire.send(*settle.eval())
             if blocked:
                 self._woken(wire, flows.WAIT_CAP + REPLY_GRACE)
@@ -246,16 +294,15 @@ class Transport:
                 self._run(settle)
             else:
                 wire.read_within(REPLY_GRACE)
-        except redis.ResponseError:
-            pass
-        except (redis.RedisError, OSError, io.NothingYetError, errors.LeaseqError):
+        except Exception:  # noqa: BLE001 (nobody is left to be told)
             wire.cut()
-            with contextlib.suppress(errors.LeaseqError):
-                self._run(settle)
+            self._pass_on()
         except BaseException:
             wire.cut()
             raise
         finally:
+            with self._guard:
+                self._waiting.discard(wire)
             wire.give_back()
 
     def _give_back(self, reply: LeaseReply) -> None:
