@@ -1,0 +1,43 @@
+"""A worker of the demo: a process that counts the words of one piece after the other, until it is killed."""
+
+import json
+import os
+import threading
+import time
+
+import redis
+
+import leaseq
+from leaseq.demo.board import Board
+from leaseq.demo.corpus import count_words
+
+SETTINGS = "LEASEQ_DEMO_WORKER"
+"""The environment variable that holds the arguments of `work` as JSON: unlike argv it is not for all to see."""
+
+
+def work(url: str, name: str, lease_secs: float, pause: float) -> None:
+    """Lease, count, complete, for ever. `pause` is for the waiting that real work has."""
+    pid = os.getpid()
+    client = redis.Redis.from_url(url)
+    board = Board(client, name)
+    with leaseq.WorkQueue(name, client) as queue:
+        for item in queue.items(lease_secs):
+            board.leased(pid, item, lease_secs)
+            with item:
+                counts = count_words(item.data.decode())
+                time.sleep(pause)
+                board.counted(item.id, counts)  # before complete: once that answers, nobody does this again
+                if queue.complete(item):
+                    board.completed(item.id)
+
+
+def _end_with_starter() -> None:
+    """End when the process that started this one closes the pipe, or ends in any way."""
+    while os.read(0, 1):
+        pass
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    threading.Thread(target=_end_with_starter, daemon=True).start()
+    work(**json.loads(os.environ[SETTINGS]))
