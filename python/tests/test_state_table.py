@@ -11,7 +11,6 @@ import struct
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from script_lab import EPOCH_2025
 from spec_rules import STATES, TOKENS, Tree
 
 from leaseq import _scripts
@@ -23,6 +22,8 @@ TABLE = Tree().table()
 SCRIPTS = {script.name: script for script in _scripts.SCRIPTS}
 SETS = ("ready", "delayed", "leased", "dead")
 HOUR = 3_600_000
+LONG_AGO = 1_735_689_600_000_000
+"""2025-01-01 in microseconds: before any test runs."""
 CALLS: dict[str, tuple[str, str]] = {
     "add": ("add", "1 x again 0"),
     "remove": ("remove", "1 x"),
@@ -84,9 +85,9 @@ class Board:
             case "ready":
                 self.call("release", f"1 x {current} 1 uncounted 1")
             case "expired":
-                self.move("leased", EPOCH_2025)
+                self.move("leased", LONG_AGO)
             case "dead":
-                self.move("dead", EPOCH_2025)
+                self.move("dead", LONG_AGO)
         assert self.where() == ("leased" if state == "expired" else state)
         return {"current": current, "superseded": superseded, "older item": older, "any": 0}
 
@@ -162,7 +163,7 @@ def test_operations_on_whatever_is_due(redis_client: redis.Redis, operation: str
         board = Board(redis_client)
         board.set_up("delayed" if state == "due" else state, at_limit=used_up)
         if state == "due":
-            board.move("delayed", EPOCH_2025)
+            board.move("delayed", LONG_AGO)
         before = board.seen()
         reply = board.call(*CALLS[operation])
         expected = after.get(state)
