@@ -222,11 +222,14 @@ def told_version(program: Path) -> str:
 
 
 def real_version(url: str) -> str:
-    """Return product and version of a running server (Valkey tells a Redis version of 7.2.4 beside its own)."""
+    """Return product and version of a running server, such as Valkey 9.1.2."""
     with plain_client(url) as client:
         info = client.info("server")
-    valkey = info.get("valkey_version")
-    return f"Valkey {valkey}" if valkey else f"Redis {info['redis_version']}"
+    for product in ("valkey", "redict", "redis"):  # the forks tell a Redis version beside their own
+        version = info.get(f"{product}_version")
+        if version:
+            return f"{product.capitalize()} {version}"
+    return "unknown"
 
 
 def docker_answers() -> bool:

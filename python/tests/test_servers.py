@@ -40,7 +40,7 @@ def test_the_database_is_empty_again(redis_client: redis.Redis) -> None:
 
 
 def test_the_server_is_the_named_one(server_name: str, url: str) -> None:
-    version = server_name.partition("-")[2]
+    version = server_name.partition("-")[2].rstrip("t")  # redis-8.0t is the 8.0 of Debian trixie
     if version:
         assert servers.real_version(url).split()[1].startswith(version)
 
