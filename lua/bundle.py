@@ -22,6 +22,7 @@ ROOT = LUA.parent
 PROTOCOL = 1
 PART = re.compile(r"^(?P<indent> *)--#part (?P<name>\w+)$")
 TAG = re.compile(r"^-- @(?P<tag>\w+\*?) (?P<text>.+)$")
+TAGS = {"key", "arg", "arg*", "option", "option*", "reply", "error", "complexity"}
 KEY_TYPES = {"HASH", "ZSET", "STRING", "LIST"}
 NAMED_FROM_THE_SERVER = {"LEASEQ_WRONG_TYPE", "LEASEQ_OUT_OF_MEMORY"}
 
@@ -58,8 +59,17 @@ def splice(text: str, *, indent: str = "", depth: int = 0) -> list[str]:
     lines = []
     for line in text.splitlines():
         if part := PART.match(line):
-            inner = (LUA / "parts" / f"{part['name']}.lua").read_text()
-            lines += splice(inner, indent=indent + part["indent"], depth=depth + 1)
+            inner = LUA / "parts" / f"{part['name']}.lua"
+            if not inner.exists():
+                message = f"there is no {inner.relative_to(LUA)}"
+                raise HeaderError(message)
+            lines += splice(inner.read_text(), indent=indent + part["indent"], depth=depth + 1)
+        elif re.match(r"\s*--\s*#\s*part\b", line):
+            message = f"not the way to take in a part: {line}"
+            raise HeaderError(message)
+        elif depth > 0 and "KEYS" in line and not line.lstrip().startswith("--"):
+            message = f"a part may not use KEYS, only the locals that its script binds: {line}"
+            raise HeaderError(message)
         elif line.strip() and not line.lstrip().startswith("--"):
             lines.append(indent + line)
     return lines
@@ -79,6 +89,9 @@ def read_header(path: Path) -> tuple[str, dict[str, list[str]]]:
         if not tag:
             message = f"{path.name}: not a header line: {line}"
             raise HeaderError(message)
+        if tag["tag"] not in TAGS:
+            message = f"{path.name}: unknown tag @{tag['tag']}"
+            raise HeaderError(message)
         tags.setdefault(tag["tag"], []).append(tag["text"])
     for needed in ("key", "reply", "error", "complexity"):
         if needed not in tags:
@@ -91,7 +104,7 @@ def bound_keys(path: Path) -> list[str]:
     """The names that the script's own lines bind KEYS to, checked to be in order and used by name only."""
     names: list[str] = []
     for line in path.read_text().splitlines():
-        if "KEYS[" not in line:
+        if "KEYS" not in line or line.lstrip().startswith("--"):
             continue
         binding = re.fullmatch(r"local ([\w, ]+) = ((?:KEYS\[\d+\](?:, )?)+)", line)
         if not binding:
@@ -123,7 +136,7 @@ def load(path: Path) -> Script:
     summary, tags = read_header(path)
     keys = []
     for text in tags["key"]:
-        key, kind, *content = text.split(" ", 2)
+        key, kind, *content = [*text.split(" ", 2), ""]
         if kind not in KEY_TYPES:
             message = f"{path.name}: unknown key type {kind}"
             raise HeaderError(message)
