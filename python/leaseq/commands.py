@@ -150,7 +150,7 @@ def extend(keys: QueueKeys, leases: Sequence[tuple[LeasedItemBase, float]]) -> C
     """Move deadlines, each to so many seconds from now; answers the new deadline, None for a lost lease."""
     arguments: list[Argument] = [len(leases)]
     for item, lease_secs in leases:
-        arguments += [item.id, _token(item), milliseconds(lease_secs, "lease_secs")]
+        arguments += [*_held(item), milliseconds(lease_secs, "lease_secs")]
     return _command(
         _scripts.EXTEND,
         keys,
@@ -170,7 +170,7 @@ def release(
         options += ["uncounted", 1]
     arguments: list[Argument] = [len(items)]
     for item in items:
-        arguments += [item.id, _token(item), len(options) // 2, *options]
+        arguments += [*_held(item), len(options) // 2, *options]
     return _command(
         _scripts.RELEASE, keys, arguments, lambda reply: [word.decode() for word in _answers(reply)]
     )
@@ -296,15 +296,16 @@ def _completions(items: Sequence[LeasedItemBase], *, only_current: bool) -> list
     options: list[Argument] = [1, "only_current", 1] if only_current else [0]
     arguments: list[Argument] = []
     for item in items:
-        arguments += [item.id, _token(item), *options]
+        arguments += [*_held(item), *options]
     return arguments
 
 
-def _token(item: LeasedItemBase) -> int:
+def _held(item: LeasedItemBase) -> tuple[str, int]:
+    """Id and token of a leased item."""
     if not isinstance(item, LeasedItemBase):
         message = f"this takes an item that lease gave, not {type(item).__name__}"
         raise BadTypeError(message)
-    return whole(item.token, "the token of an item")
+    return item.id, whole(item.token, "the token of an item")
 
 
 def _id(item_id: str) -> str:

@@ -5,6 +5,8 @@ from typing import Any, ClassVar
 import redis
 
 _CODES: dict[str, type["LeaseqError"]] = {}
+_NO_RIGHT = ("ACL failure in script", "The user executing the script can't")
+"""How Redis 7 and Valkey, and how Redis 6.2, say that a command inside a script was refused."""
 
 
 class LeaseqError(Exception):
@@ -114,7 +116,7 @@ def from_server(error: redis.ResponseError) -> LeaseqError:
     named = _CODES.get(text.split(" ", 1)[0])
     if named:
         return named(text)
-    if isinstance(error, redis.exceptions.NoPermissionError):
+    if isinstance(error, redis.exceptions.NoPermissionError) or any(words in text for words in _NO_RIGHT):
         return AccessDeniedError(
             f"the server user lacks a right: {text}; it needs EVALSHA, EVAL and BLPOP, the commands inside the scripts,"
             " and the keys leaseq:* (spec/11-security.md)"

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 import servers
+from colours import COLOURS, Colour
 from faultproxy import FaultProxy
 
 if TYPE_CHECKING:
@@ -133,3 +134,11 @@ def sentinel(startable_name: str) -> Iterator[servers.SentinelSet]:
     made = servers.SentinelSet(startable_name)
     yield made
     made.close()
+
+
+@pytest.fixture(params=COLOURS, ids=lambda kind: kind.name)
+def colour(request: pytest.FixtureRequest) -> Iterator[Colour]:
+    """Both colours of the client, one after the other: a test that takes it is written once."""
+    kind: type[Colour] = request.param
+    with kind() as made:
+        yield made

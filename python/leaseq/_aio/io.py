@@ -31,8 +31,11 @@ class NothingYetError(Exception):
 
 
 def connect(url: str) -> Redis:
-    """A client for a URL that never sends anything twice."""
-    return Redis.from_url(url, retry=Retry(NoBackoff(), 0))
+    """A client for a URL that never sends anything twice. Raises ValueError or TypeError for one that is none."""
+    client = Redis.from_url(url, retry=Retry(NoBackoff(), 0))
+    pool = client.connection_pool
+    pool.connection_class(**pool.connection_kwargs)  # does not connect; an unknown option is told now
+    return client
 
 
 def check_client(client: object) -> Client:

@@ -10,7 +10,14 @@ from functools import partial
 from typing import Any, TypeVar
 
 import redis
-from redis.exceptions import AskError, ClusterDownError, MovedError, NoScriptError, TryAgainError
+from redis.exceptions import (
+    AskError,
+    ClusterDownError,
+    MovedError,
+    NoScriptError,
+    ReadOnlyError,
+    TryAgainError,
+)
 
 from leaseq import commands, errors, flows
 from leaseq._aio import io
@@ -251,9 +258,15 @@ class Transport:
                 self._waiting.discard(wire)
 
     async def _woken(self, wire: io.Wire, seconds: float) -> None:
-        """Read BLPOP's answer. An error (MOVED, UNBLOCKED, ...) ends the block like a wake-up: lease again."""
-        with contextlib.suppress(redis.ResponseError):
+        """Read BLPOP's answer. An error of those that a block may end in is like a wake-up: lease again."""
+        try:
             await wire.read_within(seconds)
+        except (AskError, TryAgainError, ClusterDownError, ReadOnlyError):
+            pass
+        except redis.ResponseError as error:
+            # any other comes at once and would come again: a lease after each would be a busy loop
+            if not str(error).startswith("UNBLOCKED"):
+                raise
 
     def _raise_if_closed(self, error: BaseException) -> None:
         if self.closed and isinstance(error, Exception):

@@ -1,0 +1,181 @@
+"""Both colours of the client behind one set of blocking calls, so that a test is written once.
+
+A `Colour` makes queues and clients. Those of asyncio live in an event loop in a thread of its own; what a test gets is
+a stand-in that runs each call there and waits, typed as the thing for threads. It adds no behaviour of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import threading
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, Final, Self, cast
+
+import leaseq
+import leaseq.aio
+import redis
+import redis.asyncio
+from redis.asyncio.retry import Retry as AsyncRetry
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+PATIENCE: Final = 30.0
+"""Longer than any call of a test may take."""
+
+
+class Colour:
+    """Threads. `start` runs a call in the background."""
+
+    name = "threads"
+    no_retry: Any = Retry(NoBackoff(), 0)
+    module: Any = redis
+
+    def __init__(self) -> None:
+        self._pool = ThreadPoolExecutor(64)
+        self._closers: list[Callable[[], object]] = []
+
+    def queue(self, name: str, server: Any = None, **options: Any) -> leaseq.WorkQueue:
+        """A queue; closed with the colour."""
+        queue = leaseq.WorkQueue(name, server, **options)
+        self._closers.append(queue.close)
+        return queue
+
+    def client(self, url: str, **options: Any) -> Any:
+        """A redis-py client as a user makes it, default retries included; closed with the colour."""
+        return self.own(self.module.Redis.from_url(url, **options))
+
+    def cluster_client(self, url: str, **options: Any) -> Any:
+        """A redis-py cluster client; closed with the colour."""
+        return self.own(self.module.RedisCluster.from_url(url, **options))
+
+    def own(self, client: Any) -> Any:
+        """Close this client with the colour."""
+        self._closers.append(lambda: self.run(getattr(client, "aclose", client.close)()))
+        return client
+
+    def run(self, answer: Any) -> Any:
+        """What a call of a client of this colour answers."""
+        return answer
+
+    def start(self, call: Callable[..., Any], *args: Any, **options: Any) -> Future[Any]:
+        """Run a call in the background."""
+        return self._pool.submit(call, *args, **options)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for close in reversed(self._closers):
+            close()
+        self._pool.shutdown()
+
+
+class AsyncColour(Colour):
+    """Asyncio."""
+
+    name = "asyncio"
+    no_retry: Any = AsyncRetry(NoBackoff(), 0)
+    module: Any = redis.asyncio
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self.loop.run_forever, daemon=True)
+        self._thread.start()
+
+    def queue(self, name: str, server: Any = None, **options: Any) -> leaseq.WorkQueue:
+        """A stand-in for a queue of asyncio."""
+        queue = leaseq.aio.WorkQueue(name, server, **options)
+        stand_in = _Queue(self, queue)
+        self._closers.append(stand_in.close)
+        return cast("leaseq.WorkQueue", stand_in)
+
+    def run(self, answer: Any) -> Any:
+        """Wait for an answer."""
+        if not inspect.isawaitable(answer):
+            return answer
+
+        async def wait() -> Any:
+            return await answer
+
+        return asyncio.run_coroutine_threadsafe(wait(), self.loop).result(PATIENCE)
+
+    def __exit__(self, *_: object) -> None:
+        super().__exit__()
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        self._thread.join()
+        self.loop.close()
+
+
+class _StandIn:
+    """Has what the real thing has; runs what is awaitable."""
+
+    def __init__(self, colour: AsyncColour, real: Any) -> None:
+        self.colour = colour
+        self.real = real
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(self.real, name)
+        if not callable(value):
+            return value
+
+        def call(*args: Any, **options: Any) -> Any:
+            return self.wrap(self.colour.run(value(*map(_bare, args), **options)))
+
+        return call
+
+    def wrap(self, answer: Any) -> Any:
+        """Stand-ins for the leased items in an answer."""
+        if isinstance(answer, leaseq.aio.LeasedItem):
+            return _Item(self.colour, answer)
+        if isinstance(answer, list | tuple) and not hasattr(answer, "_fields"):
+            return type(answer)(map(self.wrap, answer))
+        return answer
+
+    def __repr__(self) -> str:
+        return repr(self.real)
+
+
+class _Queue(_StandIn):
+    def items(self, *args: Any, **options: Any) -> Iterator[Any]:
+        """A worker loop."""
+        items = self.real.items(*args, **options)
+        try:
+            while True:
+                try:
+                    yield self.wrap(self.colour.run(anext(items)))
+                except StopAsyncIteration:
+                    return
+        finally:
+            self.colour.run(items.aclose())
+
+    def __enter__(self) -> Self:
+        self.colour.run(self.real.__aenter__())
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.colour.run(self.real.__aexit__(*error))
+
+
+class _Item(_StandIn):
+    def __enter__(self) -> Self:
+        self.colour.run(self.real.__aenter__())
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.colour.run(self.real.__aexit__(*error))
+
+
+def _bare(value: Any) -> Any:
+    if isinstance(value, _StandIn):
+        return value.real
+    if isinstance(value, list):
+        return [_bare(member) for member in value]
+    return value
+
+
+COLOURS: Final = (Colour, AsyncColour)
