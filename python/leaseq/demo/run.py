@@ -12,6 +12,7 @@ from typing import Any, Final
 import redis
 
 import leaseq
+from leaseq._scripts import SCRIPTS
 from leaseq.demo.board import Board, Held
 from leaseq.demo.corpus import copies, count_words, cut, read_text
 from leaseq.demo.crew import Crew
@@ -21,7 +22,7 @@ from leaseq.keys import QueueKeys
 _TICK_SECS: Final = 0.01
 _PAUSE_SECS: Final = 0.01  # how long a worker waits in each piece, as work with a disk or a network would
 _KILL_TRIES: Final = 50  # a worker may be between two items when it is looked at
-_KEY_PARTS: Final = ("items", "meta", "ready", "delayed", "leased", "dead", "state", "wake")
+_KEY_PARTS: Final = frozenset(part for script in SCRIPTS for part in script.keys)
 
 
 class DemoError(leaseq.LeaseqError):

@@ -103,7 +103,7 @@ class _Lines:
                     progress.seconds,
                     f"{kill.item} leased again by {kill.again_by}, {kill.recovery:.2f} s after the kill",
                 )
-        if progress.seconds >= self._next:
+        if progress.seconds >= self._next or progress.completed == progress.options.items:
             self._next = progress.seconds + _LINE_SECS
             self._line(progress.seconds, f"{progress.completed} of {progress.options.items} completed")
 

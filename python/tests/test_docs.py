@@ -1,0 +1,124 @@
+"""docs/: builds without a warning, its examples run, and every public name has a docstring and a place in the API page."""
+
+from __future__ import annotations
+
+import inspect
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from snippets import ROOT, Block, blocks, check_shell, run_python
+from sphinx.util.inventory import InventoryFile
+
+import leaseq
+import leaseq.aio
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+    from types import ModuleType
+
+DOCS = ROOT / "docs"
+BLOCKS = [block for page in sorted(DOCS.glob("*.md")) for block in blocks(page)]
+NOT_CODE = {"output", "sql", "{toctree}", "{eval-rst}"}
+NO_DOCSTRING = {"State", "Released", "__version__"}  # plain values: the page describes them
+
+
+def of(kind: str) -> list[Block]:
+    return [block for block in BLOCKS if block.kind == kind]
+
+
+def test_every_block_is_of_a_kind_that_is_known() -> None:
+    assert {block.kind for block in BLOCKS} == {"python", "sh"} | NOT_CODE
+
+
+@pytest.mark.parametrize("block", of("python"), ids=str)
+def test_python_runs_as_written(block: Block, tmp_path: Path) -> None:
+    run_python(block, tmp_path)
+
+
+@pytest.mark.parametrize("block", of("sh"), ids=str)
+def test_shell_lines_name_what_there_is(block: Block) -> None:
+    check_shell(block)
+
+
+@pytest.fixture(scope="module")
+def names(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
+    """Build the documentation as `make docs` does, and give every Python name that it describes."""
+    out = tmp_path_factory.mktemp("docs")
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "sphinx",
+            "-W",
+            "--keep-going",
+            "-q",
+            "-d",
+            out / "doctrees",
+            DOCS,
+            out / "html",
+        ],
+        capture_output=True,
+        text=True,
+        timeout=55,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    inventory = InventoryFile.loads((out / "html" / "objects.inv").read_bytes(), uri="")
+    return {name for kind, entries in inventory.data.items() if kind.startswith("py:") for name in entries}
+
+
+def test_the_documentation_builds_without_a_warning(names: set[str]) -> None:
+    assert names
+
+
+def public_names() -> list[str]:
+    return [f"{module.__name__}.{name}" for module in (leaseq, leaseq.aio) for name in module.__all__]
+
+
+def find(full_name: str) -> Any:
+    module: ModuleType = leaseq.aio if full_name.startswith("leaseq.aio.") else leaseq
+    return getattr(module, full_name.rpartition(".")[2])
+
+
+def members(thing: Any) -> Iterator[tuple[str, Any]]:
+    """The public attributes and methods that leaseq itself gives to a class, inherited ones included."""
+    if not inspect.isclass(thing):
+        return
+    seen = set()
+    for cls in thing.__mro__:
+        if not cls.__module__.startswith("leaseq"):
+            continue
+        for name, value in vars(cls).items():
+            if not name.startswith("_") and name not in seen:
+                seen.add(name)
+                yield name, value
+
+
+@pytest.mark.parametrize("full_name", public_names())
+def test_every_public_name_is_in_the_reference(full_name: str, names: set[str]) -> None:
+    assert full_name in names
+    thing = find(full_name)
+    if full_name.rpartition(".")[2] not in NO_DOCSTRING:
+        assert inspect.getdoc(thing)
+    bases = [full_name]
+    if inspect.isclass(
+        thing
+    ):  # an inherited attribute may be described at the public class that it comes from
+        bases += [f"leaseq.{base.__name__}" for base in thing.__mro__ if base.__name__ in leaseq.__all__]
+    for member, value in members(thing):
+        assert any(f"{base}.{member}" in names for base in bases), f"{full_name}.{member}"
+        if callable(value) or isinstance(value, property | classmethod | staticmethod):
+            assert inspect.getdoc(getattr(thing, member)), f"{full_name}.{member} has no docstring"
+
+
+def test_nothing_in_the_reference_is_gone(names: set[str]) -> None:
+    public = {*public_names(), "leaseq", "leaseq.aio"}
+    for name in names - public:
+        owner, _, member = name.rpartition(".")
+        if owner not in public:  # where a class is defined: an alias that autodoc adds
+            continue
+        thing = find(owner)
+        assert hasattr(thing, member) or f"self.{member}" in inspect.getsource(thing.__init__), name
