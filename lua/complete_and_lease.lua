@@ -46,7 +46,7 @@ if now >= next_due then
 else
   --#part complete_write
 end
-if changed or #won > 0 then
+if changed or elsewhere then
   read_heads(count)
 end
 --#part lease_take

@@ -2,4 +2,4 @@
 if not string.find(token, '^[0-9]+$') or #token > 16 then
   error('LEASEQ_BAD_ARGUMENT a token is a whole number of at most 16 digits, as lease gave it', 0)
 end
-token = tonumber(token)
+token = token + 0

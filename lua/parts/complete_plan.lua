@@ -1,4 +1,5 @@
--- Expects `at`, the place of the entry count. Leaves `answers` and `won`, the ids that are completed.
+-- Expects `at`, the place of the entry count. Leaves `answers` and `won`, the ids that are completed; an id that is
+-- there twice wins twice until complete_write corrects it.
 local entries = integer(ARGV[at], 1, 256, 'the number of entries')
 at = at + 1
 local ids, tokens, only_current = {}, {}, {}
@@ -17,7 +18,7 @@ for i = 1, entries do
   end
 end
 --#part arity
-local answers, won, taken_ids = {}, {}, {}
+local answers, won, wins, elsewhere = {}, {}, 0, false
 local completed = call('HMGET', meta, unpack(ids))
 call('HLEN', items)
 call('ZCARD', leased)
@@ -32,11 +33,10 @@ for i = 1, entries do
     if
       token > created
       and token <= current
-      and not taken_ids[id]
       and (not only_current[i] or token == current and call('ZSCORE', leased, id))
     then
-      taken_ids[id] = true
-      won[#won + 1] = id
+      wins = wins + 1
+      won[wins] = id
       answers[i] = 1
     end
   else
