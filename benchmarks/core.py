@@ -1,0 +1,208 @@
+"""What leaseq costs the server, next to the floor, and whether it keeps its targets. Writes results/core.json.
+
+    python benchmarks/core.py                  all measurements on three servers, about 7 minutes
+    python benchmarks/core.py --quick          a smoke run of seconds with small counts; no targets
+
+The targets are judged on Redis 7.0; the other servers are there to compare. README.md explains the measurements.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import behaviour
+import large_queue
+import lifecycle
+import report
+from bench_server import BenchServer, ServerNotFoundError, environment, pin
+
+JUDGED = "redis-7.0"
+SERVERS = "redis-7.0,valkey-9.1.2,redis-6.2.14"
+RESULTS = Path(__file__).parent / "results" / "core.json"
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much is measured."""
+
+    single_items: int
+    batch_items: int
+    repetitions: int
+    memory_items: int
+    large_items: int
+    large_entries: int
+    rounds: int
+    idle_secs: float
+
+
+FULL = Size(10_000, 30_000, 11, 100_000, 1_000_000, 256, 150, 8.0)
+QUICK = Size(200, 1_000, 2, 2_000, 2_000, 32, 6, 0.5)
+
+
+@dataclass(frozen=True)
+class Target:
+    """A promise, and the figure that keeps or breaks it."""
+
+    name: str
+    limit: float
+    value: float
+
+    @property
+    def passed(self) -> bool:
+        """Whether it is kept."""
+        return self.value <= self.limit
+
+
+class Progress:
+    """Says what is going on: a live line in a terminal, plain lines elsewhere."""
+
+    def __init__(self) -> None:
+        self._status: Any = None
+        self._started = time.monotonic()
+        if sys.stdout.isatty():
+            try:
+                from rich.console import Console
+            except ModuleNotFoundError:
+                return
+            self._status = Console().status("")
+            self._status.start()
+
+    def tell(self, text: str) -> None:
+        """One step is done."""
+        line = f"{time.monotonic() - self._started:4.0f} s  {text}"
+        if self._status is None:
+            print(line, flush=True)
+        else:
+            self._status.update(line)
+
+    def end(self) -> None:
+        """Give the terminal back."""
+        if self._status is not None:
+            self._status.stop()
+
+
+def measure(name: str, size: Size, progress: Progress) -> dict[str, Any]:
+    """Everything on one server, each part on a fresh one."""
+
+    def tell(text: str) -> None:
+        progress.tell(f"{name}: {text}")
+
+    with BenchServer(name) as server:
+        record: dict[str, Any] = {
+            "version": server.version(),
+            "allocator": server.allocator(),
+            "script_time": {},
+        }
+        for kind, batch, items in (("single", 1, size.single_items), ("batch", 100, size.batch_items)):
+            record["script_time"][kind] = lifecycle.script_time(
+                server, batch=batch, items=items, repetitions=size.repetitions, tell=tell
+            )
+        record["inner_commands"] = {
+            kind: lifecycle.inner_commands(server, batch=batch)
+            for kind, batch in (("single", 1), ("batch", 100))
+        }
+        record["round_trips"] = behaviour.round_trips(server)
+        record["idle_worker"] = behaviour.idle_worker(server, seconds=size.idle_secs)
+        tell("requests counted")
+    with BenchServer(name) as server:
+        record["memory"] = lifecycle.memory(server, items=size.memory_items)
+        tell("memory weighed")
+    with BenchServer(name) as server:
+        record["large_queue"] = large_queue.measure(
+            server, items=size.large_items, rounds=size.rounds, entries=size.large_entries, tell=tell
+        )
+    return record
+
+
+def figures(record: dict[str, Any]) -> dict[str, float]:
+    """The figures of one server that targets are about."""
+    return {
+        "floor_ratio_single": record["script_time"]["single"]["ratio"]["total"]["median"],
+        "floor_ratio_batch": record["script_time"]["batch"]["ratio"]["total"]["median"],
+        "bytes_waiting": record["memory"]["bytes_waiting"],
+        "bytes_leased": record["memory"]["bytes_leased"],
+        "round_trips_per_call": max(record["round_trips"].values()),
+        "idle_requests_per_4s": record["idle_worker"]["requests_per_4s"],
+        "p99_call_ms_at_1m": record["large_queue"]["p99_call_ms"],
+    }
+
+
+LIMITS = {
+    "floor_ratio_single": 1.75,
+    "floor_ratio_batch": 1.4,
+    "bytes_waiting": 310,
+    "bytes_leased": 400,
+    "round_trips_per_call": 1,
+    "idle_requests_per_4s": 2,
+    "p99_call_ms_at_1m": 5,
+}
+
+
+def run(names: list[str], size: Size) -> dict[str, Any]:
+    """Measure on every server, the judged one first."""
+    machine = environment(pin())
+    progress = Progress()
+    try:
+        servers = {name: measure(name, size, progress) for name in names}
+    finally:
+        progress.end()
+    machine["load_after"] = [round(load, 2) for load in os.getloadavg()]
+    judged = figures(servers[names[0]])
+    targets = [Target(name, LIMITS[name], value) for name, value in judged.items()]
+    return {
+        **judged,
+        "judged_on": names[0],
+        "targets": [asdict(target) | {"passed": target.passed} for target in targets],
+        "quick": size is QUICK,
+        "measured_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "environment": machine,
+        "size": asdict(size),
+        "servers": servers,
+    }
+
+
+def main() -> int:
+    """Run the command line."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--server",
+        default=SERVERS,
+        metavar="NAME,...",
+        help="servers as fetched by `make servers`, or paths of programs; the first is judged (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--quick", action="store_true", help="small counts, no targets, nothing under results/"
+    )
+    parser.add_argument(
+        "--output",
+        type=Path,
+        metavar="FILE",
+        help=f"where the JSON goes (default: {RESULTS.name} in results/)",
+    )
+    options = parser.parse_args()
+    output: Path | None = options.output or (None if options.quick else RESULTS)
+    try:
+        results = run(options.server.split(","), QUICK if options.quick else FULL)
+    except ServerNotFoundError as error:
+        parser.error(str(error))
+    if output:
+        output.write_text(report.compact_json(results))
+        output.with_suffix(".md").write_text(report.markdown(results))
+    print(report.markdown(results))
+    missed = [target["name"] for target in results["targets"] if not target["passed"]]
+    if missed and not options.quick:
+        print(f"missed: {', '.join(missed)}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,175 @@
+"""What one item costs the server in its life (add, lease, complete): script time, inner commands, memory."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+from bench_server import Summary
+from floor import Floor
+from leaseq import _scripts, commands
+from leaseq.item import Item, LeasedItemBase
+from leaseq.keys import QueueKeys
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from bench_server import BenchServer
+    from leaseq.commands import LeaseReply
+
+LEASE_SECS = 3600.0
+STEPS = ("add", "lease", "complete")
+DATA = b"x" * 100
+KEYS = QueueKeys("bench")
+
+
+class Subject(Protocol):
+    """What can add, lease and complete."""
+
+    def add(self, ids: list[str], data: bytes) -> None:
+        """Add one batch."""
+
+    def lease(self, milliseconds: int) -> Any:
+        """Lease one batch."""
+
+    def complete(self, held: Any) -> None:
+        """Complete what one lease gave."""
+
+
+class Leaseq:
+    """leaseq's own scripts and commands, sent over one bare connection."""
+
+    def __init__(self, server: BenchServer, batch: int) -> None:
+        self._server = server
+        self._batch = batch
+        for script in (_scripts.ADD, _scripts.LEASE, _scripts.COMPLETE):
+            server.load(script.source)
+
+    def add(self, ids: list[str], data: bytes) -> None:
+        """Add one batch."""
+        command = commands.add(KEYS, [Item(data, item) for item in ids])
+        if not all(command.parse(self._server.call(*command.evalsha()))):
+            raise AssertionError(ids)
+
+    def lease(self, milliseconds: int) -> list[LeasedItemBase]:
+        """Lease one batch."""
+        command = commands.lease(KEYS, self._batch, milliseconds / 1000)
+        reply = command.parse(self._server.call(*command.evalsha()))
+        return leased_items(reply)
+
+    def complete(self, held: list[LeasedItemBase]) -> None:
+        """Complete what one lease gave."""
+        command = commands.complete(KEYS, held)
+        won = command.parse(self._server.call(*command.evalsha()))
+        if len(won) != self._batch or not all(won):
+            raise AssertionError(held)
+
+
+def leased_items(reply: LeaseReply) -> list[LeasedItemBase]:
+    """What complete and its like take, from what lease answered."""
+    return [
+        LeasedItemBase(taken.id, taken.data, taken.token, taken.attempt, reply.deadline, LEASE_SECS)
+        for taken in reply.items
+    ]
+
+
+SUBJECTS: dict[str, Callable[[BenchServer, int], Subject]] = {"floor": Floor, "leaseq": Leaseq}
+
+
+def ids_of(count: int) -> list[str]:
+    """Ids of 10 bytes."""
+    return [f"item-{number:05d}" for number in range(count)]
+
+
+def one_life(server: BenchServer, subject: Subject, items: int, batch: int) -> dict[str, float]:
+    """All items added, then all leased, then all completed: script time per item of each step, in microseconds."""
+    ids, milliseconds = ids_of(items), int(LEASE_SECS * 1000)
+    before = server.preemptions()
+    server.reset()
+    for at in range(0, items, batch):
+        subject.add(ids[at : at + batch], DATA)
+    added = server.script_usec()
+    held = [subject.lease(milliseconds) for _ in range(0, items, batch)]
+    leased = server.script_usec()
+    for each in held:
+        subject.complete(each)
+    completed = server.script_usec()
+    usec = {"add": added, "lease": leased - added, "complete": completed - leased, "total": completed}
+    return {step: round(value / items, 3) for step, value in usec.items()} | {
+        "preemptions": server.preemptions() - before
+    }
+
+
+def script_time(
+    server: BenchServer, *, batch: int, items: int, repetitions: int, tell: Callable[[str], None]
+) -> dict[str, Any]:
+    """Floor and leaseq in turn; each repetition is a pair, and changes who begins."""
+    pairs: list[dict[str, Any]] = []
+    for number in range(repetitions):
+        pair: dict[str, Any] = {}
+        for name in sorted(SUBJECTS, reverse=number % 2 == 1):
+            server.client.flushall()
+            pair[name] = one_life(server, SUBJECTS[name](server, batch), items, batch)
+        pair["ratio"] = {
+            step: round(pair["leaseq"][step] / pair["floor"][step], 4) for step in (*STEPS, "total")
+        }
+        pairs.append(pair)
+        tell(
+            f"batch {batch}, repetition {number + 1} of {repetitions}: {pair['ratio']['total']:.2f} x the floor"
+        )
+    return {
+        "batch": batch,
+        "items": items,
+        "repetitions": pairs,
+        **{
+            name: {
+                step: Summary.of([pair[name][step] for pair in pairs]).record() for step in (*STEPS, "total")
+            }
+            for name in (*SUBJECTS, "ratio")
+        },
+    }
+
+
+def inner_commands(server: BenchServer, *, batch: int, calls: int = 20) -> dict[str, dict[str, float]]:
+    """What each call runs inside, in the middle of a busy queue: what only a queue's first calls do is left out."""
+    subject = Leaseq(server, batch)
+    server.client.flushall()
+    ids = ids_of((calls + 3) * batch)
+    steps: dict[str, Callable[[Any], Any]] = {
+        "add": lambda at: subject.add(ids[at : at + batch], DATA),
+        "lease": lambda _: subject.lease(int(LEASE_SECS * 1000)),
+        "complete": subject.complete,
+    }
+    for at in (-3 * batch, -2 * batch):
+        subject.add(ids[at : at + batch], DATA)
+    subject.lease(int(LEASE_SECS * 1000))
+    counts, inputs = {}, [at * batch for at in range(calls)]
+    for step, run in steps.items():
+        server.reset()
+        inputs = [run(each) for each in inputs]
+        seen = server.calls()
+        if seen.pop("evalsha") != calls:
+            raise AssertionError(seen)
+        counts[step] = {name.upper(): total / calls for name, total in sorted(seen.items()) if total}
+    return counts
+
+
+def memory(server: BenchServer, *, items: int, batch: int = 100) -> dict[str, Any]:
+    """Server memory per item, all of them waiting and then all of them leased."""
+    subject = Leaseq(server, batch)
+    server.client.flushall()
+    ids = ids_of(items)
+    empty = server.used_memory()
+    for at in range(0, items, batch):
+        subject.add(ids[at : at + batch], DATA)
+    waiting = server.used_memory()
+    for _ in range(0, items, batch):
+        subject.lease(int(LEASE_SECS * 1000))
+    leased = server.used_memory()
+    return {
+        "items": items,
+        "data_bytes": len(DATA),
+        "id_bytes": len(ids[0]),
+        "used_memory": {"empty": empty, "waiting": waiting, "leased": leased},
+        "bytes_waiting": round((waiting - empty) / items, 1),
+        "bytes_leased": round((leased - empty) / items, 1),
+    }

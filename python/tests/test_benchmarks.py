@@ -1,0 +1,101 @@
+"""The benchmarks run, and a call runs the commands inside that benchmarks/README.md says."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import servers
+
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+FIGURES = {
+    "floor_ratio_single",
+    "floor_ratio_batch",
+    "bytes_waiting",
+    "bytes_leased",
+    "round_trips_per_call",
+    "idle_requests_per_4s",
+    "p99_call_ms_at_1m",
+}
+
+
+def run(*args: str | Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, BENCHMARKS / "core.py", *args]
+    return subprocess.run(command, capture_output=True, text=True, timeout=50, check=False)
+
+
+@pytest.fixture(scope="module")
+def results(server_name: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What a quick run wrote."""
+    given = server_name == "LEASEQ_TEST_URL" or server_name.startswith("docker:")
+    program = servers.find(servers.DEFAULT if given else server_name)
+    output = tmp_path_factory.mktemp("bench") / "core.json"
+    ended = run("--quick", "--server", program, "--output", output)
+    assert ended.returncode == 0, ended.stderr
+    assert not ended.stderr
+    assert output.with_suffix(".md").read_text() in ended.stdout
+    read: dict[str, Any] = json.loads(output.read_text())
+    return read
+
+
+def documented() -> dict[str, dict[str, int]]:
+    """The table of inner commands: of each call, how often each command runs."""
+    rows = re.findall(
+        r"^\| (\w+, \d+ items?) \| (\d+) \| (.+) \|$", (BENCHMARKS / "README.md").read_text(), re.MULTILINE
+    )
+    calls = {}
+    for call, total, which in rows:
+        counts = {name: int(count or 1) for count, name in re.findall(r"(?:(\d+) )?(\w+)", which)}
+        assert sum(counts.values()) == int(total), call
+        calls[call] = counts
+    return calls
+
+
+def test_inner_commands_are_the_documented_ones(results: dict[str, Any]) -> None:
+    (server,) = results["servers"].values()
+    measured = {
+        f"{step}, {'1 item' if kind == 'single' else '100 items'}": counts
+        for kind, of_step in server["inner_commands"].items()
+        for step, counts in of_step.items()
+    }
+    assert measured == documented()
+
+
+def test_the_shape_that_pages_rely_on(results: dict[str, Any]) -> None:
+    assert results.keys() >= FIGURES | {"judged_on", "targets", "quick", "environment", "size", "servers"}
+    assert all(results[figure] > 0 for figure in FIGURES - {"idle_requests_per_4s"})
+    assert {target["name"] for target in results["targets"]} == FIGURES
+    assert results["quick"] is True
+    assert results["environment"].keys() >= {"cpu_model", "kernel", "load_before", "load_after", "python"}
+    (server,) = results["servers"].values()
+    assert re.fullmatch(r"(Redis|Valkey) \d+\.\d+\.\d+.*", server["version"])
+    for kind in ("single", "batch"):
+        part = server["script_time"][kind]
+        assert len(part["repetitions"]) == results["size"]["repetitions"]
+        assert part["ratio"]["total"].keys() == {"median", "min", "max"}
+
+
+def test_each_call_is_one_round_trip(results: dict[str, Any]) -> None:
+    (server,) = results["servers"].values()
+    assert set(server["round_trips"].values()) == {1}
+
+
+def test_committed_results_are_of_a_complete_run() -> None:
+    committed = json.loads((BENCHMARKS / "results" / "core.json").read_text())
+    assert committed["quick"] is False
+    assert committed.keys() >= FIGURES
+    assert committed["servers"]["redis-7.0"]["version"].startswith("Redis 7.0.")
+    # every target but the latency, which other load on the machine decides, is kept
+    assert [t["name"] for t in committed["targets"] if not t["passed"] and "p99" not in t["name"]] == []
+
+
+def test_a_server_that_is_not_there_is_named() -> None:
+    ended = run("--quick", "--server", "nosuch-1.0")
+    assert ended.returncode == 2
+    assert "nosuch-1.0" in ended.stderr
+    assert "make servers-core" in ended.stderr
