@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 import redis
@@ -51,10 +52,10 @@ class Board:
         """Write down that `complete` answered true."""
         self._client.hincrby(self._key(_TRUE), item_id, 1)
 
-    def held(self, pid: int) -> Held | None:
-        """What a worker wrote down last."""
-        found = self._client.hget(self._key(_HOLDS), pid)
-        return None if found is None else Held(*json.loads(found))
+    def held(self, pids: Sequence[int]) -> list[Held | None]:
+        """What each of the workers wrote down last."""
+        found = self._client.hmget(self._key(_HOLDS), pids)
+        return [None if held is None else Held(*json.loads(held)) for held in found]
 
     def again(self) -> dict[str, Again]:
         """All leases that were not the first of their item; the last one of each."""

@@ -21,6 +21,7 @@ from leaseq.keys import QueueKeys
 
 _TICK_SECS: Final = 0.01
 _PAUSE_SECS: Final = 0.01  # how long a worker waits in each piece, as work with a disk or a network would
+_WAITING: Final = 2  # items for each worker
 _KILL_TRIES: Final = 50  # a worker may be between two items when it is looked at
 _KEY_PARTS: Final = frozenset(part for script in SCRIPTS for part in script.keys)
 
@@ -110,17 +111,18 @@ class Run:
         return [int(step * (n + self._random.uniform(0.7, 1.0))) for n in range(self._options.kills)]
 
     def _feed(self, ready: int) -> None:
-        """Keep one item waiting for each worker, as a producer would that keeps pace with the workers."""
+        """Keep few items waiting, as a producer does that keeps pace; what comes back queues up behind them."""
         begin = self._progress.added
-        end = begin + max(0, self._options.workers - ready)
+        end = begin + max(0, _WAITING * self._options.workers - ready)
         self._progress.added += sum(self._queue.add_items(self._pieces[begin:end]))
 
     def _look(self, stats: leaseq.QueueStats, crew: Crew, seconds: float) -> None:
         progress = self._progress
         progress.seconds = seconds
         progress.completed, progress.waiting, progress.leased = stats.completed, stats.ready, stats.leased
-        held = {each.pid: self._board.held(each.pid) for each in crew.workers}
-        progress.workers = [(pid, lease and lease.id) for pid, lease in held.items()]
+        pids = [each.pid for each in crew.workers]
+        held = self._board.held(pids)
+        progress.workers = [(pid, lease and lease.id) for pid, lease in zip(pids, held, strict=True)]
         self._look_for_recoveries()
 
     def _look_for_recoveries(self) -> None:
@@ -138,7 +140,7 @@ class Run:
             victim = self._random.choice(crew.workers)
             if not victim.freeze():
                 return
-            held = self._board.held(victim.pid)
+            (held,) = self._board.held([victim.pid])
             if held is None or not self._is_current(held):
                 victim.thaw()
                 time.sleep(0.001)

@@ -122,6 +122,8 @@ def report(console: Console, result: Result) -> None:
     killed = len(result.kills)
     late = result.longest_recovery > result.recovery_bound
     bound = f"at most {result.recovery_bound:g} s: the lease and {LOOK_SECS:g} s"
+    if late:
+        bound = f"more than {result.recovery_bound:g} s: is the machine busy?"
     table.add_row("items added", str(result.added))
     table.add_row(
         "completed exactly once", _good(result.completed_once, result.completed_once == result.items)
