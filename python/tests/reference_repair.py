@@ -1,0 +1,105 @@
+"""Repair in plain Python: what every page of deep_clean must find, change and leave.
+
+Damage is what no script leaves behind, so it is described in the stored form and not as a `Queue`.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections import Counter
+from typing import TYPE_CHECKING, Final
+
+from keyspace import EPOCH, LEVEL, Keyspace, Record, State, place_time
+from reference_model import END, MONTH_MS, NEVER, lost_state, require, tick
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+KINDS: Final = (
+    "unplaced",
+    "several_states",
+    "far_deadline",
+    "unmeasured",
+    "record_without_item",
+    "bad_record",
+    "dropped",
+    "clock",
+    "next_due",
+    "state",
+)
+PHASES: Final = ("items", "meta", "ready", "delayed", "leased", "dead")
+"""The keys in the order in which a pass looks at them; the first digit of the cursor says which."""
+PREFERRED: Final = ("leased", "dead", "delayed", "ready")
+
+
+def deep_clean(keyspace: Keyspace, now: int, key: str, page: Sequence[bytes]) -> dict[str, int]:
+    """Repair, in place, what one page of ids of `key` shows; a dry run counts the same."""
+    require(not isinstance(keyspace.state, bytes), "FORMAT")
+    lost = not isinstance(keyspace.state, State)
+    state = (
+        copy.copy(keyspace.state) if isinstance(keyspace.state, State) else lost_state(len(keyspace.items))
+    )
+    bound, before = state.next_due, state.clock
+    due = min([NEVER, *keyspace.delayed.values(), *keyspace.leased.values()])
+    found: Counter[str] = Counter()
+    for item_id in page:
+        if key == "items":
+            found.update(_repair_item(keyspace, state, now, item_id))
+        elif key == "meta":
+            found.update(_repair_record(keyspace, state, item_id))
+        else:
+            found.update(_repair_entry(keyspace, state, key, item_id))
+    found["clock"] = int(key != "items" and state.clock > before)
+    found["state"] = int(lost and bool(keyspace.items))
+    state.next_due = min(bound, due, *([now] if found["far_deadline"] else []))
+    found["next_due"] = int(not lost and state.next_due < bound)
+    if found["dropped"]:
+        keyspace.counters[b"dropped"] = keyspace.counters.get(b"dropped", 0) + found["dropped"]
+    if any(found.values()):
+        keyspace.state = state
+    if keyspace.ready or found["next_due"]:
+        keyspace.wake = keyspace.wake or 1
+    return {kind: found[kind] for kind in KINDS}
+
+
+def _repair_item(keyspace: Keyspace, state: State, now: int, item_id: bytes) -> list[str]:
+    found = []
+    zsets = keyspace.zsets()
+    places = [name for name in PREFERRED if item_id in zsets[name]]
+    if not places:
+        record = keyspace.meta.get(item_id)
+        priority = record.priority if isinstance(record, Record) else 0
+        keyspace.ready[item_id] = tick(state, now) - EPOCH - priority * LEVEL
+        found.append("unplaced")
+    for name in places[1:]:
+        del zsets[name][item_id]
+    if len(places) > 1:
+        found.append("several_states")
+    if places[:1] == ["leased"] and keyspace.leased[item_id] > now + MONTH_MS * 1000:
+        keyspace.leased[item_id] = now
+        found.append("far_deadline")
+    if len(keyspace.items[item_id]) > state.largest:
+        state.largest = len(keyspace.items[item_id])
+        found.append("unmeasured")
+    return found
+
+
+def _repair_record(keyspace: Keyspace, state: State, item_id: bytes) -> list[str]:
+    record = keyspace.meta[item_id]
+    if item_id not in keyspace.items:
+        del keyspace.meta[item_id]
+        return ["record_without_item"]
+    if isinstance(record, bytes) or max(record.token, record.created) >= END:
+        del keyspace.meta[item_id]
+        return ["bad_record"]
+    state.clock = max(state.clock, record.token, record.created)
+    return []
+
+
+def _repair_entry(keyspace: Keyspace, state: State, name: str, item_id: bytes) -> list[str]:
+    if item_id not in keyspace.items:
+        del keyspace.zsets()[name][item_id]
+        return ["dropped"]
+    if name == "ready":
+        state.clock = max(state.clock, place_time(keyspace.ready[item_id]))
+    return []
