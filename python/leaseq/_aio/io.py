@@ -26,6 +26,11 @@ def now() -> float:
     return asyncio.get_running_loop().time()
 
 
+_late: set[asyncio.Task[None]] = set()
+HANG_UP_SECS = 1.0
+"""How long the server may take to notice that a connection is closed."""
+
+
 class NothingYetError(Exception):
     """No reply came within the time."""
 
@@ -117,12 +122,32 @@ class Wire:
         self._is_cut = True
         await self._connection.disconnect(nowait=True)
 
+    async def hang_up(self) -> None:
+        """Close the connection, and wait until the server has: then no wake-up goes there any more."""
+        connection = self._connection
+        with contextlib.suppress(OSError, NotImplementedError):
+            if connection.is_connected and connection._writer.can_write_eof():
+                connection._writer.write_eof()
+                async with asyncio.timeout(HANG_UP_SECS):
+                    while await connection._reader.read(65536):
+                        pass
+        await self.cut()
+
     async def give_back(self) -> None:
         """Return the connection to the client; never with a reply on its way that the next user would take for its."""
         if self.owed and not self._is_cut:
             await self.cut()
-        # an interruption here would lose the connection
-        await asyncio.shield(self._put_back())
+        try:
+            await self._put_back()
+        except asyncio.CancelledError:  # while another task held the lock of the pool
+            task = asyncio.get_running_loop().create_task(self._put_back_later())
+            _late.add(task)
+            task.add_done_callback(_late.discard)
+            raise
+
+    async def _put_back_later(self) -> None:
+        with contextlib.suppress(KeyError, ValueError):
+            await self._put_back()
 
 
 class OneServer:

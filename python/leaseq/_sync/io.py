@@ -3,6 +3,8 @@
 Written by hand on both sides; everything above is written once, in `_aio`, and generated for threads.
 """
 
+import contextlib
+import socket
 import threading
 import time
 from collections.abc import Callable
@@ -24,6 +26,10 @@ Client = Redis | RedisCluster
 def now() -> float:
     """Seconds on a clock that never steps."""
     return time.monotonic()
+
+
+HANG_UP_SECS = 1.0
+"""How long the server may take to notice that a connection is closed."""
 
 
 class NothingYetError(Exception):
@@ -108,6 +114,17 @@ class Wire:
         """Close the connection: its replies are no longer wanted."""
         self._is_cut = True
         self._connection.disconnect()
+
+    def hang_up(self) -> None:
+        """Close the connection, and wait until the server has: then no wake-up goes there any more."""
+        sock = self._connection._sock
+        with contextlib.suppress(OSError):
+            if sock is not None:
+                sock.shutdown(socket.SHUT_WR)
+                sock.settimeout(HANG_UP_SECS)
+                while sock.recv(65536):
+                    pass
+        self.cut()
 
     def give_back(self) -> None:
         """Return the connection to the client; never with a reply on its way that the next user would take for its."""

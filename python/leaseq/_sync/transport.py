@@ -20,7 +20,7 @@ from redis.exceptions import (
     TryAgainError,
 )
 
-from leaseq import commands, errors, flows
+from leaseq import commands, errors
 from leaseq._sync import io
 from leaseq.commands import Command, LeaseReply
 from leaseq.flows import Leave, Wait
@@ -48,6 +48,13 @@ class _BrokenWaitError(Exception):
     def __init__(self, pause: float) -> None:
         super().__init__()
         self.pause = pause
+
+
+class _Held:
+    """What a call holds."""
+
+    wire: io.Wire | None = None
+    answer: Any = None
 
 
 class Transport:
@@ -110,35 +117,44 @@ class Transport:
         return command.parse(self._talk(partial(self._exchange, command)))
 
     def _talk(self, conversation: Callable[[io.Wire], T], *, waiter: bool = False) -> T:
-        """Borrow a connection for a conversation, and follow a cluster's redirections: what they answer was not run.
+        """Borrow a connection for a conversation, and follow a cluster's redirections.
 
-        A waiter may have taken a wake-up; interrupted outside of the conversation it passes that on.
+        What an interruption finds outside of the conversation is not lost either: leased items on the way to the caller,
+        and the wake-up that a waiter may have taken.
         """
-        redirection: AskError | None = None
-        pause, wire = 0.0, None
+        held = _Held()
         try:
-            for attempt in range(REDIRECTIONS):
-                if pause:
-                    io.sleep(pause)
-                wire = None
-                wire = self._borrow(redirection, attempt)
-                try:
-                    return conversation(wire)
-                except AskError as error:
-                    redirection, pause = error, 0.0
-                except (TryAgainError, ClusterDownError) as error:
-                    redirection, pause = None, 0.02 * 2 ** min(attempt, 6)
-                    if attempt == REDIRECTIONS - 1:
-                        raise errors.from_server(error) from error
-                finally:
-                    if not wire.kept:
-                        wire.give_back()
+            return self._follow(conversation, held)
         except Exception:
             raise
         except BaseException:
-            if waiter and (wire is None or not wire.kept):
+            if isinstance(held.answer, LeaseReply) and held.answer.items:
+                self.background.begin(partial(self._give_back, held.answer), finish=True)
+            elif waiter and (held.wire is None or not held.wire.kept):
                 self.background.begin(self._pass_on)
             raise
+
+    def _follow(self, conversation: Callable[[io.Wire], T], held: "_Held") -> T:
+        """Repeat what was redirected: that was not run."""
+        redirection: AskError | None = None
+        pause = 0.0
+        for attempt in range(REDIRECTIONS):
+            if pause:
+                io.sleep(pause)
+            wire = held.wire = self._borrow(redirection, attempt)
+            try:
+                answer = held.answer = conversation(wire)
+            except AskError as error:
+                redirection, pause = error, 0.0
+            except (TryAgainError, ClusterDownError) as error:
+                redirection, pause = None, 0.02 * 2 ** min(attempt, 6)
+                if attempt == REDIRECTIONS - 1:
+                    raise errors.from_server(error) from error
+            else:
+                return answer
+            finally:
+                if not wire.kept:
+                    wire.give_back()
         message = "the cluster redirects this call in a circle; nothing was done"
         raise errors.ServerError(message)
 
@@ -279,46 +295,37 @@ class Transport:
         return error if self._route.redirects else errors.from_server(error)
 
     def _leave_behind(self, wire: io.Wire, lease: Command[LeaseReply], *, asked: bool) -> None:
-        """Interrupted: somebody else reads the replies that are still to come."""
+        """Interrupted: somebody else ends what is under way. A program that ends waits for that."""
         if wire.owed or asked:
             wire.kept = True
             blocked = wire.owed > int(asked)
-            # a program that ends waits for items that are on their way, but not for a block to run out
-            self.background.begin(
-                partial(self._leave, wire, lease, blocked=blocked, asked=asked), finish=asked
-            )
+            leave = partial(self._leave, wire, lease, blocked=blocked, asked=asked)
+            self.background.begin(leave, finish=True)
 
     def _leave(self, wire: io.Wire, lease: Command[LeaseReply], *, blocked: bool, asked: bool) -> None:
         """End an interrupted wait so that nothing is lost.
 
-        A wake-up that still comes is passed on by a settle behind it on the same connection; what a lease still
-        brings is given back.
+        What a lease still brings is given back, and a wake-up that was taken is passed on, once none can come any more.
         """
-        settle = commands.settle(self._keys)
         try:
-            if not asked:
-                with self._guard:
-                    self._waiting.add(wire)
-                wire.send(*settle.eval())
-            if blocked:
-                self._woken(wire, flows.WAIT_CAP + REPLY_GRACE)
             if asked:
+                if blocked:
+                    self._woken(wire, REPLY_GRACE)
                 self._give_back(lease.parse(wire.read_within(REPLY_GRACE)))
-                self._run(settle)
             else:
-                wire.read_within(REPLY_GRACE)
+                wire.hang_up()
         except Exception:  # noqa: BLE001 (nobody is left to be told)
             wire.cut()
-            self._pass_on()
         except BaseException:
             wire.cut()
             raise
         finally:
-            with self._guard:
-                self._waiting.discard(wire)
             wire.give_back()
+        self._pass_on()
 
     def _give_back(self, reply: LeaseReply) -> None:
+        """Release what nobody will get."""
         if reply.items:
             items = [LeasedItemBase(*taken, reply.deadline, 0) for taken in reply.items]
-            self._run(commands.release(self._keys, items, uncounted=True))
+            with contextlib.suppress(errors.LeaseqError):
+                self._run(commands.release(self._keys, items, uncounted=True))

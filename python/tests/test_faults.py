@@ -1,0 +1,574 @@
+"""Connections that break at the worst moment: what has taken effect, what the caller is told, that nothing is lost."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import leaseq
+import leaseq.aio
+import pytest
+import redis
+import redis.asyncio
+import servers
+from leaseq import Item
+from leaseq.flows import WAIT_CAP
+
+if TYPE_CHECKING:
+    from colours import Colour
+    from faultproxy import FaultProxy
+
+# name -> what it does with a queue that has a ready item "ready" and the given leased item "held", and what was
+# counted on the server when it has happened once
+Operation = tuple[Callable[[Any, Any], object], Callable[[Any], object], object]
+OPERATIONS: dict[str, Operation] = {
+    "add": (lambda q, _: q.add_item(Item(b"x", id="new")), lambda q: q.stats().added, 3),
+    "lease": (lambda q, _: q.lease(30, block=False), lambda q: q.stats().leases, 2),
+    "blocking lease": (lambda q, _: q.lease(30, timeout=5), lambda q: q.stats().leases, 2),
+    "complete": (lambda q, i: q.complete(i), lambda q: q.stats().completed, 1),
+    "complete and lease": (
+        lambda q, i: q.complete_and_lease(i, 30),
+        lambda q: (q.stats().completed, q.stats().leases),
+        (1, 2),
+    ),
+    "extend": (lambda q, i: q.extend(i, 3600), lambda q: q.inspect("held").time > q.stats().now + 3000, True),
+    "release": (lambda q, i: q.release(i), lambda q: q.stats().released, 1),
+    "remove": (lambda q, _: q.remove("ready"), lambda q: q.stats().removed, 1),
+    "configure": (lambda q, _: q.configure(max_data=77), lambda q: q.stats().max_data, 77),
+}
+EVALS = ("cmdstat_evalsha", "cmdstat_eval")
+
+
+def calls(client: redis.Redis, *names: str) -> int:
+    """How often the server has run these commands since the statistics were reset."""
+    stats: dict[str, Any] = client.info("commandstats")
+    return sum(stats[name]["calls"] for name in names if name in stats)
+
+
+def blocked(client: redis.Redis, count: int) -> None:
+    """Wait until so many clients are blocked on the server."""
+    servers.wait_until(lambda: client.info("clients")["blocked_clients"] == count, 5)
+
+
+def prepare(queue: leaseq.WorkQueue) -> Any:
+    """Items held and ready; every script known to the server."""
+    queue.add_item(Item(b"x", id="held"))
+    item = queue.lease(60)
+    assert item is not None
+    queue.add_item(Item(b"x", id="ready"))
+    return item
+
+
+def load(client: redis.Redis) -> None:
+    """Make every script known, so that a reply that is lost is that of the call and not NOSCRIPT."""
+    for script in leaseq._scripts.SCRIPTS:  # type: ignore[attr-defined]
+        client.script_load(script.source)
+
+
+@pytest.mark.parametrize("retries", [False, True], ids=["our client", "redis-py with its ten retries"])
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_a_lost_reply_is_no_second_run(
+    colour: Colour, redis_client: redis.Redis, url: str, proxy: FaultProxy, name: str, retries: bool
+) -> None:
+    """LQ-CLIENT-1, LQ-ERROR-4: ReplyLostError, which is not definite; the effect has happened once, by one call."""
+    watcher = colour.queue("q", url)
+    held = prepare(watcher)
+    load(redis_client)
+    call, effect, expected = OPERATIONS[name]
+    queue = colour.queue("q", colour.client(proxy.url) if retries else proxy.url)
+    queue.stats()
+    redis_client.config_resetstat()
+    proxy.cut_after_down = 0
+    with pytest.raises(leaseq.ReplyLostError) as caught:
+        call(queue, held)
+    assert caught.value.definite is False
+    assert calls(redis_client, *EVALS) == 1
+    assert effect(watcher) == expected
+    assert queue.stats().items >= 1, "the next call connects again"
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_half_a_reply_is_a_lost_reply(
+    colour: Colour, redis_client: redis.Redis, url: str, proxy: FaultProxy, name: str
+) -> None:
+    """LQ-CLIENT-1, LQ-ERROR-4: the connection is reset in the middle of the reply."""
+    watcher = colour.queue("q", url)
+    held = prepare(watcher)
+    load(redis_client)
+    call, effect, expected = OPERATIONS[name]
+    queue = colour.queue("q", proxy.url)
+    queue.stats()
+    proxy.cut_after_down = 2
+    with pytest.raises(leaseq.ReplyLostError):
+        call(queue, held)
+    assert effect(watcher) == expected
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_no_connection_is_definite(colour: Colour, url: str, proxy: FaultProxy, name: str) -> None:
+    """LQ-ERROR-4: refused before anything is sent; nothing has happened, and the next call works."""
+    watcher = colour.queue("q", url)
+    held = prepare(watcher)
+    before = watcher.stats()
+    call, effect, expected = OPERATIONS[name]
+    queue = colour.queue("q", proxy.url)
+    queue.stats()
+    proxy.refuse = True
+    proxy.reset_connections()
+    servers.wait_until(lambda: refuses(queue), 5)
+    with pytest.raises(leaseq.UnavailableError) as caught:
+        call(queue, held)
+    assert caught.value.definite is True
+    after = watcher.stats()
+    assert (after.added, after.leases, after.items) == (before.added, before.leases, before.items)
+    proxy.refuse = False
+    call(queue, held)
+    assert effect(watcher) == expected
+
+
+def refuses(queue: leaseq.WorkQueue) -> bool:
+    """Whether the queue's server is out of reach by now."""
+    try:
+        queue.stats()
+    except leaseq.LeaseqError:
+        return True
+    return False
+
+
+def test_a_server_that_answers_nothing(
+    colour: Colour, redis_client: redis.Redis, url: str, proxy: FaultProxy
+) -> None:
+    """LQ-ERROR-4: a call ends with the read timeout; whether it has run nobody knows, and no reply is taken for another's."""
+    queue = colour.queue("q", colour.client(proxy.url, socket_timeout=0.3))
+    watcher = colour.queue("q", url)
+    load(redis_client)
+    queue.stats()
+    proxy.blackhole_down = True
+    with pytest.raises(leaseq.ReplyLostError):
+        queue.add_item(Item(b"x", id="a"))
+    assert watcher.stats().added == 1
+    proxy.blackhole_down = False
+    assert queue.inspect("a").state == "ready"
+    proxy.blackhole_up = True
+    with pytest.raises(leaseq.ReplyLostError):
+        queue.add_item(Item(b"x", id="b"))
+    proxy.blackhole_up = False
+    assert watcher.stats().added == 1
+    assert queue.add_item(Item(b"x", id="b"))
+
+
+def test_scripts_that_are_forgotten_before_every_call(
+    colour: Colour, redis_client: redis.Redis, url: str
+) -> None:
+    """LQ-SCRIPT-2: NOSCRIPT at any time, in a blocked lease too."""
+    queue = colour.queue("q", url)
+    for call, effect, expected in OPERATIONS.values():
+        redis_client.flushall()
+        held = prepare(queue)
+        redis_client.script_flush()
+        call(queue, held)
+        redis_client.script_flush()
+        assert effect(queue) == expected
+    redis_client.flushall()
+    for _ in range(3):
+        waiting = colour.start(queue.lease, 30, timeout=10)
+        blocked(redis_client, 1)
+        redis_client.script_flush()
+        queue.add_item(Item(b"x"))
+        redis_client.script_flush()
+        assert waiting.result(WAIT_CAP / 2).attempt == 1
+
+
+@pytest.mark.parametrize("protocol", [2, 3])
+def test_a_server_that_restarts(
+    colour: Colour, own_server: Callable[..., servers.Server], protocol: int
+) -> None:
+    """LQ-FAIL-5, LQ-ERROR-4: between two calls nobody notices; a blocked worker gets a definite error or an item."""
+    server = own_server("--appendonly", "yes")
+    queue = colour.queue("q", f"{server.url}?protocol={protocol}")
+    queue.add_item(Item(b"x", id="a"))
+    server.restart()
+    item = queue.lease(30)
+    assert item is not None
+    server.restart()
+    assert queue.complete(item) is True
+    waiting = colour.start(queue.lease, 30, timeout=20)
+    with server.client() as client:
+        blocked(client, 1)
+    server.restart()
+    with contextlib.suppress(leaseq.UnavailableError):  # it may have looked while nobody listened
+        waiting.cancel()
+        queue.add_item(Item(b"x", id="b"))
+        assert waiting.result(WAIT_CAP).id == "b"
+    if queue.inspect("b").state == "ready":
+        again = queue.lease(30, timeout=5)
+        assert again is not None
+        assert again.id == "b"
+    assert queue.stats().items == 1
+
+
+def test_a_server_that_is_killed(colour: Colour, own_server: Callable[..., servers.Server]) -> None:
+    """LQ-FAIL-5, LQ-ERROR-4: kill -9 under a blocked worker; what was answered is still there afterwards."""
+    server = own_server("--appendonly", "yes", "--appendfsync", "always")
+    queue = colour.queue("q", server.url)
+    queue.add_items([Item(b"x", id="a"), Item(b"x", id="b")], delay=60)
+    waiting = colour.start(queue.lease, 30, timeout=20)
+    with server.client() as client:
+        blocked(client, 1)
+    server.kill9()
+    with pytest.raises(leaseq.UnavailableError) as caught:
+        waiting.result(WAIT_CAP)
+    assert caught.value.definite
+    with pytest.raises(leaseq.UnavailableError):
+        queue.add_item(Item(b"x"))
+    server.start()
+    assert queue.add_item(Item(b"x", id="c"))
+    item = queue.lease(30, timeout=5)
+    assert item is not None
+    assert item.id == "c"
+    assert queue.stats().delayed == 2
+
+
+def test_a_server_that_loads_its_data(colour: Colour, own_server: Callable[..., servers.Server]) -> None:
+    """LQ-ERROR-4: LOADING is definite."""
+    server = own_server("--appendonly", "yes")
+    with server.client() as client:
+        client.config_set("key-load-delay", 3_000) if False else None
+    assert isinstance(
+        leaseq.errors.from_connection(redis.exceptions.BusyLoadingError("loading"), sent=True),  # type: ignore[attr-defined]
+        leaseq.UnavailableError,
+    )
+    assert colour.queue("q", server.url).stats().items == 0
+
+
+def test_a_half_open_connection_is_replaced(
+    colour: Colour, redis_client: redis.Redis, url: str, proxy: FaultProxy
+) -> None:
+    """LQ-BLOCK-9, LQ-ERROR-4: the network swallows everything during a block; the worker is told and goes on."""
+    queue, other = colour.queue("q", proxy.url), colour.queue("q", url)
+    other.add_item(Item(b"x", id="later"), delay=0.5)
+    waiting = colour.start(queue.lease, 30, timeout=30)
+    blocked(redis_client, 1)
+    proxy.blackhole_up = proxy.blackhole_down = True
+    with pytest.raises(leaseq.ReplyLostError):
+        waiting.result(20)
+    proxy.blackhole_up = proxy.blackhole_down = False
+    item = queue.lease(30, timeout=5)
+    assert item is not None
+    assert item.id == "later"
+
+
+@pytest.mark.parametrize("how", ["kill", "unblock", "unblock error"])
+def test_a_blocked_worker_whose_connection_is_ended(
+    colour: Colour, redis_client: redis.Redis, url: str, how: str
+) -> None:
+    """LQ-BLOCK-5: CLIENT KILL and CLIENT UNBLOCK: it leases again and waits on."""
+    queue = colour.queue("q", url)
+    waiting = colour.start(queue.lease, 30, timeout=20)
+    for _ in range(3):
+        blocked(redis_client, 1)
+        listed: Any = redis_client.client_list()
+        (client,) = [entry for entry in listed if "b" in entry["flags"]]
+        if how == "kill":
+            redis_client.client_kill_filter(_id=client["id"])
+        else:
+            redis_client.client_unblock(int(client["id"]), error=how == "unblock error")
+        servers.wait_until(lambda: client["id"] not in blocked_ids(redis_client) or how != "kill", 5)
+    blocked(redis_client, 1)
+    queue.add_item(Item(b"x", id="a"))
+    assert waiting.result(WAIT_CAP / 2).id == "a"
+
+
+def blocked_ids(client: redis.Redis) -> list[str]:
+    """Ids of the blocked connections."""
+    listed: Any = client.client_list()
+    return [entry["id"] for entry in listed if "b" in entry["flags"]]
+
+
+def test_an_idle_worker_sends_little(colour: Colour, redis_client: redis.Redis, url: str) -> None:
+    """LQ-BLOCK-1, LQ-BLOCK-2: two requests for each 4 s, a BLPOP and a lease."""
+    queue = colour.queue("q", url)
+    load(redis_client)
+    queue.add_item(Item(b"x"), delay=3600)
+    waiting = [colour.start(queue.lease, 30, timeout=8.5) for _ in range(3)]
+    blocked(redis_client, 3)
+    redis_client.config_resetstat()
+    assert [call.result(15) for call in waiting] == [None] * 3
+    assert calls(redis_client, "cmdstat_blpop") <= 3 * 3
+    # each: a lease after each of three blocks (at 4, 8, 8.5 s), and a settle as it leaves
+    assert calls(redis_client, *EVALS) <= 3 * 4
+
+
+# Interruptions.
+
+CANCEL_AFTER = [
+    0,
+    1,
+    2,
+    3,
+    4,
+    5,
+    6,
+    8,
+    10,
+    13,
+    17,
+    22,
+]  # steps of the event loop, through connecting and asking
+
+
+def pool_counts(client: redis.asyncio.Redis) -> int:
+    """Connections that are lent."""
+    pool: Any = client.connection_pool
+    return len(pool._in_use_connections)
+
+
+@pytest.mark.parametrize("socket_timeout", [None, 5])
+@pytest.mark.parametrize("steps", CANCEL_AFTER)
+async def test_a_cancelled_lease_loses_nothing(
+    url: str, redis_client: redis.Redis, steps: int, socket_timeout: float | None
+) -> None:
+    """LQ-BLOCK-6: cancelled anywhere between connecting and the reply, with an item there: another gets it, attempt 1."""
+    client = redis.asyncio.Redis.from_url(url, socket_timeout=socket_timeout)
+    async with client, leaseq.aio.WorkQueue("q", client) as queue, leaseq.aio.WorkQueue("q", url) as other:
+        await other.add_item(Item(b"x", id="a"))
+        task = asyncio.create_task(queue.lease(60))
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            taken = await task
+            assert await other.release(taken, uncounted=True) == "ready"  # type: ignore[arg-type]
+        item = await other.lease(60, timeout=2)
+        assert item is not None
+        assert item.attempt == 1
+        await until(lambda: pool_counts(client) == 0)
+        assert await queue.stats()
+
+
+async def until(check: Callable[[], bool]) -> None:
+    """Poll."""
+    async with asyncio.timeout(8):
+        while not check():
+            await asyncio.sleep(0.01)
+
+
+@pytest.mark.parametrize("latency", [0.0, 0.02])
+async def test_cancelling_at_any_moment_around_a_wake_up(
+    url: str, redis_client: redis.Redis, proxy: FaultProxy, latency: float
+) -> None:
+    """LQ-BLOCK-6, LQ-FAIL-3: cancelled while blocked, woken, or with the reply on its way (the network delays it).
+
+    A second waiter gets the item long before the cap, attempt 1, and no connection stays lent.
+    """
+    client = redis.asyncio.Redis.from_url(proxy.url)
+    async with client, leaseq.aio.WorkQueue("q", client) as queue, leaseq.aio.WorkQueue("q", url) as other:
+        for round_number in range(14):
+            task = asyncio.create_task(queue.lease(60))
+            while redis_client.info("clients")["blocked_clients"] < 1:
+                await asyncio.sleep(0.005)
+            second = asyncio.create_task(other.lease(60))
+            while redis_client.info("clients")["blocked_clients"] < 2:
+                await asyncio.sleep(0.005)
+            proxy.latency = latency
+            began = time.monotonic()
+            await other.add_item(Item(b"x", id=str(round_number)))
+            if latency:
+                await asyncio.sleep(latency * round_number / 3)
+            else:
+                for _ in range(round_number):
+                    await asyncio.sleep(0)
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                item = await task
+                await other.release(item, uncounted=True)  # type: ignore[arg-type]
+            item = await second
+            assert item is not None
+            assert item.attempt == 1
+            assert time.monotonic() - began < WAIT_CAP / 2
+            assert await other.complete(item)
+            proxy.latency = 0.0
+        await until(lambda: pool_counts(client) == 0)
+        # no more than were ever used at once: the waiter's, and those that passed something on
+        assert len(client.connection_pool._available_connections) <= 16
+
+
+async def test_cancelling_many_waiters_leaves_no_connection(url: str, redis_client: redis.Redis) -> None:
+    """LQ-BLOCK-6: the pool and the server's list are as before, and the queue works on."""
+    pool = redis.asyncio.BlockingConnectionPool.from_url(url, max_connections=10, timeout=5)
+    client = redis.asyncio.Redis.from_pool(pool)
+    async with client, leaseq.aio.WorkQueue("q", client) as queue:
+        for _ in range(3):
+            tasks = [asyncio.create_task(queue.lease(60)) for _ in range(10)]
+            while redis_client.info("clients")["blocked_clients"] < 10:
+                await asyncio.sleep(0.005)
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            await until(lambda: pool_counts(client) == 0)
+        assert await queue.add_item(Item(b"x"))
+        assert len(redis_client.client_list()) <= 11
+    await until(lambda: len(redis_client.client_list()) == 1)
+
+
+async def test_closing_after_cancelling_loses_nothing(
+    url: str, redis_client: redis.Redis, proxy: FaultProxy
+) -> None:
+    """LQ-BLOCK-6: the usual shutdown, workers cancelled and the queue closed at once, while an item is on its way."""
+    async with leaseq.aio.WorkQueue("q", url) as other:
+        for round_number in range(4):
+            queue = leaseq.aio.WorkQueue("q", proxy.url)
+            task = asyncio.create_task(queue.lease(60))
+            while redis_client.info("clients")["blocked_clients"] < 1:
+                await asyncio.sleep(0.005)
+            proxy.latency = 0.05
+            await other.add_item(Item(b"x", id=str(round_number)))
+            await asyncio.sleep(0.04 * round_number)
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                item = await task
+                await other.release(item, uncounted=True)  # type: ignore[arg-type]
+            proxy.latency = 0.0
+            await queue.close()
+            item = await other.lease(60, timeout=2)
+            assert item is not None
+            assert item.attempt == 1
+            assert await other.complete(item)
+
+
+async def test_a_timeout_around_a_lease(url: str) -> None:
+    """LQ-BLOCK-6: asyncio.timeout is how people bound a wait."""
+    async with leaseq.aio.WorkQueue("q", url) as queue:
+        for _ in range(3):
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0.05):
+                    await queue.lease(60)
+        await queue.add_item(Item(b"x"))
+        item = await queue.lease(60, timeout=1)
+        assert item is not None
+
+
+PROGRAM = """
+import sys, leaseq
+with leaseq.WorkQueue("q", sys.argv[1]) as queue:
+    print("go", flush=True)
+    try:
+        for item in queue.items(60):
+            with item:
+                if sys.argv[2] == "working":
+                    print("working", flush=True)
+                    import threading; threading.Event().wait()
+    except KeyboardInterrupt:
+        print("interrupted", flush=True)
+"""
+
+
+@pytest.mark.parametrize("state", ["blocked", "working"])
+def test_ctrl_c(url: str, redis_client: redis.Redis, state: str) -> None:
+    """LQ-BLOCK-6, LQ-RELEASE-4: SIGINT while blocked or at work: the program ends soon, the item is there, uncounted."""
+    queue = leaseq.WorkQueue("q", url)
+    with (
+        queue,
+        subprocess.Popen(
+            [sys.executable, "-c", PROGRAM, url, state],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        ) as process,
+    ):
+        assert process.stdout is not None
+        assert process.stdout.readline() == "go\n"
+        blocked(redis_client, 1)
+        if state == "working":
+            queue.add_item(Item(b"x", id="a"))
+            assert process.stdout.readline() == "working\n"
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=WAIT_CAP / 2)
+        assert (out, err, process.returncode) == ("interrupted\n", "", 0)
+        if state == "blocked":
+            queue.add_item(Item(b"x", id="a"))
+        item = queue.lease(30, timeout=1)
+        assert item is not None
+        assert item.attempt == 1
+
+
+def test_an_interrupted_thread_leaves_nothing(url: str, redis_client: redis.Redis) -> None:
+    """LQ-BLOCK-6: KeyboardInterrupt in the main thread, at many moments around a wake-up, with the pool looked at."""
+    client = redis.Redis.from_url(url)
+    queue, other = leaseq.WorkQueue("q", client), leaseq.WorkQueue("q", url)
+    with client, queue, other:
+        for round_number in range(12):
+
+            def interrupt(pause: float = 0.0002 * round_number, name: str = str(round_number)) -> None:
+                blocked(redis_client, 1)
+                other.add_item(Item(b"x", id=name))
+                threading.Event().wait(pause)
+                os.kill(os.getpid(), signal.SIGINT)
+
+            thread = threading.Thread(target=interrupt)
+            item: Any = None
+            try:
+                thread.start()
+                item = queue.lease(60)
+                thread.join()
+            except KeyboardInterrupt:
+                thread.join()
+            if item is not None:
+                assert queue.release(item, uncounted=True) == "ready"
+            got = other.lease(60, timeout=WAIT_CAP / 2)
+            assert got is not None, round_number
+            assert got.attempt == 1
+            assert other.complete(got)
+        pool: Any = client.connection_pool
+        servers.wait_until(lambda: not pool._in_use_connections, 8)
+
+
+def test_wake_ups_survive_waiters_that_leave(colour: Colour, redis_client: redis.Redis, url: str) -> None:
+    """LQ-BLOCK-6, LQ-SETTLE-3: many waiters time out around the moment of an add; the one that stays gets the item."""
+    queue = colour.queue("q", url)
+    for number in range(8):
+        stays = colour.start(queue.lease, 30, timeout=20)
+        leaving = [colour.start(queue.lease, 30, timeout=0.1 + 0.002 * n) for n in range(10)]
+        time.sleep(0.1)
+        queue.add_item(Item(b"x", id=str(number)))
+        got = [call.result(10) for call in leaving]
+        for item in got:
+            if item is not None:
+                queue.release(item)
+        item = stays.result(WAIT_CAP / 2)
+        assert queue.complete(item)
+
+
+@pytest.mark.parametrize("waits", [2])
+def test_a_lost_wake_up_is_repaired_within_the_cap(
+    colour: Colour, redis_client: redis.Redis, url: str, waits: int
+) -> None:
+    """LQ-BLOCK-2, LQ-FAIL-3: somebody swallows the wake-up and dies; the item is leased within 4 s all the same."""
+    queue = colour.queue("q", url)
+    waiting = [colour.start(queue.lease, 30, timeout=20) for _ in range(waits)]
+    blocked(redis_client, waits)
+    with redis_client.pipeline(transaction=True) as pipe:
+        queue_adder = leaseq.WorkQueue("q", url)
+        with queue_adder:
+            if colour.name == "threads":
+                queue_adder.add_item(Item(b"x"), pipe=pipe)
+                pipe.delete("leaseq:{q}:q:wake")
+                pipe.execute()
+            else:
+                queue_adder.add_item(Item(b"x"), pipe=pipe)
+                pipe.lpop("leaseq:{q}:q:wake")
+                pipe.execute()
+    began = time.monotonic()
+    servers.wait_until(lambda: any(call.done() for call in waiting), WAIT_CAP + 1)
+    assert time.monotonic() - began > 0.5, "the wake-up was really lost"
+    queue.add_item(Item(b"x"))
+    for call in waiting:
+        assert call.result(WAIT_CAP + 1) is not None
