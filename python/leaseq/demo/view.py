@@ -27,7 +27,8 @@ def title(options: Options) -> str:
     """What the demo is about to do."""
     return (
         f"{options.workers} workers count the words of {options.items} pieces of text; "
-        f"{options.kills} times one is killed (kill -9)\nwhile it holds a piece. Leases last {options.lease_secs:g} s."
+        f"leases last {options.lease_secs:g} s.\n"
+        f"{options.kills} times, one of them is killed (kill -9) while it holds a piece."
     )
 
 
@@ -54,7 +55,7 @@ def _picture(progress: Progress) -> RenderableType:
     total = progress.options.items
     bar = Table.grid(padding=(0, 2))
     bar.add_row(
-        ProgressBar(total, progress.completed, width=34),
+        ProgressBar(total, progress.completed, width=26, complete_style="green"),
         f"{progress.completed:>{len(str(total))}} of {total} completed",
         f"{progress.waiting} waiting",
         f"{progress.leased} leased",
