@@ -1,4 +1,4 @@
-"""The errors leaseq raises. Each says whether the call can have taken effect (LQ-ERROR-1)."""
+"""The errors leaseq raises. Each says whether the call can have taken effect (LQ-ERROR-4)."""
 
 from typing import Any, ClassVar
 
@@ -7,6 +7,17 @@ import redis
 _CODES: dict[str, type["LeaseqError"]] = {}
 _NO_RIGHT = ("ACL failure in script", "The user executing the script can't")
 """How Redis 7 and Valkey, and how Redis 6.2, say that a command inside a script was refused."""
+
+_NOT_RUN = (
+    redis.exceptions.AskError,
+    redis.exceptions.ClusterDownError,
+    redis.exceptions.ExecAbortError,
+    redis.exceptions.NoScriptError,
+    redis.exceptions.ReadOnlyError,
+    redis.exceptions.TryAgainError,
+)
+_NOT_RUN_CODES = {"BUSY", "CROSSSLOT", "MASTERDOWN", "MISCONF", "NOREPLICAS", "UNBLOCKED"}
+"""Errors of the server that come before a script's first write. After any other a script may have stopped halfway."""
 
 
 class LeaseqError(Exception):
@@ -73,7 +84,7 @@ class OutOfMemoryError(LeaseqError):
 
 
 class BadNameError(LeaseqError, ValueError):
-    """The name or group of a queue does not match [A-Za-z0-9_.-]{1,100} (LQ-KEY-1)."""
+    """The name or group of a queue is not 1 to 100 letters, digits or `_ . -` (LQ-KEY-2)."""
 
 
 class BadTypeError(LeaseqError, TypeError):
@@ -89,7 +100,10 @@ class QueueClosedError(LeaseqError):
 
 
 class ServerError(LeaseqError):
-    """The server refused the call for a reason of its own (read-only replica, cluster down, ...)."""
+    """The server refused the call for a reason of its own (read-only replica, cluster down, ...).
+
+    `definite` is false where the script may have stopped on its way, for example for a missing right.
+    """
 
 
 class AccessDeniedError(ServerError):
@@ -101,7 +115,7 @@ class UnavailableError(LeaseqError):
 
 
 class ReplyLostError(LeaseqError):
-    """The connection broke after the call was sent: it may or may not have taken effect (LQ-CLIENT-2)."""
+    """The connection broke after the call was sent: it may or may not have taken effect (LQ-ERROR-4)."""
 
     definite = False
 
@@ -116,12 +130,17 @@ def from_server(error: redis.ResponseError) -> LeaseqError:
     named = _CODES.get(text.split(" ", 1)[0])
     if named:
         return named(text)
-    if isinstance(error, redis.exceptions.NoPermissionError) or any(words in text for words in _NO_RIGHT):
-        return AccessDeniedError(
+    inside = any(words in text for words in _NO_RIGHT)
+    if inside or isinstance(error, redis.exceptions.NoPermissionError):
+        refused: ServerError = AccessDeniedError(
             f"the server user lacks a right: {text}; it needs EVALSHA, EVAL and BLPOP, the commands inside the scripts,"
             " and the keys leaseq:* (spec/11-security.md)"
         )
-    return ServerError(f"the server refused the call: {text}")
+        refused.definite = not inside
+    else:
+        refused = ServerError(f"the server refused the call: {text}")
+        refused.definite = isinstance(error, _NOT_RUN) or text.split(" ", 1)[0] in _NOT_RUN_CODES
+    return refused
 
 
 def from_connection(error: Exception, *, sent: bool) -> LeaseqError:

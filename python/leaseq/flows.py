@@ -56,7 +56,13 @@ def lease(
     wake = keys.key("wake")
     reply = _answered((yield take))
     waited = False
-    while block and not reply.items:
+    while not reply.items:
+        if reply.wait == 0:
+            # More was due than one call takes, and none of it came out ready: the answer is not "nothing" yet.
+            reply = _answered((yield take))
+            continue
+        if not block:
+            break
         left = give_up - clock()
         if left <= 0:
             break

@@ -137,24 +137,25 @@ class Transport:
     def _follow(self, conversation: Callable[[io.Wire], T], held: "_Held") -> T:
         """Repeat what was redirected: that was not run."""
         redirection: AskError | None = None
-        pause = 0.0
-        for attempt in range(REDIRECTIONS):
-            if pause:
-                io.sleep(pause)
-            wire = held.wire = self._borrow(redirection, attempt)
+        hops = waits = 0
+        while hops < REDIRECTIONS:
+            wire = held.wire = self._borrow(redirection, hops + waits)
             try:
                 answer = held.answer = conversation(wire)
             except AskError as error:
-                redirection, pause = error, 0.0
+                redirection, hops = error, hops + 1
+                continue
             except (TryAgainError, ClusterDownError) as error:
-                redirection, pause = None, 0.02 * 2 ** min(attempt, 6)
-                if attempt == REDIRECTIONS - 1:
+                # while a slot migrates, its old node may send us on to the new one, which lacks a key and says TRYAGAIN
+                redirection, hops, waits = None, 0, waits + 1
+                if waits == REDIRECTIONS:
                     raise errors.from_server(error) from error
             else:
                 return answer
             finally:
                 if not wire.kept:
                     wire.give_back()
+            io.sleep(0.02 * 2 ** min(waits - 1, 6))
         message = "the cluster redirects this call in a circle; nothing was done"
         raise errors.ServerError(message)
 
@@ -258,6 +259,12 @@ class Transport:
                 raise errors.from_server(error) from error
             # the slot is or goes elsewhere: lease there before blocking again; no busy loop while it migrates
             raise _BrokenWaitError(0 if isinstance(error, MovedError) else MIGRATION_PAUSE) from error
+        except ReadOnlyError as error:
+            # A replica answers a lease of an empty queue, so going on here would be a busy loop.
+            if not self._route.redirects:
+                raise errors.from_server(error) from error
+            self._route.refresh()
+            raise _BrokenWaitError(MIGRATION_PAUSE) from error
         except redis.ResponseError as error:
             raise errors.from_server(error) from error
         except (redis.RedisError, OSError, io.NothingYetError) as error:
@@ -278,7 +285,7 @@ class Transport:
         """Read BLPOP's answer. An error of those that a block may end in is like a wake-up: lease again."""
         try:
             wire.read_within(seconds)
-        except (AskError, TryAgainError, ClusterDownError, ReadOnlyError):
+        except (AskError, TryAgainError, ClusterDownError):
             pass
         except redis.ResponseError as error:
             # any other comes at once and would come again: a lease after each would be a busy loop
