@@ -12,13 +12,14 @@ import threading
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Final, Self, cast
 
-import leaseq
-import leaseq.aio
 import redis
 import redis.asyncio
 from redis.asyncio.retry import Retry as AsyncRetry
 from redis.backoff import NoBackoff
 from redis.retry import Retry
+
+import leaseq
+import leaseq.aio
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

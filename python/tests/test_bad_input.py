@@ -5,14 +5,15 @@ from __future__ import annotations
 import math
 import socket
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import leaseq
-import leaseq.aio
 import pytest
 import redis
 import redis.asyncio
-import servers
+
+import leaseq
+import leaseq.aio
 from leaseq import (
     AccessDeniedError,
     BadArgumentError,
@@ -26,6 +27,7 @@ from leaseq import (
 )
 
 if TYPE_CHECKING:
+    import servers
     from colours import Colour
 
 Call = Callable[[Any, Any], object]
@@ -77,12 +79,16 @@ NO_TOKENS: dict[str, Any] = {"str": "1", "float": 1.5, "None": None, "bool": Tru
 ROWS: dict[str, Row] = {}
 
 
+def _swapped(call: Callable[[Any, Any, Any], object], value: Any, queue: Any, item: Any) -> object:
+    return call(queue, item, value)
+
+
 def rows(
     title: str, error: type[LeaseqError], values: dict[str, Any], call: Callable[[Any, Any, Any], object]
 ) -> None:
     """One row for each bad value."""
     for name, value in values.items():
-        ROWS[f"{title}: {name}"] = (error, lambda q, i, value=value: call(q, i, value))
+        ROWS[f"{title}: {name}"] = (error, partial(_swapped, call, value))
 
 
 rows("add id", BadIdError, BAD_IDS, lambda q, _, v: q.add_item(Item(b"x", id=v)))
@@ -379,7 +385,7 @@ def test_users_without_rights(
         for name in refused:
             with pytest.raises(AccessDeniedError) as caught:
                 OPERATIONS[name](queue)
-            assert caught.value.definite, name
+            assert caught.value.definite is not ("script" in str(caught.value)), name
             assert "secret" not in str(caught.value)
             assert "hidden" not in str(caught.value)
             assert redis_client.dbsize() == 0

@@ -7,20 +7,21 @@ import shutil
 import subprocess
 import threading
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import pytest
+import servers
 
 import leaseq
 import leaseq.aio
-import pytest
-import redis
-import servers
 from leaseq import Item
 from leaseq.flows import CHUNK_BYTES, WAIT_CAP
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
+    import redis
     from colours import Colour
 
 CONNECTIONS: dict[str, dict[str, Any]] = {
@@ -269,11 +270,11 @@ def test_a_worker_learns_that_its_lease_is_lost(colour: Colour, url: str) -> Non
     assert queue.stats().completed == 1, "the first call wins, so the work is not done twice"
     assert other.complete(taken) is False
     queue.add_item(Item(b"x", id="b"))
-    item = queue.lease(0.3)
-    assert item is not None
-    with item:
+    again = queue.lease(0.3)
+    assert again is not None
+    with again:
         assert other.remove("b") == "leased"
-        servers.wait_until(lambda: item.lost, 5)
+        servers.wait_until(lambda: again.lost, 5)
     assert queue.stats().completed == 1
 
 
@@ -378,11 +379,7 @@ def test_one_connection_blocks_the_others(colour: Colour, redis_client: redis.Re
 
 def test_a_blocking_pool_waits_for_a_connection(colour: Colour, redis_client: redis.Redis, url: str) -> None:
     """LQ-CLIENT-1: eight callers share one connection by turns."""
-    pool_class = {
-        "threads": redis.BlockingConnectionPool,
-        "asyncio": redis.asyncio.BlockingConnectionPool,  # type: ignore[dict-item]
-    }[colour.name]
-    pool = pool_class.from_url(url, max_connections=1, timeout=10)
+    pool = colour.module.BlockingConnectionPool.from_url(url, max_connections=1, timeout=10)
     queue = colour.queue("q", colour.own(colour.module.Redis.from_pool(pool)))
     calls = [colour.start(queue.add_item, Item(b"x", id=str(n))) for n in range(40)]
     assert [call.result(10) for call in calls] == [True] * 40
@@ -430,9 +427,7 @@ async def test_many_tasks_share_one_queue(url: str) -> None:
             for _ in range(40):
                 group.create_task(work())
             for number in range(10):
-                group.create_task(
-                    queue.add_items([Item(b"x", id=f"{number}-{n}") for n in range(20)])  # type: ignore[arg-type]
-                )
+                group.create_task(queue.add_items([Item(b"x", id=f"{number}-{n}") for n in range(20)]))
         assert sorted(done) == sorted(f"{number}-{n}" for number in range(10) for n in range(20))
 
 
@@ -459,7 +454,7 @@ def test_a_user_with_the_rights_of_a_worker(colour: Colour, redis_client: redis.
 
 def worker_rights() -> list[str]:
     """The ACL rules of a worker, from the page of the specification that states them."""
-    text = (servers.Path(__file__).parents[2] / "spec" / "11-security.md").read_text()
+    text = (Path(__file__).parents[2] / "spec" / "11-security.md").read_text()
     for line in text.splitlines():
         if "ACL SETUSER" in line and "worker" in line:
             words = line.strip("` ").split()
@@ -493,8 +488,21 @@ def test_tls(
         pytest.skip(f"{startable_name} is built without TLS, or there is no openssl to make a certificate")
     key, certificate = tmp_path / "key", tmp_path / "cert"
     subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=127.0.0.1"]
-        + ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(key), "-out", str(certificate)],
+        [
+            *(
+                "openssl",
+                "req",
+                "-x509",
+                "-newkey",
+                "rsa:2048",
+                "-nodes",
+                "-days",
+                "2",
+                "-subj",
+                "/CN=127.0.0.1",
+            ),
+            *("-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(key), "-out", str(certificate)),
+        ],
         check=True,
         capture_output=True,
     )
