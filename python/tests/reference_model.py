@@ -194,7 +194,7 @@ class Queue:
                 continue
             due = now + (entry.delay or 0) * 1000
             if entry.uncounted:
-                item.attempt -= 1
+                item.attempt = max(0, item.attempt - 1)
             if not entry.uncounted and item.max_attempts and item.attempt >= item.max_attempts:
                 item.move("dead", now)
                 self.counters["died"] += 1
