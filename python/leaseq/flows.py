@@ -105,7 +105,7 @@ def chunks(members: Iterable[Member], size: Callable[[Member], int] = lambda _: 
         yield chunk
 
 
-def data_size(item: Item) -> int:
+def data_size(item: object) -> int:
     """What an item weighs in `chunks`; what is no Item is refused later, by name."""
     return len(item.data) if isinstance(item, Item) else 0
 

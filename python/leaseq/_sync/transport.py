@@ -240,19 +240,15 @@ class Transport:
 
         That also makes the server notice a block that is over, up to 100 ms before it would by itself.
         """
-        blocked, asked = True, False
+        asked = False
         with self._guard:
             self._waiting.add(wire)
         try:
-            wire.send("BLPOP", wait.wake, f"{max(SHORTEST_BLOCK, wait.seconds - 0.005):.3f}")
-            with contextlib.suppress(io.NothingYetError):
-                self._woken(wire, wait.seconds)
-                blocked = False
+            blocked = self._block(wait, wire)
             asked = True
             asked_at = self._ask(wait.lease, wire)
             if blocked:
                 self._woken(wire, REPLY_GRACE)
-                blocked = False
             return self._taken(wait.lease, wire, asked_at)
         except (AskError, TryAgainError, ClusterDownError) as error:
             if not self._route.redirects:
@@ -281,16 +277,29 @@ class Transport:
             with self._guard:
                 self._waiting.discard(wire)
 
-    def _woken(self, wire: io.Wire, seconds: float) -> None:
-        """Read BLPOP's answer. An error of those that a block may end in is like a wake-up: lease again."""
+    def _block(self, wait: Wait, wire: io.Wire) -> bool:
+        """Block; answers whether BLPOP's reply is still to come. Never over before its time without an element."""
+        over = io.now() + wait.seconds
+        wire.send("BLPOP", wait.wake, f"{max(SHORTEST_BLOCK, wait.seconds - 0.005):.3f}")
         try:
-            wire.read_within(seconds)
+            woken = self._woken(wire, wait.seconds)
+        except io.NothingYetError:
+            return True
+        if not woken:
+            io.sleep(max(0.0, over - io.now()))
+        return False
+
+    def _woken(self, wire: io.Wire, seconds: float) -> bool:
+        """Read BLPOP's answer: true for an element, and for an error that a block may end in: lease again."""
+        try:
+            return wire.read_within(seconds) is not None
         except (AskError, TryAgainError, ClusterDownError):
-            pass
+            return True
         except redis.ResponseError as error:
             # any other comes at once and would come again: a lease after each would be a busy loop
             if not str(error).startswith("UNBLOCKED"):
                 raise
+            return True
 
     def _raise_if_closed(self, error: BaseException) -> None:
         if self.closed and isinstance(error, Exception):
