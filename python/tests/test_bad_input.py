@@ -364,28 +364,31 @@ OPERATIONS: dict[str, Callable[[Any], object]] = {
 
 
 @pytest.mark.parametrize(
-    ("rights", "refused"),
+    ("rights", "refused", "definite"),
     [
-        (["~*", "+@all", "-evalsha", "-eval"], OPERATIONS),
-        (["~*", "+@all", "-@scripting"], OPERATIONS),
-        (["~other:*", "+@all"], OPERATIONS),
-        (["~*", "+@all", "-hsetnx"], ["add"]),
-        (["~*", "+@all", "-blpop"], ["blocking lease"]),
-        (["~*", "+@all", "-@write"], ["add"]),
+        (["~*", "+@all", "-evalsha", "-eval"], OPERATIONS, True),
+        (["~*", "+@all", "-@scripting"], OPERATIONS, True),
+        (["~other:*", "+@all"], OPERATIONS, True),
+        (["~*", "+@all", "-hsetnx"], ["add"], False),
+        (["~*", "+@all", "-blpop"], ["blocking lease"], True),
+        (["~*", "+@all", "-@write"], ["add"], False),
     ],
     ids=["no eval", "no scripting", "no keys", "no hsetnx", "no blpop", "no write"],
 )
 def test_users_without_rights(
-    colour: Colour, redis_client: redis.Redis, url: str, rights: list[str], refused: list[str]
+    colour: Colour, redis_client: redis.Redis, url: str, rights: list[str], refused: list[str], definite: bool
 ) -> None:
-    """LQ-ERROR-2, LQ-SAFE-3: AccessDeniedError wherever the right is missing, nothing changed, no data in the text."""
+    """LQ-ERROR-2, LQ-SAFE-3: AccessDeniedError wherever the right is missing, no data in its text.
+
+    A right that is missing inside a script may have stopped it halfway, so that is not definite.
+    """
     redis_client.execute_command("ACL", "SETUSER", "poor", "reset", "on", ">hidden", *rights)  # type: ignore[no-untyped-call]
     try:
         queue = colour.queue("q", url.replace("redis://", "redis://poor:hidden@"))
         for name in refused:
             with pytest.raises(AccessDeniedError) as caught:
                 OPERATIONS[name](queue)
-            assert caught.value.definite is not ("script" in str(caught.value)), name
+            assert caught.value.definite is definite, name
             assert "secret" not in str(caught.value)
             assert "hidden" not in str(caught.value)
             assert redis_client.dbsize() == 0
