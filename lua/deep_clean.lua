@@ -11,7 +11,7 @@
 -- @arg cursor 0 to begin, then what the last reply said, until that is 0 again
 -- @arg limit integer 1..256, how many entries to look at
 -- @arg dry_run 0 or 1: 1 counts what would be repaired and writes nothing
--- @reply cursor, then (kind, count) for each kind of repair: unplaced, several_states, far_deadline, unmeasured, record_without_item, bad_record, dropped, clock, next_due, state
+-- @reply cursor, then (kind, count) for each kind of repair: unplaced, several_states, far_deadline, bad_time, unmeasured, record_without_item, bad_record, dropped, clock, next_due, state
 -- @error LEASEQ_BAD_ARGUMENT LEASEQ_CLOCK LEASEQ_FORMAT LEASEQ_WRONG_TYPE
 -- @complexity O(limit * log n)
 local call = redis.call
@@ -36,7 +36,7 @@ for _, zset in ipairs(zsets) do
   call('ZCARD', zset)
 end
 local kinds = {
-  'unplaced', 'several_states', 'far_deadline', 'unmeasured', 'record_without_item', 'bad_record', 'dropped', 'clock',
+  'unplaced', 'several_states', 'far_deadline', 'bad_time', 'unmeasured', 'record_without_item', 'bad_record', 'dropped', 'clock',
   'next_due', 'state',
 }
 local repairs, changes = {}, {}
@@ -45,6 +45,12 @@ local function repair(kind, ...)
   if ... then
     changes[#changes + 1] = {...}
   end
+end
+local due_now = false
+if clock >= 2840140800000000 then
+  -- no clock gave this; what the pass finds raises it again where it has to be
+  clock = now
+  repairs.clock = 1
 end
 local function raise_clock(seen)
   if seen > clock then
@@ -97,6 +103,7 @@ if phase == '1' then
     end
     if places[1] == leased and tonumber(kept) > now + 2592000000000 then
       repair('far_deadline', 'ZADD', leased, now, id)
+      due_now = true
     end
     local size = call('HSTRLEN', items, id)
     if size > largest then
@@ -127,11 +134,20 @@ else
   local zset = zsets[phase - 2]
   page = call('ZSCAN', zset, cursor, 'COUNT', limit)
   for i = 1, #page[2], 2 do
-    local id = page[2][i]
+    local id, score = page[2][i], tonumber(page[2][i + 1])
+    local level = -math.floor(score / 1125899906842624)
+    local time = zset == ready and 1735689600000000 + score + level * 1125899906842624 or score
+    local possible = time >= 0 and time < 2840140800000000 and (zset ~= ready or level >= -7 and level <= 7)
     if call('HEXISTS', items, id) == 0 then
       repair('dropped', 'ZREM', zset, id)
+    elseif zset == ready and possible then
+      raise_clock(time)
     elseif zset == ready then
-      raise_clock(1735689600000000 + page[2][i + 1] % 1125899906842624)
+      clock = math.max(clock + 1, now)
+      repair('bad_time', 'ZADD', ready, clock - 1735689600000000 - priority_of(id) * 1125899906842624, id)
+    elseif zset ~= leased and not possible then
+      repair('bad_time', 'ZADD', zset, now, id)
+      due_now = due_now or zset == delayed
     end
   end
 end
@@ -142,7 +158,7 @@ end
 -- Before the repairs, so that a dry run says the same; what they take away can only make the bound too early.
 local bound = next_due
 --#part next_due
-next_due = math.min(next_due, bound, repairs.far_deadline and now or bound)
+next_due = math.min(next_due, bound, due_now and now or bound)
 if next_due < bound and blob then
   repair('next_due')
 end

@@ -33,4 +33,4 @@ if #due + #late > 0 or blob and next_due ~= bound_read then
   end
 end
 local wait = next_due < 9007199254740992 and math.max(0, next_due - now) or -1
-return {#due, #late - #deaths / 2, #deaths / 2, wait}
+return {#due, reclaimed, #deaths / 2, wait}

@@ -5,10 +5,13 @@ if #due > 0 then
 end
 if #late > 0 then
   call('ZREM', leased, unpack(late))
-  call('HINCRBY', counters, 'reclaimed', #late)
 end
 if #places > 0 then
   call('ZADD', ready, unpack(places))
+end
+local reclaimed = #late - #deaths / 2
+if reclaimed > 0 then
+  call('HINCRBY', counters, 'reclaimed', reclaimed)
 end
 if #deaths > 0 then
   call('ZADD', dead, unpack(deaths))

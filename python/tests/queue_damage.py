@@ -63,11 +63,20 @@ def far_deadline(stored: Keyspace, item_id: bytes, place: int, now: int) -> None
         stored.leased[item_id] = now + 2_592_000_000_000 + (0, 1, DAY, 1000 * DAY)[place]
 
 
+def bad_time(stored: Keyspace, item_id: bytes, place: int, _now: int) -> None:
+    """A place, due time or time of death that no clock gave."""
+    if item_id in stored.ready:
+        stored.ready[item_id] = (-1, 8 * ks.LEVEL, -8 * ks.LEVEL, ks.LEVEL - 1)[place]
+    for zset in (stored.delayed, stored.dead):
+        if item_id in zset:
+            zset[item_id] = (-1, 2_840_140_800_000_000, 2**52, -DAY)[place]
+
+
 def spoil_state(stored: Keyspace, _item_id: bytes, place: int, now: int) -> None:
-    """A clock that is behind, a bound that is late, a size that is too small."""
+    """A clock that is behind or impossible, a bound that is late, a size that is too small."""
     if isinstance(stored.state, ks.State):
         changes: tuple[tuple[str, int], ...]
-        changes = (("clock", 0), ("next_due", now + 3 * DAY), ("largest", 0), ("next_due", 2**53))
+        changes = (("clock", 0), ("next_due", now + 3 * DAY), ("largest", 0), ("clock", 2**52))
         setattr(stored.state, *changes[place])
 
 
@@ -85,6 +94,7 @@ DAMAGES: Final[list[Callable[[Keyspace, bytes, int, int], None]]] = [
     orphan_record,
     drop_state,
     far_deadline,
+    bad_time,
     spoil_state,
     drop_wake,
 ]

@@ -117,8 +117,6 @@ class Queue:
             size += len(item.data)
             if taken and size > BUDGET:
                 break
-            if not item.recorded:
-                item.created = place_time(item.score)
             item.token = tick(state, now)
             item.attempt += 1
             item.recorded = True
@@ -224,7 +222,8 @@ class Queue:
     def settle(self, now: int) -> Reply:
         """Pass a wake-up on."""
         state = self._open(now)
-        if self.wake or not (self._in("ready") or state.next_due <= now + CAP):
+        timer = state.next_due <= now + CAP and (self.state or self.items)
+        if self.wake or not (self._in("ready") or timer):
             return 0
         self._wake()
         return 1
@@ -354,6 +353,8 @@ class Queue:
     @staticmethod
     def _to_ready(item: Item, clock: int) -> None:
         item.move("ready", clock - EPOCH - item.priority * LEVEL)
+        if not item.recorded:
+            item.created = clock  # nothing but its place says when it was created
 
     def _sweep(self, state: State, now: int, limit: int) -> tuple[int, int, int]:
         """Promote and reclaim up to `limit` of each; promoted, reclaimed, died."""
@@ -368,7 +369,7 @@ class Queue:
             else:
                 self._to_ready(item, tick(state, now))
         promoted, ended = len(due[:limit]), len(late[:limit])
-        self.counters.update(promoted=promoted, reclaimed=ended, died=died)
+        self.counters.update(promoted=promoted, reclaimed=ended - died, died=died)
         state.next_due = self.first_due()
         return promoted, ended - died, died
 

@@ -9,7 +9,7 @@ import copy
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
-from keyspace import EPOCH, LEVEL, Keyspace, Record, State, place_time
+from keyspace import EPOCH, LEVEL, Keyspace, Record, State, place_level, place_time
 from reference_model import END, MONTH_MS, NEVER, lost_state, require, tick
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ KINDS: Final = (
     "unplaced",
     "several_states",
     "far_deadline",
+    "bad_time",
     "unmeasured",
     "record_without_item",
     "bad_record",
@@ -39,19 +40,23 @@ def deep_clean(keyspace: Keyspace, now: int, key: str, page: Sequence[bytes]) ->
     state = (
         copy.copy(keyspace.state) if isinstance(keyspace.state, State) else lost_state(len(keyspace.items))
     )
-    bound, before = state.next_due, state.clock
+    bound = state.next_due
     due = min([NEVER, *keyspace.delayed.values(), *keyspace.leased.values()])
     found: Counter[str] = Counter()
+    if state.clock >= END:
+        state.clock = now
+        found["clock"] = 1
     for item_id in page:
         if key == "items":
             found.update(_repair_item(keyspace, state, now, item_id))
         elif key == "meta":
             found.update(_repair_record(keyspace, state, item_id))
         else:
-            found.update(_repair_entry(keyspace, state, key, item_id))
-    found["clock"] = int(key != "items" and state.clock > before)
+            found.update(_repair_entry(keyspace, state, now, key, item_id))
+    found["clock"] = min(found["clock"], 1)
     found["state"] = int(lost and bool(keyspace.items))
-    state.next_due = min(bound, due, *([now] if found["far_deadline"] else []))
+    due_now = found["far_deadline"] or (key == "delayed" and found["bad_time"])
+    state.next_due = min(bound, due, *([now] if due_now else []))
     found["next_due"] = int(not lost and state.next_due < bound)
     if found["dropped"]:
         keyspace.counters[b"dropped"] = keyspace.counters.get(b"dropped", 0) + found["dropped"]
@@ -67,9 +72,7 @@ def _repair_item(keyspace: Keyspace, state: State, now: int, item_id: bytes) -> 
     zsets = keyspace.zsets()
     places = [name for name in PREFERRED if item_id in zsets[name]]
     if not places:
-        record = keyspace.meta.get(item_id)
-        priority = record.priority if isinstance(record, Record) else 0
-        keyspace.ready[item_id] = tick(state, now) - EPOCH - priority * LEVEL
+        keyspace.ready[item_id] = tick(state, now) - EPOCH - _priority(keyspace, item_id) * LEVEL
         found.append("unplaced")
     for name in places[1:]:
         del zsets[name][item_id]
@@ -92,14 +95,33 @@ def _repair_record(keyspace: Keyspace, state: State, item_id: bytes) -> list[str
     if isinstance(record, bytes) or max(record.token, record.created) >= END:
         del keyspace.meta[item_id]
         return ["bad_record"]
-    state.clock = max(state.clock, record.token, record.created)
-    return []
+    return _raise_clock(state, max(record.token, record.created))
 
 
-def _repair_entry(keyspace: Keyspace, state: State, name: str, item_id: bytes) -> list[str]:
+def _repair_entry(keyspace: Keyspace, state: State, now: int, name: str, item_id: bytes) -> list[str]:
+    zset = keyspace.zsets()[name]
     if item_id not in keyspace.items:
-        del keyspace.zsets()[name][item_id]
+        del zset[item_id]
         return ["dropped"]
+    at = zset[item_id]
     if name == "ready":
-        state.clock = max(state.clock, place_time(keyspace.ready[item_id]))
+        if place_time(at) < END and -7 <= place_level(at) <= 7:
+            return _raise_clock(state, place_time(at))
+        zset[item_id] = tick(state, now) - EPOCH - _priority(keyspace, item_id) * LEVEL
+        return ["bad_time"]
+    if name != "leased" and not 0 <= at < END:
+        zset[item_id] = now
+        return ["bad_time"]
     return []
+
+
+def _raise_clock(state: State, seen: int) -> list[str]:
+    if seen <= state.clock:
+        return []
+    state.clock = seen
+    return ["clock"]
+
+
+def _priority(keyspace: Keyspace, item_id: bytes) -> int:
+    record = keyspace.meta.get(item_id)
+    return record.priority if isinstance(record, Record) else 0
