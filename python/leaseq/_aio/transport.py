@@ -31,6 +31,9 @@ T = TypeVar("T")
 MIGRATION_PAUSE = 0.1
 """Seconds between the leases of a waiter while its slot migrates: a BLPOP is redirected at once then."""
 
+BLOCK_EARLY = 0.02
+"""How much too early a block may end by itself. One that ends earlier was ended by CLIENT UNBLOCK: lease at once."""
+
 SHORTEST_BLOCK = 0.01
 """Below this Redis 6.2 may block for ever (LQ-BLOCK-3)."""
 
@@ -285,7 +288,7 @@ class Transport:
         except io.NothingYetError:
             return True
         if not woken:
-            await io.sleep(max(0.0, over - io.now()))
+            await io.sleep(min(BLOCK_EARLY, max(0.0, over - io.now())))
         return False
 
     async def _woken(self, wire: io.Wire, seconds: float) -> bool:
