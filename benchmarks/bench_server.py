@@ -205,7 +205,7 @@ def pin() -> int | None:
     cpu = max(os.sched_getaffinity(0))
     os.sched_setaffinity(0, {cpu})
     with contextlib.suppress(PermissionError):
-        os.nice(-10)  # other programs take the CPU away less often; only root may
+        os.nice(-20)  # other programs rarely take the CPU away; only root may
     return cpu
 
 

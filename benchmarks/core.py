@@ -1,6 +1,6 @@
 """What leaseq costs the server, next to the floor, and whether it keeps its targets. Writes results/core.json.
 
-    python benchmarks/core.py                  all measurements on three servers, about 7 minutes
+    python benchmarks/core.py                  all measurements on three servers, about 4 minutes
     python benchmarks/core.py --quick          a smoke run of seconds with small counts; no targets
 
 The targets are judged on Redis 7.0; the other servers are there to compare. README.md explains the measurements.
@@ -41,7 +41,7 @@ class Size:
     idle_secs: float
 
 
-FULL = Size(10_000, 30_000, 11, 100_000, 1_000_000, 256, 150, 8.0)
+FULL = Size(20_000, 30_000, 11, 100_000, 1_000_000, 256, 150, 8.0)
 QUICK = Size(200, 1_000, 2, 2_000, 2_000, 32, 6, 0.5)
 
 
