@@ -13,8 +13,8 @@ TEST_SERVERS ?= redis-6.2.14,redis-7.0,valkey-9.1.2
 ALL_SERVERS ?= $(TEST_SERVERS),redis-7.2,redis-7.4,redis-8.0t,redis-8.2,redis-8.10,valkey-8.0,valkey-8.1,valkey-9.0,redict-7.3
 
 # A part that is not there (an sdist has no benchmarks) is not an error.
-PYTHON_DIRS := $(wildcard python lua cleaner benchmarks conformance-tests tools)
-TYPED_DIRS := $(wildcard python lua cleaner benchmarks conformance-tests)
+PYTHON_DIRS := $(wildcard python lua cleaner benchmarks conformance-tests tools docs)
+TYPED_DIRS := $(wildcard python lua cleaner benchmarks conformance-tests docs)
 SHELL_SCRIPTS := .ci/run $(wildcard tools/*.sh tools/*/*.sh)
 
 PYTEST := $(BIN)/python -m pytest

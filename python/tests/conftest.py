@@ -45,9 +45,30 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
     return lines
 
 
+ON: dict[str, Callable[[list[str]], list[str]]] = {
+    "last": lambda names: names[-1:],
+    "tls": lambda names: [name for name in names if name in servers.WITH_TLS],
+}
+"""What `pytest.mark.on` takes: which of the named servers a test runs on, where not on all."""
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "server_name" in metafunc.fixturenames:
-        metafunc.parametrize("server_name", server_names(metafunc.config), scope="session", indirect=True)
+        names = server_names(metafunc.config)
+        if on := metafunc.definition.get_closest_marker("on"):
+            names = ON[on.args[0]](names)
+            if not names:
+                metafunc.definition.add_marker("left_out")
+                names = server_names(metafunc.config)
+        metafunc.parametrize("server_name", names, scope="session", indirect=True)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what none of the named servers can do; pytest counts it as deselected, and CI takes none of that."""
+    left_out = [item for item in items if item.get_closest_marker("left_out")]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in left_out]
 
 
 @pytest.fixture(scope="session")
@@ -78,7 +99,8 @@ def server(server_name: str, _open_servers: dict[str, servers.AnyServer]) -> ser
 def url(server: servers.AnyServer) -> str:
     """The URL of the shared server, with an empty database and no cached script."""
     with servers.plain_client(server.url) as client:
-        client.flushall()
+        # The database of a server that was named by URL is ours; what else it holds is not.
+        client.flushdb() if os.environ.get("LEASEQ_TEST_URL") == server.url else client.flushall()
         client.script_flush()
     return server.url
 

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 DEFAULT: Final = "valkey-9.1.2"
+WITH_TLS: Final = frozenset({"redis-7.0"})
+"""Those of the core servers that are built with TLS: Debian's."""
 START_SECS: Final = 20.0
 _POLL_SECS: Final = 0.01
 _CACHE: Final = Path(os.environ.get("LEASEQ_SERVERS_DIR") or Path(__file__).parents[2] / ".servers")

@@ -64,21 +64,15 @@ class Crowd:
 
 @pytest.mark.slow
 @pytest.mark.timeout(180)
+@pytest.mark.on("last")  # it takes most of a minute
 def test_every_item_is_completed_exactly_once(
-    own_server: Callable[..., servers.Server],
-    server_name: str,
-    tmp_path: Path,
-    request: pytest.FixtureRequest,
+    own_server: Callable[..., servers.Server], tmp_path: Path
 ) -> None:
     """LQ-COMPLETE-2, LQ-LEASE-2, LQ-ITEM-3, LQ-FAIL-1, LQ-FAIL-3, LQ-DEEP-2: 3000 items, 100 kills -9.
 
     What a killed worker was answered it may not have written down, so the server's count of completions decides, and
     no item has two answers of true. LEASEQ_SEED repeats the order of the kills.
     """
-    from conftest import server_names
-
-    if server_name != server_names(request.config)[-1]:
-        pytest.skip("the race runs on the last of the servers named: it takes most of a minute")
     seed = int(os.environ.get("LEASEQ_SEED") or random.SystemRandom().randrange(10**6))
     print(f"LEASEQ_SEED={seed}")  # noqa: T201 (pytest shows it when the test fails)
     chance = random.Random(seed)
