@@ -120,6 +120,7 @@ class _Shared:
             del _running[self.folder]
         if self.process is not None:
             self.process.stop()
+            _remove_socket_folder(Path(self.url.removeprefix("unix://")).parent)
 
 
 _lock = threading.RLock()
