@@ -126,6 +126,7 @@ def test_every_cell_of_the_state_table(redis_client: redis.Redis, clock: str) ->
     """Every operation, in every state, with every kind of token, before and after a step of the server's clock.
 
     LQ-COMPLETE-1, LQ-COMPLETE-4, LQ-EXTEND-1, LQ-EXTEND-2, LQ-RELEASE-1 to 4, LQ-REMOVE-1, LQ-ADD-1, LQ-ADD-6.
+    LQ-KEY-4, LQ-KEY-5: state and records are compared byte for byte; LQ-TIME-1: at a time that is only the server's.
     """
     COVERAGE.clear()
     reached: set[Cell] = set()

@@ -29,6 +29,8 @@ SAFE = 20.0
 def test_a_failover(sentinel: servers.SentinelSet) -> None:  # noqa: C901 (one scenario)
     """LQ-SCRIPT-2, LQ-LEASE-2, LQ-COMPLETE-2, LQ-FAIL-5, LQ-BLOCK-5: the primary is killed; both colours go on by themselves.
 
+    LQ-CLIENT-5: what was added, leased and completed after the failover was so on the new primary.
+
     Tokens grow over the failover, nothing that the new primary has is completed twice, NOSCRIPT is answered.
     """
     sentinel_class: Any = redis.sentinel.Sentinel

@@ -107,6 +107,7 @@ def report(result: Result) -> str:
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("name", WORLDS)
 def test_the_rules_hold(name: str) -> None:
+    """LQ-BLOCK-7 with two queues, in the model; no client here waits on several, one that does needs its own test."""
     result = explore(WORLDS[name], RULES)
     assert not result.broken, report(result)
     assert result.states > 4000
