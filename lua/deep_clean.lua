@@ -73,7 +73,12 @@ if phase == '1' then
   if page.err then
     -- An older server sends the data along: ask for as many as make about 1 MiB on average.
     local bytes = held > 0 and call('MEMORY', 'USAGE', items) or 1
-    local count = math.max(1, math.min(limit, math.floor(1048576 * held / bytes)))
+    local count = math.min(limit, math.floor(1048576 * held / bytes))
+    if largest < 4294967295 then
+      -- an average hides the few that are large
+      count = math.min(count, math.floor(4194304 / math.max(1, largest)))
+    end
+    count = math.max(1, count)
     page = call('HSCAN', items, cursor, 'COUNT', count)
     for i = 1, #page[2] / 2 do
       page[2][i] = page[2][2 * i - 1]
@@ -101,7 +106,7 @@ if phase == '1' then
         changes[#changes + 1] = {'ZREM', places[i], id}
       end
     end
-    if places[1] == leased and tonumber(kept) > now + 2592000000000 then
+    if places[1] == leased and tonumber(kept) > now + 2678400000000 then
       repair('far_deadline', 'ZADD', leased, now, id)
       due_now = true
     end
@@ -136,7 +141,7 @@ else
   for i = 1, #page[2], 2 do
     local id, score = page[2][i], tonumber(page[2][i + 1])
     local level = -math.floor(score / 1125899906842624)
-    local time = zset == ready and 1735689600000000 + score + level * 1125899906842624 or score
+    local time = zset == ready and 1735689600000000 + score % 1125899906842624 or score
     local possible = time >= 0 and time < 2840140800000000 and (zset ~= ready or level >= -7 and level <= 7)
     if call('HEXISTS', items, id) == 0 then
       repair('dropped', 'ZREM', zset, id)
@@ -165,14 +170,12 @@ end
 if not dry_run then
   -- a no-op that the server allows when out of memory
   call('ZREM', ready, '')
-  for _, change in ipairs(changes) do
-    call(unpack(change))
-  end
   if repairs.dropped then
     call('HINCRBY', counters, 'dropped', repairs.dropped)
   end
-end
-if not dry_run then
+  for _, change in ipairs(changes) do
+    call(unpack(change))
+  end
   if next(repairs) then
     --#part write_state
   end
