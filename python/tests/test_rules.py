@@ -507,6 +507,7 @@ def test_whether_a_lease_is_lost_is_for_the_server_to_say(
             threading.Event().wait(0.5)
             assert not held.lost
             assert not worked.lost
+            assert other.inspect("b").time > other.stats().now, "it was extended meanwhile"
     assert other.stats().reclaimed == 0
     assert queue.extend(held, 30), "over, but nobody else has it yet"
     assert not held.lost
