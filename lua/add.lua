@@ -127,7 +127,7 @@ if #records > 0 then
   call('HSET', meta, unpack(records))
 end
 if #places > 0 or #dues > 0 then
-  local nearer = soonest < next_due or not blob
+  local nearer = soonest < next_due or next_due == 0
   next_due = soonest
   --#part write_state
   if asleep and (nearer or call('ZCARD', ready) > 0) then

@@ -45,7 +45,7 @@ if #moves > 0 then
   -- a no-op that the server allows when out of memory, so that heartbeats live on a full server
   call('ZREM', leased, '')
   call('ZADD', leased, unpack(moves))
-  if soonest < next_due or not blob then
+  if soonest < next_due or next_due == 0 then
     next_due = soonest
     --#part write_state
     if asleep then

@@ -24,7 +24,7 @@ local bound_read, asleep = next_due, call('LLEN', wake) == 0
 --#part sweep_plan
 plan_sweep()
 --#part sweep
-if #due + #late > 0 or blob and next_due ~= bound_read then
+if #due + #late > 0 or next_due ~= bound_read then
   -- a no-op that the server allows when out of memory, where nothing was due
   call('ZREM', ready, '')
   --#part write_state

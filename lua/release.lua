@@ -88,15 +88,17 @@ for i = 1, entries do
   end
 end
 if #gone > 0 then
-  call('ZREM', leased, unpack(gone))
-  for _, change in ipairs(changes) do
-    call(unpack(change))
-  end
+  -- a no-op that the server allows when out of memory; then the counters, which damage may have made no numbers
+  call('ZREM', leased, '')
   call('HINCRBY', counters, 'released', #gone)
   if died > 0 then
     call('HINCRBY', counters, 'died', died)
   end
-  local nearer = soonest < next_due or not blob
+  call('ZREM', leased, unpack(gone))
+  for _, change in ipairs(changes) do
+    call(unpack(change))
+  end
+  local nearer = soonest < next_due or next_due == 0
   next_due = soonest
   --#part write_state
   if asleep and (nearer or call('ZCARD', ready) > 0) then

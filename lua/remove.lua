@@ -28,13 +28,25 @@ call('ZCARD', ready)
 call('ZCARD', delayed)
 call('ZCARD', leased)
 call('ZCARD', dead)
-local answers, removed = {}, 0
+local answers, removed, found = {}, 0, {}
 for i = 1, entries do
   local id = ARGV[i + 1]
-  if call('HEXISTS', items, id) == 0 then
+  if not found[id] and call('HEXISTS', items, id) == 1 then
+    found[id] = true
+    removed = removed + 1
+  end
+end
+if removed > 0 then
+  -- a no-op that the server allows when out of memory; then the counter, which damage may have made no number
+  call('ZREM', ready, '')
+  call('HINCRBY', counters, 'removed', removed)
+end
+for i = 1, entries do
+  local id = ARGV[i + 1]
+  if not found[id] then
     answers[i] = 'absent'
   else
-    removed = removed + 1
+    found[id] = nil
     if call('ZREM', ready, id) == 1 then
       answers[i] = 'ready'
     elseif call('ZREM', leased, id) == 1 then
@@ -49,8 +61,5 @@ for i = 1, entries do
     call('HDEL', items, id)
     call('HDEL', meta, id)
   end
-end
-if removed > 0 then
-  call('HINCRBY', counters, 'removed', removed)
 end
 return entries == 1 and answers[1] or answers

@@ -12,9 +12,7 @@ local at = 1
 --#part arity
 --#part clock
 --#part read_state
--- Without a state nothing is known of timers: where there are items, one may be near.
-local timer = next_due <= now + 4000000 and (blob or added > 0)
-if call('LLEN', wake) > 0 or call('ZCARD', ready) == 0 and not timer then
+if call('LLEN', wake) > 0 or call('ZCARD', ready) == 0 and next_due > now + 4000000 then
   return 0
 end
 -- a no-op that the server allows when out of memory

@@ -1,6 +1,7 @@
 -- Expects `id`; ASCII ids pay for one match, the rest are checked as UTF-8: every valid sequence becomes a space.
-if not string.find(id, '^[\1-\127]+$') or #id > 256 then
-  local rest = string.gsub(id, '[\194-\223][\128-\191]', ' ')
+if #id > 256 or not string.find(id, '^[\1-\127]+$') then
+  -- an id that is too long is refused unread: 40 MB of it took the server seconds
+  local rest = string.gsub(string.sub(id, 1, 257), '[\194-\223][\128-\191]', ' ')
   rest = string.gsub(rest, '\224[\160-\191][\128-\191]', ' ')
   rest = string.gsub(rest, '[\225-\236\238\239][\128-\191][\128-\191]', ' ')
   rest = string.gsub(rest, '\237[\128-\159][\128-\191]', ' ')

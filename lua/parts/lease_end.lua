@@ -4,7 +4,7 @@ local left = call('ZCARD', ready) > 0
 if taken[3] == 0 and not left then
   --#part next_due
   taken[1] = next_due < 9007199254740992 and math.max(0, next_due - now) or -1
-  if blob and next_due ~= bound_read and not changed then
+  if next_due ~= bound_read and not changed then
     -- The bound kept must be what this waiter is told: a nearer timer is only announced when it is nearer than that.
     call('ZREM', ready, '')
     --#part write_state

@@ -58,9 +58,12 @@ if n > 0 then
     end
   end
   if #gone > 0 then
-    -- read here, since only damage leads to these keys
+    -- damage: an id without data is dropped and counted, as deep_clean does. These keys are read here, since only
+    -- damage leads to them, and counted in before anything moves, since a counter may be damaged too.
     call('HLEN', counters)
     call('ZCARD', delayed)
+    call('ZREM', ready, '')
+    call('HINCRBY', counters, 'dropped', #gone)
   end
   taken[3] = k
   changed = true
@@ -72,8 +75,6 @@ if n > 0 then
     next_due = math.min(next_due, deadline)
   end
   if #gone > 0 then
-    -- damage: an id without data is dropped and counted, as deep_clean does
     call('HDEL', meta, unpack(gone))
-    call('HINCRBY', counters, 'dropped', #gone)
   end
 end

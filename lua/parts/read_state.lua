@@ -10,9 +10,11 @@ if blob then
     error('LEASEQ_FORMAT the state of this queue has an unknown format or flag: upgrade this client', 0)
   end
 else
-  -- A new queue, or one whose state was lost: next_due 0 makes the next lease look for itself, and items of
-  -- unknown size are measured before they are read.
+  -- A new queue; or one whose state was lost: next_due 0 means that the bound is unknown, so that the next lease looks
+  -- for itself, and items of unknown size are measured before they are read.
   added = call('HLEN', items)
-  flags, clock, next_due, leases, limits = 0, 0, 0, 0, '\0\0\0\0\0\0\0\0\0\0'
-  largest = added > 0 and 4294967295 or 0
+  flags, clock, next_due, largest, leases, limits = 0, 0, 9007199254740992, 0, 0, '\0\0\0\0\0\0\0\0\0\0'
+  if added > 0 then
+    next_due, largest = 0, 4294967295
+  end
 end

@@ -1,7 +1,20 @@
--- The first write is a ZREM: allowed when the server is out of memory.
+-- The counters first, after a no-op that the server allows when out of memory: a counter that is no number (damage)
+-- must not stop the script between two states of an item.
+local reclaimed = #late - #deaths / 2
+if #due + #late > 0 then
+  call('ZREM', leased, '')
+end
+if #due > 0 then
+  call('HINCRBY', counters, 'promoted', #due)
+end
+if reclaimed > 0 then
+  call('HINCRBY', counters, 'reclaimed', reclaimed)
+end
+if #deaths > 0 then
+  call('HINCRBY', counters, 'died', #deaths / 2)
+end
 if #due > 0 then
   call('ZREM', delayed, unpack(due))
-  call('HINCRBY', counters, 'promoted', #due)
 end
 if #late > 0 then
   call('ZREM', leased, unpack(late))
@@ -9,12 +22,7 @@ end
 if #places > 0 then
   call('ZADD', ready, unpack(places))
 end
-local reclaimed = #late - #deaths / 2
-if reclaimed > 0 then
-  call('HINCRBY', counters, 'reclaimed', reclaimed)
-end
 if #deaths > 0 then
   call('ZADD', dead, unpack(deaths))
-  call('HINCRBY', counters, 'died', #deaths / 2)
 end
 --#part next_due

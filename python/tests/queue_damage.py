@@ -60,7 +60,7 @@ def drop_state(stored: Keyspace, _item_id: bytes, _place: int, _now: int) -> Non
 def far_deadline(stored: Keyspace, item_id: bytes, place: int, now: int) -> None:
     """A deadline at or beyond the last that a lease can have."""
     if item_id in stored.leased:
-        stored.leased[item_id] = now + 2_592_000_000_000 + (0, 1, DAY, 1000 * DAY)[place]
+        stored.leased[item_id] = now + 31 * DAY + (0, 1, DAY, 1000 * DAY)[place]
 
 
 def bad_time(stored: Keyspace, item_id: bytes, place: int, _now: int) -> None:

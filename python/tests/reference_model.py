@@ -130,7 +130,7 @@ class Queue:
         if not leased and not left:
             state.next_due = self.first_due()
             wait = _wait(state.next_due, now)
-        if changed or leased or (self.state and state.next_due != bound):
+        if changed or leased or state.next_due != bound:
             self.state = state
         if left or (leased and state.next_due <= now + CAP):
             self._wake()
@@ -171,7 +171,7 @@ class Queue:
                 item.move("leased", now + entry.duration * 1000)
             answers.append(item.score if item else 0)
         moved = [answer for answer in _many(answers) if isinstance(answer, int) and answer]
-        if moved and (self.state is None or min(moved) < state.next_due):
+        if moved and (state.next_due == 0 or min(moved) < state.next_due):
             state.next_due = min(state.next_due, *moved)
             self.state = state
             self._wake()
@@ -222,8 +222,7 @@ class Queue:
     def settle(self, now: int) -> Reply:
         """Pass a wake-up on."""
         state = self._open(now)
-        timer = state.next_due <= now + CAP and (self.state or self.items)
-        if self.wake or not (self._in("ready") or timer):
+        if self.wake or not (self._in("ready") or state.next_due <= now + CAP):
             return 0
         self._wake()
         return 1
@@ -234,7 +233,7 @@ class Queue:
         state = self._open(now)
         bound = state.next_due
         promoted, reclaimed, died = self._sweep(state, now, limit)
-        if promoted or reclaimed or died or (self.state and state.next_due != bound):
+        if promoted or reclaimed or died or state.next_due != bound:
             self.state = state
             if self._in("ready"):
                 self._wake()
@@ -382,7 +381,7 @@ class Queue:
     def _nearer(self, state: State, dues: Sequence[int]) -> None:
         """End add and release: keep the bound, wake when it moved nearer or something is ready."""
         soonest = min([state.next_due, *dues])
-        nearer = self.state is None or soonest < state.next_due
+        nearer = state.next_due == 0 or soonest < state.next_due
         state.next_due = soonest
         self.state = state
         if nearer or self._in("ready"):
@@ -427,4 +426,4 @@ def _answer(answers: list[Answer]) -> Reply:
 
 def lost_state(held: int) -> State:
     """What is taken for the state where it is lost: the most careful of all."""
-    return State(added=held, largest=2**32 - 1 if held else 0)
+    return State(added=held, largest=2**32 - 1 if held else 0, next_due=0 if held else NEVER)

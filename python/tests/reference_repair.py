@@ -10,7 +10,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from keyspace import EPOCH, LEVEL, Keyspace, Record, State, place_level, place_time
-from reference_model import END, MONTH_MS, NEVER, lost_state, require, tick
+from reference_model import END, NEVER, lost_state, require, tick
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,6 +30,7 @@ KINDS: Final = (
 )
 PHASES: Final = ("items", "meta", "ready", "delayed", "leased", "dead")
 """The keys in the order in which a pass looks at them; the first digit of the cursor says which."""
+DAY: Final = 86_400_000_000
 PREFERRED: Final = ("leased", "dead", "delayed", "ready")
 
 
@@ -78,7 +79,7 @@ def _repair_item(keyspace: Keyspace, state: State, now: int, item_id: bytes) -> 
         del zsets[name][item_id]
     if len(places) > 1:
         found.append("several_states")
-    if places[:1] == ["leased"] and keyspace.leased[item_id] > now + MONTH_MS * 1000:
+    if places[:1] == ["leased"] and keyspace.leased[item_id] > now + 31 * DAY:
         keyspace.leased[item_id] = now
         found.append("far_deadline")
     if len(keyspace.items[item_id]) > state.largest:

@@ -252,7 +252,7 @@ def test_a_dry_run_tells_what_a_far_deadline_does_to_the_bound(driver: QueueDriv
     """LQ-DEEP-3, LQ-DEEP-8: the driver runs every page dry before it runs it."""
     driver.add(Add(b"x"))
     driver.lease()
-    driver.forge(lambda stored: stored.leased.update({b"x": driver.now + 2_592_000_000_001}))
+    driver.forge(lambda stored: stored.leased.update({b"x": driver.now + 31 * 86_400_000_000 + 1}))
     assert driver.deep_clean() == {"far_deadline": 1, "next_due": 1}
     driver.drain()
 
@@ -264,3 +264,32 @@ def test_a_pass_reads_places_of_every_priority_exactly(driver: QueueDriver, prio
         driver.add(Add(b"%d" % n, priority=priority))
         driver.now += 1
         assert not driver.deep_clean()
+
+
+def test_a_healthy_lease_survives_a_clock_that_steps_back(driver: QueueDriver) -> None:
+    """LQ-DEEP-2, LQ-DEEP-8: the longest lease, and a clock that is a little earlier when the cleaner looks."""
+    driver.add(Add(b"x"))
+    driver.lease(duration=2_592_000_000)
+    driver.now -= 60_000_000
+    assert not driver.deep_clean()
+
+
+def test_a_counter_that_is_no_number_moves_nothing(driver: QueueDriver) -> None:
+    """LQ-ITEM-3: a script that fails at a damaged counter leaves every item in its state."""
+    driver.add(Add(b"late", max_attempts=1), Add(b"held"), Add(b"removed"))
+    driver.lease(1, 1_000)
+    driver.lease(1, 60_000)
+    driver.add(Add(b"due", delay=1))
+    driver.now += 5_000_000
+    token = driver.token(b"held", "current")
+    counters = driver.prefix + "counters"
+    driver.client.hset(counters, mapping=dict.fromkeys(("promoted", "died", "removed", "released"), "x"))
+    before = ks.read_raw(driver.client, driver.prefix)
+    for name, arguments in {
+        "lease": (1, 1_000),
+        "light_clean": (10,),
+        "remove": (1, b"removed"),
+        "release": (1, b"held", token, 0),
+    }.items():
+        assert driver.call(name, arguments) == "hash", "the server says that a hash value is not an integer"
+        assert ks.read_raw(driver.client, driver.prefix) == before, name
