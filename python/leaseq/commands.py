@@ -53,13 +53,15 @@ class LeaseReply(NamedTuple):
     """What lease answers.
 
     `wait` is the time in seconds until something is leasable, None when nothing will be; `asked` is when the call was
-    sent, on the client's own clock: the wait cap counts from there (LQ-BLOCK-2).
+    sent, on the client's own clock: the wait cap counts from there (LQ-BLOCK-2). `completed` is what complete_and_lease
+    answers for the items that it finished.
     """
 
     wait: float | None
     deadline: float
     items: list[Taken]
     asked: float = 0.0
+    completed: tuple[bool, ...] = ()
 
 
 def milliseconds(seconds: float, what: str) -> int:
@@ -134,14 +136,15 @@ def complete_and_lease(
     lease_secs: float,
     *,
     only_current: bool = False,
-) -> Command[tuple[list[bool], LeaseReply]]:
+) -> Command[LeaseReply]:
     """Finish items and lease the next, in one call."""
     arguments: list[Argument] = [whole(count, "count"), milliseconds(lease_secs, "lease_secs"), len(items)]
     arguments += _completions(items, only_current=only_current)
 
-    def parse(reply: list[Any]) -> tuple[list[bool], LeaseReply]:
+    def parse(reply: list[Any]) -> LeaseReply:
         split = len(reply) - len(items)
-        return [answer == 1 for answer in reply[split:]], _lease_reply(reply[:split])
+        completed = tuple(answer == 1 for answer in reply[split:])
+        return _lease_reply(reply[:split])._replace(completed=completed)
 
     return _command(_scripts.COMPLETE_AND_LEASE, keys, arguments, parse)
 

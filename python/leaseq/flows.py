@@ -9,7 +9,7 @@ from typing import TypeVar
 from leaseq import commands
 from leaseq._scripts import MAX_ENTRIES, WAIT_CAP_MS
 from leaseq.commands import Command, LeaseReply
-from leaseq.errors import BadArgumentError, BadTypeError
+from leaseq.errors import BadArgumentError, BadTypeError, LeaseqError
 from leaseq.item import Item, LeasedItemBase
 from leaseq.keys import QueueKeys
 
@@ -18,6 +18,12 @@ WAIT_CAP = WAIT_CAP_MS / 1000
 
 CHUNK_BYTES = 4 * 1024 * 1024
 """About how much data one add carries, so that no call keeps the server for long."""
+
+LONGEST_REPLY = 60.0
+"""Seconds that a reply may take where the client sets no bound itself (socket_timeout None)."""
+
+REPLY_GRACE = 5.0
+"""Seconds that a reply may take once a block should be over; then the connection is given up."""
 
 BACKOFF_FIRST = 1.0
 BACKOFF_LAST = 300.0
@@ -54,12 +60,12 @@ def lease(
         raise BadArgumentError("timeout must not be negative; 0 waits for ever")
     give_up = clock() + patience if timeout else math.inf
     wake = keys.key("wake")
-    reply = _answered((yield take))
+    reply = answered((yield take))
     waited = False
     while not reply.items:
         if reply.wait == 0:
             # More was due than one call takes, and none of it came out ready: the answer is not "nothing" yet.
-            reply = _answered((yield take))
+            reply = answered((yield take))
             continue
         if not block:
             break
@@ -69,13 +75,14 @@ def lease(
         told = WAIT_CAP if reply.wait is None else reply.wait
         pause = min(left, told, reply.asked + WAIT_CAP - clock())
         waited = True
-        reply = _answered((yield (Wait(wake, pause, take) if pause > 0 else take)))
+        reply = answered((yield (Wait(wake, pause, take) if pause > 0 else take)))
     if waited and not reply.items:
         yield Leave(settle)
     return reply
 
 
-def _answered(reply: LeaseReply | None) -> LeaseReply:
+def answered(reply: LeaseReply | None) -> LeaseReply:
+    """The reply, which every request but Leave has."""
     if reply is None:
         message = "the driver answered a lease with nothing"
         raise RuntimeError(message)
@@ -105,6 +112,15 @@ def chunks(members: Iterable[Member], size: Callable[[Member], int] = lambda _: 
         yield chunk
 
 
+def out_of_hand(error: LeaseqError) -> int:
+    """How many items a failed call has ended or may have ended: those answered, and unless it is definite, a chunk.
+
+    The fate of that chunk is unknown. To complete or release it once more would undo what its caller asked for, if that
+    has happened; if not, its deadline brings it back.
+    """
+    return len(error.answers) + (0 if error.definite else MAX_ENTRIES)
+
+
 def data_size(item: object) -> int:
     """What an item weighs in `chunks`; what is no Item is refused later, by name."""
     return len(item.data) if isinstance(item, Item) else 0
@@ -132,18 +148,20 @@ class Beats:
 
     def pause(self, now: float) -> float | None:
         """Seconds until the next beat; None when there is nothing to extend."""
+        self._forget_ended()
         if not self._next:
             return None
         return max(0.0, min(at for at, _ in self._next.values()) - now)
 
     def due(self, now: float) -> list[tuple[LeasedItemBase, float]]:
         """What to extend now: everything within a tenth of its lease of its time, so that beats come together."""
-        soon = [
-            (item, secs)
-            for item, (at, secs) in self._next.items()
-            if at - now <= secs / 10 and not item._ended
-        ]
+        self._forget_ended()
+        soon = [(item, secs) for item, (at, secs) in self._next.items() if at - now <= secs / 10]
         return soon[:MAX_ENTRIES]
+
+    def patience(self, leases: Sequence[tuple[LeasedItemBase, float]]) -> float:
+        """Seconds that the answer may take: a lost one leaves time to try again before a lease ends."""
+        return min(REPLY_GRACE, *(lease_secs / 9 for _, lease_secs in leases))
 
     def heard(
         self, leases: Sequence[tuple[LeasedItemBase, float]], answers: Sequence[float | None], now: float
@@ -161,3 +179,8 @@ class Beats:
         for item, lease_secs in leases:
             if item in self._next:
                 self._next[item] = (now + lease_secs / 9, lease_secs)
+
+    def _forget_ended(self) -> None:
+        """Drop what was ended through another queue object, which has a heart of its own."""
+        for item in [item for item in self._next if item._ended]:
+            self.drop(item)

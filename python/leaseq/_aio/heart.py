@@ -1,11 +1,18 @@
 """The heartbeat of the items that are worked on."""
 
+import os
+
 from leaseq import commands, flows
 from leaseq._aio import io
 from leaseq._aio.transport import Transport
-from leaseq.errors import LeaseqError
+from leaseq.errors import LeaseqError, QueueClosedError, ReplyLostError, ServerError, UnavailableError
 from leaseq.item import LeasedItemBase
 from leaseq.keys import QueueKeys
+
+Leases = list[tuple[LeasedItemBase, float]]
+
+FOR_ALL = (QueueClosedError, ReplyLostError, ServerError, UnavailableError)
+"""Errors that no single item is the cause of."""
 
 
 class Heart:
@@ -14,33 +21,45 @@ class Heart:
     def __init__(self, transport: Transport, keys: QueueKeys) -> None:
         self._transport = transport
         self._keys = keys
+        self._over = False
+        self._start_over()
+
+    def _start_over(self) -> None:
+        self._pid = os.getpid()
         self._beats = flows.Beats()
         self._bell = io.Bell()
         self._guard = io.Guard()
-        self._running = False
-        self._over = False
+        self._worker: io.Worker | None = None
+
+    def _after_fork(self) -> None:
+        """The child of a fork has no thread that beats, and the guard may be held by one that it does not have."""
+        if self._pid != os.getpid():
+            self._start_over()
 
     def add(self, item: LeasedItemBase) -> None:
         """Begin to extend an item."""
+        self._after_fork()
         with self._guard:
             if self._over or item._ended or item._lost:
                 return
             # counted from the lease, not from now: of many items leased at once, some begin late
             self._beats.add(item, item._lease_secs, item._since or io.now())
-            begin = not self._running
-            self._running = True
-        if begin:
-            self._transport.background.begin(self._run)
-        else:
-            self._bell.ring()
+            # a worker that was cancelled or failed is replaced
+            if self._worker is None or not io.is_alive(self._worker):
+                self._bell = io.Bell()
+                self._worker = self._transport.background.begin(self._run)
+            else:
+                self._bell.ring()
 
     def drop(self, item: LeasedItemBase) -> None:
         """Extend an item no longer."""
+        self._after_fork()
         with self._guard:
             self._beats.drop(item)
 
     async def end(self) -> None:
         """Extend nothing any longer."""
+        self._after_fork()
         with self._guard:
             self._over = True
         self._bell.ring()
@@ -56,17 +75,27 @@ class Heart:
                     return
                 leases = self._beats.due(io.now())
                 if pause is None and self._beats.pause(io.now()) is None:
-                    self._running = False
+                    self._worker = None
                     return
             if leases:
                 await self._beat(leases)
 
-    async def _beat(self, leases: list[tuple[LeasedItemBase, float]]) -> None:
+    async def _beat(self, leases: Leases) -> None:
         try:
-            answers = await self._transport.run(commands.extend(self._keys, leases))
-        except LeaseqError:
+            command = commands.extend(self._keys, leases)
+            answers = await self._transport.run(command, self._beats.patience(leases))
+        except LeaseqError as error:
+            if len(leases) > 1 and not isinstance(error, FOR_ALL):
+                await self._beat_apart(leases)
+                return
             with self._guard:
                 self._beats.failed(leases, io.now())
         else:
             with self._guard:
                 self._beats.heard(leases, answers, io.now())
+
+    async def _beat_apart(self, leases: Leases) -> None:
+        """One bad record makes the server refuse all: halve until it is alone, so that the others are extended."""
+        half = len(leases) // 2
+        await self._beat(leases[:half])
+        await self._beat(leases[half:])

@@ -6,7 +6,7 @@ Written by hand on both sides; everything above is written once, in `_aio`, and 
 import asyncio
 import contextlib
 import math
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from typing import Any, cast
 
 import redis
@@ -15,6 +15,7 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import AskError, MovedError
 
+from leaseq import flows
 from leaseq.commands import Argument
 from leaseq.errors import BadTypeError
 
@@ -89,33 +90,52 @@ class Wire:
         connection._writer.writelines(connection.pack_command(*command))
         self.owed += 1
         try:
-            async with asyncio.timeout(connection.socket_timeout):
-                await connection._writer.drain()
+            with self._told():
+                async with asyncio.timeout(self._bound(None)):
+                    await connection._writer.drain()
         except TimeoutError as error:
             raise redis.TimeoutError("the server takes nothing in") from error
 
-    async def read(self) -> Any:
+    async def read(self, seconds: float | None = None) -> Any:
         """Read a reply. An interruption leaves the connection as it is, so that the reply can still be read."""
-        return await self._read()
+        return await self._read(self._bound(seconds))
 
     async def read_within(self, seconds: float) -> Any:
         """Read a reply that may take long. Raises NothingYetError."""
         try:
             async with asyncio.timeout(seconds):
-                return await self._read(timeout=math.inf)
+                return await self._read(math.inf)
         except TimeoutError:
             raise NothingYetError from None
 
-    async def _read(self, **options: Any) -> Any:
+    async def _read(self, seconds: float) -> Any:
         try:
-            reply = await self._connection.read_response(
-                disable_decoding=True, disconnect_on_error=False, **options
-            )
+            with self._told():
+                reply = await self._connection.read_response(
+                    disable_decoding=True, disconnect_on_error=False, timeout=seconds
+                )
         except redis.ResponseError:
             self.owed -= 1
             raise
         self.owed -= 1
         return reply
+
+    @contextlib.contextmanager
+    def _told(self) -> Iterator[None]:
+        """A connection that somebody closes under us breaks in odd ways: all are the one that callers know."""
+        try:
+            yield
+        except (AttributeError, RuntimeError, TypeError, ValueError) as error:
+            if self._is_cut or not self._connection.is_connected:
+                raise redis.ConnectionError("the connection was closed") from error
+            raise
+
+    def _bound(self, seconds: float | None) -> float:
+        """How long to wait for a reply: so long, or as the client says, but never for ever."""
+        if seconds is not None:
+            return seconds
+        own: float | None = self._connection.socket_timeout
+        return flows.LONGEST_REPLY if own is None else own
 
     async def cut(self) -> None:
         """Close the connection: its replies are no longer wanted."""
@@ -135,7 +155,7 @@ class Wire:
 
     async def give_back(self) -> None:
         """Return the connection to the client; never with a reply on its way that the next user would take for its."""
-        if self.owed and not self._is_cut:
+        if self.owed:
             await self.cut()
         try:
             await self._put_back()
@@ -230,17 +250,27 @@ async def sleep(seconds: float) -> None:
     await asyncio.sleep(seconds)
 
 
+Worker = asyncio.Task[None]
+"""What does the work in the background."""
+
+
+def is_alive(worker: Worker) -> bool:
+    """Whether it goes on working."""
+    return not worker.done() and not worker.cancelling()
+
+
 class Background:
     """Work that outlives the call that began it."""
 
     def __init__(self) -> None:
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def begin(self, work: Callable[[], Coroutine[Any, Any, None]], *, finish: bool = False) -> None:  # noqa: ARG002
+    def begin(self, work: Callable[[], Coroutine[Any, Any, None]], *, finish: bool = False) -> Worker:  # noqa: ARG002
         """Run it. With `finish` a program does not end before it (for threads; tasks end with their loop)."""
         task = asyncio.get_running_loop().create_task(work())
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return task
 
     async def end(self, seconds: float) -> None:
         """Wait for it so long, then stop it."""

@@ -7,7 +7,7 @@ import contextlib
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import redis
@@ -17,6 +17,7 @@ from redis.backoff import NoBackoff
 from redis.exceptions import AskError, MovedError
 from redis.retry import Retry
 
+from leaseq import flows
 from leaseq.commands import Argument
 from leaseq.errors import BadTypeError
 
@@ -85,13 +86,17 @@ class Wire:
         packed = self._connection.pack_command(*command)
         self._check()
         self.owed += 1
-        # no health check: it would read the reply of a command that is still under way
-        self._connection.send_packed_command(packed, check_health=False)
+        with self._told():
+            # no health check: it would read the reply of a command that is still under way
+            self._connection.send_packed_command(packed, check_health=False)
 
-    def read(self) -> Any:
+    def read(self, seconds: float | None = None) -> Any:
         """Read a reply. An interruption leaves the connection as it is, so that the reply can still be read."""
         try:
-            reply = self._connection.read_response(disable_decoding=True, disconnect_on_error=False)
+            with self._told():
+                reply = self._connection.read_response(
+                    disable_decoding=True, disconnect_on_error=False, timeout=self._bound(seconds)
+                )
         except redis.ResponseError:
             self.owed -= 1
             raise
@@ -101,9 +106,28 @@ class Wire:
     def read_within(self, seconds: float) -> Any:
         """Read a reply that may take long. Raises NothingYetError."""
         self._check()
-        if not self._connection.can_read(seconds):
+        with self._told():
+            ready = self._connection.can_read(seconds)
+        if not ready:
             raise NothingYetError
         return self.read()
+
+    @contextlib.contextmanager
+    def _told(self) -> Iterator[None]:
+        """A connection that somebody closes under us breaks in odd ways: all are the one that callers know."""
+        try:
+            yield
+        except (AttributeError, RuntimeError, TypeError, ValueError) as error:
+            if self._is_cut or not self._connection.is_connected:
+                raise redis.ConnectionError("the connection was closed") from error
+            raise
+
+    def _bound(self, seconds: float | None) -> float:
+        """How long to wait for a reply: so long, or as the client says, but never for ever."""
+        if seconds is not None:
+            return seconds
+        own: float | None = self._connection.socket_timeout
+        return flows.LONGEST_REPLY if own is None else own
 
     def _check(self) -> None:
         # redis-py would connect again, but the replies that are awaited came with the old connection
@@ -128,7 +152,7 @@ class Wire:
 
     def give_back(self) -> None:
         """Return the connection to the client; never with a reply on its way that the next user would take for its."""
-        if self.owed and not self._is_cut:
+        if self.owed:  # also when it was cut: redis-py may have connected again meanwhile
             self.cut()
         self._put_back()
 
@@ -190,13 +214,22 @@ def sleep(seconds: float) -> None:
     time.sleep(seconds)
 
 
+Worker = threading.Thread
+"""What does the work in the background."""
+
+
+def is_alive(worker: Worker) -> bool:
+    """Whether it goes on working."""
+    return worker.is_alive()
+
+
 class Background:
     """Work that outlives the call that began it."""
 
     def __init__(self) -> None:
         self._threads: set[threading.Thread] = set()
 
-    def begin(self, work: Callable[[], None], *, finish: bool = False) -> None:
+    def begin(self, work: Callable[[], None], *, finish: bool = False) -> Worker:
         """Run it. With `finish` a program does not end before it."""
 
         def run() -> None:
@@ -208,6 +241,7 @@ class Background:
         thread = threading.Thread(target=run, name="leaseq", daemon=not finish)
         self._threads.add(thread)
         thread.start()
+        return thread
 
     def end(self, seconds: float) -> None:
         """Wait for it so long."""

@@ -95,7 +95,9 @@ class WorkQueue:
         requeued; 0 is never. Not safe to repeat after ReplyLostError: the item may have been completed in between.
 
         With `pipe`, a pipeline of the caller's, the call is only queued there (also inside MULTI) and the answer is
-        false; the pipeline's own answer is the time of creation, or 0 if the id existed.
+        false; the pipeline's own answer is the time of creation, or 0 if the id existed. The pipeline's own retries
+        (redis-py's default) may send the add twice, and an item that was completed in between runs again: use a client
+        with Retry(NoBackoff(), 0), or make sure that an item may run twice.
         """
         options = commands.add_options(
             delay=delay, not_before=not_before, priority=priority, max_attempts=max_attempts
@@ -118,7 +120,8 @@ class WorkQueue:
     ) -> list[bool]:
         """Add many items; answers for each, in order. Up to 256 go in one call; see `add_item`.
 
-        When a call fails, what the calls before it answered is in the error's `answers`.
+        When a call fails, what the calls before it answered is in the error's `answers`. What `add_item` says about the
+        retries of `pipe` holds here too.
         """
         options = commands.add_options(
             delay=delay, not_before=not_before, priority=priority, max_attempts=max_attempts
@@ -171,11 +174,14 @@ class WorkQueue:
     ) -> tuple[bool, LeasedItem | None]:
         """Finish an item and lease the next in one round trip; does not wait. Answers both."""
         command = commands.complete_and_lease(self._keys, [item], 1, lease_secs, only_current=only_current)
-        (completed,), reply = self._transport.run(command)
-        item._ended = True
-        self._heart.drop(item)
+        try:
+            reply = flows.answered(self._transport.perform(command))
+        except LeaseqError as error:
+            self._end([item][: flows.out_of_hand(error)])
+            raise
+        self._end([item])
         items = self._leased(reply, lease_secs)
-        return completed, items[0] if items else None
+        return reply.completed[0], items[0] if items else None
 
     def extend(self, item: LeasedItem, lease_secs: float) -> bool:
         """Move the deadline to `lease_secs` seconds from now; false, and `item.lost`, if the lease is lost.
@@ -327,11 +333,19 @@ class WorkQueue:
 
     def _ending(self, items: Iterable[LeasedItem], make: "Any") -> list[Any]:
         held = list(flows.many(items, "items"))
-        answers = self._in_chunks(flows.chunks(held), make)
-        for item in held:
+        try:
+            answers = self._in_chunks(flows.chunks(held), make)
+        except LeaseqError as error:
+            self._end(held[: flows.out_of_hand(error)])
+            raise
+        self._end(held)
+        return answers
+
+    def _end(self, items: Sequence[LeasedItem]) -> None:
+        """The caller has completed or released them: a `with` block has nothing to add, nor has the heart."""
+        for item in items:
             item._ended = True
             self._heart.drop(item)
-        return answers
 
     def _in_chunks(self, chunks: Iterable[Sequence[Any]], make: Any) -> list[Any]:
         answers: list[Any] = []

@@ -6,7 +6,8 @@ nothing lost when a waiter is interrupted.
 """
 
 import contextlib
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, TypeVar
 
@@ -23,7 +24,7 @@ from redis.exceptions import (
 from leaseq import commands, errors
 from leaseq._sync import io
 from leaseq.commands import Command, LeaseReply
-from leaseq.flows import Leave, Wait
+from leaseq.flows import REPLY_GRACE, Leave, Wait
 from leaseq.item import LeasedItemBase
 from leaseq.keys import QueueKeys
 
@@ -38,8 +39,14 @@ BLOCK_EARLY = 0.02
 SHORTEST_BLOCK = 0.01
 """Below this Redis 6.2 may block for ever (LQ-BLOCK-3)."""
 
-REPLY_GRACE = 5.0
-"""Seconds that a reply may take once a block should be over; then the connection is given up."""
+CLOSE_STEP = 0.005
+"""Seconds between two looks at whether the calls in flight have ended."""
+
+_STATE_CHANGED = "instance state changed"
+"""How a server that becomes a replica ends the blocks on it, before it closes their connections."""
+
+_ELSEWHERE = (AskError, TryAgainError, ClusterDownError, ReadOnlyError)
+"""Errors of a cluster whose slot is or goes elsewhere."""
 
 REDIRECTIONS = 12
 """How often a call follows a cluster's redirections, or waits for a slot that migrates, before it fails."""
@@ -51,6 +58,10 @@ class _BrokenWaitError(Exception):
     def __init__(self, pause: float) -> None:
         super().__init__()
         self.pause = pause
+
+
+class _NothingBehindError(redis.ConnectionError):
+    """The server closes the connection: what was sent behind the block was not run."""
 
 
 class _Held:
@@ -68,28 +79,37 @@ class Transport:
         self._keys = keys
         self._owned = owned
         self._route = io.route(client)
+        self.closed = False
+        self._start_over()
+
+    def _start_over(self) -> None:
+        self._pid = os.getpid()
         self._waiting: set[io.Wire] = set()
+        self._in_flight = 0
         self._guard = io.Guard()
         self.background = io.Background()
-        self.closed = False
 
-    def run(self, command: Command[T]) -> T:
-        """Run a command. Raises the errors of `leaseq.errors`."""
-        if self.closed:
-            message = f"queue {self._keys.name!r} is closed"
-            raise errors.QueueClosedError(message)
-        return self._run(command)
+    def _after_fork(self) -> None:
+        """The waits, calls and threads of a parent process are not ours, and nobody here would let go of its guard."""
+        if self._pid != os.getpid():
+            self._start_over()
+
+    def run(self, command: Command[T], patience: float | None = None) -> T:
+        """Run a command; its reply may take `patience` seconds, or what the client grants. Raises `leaseq.errors`."""
+        with self._flight():
+            return self._run(command, patience)
 
     def perform(self, request: Command[LeaseReply] | Wait | Leave) -> LeaseReply | None:
         """Do what a lease flow asks. What an interrupted lease took is given back at once, uncounted."""
-        if self.closed:
-            message = f"queue {self._keys.name!r} is closed"
-            raise errors.QueueClosedError(message)
-        if isinstance(request, Leave):
-            self._talk(partial(self._exchange, request.settle), waiter=True)
-            return None
-        if isinstance(request, Command):
-            return self._talk(partial(self._take, request))
+        with self._flight():
+            if isinstance(request, Leave):
+                self._talk(partial(self._exchange, request.settle), waiter=True)
+                return None
+            if isinstance(request, Command):
+                return self._unless_closed(self._talk(partial(self._take, request)))
+            return self._unless_closed(self._wait_and_take(request))
+
+    def _wait_and_take(self, request: Wait) -> LeaseReply:
         pause = request.seconds
         if pause >= SHORTEST_BLOCK:
             try:
@@ -100,24 +120,52 @@ class Transport:
         return self._talk(partial(self._take, request.lease), waiter=True)
 
     def close(self) -> None:
-        """End all waits, and the client if it is ours."""
-        if self.closed:
-            return
-        self.closed = True
-        waiting = list(self._waiting)
+        """End all waits, let other calls finish, and end the client if it is ours."""
+        self._after_fork()
+        with self._guard:
+            if self.closed:
+                return
+            self.closed = True
+            waiting = list(self._waiting)
         for wire in waiting:
             with self._guard:  # a wire that is no longer waiting may be somebody else's connection by now
                 if wire in self._waiting:
                     wire.cut()
         if waiting:
             self._pass_on()
+        give_up = io.now() + REPLY_GRACE
+        while self._in_flight and io.now() < give_up:
+            io.sleep(CLOSE_STEP)
         # what interrupted leases still bring is given back first
         self.background.end(REPLY_GRACE)
         if self._owned:
             io.close(self.client)
 
-    def _run(self, command: Command[T]) -> T:
-        return command.parse(self._talk(partial(self._exchange, command)))
+    @contextlib.contextmanager
+    def _flight(self) -> Iterator[None]:
+        """One call, which close waits for. Raises QueueClosedError."""
+        self._after_fork()
+        with self._guard:
+            self._raise_if_closed("is closed")
+            self._in_flight += 1
+        try:
+            yield
+        finally:
+            with self._guard:
+                self._in_flight -= 1
+
+    def _unless_closed(self, reply: LeaseReply) -> LeaseReply:
+        """The reply. What was leased for a queue that is closed by now goes back: nobody could complete it there."""
+        if not self.closed:
+            return reply
+        if reply.items:
+            self.background.begin(partial(self._give_back, reply), finish=True)
+        if not reply.completed:
+            self._raise_if_closed()
+        return reply._replace(items=[])
+
+    def _run(self, command: Command[T], patience: float | None = None) -> T:
+        return command.parse(self._talk(partial(self._exchange, command, patience=patience)))
 
     def _talk(self, conversation: Callable[[io.Wire], T], *, waiter: bool = False) -> T:
         """Borrow a connection for a conversation, and follow a cluster's redirections.
@@ -189,15 +237,15 @@ class Transport:
         except (redis.RedisError, redis.exceptions.RedisClusterException, OSError) as error:
             raise errors.from_connection(error, sent=False) from error
 
-    def _exchange(self, command: Command[Any], wire: io.Wire) -> Any:
+    def _exchange(self, command: Command[Any], wire: io.Wire, patience: float | None = None) -> Any:
         """Send a command, read its reply."""
         try:
             wire.send(*command.evalsha())
             try:
-                return wire.read()
+                return wire.read(patience)
             except NoScriptError:
                 wire.send(*command.eval())
-                return wire.read()
+                return wire.read(patience)
         except (AskError, TryAgainError, ClusterDownError) as error:
             raise self._redirection(error) from error
         except redis.ResponseError as error:
@@ -245,40 +293,41 @@ class Transport:
         """
         asked = False
         with self._guard:
+            self._raise_if_closed()
             self._waiting.add(wire)
         try:
             blocked = self._block(wait, wire)
             asked = True
+            with self._guard:  # close cuts a block, but the lease behind it may bring an item
+                self._waiting.discard(wire)
             asked_at = self._ask(wait.lease, wire)
             if blocked:
                 self._woken(wire, REPLY_GRACE)
             return self._taken(wait.lease, wire, asked_at)
-        except (AskError, TryAgainError, ClusterDownError) as error:
-            if not self._route.redirects:
-                raise errors.from_server(error) from error
-            # the slot is or goes elsewhere: lease there before blocking again; no busy loop while it migrates
-            raise _BrokenWaitError(0 if isinstance(error, MovedError) else MIGRATION_PAUSE) from error
-        except ReadOnlyError as error:
-            # A replica answers a lease of an empty queue, so going on here would be a busy loop.
-            if not self._route.redirects:
-                raise errors.from_server(error) from error
-            self._route.refresh()
-            raise _BrokenWaitError(MIGRATION_PAUSE) from error
         except redis.ResponseError as error:
-            raise errors.from_server(error) from error
+            raise self._refused_wait(error) from error
         except (redis.RedisError, OSError, io.NothingYetError) as error:
             wire.cut()
-            self._raise_if_closed(error)
-            if not asked:
+            self._raise_if_closed(cause=error)
+            if not asked or isinstance(error, _NothingBehindError):
                 raise _BrokenWaitError(0) from error
             raise errors.from_connection(error, sent=True) from error
-        except BaseException as error:
-            self._raise_if_closed(error)
+        except BaseException:
             self._leave_behind(wire, wait.lease, asked=asked)
             raise
         finally:
             with self._guard:
                 self._waiting.discard(wire)
+
+    def _refused_wait(self, error: redis.ResponseError) -> Exception:
+        """What a wait raises that the server answered with an error."""
+        if not self._route.redirects or not isinstance(error, _ELSEWHERE):
+            # also of a replica: it answers a lease of an empty queue, so going on there would be a busy loop
+            return errors.from_server(error)
+        if isinstance(error, ReadOnlyError):
+            self._route.refresh()
+        # the slot is or goes elsewhere: lease there before blocking again; no busy loop while it migrates
+        return _BrokenWaitError(0 if isinstance(error, MovedError) else MIGRATION_PAUSE)
 
     def _block(self, wait: Wait, wire: io.Wire) -> bool:
         """Block; answers whether BLPOP's reply is still to come. Never over before its time without an element."""
@@ -302,12 +351,17 @@ class Transport:
             # any other comes at once and would come again: a lease after each would be a busy loop
             if not str(error).startswith("UNBLOCKED"):
                 raise
+            if _STATE_CHANGED in str(error):
+                message = "the server becomes a replica and closes the connection"
+                raise _NothingBehindError(message) from error
             return True
 
-    def _raise_if_closed(self, error: BaseException) -> None:
-        if self.closed and isinstance(error, Exception):
-            message = f"queue {self._keys.name!r} was closed during the call"
-            raise errors.QueueClosedError(message) from error
+    def _raise_if_closed(
+        self, when: str = "was closed during the call", cause: Exception | None = None
+    ) -> None:
+        if self.closed:
+            message = f"queue {self._keys.name!r} {when}"
+            raise errors.QueueClosedError(message) from cause
 
     def _redirection(self, error: redis.ResponseError) -> Exception:
         """A cluster client follows it; for any other it is an error of the server."""
