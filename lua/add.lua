@@ -19,7 +19,10 @@ local items, meta, ready, delayed, state, wake = KEYS[1], KEYS[2], KEYS[3], KEYS
 --#part clock
 --#part read_state
 local asleep = call('LLEN', wake) == 0
-local max_data = limits == '\0\0\0\0\0\0\0\0\0\0' and 1048576 or struct.unpack('<I4', limits)
+local max_data = limits == '\0\0\0\0\0\0\0\0\0\0' and 0 or struct.unpack('<I4', limits)
+if max_data == 0 then
+  max_data = 1048576
+end
 if ARGV[1] == '1' and ARGV[4] == '0' and #ARGV == 4 then
   local id, data = ARGV[2], ARGV[3]
   --#part check_id

@@ -47,7 +47,7 @@ local function repair(kind, ...)
   end
 end
 local due_now = false
-if clock >= 2840140800000000 then
+if not (clock < 2840140800000000) then
   -- no clock gave this; what the pass finds raises it again where it has to be
   clock = now
   repairs.clock = 1
@@ -142,7 +142,7 @@ else
     local id, score = page[2][i], tonumber(page[2][i + 1])
     local level = -math.floor(score / 1125899906842624)
     local time = zset == ready and 1735689600000000 + score % 1125899906842624 or score
-    local possible = time >= 0 and time < 2840140800000000 and (zset ~= ready or level >= -7 and level <= 7)
+    local possible = time >= 0 and time < 2840140800000000 and (zset ~= ready or level >= -7 and level <= 7 and time % 1 == 0)
     if call('HEXISTS', items, id) == 0 then
       repair('dropped', 'ZREM', zset, id)
     elseif zset == ready and possible then

@@ -96,13 +96,14 @@ def test_no_key_ever_has_a_time_to_live(lab: Lab, name: str) -> None:
             assert lab.client.ttl(each) == -1, (kind, args, each)
 
 
+@pytest.mark.parametrize("max_data", [0, 77])
 @every_script
-def test_the_state_keeps_its_length_and_what_is_reserved(lab: Lab, name: str) -> None:
+def test_the_state_keeps_its_length_and_what_is_reserved(lab: Lab, name: str, max_data: int) -> None:
     """LQ-KEY-4: after every call; bytes that a later version may use survive those that write."""
     for kind, args in cases(lab, name):
         stored: Any = lab.client.get(key("state"))
         if stored:
-            lab.client.set(key("state"), stored[:34] + struct.pack("<I", 77) + b"later!")
+            lab.client.set(key("state"), stored[:34] + struct.pack("<I", max_data) + b"later!")
         lab.ok(name, *args)
         after: Any = lab.client.get(key("state"))
         if stored:
@@ -295,6 +296,24 @@ def test_a_time_that_no_clock_gave_is_replaced(lab: Lab, where: str, score: floa
         assert NOW < token < NOW + 1000
     assert lab.ok("complete", 2, "x", token, 0, "held", lab.tokens["held"], 0) == [int(token > 0), 1]
     assert a_pass(lab) == {}
+
+
+def test_a_place_between_two_microseconds_is_replaced(lab: Lab) -> None:
+    """LQ-DEEP-11: a clock raised to half a microsecond would make every token from then on unfit."""
+    lab.ok("add", 1, "x", "", 0)
+    lab.client.zadd(key("ready"), {"x": NOW + HOUR_MS - 1_735_689_600_000_000 + 0.5})
+    assert a_pass(lab) == {"bad_time": 1}
+    assert lab.ok("lease", 1, 1000, now=NOW + 10)[5] < NOW + 1000
+
+
+def test_a_clock_that_is_no_number_is_set(lab: Lab) -> None:
+    """LQ-DEEP-9: tokens are whole and grow again."""
+    lab.lease_new("x", HOUR_MS)
+    stored: Any = lab.client.get(key("state"))
+    lab.client.set(key("state"), stored[:2] + struct.pack("<d", float("nan")) + stored[10:])
+    assert a_pass(lab) == {"clock": 1}
+    lab.ok("add", 1, "y", "", 0, now=NOW + 10)
+    assert lab.ok("lease", 1, 1000, now=NOW + 20)[5] > lab.tokens["x"]
 
 
 def test_an_infinite_deadline_ends(lab: Lab) -> None:
