@@ -333,7 +333,7 @@ class WorkQueue:
     def _leased(self, reply: LeaseReply, lease_secs: float) -> list[LeasedItem]:
         items = [LeasedItem(self, self._heart, *taken, reply.deadline, lease_secs) for taken in reply.items]
         for item in items:
-            item._since = io.now()
+            item._since = reply.asked or io.now()
         return items
 
     async def _ending(self, items: Iterable[LeasedItem], make: "Any") -> list[Any]:

@@ -106,7 +106,13 @@ class Transport:
                 return None
             if isinstance(request, Command):
                 return self._unless_closed(await self._talk(partial(self._take, request)))
-            return self._unless_closed(await self._wait_and_take(request))
+            try:
+                return self._unless_closed(await self._wait_and_take(request))
+            except errors.LeaseqError:
+                # this waiter goes away too: a wake-up that it may have taken is passed on (LQ-BLOCK-6)
+                if not self.closed:
+                    self.background.begin(self._pass_on)
+                raise
 
     async def _wait_and_take(self, request: Wait) -> LeaseReply:
         pause = request.seconds
