@@ -132,7 +132,7 @@ class LargeQueue:
         self._server.call(*commands.light_clean(keys, n).evalsha())
         held = self._lease(f"lease, {n}", n)
         both = commands.complete_and_lease(keys, held, n, LONG_MS / 1000)
-        _, reply = self._timed(f"complete_and_lease, {n}", both)
+        reply = self._timed(f"complete_and_lease, {n}", both)
         self._server.call(*commands.complete(keys, leased_items(reply)).evalsha())
         phase = number % 6 + 1
         cursor = self._cursors.get(phase, f"{phase}:0")

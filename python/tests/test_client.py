@@ -211,6 +211,18 @@ def test_with_completes_releases_and_backs_off(colour: Colour, url: str) -> None
     assert queue.inspect("b").state == "ready"
 
 
+def test_what_a_failed_call_ended_is_left_alone(colour: Colour, url: str) -> None:
+    """LQ-COMPLETE-2: many items, the second chunk is refused: the end of a block completes what was not released."""
+    queue = colour.queue("q", url)
+    queue.add_items([Item(b"x", id=str(number)) for number in range(257)])
+    items = queue.lease_items(256, 30) + queue.lease_items(1, 30)
+    with items[0], items[256]:
+        with pytest.raises(leaseq.BadTypeError) as caught:
+            queue.release_items([*items, "typo"])  # type: ignore[list-item]
+        assert caught.value.answers == ["ready"] * 256
+    assert (queue.inspect("0").state, queue.inspect("256").state) == ("ready", "absent")
+
+
 def test_what_the_block_raises_passes_on_without_a_server(
     colour: Colour, own_server: Callable[..., servers.Server]
 ) -> None:

@@ -17,6 +17,7 @@ import pytest
 import redis
 import redis.asyncio
 import servers
+from faultproxy import FaultProxy
 
 import leaseq
 import leaseq.aio
@@ -25,7 +26,6 @@ from leaseq.flows import WAIT_CAP
 
 if TYPE_CHECKING:
     from colours import Colour
-    from faultproxy import FaultProxy
 
 # name -> what it does with a queue that has a ready item "ready" and the given leased item "held", and what was
 # counted on the server when it has happened once
@@ -277,6 +277,88 @@ def test_a_blocked_worker_whose_connection_is_ended(
     assert waiting.result(WAIT_CAP / 2).id == "a"
 
 
+def demote_for_a_moment(client: redis.Redis) -> None:
+    """Replica and primary again, in one go: nobody can ask in between."""
+    pipe: Any
+    with client.pipeline(transaction=False) as pipe:
+        pipe.execute_command("REPLICAOF", "127.0.0.1", "1")
+        pipe.execute_command("REPLICAOF", "NO", "ONE")
+        pipe.execute()
+
+
+def test_a_blocked_worker_whose_server_becomes_a_replica(
+    colour: Colour, own_server: Callable[..., servers.Server]
+) -> None:
+    """LQ-BLOCK-5: the server ends the block and closes the connection: the worker waits on over another."""
+    server = own_server()
+    queue = colour.queue("q", server.url)
+    waiting = colour.start(queue.lease, 30, timeout=20)
+    with server.client() as client:
+        blocked(client, 1)
+        demote_for_a_moment(client)
+        blocked(client, 1)
+    queue.add_item(Item(b"x", id="a"))
+    assert waiting.result(WAIT_CAP / 2).id == "a"
+
+
+def test_a_demotion_in_front_of_a_lease(colour: Colour, own_server: Callable[..., servers.Server]) -> None:
+    """LQ-BLOCK-5: the lease was sent while the news was on its way: the server has not run it, so lease again."""
+    server = own_server()
+    with FaultProxy("127.0.0.1", server.port) as proxy:
+        queue, other = colour.queue("q", proxy.url), colour.queue("q", server.url)
+        other.add_item(Item(b"x", id="a"), delay=1)
+        waiting = colour.start(queue.lease, 30, timeout=20)
+        with server.client() as client:
+            blocked(client, 1)
+            proxy.latency = 1.2  # the lease is sent after 1 s, the end of the block heard after 1.2 s
+            demote_for_a_moment(client)
+            time.sleep(1.4)
+            proxy.latency = 0.0
+        assert waiting.result(5).id == "a"
+        assert other.inspect("a").attempt == 1
+
+
+def test_without_a_read_timeout_no_call_hangs_for_ever(
+    colour: Colour, redis_client: redis.Redis, url: str, proxy: FaultProxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """LQ-ERROR-4: a client of the caller's may have none; then ours holds."""
+    monkeypatch.setattr("leaseq.flows.LONGEST_REPLY", 0.3)
+    queue, watcher = colour.queue("q", colour.client(proxy.url, socket_timeout=None)), colour.queue("q", url)
+    load(redis_client)
+    queue.stats()
+    proxy.blackhole_down = True
+    with pytest.raises(leaseq.ReplyLostError):
+        colour.start(queue.add_item, Item(b"x", id="a")).result(5)
+    proxy.blackhole_down = False
+    assert watcher.inspect("a").state == "ready"
+
+
+ENDINGS: dict[str, tuple[Callable[[Any, Any], object], str]] = {
+    "release": (lambda q, i: q.release(i, delay=60), "delayed"),
+    "fused": (lambda q, i: q.complete_and_lease(i, 30, only_current=True), "absent"),
+}
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_a_block_that_ended_its_item_and_lost_the_reply(
+    colour: Colour, redis_client: redis.Redis, url: str, proxy: FaultProxy, ending: str
+) -> None:
+    """LQ-ERROR-4: nobody knows whether it has run, so the end of the block adds nothing."""
+    call, state = ENDINGS[ending]
+    queue, watcher = colour.queue("q", proxy.url), colour.queue("q", url)
+    load(redis_client)
+    queue.add_item(Item(b"x", id="a"))
+    item = queue.lease(30)
+    assert item is not None
+    with item:
+        proxy.cut_after_down = 0
+        with pytest.raises(leaseq.ReplyLostError):
+            call(queue, item)
+        redis_client.config_resetstat()
+    assert calls(redis_client, *EVALS) == 0
+    assert watcher.inspect("a").state == state
+
+
 def blocked_ids(client: redis.Redis) -> list[str]:
     """Ids of the blocked connections."""
     listed: Any = client.client_list()
@@ -521,6 +603,48 @@ def test_an_interrupted_thread_leaves_nothing(url: str, redis_client: redis.Redi
             assert other.complete(got)
         pool: Any = client.connection_pool
         servers.wait_until(lambda: not pool._in_use_connections, 8)
+
+
+async def test_a_cancelled_complete_and_lease_loses_nothing(url: str, proxy: FaultProxy) -> None:
+    """LQ-FUSED-1, LQ-BLOCK-6: cancelled with the answer on its way: the next item is ready again, uncounted."""
+    async with leaseq.aio.WorkQueue("q", proxy.url) as queue, leaseq.aio.WorkQueue("q", url) as other:
+        await queue.add_items([Item(b"x", id="a"), Item(b"x", id="b")])
+        item = await queue.lease(60)
+        assert item is not None
+        proxy.latency = 0.2
+        task = asyncio.create_task(queue.complete_and_lease(item, 60))
+        while (await other.stats()).completed == 0:  # noqa: ASYNC110 (the condition is the server's)
+            await asyncio.sleep(0.01)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        proxy.latency = 0.0
+        got = await other.lease(60, timeout=2)
+        assert got is not None
+        assert (got.id, got.attempt) == ("b", 1)
+
+
+def test_an_interrupted_complete_and_lease_loses_nothing(url: str, proxy: FaultProxy) -> None:
+    """LQ-FUSED-1, LQ-BLOCK-6: KeyboardInterrupt with the answer on its way: the same for threads."""
+    with leaseq.WorkQueue("q", proxy.url) as queue, leaseq.WorkQueue("q", url) as other:
+        queue.add_items([Item(b"x", id="a"), Item(b"x", id="b")])
+        item = queue.lease(60)
+        assert item is not None
+        proxy.latency = 0.2
+
+        def interrupt() -> None:
+            servers.wait_until(lambda: other.stats().completed == 1, 5)
+            os.kill(os.getpid(), signal.SIGINT)
+
+        thread = threading.Thread(target=interrupt)
+        thread.start()
+        with pytest.raises(KeyboardInterrupt):
+            queue.complete_and_lease(item, 60)
+        thread.join()
+        proxy.latency = 0.0
+        got = other.lease(60, timeout=2)
+        assert got is not None
+        assert (got.id, got.attempt) == ("b", 1)
 
 
 def test_wake_ups_survive_waiters_that_leave(colour: Colour, redis_client: redis.Redis, url: str) -> None:

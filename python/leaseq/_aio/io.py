@@ -87,7 +87,8 @@ class Wire:
             # redis-py would connect again, but the replies that are awaited came with the old connection
             raise redis.ConnectionError("the connection was closed")
         # not send_packed_command: interrupted, that closes the connection of a command that is under way already
-        connection._writer.writelines(connection.pack_command(*command))
+        with self._told():
+            connection._writer.writelines(connection.pack_command(*command))
         self.owed += 1
         try:
             with self._told():
@@ -98,21 +99,25 @@ class Wire:
 
     async def read(self, seconds: float | None = None) -> Any:
         """Read a reply. An interruption leaves the connection as it is, so that the reply can still be read."""
-        return await self._read(self._bound(seconds))
+        try:
+            async with asyncio.timeout(self._bound(seconds)):
+                return await self._read()
+        except TimeoutError as error:
+            raise redis.TimeoutError("no reply came within the time") from error
 
     async def read_within(self, seconds: float) -> Any:
         """Read a reply that may take long. Raises NothingYetError."""
         try:
             async with asyncio.timeout(seconds):
-                return await self._read(math.inf)
+                return await self._read()
         except TimeoutError:
             raise NothingYetError from None
 
-    async def _read(self, seconds: float) -> Any:
+    async def _read(self) -> Any:
         try:
             with self._told():
                 reply = await self._connection.read_response(
-                    disable_decoding=True, disconnect_on_error=False, timeout=seconds
+                    disable_decoding=True, disconnect_on_error=False, timeout=math.inf
                 )
         except redis.ResponseError:
             self.owed -= 1

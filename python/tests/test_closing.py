@@ -1,0 +1,150 @@
+"""Closing a queue while calls are under way: what they lease is given back, what they do is told, no odd error."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import redis
+import servers
+
+import leaseq
+from leaseq import Item
+from leaseq._aio import io as aio
+from leaseq._sync import io as sync
+from leaseq.flows import WAIT_CAP
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from colours import Colour
+    from faultproxy import FaultProxy
+
+LATENCY = 0.3
+
+
+def test_what_a_wait_leased_is_given_back(
+    colour: Colour, redis_client: redis.Redis, url: str, proxy: FaultProxy
+) -> None:
+    """LQ-BLOCK-6: closed when the lease has run and its reply is on the way: the item is ready again, uncounted."""
+    queue, other = colour.queue("q", proxy.url), colour.queue("q", url)
+    assert queue.lease(30, block=False) is None, "the script is known"
+    waiting = colour.start(queue.lease, 30)
+    servers.wait_until(lambda: redis_client.info("clients")["blocked_clients"] == 1, 5)
+    proxy.latency = LATENCY
+    other.add_item(Item(b"x", id="a"))
+    servers.wait_until(lambda: other.stats().leased == 1, 5)
+    proxy.latency = 0.0
+    queue.close()
+    with pytest.raises(leaseq.QueueClosedError):
+        waiting.result(5)
+    info = other.inspect("a")
+    assert (info.state, info.attempt) == ("ready", 0)
+
+
+def test_a_call_in_flight_is_answered(colour: Colour, url: str, proxy: FaultProxy) -> None:
+    """LQ-ERROR-4: closed when the call has run and its reply is on the way: the caller gets it."""
+    queue, other = colour.queue("q", proxy.url), colour.queue("q", url)
+    queue.add_item(Item(b"x"))
+    item = queue.lease(30)
+    proxy.latency = LATENCY
+    call = colour.start(queue.complete, item)
+    servers.wait_until(lambda: other.stats().completed == 1, 5)
+    proxy.latency = 0.0
+    queue.close()
+    assert call.result(5) is True
+
+
+def test_complete_and_lease_in_flight(colour: Colour, url: str, proxy: FaultProxy) -> None:
+    """LQ-FUSED-1: the caller learns that the item is completed; the next one goes back."""
+    queue, other = colour.queue("q", proxy.url), colour.queue("q", url)
+    queue.add_items([Item(b"x", id="a"), Item(b"x", id="b")])
+    item = queue.lease(30)
+    proxy.latency = LATENCY
+    call = colour.start(queue.complete_and_lease, item, 30)
+    servers.wait_until(lambda: other.stats().completed == 1, 5)
+    proxy.latency = 0.0
+    queue.close()
+    assert call.result(5) == (True, None)
+    info = other.inspect("b")
+    assert (info.state, info.attempt) == ("ready", 0)
+
+
+def test_a_call_that_is_never_answered_ends(
+    colour: Colour, url: str, proxy: FaultProxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """LQ-ERROR-4: close waits a while only, and the caller is told that the reply is lost."""
+    for module in ("leaseq._aio.transport", "leaseq._sync.transport"):
+        monkeypatch.setattr(f"{module}.REPLY_GRACE", 0.3)
+    queue, other = colour.queue("q", proxy.url), colour.queue("q", url)
+    queue.configure(max_data=7)
+    proxy.blackhole_down = True
+    call = colour.start(queue.configure, max_data=77)
+    servers.wait_until(lambda: other.stats().max_data == 77, 5)
+    began = time.monotonic()
+    queue.close()
+    assert time.monotonic() - began < WAIT_CAP
+    with pytest.raises(leaseq.ReplyLostError):
+        call.result(10)
+
+
+WIRE_CALLS: list[Callable[[Any], Any]] = [
+    lambda wire: wire.send("PING"),
+    lambda wire: wire.read(),
+    lambda wire: wire.read_within(1),
+]
+ODD = [AttributeError, RuntimeError, TypeError, ValueError]
+
+
+class Broken:
+    """A connection that fails as redis-py's do when another thread or task closes them."""
+
+    socket_timeout = 1
+
+    def __init__(self, odd: type[Exception]) -> None:
+        self.odd = odd
+        self.is_connected = True
+        self.closes = True
+
+    def pack_command(self, *_: object) -> list[bytes]:
+        """A command."""
+        return []
+
+    def fail(self, *_: object, **__: object) -> Any:
+        """What another one does in the middle of this."""
+        self.is_connected = not self.closes
+        raise self.odd
+
+    send_packed_command = can_read = fail
+
+    def read_response(self, **_: object) -> Any:
+        """A reply."""
+        self.fail()
+
+    @property
+    def _writer(self) -> Any:
+        return self.fail()
+
+
+@pytest.mark.parametrize("odd", ODD)
+def test_a_closed_connection_is_a_connection_error(odd: type[Exception]) -> None:
+    """LQ-ERROR-4: whatever redis-py trips over; with the connection open it is a fault, and shown."""
+    for call in WIRE_CALLS:
+        with pytest.raises(redis.ConnectionError):
+            call(sync.Wire(Broken(odd), lambda: None))
+        still_open = Broken(odd)
+        still_open.closes = False
+        with pytest.raises(odd):
+            call(sync.Wire(still_open, lambda: None))
+
+
+@pytest.mark.parametrize("odd", ODD)
+async def test_a_closed_connection_is_a_connection_error_in_asyncio(odd: type[Exception]) -> None:
+    """LQ-ERROR-4: the same for asyncio."""
+
+    async def put_back() -> None: ...
+
+    for call in WIRE_CALLS:
+        with pytest.raises(redis.ConnectionError):
+            await call(aio.Wire(Broken(odd), put_back))
