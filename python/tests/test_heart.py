@@ -112,7 +112,7 @@ async def test_a_cancelled_heart_is_replaced(url: str, seconds: float) -> None:
 def test_one_damaged_record_does_not_stop_the_others(
     colour: Colour, redis_client: redis.Redis, url: str
 ) -> None:
-    """LQ-EXTEND-1, LQ-FORMAT-1: the server refuses the whole beat; the healthy items are extended all the same."""
+    """LQ-EXTEND-1: the server refuses the whole beat; the healthy items are extended all the same."""
     queue = colour.queue("q", url)
     names = ["a", "b", "c", "d", "e"]
     queue.add_items([Item(b"x", id=name) for name in names])
