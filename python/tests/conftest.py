@@ -54,13 +54,11 @@ ON: dict[str, Callable[[list[str]], list[str]]] = {
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "server_name" in metafunc.fixturenames:
-        names = server_names(metafunc.config)
-        if on := metafunc.definition.get_closest_marker("on"):
-            names = ON[on.args[0]](names)
-            if not names:
-                metafunc.definition.add_marker("left_out")
-                names = server_names(metafunc.config)
-        metafunc.parametrize("server_name", names, scope="session", indirect=True)
+        named = server_names(metafunc.config)
+        on = metafunc.definition.get_closest_marker("on")
+        fit = ON[on.args[0]](named) if on else named
+        values = fit or [pytest.param(named[0], marks=pytest.mark.left_out)]
+        metafunc.parametrize("server_name", values, scope="session", indirect=True)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
