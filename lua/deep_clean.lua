@@ -47,8 +47,8 @@ local function repair(kind, ...)
   end
 end
 local due_now = false
-if not (clock < 2840140800000000) then
-  -- no clock gave this; what the pass finds raises it again where it has to be
+if clock ~= clock or clock >= 2840140800000000 then
+  -- no clock gave this (it may even be no number); what the pass finds raises it again where it has to be
   clock = now
   repairs.clock = 1
 end
