@@ -58,6 +58,7 @@ class FaultProxy:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run, name="fault proxy", daemon=True)
         self._ready = threading.Event()
+        self._handlers: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
 
     @property
     def url(self) -> str:
@@ -100,6 +101,12 @@ class FaultProxy:
         if self.rate:
             await asyncio.sleep(len(data) / self.rate)
 
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        # known from the first moment, so that a proxy that ends just now closes it too
+        task = self._loop.create_task(self._handle(reader, writer))
+        self._handlers[task] = writer
+        task.add_done_callback(self._handlers.pop)
+
     async def _handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if self.refuse:
             _reset(writer)
@@ -127,17 +134,25 @@ class FaultProxy:
 
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)
-        server = self._loop.run_until_complete(asyncio.start_server(self._handle, self.host, 0))
+        server = self._loop.run_until_complete(asyncio.start_server(self._accept, self.host, 0))
         self.port = server.sockets[0].getsockname()[1]
         self._ready.set()
         self._loop.run_forever()
+        self._turn(5)  # connections that were made before the end are accepted and known; asyncio trips otherwise
         server.close()
-        self._reset_all()
-        handlers = asyncio.all_tasks(self._loop)
-        for task in handlers:
-            task.cancel()
-        self._loop.run_until_complete(asyncio.gather(*handlers, return_exceptions=True))
+        while self._handlers:
+            _reset(*self._handlers.values())
+            self._reset_all()
+            for task in self._handlers:
+                task.cancel()
+            self._loop.run_until_complete(asyncio.gather(*self._handlers, return_exceptions=True))
+            self._turn(1)
+        self._turn(3)  # a transport that was aborted closes its socket in a later turn of the loop
         self._loop.close()
+
+    def _turn(self, times: int) -> None:
+        for _ in range(times):
+            self._loop.run_until_complete(asyncio.sleep(0))
 
     def _reset_all(self) -> None:
         for pair in list(self._pairs):
