@@ -136,7 +136,10 @@ def _stop_all() -> None:
 
 
 def _start_or_join(folder: Path) -> _Shared:
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as error:
+        raise EmbeddedServerError(f"the folder {folder} cannot be made: {error}") from error
     deadline = time.monotonic() + START_SECS
     lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
     try:

@@ -138,7 +138,9 @@ class FaultProxy:
         self.port = server.sockets[0].getsockname()[1]
         self._ready.set()
         self._loop.run_forever()
-        self._turn(5)  # connections that were made before the end are accepted and known; asyncio trips otherwise
+        self._turn(
+            5
+        )  # connections that were made before the end are accepted and known; asyncio trips otherwise
         server.close()
         while self._handlers:
             _reset(*self._handlers.values())

@@ -15,6 +15,7 @@ import pytest
 import redis
 from servers import plain_client, wait_until
 
+import leaseq
 from leaseq import embedded as embedded_attribute
 from leaseq.embedded import EmbeddedServer, embedded, find_program
 from leaseq.errors import EmbeddedServerError, LeaseqError
@@ -253,3 +254,12 @@ def test_damaged_data_is_told(tmp_path: Path) -> None:
 
 def test_the_public_name_is_the_function() -> None:
     assert callable(embedded_attribute)
+
+
+def test_a_folder_that_cannot_be_made_or_is_missing_is_named(tmp_path: Path) -> None:
+    """LQ-ERROR-4: named errors, nothing started."""
+    (tmp_path / "file").write_text("")
+    with pytest.raises(EmbeddedServerError, match="cannot be made"), embedded(tmp_path / "file" / "x"):
+        pass
+    with pytest.raises(leaseq.BadArgumentError, match="needs a folder"):
+        leaseq.WorkQueue("q", "embedded:")

@@ -54,7 +54,10 @@ class WorkQueue:
 
     def _open(self, url: str) -> io.Client:
         if url.startswith("embedded:"):
-            self._embedded = embedded(url.removeprefix("embedded:"))
+            folder = url.removeprefix("embedded:")
+            if not folder:
+                raise BadArgumentError("embedded: needs a folder, as in 'embedded:my-queue-data'")
+            self._embedded = embedded(folder)
             url = self._embedded.url
         try:
             return io.connect(url)

@@ -71,8 +71,8 @@ def _picture(progress: Progress) -> RenderableType:
 
 def _kill_table(kills: list[Kill]) -> Table:
     table = Table(box=None, padding=(0, 3, 0, 0), header_style="dim")
-    for name in ("killed", "after", "while it held", "leased again by", "after"):
-        table.add_column(name, justify="right" if name == "after" else "left")
+    for name in ("killed", "at", "while it held", "leased again by", "back after"):
+        table.add_column(name, justify="right" if name in {"at", "back after"} else "left")
     for kill in kills:
         table.add_row(
             Text(str(kill.pid), "red"),
@@ -97,7 +97,7 @@ class _Lines:
         for number, kill in enumerate(progress.kills):
             if number >= self._killed:
                 self._killed += 1
-                self._line(kill.time, f"killed {kill.pid}, which held {kill.item}")
+                self._line(kill.time, f"killed worker {kill.pid}, which held {kill.item}")
             if kill.recovery is not None and number not in self._recovered:
                 self._recovered.add(number)
                 self._line(
