@@ -138,9 +138,8 @@ class FaultProxy:
         self.port = server.sockets[0].getsockname()[1]
         self._ready.set()
         self._loop.run_forever()
-        self._turn(
-            5
-        )  # connections that were made before the end are accepted and known; asyncio trips otherwise
+        # Connections that were made before the end are accepted and known first: asyncio trips over them otherwise.
+        self._turn(5)
         server.close()
         while self._handlers:
             _reset(*self._handlers.values())
