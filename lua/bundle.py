@@ -22,7 +22,7 @@ ROOT = LUA.parent
 PROTOCOL = 1
 PART = re.compile(r"^(?P<indent> *)--#part (?P<name>\w+)$")
 TAG = re.compile(r"^-- @(?P<tag>\w+\*?) (?P<text>.+)$")
-TAGS = {"key", "arg", "arg*", "option", "option*", "reply", "error", "complexity"}
+TAGS = {"key", "keys", "arg", "arg*", "option", "option*", "reply", "error", "complexity"}
 KEY_TYPES = {"HASH", "ZSET", "STRING", "LIST"}
 NAMED_FROM_THE_SERVER = {"LEASEQ_WRONG_TYPE", "LEASEQ_OUT_OF_MEMORY"}
 
@@ -38,6 +38,7 @@ class Script:
     name: str
     summary: str
     keys: list[dict[str, str]]
+    more_keys: list[str]
     arguments: list[str]
     options: list[str]
     reply: str
@@ -93,18 +94,22 @@ def read_header(path: Path) -> tuple[str, dict[str, list[str]]]:
             message = f"{path.name}: unknown tag @{tag['tag']}"
             raise HeaderError(message)
         tags.setdefault(tag["tag"], []).append(tag["text"])
-    for needed in ("key", "reply", "error", "complexity"):
-        if needed not in tags:
-            message = f"{path.name}: the header lacks @{needed}"
+    for needed in ({"key", "keys"}, {"reply"}, {"error"}, {"complexity"}):
+        if not needed & set(tags):
+            message = f"{path.name}: the header lacks @{min(needed)}"
             raise HeaderError(message)
     return first[4:], tags
 
 
-def bound_keys(path: Path) -> list[str]:
-    """The names that the script's own lines bind KEYS to, checked to be in order and used by name only."""
+def bound_keys(path: Path) -> tuple[list[str], bool]:
+    """The names that the script's own lines bind KEYS to, in order, and whether it takes more keys behind them."""
     names: list[str] = []
+    rest = False
     for line in path.read_text().splitlines():
         if "KEYS" not in line or line.lstrip().startswith("--"):
+            continue
+        if re.fullmatch(rf"local \w+ = {{unpack\(KEYS, {len(names) + 1}\)}}", line):
+            rest = True
             continue
         binding = re.fullmatch(r"local ([\w, ]+) = ((?:KEYS\[\d+\](?:, )?)+)", line)
         if not binding:
@@ -115,7 +120,7 @@ def bound_keys(path: Path) -> list[str]:
             message = f"{path.name}: KEYS are bound out of order: {line}"
             raise HeaderError(message)
         names += binding[1].split(", ")
-    return names
+    return names, rest
 
 
 def check_errors(name: str, declared: list[str], body: str) -> None:
@@ -135,13 +140,16 @@ def load(path: Path) -> Script:
     name = path.stem
     summary, tags = read_header(path)
     keys = []
-    for text in tags["key"]:
+    for text in tags.get("key", []):
         key, kind, *content = [*text.split(" ", 2), ""]
         if kind not in KEY_TYPES:
             message = f"{path.name}: unknown key type {kind}"
             raise HeaderError(message)
         keys.append({"name": key, "type": kind, "content": content[0] if content else ""})
-    bound = bound_keys(path)
+    bound, rest = bound_keys(path)
+    if rest != ("keys" in tags):
+        message = f"{path.name}: @keys and a line that binds the rest of KEYS go together"
+        raise HeaderError(message)
     if bound != [key["name"] for key in keys]:
         message = f"{path.name}: the header says keys {[key['name'] for key in keys]}, the code binds {bound}"
         raise HeaderError(message)
@@ -152,8 +160,8 @@ def load(path: Path) -> Script:
         [
             f"-- leaseq {name}, protocol {PROTOCOL}. Generated from lua/{name}.lua: do not edit.",
             "local ok, reply = pcall(function()",
-            f"if #KEYS ~= {len(keys)} then",
-            f"  error('LEASEQ_BAD_ARGUMENT {name} takes {len(keys)} keys', 0)",
+            f"if #KEYS {'<' if rest else '~='} {len(keys)} then",
+            f"  error('LEASEQ_BAD_ARGUMENT {name} takes {len(keys)} keys{' and more' if rest else ''}', 0)",
             "end",
             body,
             "end)",
@@ -168,6 +176,7 @@ def load(path: Path) -> Script:
         name=name,
         summary=summary,
         keys=keys,
+        more_keys=tags.get("keys", []),
         arguments=tags.get("arg", []) + tags.get("arg*", []),
         options=tags.get("option", []) + tags.get("option*", []),
         reply=tags["reply"][0],
@@ -188,6 +197,7 @@ def manifest(scripts: list[Script]) -> str:
                 "sha1": script.sha1,
                 "summary": script.summary,
                 "keys": script.keys,
+                "more_keys": script.more_keys,
                 "arguments": script.arguments,
                 "options": script.options,
                 "reply": script.reply,

@@ -1,6 +1,6 @@
 --- Finish items for ever: 1 for the first call with a token the item has had since it was added, else 0.
 -- @key items HASH id -> data
--- @key meta HASH id -> record
+-- @key meta HASH id -> record, NUL id -> extra
 -- @key ready ZSET id -> place
 -- @key delayed ZSET id -> due time, us
 -- @key leased ZSET id -> deadline, us
@@ -31,7 +31,11 @@ if ARGV[1] == '1' and ARGV[4] == '0' and #ARGV == 4 then
     call('ZREM', dead, id)
   end
   call('HDEL', items, id)
-  call('HDEL', meta, id)
+  if options % 4 >= 2 then
+    call('HDEL', meta, id, '\0' .. id)
+  else
+    call('HDEL', meta, id)
+  end
   return 1
 end
 local at = 1

@@ -1,31 +1,35 @@
 --- Complete items, then lease, as if the two were called one after the other, in one round trip.
 -- @key items HASH id -> data
--- @key meta HASH id -> record
+-- @key meta HASH id -> record, NUL id -> extra
 -- @key ready ZSET id -> place
 -- @key delayed ZSET id -> due time, us
 -- @key leased ZSET id -> deadline, us
 -- @key dead ZSET id -> time of death, us
+-- @key expiry ZSET id -> time at which it goes if it was never leased, us
 -- @key state STRING packed
 -- @key wake LIST
+-- @key room LIST
 -- @key counters HASH name -> count
 -- @arg count integer 1..256
 -- @arg duration integer 1..2592000000, ms
 -- @arg entries integer 1..256
 -- @arg entry* id, token, options (0..1), then options times (name, value)
 -- @option only_current 1: only while this lease is the current one
--- @reply wait, deadline, n, then n times (id, data, token, attempt), then for each entry 1 or 0
+-- @reply that of lease, then for each entry 1 or 0, the last `entries` elements
 -- @error LEASEQ_BAD_ID LEASEQ_BAD_ARGUMENT LEASEQ_CLOCK LEASEQ_FORMAT LEASEQ_WRONG_TYPE
 -- @complexity O(log n) for each entry and for each item leased, promoted or reclaimed
 local call = redis.call
-local items, meta, ready, delayed, leased = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local dead, state, wake, counters = KEYS[6], KEYS[7], KEYS[8], KEYS[9]
+local items, meta, ready, delayed, leased, dead = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
+local expiry, state, wake, room, counters = KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11]
 --#part lease_arguments
 local at = 3
 --#part integer
 --#part clock
 --#part read_state
-local bound_read, asleep = next_due, call('LLEN', wake) == 0
+local bound_read, asleep, paused, died_kept = next_due, call('LLEN', wake) == 0, flags % 2 == 1, {}
+--#part room_look
 call('HLEN', counters)
+--#part with_error
 --#part complete_plan
 local changed = false
 --#part lease_heads

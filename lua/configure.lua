@@ -1,22 +1,54 @@
---- Set the limits of a queue. What is held already stays.
+--- Set the limits of a queue, pause or resume it. What is held already stays.
 -- @key items HASH id -> data
+-- @key ready ZSET id -> place
+-- @key dead ZSET id -> time of death, us
 -- @key state STRING packed
--- @arg options integer 1..1
+-- @key wake LIST
+-- @key room LIST
+-- @arg options integer 1..4
 -- @arg option* name, value
 -- @option max_data integer 1..536870912, bytes of data an item may have; 1048576 until it is set
+-- @option max_items integer 0..4294967295, most items held, dead ones aside; 0 is unlimited
+-- @option max_attempts integer 0..65534, of items that do not say it themselves; 0 is unlimited
+-- @option paused 0 or 1: while 1, nothing is leased
 -- @reply 1
 -- @error LEASEQ_BAD_ARGUMENT LEASEQ_FORMAT LEASEQ_WRONG_TYPE LEASEQ_OUT_OF_MEMORY
 -- @complexity O(1)
 local call = redis.call
-local items, state = KEYS[1], KEYS[2]
+local items, ready, dead, state, wake, room = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 --#part integer
-integer(ARGV[1], 1, 1, 'the number of options')
-if ARGV[2] ~= 'max_data' then
-  error('LEASEQ_BAD_ARGUMENT configure takes max_data', 0)
+local ranges = {max_data = {1, 536870912}, max_items = {0, 4294967295}, max_attempts = {0, 65534}, paused = {0, 1}}
+local values, at = {}, 2
+for _ = 1, integer(ARGV[1], 1, 4, 'the number of options') do
+  local name = ARGV[at] or ''
+  local range = ranges[name]
+  if not range or values[name] then
+    error('LEASEQ_BAD_ARGUMENT configure takes max_data, max_items, max_attempts and paused, once each', 0)
+  end
+  values[name] = integer(ARGV[at + 1], range[1], range[2], name)
+  at = at + 2
 end
-local max_data, at = integer(ARGV[3], 1, 536870912, 'max_data'), 4
 --#part arity
 --#part read_state
-limits = struct.pack('<I4', max_data) .. string.sub(limits, 5)
+local max_data, old_items, max_attempts = struct.unpack('<I4I4I2', limits)
+limits = struct.pack(
+  '<I4I4I2',
+  values.max_data or max_data,
+  values.max_items or old_items,
+  values.max_attempts or max_attempts
+)
+if values.paused then
+  flags = flags - flags % 2 + values.paused
+end
+local asleep = call('LLEN', wake) == 0
+call('LLEN', room)
+local is_ready = call('ZCARD', ready) > 0
+call('ZCARD', dead)
+--#part room_look
+-- first, as it is the command that a full server refuses
 --#part write_state
+if asleep and values.paused == 0 and (is_ready or next_due < 9007199254740992) then
+  call('LPUSH', wake, '1')
+end
+--#part room_tell
 return 1

@@ -1,24 +1,27 @@
 --- Look through one page of the queue and repair damage, while traffic runs. Never touches healthy items.
 -- @key items HASH id -> data
--- @key meta HASH id -> record
+-- @key meta HASH id -> record, NUL id -> extra
 -- @key ready ZSET id -> place
 -- @key delayed ZSET id -> due time, us
 -- @key leased ZSET id -> deadline, us
 -- @key dead ZSET id -> time of death, us
+-- @key expiry ZSET id -> time at which it goes if it was never leased, us
+-- @key kept ZSET id -> end of its outcome, us
 -- @key state STRING packed
 -- @key wake LIST
 -- @key counters HASH name -> count
 -- @arg cursor 0 to begin, then what the last reply said, until that is 0 again
 -- @arg limit integer 1..256, how many entries to look at
 -- @arg dry_run 0 or 1: 1 counts what would be repaired and writes nothing
--- @reply cursor, then (kind, count) for each kind of repair: unplaced, several_states, far_deadline, bad_time, unmeasured, record_without_item, bad_record, dropped, clock, next_due, state
+-- @reply cursor, then (kind, count) for each kind of repair: unplaced, several_states, far_deadline, bad_time, unmeasured, record_without_item, bad_record, dropped, clock, next_due, state, bad_extra, unindexed, stale_index
 -- @error LEASEQ_BAD_ARGUMENT LEASEQ_CLOCK LEASEQ_FORMAT LEASEQ_WRONG_TYPE
 -- @complexity O(limit * log n)
 local call = redis.call
 local items, meta, ready, delayed, leased = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local dead, state, wake, counters = KEYS[6], KEYS[7], KEYS[8], KEYS[9]
+local dead, expiry, kept = KEYS[6], KEYS[7], KEYS[8]
+local state, wake, counters = KEYS[9], KEYS[10], KEYS[11]
 --#part integer
-local phase, cursor = string.match(ARGV[1] == '0' and '1:0' or ARGV[1] or '', '^([1-6]):(%d+)$')
+local phase, cursor = string.match(ARGV[1] == '0' and '1:0' or ARGV[1] or '', '^([1-8]):(%d+)$')
 if not phase or #cursor > 20 or #cursor == 20 and cursor > '18446744073709551615' then
   error('LEASEQ_BAD_ARGUMENT cursor must be 0 or what the last deep_clean answered', 0)
 end
@@ -31,13 +34,13 @@ local asleep = call('LLEN', wake) == 0
 local held = call('HLEN', items)
 call('HLEN', meta)
 call('HLEN', counters)
-local zsets = {ready, delayed, leased, dead}
+local zsets = {ready, delayed, leased, dead, expiry, kept}
 for _, zset in ipairs(zsets) do
   call('ZCARD', zset)
 end
 local kinds = {
   'unplaced', 'several_states', 'far_deadline', 'bad_time', 'unmeasured', 'record_without_item', 'bad_record', 'dropped', 'clock',
-  'next_due', 'state',
+  'next_due', 'state', 'bad_extra', 'unindexed', 'stale_index',
 }
 local repairs, changes = {}, {}
 local function repair(kind, ...)
@@ -58,13 +61,22 @@ local function raise_clock(seen)
     repairs.clock = 1
   end
 end
-local priority_of = function(id)
-  local record = call('HGET', meta, id)
-  if not record or #record ~= 25 or string.byte(record, 2) ~= 1 then
-    return 0
+-- What a record says, nil where it is damaged; one of a newer version stops the pass.
+local function facts(record)
+  if not record or #record < 22 then
+    return nil
+  end
+  local format, bits = string.byte(record, 1, 2)
+  if format == 1 and #record ~= (bits == 0 and 22 or 39) and (bits == 0 or bits < 8 and bits % 2 == 1) then
+    return nil
   end
   --#part unpack_record
-  return options == 1 and struct.unpack('<b', string.sub(record, 23)) or 0
+  --#part unpack_tail
+  return {options = options, current = current, created = created, priority = priority, expires = expires}
+end
+local function priority_of(id)
+  local known = facts(call('HGET', meta, id))
+  return known and known.priority or 0
 end
 
 local page
@@ -88,15 +100,15 @@ if phase == '1' then
     end
   end
   for _, id in ipairs(page[2]) do
-    local places, kept = {}, nil
+    local places, at_first = {}, nil
     for _, zset in ipairs({leased, dead, delayed, ready}) do
       local score = call('ZSCORE', zset, id)
       if score then
         places[#places + 1] = zset
-        kept = kept or score
+        at_first = at_first or score
       end
     end
-    if not kept then
+    if not at_first then
       clock = math.max(clock + 1, now)
       local place = clock - 1735689600000000 - priority_of(id) * 1125899906842624
       repair('unplaced', 'ZADD', ready, place, id)
@@ -106,7 +118,7 @@ if phase == '1' then
         changes[#changes + 1] = {'ZREM', places[i], id}
       end
     end
-    if places[1] == leased and tonumber(kept) > now + 2678400000000 then
+    if places[1] == leased and tonumber(at_first) > now + 2678400000000 then
       repair('far_deadline', 'ZADD', leased, now, id)
       due_now = true
     end
@@ -120,18 +132,26 @@ elseif phase == '2' then
   page = call('HSCAN', meta, cursor, 'COUNT', limit)
   for i = 1, #page[2], 2 do
     local id, record = page[2][i], page[2][i + 1]
-    local size = #record >= 2 and ({[0] = 22, [1] = 25})[string.byte(record, 2)]
-    if call('HEXISTS', items, id) == 0 then
+    if string.byte(id) == 0 then
+      local known = facts(call('HGET', meta, string.sub(id, 2)))
+      if not known or known.options % 4 < 2 or call('HEXISTS', items, string.sub(id, 2)) == 0 then
+        repair('bad_extra', 'HDEL', meta, id)
+      end
+    elseif call('HEXISTS', items, id) == 0 then
       repair('record_without_item', 'HDEL', meta, id)
-    elseif #record < 22 or size and size ~= #record then
-      repair('bad_record', 'HDEL', meta, id)
     else
-      --#part unpack_record
-      if current < 2840140800000000 and created < 2840140800000000 then
-        raise_clock(math.max(current, created))
-      else
-        -- no clock gave these, and a clock raised to them would break every place and token to come
+      local known = facts(record)
+      if not known or math.max(known.current, known.created, known.expires) >= 2840140800000000 then
+        -- also where no clock gave these: one raised to them would break every place and token to come
         repair('bad_record', 'HDEL', meta, id)
+      else
+        raise_clock(math.max(known.current, known.created))
+        if known.options % 4 >= 2 and call('HEXISTS', meta, '\0' .. id) == 0 then
+          repair('bad_extra', 'HSET', meta, '\0' .. id, '\0\0')
+        end
+        if known.expires > 0 and tonumber(call('ZSCORE', expiry, id) or 0) ~= known.expires then
+          repair('unindexed', 'ZADD', expiry, string.format('%.0f', known.expires), id)
+        end
       end
     end
   end
@@ -143,7 +163,20 @@ else
     local level = -math.floor(score / 1125899906842624)
     local time = zset == ready and 1735689600000000 + score % 1125899906842624 or score
     local possible = time >= 0 and time < 2840140800000000 and (zset ~= ready or level >= -7 and level <= 7 and time % 1 == 0)
-    if call('HEXISTS', items, id) == 0 then
+    if zset == expiry then
+      local known = facts(call('HGET', meta, id))
+      if not known or known.expires ~= score or call('HEXISTS', items, id) == 0 then
+        repair('stale_index', 'ZREM', expiry, id)
+      end
+    elseif zset == kept then
+      if not (score >= 0 and score < 9007199254740992) then
+        repair('bad_time', 'ZADD', kept, now, id)
+      end
+      if flags < 2 then
+        flags = flags + 2
+        repair('state')
+      end
+    elseif call('HEXISTS', items, id) == 0 then
       repair('dropped', 'ZREM', zset, id)
     elseif zset == ready and possible then
       raise_clock(time)
@@ -157,7 +190,7 @@ else
   end
 end
 
-if not blob and held > 0 then
+if not blob and held > 0 and not repairs.state then
   repair('state')
 end
 -- Before the repairs, so that a dry run says the same; what they take away can only make the bound too early.
@@ -179,11 +212,11 @@ if not dry_run then
   if next(repairs) then
     --#part write_state
   end
-  if asleep and (repairs.next_due or call('ZCARD', ready) > 0) then
+  if asleep and (repairs.next_due or flags % 2 == 0 and call('ZCARD', ready) > 0) then
     call('LPUSH', wake, '1')
   end
 end
-local following = page[1] ~= '0' and phase .. ':' .. page[1] or phase ~= '6' and phase + 1 .. ':0' or '0'
+local following = page[1] ~= '0' and phase .. ':' .. page[1] or phase ~= '8' and phase + 1 .. ':0' or '0'
 local reply = {following}
 for _, kind in ipairs(kinds) do
   reply[#reply + 1] = kind

@@ -1,64 +1,73 @@
 --- Lease up to count ready items until a deadline. First promotes due items and reclaims expired leases (64 of each).
 -- @key items HASH id -> data
--- @key meta HASH id -> record
+-- @key meta HASH id -> record, NUL id -> extra
 -- @key ready ZSET id -> place
 -- @key delayed ZSET id -> due time, us
 -- @key leased ZSET id -> deadline, us
 -- @key dead ZSET id -> time of death, us
+-- @key expiry ZSET id -> time at which it goes if it was never leased, us
 -- @key state STRING packed
 -- @key wake LIST
+-- @key room LIST
 -- @key counters HASH name -> count
 -- @arg count integer 1..256
 -- @arg duration integer 1..2592000000, ms
--- @reply wait, deadline, n, then n times (id, data, token, attempt)
+-- @reply wait, deadline, n, then n times (id, data, token, attempt), then times (k, name, value): keep in ms, content_type, header:NAME of item k; for k 0 died and the id
 -- @error LEASEQ_BAD_ARGUMENT LEASEQ_CLOCK LEASEQ_FORMAT LEASEQ_WRONG_TYPE
 -- @complexity O(log n) for each item leased, promoted or reclaimed
 local call = redis.call
-local items, meta, ready, delayed, leased = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local dead, state, wake, counters = KEYS[6], KEYS[7], KEYS[8], KEYS[9]
+local items, meta, ready, delayed, leased, dead = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
+local expiry, state, wake, room, counters = KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11]
 --#part lease_arguments
 if #ARGV ~= 2 then
   error('LEASEQ_BAD_ARGUMENT lease takes count and duration', 0)
 end
 --#part clock
 --#part read_state
-local asleep = call('LLEN', wake) == 0
-if count == 1 and now < next_due then
-  -- The hot path: the same as below for one item, without tables.
+local asleep, paused, died_kept = call('LLEN', wake) == 0, flags % 2 == 1, {}
+--#part room_look
+if count == 1 and now < next_due and not paused and not tell_room then
+  -- The hot path: the same as below for one item with no option but priority and max_attempts, without tables.
   local head = call('ZRANGE', ready, '0', '0', 'WITHSCORES')
   local id = head[1]
   local data = id and call('HGET', items, id)
   if data then
-    local record = call('HGET', meta, id)
-    call('ZCARD', leased)
-    clock = clock + 1
-    if now > clock then
-      clock = now
+    local record, attempts, fresh = call('HGET', meta, id), 1, nil
+    local token = clock + 1
+    if now > token then
+      token = now
     end
-    local attempts = 1
     if record then
       --#part unpack_record
       attempts = attempt + 1
-      local fresh = struct.pack('<BBI4dd', 1, options, attempts, clock, created)
-      record = options == 0 and fresh or fresh .. string.sub(record, 23)
+      if options == 0 then
+        fresh = struct.pack('<BBI4dd', 1, 0, attempts, token, created)
+      elseif options == 1 and string.sub(record, 26) == '\0\0\0\0\0\0\0\0\0\0\0\0\0\0' then
+        fresh = struct.pack('<BBI4dd', 1, 1, attempts, token, created) .. string.sub(record, 23)
+      end
     else
-      record = struct.pack('<BBI4dd', 1, 0, 1, clock, head[2] % 1125899906842624 + 1735689600000000)
+      fresh = struct.pack('<BBI4dd', 1, 0, 1, token, head[2] % 1125899906842624 + 1735689600000000)
     end
-    local deadline = now + duration * 1000
-    call('ZREM', ready, id)
-    call('ZADD', leased, deadline, id)
-    call('HSET', meta, id, record)
-    if deadline < next_due then
-      next_due = deadline
+    if fresh then
+      call('ZCARD', leased)
+      local deadline = now + duration * 1000
+      call('ZREM', ready, id)
+      call('ZADD', leased, deadline, id)
+      call('HSET', meta, id, fresh)
+      clock = token
+      if deadline < next_due then
+        next_due = deadline
+      end
+      leases = leases + 1
+      --#part write_state
+      if asleep and (next_due <= now + 4000000 or call('ZCARD', ready) > 0) then
+        call('LPUSH', wake, '1')
+      end
+      return {0, deadline, 1, id, data, token, attempts}
     end
-    leases = leases + 1
-    --#part write_state
-    if asleep and (next_due <= now + 4000000 or call('ZCARD', ready) > 0) then
-      call('LPUSH', wake, '1')
-    end
-    return {0, deadline, 1, id, data, clock, attempts}
   end
 end
+--#part with_error
 local bound_read, changed = next_due, false
 --#part lease_heads
 if now >= next_due then

@@ -3,22 +3,23 @@
 -- @key delayed ZSET id -> due time, us
 -- @key leased ZSET id -> deadline, us
 -- @key dead ZSET id -> time of death, us
--- @arg state ready, delayed, leased or dead
+-- @key kept ZSET id -> end of its outcome, us
+-- @arg state ready, delayed, leased, dead or kept
 -- @arg offset integer 0..9007199254740991
 -- @arg limit integer 1..256
 -- @arg order forward or backward
--- @reply total, then (id, time) for each: when it took its place, is due, expires or died, us
+-- @reply total, then (id, time) for each: when it took its place, is due, expires, died, or its outcome ends, us
 -- @error LEASEQ_BAD_ARGUMENT LEASEQ_WRONG_TYPE
 -- @complexity O(log n + limit)
 local call = redis.call
-local ready, delayed, leased, dead = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local ready, delayed, leased, dead, kept = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 --#part integer
-local zset = ({ready = ready, delayed = delayed, leased = leased, dead = dead})[ARGV[1]]
+local zset = ({ready = ready, delayed = delayed, leased = leased, dead = dead, kept = kept})[ARGV[1]]
 local offset = integer(ARGV[2], 0, 9007199254740991, 'offset')
 local limit = integer(ARGV[3], 1, 256, 'limit')
 local command = ({forward = 'ZRANGE', backward = 'ZREVRANGE'})[ARGV[4]]
 if not zset or not command then
-  error('LEASEQ_BAD_ARGUMENT list takes a state (ready, delayed, leased, dead) and an order (forward, backward)', 0)
+  error('LEASEQ_BAD_ARGUMENT list takes a state (ready, delayed, leased, dead, kept) and an order (forward, backward)', 0)
 end
 local at = 5
 --#part arity

@@ -1,5 +1,5 @@
---- Give leased items back, at once or after a delay; beyond max_attempts an item dies. Only with the current token.
--- @key meta HASH id -> record
+--- Give leased items back, at once or after a delay, or dead letter them: for the current token only.
+-- @key meta HASH id -> record, NUL id -> extra
 -- @key ready ZSET id -> place
 -- @key delayed ZSET id -> due time, us
 -- @key leased ZSET id -> deadline, us
@@ -8,81 +8,128 @@
 -- @key wake LIST
 -- @key counters HASH name -> count
 -- @key items HASH id -> data
+-- @key kept ZSET id -> end of its outcome, us
+-- @keys each entry with keep: result:<id>
 -- @arg entries integer 1..256
--- @arg entry* id, token, options (0..2), then options times (name, value)
+-- @arg entry* id, token, options (0..5), then options times (name, value)
 -- @option delay integer 0..315360000000, ms from now
 -- @option uncounted 1: the attempt does not count and the item keeps its original place
+-- @option error bytes, kept as the last error, cut to 8192
+-- @option dead 1: it dies whatever its attempts; not with delay or uncounted
+-- @option keep integer 0..315360000000, ms for which the failure is kept if it dies; 0: as the item was added with
 -- @reply entry: ready, delayed, dead or lost
 -- @error LEASEQ_BAD_ID LEASEQ_BAD_ARGUMENT LEASEQ_CLOCK LEASEQ_FORMAT LEASEQ_WRONG_TYPE
 -- @complexity O(log n) for each entry
 local call = redis.call
 local meta, ready, delayed, leased, dead = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local state, wake, counters, items = KEYS[6], KEYS[7], KEYS[8], KEYS[9]
+local state, wake, counters, items, kept = KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10]
+local results = {unpack(KEYS, 11)}
 --#part integer
 --#part clock
 local entries, at = integer(ARGV[1], 1, 256, 'the number of entries'), 2
-local ids, tokens, delays, uncounted = {}, {}, {}, {}
+local ids, tokens, given, keeping = {}, {}, {}, 0
 for i = 1, entries do
   local id, token = ARGV[at] or '', ARGV[at + 1] or ''
   --#part check_id
   --#part check_token
   ids[i], tokens[i] = id, token
-  local options = integer(ARGV[at + 2], 0, 2, 'the number of options')
+  local options, count = {}, integer(ARGV[at + 2], 0, 5, 'the number of options')
   at = at + 3
-  for _ = 1, options do
+  for _ = 1, count do
     local name, value = ARGV[at], ARGV[at + 1]
-    if name == 'delay' and not delays[i] then
-      delays[i] = integer(value, 0, 315360000000, 'delay')
-      if now + delays[i] * 1000 >= 2840140800000000 then
+    if name == 'delay' and not options.delay then
+      options.delay = integer(value, 0, 315360000000, 'delay')
+      if now + options.delay * 1000 >= 2840140800000000 then
         error('LEASEQ_BAD_ARGUMENT an item cannot become due after 2059', 0)
       end
-    elseif name == 'uncounted' and value == '1' and not uncounted[i] then
-      uncounted[i] = true
+    elseif (name == 'uncounted' or name == 'dead') and value == '1' and not options[name] then
+      options[name] = true
+    elseif name == 'error' and value and not options.error then
+      options.error = value
+    elseif name == 'keep' and not options.keep then
+      options.keep = integer(value, 0, 315360000000, 'keep')
+      keeping = keeping + 1
+      options.result = results[keeping]
     else
-      error('LEASEQ_BAD_ARGUMENT release takes delay and uncounted (1), once each', 0)
+      error('LEASEQ_BAD_ARGUMENT release takes delay, uncounted (1), error, dead (1) and keep, once each', 0)
     end
     at = at + 2
   end
+  if options.dead and (options.delay or options.uncounted) then
+    error('LEASEQ_BAD_ARGUMENT a release that kills takes neither delay nor uncounted', 0)
+  end
+  given[i] = options
 end
 --#part arity
+if #results ~= keeping then
+  error('LEASEQ_BAD_ARGUMENT release takes one key result:<id> for each entry with the option keep', 0)
+end
 --#part read_state
 local asleep = call('LLEN', wake) == 0
 call('ZCARD', ready)
 call('ZCARD', delayed)
 call('ZCARD', dead)
 call('HLEN', counters)
+if keeping > 0 then
+  call('ZCARD', kept)
+  for _, result in ipairs(results) do
+    call('LLEN', result)
+  end
+end
 local records, soonest, died = call('HMGET', meta, unpack(ids)), next_due, 0
 local answers, gone, seen, changes = {}, {}, {}, {}
+local function change(...)
+  changes[#changes + 1] = {...}
+end
+--#part with_error
+--#part cut
+--#part error_in
 for i = 1, entries do
-  local id, record = ids[i], records[i]
+  local id, record, option = ids[i], records[i], given[i]
   answers[i] = 'lost'
   if record then
     --#part unpack_record
     if tokens[i] == current and not seen[id] and call('ZSCORE', leased, id) then
       seen[id] = true
       gone[#gone + 1] = id
-      local priority, max_attempts = 0, 0
-      if options == 1 then
-        priority, max_attempts = struct.unpack('<bI2', string.sub(record, 23))
+      --#part unpack_tail
+      local packed = options % 4 >= 2 and call('HGET', meta, '\0' .. id)
+      if option.error then
+        packed = with_error(packed, cut(option.error))
+        change('HSET', meta, '\0' .. id, packed)
       end
-      local delay = delays[i] or 0
-      if uncounted[i] then
-        local fresh = struct.pack('<BBI4dd', 1, options, math.max(0, attempt - 1), current, created) .. string.sub(record, 23)
-        changes[#changes + 1] = {'HSET', meta, id, fresh}
+      if option.uncounted or option.error and options % 4 < 2 then
+        local tries = option.uncounted and math.max(0, attempt - 1) or attempt
+        local bits = options
+        if option.error and options % 4 < 2 then
+          bits = math.max(options, 1) + 2
+        end
+        local fresh = struct.pack('<BBI4dd', 1, bits, tries, current, created)
+        if bits > 0 then
+          fresh = fresh .. struct.pack('<bI2I6d', priority, max_attempts, keep, expires)
+        end
+        change('HSET', meta, id, fresh)
       end
-      if not uncounted[i] and max_attempts > 0 and attempt >= max_attempts then
+      --#part attempts_limit
+      local delay = option.delay or 0
+      if option.dead or not option.uncounted and max_attempts > 0 and attempt >= max_attempts then
         answers[i] = 'dead'
         died = died + 1
-        changes[#changes + 1] = {'ZADD', dead, now, id}
+        change('ZADD', dead, now, id)
+        local ttl = option.keep and (option.keep > 0 and option.keep or keep) or 0
+        if ttl > 0 then
+          local content, kind, token, ended = error_in(packed), 2, current, now
+          --#part keep_outcome
+        end
       elseif delay > 0 then
         answers[i] = 'delayed'
         soonest = math.min(soonest, now + delay * 1000)
-        changes[#changes + 1] = {'ZADD', delayed, now + delay * 1000, id}
+        change('ZADD', delayed, now + delay * 1000, id)
       else
         answers[i] = 'ready'
         clock = math.max(clock + 1, now)
-        local place = (uncounted[i] and created or clock) - 1735689600000000
-        changes[#changes + 1] = {'ZADD', ready, place - priority * 1125899906842624, id}
+        local place = (option.uncounted and created or clock) - 1735689600000000
+        change('ZADD', ready, place - priority * 1125899906842624, id)
       end
     end
   end
@@ -95,13 +142,13 @@ if #gone > 0 then
     call('HINCRBY', counters, 'died', died)
   end
   call('ZREM', leased, unpack(gone))
-  for _, change in ipairs(changes) do
-    call(unpack(change))
+  for _, each in ipairs(changes) do
+    call(unpack(each))
   end
   local nearer = soonest < next_due or next_due == 0
   next_due = soonest
   --#part write_state
-  if asleep and (nearer or call('ZCARD', ready) > 0) then
+  if asleep and (nearer or flags % 2 == 0 and call('ZCARD', ready) > 0) then
     call('LPUSH', wake, '1')
   end
 end

@@ -1,10 +1,11 @@
 --- Remove items in any state: cancel. A holder learns it at its next call.
 -- @key items HASH id -> data
--- @key meta HASH id -> record
+-- @key meta HASH id -> record, NUL id -> extra
 -- @key ready ZSET id -> place
 -- @key delayed ZSET id -> due time, us
 -- @key leased ZSET id -> deadline, us
 -- @key dead ZSET id -> time of death, us
+-- @key expiry ZSET id -> time at which it goes if it was never leased, us
 -- @key counters HASH name -> count
 -- @arg entries integer 1..256
 -- @arg entry* id
@@ -13,7 +14,7 @@
 -- @complexity O(log n) for each entry
 local call = redis.call
 local items, meta, ready, delayed, leased = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local dead, counters = KEYS[6], KEYS[7]
+local dead, expiry, counters = KEYS[6], KEYS[7], KEYS[8]
 --#part integer
 local entries, at = integer(ARGV[1], 1, 256, 'the number of entries'), 2
 for i = 1, entries do
@@ -28,6 +29,7 @@ call('ZCARD', ready)
 call('ZCARD', delayed)
 call('ZCARD', leased)
 call('ZCARD', dead)
+call('ZCARD', expiry)
 local answers, removed, found = {}, 0, {}
 for i = 1, entries do
   local id = ARGV[i + 1]
@@ -59,7 +61,8 @@ for i = 1, entries do
       answers[i] = 'none'
     end
     call('HDEL', items, id)
-    call('HDEL', meta, id)
+    call('HDEL', meta, id, '\0' .. id)
+    call('ZREM', expiry, id)
   end
 end
 return entries == 1 and answers[1] or answers

@@ -1,21 +1,30 @@
---- Called by a waiter that leaves: passes on the wake-up it may have taken.
+--- Called by a waiter that leaves: passes on the wake-up that it may have taken, of workers and of producers.
 -- @key ready ZSET id -> place
 -- @key state STRING packed
 -- @key wake LIST
 -- @key items HASH id -> data
--- @reply 1 when an element was put on wake, else 0
+-- @key dead ZSET id -> time of death, us
+-- @key room LIST
+-- @reply 1 when an element was put on wake or on room, else 0
 -- @error LEASEQ_BAD_ARGUMENT LEASEQ_CLOCK LEASEQ_FORMAT LEASEQ_WRONG_TYPE
 -- @complexity O(1)
 local call = redis.call
-local ready, state, wake, items = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local ready, state, wake, items, dead, room = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local at = 1
 --#part arity
 --#part clock
 --#part read_state
-if call('LLEN', wake) > 0 or call('ZCARD', ready) == 0 and next_due > now + 4000000 then
-  return 0
+--#part room_look
+local tell_worker = call('LLEN', wake) == 0 and (next_due <= now + 4000000 or flags % 2 == 0 and call('ZCARD', ready) > 0)
+tell_room = tell_room and call('HLEN', items) - call('ZCARD', dead) < max_items
+if tell_worker or tell_room then
+  -- a no-op that the server allows when out of memory
+  call('ZREM', ready, '')
 end
--- a no-op that the server allows when out of memory
-call('ZREM', ready, '')
-call('LPUSH', wake, '1')
-return 1
+if tell_worker then
+  call('LPUSH', wake, '1')
+end
+if tell_room then
+  call('LPUSH', room, '1')
+end
+return (tell_worker or tell_room) and 1 or 0

@@ -4,21 +4,26 @@
 -- @key delayed ZSET id -> due time, us
 -- @key leased ZSET id -> deadline, us
 -- @key dead ZSET id -> time of death, us
+-- @key kept ZSET id -> end of its outcome, us
 -- @key state STRING packed
 -- @key counters HASH name -> count
--- @reply name, integer, name, integer ...: now, items, ready, delayed, leased, dead, overdue, due, waited, added, leases, completed, promoted, reclaimed, released, died, removed, dropped, largest, max_data
+-- @reply name, integer, name, integer ...: now, items, ready, delayed, leased, dead, kept, overdue, due, waited, added, leases, completed, promoted, reclaimed, released, died, expired, revived, purged, removed, dropped, largest, max_data, max_items, max_attempts, paused
 -- @error LEASEQ_BAD_ARGUMENT LEASEQ_CLOCK LEASEQ_FORMAT LEASEQ_WRONG_TYPE
 -- @complexity O(log n)
 local call = redis.call
 local items, ready, delayed, leased = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local dead, state, counters = KEYS[5], KEYS[6], KEYS[7]
+local dead, kept, state, counters = KEYS[5], KEYS[6], KEYS[7], KEYS[8]
 local at = 1
 --#part arity
 --#part clock
 --#part read_state
-local names = {'promoted', 'reclaimed', 'released', 'died', 'removed', 'dropped'}
+local names = {'promoted', 'reclaimed', 'released', 'died', 'expired', 'revived', 'purged', 'removed', 'dropped'}
 local counts = call('HMGET', counters, unpack(names))
 local held = call('HLEN', items)
+local ended = 0
+for i = 5, #names do
+  ended = ended + (names[i] == 'revived' and 0 or counts[i] or 0)
+end
 local waited = 0
 local place = call('ZRANGE', ready, '0', '0', 'WITHSCORES')[2]
 if place then
@@ -27,18 +32,24 @@ end
 local reply = {
   'now', now, 'items', held,
   'ready', call('ZCARD', ready), 'delayed', call('ZCARD', delayed),
-  'leased', call('ZCARD', leased), 'dead', call('ZCARD', dead),
+  'leased', call('ZCARD', leased), 'dead', call('ZCARD', dead), 'kept', call('ZCARD', kept),
   'overdue', call('ZCOUNT', leased, '-inf', now), 'due', call('ZCOUNT', delayed, '-inf', now),
   'waited', waited, 'added', added, 'leases', leases,
-  'completed', math.max(0, added - held - (counts[5] or 0) - (counts[6] or 0)),
+  'completed', math.max(0, added - held - ended),
 }
 for i, name in ipairs(names) do
   reply[#reply + 1] = name
   reply[#reply + 1] = tonumber(counts[i] or 0)
 end
-local max_data = struct.unpack('<I4', limits)
-reply[#reply + 1] = 'largest'
-reply[#reply + 1] = largest
-reply[#reply + 1] = 'max_data'
-reply[#reply + 1] = max_data > 0 and max_data or 1048576
+local max_data, max_items, max_attempts = struct.unpack('<I4I4I2', limits)
+for _, pair in ipairs({
+  {'largest', largest},
+  {'max_data', max_data > 0 and max_data or 1048576},
+  {'max_items', max_items},
+  {'max_attempts', max_attempts},
+  {'paused', flags % 2},
+}) do
+  reply[#reply + 1] = pair[1]
+  reply[#reply + 1] = pair[2]
+end
 return reply

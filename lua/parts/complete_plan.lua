@@ -18,7 +18,7 @@ for i = 1, entries do
   end
 end
 --#part arity
-local answers, won, wins, elsewhere = {}, {}, 0, false
+local answers, won, wins, elsewhere, extras = {}, {}, 0, false, {}
 local completed = call('HMGET', meta, unpack(ids))
 call('HLEN', items)
 call('ZCARD', leased)
@@ -38,6 +38,9 @@ for i = 1, entries do
       wins = wins + 1
       won[wins] = id
       answers[i] = 1
+      if options % 4 >= 2 then
+        extras[#extras + 1] = '\0' .. id
+      end
     end
   else
     --#part check_id

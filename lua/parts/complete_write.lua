@@ -16,4 +16,7 @@ if wins > 0 then
   end
   call('HDEL', items, unpack(won))
   call('HDEL', meta, unpack(won))
+  if #extras > 0 then
+    call('HDEL', meta, unpack(extras))
+  end
 end

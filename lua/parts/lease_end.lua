@@ -1,6 +1,6 @@
 -- Settles, and says when something becomes leasable if nothing was. A lease that changed nothing never wakes anybody:
 -- blocked workers would wake each other for ever.
-local left = call('ZCARD', ready) > 0
+local left = not paused and call('ZCARD', ready) > 0
 if taken[3] == 0 and not left then
   --#part next_due
   taken[1] = next_due < 9007199254740992 and math.max(0, next_due - now) or -1
@@ -16,3 +16,9 @@ if changed then
     call('LPUSH', wake, '1')
   end
 end
+for _, id in ipairs(died_kept) do
+  taken[#taken + 1] = 0
+  taken[#taken + 1] = 'died'
+  taken[#taken + 1] = id
+end
+--#part room_tell

@@ -1,5 +1,5 @@
--- Leases the first `count` of head_ids. Leaves `taken`, the reply of lease, and `changed`.
-local taken, n = {0, 0, 0}, math.min(count, #head_ids)
+-- Leases the first `count` of head_ids, none while the queue is paused. Leaves `taken`, the reply of lease, and `changed`.
+local taken, n = {0, 0, 0}, paused and 0 or math.min(count, #head_ids)
 if n * largest > 1048576 then
   -- 200 items of 1 MiB in one call took 1.7 s: stop at 1 MiB of data, though never before the first item
   local budget = 1048576
@@ -18,27 +18,57 @@ if n > 0 then
   local deadline = now + duration * 1000
   -- as text once: the server spends 0.5 us on each number among the arguments
   local k, due_text, deadlines, new_records, gone = 0, string.format('%.0f', deadline), {}, {}, {}
-  taken[2] = deadline
+  -- what the options of items make: first leases that end an expiry, ids that expired, what is told behind the items
+  local unexpired, expired, lapsed, more, extra_fields, extra_of = {}, {}, {}, {}, {}, {}
   for i = 1, n do
     local id, record = ids[i], records[i]
-    if data[i] then
+    local ended = not data[i] and gone
+    local attempts, fresh = 1, nil
+    if record then
+      --#part unpack_record
+      if not ended then
+        local tail = ''
+        if options ~= 0 then
+          --#part unpack_tail
+          if expires > 0 and expires <= now then
+            ended = options >= 4 and lapsed or expired
+          else
+            if expires > 0 then
+              unexpired[#unexpired + 1] = id
+            end
+            if keep > 0 then
+              more[#more + 1] = k + 1
+              more[#more + 1] = 'keep'
+              more[#more + 1] = keep
+            end
+            if options % 4 >= 2 then
+              extra_fields[#extra_fields + 1] = '\0' .. id
+              extra_of[#extra_of + 1] = k + 1
+            end
+            tail = struct.pack('<bI2I6d', priority, max_attempts, keep, 0)
+          end
+        end
+        if not ended then
+          clock = clock + 1
+          if now > clock then
+            clock = now
+          end
+          attempts = attempt + 1
+          fresh = struct.pack('<BBI4dd', 1, options, attempts, clock, created) .. tail
+        end
+      end
+    elseif not ended then
       clock = clock + 1
       if now > clock then
         clock = now
       end
-      local attempts, fresh = 1, nil
-      if record then
-        --#part unpack_record
-        attempts = attempt + 1
-        fresh = struct.pack('<BBI4dd', 1, options, attempts, clock, created)
-        if options ~= 0 then
-          fresh = fresh .. string.sub(record, 23)
-        end
-      else
-        -- its place without the level: an item whose record was lost may have had a priority
-        local since = heads[2 * i] % 1125899906842624 + 1735689600000000
-        fresh = struct.pack('<BBI4dd', 1, 0, 1, clock, since)
-      end
+      -- its place without the level: an item whose record was lost may have had a priority
+      local since = heads[2 * i] % 1125899906842624 + 1735689600000000
+      fresh = struct.pack('<BBI4dd', 1, 0, 1, clock, since)
+    end
+    if ended then
+      ended[#ended + 1] = id
+    else
       k = k + 1
       local at = 2 * k
       deadlines[at - 1] = due_text
@@ -50,31 +80,50 @@ if n > 0 then
       taken[at + 1] = data[i]
       taken[at + 2] = clock
       taken[at + 3] = attempts
-    else
-      if record then
-        --#part unpack_record
-      end
-      gone[#gone + 1] = id
     end
   end
-  if #gone > 0 then
-    -- damage: an id without data is dropped and counted, as deep_clean does. These keys are read here, since only
-    -- damage leads to them, and counted in before anything moves, since a counter may be damaged too.
+  if #extra_fields > 0 then
+    for i, packed in ipairs(call('HMGET', meta, unpack(extra_fields))) do
+      if packed then
+        local k = extra_of[i]
+        --#part extra_pairs
+      end
+    end
+  end
+  if #gone + #expired + #lapsed > 0 then
+    -- Ids without data are damage: dropped and counted, as deep_clean does; and items that expired before they were ever
+    -- leased. These keys are read here, since only they lead to them, and counted in before anything moves, since a
+    -- counter may be damaged too.
     call('HLEN', counters)
     call('ZCARD', delayed)
+    call('ZCARD', expiry)
+    call('ZCARD', dead)
     call('ZREM', ready, '')
-    call('HINCRBY', counters, 'dropped', #gone)
+    if #gone > 0 then
+      call('HINCRBY', counters, 'dropped', #gone)
+    end
+    --#part expire
+  elseif #unexpired > 0 then
+    call('ZCARD', expiry)
   end
   taken[3] = k
   changed = true
   call('ZREM', ready, unpack(ids))
   if k > 0 then
+    taken[2] = deadline
     call('ZADD', leased, unpack(deadlines))
     call('HSET', meta, unpack(new_records))
     leases = leases + k
     next_due = math.min(next_due, deadline)
   end
-  if #gone > 0 then
-    call('HDEL', meta, unpack(gone))
+  if #unexpired > 0 then
+    call('ZREM', expiry, unpack(unexpired))
+  end
+  for _, id in ipairs(gone) do
+    call('HDEL', meta, id, '\0' .. id)
+    call('ZREM', expiry, id)
+  end
+  for i = 1, #more do
+    taken[#taken + 1] = more[i]
   end
 end

@@ -1,4 +1,5 @@
--- 44 bytes, the longest string the server embeds: format, flags, clock, next_due, largest, added, leases, limits.
+-- 44 bytes, the longest string the server embeds: format, flags (1 paused, 2 outcomes are kept), clock, next_due, largest,
+-- added, leases, limits (max_data, max_items, max_attempts).
 local blob = call('GET', state)
 local format, flags, clock, next_due, largest, added, leases, limits
 if blob then
@@ -6,7 +7,7 @@ if blob then
     error('LEASEQ_FORMAT the state of this queue has an unknown format: upgrade this client', 0)
   end
   format, flags, clock, next_due, largest, added, leases, limits = struct.unpack('<BBddI4I6I6c10', blob)
-  if format ~= 1 or flags ~= 0 then
+  if format ~= 1 or flags > 3 then
     error('LEASEQ_FORMAT the state of this queue has an unknown format or flag: upgrade this client', 0)
   end
 else

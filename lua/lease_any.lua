@@ -1,0 +1,81 @@
+--- Lease from the first of several queues of one group that has something ready, in the order of the call.
+-- @keys each queue: items meta ready delayed leased dead expiry state wake room counters
+-- @arg queues integer 1..16
+-- @arg count integer 1..256
+-- @arg duration integer 1..2592000000, ms
+-- @reply the number of the queue, 0 when none gave an item, then that of lease; wait is the least of all; died with minus the number of its queue
+-- @error LEASEQ_BAD_ARGUMENT LEASEQ_CLOCK LEASEQ_FORMAT LEASEQ_WRONG_TYPE
+-- @complexity O(log n) for each item leased, promoted or reclaimed, and for each queue
+local call = redis.call
+local keys = {unpack(KEYS, 1)}
+--#part integer
+local queues = integer(ARGV[1], 1, 16, 'the number of queues')
+local count = integer(ARGV[2], 1, 256, 'count')
+local duration = integer(ARGV[3], 1, 2592000000, 'duration, in milliseconds,')
+if #ARGV ~= 3 or #keys ~= 11 * queues then
+  error('LEASEQ_BAD_ARGUMENT lease_any takes queues, count and duration, and eleven keys for each queue', 0)
+end
+--#part clock
+--#part with_error
+local function lease(first)
+  local items, meta, ready, delayed, leased, dead = unpack(keys, first, first + 5)
+  local expiry, state, wake, room, counters = unpack(keys, first + 6, first + 10)
+  --#part read_state
+  local asleep, paused, died_kept = call('LLEN', wake) == 0, flags % 2 == 1, {}
+  --#part room_look
+  local bound_read, changed = next_due, false
+  --#part lease_heads
+  if now >= next_due then
+    local sweep_limit = 64
+    --#part sweep_plan
+    plan_sweep()
+    read_heads(count)
+    check_heads()
+    --#part sweep
+    changed = #due + #late > 0
+  end
+  read_heads(count)
+  --#part lease_take
+  --#part lease_end
+  return taken, changed or tell_room or next_due ~= bound_read
+end
+-- Who leases from one queue no longer waits on the others: what it knew of them is passed on.
+local function settle(first)
+  local items, ready, state, wake = keys[first], keys[first + 2], keys[first + 7], keys[first + 8]
+  --#part read_state
+  if call('LLEN', wake) == 0 and (next_due <= now + 4000000 or flags % 2 == 0 and call('ZCARD', ready) > 0) then
+    call('LPUSH', wake, '1')
+  end
+end
+local wait, wrote, died = -1, false, {}
+for number = 1, queues do
+  local ok, taken, changed = pcall(lease, 11 * number - 10)
+  if not ok then
+    if not wrote then
+      error(taken, 0)
+    end
+    -- What an earlier queue did must not look undone: nothing for now, the next call finds the error first.
+    return {0, 0, 0, 0, unpack(died)}
+  end
+  wrote = wrote or changed
+  for k = 4 + 4 * taken[3], #taken, 3 do
+    if taken[k] == 0 then
+      died[#died + 1] = -number
+      died[#died + 1] = 'died'
+      died[#died + 1] = taken[k + 2]
+      taken[k] = -number
+    end
+  end
+  if taken[3] > 0 then
+    for other = 1, queues do
+      if other ~= number then
+        pcall(settle, 11 * other - 10)
+      end
+    end
+    return {number, unpack(taken)}
+  end
+  if wait < 0 or taken[1] >= 0 and taken[1] < wait then
+    wait = taken[1]
+  end
+end
+return {0, wait, 0, 0, unpack(died)}

@@ -1,0 +1,67 @@
+-- Expects `now`. Reads one entry of add from ARGV: its id is checked, its options are a table, or nil where it has none.
+-- Answers the place behind the entry.
+local function entry_options(at, max_data)
+  local id, data, count = ARGV[at] or '', ARGV[at + 1] or '', ARGV[at + 2]
+  --#part check_id
+  if #data > max_data then
+    error('LEASEQ_TOO_LARGE the data of an item is longer than this queue takes: ' .. max_data .. ' bytes', 0)
+  end
+  at = at + 3
+  if count == '0' then
+    return at, nil
+  end
+  local options, seen, headers, extra, size = {}, {}, 0, {}, 0
+  for _ = 1, integer(count, 0, 24, 'the number of options') do
+    local name, value = ARGV[at] or '', ARGV[at + 1] or ''
+    if seen[name] then
+      error('LEASEQ_BAD_ARGUMENT an option of add is given twice', 0)
+    end
+    seen[name] = true
+    if name == 'delay' and not options.due then
+      options.due = now + integer(value, 0, 315360000000, 'delay') * 1000
+    elseif name == 'not_before' and not options.due then
+      options.due = integer(value, 0, 2840140799999, 'not_before') * 1000
+    elseif name == 'priority' and string.find(value, '^-?[0-7]$') then
+      options.priority = tonumber(value)
+    elseif name == 'max_attempts' then
+      options.max_attempts = integer(value, 0, 65534, 'max_attempts')
+      if options.max_attempts == 0 then
+        options.max_attempts = 65535
+      end
+    elseif name == 'expires_in' then
+      options.expires = now + integer(value, 1, 315360000000, 'expires_in') * 1000
+    elseif name == 'expires_to' and value == 'dead' then
+      options.dies = true
+    elseif name == 'keep' then
+      options.keep = integer(value, 1, 315360000000, 'keep')
+    elseif name == 'content_type' or string.find(name, '^header:[%w_.-]+$') and #name <= 107 and headers < 16 then
+      if name ~= 'content_type' then
+        headers = headers + 1
+      end
+      size = size + #name + #value
+      if size > 4096 then
+        error('LEASEQ_TOO_LARGE the headers and content type of an item are longer than 4096 bytes together', 0)
+      end
+      extra[#extra + 1] = struct.pack('<I2c0I2c0', #name, name, #value, value)
+    else
+      error(
+        'LEASEQ_BAD_ARGUMENT add takes delay or not_before, priority (-7..7), max_attempts, expires_in, expires_to (dead), keep,'
+          .. ' content_type and at most 16 header:NAME (letters, digits, _ . -), once each',
+        0
+      )
+    end
+    at = at + 2
+  end
+  local due = options.due or now
+  if due >= 2840140800000000 then
+    error('LEASEQ_BAD_ARGUMENT an item cannot become due after 2059', 0)
+  end
+  if options.dies and not options.expires then
+    error('LEASEQ_BAD_ARGUMENT expires_to needs expires_in', 0)
+  end
+  if options.expires and options.expires <= due then
+    error('LEASEQ_BAD_ARGUMENT an item cannot expire before it is due', 0)
+  end
+  options.extra = #extra > 0 and struct.pack('<I2', 0) .. table.concat(extra) or nil
+  return at, options
+end
