@@ -133,9 +133,15 @@ for i = 9 * targets + 1, #more do
   call('LLEN', more[i])
 end
 for _, option in ipairs(given) do
-  local record = call('HGET', meta, option.id)
+  local record, wins = call('HGET', meta, option.id), false
   if record then
     --#part unpack_record
+    wins = option.token > created and option.token <= current
+  end
+  if option.keep and not wins then
+    -- may be a repetition: an outcome that cannot be read is refused before anything is written
+    local result, counts = option.result, call('ZSCORE', kept, option.id)
+    --#part read_outcome
   end
 end
 
@@ -176,10 +182,10 @@ local function won(option)
 end
 -- The lease that completed the item says so once more: its reply was lost.
 local function repeated(option)
-  if not option.keep or not call('ZSCORE', kept, option.id) then
+  if not option.keep then
     return false
   end
-  local result = option.result
+  local result, counts = option.result, call('ZSCORE', kept, option.id)
   --#part read_outcome
   return found and kind == 1 and token == option.token
 end

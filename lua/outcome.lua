@@ -47,11 +47,11 @@ for i = 1, entries do
   --#part read_outcome
   if call('HEXISTS', items, id) == 1 then
     local outcome_created, outcome_ended, outcome_attempt = created, ended, attempt
-    local name, died = 'none', nil
+    local name, at_score = 'none', nil
     for _, zset in ipairs({{'leased', leased}, {'dead', dead}, {'delayed', delayed}, {'ready', ready}}) do
       local score = call('ZSCORE', zset[2], id)
       if score then
-        name, died = zset[1], score
+        name, at_score = zset[1], score
         break
       end
     end
@@ -60,14 +60,18 @@ for i = 1, entries do
       --#part unpack_record
       --#part unpack_tail
       since, tries, keeps = created, attempt, keep
-      if name == 'dead' and found and counts and outcome_created == created then
+      if name == 'dead' and found and outcome_created == created then
         answer = {'failure', created, outcome_ended, outcome_attempt, keep, string.sub(packed, 31)}
       elseif name == 'dead' and keep > 0 then
         local content = options % 4 >= 2 and error_in(call('HGET', meta, '\0' .. id)) or ''
-        local ttl, kind, token, ended = keep, 2, current, tonumber(died)
+        local ttl, kind, token, ended = keep, 2, current, tonumber(at_score)
         --#part keep_outcome
         answer = {'failure', created, ended, attempt, keep, content}
       end
+    end
+    if not record and name == 'ready' then
+      -- nothing but its place says when it was created
+      since = 1735689600000000 + at_score % 1125899906842624
     end
     if not answer then
       if call('LLEN', result) > 0 then
@@ -78,7 +82,7 @@ for i = 1, entries do
       end
       answer = {name, since, 0, tries, keeps, ''}
     end
-  elseif found and counts then
+  elseif found then
     answer = {kind == 1 and 'result' or 'failure', created, ended, attempt, 0, string.sub(packed, 31)}
   else
     if call('LLEN', result) > 0 then

@@ -1,7 +1,10 @@
--- Expects `result`, a key. Leaves `found`, whether a whole outcome is there, and what it says.
+-- Expects `result`, a key, and `counts`, whether the id is in `kept`. Leaves `found`, whether an outcome counts, and what it says.
 local packed = call('LINDEX', result, '0')
-local found = packed and #packed >= 30 and string.byte(packed) == 1
+local found = counts and packed
 local kind, attempt, token, created, ended
 if found then
+  if #packed < 30 or string.byte(packed) ~= 1 then
+    error('LEASEQ_FORMAT the outcome of an item has an unknown format: upgrade this client', 0)
+  end
   kind, attempt, token, created, ended = struct.unpack('<BI4ddd', packed, 2)
 end
