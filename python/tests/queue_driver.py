@@ -33,6 +33,12 @@ PRELUDE: Final = (
     "local function via(f) return function(c, ...) if c == 'TIME' then return {s, us} end return f(c, ...) end end "
     "return setmetatable({call = via(real.call), pcall = via(real.pcall)}, {__index = real}) end)(redis) "
 )
+# One step may move a bucket of one entry or pass ten empty ones, and a table is at most some times as wide as full.
+FINISH_REHASHING: Final = """
+local kind = redis.call('TYPE', KEYS[1]).ok
+local count, look = ({hash = 'HLEN', zset = 'ZCARD'})[kind], ({hash = 'HEXISTS', zset = 'ZSCORE'})[kind]
+for _ = 1, count and 4 * redis.call(count, KEYS[1]) + 64 or 0 do redis.call(look, KEYS[1], '') end
+"""
 
 Cell = tuple[str, str, str]
 COVERAGE: Final[Counter[Cell]] = Counter()
@@ -262,6 +268,7 @@ class QueueDriver:
         while True:
             phase, _, at = (b"1:0" if cursor == b"0" else cursor).partition(b":")
             key = PHASES[int(phase) - 1]
+            self._finish_rehashing(key)
             following, page = self._scan(key, int(at), limit)
             before = copy.deepcopy(expected)
             counts = deep_clean(expected, self.now, key, page)
@@ -285,6 +292,14 @@ class QueueDriver:
         if strict:
             self.adopt(expected)
         return +found
+
+    def _finish_rehashing(self, key: str) -> None:
+        """While the server moves a table on, by a step with each look into it, two equal scans differ.
+
+        A script that scans a page also looks at each of its ids, so the driver's scan and the two runs would each
+        meet another table; a table at rest is cut into the same pages by all of them.
+        """
+        self.client.eval(FINISH_REHASHING, 1, self.prefix + key)
 
     def _scan(self, key: str, cursor: int, limit: int) -> tuple[int, list[bytes]]:
         command = "HSCAN" if key in {"items", "meta"} else "ZSCAN"
