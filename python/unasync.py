@@ -12,7 +12,20 @@ import sys
 from pathlib import Path
 
 PACKAGE = Path(__file__).parent / "leaseq"
-FILES = ("heart.py", "leased.py", "queue.py", "transport.py")
+FILES = (
+    "adding.py",
+    "base.py",
+    "dead.py",
+    "finishing.py",
+    "heart.py",
+    "leased.py",
+    "leasing.py",
+    "looking.py",
+    "outcomes.py",
+    "queue.py",
+    "tending.py",
+    "transport.py",
+)
 RULES = (
     (r"async def", "def"),
     (r"\bawait ", ""),
@@ -24,7 +37,7 @@ RULES = (
     (r"leaseq\._aio", "leaseq._sync"),
     (r"redis\.asyncio client", "redis client"),
     (r"Tasks may share", "Threads may share"),
-    (r"KeyboardInterrupt, SystemExit,\n    cancellation", "KeyboardInterrupt,\n    SystemExit"),
+    (r"KeyboardInterrupt, SystemExit, cancellation", "KeyboardInterrupt, SystemExit"),
 )
 
 

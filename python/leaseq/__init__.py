@@ -12,6 +12,7 @@ The same for asyncio is in `leaseq.aio`.
 
 from leaseq._sync.leased import LeasedItem
 from leaseq._sync.queue import WorkQueue
+from leaseq.commands.handoff import AddOptions, Finished, FollowUp
 from leaseq.embedded import EmbeddedServer, embedded
 from leaseq.errors import (
     AccessDeniedError,
@@ -20,12 +21,14 @@ from leaseq.errors import (
     BadNameError,
     BadTypeError,
     ClockError,
+    CrossGroupError,
     EmbeddedServerError,
     FormatError,
     LeaseqError,
     NoServerError,
     OutOfMemoryError,
     QueueClosedError,
+    QueueFullError,
     ReplyLostError,
     ServerError,
     TooLargeError,
@@ -33,20 +36,36 @@ from leaseq.errors import (
     WrongTypeError,
 )
 from leaseq.item import Item
-from leaseq.results import DeepClean, ItemInfo, LightClean, ListedItem, Page, QueueStats, Released, State
+from leaseq.results import (
+    Completed,
+    DeepClean,
+    ItemInfo,
+    LightClean,
+    ListedItem,
+    Outcome,
+    Page,
+    QueueStats,
+    Released,
+    State,
+)
 
 __version__ = "0.1.0"
 
 __all__ = [
     "AccessDeniedError",
+    "AddOptions",
     "BadArgumentError",
     "BadIdError",
     "BadNameError",
     "BadTypeError",
     "ClockError",
+    "Completed",
+    "CrossGroupError",
     "DeepClean",
     "EmbeddedServer",
     "EmbeddedServerError",
+    "Finished",
+    "FollowUp",
     "FormatError",
     "Item",
     "ItemInfo",
@@ -56,8 +75,10 @@ __all__ = [
     "ListedItem",
     "NoServerError",
     "OutOfMemoryError",
+    "Outcome",
     "Page",
     "QueueClosedError",
+    "QueueFullError",
     "QueueStats",
     "Released",
     "ReplyLostError",

@@ -54,9 +54,27 @@ class BadArgumentError(LeaseqError, ValueError):
 
 
 class TooLargeError(LeaseqError, ValueError):
-    """The data of an item is longer than the queue takes: 1 MiB unless `configure` says otherwise."""
+    """Data or a result is longer than the queue takes (1 MiB unless `configure` says otherwise), or headers are.
+
+    Headers and content type have 4096 bytes together, names included.
+    """
 
     code = "LEASEQ_TOO_LARGE"
+
+
+class QueueFullError(LeaseqError):
+    """The queue holds as many items as `configure` allows; `add_item_when_room` waits until it does not.
+
+    `answers` has an answer for each item that was sent: true, false (its id exists) or None (no room).
+    """
+
+    code = "LEASEQ_FULL"
+
+
+class CrossGroupError(LeaseqError, ValueError):
+    """A follow-up is for a queue of another group, which no one call can reach: create both with the same `group=`."""
+
+    code = "LEASEQ_CROSS_GROUP"
 
 
 class FormatError(LeaseqError):
@@ -78,7 +96,7 @@ class WrongTypeError(LeaseqError):
 
 
 class OutOfMemoryError(LeaseqError):
-    """The server reached its memory limit: nothing can be added; leasing and completing still work."""
+    """The server reached its memory limit: nothing can be added; all else still works."""
 
     code = "LEASEQ_OUT_OF_MEMORY"
 

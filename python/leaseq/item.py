@@ -1,11 +1,20 @@
 """Items: what is added, and what every lease has."""
 
+import hashlib
 import json
 import uuid
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, Self
 
 from leaseq.errors import BadArgumentError, BadIdError, BadTypeError
+
+Bytes = bytes | bytearray | memoryview | str
+
+LONGEST_ID = 256
+"""Bytes of UTF-8 that an id may have (LQ-ITEM-1)."""
+
+NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 
 
 class Item:
@@ -13,31 +22,60 @@ class Item:
 
     `data` is bytes or anything like it; a str is encoded as UTF-8. `id` is 1 to 256 bytes of UTF-8 without NUL and
     defaults to a random UUID; the server checks it when the item is added (LQ-ITEM-1).
+
+    `headers` (at most 16, of str; names of 1 to 100 letters, digits or `_ . -`) and `content_type` travel beside the
+    data, for example a trace context; together they have 4096 bytes.
+
+    Raises BadTypeError, BadArgumentError, BadIdError.
     """
 
-    __slots__ = ("data", "id")
+    __slots__ = ("content_type", "data", "headers", "id")
 
-    def __init__(self, data: bytes | bytearray | memoryview | str, id: str | bytes | None = None) -> None:  # noqa: A002
-        self.data: bytes = _as_bytes(data)
+    def __init__(
+        self,
+        data: Bytes,
+        id: str | bytes | None = None,  # noqa: A002
+        *,
+        headers: Mapping[str, str] | None = None,
+        content_type: str | None = None,
+    ) -> None:
+        self.data: bytes = as_bytes(data, "data", "; for other values use Item.from_json_data")
         self.id: str = str(uuid.uuid4()) if id is None else _as_text(id)
+        self.headers: Mapping[str, str] = NO_HEADERS if headers is None else _as_headers(headers)
+        self.content_type: str | None = content_type
+        if content_type is not None:
+            encoded(content_type, "a content type")
 
     @classmethod
-    def from_json_data(cls, value: Any, id: str | bytes | None = None) -> Self:  # noqa: A002
+    def from_json_data(
+        cls,
+        value: Any,
+        id: str | bytes | None = None,  # noqa: A002
+        *,
+        headers: Mapping[str, str] | None = None,
+        content_type: str | None = None,
+    ) -> Self:
         """An item whose data is `value` as JSON. Raises BadArgumentError for what JSON cannot hold."""
         try:
-            return cls(json.dumps(value, allow_nan=False), id)
+            data = json.dumps(value, allow_nan=False)
         except (TypeError, ValueError, RecursionError) as error:
             message = f"this cannot be written as JSON: {error}"
             raise BadArgumentError(message) from error
+        return cls(data, id, headers=headers, content_type=content_type)
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> Self:
-        """An item from `{"data": ..., "id": ...}`; the id may be missing. Raises BadArgumentError."""
+        """An item from `{"data": ..., "id": ..., "headers": ..., "content_type": ...}`; all but data may be missing.
+
+        Raises BadArgumentError.
+        """
         given: Any = fields
-        if not isinstance(given, Mapping) or "data" not in given or set(given) - {"data", "id"}:
-            message = "an item is made from a mapping with the key data and, if you like, id"
+        if not isinstance(given, Mapping) or "data" not in given or set(given) - _FIELDS:
+            message = (
+                "an item is made from a mapping with the key data and, if you like, id, headers, content_type"
+            )
             raise BadArgumentError(message)
-        return cls(fields["data"], fields.get("id"))
+        return cls(**fields)
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Self:
@@ -64,18 +102,34 @@ class Item:
 class LeasedItemBase(Item):
     """What the leased items of both colours have."""
 
-    __slots__ = ("_deadline", "_ended", "_lease_secs", "_lost", "_since", "attempt", "token")
+    __slots__ = (
+        "_deadline",
+        "_ended",
+        "_ending",
+        "_lease_secs",
+        "_lost",
+        "_result",
+        "_since",
+        "attempt",
+        "keep",
+        "token",
+    )
 
     def __init__(
         self, item_id: str, data: bytes, token: int, attempt: int, deadline: float, lease_secs: float
     ) -> None:
         self.id = item_id
         self.data = data
+        self.headers = NO_HEADERS
+        self.content_type = None
         self.token = token
         self.attempt = attempt
+        self.keep = 0.0
         self._deadline = deadline
         self._lease_secs = lease_secs
+        self._result: bytes | None = None
         self._lost = False
+        self._ending = False
         self._ended = False
         self._since: float | None = None
 
@@ -89,6 +143,33 @@ class LeasedItemBase(Item):
         """True once the server has said that this lease is no longer the current one: stop working on the item."""
         return self._lost
 
+    @property
+    def result(self) -> bytes | None:
+        """What completing the item keeps, unless the call says another: set it to bytes or str (as UTF-8).
+
+        It is kept where the item was added with `keep`, or the call that completes it says `keep`; otherwise nobody
+        asked for it. Raises BadTypeError, BadArgumentError.
+        """
+        return self._result
+
+    @result.setter
+    def result(self, value: Bytes | None) -> None:
+        self._result = None if value is None else as_bytes(value, "a result")
+
+    def derived_id(self, step: str | int) -> str:
+        """An id for a follow-up of this item: the same whenever the item runs again, so that it is added once.
+
+        `id/step`, and the SHA-256 of the id in its place where that would be longer than an id may be.
+        Raises BadTypeError.
+        """
+        if isinstance(step, bool) or not isinstance(step, str | int):
+            message = f"a step is a str or an int, not {type(step).__name__}"
+            raise BadTypeError(message)
+        derived = f"{self.id}/{step}"
+        if len(derived.encode("utf-8", "surrogatepass")) <= LONGEST_ID:
+            return derived
+        return f"{hashlib.sha256(self.id.encode()).hexdigest()}/{step}"
+
     def _heard(self, deadline: float | None) -> None:
         """Take in the answer to an extend."""
         if deadline is None:
@@ -96,26 +177,61 @@ class LeasedItemBase(Item):
         else:
             self._deadline = deadline
 
+    def _stop(self) -> None:
+        """The heart has learnt that the lease is lost: end the block that works on it, where that can be done."""
+
     def __repr__(self) -> str:
         lost = ", lost" if self._lost else ""
         return f"<{type(self).__name__} {self.id!r}, {len(self.data)} bytes, attempt {self.attempt}{lost}>"
 
 
-def _as_bytes(data: bytes | bytearray | memoryview | str) -> bytes:
+_FIELDS = {"data", "id", "headers", "content_type"}
+
+
+def as_bytes(data: Bytes, what: str, hint: str = "") -> bytes:
+    """Data as bytes. Raises BadTypeError, BadArgumentError."""
     if isinstance(data, bytes):
         return data
     if isinstance(data, str):
         try:
             return data.encode()
         except UnicodeEncodeError as error:
-            message = f"the data is a str that UTF-8 cannot hold: {error}"
+            message = f"{what} is a str that UTF-8 cannot hold: {error}"
             raise BadArgumentError(message) from error
     if isinstance(data, bytearray | memoryview):
         return bytes(data)
-    message = (
-        f"data must be bytes or str, not {type(data).__name__}; for other values use Item.from_json_data"
-    )
+    message = f"{what} must be bytes or str, not {type(data).__name__}{hint}"
     raise BadTypeError(message)
+
+
+def encoded(text: str, what: str) -> bytes:
+    """Text of a header as it is sent: bytes of another client that are no UTF-8 pass through a str unharmed.
+
+    Raises BadTypeError, BadArgumentError.
+    """
+    if not isinstance(text, str):
+        message = f"{what} must be a str, not {type(text).__name__}"
+        raise BadTypeError(message)
+    try:
+        return text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError as error:
+        message = f"{what} is a str that UTF-8 cannot hold: {error}"
+        raise BadArgumentError(message) from error
+
+
+def decoded(text: bytes) -> str:
+    """What `encoded` encodes."""
+    return text.decode("utf-8", "surrogateescape")
+
+
+def _as_headers(headers: Mapping[str, str]) -> Mapping[str, str]:
+    if not isinstance(headers, Mapping):
+        message = f"headers must be a mapping of str to str, not {type(headers).__name__}"
+        raise BadTypeError(message)
+    for name, value in headers.items():
+        encoded(name, "the name of a header")
+        encoded(value, f"the header {name}")
+    return MappingProxyType(dict(headers))
 
 
 def _as_text(item_id: str | bytes) -> str:

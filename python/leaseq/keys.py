@@ -30,6 +30,23 @@ class QueueKeys:
         return vector
 
 
+class NamedQueue:
+    """What the queues of both colours have: a name, and a group that decides the hash slot."""
+
+    def __init__(self, keys: QueueKeys) -> None:
+        self._keys = keys
+
+    @property
+    def name(self) -> str:
+        """The queue's name."""
+        return self._keys.name
+
+    @property
+    def group(self) -> str:
+        """The queue's group."""
+        return self._keys.group
+
+
 def _checked(text: str, what: str) -> str:
     if not isinstance(text, str):
         message = f"the {what} of a queue must be a str, not {type(text).__name__}"

@@ -6,13 +6,19 @@ from typing import Literal
 State = Literal["ready", "delayed", "leased", "dead", "none", "absent"]
 """`none` is an item that damage left in no state (deep_clean repairs it); `absent` is no item."""
 
+Kind = Literal["result", "failure", "delayed", "ready", "leased", "dead", "none", "absent"]
+"""An outcome, or the state of an item that has none."""
+
 Released = Literal["ready", "delayed", "dead", "lost"]
 """Where a released item went; `lost` when the lease was no longer current."""
 
 
 @dataclass(frozen=True, slots=True)
 class QueueStats:
-    """Counts of one queue at one moment, and its cumulative counters. Times are seconds, sizes bytes."""
+    """Counts of one queue at one moment, its cumulative counters and its limits. Times are seconds, sizes bytes.
+
+    `kept` counts outcomes. `max_items` and `max_attempts` are 0 where there is no limit.
+    """
 
     now: float
     items: int
@@ -20,6 +26,7 @@ class QueueStats:
     delayed: int
     leased: int
     dead: int
+    kept: int
     overdue: int
     due: int
     waited: float
@@ -30,15 +37,26 @@ class QueueStats:
     reclaimed: int
     released: int
     died: int
+    expired: int
+    revived: int
+    purged: int
     removed: int
     dropped: int
     largest: int
     max_data: int
+    max_items: int
+    max_attempts: int
+    paused: bool
 
 
 @dataclass(frozen=True, slots=True)
 class ItemInfo:
-    """What is known of an item. `time` is when it took its place, is due, expires or died: seconds since 1970."""
+    """What is known of an item.
+
+    `time` is when it took its place, is due, its lease ends or it died, in seconds since 1970 like `created` and
+    `expires` (0: it does not go by itself). `max_attempts` is the one that applies, 0 if none does; `keep` is for how
+    many seconds its outcome is kept, 0 for none; `error` is the last one, "" if there was none.
+    """
 
     id: str
     state: State
@@ -49,11 +67,56 @@ class ItemInfo:
     size: int
     priority: int
     max_attempts: int
+    keep: float
+    expires: float
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of an item: the result or failure that is kept of it, else its state.
+
+    `content` is the result, or the text of the error, as bytes; `keep` is for how many seconds the outcome is kept, or
+    will be. `created` and `ended` are seconds since 1970; `ended` is 0 while it has not.
+    """
+
+    id: str
+    state: Kind
+    created: float
+    ended: float
+    attempt: int
+    keep: float
+    content: bytes
+
+    @property
+    def finished(self) -> bool:
+        """Whether there is an outcome: a result or a failure."""
+        return self.state in {"result", "failure"}
+
+    @property
+    def error(self) -> str | None:
+        """The text of the error, for a failure."""
+        return self.content.decode(errors="replace") if self.state == "failure" else None
+
+
+@dataclass(frozen=True, slots=True)
+class Completed:
+    """What a call that completes and hands off answers. It is true if and only if this call completed the item.
+
+    `added` has an answer for each follow-up, in order: true, false (its id exists), or None (not added by this call,
+    which did not complete the item, or repeats the one that did).
+    """
+
+    completed: bool
+    added: list[bool | None]
+
+    def __bool__(self) -> bool:
+        return self.completed
 
 
 @dataclass(frozen=True, slots=True)
 class ListedItem:
-    """An id of a list by state, and when it took its place, is due, expires or died: seconds since 1970."""
+    """An id of a list, and when it took its place, is due, its lease, its outcome or it itself ended: seconds since 1970."""
 
     id: str
     time: float
@@ -69,16 +132,26 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class LightClean:
-    """What a light clean did: due items promoted, expired leases requeued, items that died of their attempts."""
+    """What a light clean did.
+
+    Due items promoted, expired leases requeued, items that died (of their attempts, or of their age where that was
+    asked for), items dropped of age, outcomes forgotten.
+    """
 
     promoted: int = 0
     reclaimed: int = 0
     died: int = 0
+    expired: int = 0
+    pruned: int = 0
 
     def plus(self, other: "LightClean") -> "LightClean":
         """Both together."""
         return LightClean(
-            self.promoted + other.promoted, self.reclaimed + other.reclaimed, self.died + other.died
+            self.promoted + other.promoted,
+            self.reclaimed + other.reclaimed,
+            self.died + other.died,
+            self.expired + other.expired,
+            self.pruned + other.pruned,
         )
 
 

@@ -93,6 +93,9 @@ class Heart:
         else:
             with self._guard:
                 self._beats.heard(leases, answers, io.now())
+            for (item, _), deadline in zip(leases, answers, strict=True):
+                if deadline is None:
+                    item._stop()
 
     async def _beat_apart(self, leases: Leases) -> None:
         """One bad record makes the server refuse all: halve until it is alone, so that the others are extended."""

@@ -313,3 +313,29 @@ class Bell:
 async def close(client: Client) -> None:
     """Close a client and its connections."""
     await cast("Any", client).aclose()
+
+
+Swallows = bool
+"""What the end of a block answers: whether the exception goes no further."""
+
+
+class Stopper:
+    """Cancels the task inside a block from outside, and takes that back at its end, as asyncio.timeout does."""
+
+    def __init__(self) -> None:
+        self._task = asyncio.current_task()
+        self._cancelling = self._task.cancelling() if self._task else 0
+        self._sent = False
+
+    def stop(self) -> None:
+        """Cancel the task, once."""
+        if self._task is not None and not self._sent:
+            self._sent = self._task.cancel("the lease is lost")
+
+    def end(self, error: BaseException | None) -> Swallows:
+        """The block ends with this: true for a cancellation that is ours alone."""
+        if self._task is None or not self._sent or self._task is not asyncio.current_task():
+            return False
+        # more requests than at the beginning: somebody else cancels the task too
+        others = self._task.uncancel() > self._cancelling
+        return isinstance(error, asyncio.CancelledError) and not others

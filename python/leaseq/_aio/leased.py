@@ -1,11 +1,13 @@
 """A leased item, and its life inside a `with` block."""
 
+import traceback
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from leaseq import flows
+from leaseq._aio import io
 from leaseq._aio.heart import Heart
-from leaseq.errors import LeaseqError
+from leaseq.errors import LeaseqError, TooLargeError
 from leaseq.item import LeasedItemBase
 
 if TYPE_CHECKING:
@@ -13,40 +15,68 @@ if TYPE_CHECKING:
 
 
 class LeasedItem(LeasedItemBase):
-    """An item that this process holds: `id`, `data`, `token`, `attempt` (1 for the first lease), `deadline`, `lost`.
+    """An item that this process holds.
 
-    As a context manager it is extended in the background, completed at the end, and released with exponential backoff
-    when the block raises an exception, which then passes on. An interruption (KeyboardInterrupt, SystemExit,
-    cancellation) releases it at once and uncounted. What the block completed or released itself is left alone.
+    `id`, `data`, `headers`, `content_type`; `token`; `attempt` (1 for the first lease); `deadline`; `lost`; `keep` (for
+    how many seconds its outcome is kept, 0 for none); `queue` (that it was leased from); `result`, which can be set.
+
+    As a context manager it is extended in the background, completed at the end (with `result`), and released with
+    exponential backoff when the block raises an exception, which is kept as the last error and then passes on. An
+    interruption (KeyboardInterrupt, SystemExit, cancellation) releases it at once and uncounted. What the block
+    completed or released itself is left alone. In asyncio, when the server says that the lease is lost (another worker
+    took over, or the item was removed), the task is cancelled where it waits inside the block, and the block ends
+    quietly: `lost` is true then. Threads cannot be cancelled: look at `lost` in work that takes long.
     """
 
-    __slots__ = ("_heart", "_queue")
+    __slots__ = ("_heart", "_stopper", "queue")
 
     def __init__(self, queue: "WorkQueue", heart: Heart, *fields: Any) -> None:
         super().__init__(*fields)
-        self._queue = queue
+        self.queue = queue
         self._heart = heart
+        self._stopper: io.Stopper | None = None
 
     async def __aenter__(self) -> Self:
+        self._stopper = io.Stopper()
         self._heart.add(self)
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    ) -> io.Swallows:
         self._heart.drop(self)
+        stopper, self._stopper = self._stopper, None
+        if stopper is not None and stopper.end(error):
+            return True
         if self._ended:
-            return
+            return False
         if error is None:
-            await self._queue.complete(self)
+            await self._complete()
         elif not self._lost:
-            try:
-                if isinstance(error, Exception):
-                    await self._queue.release(self, delay=flows.backoff(self.attempt))
-                else:
-                    await self._queue.release(self, uncounted=True)
-            except LeaseqError as failure:
-                # what the block raised passes on, above all an interruption
-                error.add_note(
-                    f"leaseq did not release item {self.id!r}, which waits for its deadline: {failure}"
-                )
+            await self._release(error)
+        return False
+
+    async def _complete(self) -> None:
+        try:
+            await self.queue.complete(self)
+        except TooLargeError as error:
+            # nothing was done, and it would be the same again: the next attempt comes as after any other failure
+            await self._release(error)
+            raise
+
+    async def _release(self, error: BaseException) -> None:
+        try:
+            if isinstance(error, Exception):
+                text = "".join(traceback.format_exception_only(error)).strip()
+                await self.queue.release(self, delay=flows.backoff(self.attempt), error=text)
+            else:
+                await self.queue.release(self, uncounted=True)
+        except LeaseqError as failure:
+            # what the block raised passes on, above all an interruption
+            error.add_note(
+                f"leaseq did not release item {self.id!r}, which waits for its deadline: {failure}"
+            )
+
+    def _stop(self) -> None:
+        if self._stopper is not None and not self._ending and not self._ended:
+            self._stopper.stop()

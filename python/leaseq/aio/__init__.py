@@ -2,6 +2,7 @@
 
 from leaseq._aio.leased import LeasedItem
 from leaseq._aio.queue import WorkQueue
+from leaseq.commands.handoff import Finished
 from leaseq.item import Item
 
-__all__ = ["Item", "LeasedItem", "WorkQueue"]
+__all__ = ["Finished", "Item", "LeasedItem", "WorkQueue"]

@@ -1,0 +1,96 @@
+"""Leasing items, and keeping them."""
+
+from collections.abc import AsyncIterator, Iterable
+from typing import TYPE_CHECKING, cast
+
+from leaseq import commands, flows
+from leaseq._aio import io
+from leaseq._aio.finishing import Finishing
+from leaseq._aio.leased import LeasedItem
+from leaseq.commands import LeaseReply
+from leaseq.errors import LeaseqError
+from leaseq.item import LeasedItemBase
+
+if TYPE_CHECKING:
+    from leaseq._aio.queue import WorkQueue
+
+
+class Leasing(Finishing):
+    """The part of a queue that gives items to workers."""
+
+    async def lease(self, lease_secs: float, *, block: bool = True, timeout: float = 0) -> LeasedItem | None:
+        """Lease the next item for `lease_secs` seconds (0.001 to 30 days).
+
+        Waits for one up to `timeout` seconds (0: for ever) without polling; None when there was none, or at once with
+        `block=False`. After ReplyLostError an item may stay leased until its deadline: a lost attempt, no lost item.
+        """
+        items = await self.lease_items(1, lease_secs, block=block, timeout=timeout)
+        return items[0] if items else None
+
+    async def lease_items(
+        self, count: int, lease_secs: float, *, block: bool = True, timeout: float = 0
+    ) -> list[LeasedItem]:
+        """Lease up to `count` items (1..256) in one call, at most about 1 MiB of data; waits for the first one only."""
+        flow = flows.lease(self._keys, count, lease_secs, block=block, timeout=timeout, clock=io.now)
+        return self._leased(await self._drive(flow), lease_secs)
+
+    async def items(self, lease_secs: float = 30, *, timeout: float = 0) -> AsyncIterator[LeasedItem]:
+        """Lease one item after the other; ends when there is none for `timeout` seconds (0: never)."""
+        while item := await self.lease(lease_secs, timeout=timeout):
+            yield item
+
+    async def complete_and_lease(
+        self, item: LeasedItemBase, lease_secs: float, *, only_current: bool = False
+    ) -> tuple[bool, LeasedItem | None]:
+        """Finish an item and lease the next in one round trip; does not wait. Answers both.
+
+        An item that keeps its outcome takes two round trips; if the second fails, `answers` of the error has the
+        answer of the first.
+        """
+        if getattr(item, "keep", 0):  # what is no item is refused below
+            return await self._complete_then_lease(item, lease_secs, only_current=only_current)
+        command = commands.complete_and_lease(self._keys, [item], 1, lease_secs, only_current=only_current)
+        with self._ends([item]):
+            reply = flows.answered(await self._transport.perform(command))
+        self._publish_later(reply)
+        items = self._leased(reply, lease_secs)
+        return reply.completed[0], items[0] if items else None
+
+    async def _complete_then_lease(
+        self, item: LeasedItemBase, lease_secs: float, *, only_current: bool
+    ) -> tuple[bool, LeasedItem | None]:
+        commands.check_lease_secs(lease_secs)
+        done = (await self.complete_items([item], only_current=only_current))[0]
+        try:
+            return done, await self.lease(lease_secs, block=False)
+        except LeaseqError as error:
+            error.answers = [done]
+            raise
+
+    async def extend(self, item: LeasedItemBase, lease_secs: float) -> bool:
+        """Move the deadline to `lease_secs` seconds from now; false, and `item.lost`, if the lease is lost.
+
+        Works after the deadline too, as long as nobody has reclaimed the item. Safe to repeat.
+        """
+        return (await self.extend_items([item], lease_secs))[0]
+
+    async def extend_items(self, items: Iterable[LeasedItemBase], lease_secs: float) -> list[bool]:
+        """Move the deadlines of many items; answers for each, in order. See `extend`."""
+        leases = [(item, lease_secs) for item in flows.many(items, "items")]
+        deadlines = await self._in_chunks(
+            flows.chunks(leases), lambda chunk: commands.extend(self._keys, chunk)
+        )
+        for (item, _), deadline in zip(leases, deadlines, strict=True):
+            item._heard(deadline)
+        return [deadline is not None for deadline in deadlines]
+
+    def _leased(self, reply: LeaseReply, lease_secs: float) -> list[LeasedItem]:
+        """The items of a reply, which this queue and its heart look after."""
+        queue = cast("WorkQueue", self)
+        items = [LeasedItem(queue, self._heart, *taken, reply.deadline, lease_secs) for taken in reply.items]
+        for item in items:
+            item._since = reply.asked or io.now()
+        for number, extra in reply.extras.items():
+            item = items[number]
+            item.keep, item.content_type, item.headers = extra.keep, extra.content_type, extra.headers
+        return items

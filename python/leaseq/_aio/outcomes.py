@@ -1,0 +1,30 @@
+"""What became of items."""
+
+from collections.abc import Iterable
+
+from leaseq import commands, flows
+from leaseq._aio import io
+from leaseq._aio.base import QueueBase
+from leaseq.results import Outcome
+
+AT_ONCE = 64
+"""Outcomes that one call reads: each may have a result as large as an item's data."""
+
+
+class Outcomes(QueueBase):
+    """The part of a queue that tells what became of items."""
+
+    async def outcome(self, item_id: str, *, block: bool = True, timeout: float = 0) -> Outcome:
+        """What became of an item that was added with `keep`: its result, or the failure that it died of.
+
+        Waits for it up to `timeout` seconds (0: for ever) without polling; any number of callers may wait for one item.
+        With `block=False`, when the time is up, or when there is no such item any more, `finished` is false and `state`
+        says where the item is. Never answers with the outcome of another item of the same id, before it or after it.
+        """
+        flow = flows.outcome(self._keys, item_id, block=block, timeout=timeout, clock=io.now)
+        return await self._drive(flow)
+
+    async def outcomes(self, ids: Iterable[str]) -> list[Outcome]:
+        """What became of many items, without waiting; answers for each, in order. `list_items("kept")` lists ids."""
+        chunks = flows.chunks(flows.many(ids, "ids"), lambda _: flows.CHUNK_BYTES // AT_ONCE)
+        return await self._in_chunks(chunks, lambda chunk: commands.outcome(self._keys, chunk))

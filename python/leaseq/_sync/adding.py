@@ -1,0 +1,147 @@
+# Generated from _aio/adding.py by python/unasync.py: do not edit.
+"""Adding items to a queue."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from leaseq import commands, flows
+from leaseq._sync import io
+from leaseq._sync.base import QueueBase
+from leaseq.errors import LeaseqError, QueueFullError
+from leaseq.item import Item
+
+
+class Adding(QueueBase):
+    """The part of a queue that takes items in."""
+
+    def add_item(
+        self,
+        item: Item,
+        *,
+        delay: float = 0,
+        not_before: float | None = None,
+        priority: int = 0,
+        max_attempts: int | None = None,
+        expires_in: float | None = None,
+        dead_on_expiry: bool = False,
+        keep: float | None = None,
+        pipe: Any = None,
+    ) -> bool:
+        """Add an item: true if it was added, false if its id exists, which changes nothing (LQ-ADD-1).
+
+        It becomes leasable at once, or after `delay` seconds, or at `not_before` (seconds since 1970, compared with
+        the server's clock). `priority` is -7..7, higher first. After `max_attempts` leases it dies instead of being
+        requeued; 0 is never, None what `configure` says. An item that nobody has leased `expires_in` seconds from now
+        is dropped, or with `dead_on_expiry` dies. With `keep` its outcome (a result, or the error that it died of) is
+        kept for so many seconds: see `outcome`. It may have an outcome of an earlier item of its id: that is forgotten.
+
+        Raises QueueFullError when the queue holds as many items as `configure` allows; `add_item_when_room` waits.
+        Raises TooLargeError for too much data or too long headers. Not safe to repeat after ReplyLostError: the item
+        may have been completed in between.
+
+        With `pipe`, a pipeline of the caller's, the call is only queued there (also inside MULTI) and the answer is
+        false; the pipeline's own answer is the time of creation, or 0 if the id existed, or -1 if the queue was full.
+        The pipeline's own retries (redis-py's default) may send the add twice, and an item that was completed in
+        between runs again: use a client with Retry(NoBackoff(), 0), or make sure that an item may run twice.
+        """
+        options = commands.add_options(
+            delay=delay,
+            not_before=not_before,
+            priority=priority,
+            max_attempts=max_attempts,
+            expires_in=expires_in,
+            dead_on_expiry=dead_on_expiry,
+            keep=keep,
+        )
+        command = commands.add(self._keys, [item], options)
+        if pipe is not None:
+            io.check_pipe(pipe).execute_command(*command.eval())
+            return False
+        return self._all_in(self._transport.run(command))[0]
+
+    def add_items(
+        self,
+        items: Iterable[Item],
+        *,
+        delay: float = 0,
+        not_before: float | None = None,
+        priority: int = 0,
+        max_attempts: int | None = None,
+        expires_in: float | None = None,
+        dead_on_expiry: bool = False,
+        keep: float | None = None,
+        pipe: Any = None,
+    ) -> list[bool]:
+        """Add many items; answers for each, in order. Up to 256 go in one call; see `add_item`.
+
+        When a call fails, what the calls before it answered is in the error's `answers`. QueueFullError comes after the
+        first call in which there was no room for some; its `answers` have that call too, with None for no room. What
+        `add_item` says about the retries of `pipe` holds here too.
+        """
+        options = commands.add_options(
+            delay=delay,
+            not_before=not_before,
+            priority=priority,
+            max_attempts=max_attempts,
+            expires_in=expires_in,
+            dead_on_expiry=dead_on_expiry,
+            keep=keep,
+        )
+        chunks = flows.chunks(flows.many(items, "items"), flows.data_size)
+        if pipe is not None:
+            # all are checked before the first is queued
+            for command in [commands.add(self._keys, chunk, options) for chunk in chunks]:
+                io.check_pipe(pipe).execute_command(*command.eval())
+            return []
+        answers: list[bool] = []
+        try:
+            for chunk in chunks:
+                answers += self._all_in(self._transport.run(commands.add(self._keys, chunk, options)))
+        except LeaseqError as error:
+            error.answers = [*answers, *error.answers]
+            raise
+        return answers
+
+    def add_item_when_room(
+        self,
+        item: Item,
+        *,
+        timeout: float = 0,
+        delay: float = 0,
+        not_before: float | None = None,
+        priority: int = 0,
+        max_attempts: int | None = None,
+        expires_in: float | None = None,
+        dead_on_expiry: bool = False,
+        keep: float | None = None,
+    ) -> bool:
+        """Add an item, and where the queue is full wait for room without polling, up to `timeout` seconds (0: for ever).
+
+        True if it was added, false if its id exists, which needs no room. Raises QueueFullError when the time is up.
+        Otherwise as `add_item`.
+        """
+        options = commands.add_options(
+            delay=delay,
+            not_before=not_before,
+            priority=priority,
+            max_attempts=max_attempts,
+            expires_in=expires_in,
+            dead_on_expiry=dead_on_expiry,
+            keep=keep,
+        )
+        command = commands.add(self._keys, [item], options)
+        flow = flows.add_when_room(self._keys, command, timeout=timeout, clock=io.now)
+        return self._all_in(self._drive(flow))[0]
+
+    def _all_in(self, answers: list[bool | None]) -> list[bool]:
+        """The answers, if there was room for all. Raises QueueFullError."""
+        added = [answer for answer in answers if answer is not None]
+        if len(added) == len(answers):
+            return added
+        message = (
+            f"queue {self.name!r} is full: it holds as many items as configure(max_items=...) allows; add later, or wait"
+            " with add_item_when_room"
+        )
+        full = QueueFullError(message)
+        full.answers = answers
+        raise full

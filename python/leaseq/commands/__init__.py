@@ -1,0 +1,64 @@
+"""Every call as a value: the script, its keys and arguments, and how to read the reply. No I/O here.
+
+Key and argument order come from the manifest; values are only brought into their wire form: ids and data as bytes,
+durations in milliseconds, tokens in microseconds. Whether a value is allowed is for the script to say (LQ-CALL-1).
+"""
+
+from leaseq.commands.adding import add, add_options
+from leaseq.commands.finishing import complete, complete_with, outcome, release
+from leaseq.commands.leasing import (
+    Extra,
+    LeaseReply,
+    Taken,
+    check_lease_secs,
+    complete_and_lease,
+    extend,
+    lease,
+    lease_any,
+    settle,
+)
+from leaseq.commands.looking import inspect, list_items, stats
+from leaseq.commands.tending import (
+    Cleaned,
+    DeepCleaned,
+    configure,
+    deep_clean,
+    light_clean,
+    purge,
+    remove,
+    revive,
+)
+from leaseq.commands.wire import Argument, Command, milliseconds, whole
+
+__all__ = [
+    "Argument",
+    "Cleaned",
+    "Command",
+    "DeepCleaned",
+    "Extra",
+    "LeaseReply",
+    "Taken",
+    "add",
+    "add_options",
+    "check_lease_secs",
+    "complete",
+    "complete_and_lease",
+    "complete_with",
+    "configure",
+    "deep_clean",
+    "extend",
+    "inspect",
+    "lease",
+    "lease_any",
+    "light_clean",
+    "list_items",
+    "milliseconds",
+    "outcome",
+    "purge",
+    "release",
+    "remove",
+    "revive",
+    "settle",
+    "stats",
+    "whole",
+]

@@ -1,0 +1,170 @@
+"""The ends of a lease: completing, with a result and follow-ups or without, releasing; and what became of an item."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from leaseq import _scripts
+from leaseq.commands.adding import entry
+from leaseq.commands.handoff import Finished
+from leaseq.commands.wire import (
+    Argument,
+    Command,
+    answers,
+    checked_id,
+    command,
+    held,
+    milliseconds,
+    milliseconds_kept,
+    result_key,
+    seconds,
+)
+from leaseq.errors import BadTypeError, CrossGroupError
+from leaseq.item import LeasedItemBase
+from leaseq.keys import QueueKeys
+from leaseq.results import Completed, Outcome, Released
+
+LONGEST_ERROR = 8192
+"""Bytes of an error's text that are kept; so no more characters than that need be sent."""
+
+
+def complete(
+    keys: QueueKeys, items: Sequence[LeasedItemBase], *, only_current: bool = False
+) -> Command[list[bool]]:
+    """Finish items, keeping what they keep; answers for each whether this call was the one."""
+    arguments: list[Argument] = [len(items), *completions(items, only_current=only_current)]
+    if any(item.keep for item in items):
+        kept = complete_with(keys, [Finished(item, only_current=only_current) for item in items])
+        return Command(
+            kept.script,
+            kept.keys,
+            kept.arguments,
+            lambda reply: [done.completed for done in kept.parse(reply)],
+        )
+    return command(
+        _scripts.COMPLETE, keys, arguments, lambda reply: [answer == 1 for answer in answers(reply)]
+    )
+
+
+def completions(items: Sequence[LeasedItemBase], *, only_current: bool) -> list[Argument]:
+    """The entries of complete and complete_and_lease."""
+    options: list[Argument] = [1, "only_current", 1] if only_current else [0]
+    arguments: list[Argument] = []
+    for item in items:
+        arguments += [*held(item), *options]
+    return arguments
+
+
+def complete_with(keys: QueueKeys, finished: Sequence[Finished]) -> Command[list[Completed]]:
+    """Finish items, keep their results and add their follow-ups. Raises CrossGroupError."""
+    targets: dict[str, tuple[int, QueueKeys]] = {}
+    results: list[str] = []
+    entries: list[Argument] = []
+    for one in finished:
+        options: list[Argument] = ["only_current", 1] if one.only_current else []
+        if (keep := _keep(one.item, one.keep)) is not None:
+            options += ["keep", keep]
+            result = one.item.result if one.result is None else one.result
+            if result is not None:
+                options += ["result", result]
+            results.append(result_key(keys, one.item.id))
+        entries += [*held(one.item), len(options) // 2, *options, len(one.then)]
+        for queue, item, added in one.then:
+            target = _same_group(keys, queue)
+            number, _ = targets.setdefault(target.name, (len(targets) + 1, target))
+            entries += [number, *entry(item, added)]
+    more_keys = [key for _, target in targets.values() for key in target.vector(_scripts.ADD)]
+
+    def parse(reply: list[int]) -> list[Completed]:
+        rest = iter(reply)
+        return [Completed(next(rest) == 1, [_follow_up(next(rest)) for _ in one.then]) for one in finished]
+
+    arguments = [len(finished), len(targets), *entries]
+    return command(_scripts.COMPLETE_WITH, keys, arguments, parse, (*more_keys, *results))
+
+
+def release(
+    keys: QueueKeys,
+    items: Sequence[LeasedItemBase],
+    *,
+    delay: float = 0,
+    uncounted: bool = False,
+    error: str | None = None,
+    dead: bool = False,
+) -> Command[list[Released]]:
+    """Give items back, or with `dead` let them die; answers for each where it went."""
+    options: list[Argument] = []
+    if delay != 0:
+        options += ["delay", milliseconds(delay, "delay")]
+    if uncounted:
+        options += ["uncounted", 1]
+    if error is not None:
+        options += ["error", _error(error)]
+    if dead:
+        options += ["dead", 1]
+    arguments: list[Argument] = [len(items)]
+    results: list[str] = []
+    for item in items:
+        own = [*held(item), len(options) // 2, *options]
+        if item.keep:
+            own = [*own[:2], len(options) // 2 + 1, *options, "keep", 0]
+            results.append(result_key(keys, item.id))
+        arguments += own
+    return command(
+        _scripts.RELEASE,
+        keys,
+        arguments,
+        lambda reply: [word.decode() for word in answers(reply)],
+        results,
+    )
+
+
+def outcome(keys: QueueKeys, ids: Sequence[str]) -> Command[list[Outcome]]:
+    """What became of items. Publishes the failures that nobody has published yet."""
+    width = 6
+
+    def parse(reply: list[Any]) -> list[Outcome]:
+        outcomes = []
+        for item_id, start in zip(ids, range(0, len(reply), width), strict=True):
+            kind, created, ended, attempt, keep, content = reply[start : start + width]
+            outcomes.append(
+                Outcome(
+                    item_id,
+                    kind.decode(),
+                    seconds(created),
+                    seconds(ended),
+                    attempt,
+                    keep / 1000,
+                    content,
+                )
+            )
+        return outcomes
+
+    arguments: list[Argument] = [len(ids), *map(checked_id, ids)]
+    return command(_scripts.OUTCOME, keys, arguments, parse, [result_key(keys, item_id) for item_id in ids])
+
+
+def _keep(item: LeasedItemBase, keep: float | None) -> int | None:
+    """For how many milliseconds an outcome is kept, 0 for as long as the item says; None where it is not kept."""
+    if keep is None:
+        return 0 if item.keep else None
+    return milliseconds_kept(keep, "keep") or None
+
+
+def _same_group(keys: QueueKeys, queue: QueueKeys) -> QueueKeys:
+    if queue.group == keys.group:
+        return queue
+    raise CrossGroupError(
+        f"queue {queue.name!r} of group {queue.group!r} cannot take a follow-up of queue {keys.name!r} of group"
+        f" {keys.group!r}: create both with the same group=, as in WorkQueue({queue.name!r}, ..., group={keys.group!r})"
+    )
+
+
+def _error(error: str) -> bytes:
+    if not isinstance(error, str):
+        message = f"an error must be a str, not {type(error).__name__}"
+        raise BadTypeError(message)
+    return error[:LONGEST_ERROR].encode(errors="backslashreplace")
+
+
+def _follow_up(created: int) -> bool | None:
+    return None if created < 0 else created > 0

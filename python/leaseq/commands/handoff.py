@@ -1,0 +1,131 @@
+"""What a call that finishes items is given: the results to keep, and the items that follow."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple, TypedDict
+
+from leaseq._scripts import MAX_ENTRIES
+from leaseq.commands.adding import Options, add_options
+from leaseq.errors import BadArgumentError, BadTypeError
+from leaseq.item import Bytes, Item, LeasedItemBase, as_bytes
+from leaseq.keys import NamedQueue, QueueKeys
+
+MAX_TARGETS = 16
+"""Queues that the follow-ups of one call may go to."""
+
+
+class AddOptions(TypedDict, total=False):
+    """The options of `add_item`."""
+
+    delay: float
+    not_before: float | None
+    priority: int
+    max_attempts: int | None
+    expires_in: float | None
+    dead_on_expiry: bool
+    keep: float | None
+
+
+FollowUp = tuple[NamedQueue, Item] | tuple[NamedQueue, Item, AddOptions]
+"""A queue of the same group, the item to add to it, and options of `add_item` if there are any."""
+
+
+class Follow(NamedTuple):
+    """A follow-up that was looked at."""
+
+    queue: QueueKeys
+    item: Item
+    options: Options
+
+
+class Finished:
+    """An item to complete with `finish_items`; the arguments are those of `complete`.
+
+    Raises BadTypeError, BadArgumentError.
+    """
+
+    __slots__ = ("item", "keep", "only_current", "result", "then")
+
+    def __init__(
+        self,
+        item: LeasedItemBase,
+        *,
+        result: Bytes | None = None,
+        keep: float | None = None,
+        then: Iterable[FollowUp] = (),
+        only_current: bool = False,
+    ) -> None:
+        if not isinstance(item, LeasedItemBase):
+            message = f"this takes an item that lease gave, not {type(item).__name__}"
+            raise BadTypeError(message)
+        self.item = item
+        self.result = None if result is None else as_bytes(result, "a result")
+        self.keep = keep
+        self.then = _follows(then)
+        self.only_current = only_current
+
+    def __repr__(self) -> str:
+        return f"<Finished {self.item.id!r}, {len(self.then)} follow-ups>"
+
+
+def batches(finished: Iterable[Finished], most_bytes: int) -> Iterator[list[Finished]]:
+    """Split into what one call takes. One that no call takes comes alone: the script says what is too much."""
+    batch: list[Finished] = []
+    follows = size = 0
+    queues: set[str] = set()
+    for one in finished:
+        if not isinstance(one, Finished):
+            message = f"this takes Finished, not {type(one).__name__}: wrap the item, as in Finished(item)"
+            raise BadTypeError(message)
+        weight, targets = _weight(one), {follow.queue.name for follow in one.then}
+        fits = (
+            len(batch) < MAX_ENTRIES
+            and follows + len(one.then) <= MAX_ENTRIES
+            and size + weight <= most_bytes
+            and len(queues | targets) <= MAX_TARGETS
+        )
+        if batch and not fits:
+            yield batch
+            batch, follows, size, queues = [], 0, 0, set()
+        batch.append(one)
+        follows += len(one.then)
+        size += weight
+        queues |= targets
+    if batch:
+        yield batch
+
+
+def _weight(one: Finished) -> int:
+    result = one.item.result if one.result is None else one.result
+    return len(result or b"") + sum(len(follow.item.data) for follow in one.then)
+
+
+def _follows(then: Iterable[FollowUp]) -> list[Follow]:
+    given: Any = then
+    if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
+        message = f"then takes follow-ups, as in [(queue, item)], not {type(given).__name__}"
+        raise BadTypeError(message)
+    return [_follow(one) for one in given]
+
+
+def _follow(one: Any) -> Follow:
+    if not isinstance(one, tuple | list) or len(one) not in {2, 3}:
+        message = f"a follow-up is (queue, item) or (queue, item, options), not {type(one).__name__}"
+        raise BadTypeError(message)
+    queue, item, *rest = one
+    if not isinstance(queue, NamedQueue):
+        message = f"a follow-up goes to a WorkQueue, not to {type(queue).__name__}"
+        raise BadTypeError(message)
+    if not isinstance(item, Item):
+        message = f"a follow-up is an Item, not {type(item).__name__}: wrap the data, as in Item(b'data')"
+        raise BadTypeError(message)
+    return Follow(queue._keys, item, _options(rest[0]) if rest else ())
+
+
+def _options(options: Any) -> Options:
+    if not isinstance(options, Mapping):
+        message = f"the options of a follow-up are a mapping, not {type(options).__name__}"
+        raise BadTypeError(message)
+    if unknown := set(options) - set(AddOptions.__annotations__):
+        message = f"add_item has no option {min(map(str, unknown))!r}"
+        raise BadArgumentError(message)
+    return add_options(**options)

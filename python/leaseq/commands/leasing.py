@@ -1,0 +1,157 @@
+"""Leasing items, and keeping what is leased."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from leaseq import _scripts
+from leaseq.commands.finishing import completions
+from leaseq.commands.wire import Argument, Command, answers, command, held, milliseconds, seconds, whole
+from leaseq.errors import BadArgumentError
+from leaseq.item import LeasedItemBase, decoded
+from leaseq.keys import QueueKeys
+
+LONGEST_LEASE = 30 * 86400
+"""Seconds."""
+
+
+class Taken(NamedTuple):
+    """One leased item of a reply: id, data, token, attempt."""
+
+    id: str
+    data: bytes
+    token: int
+    attempt: int
+
+
+@dataclass(slots=True)
+class Extra:
+    """What few items have besides."""
+
+    keep: float = 0.0
+    content_type: str | None = None
+    headers: dict[str, str] = field(default_factory=dict)
+
+
+class LeaseReply(NamedTuple):
+    """What lease answers.
+
+    `wait` is the time in seconds until something is leasable, None when nothing will be; `asked` is when the call was
+    sent, on the client's own clock: the wait cap counts from there (LQ-BLOCK-2). `completed` is what complete_and_lease
+    answers for the items that it finished. `extras` has what items bring along, by their place in `items`; `died` the
+    ids of items that this call found dead and whose failure is to be published.
+    """
+
+    wait: float | None
+    deadline: float
+    items: list[Taken]
+    asked: float = 0.0
+    completed: tuple[bool, ...] = ()
+    extras: Mapping[int, Extra] = MappingProxyType({})
+    died: tuple[str, ...] = ()
+
+
+class AnyReply(NamedTuple):
+    """What lease_any answers: the place of the queue that gave items, None where none did, and what lease answers."""
+
+    queue: int | None
+    reply: LeaseReply
+
+
+def lease(keys: QueueKeys, count: int, lease_secs: float) -> Command[LeaseReply]:
+    """Lease up to `count` items."""
+    arguments = [whole(count, "count"), milliseconds(lease_secs, "lease_secs")]
+    return command(_scripts.LEASE, keys, arguments, lease_reply)
+
+
+def lease_any(queues: Sequence[QueueKeys], count: int, lease_secs: float) -> Command[AnyReply]:
+    """Lease up to `count` items from the first of several queues of one group that has any."""
+
+    def parse(reply: list[Any]) -> AnyReply:
+        return AnyReply(reply[0] - 1 if reply[0] else None, lease_reply(reply[1:]))
+
+    keys = [key for queue in queues for key in queue.vector(_scripts.LEASE)]
+    arguments = (len(queues), whole(count, "count"), milliseconds(lease_secs, "lease_secs"))
+    return Command(_scripts.LEASE_ANY, tuple(keys), arguments, parse)
+
+
+def complete_and_lease(
+    keys: QueueKeys,
+    items: Sequence[LeasedItemBase],
+    count: int,
+    lease_secs: float,
+    *,
+    only_current: bool = False,
+) -> Command[LeaseReply]:
+    """Finish items, none of which keeps an outcome, and lease the next, in one call."""
+    arguments: list[Argument] = [whole(count, "count"), milliseconds(lease_secs, "lease_secs"), len(items)]
+    arguments += completions(items, only_current=only_current)
+
+    def parse(reply: list[Any]) -> LeaseReply:
+        split = len(reply) - len(items)
+        completed = tuple(answer == 1 for answer in reply[split:])
+        return lease_reply(reply[:split])._replace(completed=completed)
+
+    return command(_scripts.COMPLETE_AND_LEASE, keys, arguments, parse)
+
+
+def check_lease_secs(lease_secs: float) -> None:
+    """Refuse what `lease` would, before something else is done. Raises BadTypeError, BadArgumentError."""
+    if not 1 <= milliseconds(lease_secs, "lease_secs") <= LONGEST_LEASE * 1000:
+        message = f"lease_secs must be 0.001 to {LONGEST_LEASE} seconds"
+        raise BadArgumentError(message)
+
+
+def extend(keys: QueueKeys, leases: Sequence[tuple[LeasedItemBase, float]]) -> Command[list[float | None]]:
+    """Move deadlines, each to so many seconds from now; answers the new deadline, None for a lost lease."""
+    arguments: list[Argument] = [len(leases)]
+    for item, lease_secs in leases:
+        arguments += [*held(item), milliseconds(lease_secs, "lease_secs")]
+    return command(
+        _scripts.EXTEND,
+        keys,
+        arguments,
+        lambda reply: [seconds(at) if at else None for at in answers(reply)],
+    )
+
+
+def settle(keys: QueueKeys) -> Command[bool]:
+    """Pass on a wake-up that this waiter may have taken; answers whether one was put."""
+    return command(_scripts.SETTLE, keys, [], lambda reply: reply == 1)
+
+
+def lease_reply(reply: list[Any]) -> LeaseReply:
+    """What lease answers: the items, then a triple (which item, name, value) for each thing that few have."""
+    wait, deadline, count = reply[:3]
+    end = 3 + 4 * count
+    items = [
+        Taken(reply[at].decode(), reply[at + 1], reply[at + 2], reply[at + 3]) for at in range(3, end, 4)
+    ]
+    extras: dict[int, Extra] = {}
+    died: list[str] = []
+    for at in range(end, len(reply), 3):
+        number, name, value = reply[at : at + 3]
+        if number:
+            extra = extras.setdefault(number - 1, Extra())
+            _READ.get(name, _header)(extra, name, value)
+        elif name == b"died":
+            died.append(value.decode())
+    return LeaseReply(
+        seconds(wait) if wait >= 0 else None, seconds(deadline), items, extras=extras, died=tuple(died)
+    )
+
+
+def _keep(extra: Extra, _name: bytes, value: int) -> None:
+    extra.keep = value / 1000
+
+
+def _content_type(extra: Extra, _name: bytes, value: bytes) -> None:
+    extra.content_type = decoded(value)
+
+
+def _header(extra: Extra, name: bytes, value: bytes) -> None:
+    extra.headers[decoded(name.removeprefix(b"header:"))] = decoded(value)
+
+
+_READ: dict[bytes, Callable[[Extra, bytes, Any], None]] = {b"keep": _keep, b"content_type": _content_type}

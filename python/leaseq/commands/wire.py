@@ -1,0 +1,112 @@
+"""Commands, and the wire form of what they carry."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from leaseq._scripts import Script
+from leaseq.errors import BadArgumentError, BadTypeError
+from leaseq.item import Item, LeasedItemBase
+from leaseq.keys import QueueKeys
+
+LONGEST = 10**12
+"""More seconds than any duration or time of the protocol, few enough to write as a number of 16 digits."""
+
+Argument = bytes | str | int
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Command(Generic[T]):
+    """One call of a script."""
+
+    script: Script
+    keys: tuple[str, ...]
+    arguments: tuple[Argument, ...]
+    parse: Callable[[Any], T]
+
+    def evalsha(self) -> tuple[Argument, ...]:
+        """The call by digest, as a Redis command."""
+        return ("EVALSHA", self.script.sha1, len(self.keys), *self.keys, *self.arguments)
+
+    def eval(self) -> tuple[Argument, ...]:
+        """The call with the script's text, for a server that does not know it."""
+        return ("EVAL", self.script.source, len(self.keys), *self.keys, *self.arguments)
+
+
+def command(
+    script: Script,
+    keys: QueueKeys,
+    arguments: Iterable[Argument],
+    parse: Callable[[Any], T],
+    more_keys: Iterable[str] = (),
+) -> Command[T]:
+    """A call on one queue; `more_keys` come behind the keys that the script always takes."""
+    return Command(script, (*keys.vector(script), *more_keys), tuple(arguments), parse)
+
+
+def milliseconds(seconds: float, what: str) -> int:
+    """A duration in the unit of the wire. Raises BadTypeError, BadArgumentError."""
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float):
+        message = f"{what} must be a number of seconds, not {type(seconds).__name__}"
+        raise BadTypeError(message)
+    if not -LONGEST <= seconds <= LONGEST:
+        message = f"{what} is no number of seconds that a queue can count"
+        raise BadArgumentError(message)
+    return round(seconds * 1000)
+
+
+def milliseconds_kept(seconds: float, what: str) -> int:
+    """A duration of which 0 is none: what is above 0 must not become it. Raises BadTypeError, BadArgumentError."""
+    count = milliseconds(seconds, what)
+    if count == 0 and seconds != 0:
+        message = f"{what} is shorter than a millisecond"
+        raise BadArgumentError(message)
+    return count
+
+
+def whole(number: int, what: str) -> int:
+    """A whole number. Raises BadTypeError."""
+    if isinstance(number, bool) or not isinstance(number, int):
+        message = f"{what} must be an int, not {type(number).__name__}"
+        raise BadTypeError(message)
+    if abs(number) >= 10**16:
+        message = f"{what} has more than 16 digits"
+        raise BadArgumentError(message)
+    return number
+
+
+def held(item: LeasedItemBase) -> tuple[str, int]:
+    """Id and token of a leased item. Raises BadTypeError."""
+    if not isinstance(item, LeasedItemBase):
+        message = f"this takes an item that lease gave, not {type(item).__name__}"
+        raise BadTypeError(message)
+    return item.id, whole(item.token, "the token of an item")
+
+
+def checked_id(item_id: str) -> str:
+    """An id that is given as such. Raises BadTypeError, BadIdError."""
+    if not isinstance(item_id, str):
+        message = f"an id must be str, not {type(item_id).__name__}"
+        raise BadTypeError(message)
+    return Item(b"", item_id).id
+
+
+def result_key(keys: QueueKeys, item_id: str) -> str:
+    """The key of an item's outcome."""
+    return keys.key(f"result:{item_id}")
+
+
+def answers(reply: Any) -> list[Any]:
+    """One entry answers bare, several with a list (LQ-CALL-4)."""
+    return reply if isinstance(reply, list) else [reply]
+
+
+def pairs(flat: Sequence[Any]) -> Iterable[tuple[Any, Any]]:
+    """Name and value, name and value."""
+    return zip(flat[::2], flat[1::2], strict=True)
+
+
+def seconds(microseconds: int) -> float:
+    """A time or duration of a reply."""
+    return microseconds / 1_000_000
