@@ -125,7 +125,8 @@ class _StandIn:
             return value
 
         def call(*args: Any, **options: Any) -> Any:
-            return self.wrap(self.colour.run(value(*map(_bare, args), **options)))
+            bare_options = {option: bare(given) for option, given in options.items()}
+            return self.wrap(self.colour.run(value(*map(bare, args), **bare_options)))
 
         return call
 
@@ -163,6 +164,15 @@ class _Queue(_StandIn):
 
 
 class _Item(_StandIn):
+    @property
+    def result(self) -> Any:
+        """What completing the item keeps."""
+        return self.real.result
+
+    @result.setter
+    def result(self, value: Any) -> None:
+        self.real.result = value
+
     def __enter__(self) -> Self:
         self.colour.run(self.real.__aenter__())
         return self
@@ -171,11 +181,12 @@ class _Item(_StandIn):
         self.colour.run(self.real.__aexit__(*error))
 
 
-def _bare(value: Any) -> Any:
+def bare(value: Any) -> Any:
+    """The real thing behind a stand-in, also inside lists and tuples: for what is handed over inside something else."""
     if isinstance(value, _StandIn):
         return value.real
-    if isinstance(value, list):
-        return [_bare(member) for member in value]
+    if isinstance(value, list | tuple):
+        return type(value)(map(bare, value))
     return value
 
 
