@@ -72,6 +72,10 @@ local function facts(record)
   end
   --#part unpack_record
   --#part unpack_tail
+  if math.max(current, created, expires) >= 2840140800000000 then
+    -- no clock gave these, and one raised to them would break every place and token to come
+    return nil
+  end
   return {options = options, current = current, created = created, priority = priority, expires = expires}
 end
 local function priority_of(id)
@@ -141,8 +145,7 @@ elseif phase == '2' then
       repair('record_without_item', 'HDEL', meta, id)
     else
       local known = facts(record)
-      if not known or math.max(known.current, known.created, known.expires) >= 2840140800000000 then
-        -- also where no clock gave these: one raised to them would break every place and token to come
+      if not known then
         repair('bad_record', 'HDEL', meta, id)
       else
         raise_clock(math.max(known.current, known.created))

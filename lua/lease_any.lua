@@ -58,13 +58,12 @@ for number = 1, queues do
     return {0, 0, 0, 0, unpack(died)}
   end
   wrote = wrote or changed
-  for k = 4 + 4 * taken[3], #taken, 3 do
-    if taken[k] == 0 then
-      died[#died + 1] = -number
-      died[#died + 1] = 'died'
-      died[#died + 1] = taken[k + 2]
-      taken[k] = -number
-    end
+  while taken[#taken - 2] == 0 and taken[#taken - 1] == 'died' do
+    local id = table.remove(taken)
+    died[#died + 1] = -number
+    died[#died + 1] = table.remove(taken)
+    died[#died + 1] = id
+    table.remove(taken)
   end
   if taken[3] > 0 then
     for other = 1, queues do
@@ -72,7 +71,11 @@ for number = 1, queues do
         pcall(settle, 11 * other - 10)
       end
     end
-    return {number, unpack(taken)}
+    for _, each in ipairs(died) do
+      taken[#taken + 1] = each
+    end
+    table.insert(taken, 1, number)
+    return taken
   end
   if wait < 0 or taken[1] >= 0 and taken[1] < wait then
     wait = taken[1]

@@ -59,8 +59,8 @@ local function entry_options(at, max_data)
   if options.dies and not options.expires then
     error('LEASEQ_BAD_ARGUMENT expires_to needs expires_in', 0)
   end
-  if options.expires and options.expires <= due then
-    error('LEASEQ_BAD_ARGUMENT an item cannot expire before it is due', 0)
+  if options.expires and (options.expires <= due or options.expires >= 2840140800000000) then
+    error('LEASEQ_BAD_ARGUMENT an item can expire only after it is due and before 2060', 0)
   end
   options.extra = #extra > 0 and struct.pack('<I2', 0) .. table.concat(extra) or nil
   return at, options
