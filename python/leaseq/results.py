@@ -76,8 +76,8 @@ class ItemInfo:
 class Outcome:
     """What became of an item: the result or failure that is kept of it, else its state.
 
-    `content` is the result, or the text of the error, as bytes; `keep` is for how many seconds the outcome is kept, or
-    will be. `created` and `ended` are seconds since 1970; `ended` is 0 while it has not.
+    `content` is the result, or the text of the error, as bytes. `created` and `ended` are seconds since 1970; `ended`
+    is 0 while it has not. `keep` is for how many seconds an item that is still there keeps its outcome, 0 for none.
     """
 
     id: str

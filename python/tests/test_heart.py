@@ -129,3 +129,209 @@ def test_one_damaged_record_does_not_stop_the_others(
     for item in healthy:
         item.__exit__(None, None, None)
     assert queue.stats().completed == 4
+
+
+async def held(
+    queue: leaseq.aio.WorkQueue, *ids: str, lease_secs: float = 0.3
+) -> list[leaseq.aio.LeasedItem]:
+    """New items, leased."""
+    await queue.add_items([Item(b"x", id=item_id) for item_id in ids])
+    return await queue.lease_items(len(ids), lease_secs)
+
+
+def cancelling() -> int:
+    """How many cancellations of this task have been asked for and not been taken back."""
+    task = asyncio.current_task()
+    assert task is not None
+    return task.cancelling()
+
+
+@pytest.mark.parametrize("how", ["removed", "superseded", "completed"])
+async def test_a_lost_lease_ends_the_block(url: str, how: str) -> None:
+    """LQ-CLIENT-4: the task is cancelled where it waits, the block ends quietly, and the worker goes on."""
+    async with leaseq.aio.WorkQueue("q", url) as queue, leaseq.aio.WorkQueue("q", url) as other:
+        (item,) = await held(queue, "a")
+        taken = None if how == "removed" else await other.lease(30, timeout=5)
+        async with item:
+            if how == "removed":
+                assert await other.remove("a") == "leased"
+            elif how == "completed":
+                assert taken is not None
+                assert await other.complete(taken)
+            await asyncio.sleep(20)
+            pytest.fail("the block went on")
+        assert item.lost
+        assert cancelling() == 0
+        assert (await queue.inspect("a")).state == ("leased" if how == "superseded" else "absent")
+        await asyncio.sleep(0)
+
+
+async def test_only_the_block_that_lost_its_lease_ends(url: str) -> None:
+    """LQ-CLIENT-4: of nested blocks the inner one, and the outer one goes on; the outer one, and the inner item goes back."""
+    async with leaseq.aio.WorkQueue("q", url) as queue:
+        outer, inner = await held(queue, "outer", "inner")
+        went_on = False
+        async with outer:
+            async with inner:
+                await queue.remove("inner")
+                await asyncio.sleep(20)
+            assert (inner.lost, outer.lost, cancelling()) == (True, False, 0)
+            await asyncio.sleep(0)
+            went_on = True
+        assert went_on
+        assert (await queue.stats()).completed == 1
+        outer, inner = await held(queue, "outer", "inner")
+        async with outer, inner:
+            await queue.remove("outer")
+            await asyncio.sleep(20)
+        assert (inner.lost, outer.lost, cancelling()) == (False, True, 0)
+        info = await queue.inspect("inner")
+        assert (info.state, info.attempt) == ("ready", 0)
+        both = await held(queue, "outer", lease_secs=0.6) + await queue.lease_items(1, 0.6)
+        async with both[0]:
+            async with both[1]:
+                await queue.remove_items(["outer", "inner"])
+                await asyncio.sleep(20)
+            pytest.fail("the outer block went on")
+        assert (both[0].lost, both[1].lost, cancelling()) == (True, True, 0)
+
+
+async def test_a_cancellation_of_somebody_else_passes_on(url: str) -> None:
+    """LQ-CLIENT-4: before, after and together with ours; and where the item is fine, it goes back uncounted."""
+    async with leaseq.aio.WorkQueue("q", url) as queue:
+        for number, order in enumerate([("ours", "theirs"), ("theirs", "ours"), ("theirs",)]):
+            (item,) = await held(queue, str(number), lease_secs=30)
+
+            async def work(item: leaseq.aio.LeasedItem = item) -> None:
+                async with item:
+                    await asyncio.sleep(20)
+
+            task = asyncio.create_task(work())
+            await asyncio.sleep(0)
+            for whose in order:
+                item._stop() if whose == "ours" else task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            assert task.cancelled()
+        assert (await queue.inspect("2")).state == "ready"
+
+
+async def test_a_block_with_a_timeout_and_a_group_of_tasks(url: str) -> None:
+    """LQ-CLIENT-4: what else cancels tasks tells its own cancellation from ours."""
+    async with leaseq.aio.WorkQueue("q", url) as queue:
+        a, b, c = await held(queue, "a", "b", "c", lease_secs=30)
+        loop = asyncio.get_running_loop()
+        ended: list[str] = []
+
+        async def child() -> None:
+            try:
+                await asyncio.sleep(20)
+            finally:
+                ended.append("child")
+
+        async with asyncio.timeout(10), a:
+            loop.call_soon(a._stop)
+            async with asyncio.timeout(10):
+                async with asyncio.TaskGroup() as group:
+                    group.create_task(child())
+        assert (ended, cancelling()) == (["child"], 0)
+        async with asyncio.timeout(10) as too_long:
+
+            async def inner() -> None:
+                async with b, asyncio.timeout(0.01):
+                    await asyncio.sleep(20)
+
+            with pytest.raises(TimeoutError):
+                await inner()
+        assert not too_long.expired()
+        assert (await queue.inspect("b")).state == "delayed"
+
+        async def outer() -> None:
+            async with asyncio.timeout(0.01), c:
+                await asyncio.sleep(20)
+
+        with pytest.raises(TimeoutError):
+            await outer()
+        assert (await queue.inspect("c")).state == "ready"
+        assert cancelling() == 0
+
+
+@pytest.mark.parametrize("ours_first", [True, False])
+async def test_a_timeout_at_the_same_moment(url: str, ours_first: bool) -> None:
+    """LQ-CLIENT-4: two cancellations arrive as one; each side takes its own back."""
+    async with leaseq.aio.WorkQueue("q", url) as queue:
+        (item,) = await held(queue, "a", lease_secs=30)
+        loop = asyncio.get_running_loop()
+        timeout = asyncio.timeout(None)
+
+        def both() -> None:
+            if ours_first:
+                loop.call_soon(item._stop)
+            timeout.reschedule(loop.time())
+            if not ours_first:
+                loop.call_soon(item._stop)
+
+        async def work() -> None:
+            async with timeout, item:
+                loop.call_soon(both)
+                await asyncio.sleep(20)
+
+        with pytest.raises(TimeoutError):
+            await work()
+        assert cancelling() == 0
+
+
+async def test_a_block_that_does_not_stop(url: str) -> None:
+    """LQ-COMPLETE-2: it catches the cancellation and finishes, or raises another error: that is what counts."""
+    async with leaseq.aio.WorkQueue("q", url) as queue:
+        a, b = await held(queue, "a", "b", lease_secs=30)
+        loop = asyncio.get_running_loop()
+        async with a:
+            loop.call_soon(a._stop)
+            try:
+                await asyncio.sleep(20)
+            except asyncio.CancelledError:
+                done = True
+        assert done
+        assert cancelling() == 0
+        assert (await queue.inspect("a")).state == "absent", "the work was done"
+
+        async def work() -> None:
+            async with b:
+                loop.call_soon(b._stop)
+                try:
+                    await asyncio.sleep(20)
+                finally:
+                    raise ZeroDivisionError
+
+        with pytest.raises(ZeroDivisionError):
+            await work()
+        assert cancelling() == 0
+
+
+async def test_a_lease_that_ends_by_the_blocks_own_call(url: str, proxy: FaultProxy) -> None:
+    """LQ-CLIENT-4: a beat that overtakes the answer of complete says "lost"; the call is not interrupted for it."""
+    async with leaseq.aio.WorkQueue("q", proxy.url) as queue:
+        (item,) = await held(queue, "a", lease_secs=30)
+        assert not await queue.complete_items([])
+        proxy.latency = 0.2
+        async with item:
+            call = asyncio.create_task(queue.complete(item))
+            await asyncio.sleep(0)
+            item._stop()
+            assert await call is True
+            item._stop()
+            await asyncio.sleep(0)
+        assert cancelling() == 0
+        proxy.latency = 0.0
+
+
+async def test_an_item_that_is_entered_in_one_task_and_left_in_another(url: str) -> None:
+    """LQ-CLIENT-4: the task that entered is over; nobody else is cancelled in its place."""
+    async with leaseq.aio.WorkQueue("q", url) as queue:
+        (item,) = await held(queue, "a", lease_secs=30)
+        await asyncio.create_task(item.__aenter__())
+        item._stop()
+        await asyncio.sleep(0)
+        assert await item.__aexit__(None, None, None) is False
+        assert (await queue.inspect("a")).state == "absent"

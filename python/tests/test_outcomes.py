@@ -1,0 +1,452 @@
+"""What is kept of finished items, and items that follow: results, failures, hand-off."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import servers
+from colours import bare
+
+import leaseq
+from leaseq import Finished, Item
+from leaseq.flows import CHUNK_BYTES
+
+if TYPE_CHECKING:
+    import redis
+    from colours import Colour
+
+MIB = 1024 * 1024
+
+
+def look(queue: Any, *ids: str) -> list[tuple[str, bytes]]:
+    """State and content of outcomes, without waiting."""
+    return [(outcome.state, outcome.content) for outcome in queue.outcomes(ids)]
+
+
+def finished(item: Any, then: Any = (), **options: Any) -> Finished:
+    """What finish_items takes, of whatever colour."""
+    return Finished(bare(item), then=bare(list(then)), **options)
+
+
+def calls(client: redis.Redis) -> int:
+    """How many scripts the server has run since the statistics were reset."""
+    stats: dict[str, Any] = client.info("commandstats")
+    return sum(stats.get(name, {"calls": 0})["calls"] for name in ("cmdstat_evalsha", "cmdstat_eval"))
+
+
+def test_results_are_kept(colour: Colour, url: str) -> None:
+    """LQ-COMPLETE-1: for as long as the item or the call says, with all that is known of the item."""
+    queue = colour.queue("q", url)
+    queue.add_items([Item(b"x", id="a"), Item(b"x", id="b")], keep=60)
+    queue.add_items([Item(b"x", id="c"), Item(b"x", id="d"), Item(b"x", id="e")])
+    assert [outcome.keep for outcome in queue.outcomes(["a", "c"])] == [60, 0]
+    assert look(queue, "a", "c", "nothing") == [("ready", b""), ("ready", b""), ("absent", b"")]
+    a, b, c, d, e = queue.lease_items(5, 30)
+    assert (a.keep, c.keep) == (60, 0)
+    assert look(queue, "a") == [("leased", b"")]
+    assert queue.complete(a, result="dön\0e") is True
+    assert queue.complete(b) is True
+    assert queue.complete(c, result=b"nobody asked for it") is True
+    assert queue.complete(d, result=bytearray(b"\xff"), keep=3600) is True
+    e.result = "from the item"
+    assert queue.complete(e, keep=60) is True
+    assert look(queue, *"abcde") == [
+        ("result", "dön\0e".encode()),
+        ("result", b""),
+        ("absent", b""),
+        ("result", b"\xff"),
+        ("result", b"from the item"),
+    ]
+    outcome = queue.outcomes(["d"])[0]
+    assert (outcome.id, outcome.attempt, outcome.keep, outcome.finished) == ("d", 1, 0, True)
+    assert outcome.error is None
+    assert 0 < outcome.ended - outcome.created < 60
+    assert {listed.id for listed in queue.list_items("kept").items} == set("abde")
+    stats = queue.stats()
+    assert (stats.kept, stats.items, stats.completed) == (4, 0, 5)
+
+
+def test_nothing_is_kept_where_the_call_says_so(colour: Colour, redis_client: redis.Redis, url: str) -> None:
+    """LQ-COMPLETE-1: keep=0, although the item was added with keep."""
+    queue = colour.queue("q", url)
+    queue.add_item(Item(b"x", id="a"), keep=60)
+    item = queue.lease(30)
+    assert item is not None
+    assert queue.complete(item, result=b"secret", keep=0) is True
+    assert look(queue, "a") == [("absent", b"")]
+    assert not redis_client.exists("leaseq:{q}:q:result:a")
+
+
+def test_the_winning_lease_answers_true_again(colour: Colour, url: str) -> None:
+    """LQ-COMPLETE-1: with a kept outcome; what it said first stays. Another lease of the item answers false."""
+    queue = colour.queue("q", url)
+    queue.add_item(Item(b"x", id="a"), keep=60)
+    first = queue.lease(30)
+    assert first is not None
+    queue.release(first)
+    second = queue.lease(30)
+    assert second is not None
+    assert queue.complete(second, result=b"1") is True
+    assert queue.complete(second, result=b"2") is True
+    assert queue.complete(first, result=b"3") is False
+    assert look(queue, "a") == [("result", b"1")]
+
+
+def test_many_at_once(colour: Colour, redis_client: redis.Redis, url: str) -> None:
+    """LQ-CALL-8: items with and without a kept outcome, answered in their order; results split by their size."""
+    queue = colour.queue("q", url)
+    ids = [str(n) for n in range(600)]
+    for n in ids:
+        queue.add_item(Item(b"x", id=n), keep=60 if int(n) % 3 else None)
+    items = [item for _ in range(3) for item in queue.lease_items(200, 30)]
+    for item in items:
+        item.result = item.id
+    assert queue.complete_items(items) == [True] * 600
+    expected = [("result", n.encode()) if int(n) % 3 else ("absent", b"") for n in ids]
+    assert look(queue, *ids) == expected
+    assert queue.complete_items(items) == [bool(int(n) % 3) for n in ids], "only what is kept is known again"
+    queue.add_items([Item(b"x", id=str(n)) for n in range(20)], keep=60)
+    large = queue.lease_items(20, 30)
+    for item in large:
+        item.result = b"x" * MIB
+    redis_client.config_resetstat()
+    assert queue.complete_items(large) == [True] * 20
+    assert calls(redis_client) == 20 * MIB // CHUNK_BYTES
+    assert [len(outcome.content) for outcome in queue.outcomes(ids[:20])] == [MIB] * 20
+
+
+def test_a_result_that_is_too_large(colour: Colour, url: str) -> None:
+    """LQ-ERROR-1: nothing has happened, and the end of a block gives the item back as after any other failure."""
+    queue = colour.queue("q", url)
+    queue.configure(max_data=10)
+    queue.add_item(Item(b"x", id="a"), keep=60)
+    item = queue.lease(30)
+    assert item is not None
+    with pytest.raises(leaseq.TooLargeError):
+        queue.complete(item, result=b"x" * 11)
+    assert queue.inspect("a").state == "leased"
+    with pytest.raises(leaseq.TooLargeError), item:
+        item.result = b"x" * 11
+    info = queue.inspect("a")
+    assert info.state == "delayed"
+    assert "LEASEQ_TOO_LARGE" in info.error
+
+
+def test_the_end_of_a_block_keeps_the_result(colour: Colour, url: str) -> None:
+    """LQ-COMPLETE-1: item.result, where the item keeps it; where it does not, it is dropped."""
+    queue = colour.queue("q", url)
+    queue.add_item(Item(b"x", id="a"), keep=60)
+    queue.add_items([Item(b"x", id="b"), Item(b"x", id="c")])
+    for item in queue.items(30, timeout=0.1):
+        with item:
+            item.result = f"result of {item.id}"
+    assert look(queue, *"abc") == [("result", b"result of a"), ("absent", b""), ("absent", b"")]
+    with pytest.raises(leaseq.BadTypeError):
+        bare(item).result = 5
+    with pytest.raises(leaseq.BadArgumentError):
+        bare(item).result = "\ud800"
+    assert item.result == b"result of c"
+
+
+def test_complete_and_lease_keeps_the_outcome(colour: Colour, url: str) -> None:
+    """LQ-FUSED-1: of an item that keeps it, in two calls; bad arguments are refused before the first."""
+    queue = colour.queue("q", url)
+    queue.add_items([Item(b"x", id="a"), Item(b"x", id="b")], keep=60)
+    first = queue.lease(30)
+    assert first is not None
+    for lease_secs in (0, 31 * 86400, float("nan")):
+        with pytest.raises(leaseq.BadArgumentError):
+            queue.complete_and_lease(first, lease_secs)
+    assert queue.inspect("a").state == "leased"
+    first.result = b"1"
+    done, second = queue.complete_and_lease(first, 30)
+    assert done
+    assert second is not None
+    second.result = b"2"
+    assert queue.complete_and_lease(second, 30) == (True, None)
+    assert look(queue, "a", "b") == [("result", b"1"), ("result", b"2")]
+
+
+def test_failures_are_kept(colour: Colour, redis_client: redis.Redis, url: str) -> None:
+    """LQ-RELEASE-3: by whatever call the item died; a revived item has none any more."""
+    queue = colour.queue("q", url)
+    queue.add_items([Item(b"x", id=name) for name in ("a", "b", "c")], keep=60, max_attempts=1)
+    a, b, c = queue.lease_items(3, 30)
+    assert queue.release(a, error="bad a") == "dead"
+    assert queue.dead_letter(b, error="bad b")
+    with pytest.raises(ValueError, match="bad c"), c:
+        raise ValueError("bad c")
+    for name in ("a", "b", "c"):
+        assert redis_client.exists(f"leaseq:{{q}}:q:result:{name}"), "published by the call itself"
+    assert look(queue, *"abc") == [
+        ("failure", b"bad a"),
+        ("failure", b"bad b"),
+        ("failure", b"ValueError: bad c"),
+    ]
+    failure = queue.outcomes(["a"])[0]
+    assert (failure.finished, failure.error, failure.keep, failure.attempt) == (True, "bad a", 60, 1)
+    assert queue.revive("a")
+    assert look(queue, "a") == [("ready", b"")]
+
+
+@pytest.mark.parametrize("how", ["lease", "complete_and_lease", "light_clean"])
+def test_a_death_by_reclaiming_is_published(
+    colour: Colour, redis_client: redis.Redis, url: str, how: str
+) -> None:
+    """LQ-FAIL-2: the client whose call reclaimed it does so, without anybody asking for the outcome."""
+    queue = colour.queue("q", url)
+    queue.add_item(Item(b"x", id="held"))
+    held = queue.lease(30)
+    assert held is not None
+    queue.add_items([Item(b"x", id="a"), Item(b"x", id="b")], keep=60, max_attempts=1)
+    queue.add_item(Item(b"x", id="plain"), max_attempts=1)
+    lost = queue.lease_items(3, 0.05)
+    servers.wait_until(lambda: queue.stats().now > max(item.deadline for item in lost), 5)
+    if how == "lease":
+        assert queue.lease(30, block=False) is None
+    elif how == "complete_and_lease":
+        assert queue.complete_and_lease(held, 30) == (True, None)
+    else:
+        assert queue.light_clean().died == 3
+    for name in ("a", "b"):
+        servers.wait_until(lambda name=name: redis_client.exists(f"leaseq:{{q}}:q:result:{name}"), 5)  # type: ignore[misc]
+    assert not redis_client.exists("leaseq:{q}:q:result:plain")
+    assert [state for state, _ in look(queue, "a", "b", "plain")] == ["failure", "failure", "dead"]
+
+
+def test_a_waiter_that_reclaims_publishes(colour: Colour, redis_client: redis.Redis, url: str) -> None:
+    """LQ-FAIL-2: also where nothing comes of the lease, which goes on waiting."""
+    queue = colour.queue("q", url)
+    queue.add_item(Item(b"x", id="a"), keep=60, max_attempts=1)
+    assert queue.lease(0.2) is not None
+    waiting = colour.start(queue.lease, 30, timeout=20)
+    servers.wait_until(lambda: redis_client.exists("leaseq:{q}:q:result:a"), 10)
+    assert not waiting.done()
+    queue.add_item(Item(b"x", id="b"))
+    assert waiting.result(5).id == "b"
+
+
+def test_publishing_is_best_effort(colour: Colour, redis_client: redis.Redis, url: str) -> None:
+    """LQ-FAIL-2: an outcome's key that holds something else does not hurt the lease that found the death."""
+    queue = colour.queue("q", url)
+    queue.add_item(Item(b"x", id="a"), keep=60, max_attempts=1)
+    item = queue.lease(0.05)
+    assert item is not None
+    redis_client.set("leaseq:{q}:q:result:a", "foreign")
+    servers.wait_until(lambda: queue.stats().now > item.deadline, 5)
+    assert queue.light_clean().died == 1
+    queue.revive("a")
+    assert queue.lease(0.05) is not None
+    servers.wait_until(lambda: queue.stats().overdue == 1, 5)
+    assert queue.lease(30, block=False) is None
+    assert redis_client.get("leaseq:{q}:q:result:a") == b"foreign"
+
+
+def test_hand_off(colour: Colour, url: str) -> None:
+    """LQ-COMPLETE-1: follow-ups are added in the same step, only on true, an answer for each."""
+    first = colour.queue("first", url, group="g")
+    second = colour.queue("second", url, group="g")
+    first.add_item(Item(b"data", id="a", headers={"trace": "1"}))
+    second.add_item(Item(b"x", id="there"))
+    item = first.lease(30)
+    assert item is not None
+    then: list[Any] = [
+        (second, Item(b"next", id=item.derived_id("second"))),
+        (second, Item(b"x", id="there")),
+        (first, Item(b"again", id="a")),
+        (second, bare(item), {"delay": 60, "priority": 2, "keep": 5}),
+    ]
+    done = first.complete(item, then=then)
+    assert isinstance(done, leaseq.Completed)
+    assert done
+    assert done.added == [True, False, True, True]
+    assert first.inspect("a").state == "ready"
+    moved = second.inspect("a")
+    assert (moved.state, moved.priority, moved.keep) == ("delayed", 2, 5)
+    again = first.complete(item, then=then)
+    assert not again
+    assert (again.completed, again.added) == (False, [None] * 4)
+    assert (second.stats().items, first.stats().items) == (3, 1)
+    assert second.lease_items(2, 30)[1].data == b"next"
+
+
+def test_hand_off_with_a_result_is_repeatable(colour: Colour, url: str) -> None:
+    """LQ-COMPLETE-1: the winning lease is told true again, and nothing is added a second time."""
+    queue = colour.queue("q", url)
+    queue.add_item(Item(b"x", id="a"), keep=60)
+    item = queue.lease(30)
+    assert item is not None
+    done = queue.complete(item, result=b"r", then=[(queue, Item(b"x", id="b"))])
+    assert (done.completed, done.added) == (True, [True])
+    assert queue.remove("b") == "ready"
+    done = queue.complete(item, result=b"r", then=[(queue, Item(b"x", id="b"))])
+    assert (done.completed, done.added) == (True, [None])
+    assert queue.inspect("b").state == "absent"
+
+
+def test_an_empty_hand_off(colour: Colour, url: str) -> None:
+    """LQ-COMPLETE-1: `then` says what kind of answer comes, also when there is nothing in it."""
+    queue = colour.queue("q", url)
+    queue.add_items([Item(b"x"), Item(b"x")])
+    first, second = queue.lease_items(2, 30)
+    assert queue.complete(first, then=[]) == leaseq.Completed(completed=True, added=[])
+    assert queue.complete(first, then=iter([])) == leaseq.Completed(completed=False, added=[])
+    assert queue.complete(second, result=b"x") is True
+
+
+def test_only_the_current_lease_hands_off(colour: Colour, url: str) -> None:
+    """LQ-COMPLETE-3: with only_current."""
+    queue = colour.queue("q", url)
+    queue.add_item(Item(b"x", id="a"), keep=60)
+    first = queue.lease(30)
+    assert first is not None
+    queue.release(first)
+    second = queue.lease(30)
+    assert second is not None
+    assert not queue.complete(first, then=[(queue, Item(b"x", id="b"))], only_current=True)
+    assert queue.complete_items([first, second], only_current=True) == [False, True]
+
+
+def test_follow_ups_go_past_limits_and_pauses(colour: Colour, url: str) -> None:
+    """LQ-CONFIG-1: an item that is there already cannot be refused for want of room."""
+    first, second = colour.queue("first", url, group="g"), colour.queue("second", url, group="g")
+    first.add_item(Item(b"x", id="a"))
+    item = first.lease(30)
+    assert item is not None
+    second.configure(max_items=1)
+    second.add_item(Item(b"x"))
+    second.pause()
+    with pytest.raises(leaseq.QueueFullError):
+        second.add_item(Item(b"x"))
+    assert first.complete(item, then=[(second, Item(b"x"))]).added == [True]
+    assert second.stats().ready == 2
+
+
+def test_a_queue_of_another_group(colour: Colour, redis_client: redis.Redis, url: str) -> None:
+    """LQ-ERROR-1: refused before anything is sent; the message says how to group them."""
+    first, second = colour.queue("first", url), colour.queue("second", url)
+    first.add_item(Item(b"x", id="a"))
+    item = first.lease(30)
+    assert item is not None
+    redis_client.config_resetstat()
+    with pytest.raises(
+        leaseq.CrossGroupError, match=r"WorkQueue\('second', \.\.\., group='first'\)"
+    ) as caught:
+        first.complete(item, then=[(second, Item(b"x"))])
+    assert caught.value.definite
+    assert calls(redis_client) == 0
+    assert first.inspect("a").state == "leased"
+    with colour.queue("second", url, group="first") as grouped:
+        assert first.complete(item, then=[(grouped, Item(b"x"))])
+
+
+def test_finish_many(colour: Colour, url: str) -> None:
+    """LQ-CALL-8: each with its own result and follow-ups, in calls of 256 items, 256 follow-ups and 16 queues."""
+    queue = colour.queue("q", url, group="g")
+    targets = [colour.queue(f"t{n}", url, group="g") for n in range(20)]
+    queue.add_items(Item(b"x", id=str(n)) for n in range(600))
+    items = [item for _ in range(3) for item in queue.lease_items(200, 30)]
+    work = [
+        finished(
+            item,
+            result=item.id,
+            keep=60,
+            then=[(targets[n % 20], Item(b"x", id=item.derived_id(step))) for step in range(n % 3)],
+        )
+        for n, item in enumerate(items)
+    ]
+    answers = queue.finish_items(work)
+    assert [answer.completed for answer in answers] == [True] * 600
+    assert [answer.added for answer in answers] == [[True] * (n % 3) for n in range(600)]
+    assert sum(target.stats().items for target in targets) == 600
+    assert look(queue, "0", "599") == [("result", b"0"), ("result", b"599")]
+    assert [bool(answer) for answer in queue.finish_items(work[:3])] == [True, True, True]
+    assert queue.finish_items([]) == []
+
+
+def test_finish_many_with_one_that_is_too_much(colour: Colour, url: str) -> None:
+    """LQ-CLIENT-2: what a script refuses changes nothing; the calls before it are told."""
+    queue = colour.queue("q", url)
+    queue.add_items(Item(b"x", id=str(n)) for n in range(257))
+    items = queue.lease_items(256, 30) + queue.lease_items(1, 30)
+    too_many: list[Any] = [(queue, Item(b"x")) for _ in range(257)]
+    with pytest.raises(leaseq.BadArgumentError) as caught:
+        queue.finish_items([*map(finished, items[:256]), finished(items[256], then=too_many)])
+    assert [answer.completed for answer in caught.value.answers] == [True] * 256
+    assert queue.stats().items == 1
+    with pytest.raises(leaseq.BadTypeError, match="Finished"):
+        queue.finish_items([items[256]])  # type: ignore[list-item]
+    with items[0], items[256]:
+        pass
+    assert queue.stats().completed == 257
+
+
+def test_a_finished_item_in_a_block_is_left_alone(
+    colour: Colour, redis_client: redis.Redis, url: str
+) -> None:
+    """LQ-COMPLETE-2: whatever call of the block ended it, the end of the block sends nothing."""
+    queue = colour.queue("q", url)
+    queue.add_items([Item(b"x", id=name) for name in "abcd"])
+    a, b, c, d = queue.lease_items(4, 30)
+    with a, b, c, d:
+        queue.complete(a, result=b"x", keep=60)
+        queue.finish_items([finished(b, then=[(queue, Item(b"x", id="e"))])])
+        queue.dead_letter(c)
+        queue.complete(d, then=[(queue, Item(b"x", id="f"))])
+        redis_client.config_resetstat()
+    assert calls(redis_client) == 0
+    assert [queue.inspect(name).state for name in "abcdef"] == [
+        "absent",
+        "absent",
+        "dead",
+        "absent",
+        "ready",
+        "ready",
+    ]
+
+
+WRONG: dict[str, Any] = {
+    "queue": "second",
+    "bytes": b"x",
+    "mapping": {"queue": "item"},
+    "number": 5,
+    "bare item": [Item(b"x")],
+    "no queue": [("second", Item(b"x"))],
+    "no item": lambda queue: [(queue, b"x")],
+    "one": lambda queue: [(queue,)],
+    "four": lambda queue: [(queue, Item(b"x"), {}, 1)],
+    "options": lambda queue: [(queue, Item(b"x"), ["delay", 5])],
+    "option type": lambda queue: [(queue, Item(b"x"), {"delay": "5"})],
+}
+
+
+@pytest.mark.parametrize("then", WRONG.values(), ids=WRONG)
+def test_follow_ups_of_a_wrong_type(colour: Colour, url: str, then: Any) -> None:
+    """LQ-ERROR-1: refused before anything is sent."""
+    queue = colour.queue("q", url)
+    queue.add_item(Item(b"x", id="a"))
+    item = queue.lease(30)
+    assert item is not None
+    with pytest.raises(leaseq.BadTypeError) as caught:
+        queue.complete(item, then=then(queue) if callable(then) else then)
+    assert caught.value.definite
+    with pytest.raises(leaseq.BadTypeError):
+        Finished("a")  # type: ignore[arg-type]
+    with pytest.raises(leaseq.BadArgumentError, match="delya"):
+        queue.complete(item, then=[(queue, Item(b"x"), {"delya": 5})])  # type: ignore[typeddict-unknown-key]
+    assert queue.complete(item)
+
+
+def test_values_say_what_they_are(colour: Colour, url: str) -> None:
+    """LQ-SAFE-3: no data in a repr."""
+    queue = colour.queue("q", url)
+    queue.add_item(Item(b"secret", id="a"))
+    item = queue.lease(30)
+    assert item is not None
+    assert (
+        repr(finished(item, result=b"secret", then=[(queue, Item(b"secret"))]))
+        == "<Finished 'a', 1 follow-ups>"
+    )
+    assert repr(queue).startswith("<leaseq._")
+    assert repr(queue).endswith("WorkQueue 'q'>")
