@@ -4,7 +4,7 @@ import math
 import random
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 from leaseq import commands
 from leaseq._scripts import MAX_ENTRIES, WAIT_CAP_MS
@@ -29,43 +29,47 @@ BACKOFF_FIRST = 1.0
 BACKOFF_LAST = 300.0
 
 Member = TypeVar("Member")
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Wait:
-    """Block on `wake` for at most `seconds`, then send the lease on the same connection."""
+class Wait(Generic[T]):
+    """Block for at most `seconds`, then run a command on the same connection; answers what the command answers.
 
-    wake: str
+    `block` is the blocking command without its time: a push to one of its keys ends it, whatever else it does. With too
+    little time for a block, the command runs after that time. Should the flow end here, with an error or interrupted,
+    whoever performs this runs `settles`, which pass on the wake-up that may have been taken.
+    """
+
+    block: tuple[str, ...]
     seconds: float
-    lease: Command[LeaseReply]
+    then: Command[T]
+    settles: tuple[Command[bool], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Leave:
-    """Settle: this waiter goes away with nothing."""
+    """Settle: this waiter goes away. Has no answer."""
 
-    settle: Command[bool]
+    settles: tuple[Command[bool], ...]
 
 
-LeaseFlow = Generator[Command[LeaseReply] | Wait | Leave, LeaseReply | None, LeaseReply]
+LeaseFlow = Generator[Command[LeaseReply] | Wait[LeaseReply] | Leave, LeaseReply | None, LeaseReply]
 
 
 def lease(
     keys: QueueKeys, count: int, lease_secs: float, *, block: bool, timeout: float, clock: Callable[[], float]
 ) -> LeaseFlow:
     """Lease, and wait for items if there are none. A waiter that leaves empty-handed settles (LQ-BLOCK-6)."""
-    take, settle = commands.lease(keys, count, lease_secs), commands.settle(keys)
-    patience = commands.milliseconds(timeout, "timeout") / 1000
-    if patience < 0:
-        raise BadArgumentError("timeout must not be negative; 0 waits for ever")
-    give_up = clock() + patience if timeout else math.inf
-    wake = keys.key("wake")
+    take, settles = commands.lease(keys, count, lease_secs), (commands.settle(keys),)
+    give_up = clock() + _patience(timeout)
+    pop = ("BLPOP", keys.key("wake"))
     reply = answered((yield take))
     waited = False
     while not reply.items:
         if reply.wait == 0:
             # More was due than one call takes, and none of it came out ready: the answer is not "nothing" yet.
-            reply = answered((yield take))
+            reply = answered((yield Wait(pop, 0, take, settles) if waited else take))
             continue
         if not block:
             break
@@ -75,16 +79,24 @@ def lease(
         told = WAIT_CAP if reply.wait is None else reply.wait
         pause = min(left, told, reply.asked + WAIT_CAP - clock())
         waited = True
-        reply = answered((yield (Wait(wake, pause, take) if pause > 0 else take)))
+        reply = answered((yield Wait(pop, pause, take, settles)))
     if waited and not reply.items:
-        yield Leave(settle)
+        yield Leave(settles)
     return reply
 
 
-def answered(reply: LeaseReply | None) -> LeaseReply:
+def _patience(timeout: float) -> float:
+    """How long to wait. Raises BadTypeError, BadArgumentError."""
+    patience = commands.milliseconds(timeout, "timeout") / 1000
+    if patience < 0:
+        raise BadArgumentError("timeout must not be negative; 0 waits for ever")
+    return patience if timeout else math.inf
+
+
+def answered(reply: T | None) -> T:
     """The reply, which every request but Leave has."""
     if reply is None:
-        message = "the driver answered a lease with nothing"
+        message = "the driver answered a request with nothing"
         raise RuntimeError(message)
     return reply
 

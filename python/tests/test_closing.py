@@ -75,7 +75,7 @@ def test_a_call_that_is_never_answered_ends(
     colour: Colour, url: str, proxy: FaultProxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """LQ-ERROR-4: close waits a while only, and the caller is told that the reply is lost."""
-    for module in ("leaseq._aio.transport", "leaseq._sync.transport"):
+    for module in ("leaseq._aio.life", "leaseq._sync.life"):
         monkeypatch.setattr(f"{module}.REPLY_GRACE", 0.3)
     queue, other = colour.queue("q", proxy.url), colour.queue("q", url)
     queue.configure(max_data=7)

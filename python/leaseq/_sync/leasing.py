@@ -52,7 +52,7 @@ class Leasing(Finishing):
             return self._complete_then_lease(item, lease_secs, only_current=only_current)
         command = commands.complete_and_lease(self._keys, [item], 1, lease_secs, only_current=only_current)
         with self._ends([item]):
-            reply = flows.answered(self._transport.perform(command))
+            reply = self._transport.take(command)
         self._publish_later(reply)
         items = self._leased(reply, lease_secs)
         return reply.completed[0], items[0] if items else None

@@ -2,15 +2,17 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from leaseq import _scripts
-from leaseq.commands.finishing import completions
+from leaseq.commands.finishing import completions, release
 from leaseq.commands.wire import Argument, Command, answers, command, held, milliseconds, seconds, whole
 from leaseq.errors import BadArgumentError
 from leaseq.item import LeasedItemBase, decoded
 from leaseq.keys import QueueKeys
+from leaseq.results import Released
 
 LONGEST_LEASE = 30 * 86400
 """Seconds."""
@@ -62,7 +64,7 @@ class AnyReply(NamedTuple):
 def lease(keys: QueueKeys, count: int, lease_secs: float) -> Command[LeaseReply]:
     """Lease up to `count` items."""
     arguments = [whole(count, "count"), milliseconds(lease_secs, "lease_secs")]
-    return command(_scripts.LEASE, keys, arguments, lease_reply)
+    return command(_scripts.LEASE, keys, arguments, lease_reply, undo=partial(give_back, keys))
 
 
 def lease_any(queues: Sequence[QueueKeys], count: int, lease_secs: float) -> Command[AnyReply]:
@@ -93,7 +95,7 @@ def complete_and_lease(
         completed = tuple(answer == 1 for answer in reply[split:])
         return lease_reply(reply[:split])._replace(completed=completed)
 
-    return command(_scripts.COMPLETE_AND_LEASE, keys, arguments, parse)
+    return command(_scripts.COMPLETE_AND_LEASE, keys, arguments, parse, undo=partial(give_back, keys))
 
 
 def check_lease_secs(lease_secs: float) -> None:
@@ -140,6 +142,12 @@ def lease_reply(reply: list[Any]) -> LeaseReply:
     return LeaseReply(
         seconds(wait) if wait >= 0 else None, seconds(deadline), items, extras=extras, died=tuple(died)
     )
+
+
+def give_back(keys: QueueKeys, reply: LeaseReply) -> Command[list[Released]] | None:
+    """The call that releases what was leased and nobody will get: uncounted."""
+    items = [LeasedItemBase(*taken, reply.deadline, 0) for taken in reply.items]
+    return release(keys, items, uncounted=True) if items else None
 
 
 def _keep(extra: Extra, _name: bytes, value: int) -> None:

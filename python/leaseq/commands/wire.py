@@ -24,6 +24,8 @@ class Command(Generic[T]):
     keys: tuple[str, ...]
     arguments: tuple[Argument, ...]
     parse: Callable[[Any], T]
+    undo: Callable[[Any], "Command[Any] | None"] | None = None
+    """For a call that takes something: given its answer, the call that returns it where nobody will get that answer."""
 
     def evalsha(self) -> tuple[Argument, ...]:
         """The call by digest, as a Redis command."""
@@ -40,9 +42,10 @@ def command(
     arguments: Iterable[Argument],
     parse: Callable[[Any], T],
     more_keys: Iterable[str] = (),
+    undo: Callable[[Any], Command[Any] | None] | None = None,
 ) -> Command[T]:
     """A call on one queue; `more_keys` come behind the keys that the script always takes."""
-    return Command(script, (*keys.vector(script), *more_keys), tuple(arguments), parse)
+    return Command(script, (*keys.vector(script), *more_keys), tuple(arguments), parse, undo)
 
 
 def milliseconds(seconds: float, what: str) -> int:

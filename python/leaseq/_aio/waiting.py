@@ -1,0 +1,255 @@
+"""Calls that wait, and calls that take something: nothing is lost when they are interrupted."""
+
+import contextlib
+import math
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, TypeVar
+
+import redis
+from redis.exceptions import (
+    AskError,
+    ClusterDownError,
+    MovedError,
+    OutOfMemoryError,
+    ReadOnlyError,
+    TryAgainError,
+)
+
+from leaseq import errors
+from leaseq._aio import io
+from leaseq._aio.calls import Calls, Held
+from leaseq._aio.life import Life
+from leaseq.commands import Command, LeaseReply
+from leaseq.flows import REPLY_GRACE, Wait
+
+T = TypeVar("T")
+
+MIGRATION_PAUSE = 0.1
+"""Seconds between the looks of a waiter while its slot migrates: a block is redirected at once then."""
+
+BLOCK_EARLY = 0.02
+"""How much too early a block may end by itself. One that ends earlier was ended by CLIENT UNBLOCK: look at once."""
+
+SHORTEST_BLOCK = 0.01
+"""Below this Redis 6.2 may block for ever (LQ-BLOCK-3)."""
+
+_STATE_CHANGED = "instance state changed"
+"""How a server that becomes a replica ends the blocks on it, before it closes their connections."""
+
+_ELSEWHERE = (AskError, TryAgainError, ClusterDownError, ReadOnlyError)
+"""Errors of a cluster whose slot is or goes elsewhere."""
+
+
+class _BrokenWaitError(Exception):
+    """The block ended in an error before anything else was answered: look again, after a pause."""
+
+    def __init__(self, pause: float) -> None:
+        super().__init__()
+        self.pause = pause
+
+
+class _NothingBehindError(redis.ConnectionError):
+    """The server closes the connection: what was sent behind the block was not run."""
+
+
+class Waiting:
+    """Waits on one server."""
+
+    def __init__(self, calls: Calls, life: Life) -> None:
+        self._calls = calls
+        self._life = life
+
+    async def take(self, command: Command[T]) -> T:
+        """Run a command without waiting. What it took and nobody gets, for an interruption, goes back."""
+        held = Held()
+        try:
+            return await self._calls.talk(partial(self._take, command, ()), held)
+        except Exception:
+            raise
+        except BaseException:
+            self._let_go(command, (), held)
+            raise
+
+    async def wait(self, wait: Wait[T]) -> T:
+        """Wait, then run the command. A waiter that goes away, with an error or interrupted, settles (LQ-BLOCK-6)."""
+        held = Held()
+        try:
+            return await self._wait(wait, held)
+        except Exception:
+            self._pass_on_later(wait.settles)
+            raise
+        except BaseException:
+            self._let_go(wait.then, wait.settles, held)
+            raise
+
+    async def leave(self, settles: Sequence[Command[bool]]) -> None:
+        """Settle for a waiter that goes away by itself."""
+        try:
+            await self._pass_on(settles)
+        except BaseException:
+            self._pass_on_later(settles)
+            raise
+
+    def give_back_later(self, command: Command[T], answer: T) -> None:
+        """Return what a command took, for instance leased items. A program that ends waits for that."""
+        self._life.background.begin(partial(self._give_back, command, answer), finish=True)
+
+    async def _wait(self, wait: Wait[T], held: Held) -> T:
+        pause = wait.seconds
+        if pause >= SHORTEST_BLOCK:
+            try:
+                return await self._calls.talk(partial(self._block_and_take, wait), held)
+            except _BrokenWaitError as broken:
+                pause = min(pause, broken.pause)
+        await io.sleep(max(0.0, pause))
+        return await self._calls.talk(partial(self._take, wait.then, wait.settles), held)
+
+    async def _take(self, command: Command[T], settles: Sequence[Command[bool]], wire: io.Wire) -> T:
+        leave = partial(self._leave_behind, wire, command, settles, asked=True)
+        async with self._calls.named(wire, leave):
+            asked_at = io.now()
+            await wire.send(*command.evalsha())
+            return await self._taken(command, wire, asked_at)
+
+    async def _taken(self, command: Command[T], wire: io.Wire, asked_at: float) -> T:
+        reply = await self._calls.reply(command, wire, partial(wire.read_within, REPLY_GRACE))
+        answer: Any = command.parse(reply)
+        if isinstance(answer, LeaseReply):
+            answer = answer._replace(asked=asked_at)
+        taken: T = answer
+        return taken
+
+    async def _block_and_take(self, wait: Wait[T], wire: io.Wire) -> T:
+        """Block until a wake-up or the time, then run the command on the same connection.
+
+        That also makes the server notice a block that is over, up to 100 ms before it would by itself.
+        """
+        asked = False
+        try:
+            self._life.join(wire)
+            blocked = await self._block(wait, wire)
+            asked = True
+            self._life.part(wire)  # closing cuts a block, but the command behind it may bring an item
+            asked_at = io.now()
+            await wire.send(*wait.then.evalsha())
+            if blocked:
+                await self._woken(wire, REPLY_GRACE)
+            return await self._taken(wait.then, wire, asked_at)
+        except redis.ResponseError as error:
+            raise await self._refused(error, asked=asked) from error
+        except (redis.RedisError, OSError, io.NothingYetError) as error:
+            await wire.cut()
+            self._life.raise_if_closed(cause=error)
+            if not asked or isinstance(error, _NothingBehindError):
+                raise _BrokenWaitError(0) from error
+            raise errors.from_connection(error, sent=True) from error
+        except BaseException:
+            self._leave_behind(wire, wait.then, wait.settles, asked=asked)
+            raise
+        finally:
+            self._life.part(wire)
+
+    async def _refused(self, error: redis.ResponseError, *, asked: bool) -> Exception:
+        """What a wait raises that the server answered with an error."""
+        if isinstance(error, OutOfMemoryError) and not asked:
+            # a full server refuses BLMOVE, which takes no room: look at the end of the time
+            return _BrokenWaitError(math.inf)
+        route = self._calls.route
+        if not route.redirects or not isinstance(error, _ELSEWHERE):
+            # also of a replica: it answers a lease of an empty queue, so going on there would be a busy loop
+            return errors.from_server(error)
+        if isinstance(error, ReadOnlyError):
+            await route.refresh()
+        # the slot is or goes elsewhere: look there before blocking again; no busy loop while it migrates
+        return _BrokenWaitError(0 if isinstance(error, MovedError) else MIGRATION_PAUSE)
+
+    async def _block(self, wait: Wait[Any], wire: io.Wire) -> bool:
+        """Block; answers whether the block's reply is still to come. Never over before its time without an element."""
+        over = io.now() + wait.seconds
+        await wire.send(*wait.block, f"{max(SHORTEST_BLOCK, wait.seconds - 0.005):.3f}")
+        try:
+            woken = await self._woken(wire, wait.seconds)
+        except io.NothingYetError:
+            return True
+        if not woken:
+            await io.sleep(min(BLOCK_EARLY, max(0.0, over - io.now())))
+        return False
+
+    async def _woken(self, wire: io.Wire, seconds: float) -> bool:
+        """Read the block's answer: true for an element, and for an error that a block may end in: look again."""
+        try:
+            return await wire.read_within(seconds) is not None
+        except (AskError, TryAgainError, ClusterDownError):
+            return True
+        except redis.ResponseError as error:
+            # any other comes at once and would come again: a call after each would be a busy loop
+            if not str(error).startswith("UNBLOCKED"):
+                raise
+            if _STATE_CHANGED in str(error):
+                message = "the server becomes a replica and closes the connection"
+                raise _NothingBehindError(message) from error
+            return True
+
+    def _let_go(self, command: Command[Any], settles: Sequence[Command[bool]], held: Held) -> None:
+        """Interrupted: what is on the way to the caller goes back, and a wake-up that was taken is passed on."""
+        if held.wire is not None and held.wire.kept:
+            return  # whoever keeps it does both
+        if held.answer is not None:
+            self.give_back_later(command, held.answer)
+        self._pass_on_later(settles)
+
+    def _leave_behind(
+        self, wire: io.Wire, command: Command[Any], settles: Sequence[Command[bool]], *, asked: bool
+    ) -> None:
+        """Interrupted: somebody else ends what is under way. A program that ends waits for that."""
+        if wire.owed or asked:
+            wire.kept = True
+            blocked = wire.owed > int(asked)
+            leave = partial(self._leave, wire, command, settles, blocked=blocked, asked=asked)
+            self._life.background.begin(leave, finish=True)
+
+    async def _leave(
+        self,
+        wire: io.Wire,
+        command: Command[Any],
+        settles: Sequence[Command[bool]],
+        *,
+        blocked: bool,
+        asked: bool,
+    ) -> None:
+        """End an interrupted wait so that nothing is lost.
+
+        What the command still brings is given back, and a wake-up that was taken is passed on, once none can come any more.
+        """
+        try:
+            if asked:
+                if blocked:
+                    await self._woken(wire, REPLY_GRACE)
+                await self._give_back(command, command.parse(await wire.read_within(REPLY_GRACE)))
+            else:
+                await wire.hang_up()
+        except Exception:  # noqa: BLE001 (nobody is left to be told)
+            await wire.cut()
+        except BaseException:
+            await wire.cut()
+            raise
+        finally:
+            await wire.give_back()
+        await self._pass_on(settles)
+
+    async def _give_back(self, command: Command[T], answer: T) -> None:
+        undo = command.undo(answer) if command.undo else None
+        if undo is not None:
+            with contextlib.suppress(errors.LeaseqError):
+                await self._calls.run(undo)
+
+    def _pass_on_later(self, settles: Sequence[Command[bool]]) -> None:
+        if settles:
+            self._life.background.begin(partial(self._pass_on, settles))
+
+    async def _pass_on(self, settles: Sequence[Command[bool]]) -> None:
+        """Settle for a waiter that is gone. One that fails is not worth an error of its own."""
+        for settle in settles:
+            with contextlib.suppress(errors.LeaseqError):
+                await self._calls.run(settle)

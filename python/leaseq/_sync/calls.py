@@ -1,0 +1,113 @@
+# Generated from _aio/calls.py by python/unasync.py: do not edit.
+"""Calls of scripts on one server.
+
+One round trip each, the script's text sent only where it is unknown, never a retry of what may have taken effect.
+"""
+
+import contextlib
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any, TypeVar
+
+import redis
+from redis.exceptions import AskError, ClusterDownError, NoScriptError, TryAgainError
+
+from leaseq import errors
+from leaseq._sync import io
+from leaseq.commands import Command
+
+T = TypeVar("T")
+
+REDIRECTIONS = 12
+"""How often a call follows a cluster's redirections, or waits for a slot that migrates, before it fails."""
+
+
+class Held:
+    """What a conversation held when it was interrupted."""
+
+    wire: io.Wire | None = None
+    answer: Any = None
+
+
+class Calls:
+    """Calls on the keys of one slot."""
+
+    def __init__(self, client: io.Client, key: str) -> None:
+        self.route = io.route(client)
+        self._key = key
+
+    def run(self, command: Command[T], patience: float | None = None) -> T:
+        """Run a command; its reply may take `patience` seconds, or what the client grants. Raises `leaseq.errors`."""
+        return command.parse(self.talk(partial(self._exchange, command, patience=patience), Held()))
+
+    def talk(self, conversation: Callable[[io.Wire], T], held: Held) -> T:
+        """Borrow a connection for a conversation; repeat what a cluster redirected, since that was not run."""
+        redirection: AskError | None = None
+        hops = waits = 0
+        while hops < REDIRECTIONS:
+            wire = held.wire = self._borrow(redirection, hops + waits)
+            try:
+                answer = held.answer = conversation(wire)
+            except AskError as error:
+                redirection, hops = error, hops + 1
+                continue
+            except (TryAgainError, ClusterDownError) as error:
+                # while a slot migrates, its old node may send us on to the new one, which lacks a key and says TRYAGAIN
+                redirection, hops, waits = None, 0, waits + 1
+                if waits == REDIRECTIONS:
+                    raise errors.from_server(error) from error
+            else:
+                return answer
+            finally:
+                if not wire.kept:
+                    wire.give_back()
+            io.sleep(0.02 * 2 ** min(waits - 1, 6))
+        message = "the cluster redirects this call in a circle; nothing was done"
+        raise errors.ServerError(message)
+
+    def _borrow(self, redirection: AskError | None, attempt: int) -> io.Wire:
+        try:
+            return self.route.borrow(self._key, redirection)
+        except (redis.RedisError, redis.exceptions.RedisClusterException, OSError) as error:
+            if not self.route.redirects or attempt > 0:
+                raise errors.from_connection(error, sent=False) from error
+        # A node of the cluster is gone: whoever took its place may be known by now.
+        try:
+            self.route.refresh()
+            return self.route.borrow(self._key, None)
+        except (redis.RedisError, redis.exceptions.RedisClusterException, OSError) as error:
+            raise errors.from_connection(error, sent=False) from error
+
+    def _exchange(self, command: Command[Any], wire: io.Wire, patience: float | None = None) -> Any:
+        with self.named(wire):
+            wire.send(*command.evalsha())
+            return self.reply(command, wire, partial(wire.read, patience))
+
+    def reply(self, command: Command[Any], wire: io.Wire, read: Callable[[], Any]) -> Any:
+        """Read the reply to a command that was sent; send it once more, with its text, where the script is unknown."""
+        try:
+            return read()
+        except NoScriptError:
+            wire.send(*command.eval())
+            return read()
+
+    @contextlib.contextmanager
+    def named(self, wire: io.Wire, interrupted: Callable[[], None] | None = None) -> Iterator[None]:
+        """A conversation in which one command is sent: errors get their names, and no reply is left on its way."""
+        try:
+            yield
+        except (AskError, TryAgainError, ClusterDownError) as error:
+            if self.route.redirects:
+                raise
+            raise errors.from_server(error) from error
+        except redis.ResponseError as error:
+            raise errors.from_server(error) from error
+        except (redis.RedisError, OSError, io.NothingYetError) as error:
+            wire.cut()
+            raise errors.from_connection(error, sent=True) from error
+        except BaseException:
+            if interrupted is None:
+                wire.cut()
+            else:
+                interrupted()
+            raise

@@ -1,0 +1,85 @@
+# Generated from _aio/life.py by python/unasync.py: do not edit.
+"""Whether a queue is open, and what closing it has to wait for."""
+
+import contextlib
+import os
+from collections.abc import Iterator
+
+from leaseq import errors
+from leaseq._sync import io
+from leaseq.flows import REPLY_GRACE
+
+CLOSE_STEP = 0.005
+"""Seconds between two looks at whether the calls in flight have ended."""
+
+
+class Life:
+    """The life of one queue object."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self.closed = False
+        self._start_over()
+
+    def _start_over(self) -> None:
+        self._pid = os.getpid()
+        self._waiting: set[io.Wire] = set()
+        self._in_flight = 0
+        self._guard = io.Guard()
+        self.background = io.Background()
+
+    def _after_fork(self) -> None:
+        """The waits, calls and threads of a parent process are not ours, and nobody here would let go of its guard."""
+        if self._pid != os.getpid():
+            self._start_over()
+
+    @contextlib.contextmanager
+    def flight(self) -> Iterator[None]:
+        """One call, which closing waits for. Raises QueueClosedError."""
+        self._after_fork()
+        with self._guard:
+            self.raise_if_closed("is closed")
+            self._in_flight += 1
+        try:
+            yield
+        finally:
+            with self._guard:
+                self._in_flight -= 1
+
+    def join(self, wire: io.Wire) -> None:
+        """From now on somebody waits on this connection, and closing cuts it. Raises QueueClosedError."""
+        with self._guard:
+            self.raise_if_closed()
+            self._waiting.add(wire)
+
+    def part(self, wire: io.Wire) -> None:
+        """Nobody waits on this connection any more."""
+        with self._guard:
+            self._waiting.discard(wire)
+
+    def raise_if_closed(
+        self, when: str = "was closed during the call", cause: Exception | None = None
+    ) -> None:
+        """Raise QueueClosedError after the end."""
+        if self.closed:
+            message = f"queue {self._name!r} {when}"
+            raise errors.QueueClosedError(message) from cause
+
+    def end(self) -> bool:
+        """End all waits and let other calls finish; false if this has been done before."""
+        self._after_fork()
+        with self._guard:
+            if self.closed:
+                return False
+            self.closed = True
+            waiting = list(self._waiting)
+        for wire in waiting:
+            with self._guard:  # a wire that is no longer waiting may be somebody else's connection by now
+                if wire in self._waiting:
+                    wire.cut()
+        give_up = io.now() + REPLY_GRACE
+        while self._in_flight and io.now() < give_up:
+            io.sleep(CLOSE_STEP)
+        # what interrupted calls still bring is given back first, and wake-ups are passed on
+        self.background.end(REPLY_GRACE)
+        return True
