@@ -18,7 +18,8 @@ if ARGV[1] == '1' and ARGV[4] == '0' and #ARGV == 4 then
   local id, token = ARGV[2], ARGV[3]
   --#part check_token
   local record = call('HGET', meta, id)
-  if not record then
+  if not record or string.byte(id) == 0 then
+    -- NUL and an id are the name of an extra
     --#part check_id
     return 0
   end

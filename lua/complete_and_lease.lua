@@ -24,6 +24,7 @@ local expiry, state, wake, room, counters = KEYS[7], KEYS[8], KEYS[9], KEYS[10],
 --#part lease_arguments
 local at = 3
 --#part integer
+--#part count
 --#part clock
 --#part read_state
 local bound_read, asleep, paused, died_kept = next_due, call('LLEN', wake) == 0, flags % 2 == 1, {}

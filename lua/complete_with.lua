@@ -50,12 +50,11 @@ for i = 9 * targets + 1, #more do
   call('LLEN', more[i])
 end
 for _, option in ipairs(given) do
-  local record, wins = call('HGET', meta, option.id), false
+  local record = call('HGET', meta, option.id)
   if record then
     --#part unpack_record
-    wins = option.token > created and option.token <= current
   end
-  if option.keep and not wins then
+  if option.keep then
     -- may be a repetition: an outcome that cannot be read is refused before anything is written
     local result, counts = option.result, call('ZSCORE', kept, option.id)
     --#part read_outcome

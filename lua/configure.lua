@@ -12,7 +12,7 @@
 -- @option max_attempts integer 0..65534, of items that do not say it themselves; 0 is unlimited
 -- @option paused 0 or 1: while 1, nothing is leased
 -- @reply 1
--- @error LEASEQ_BAD_ARGUMENT LEASEQ_FORMAT LEASEQ_WRONG_TYPE LEASEQ_OUT_OF_MEMORY
+-- @error LEASEQ_BAD_ARGUMENT LEASEQ_FORMAT LEASEQ_WRONG_TYPE
 -- @complexity O(1)
 local call = redis.call
 local items, ready, dead, state, wake, room = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
@@ -41,14 +41,16 @@ if values.paused then
   flags = flags - flags % 2 + values.paused
 end
 local asleep = call('LLEN', wake) == 0
-call('LLEN', room)
+local crowded = call('LLEN', room) == 0
 local is_ready = call('ZCARD', ready) > 0
-call('ZCARD', dead)
---#part room_look
--- first, as it is the command that a full server refuses
+local held = call('HLEN', items) - call('ZCARD', dead)
+-- a no-op that the server allows when out of memory, so that a queue that is paused can be resumed and drained there
+call('ZREM', ready, '')
 --#part write_state
 if asleep and values.paused == 0 and (is_ready or next_due < 9007199254740992) then
   call('LPUSH', wake, '1')
 end
---#part room_tell
+if crowded and values.max_items and (values.max_items == 0 or held < values.max_items) then
+  call('LPUSH', room, '1')
+end
 return 1

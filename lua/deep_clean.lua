@@ -21,6 +21,7 @@ local items, meta, ready, delayed, leased = KEYS[1], KEYS[2], KEYS[3], KEYS[4], 
 local dead, expiry, kept = KEYS[6], KEYS[7], KEYS[8]
 local state, wake, counters = KEYS[9], KEYS[10], KEYS[11]
 --#part integer
+--#part count
 local phase, cursor = string.match(ARGV[1] == '0' and '1:0' or ARGV[1] or '', '^([1-8]):(%d+)$')
 if not phase or #cursor > 20 or #cursor == 20 and cursor > '18446744073709551615' then
   error('LEASEQ_BAD_ARGUMENT cursor must be 0 or what the last deep_clean answered', 0)
@@ -29,7 +30,7 @@ local limit = integer(ARGV[2], 1, 256, 'limit')
 local dry_run, at = integer(ARGV[3], 0, 1, 'dry_run') == 1, 4
 --#part arity
 --#part clock
---#part read_state
+--#part parse_state
 local asleep = call('LLEN', wake) == 0
 local held = call('HLEN', items)
 call('HLEN', meta)
@@ -70,10 +71,14 @@ local function facts(record)
   if format == 1 and #record ~= (bits == 0 and 22 or 39) and (bits == 0 or bits < 8 and bits % 2 == 1) then
     return nil
   end
+  local latest, first = struct.unpack('<dd', record, 7)
+  if not (latest >= 0 and latest < 2840140800000000 and first >= 0 and first < 2840140800000000) then
+    -- no clock gave these, and one raised to them would break every place and token to come
+    return nil
+  end
   --#part unpack_record
   --#part unpack_tail
-  if math.max(current, created, expires) >= 2840140800000000 then
-    -- no clock gave these, and one raised to them would break every place and token to come
+  if math.abs(priority) > 7 or not (expires >= 0 and expires < 2840140800000000) then
     return nil
   end
   return {options = options, current = current, created = created, priority = priority, expires = expires}
@@ -197,6 +202,10 @@ if not blob and held > 0 and not repairs.state then
   repair('state')
 end
 -- Before the repairs, so that a dry run says the same; what they take away can only make the bound too early.
+if next_due ~= next_due or next_due < 0 then
+  next_due = 9007199254740992
+  repair('next_due')
+end
 local bound = next_due
 --#part next_due
 next_due = math.min(next_due, bound, due_now and now or bound)
@@ -207,7 +216,7 @@ if not dry_run then
   -- a no-op that the server allows when out of memory
   call('ZREM', ready, '')
   if repairs.dropped then
-    call('HINCRBY', counters, 'dropped', repairs.dropped)
+    count_up('dropped', repairs.dropped)
   end
   for _, change in ipairs(changes) do
     call(unpack(change))

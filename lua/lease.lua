@@ -68,6 +68,7 @@ if count == 1 and now < next_due and not paused and not tell_room then
   end
 end
 --#part with_error
+--#part count
 local bound_read, changed = next_due, false
 --#part lease_heads
 if now >= next_due then

@@ -20,6 +20,7 @@ end
 local function lease(first)
   local items, meta, ready, delayed, leased, dead = unpack(keys, first, first + 5)
   local expiry, state, wake, room, counters = unpack(keys, first + 6, first + 10)
+  --#part count
   --#part read_state
   local asleep, paused, died_kept = call('LLEN', wake) == 0, flags % 2 == 1, {}
   --#part room_look
@@ -37,7 +38,7 @@ local function lease(first)
   read_heads(count)
   --#part lease_take
   --#part lease_end
-  return taken, changed or tell_room or next_due ~= bound_read
+  return taken, changed or next_due ~= bound_read or tell_room and call('LLEN', room) > 0
 end
 -- Who leases from one queue no longer waits on the others: what it knew of them is passed on.
 local function settle(first)
@@ -48,14 +49,23 @@ local function settle(first)
   end
 end
 local wait, wrote, died = -1, false, {}
+local function answer(number, taken)
+  local reply = {number}
+  for _, part in ipairs({taken, died}) do
+    for _, each in ipairs(part) do
+      reply[#reply + 1] = each
+    end
+  end
+  return reply
+end
 for number = 1, queues do
   local ok, taken, changed = pcall(lease, 11 * number - 10)
+  if not ok and not wrote then
+    error(taken, 0)
+  end
   if not ok then
-    if not wrote then
-      error(taken, 0)
-    end
     -- What an earlier queue did must not look undone: nothing for now, the next call finds the error first.
-    return {0, 0, 0, 0, unpack(died)}
+    return answer(0, {0, 0, 0})
   end
   wrote = wrote or changed
   while taken[#taken - 2] == 0 and taken[#taken - 1] == 'died' do
@@ -71,14 +81,14 @@ for number = 1, queues do
         pcall(settle, 11 * other - 10)
       end
     end
-    for _, each in ipairs(died) do
-      taken[#taken + 1] = each
-    end
-    table.insert(taken, 1, number)
-    return taken
+    return answer(number, taken)
   end
-  if wait < 0 or taken[1] >= 0 and taken[1] < wait then
+  if taken[1] == 0 then
+    -- more is left than one call takes: the order says that this queue is asked again before the next
+    return answer(0, {0, 0, 0})
+  end
+  if wait < 0 or taken[1] > 0 and taken[1] < wait then
     wait = taken[1]
   end
 end
-return {0, wait, 0, 0, unpack(died)}
+return answer(0, {wait, 0, 0})

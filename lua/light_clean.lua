@@ -19,6 +19,7 @@ local call = redis.call
 local items, meta, ready, delayed, leased, dead = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local expiry, kept, state, wake, room, counters = KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11], KEYS[12]
 --#part integer
+--#part count
 local sweep_limit, at = integer(ARGV[1], 1, 256, 'limit'), 2
 --#part arity
 --#part clock

@@ -12,6 +12,7 @@
 local call = redis.call
 local items, meta, dead, counters = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 --#part integer
+--#part count
 local older_than = integer(ARGV[1], 0, 315360000000, 'older_than')
 local entries, at, ids = integer(ARGV[2], 1, 256, 'the number of entries'), 3, {}
 for i = 1, entries do
@@ -37,7 +38,7 @@ end
 if #purged > 0 then
   -- a no-op that the server allows when out of memory; then the counter, which damage may have made no number
   call('ZREM', dead, '')
-  call('HINCRBY', counters, 'purged', #purged)
+  count_up('purged', #purged)
   call('ZREM', dead, unpack(purged))
   call('HDEL', items, unpack(purged))
   for _, id in ipairs(purged) do

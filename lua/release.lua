@@ -25,6 +25,7 @@ local meta, ready, delayed, leased, dead = KEYS[1], KEYS[2], KEYS[3], KEYS[4], K
 local state, wake, counters, items, kept = KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10]
 local results = {unpack(KEYS, 11)}
 --#part integer
+--#part count
 --#part clock
 local entries, at = integer(ARGV[1], 1, 256, 'the number of entries'), 2
 local ids, tokens, given, keeping = {}, {}, {}, 0
@@ -137,9 +138,9 @@ end
 if #gone > 0 then
   -- a no-op that the server allows when out of memory; then the counters, which damage may have made no numbers
   call('ZREM', leased, '')
-  call('HINCRBY', counters, 'released', #gone)
+  count_up('released', #gone)
   if died > 0 then
-    call('HINCRBY', counters, 'died', died)
+    count_up('died', died)
   end
   call('ZREM', leased, unpack(gone))
   for _, each in ipairs(changes) do

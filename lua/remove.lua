@@ -16,6 +16,7 @@ local call = redis.call
 local items, meta, ready, delayed, leased = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local dead, expiry, counters = KEYS[6], KEYS[7], KEYS[8]
 --#part integer
+--#part count
 local entries, at = integer(ARGV[1], 1, 256, 'the number of entries'), 2
 for i = 1, entries do
   local id = ARGV[i + 1] or ''
@@ -41,7 +42,7 @@ end
 if removed > 0 then
   -- a no-op that the server allows when out of memory; then the counter, which damage may have made no number
   call('ZREM', ready, '')
-  call('HINCRBY', counters, 'removed', removed)
+  count_up('removed', removed)
 end
 for i = 1, entries do
   local id = ARGV[i + 1]

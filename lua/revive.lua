@@ -16,6 +16,7 @@ local call = redis.call
 local items, meta, ready, dead = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local kept, state, wake, counters = KEYS[5], KEYS[6], KEYS[7], KEYS[8]
 --#part integer
+--#part count
 local entries, at, ids = integer(ARGV[1], 1, 256, 'the number of entries'), 2, {}
 for i = 1, entries do
   local id = ARGV[i + 1] or ''
@@ -54,7 +55,7 @@ end
 if #revived > 0 then
   -- a no-op that the server allows when out of memory; then the counter, which damage may have made no number
   call('ZREM', dead, '')
-  call('HINCRBY', counters, 'revived', #revived)
+  count_up('revived', #revived)
   call('ZREM', dead, unpack(revived))
   call('ZREM', kept, unpack(revived))
   call('ZADD', ready, unpack(places))

@@ -21,8 +21,11 @@ local names = {'promoted', 'reclaimed', 'released', 'died', 'expired', 'revived'
 local counts = call('HMGET', counters, unpack(names))
 local held = call('HLEN', items)
 local ended = 0
-for i = 5, #names do
-  ended = ended + (names[i] == 'revived' and 0 or counts[i] or 0)
+for i, name in ipairs(names) do
+  counts[i] = tonumber(counts[i] or 0) or 0
+  if name == 'expired' or name == 'purged' or name == 'removed' or name == 'dropped' then
+    ended = ended + counts[i]
+  end
 end
 local waited = 0
 local place = call('ZRANGE', ready, '0', '0', 'WITHSCORES')[2]
@@ -39,7 +42,7 @@ local reply = {
 }
 for i, name in ipairs(names) do
   reply[#reply + 1] = name
-  reply[#reply + 1] = tonumber(counts[i] or 0)
+  reply[#reply + 1] = counts[i]
 end
 local max_data, max_items, max_attempts = struct.unpack('<I4I4I2', limits)
 for _, pair in ipairs({

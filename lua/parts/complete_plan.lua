@@ -28,7 +28,7 @@ call('ZCARD', dead)
 for i = 1, entries do
   local id, record, token = ids[i], completed[i], tokens[i]
   answers[i] = 0
-  if record then
+  if record and string.byte(id) ~= 0 then
     --#part unpack_record
     if
       token > created

@@ -1,11 +1,11 @@
 -- Items whose time was over before they were ever leased: `expired` vanish, `lapsed` die. Their keys were read, and a no-op
 -- was written that a full server allows.
 if #expired > 0 then
-  call('HINCRBY', counters, 'expired', #expired)
+  count_up('expired', #expired)
   call('HDEL', items, unpack(expired))
 end
 if #lapsed > 0 then
-  call('HINCRBY', counters, 'died', #lapsed)
+  count_up('died', #lapsed)
 end
 for _, id in ipairs(expired) do
   call('HDEL', meta, id, '\0' .. id)

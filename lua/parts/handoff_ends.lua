@@ -27,6 +27,9 @@ local function won(option)
       local ttl = option.keep and (option.keep > 0 and option.keep or keep) or 0
       if ttl > 0 then
         keep_result(option, attempt, created, ttl)
+      elseif source.flags >= 2 then
+        -- the failure of a dead item that is completed after all
+        call('ZREM', kept, id)
       end
       return true
     end

@@ -31,6 +31,7 @@ for number = 1, targets do
     queue[name] = key
   end
   queue.asleep = call('LLEN', queue.wake) == 0
+  call('HLEN', queue.items)
   call('HLEN', queue.meta)
   for _, zset in ipairs({queue.ready, queue.delayed, queue.dead, queue.expiry, queue.kept}) do
     call('ZCARD', zset)

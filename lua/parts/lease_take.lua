@@ -100,7 +100,7 @@ if n > 0 then
     call('ZCARD', dead)
     call('ZREM', ready, '')
     if #gone > 0 then
-      call('HINCRBY', counters, 'dropped', #gone)
+      count_up('dropped', #gone)
     end
     --#part expire
   elseif #unexpired > 0 then

@@ -1,6 +1,6 @@
 -- Expects `result`, a key, and `counts`, whether the id is in `kept`. Leaves `found`, whether an outcome counts, and what it says.
-local packed = call('LINDEX', result, '0')
-local found = counts and packed
+local packed = counts and call('LINDEX', result, '0')
+local found = packed
 local kind, attempt, token, created, ended
 if found then
   if #packed < 30 or string.byte(packed) ~= 1 then

@@ -5,13 +5,13 @@ if #due + #late > 0 then
   call('ZREM', leased, '')
 end
 if #due > 0 then
-  call('HINCRBY', counters, 'promoted', #due)
+  count_up('promoted', #due)
 end
 if reclaimed > 0 then
-  call('HINCRBY', counters, 'reclaimed', reclaimed)
+  count_up('reclaimed', reclaimed)
 end
 if #deaths > 0 then
-  call('HINCRBY', counters, 'died', #deaths / 2)
+  count_up('died', #deaths / 2)
 end
 if #due > 0 then
   call('ZREM', delayed, unpack(due))
