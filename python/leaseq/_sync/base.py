@@ -82,17 +82,18 @@ class QueueBase(NamedQueue):
         request = next(flow)
         while True:
             answer = self._transport.perform(request)
-            self._publish_later(answer)
+            if isinstance(answer, LeaseReply):
+                self._publish_later(answer.died.get(0, ()))
             try:
                 request = flow.send(answer)
             except StopIteration as end:
                 reply: T = end.value
                 return reply
 
-    def _publish_later(self, answer: Any) -> None:
+    def _publish_later(self, died: Sequence[str]) -> None:
         """In the background: whoever leased does not wait for it, and its items cannot be lost meanwhile."""
-        if isinstance(answer, LeaseReply) and answer.died:
-            self._transport.background.begin(partial(self._publish, answer.died), finish=True)
+        if died:
+            self._transport.background.begin(partial(self._publish, died), finish=True)
 
     def _publish(self, ids: Sequence[str]) -> None:
         """Publish the failures of items that died in a call which could not (LQ-OUTCOME-1).

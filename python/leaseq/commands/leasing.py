@@ -41,8 +41,9 @@ class LeaseReply(NamedTuple):
 
     `wait` is the time in seconds until something is leasable, None when nothing will be; `asked` is when the call was
     sent, on the client's own clock: the wait cap counts from there (LQ-BLOCK-2). `completed` is what complete_and_lease
-    answers for the items that it finished. `extras` has what items bring along, by their place in `items`; `died` the
-    ids of items that this call found dead and whose failure is to be published.
+    answers for the items that it finished. `extras` has what items bring along, by their place in `items`. `queue` is
+    the place of the queue that gave them, where the call named several; `died` has the ids of items that this call
+    found dead and whose failure is to be published, by the place of their queue.
     """
 
     wait: float | None
@@ -51,14 +52,8 @@ class LeaseReply(NamedTuple):
     asked: float = 0.0
     completed: tuple[bool, ...] = ()
     extras: Mapping[int, Extra] = MappingProxyType({})
-    died: tuple[str, ...] = ()
-
-
-class AnyReply(NamedTuple):
-    """What lease_any answers: the place of the queue that gave items, None where none did, and what lease answers."""
-
-    queue: int | None
-    reply: LeaseReply
+    queue: int = 0
+    died: Mapping[int, Sequence[str]] = MappingProxyType({})
 
 
 def lease(keys: QueueKeys, count: int, lease_secs: float) -> Command[LeaseReply]:
@@ -67,15 +62,18 @@ def lease(keys: QueueKeys, count: int, lease_secs: float) -> Command[LeaseReply]
     return command(_scripts.LEASE, keys, arguments, lease_reply, undo=partial(give_back, keys))
 
 
-def lease_any(queues: Sequence[QueueKeys], count: int, lease_secs: float) -> Command[AnyReply]:
+def lease_any(queues: Sequence[QueueKeys], count: int, lease_secs: float) -> Command[LeaseReply]:
     """Lease up to `count` items from the first of several queues of one group that has any."""
 
-    def parse(reply: list[Any]) -> AnyReply:
-        return AnyReply(reply[0] - 1 if reply[0] else None, lease_reply(reply[1:]))
+    def parse(reply: list[Any]) -> LeaseReply:
+        return lease_reply(reply[1:])._replace(queue=max(0, reply[0] - 1))
+
+    def undo(reply: LeaseReply) -> Command[Any] | None:
+        return give_back(queues[reply.queue], reply)
 
     keys = [key for queue in queues for key in queue.vector(_scripts.LEASE)]
     arguments = (len(queues), whole(count, "count"), milliseconds(lease_secs, "lease_secs"))
-    return Command(_scripts.LEASE_ANY, tuple(keys), arguments, parse)
+    return Command(_scripts.LEASE_ANY, tuple(keys), arguments, parse, undo)
 
 
 def complete_and_lease(
@@ -126,21 +124,21 @@ def settle(keys: QueueKeys) -> Command[bool]:
 def lease_reply(reply: list[Any]) -> LeaseReply:
     """What lease answers: the items, then a triple (which item, name, value) for each thing that few have."""
     wait, deadline, count = reply[:3]
-    end = 3 + 4 * count
     items = [
-        Taken(reply[at].decode(), reply[at + 1], reply[at + 2], reply[at + 3]) for at in range(3, end, 4)
+        Taken(reply[at].decode(), reply[at + 1], reply[at + 2], reply[at + 3])
+        for at in range(3, 3 + 4 * count, 4)
     ]
     extras: dict[int, Extra] = {}
-    died: list[str] = []
-    for at in range(end, len(reply), 3):
-        number, name, value = reply[at : at + 3]
-        if number:
+    died: dict[int, list[str]] = {}
+    rest = reply[3 + 4 * count :]
+    for number, name, value in zip(rest[::3], rest[1::3], rest[2::3], strict=True):
+        if number > 0:
             extra = extras.setdefault(number - 1, Extra())
             _READ.get(name, _header)(extra, name, value)
-        elif name == b"died":
-            died.append(value.decode())
+        else:  # 0, or of several queues minus the number of one
+            died.setdefault(max(0, -number - 1), []).append(value.decode())
     return LeaseReply(
-        seconds(wait) if wait >= 0 else None, seconds(deadline), items, extras=extras, died=tuple(died)
+        seconds(wait) if wait >= 0 else None, seconds(deadline), items, extras=extras, died=died
     )
 
 
