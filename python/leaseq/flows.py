@@ -9,9 +9,11 @@ from typing import Generic, TypeVar
 from leaseq import commands
 from leaseq._scripts import MAX_ENTRIES, WAIT_CAP_MS
 from leaseq.commands import Command, LeaseReply
+from leaseq.commands.wire import result_key
 from leaseq.errors import BadArgumentError, BadTypeError, LeaseqError
 from leaseq.item import Item, LeasedItemBase
 from leaseq.keys import QueueKeys
+from leaseq.results import Outcome
 
 WAIT_CAP = WAIT_CAP_MS / 1000
 """The longest time in seconds that a client blocks before it looks again, whatever it was told (LQ-BLOCK-2)."""
@@ -54,26 +56,57 @@ class Leave:
     settles: tuple[Command[bool], ...]
 
 
-LeaseFlow = Generator[Command[LeaseReply] | Wait[LeaseReply] | Leave, LeaseReply | None, LeaseReply]
+Flow = Generator[Command[T] | Wait[T] | Leave, T | None, T]
+"""Requests, and the answer to each: of a command or a wait what the command answers, of Leave nothing."""
 
 
 def lease(
     keys: QueueKeys, count: int, lease_secs: float, *, block: bool, timeout: float, clock: Callable[[], float]
-) -> LeaseFlow:
+) -> Flow[LeaseReply]:
     """Lease, and wait for items if there are none. A waiter that leaves empty-handed settles (LQ-BLOCK-6)."""
-    take, settles = commands.lease(keys, count, lease_secs), (commands.settle(keys),)
+    return lease_any([keys], count, lease_secs, block=block, timeout=timeout, clock=clock)
+
+
+def lease_any(
+    queues: Sequence[QueueKeys],
+    count: int,
+    lease_secs: float,
+    *,
+    block: bool,
+    timeout: float,
+    clock: Callable[[], float],
+    known: LeaseReply | None = None,
+) -> Flow[LeaseReply]:
+    """Lease from the first of several queues of one group that has an item; `known` is what this was told before.
+
+    The call that leases from one settles the others (LQ-BLOCK-7).
+    """
+    one = len(queues) == 1
+    take = (
+        commands.lease(queues[0], count, lease_secs) if one else commands.lease_any(queues, count, lease_secs)
+    )
+    settles = tuple(commands.settle(keys) for keys in queues)
+    pop = ("BLPOP", *(keys.key("wake") for keys in queues))
     give_up = clock() + _patience(timeout)
-    pop = ("BLPOP", keys.key("wake"))
-    reply = answered((yield take))
+    return _lease(take, pop, settles, give_up if block else None, clock, known)
+
+
+def _lease(
+    take: Command[LeaseReply],
+    pop: tuple[str, ...],
+    settles: tuple[Command[bool], ...],
+    give_up: float | None,
+    clock: Callable[[], float],
+    known: LeaseReply | None,
+) -> Flow[LeaseReply]:
+    reply = answered((yield take)) if known is None else known
     waited = False
     while not reply.items:
         if reply.wait == 0:
             # More was due than one call takes, and none of it came out ready: the answer is not "nothing" yet.
             reply = answered((yield Wait(pop, 0, take, settles) if waited else take))
             continue
-        if not block:
-            break
-        left = give_up - clock()
+        left = -1 if give_up is None else give_up - clock()
         if left <= 0:
             break
         told = WAIT_CAP if reply.wait is None else reply.wait
@@ -83,6 +116,56 @@ def lease(
     if waited and not reply.items:
         yield Leave(settles)
     return reply
+
+
+def outcome(
+    keys: QueueKeys, item_id: str, *, block: bool, timeout: float, clock: Callable[[], float]
+) -> Flow[list[Outcome]]:
+    """What became of an item: wait until it is finished or gone, or the time is up.
+
+    A push to its list ends the block, which leaves the list as it is: any number of waiters see it. It is looked at
+    before each block and after the last, because the failure of an item that died when its lease was reclaimed is
+    published by whoever looks.
+    """
+    look = commands.outcome(keys, [item_id])
+    give_up = clock() + _patience(timeout)
+    key = result_key(keys, item_id)
+    push = ("BLMOVE", key, key, "LEFT", "LEFT")
+    found = answered((yield look))
+    awaited = found[0].created
+    while not (found[0].finished or found[0].state == "absent"):
+        pause = min(WAIT_CAP, give_up - clock()) if block else 0
+        if pause <= 0:
+            break
+        found = answered((yield Wait(push, pause, look)))
+        awaited = awaited or found[0].created
+        if found[0].created not in {0, awaited}:
+            return [Outcome(item_id, "absent", 0, 0, 0, 0, b"")]  # another item of this id by now
+    return found
+
+
+def add_when_room(
+    keys: QueueKeys, add: Command[list[bool | None]], *, timeout: float, clock: Callable[[], float]
+) -> Flow[list[bool | None]]:
+    """Run a command that adds; where the queue is full, wait for room and run it again, until the time is up.
+
+    Answers what the last one answered: None is for an item that there was no room for. Whoever waited settles at the
+    end, also after success: there may be room for one more, and the wake-up was for one.
+    """
+    settles = (commands.settle(keys),)
+    give_up = clock() + _patience(timeout)
+    pop = ("BLPOP", keys.key("room"))
+    answers = answered((yield add))
+    waited = False
+    while None in answers:
+        pause = min(WAIT_CAP, give_up - clock())
+        if pause <= 0:
+            break
+        waited = True
+        answers = answered((yield Wait(pop, pause, add, settles)))
+    if waited:
+        yield Leave(settles)
+    return answers
 
 
 def _patience(timeout: float) -> float:

@@ -23,7 +23,7 @@ class Outcomes(QueueBase):
         says where the item is. Never answers with the outcome of another item of the same id, before it or after it.
         """
         flow = flows.outcome(self._keys, item_id, block=block, timeout=timeout, clock=io.now)
-        return self._drive(flow)
+        return (self._drive(flow))[0]
 
     def outcomes(self, ids: Iterable[str]) -> list[Outcome]:
         """What became of many items, without waiting; answers for each, in order. `list_items("kept")` lists ids."""
