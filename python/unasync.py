@@ -25,6 +25,7 @@ FILES = (
     "looking.py",
     "outcomes.py",
     "queue.py",
+    "queues.py",
     "tending.py",
     "transport.py",
     "waiting.py",

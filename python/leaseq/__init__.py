@@ -12,6 +12,7 @@ The same for asyncio is in `leaseq.aio`.
 
 from leaseq._sync.leased import LeasedItem
 from leaseq._sync.queue import WorkQueue
+from leaseq._sync.queues import WorkQueues
 from leaseq.commands.handoff import AddOptions, Finished, FollowUp
 from leaseq.embedded import EmbeddedServer, embedded
 from leaseq.errors import (
@@ -87,6 +88,7 @@ __all__ = [
     "TooLargeError",
     "UnavailableError",
     "WorkQueue",
+    "WorkQueues",
     "WrongTypeError",
     "__version__",
     "embedded",

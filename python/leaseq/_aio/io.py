@@ -6,11 +6,11 @@ Written by hand on both sides; everything above is written once, in `_aio`, and 
 import asyncio
 import contextlib
 import math
-from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Hashable, Iterator
 from typing import Any, cast
 
 import redis
-from redis.asyncio import Redis, RedisCluster
+from redis.asyncio import BlockingConnectionPool, ConnectionPool, Redis, RedisCluster
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import AskError, MovedError
@@ -250,6 +250,17 @@ def route(client: Client) -> OneServer | Cluster:
     return Cluster(client) if isinstance(client, RedisCluster) else OneServer(client)
 
 
+def address(client: Client) -> Hashable:
+    """Equal for two clients of one server, database and user. For a cluster or a Sentinel set, only for the same client."""
+    if isinstance(client, RedisCluster):
+        return id(client)
+    pool: Any = client.connection_pool
+    named = [pool.connection_kwargs.get(name) for name in ("path", "host", "port", "db", "username")]
+    if type(pool) in {ConnectionPool, BlockingConnectionPool} and (named[0] or named[1]):
+        return (pool.connection_class, *named)
+    return id(client)
+
+
 async def sleep(seconds: float) -> None:
     """Wait."""
     await asyncio.sleep(seconds)
@@ -278,9 +289,10 @@ class Background:
         return task
 
     async def end(self, seconds: float) -> None:
-        """Wait for it so long, then stop it."""
-        if self._tasks:
-            _, late = await asyncio.wait(self._tasks, timeout=seconds)
+        """Wait for it so long, and for what it begins; then stop it."""
+        until = now() + seconds
+        while self._tasks:
+            _, late = await asyncio.wait(self._tasks, timeout=max(0.0, until - now()))
             for task in late:
                 task.cancel()
             await asyncio.gather(*late, return_exceptions=True)

@@ -1,5 +1,6 @@
 """What a queue runs its calls with."""
 
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 from leaseq._aio import io
@@ -7,7 +8,7 @@ from leaseq._aio.calls import Calls
 from leaseq._aio.life import Life
 from leaseq._aio.waiting import Waiting
 from leaseq.commands import Command, LeaseReply
-from leaseq.flows import Leave, Wait
+from leaseq.flows import Flow, Leave, Wait
 from leaseq.keys import QueueKeys
 
 T = TypeVar("T")
@@ -53,11 +54,28 @@ class Transport:
         with self.life.flight():
             return self._unless_closed(request.then, await self._waiting.wait(request))
 
+    async def drive(self, flow: Flow[T], heard: Callable[[T], None]) -> T:
+        """Do what a flow asks until it answers; `heard` is called with each answer on the way."""
+        request = next(flow)
+        while True:
+            answer = await self.perform(request)
+            if answer is not None:
+                heard(answer)
+            try:
+                request = flow.send(answer)
+            except StopIteration as end:
+                result: T = end.value
+                return result
+
+    def run_later(self, undo: Command[Any] | None) -> None:
+        """Run what returns items that nobody gets, if there are any. A program that ends waits for that."""
+        self._waiting.run_later(undo)
+
     def _unless_closed(self, command: Command[T], answer: T) -> T:
         """The answer. What was leased for a queue that is closed by now goes back: nobody could complete it there."""
         if not self.life.closed or command.undo is None:
             return answer
-        self._waiting.give_back_later(command, answer)
+        self.run_later(command.undo(answer))
         given: Any = answer
         if not isinstance(given, LeaseReply) or not given.completed:
             self.life.raise_if_closed()

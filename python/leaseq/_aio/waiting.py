@@ -91,9 +91,10 @@ class Waiting:
             self._pass_on_later(settles)
             raise
 
-    def give_back_later(self, command: Command[T], answer: T) -> None:
-        """Return what a command took, for instance leased items. A program that ends waits for that."""
-        self._life.background.begin(partial(self._give_back, command, answer), finish=True)
+    def run_later(self, undo: Command[Any] | None) -> None:
+        """Run what returns items that nobody gets, if there are any. A program that ends waits for that."""
+        if undo is not None:
+            self._life.background.begin(partial(self._run_quietly, undo), finish=True)
 
     async def _wait(self, wait: Wait[T], held: Held) -> T:
         pause = wait.seconds
@@ -195,8 +196,8 @@ class Waiting:
         """Interrupted: what is on the way to the caller goes back, and a wake-up that was taken is passed on."""
         if held.wire is not None and held.wire.kept:
             return  # whoever keeps it does both
-        if held.answer is not None:
-            self.give_back_later(command, held.answer)
+        if held.answer is not None and command.undo:
+            self.run_later(command.undo(held.answer))
         self._pass_on_later(settles)
 
     def _leave_behind(
@@ -226,7 +227,10 @@ class Waiting:
             if asked:
                 if blocked:
                     await self._woken(wire, REPLY_GRACE)
-                await self._give_back(command, command.parse(await wire.read_within(REPLY_GRACE)))
+                answer = command.parse(await wire.read_within(REPLY_GRACE))
+                undo = command.undo(answer) if command.undo else None
+                if undo is not None:
+                    await self._run_quietly(undo)
             else:
                 await wire.hang_up()
         except Exception:  # noqa: BLE001 (nobody is left to be told)
@@ -238,12 +242,6 @@ class Waiting:
             await wire.give_back()
         await self._pass_on(settles)
 
-    async def _give_back(self, command: Command[T], answer: T) -> None:
-        undo = command.undo(answer) if command.undo else None
-        if undo is not None:
-            with contextlib.suppress(errors.LeaseqError):
-                await self._calls.run(undo)
-
     def _pass_on_later(self, settles: Sequence[Command[bool]]) -> None:
         if settles:
             self._life.background.begin(partial(self._pass_on, settles))
@@ -251,5 +249,8 @@ class Waiting:
     async def _pass_on(self, settles: Sequence[Command[bool]]) -> None:
         """Settle for a waiter that is gone. One that fails is not worth an error of its own."""
         for settle in settles:
-            with contextlib.suppress(errors.LeaseqError):
-                await self._calls.run(settle)
+            await self._run_quietly(settle)
+
+    async def _run_quietly(self, command: Command[Any]) -> None:
+        with contextlib.suppress(errors.LeaseqError):
+            await self._calls.run(command)

@@ -3,7 +3,7 @@
 
 import contextlib
 import os
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -15,6 +15,7 @@ from leaseq._sync.transport import Transport
 from leaseq.commands import Command, LeaseReply
 from leaseq.embedded import EmbeddedServer, embedded
 from leaseq.errors import BadArgumentError, LeaseqError, NoServerError
+from leaseq.flows import Flow
 from leaseq.keys import NamedQueue, QueueKeys
 
 T = TypeVar("T")
@@ -77,18 +78,13 @@ class QueueBase(NamedQueue):
     def __repr__(self) -> str:
         return f"<{type(self).__module__}.{type(self).__name__} {self.name!r}>"
 
-    def _drive(self, flow: Generator[Any, Any, T]) -> T:
+    def _drive(self, flow: Flow[T]) -> T:
         """Do what a flow asks, until it answers."""
-        request = next(flow)
-        while True:
-            answer = self._transport.perform(request)
-            if isinstance(answer, LeaseReply):
-                self._publish_later(answer.died.get(0, ()))
-            try:
-                request = flow.send(answer)
-            except StopIteration as end:
-                reply: T = end.value
-                return reply
+        return self._transport.drive(flow, self._heard)
+
+    def _heard(self, answer: Any) -> None:
+        if isinstance(answer, LeaseReply):
+            self._publish_later(answer.died.get(0, ()))
 
     def _publish_later(self, died: Sequence[str]) -> None:
         """In the background: whoever leased does not wait for it, and its items cannot be lost meanwhile."""

@@ -7,17 +7,18 @@ import contextlib
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from typing import Any, Literal
 
 import redis
 import redis.asyncio
-from redis import Redis, RedisCluster
+from redis import BlockingConnectionPool, ConnectionPool, Redis, RedisCluster
 from redis.backoff import NoBackoff
 from redis.exceptions import AskError, MovedError
 from redis.retry import Retry
 
 from leaseq import flows
+from leaseq._sync.race import Stop, current
 from leaseq.commands import Argument
 from leaseq.errors import BadTypeError
 
@@ -106,11 +107,24 @@ class Wire:
     def read_within(self, seconds: float) -> Any:
         """Read a reply that may take long. Raises NothingYetError."""
         self._check()
+        stop = current()
         with self._told():
-            ready = self._connection.can_read(seconds)
+            ready = self._connection.can_read(seconds) if stop is None else self._heard(stop, seconds)
         if not ready:
             raise NothingYetError
         return self.read()
+
+    def _heard(self, stop: Stop, seconds: float) -> bool:
+        """Whether a reply begins within the time, in a thread that can be interrupted."""
+        over = now() + seconds
+        while True:
+            stop.wait(None, 0)
+            if self._connection.can_read(0):
+                return True
+            left = over - now()
+            if left <= 0:
+                return False
+            stop.wait(self._connection._sock, left)
 
     @contextlib.contextmanager
     def _told(self) -> Iterator[None]:
@@ -209,9 +223,24 @@ def route(client: Client) -> OneServer | Cluster:
     return Cluster(client) if isinstance(client, RedisCluster) else OneServer(client)
 
 
+def address(client: Client) -> Hashable:
+    """Equal for two clients of one server, database and user. For a cluster or a Sentinel set, only for the same client."""
+    if isinstance(client, RedisCluster):
+        return id(client)
+    pool: Any = client.connection_pool
+    named = [pool.connection_kwargs.get(name) for name in ("path", "host", "port", "db", "username")]
+    if type(pool) in {ConnectionPool, BlockingConnectionPool} and (named[0] or named[1]):
+        return (pool.connection_class, *named)
+    return id(client)
+
+
 def sleep(seconds: float) -> None:
     """Wait."""
-    time.sleep(seconds)
+    stop = current()
+    if stop is None:
+        time.sleep(seconds)
+    else:
+        stop.wait(None, seconds)
 
 
 Worker = threading.Thread
@@ -244,10 +273,12 @@ class Background:
         return thread
 
     def end(self, seconds: float) -> None:
-        """Wait for it so long."""
+        """Wait for it so long, and for what it begins."""
         until = now() + seconds
-        for thread in list(self._threads):
-            thread.join(max(0.0, until - now()))
+        while self._threads and now() < until:
+            for thread in list(self._threads):
+                if thread.ident is not None:  # it is about to start otherwise
+                    thread.join(max(0.0, until - now()))
 
 
 Guard = threading.Lock

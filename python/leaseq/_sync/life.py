@@ -3,7 +3,7 @@
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from leaseq import errors
 from leaseq._sync import io
@@ -18,7 +18,7 @@ class Life:
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self.closed = False
+        self._closed = False
         self._start_over()
 
     def _start_over(self) -> None:
@@ -26,12 +26,22 @@ class Life:
         self._waiting: set[io.Wire] = set()
         self._in_flight = 0
         self._guard = io.Guard()
-        self.background = io.Background()
+        self._background = io.Background()
+
+    @property
+    def background(self) -> io.Background:
+        """Work that outlives the call that began it; closing waits for it."""
+        return self._background
 
     def _after_fork(self) -> None:
         """The waits, calls and threads of a parent process are not ours, and nobody here would let go of its guard."""
         if self._pid != os.getpid():
             self._start_over()
+
+    @property
+    def closed(self) -> bool:
+        """Whether it is over."""
+        return self._closed
 
     @contextlib.contextmanager
     def flight(self) -> Iterator[None]:
@@ -69,9 +79,9 @@ class Life:
         """End all waits and let other calls finish; false if this has been done before."""
         self._after_fork()
         with self._guard:
-            if self.closed:
+            if self._closed:
                 return False
-            self.closed = True
+            self._closed = True
             waiting = list(self._waiting)
         for wire in waiting:
             with self._guard:  # a wire that is no longer waiting may be somebody else's connection by now
@@ -81,5 +91,47 @@ class Life:
         while self._in_flight and io.now() < give_up:
             io.sleep(CLOSE_STEP)
         # what interrupted calls still bring is given back first, and wake-ups are passed on
-        self.background.end(REPLY_GRACE)
+        self._background.end(REPLY_GRACE)
         return True
+
+
+class Lives(Life):
+    """The lives of several queues, for calls on all of them: over as soon as one of them is."""
+
+    def __init__(self, lives: Sequence[Life]) -> None:
+        self._lives = lives
+
+    @property
+    def closed(self) -> bool:
+        """Whether one of them is over."""
+        return any(life.closed for life in self._lives)
+
+    @property
+    def background(self) -> io.Background:
+        """Of the first, whose client is used."""
+        return self._lives[0].background
+
+    @contextlib.contextmanager
+    def flight(self) -> Iterator[None]:
+        """One call, which closing any of them waits for. Raises QueueClosedError."""
+        with contextlib.ExitStack() as stack:
+            for life in self._lives:
+                stack.enter_context(life.flight())
+            yield
+
+    def join(self, wire: io.Wire) -> None:
+        """Closing any of them cuts this connection from now on. Raises QueueClosedError."""
+        for life in self._lives:
+            life.join(wire)
+
+    def part(self, wire: io.Wire) -> None:
+        """Nobody waits on this connection any more."""
+        for life in self._lives:
+            life.part(wire)
+
+    def raise_if_closed(
+        self, when: str = "was closed during the call", cause: Exception | None = None
+    ) -> None:
+        """Raise QueueClosedError for one that is over."""
+        for life in self._lives:
+            life.raise_if_closed(when, cause)

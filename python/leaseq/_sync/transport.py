@@ -1,6 +1,7 @@
 # Generated from _aio/transport.py by python/unasync.py: do not edit.
 """What a queue runs its calls with."""
 
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 from leaseq._sync import io
@@ -8,7 +9,7 @@ from leaseq._sync.calls import Calls
 from leaseq._sync.life import Life
 from leaseq._sync.waiting import Waiting
 from leaseq.commands import Command, LeaseReply
-from leaseq.flows import Leave, Wait
+from leaseq.flows import Flow, Leave, Wait
 from leaseq.keys import QueueKeys
 
 T = TypeVar("T")
@@ -54,11 +55,28 @@ class Transport:
         with self.life.flight():
             return self._unless_closed(request.then, self._waiting.wait(request))
 
+    def drive(self, flow: Flow[T], heard: Callable[[T], None]) -> T:
+        """Do what a flow asks until it answers; `heard` is called with each answer on the way."""
+        request = next(flow)
+        while True:
+            answer = self.perform(request)
+            if answer is not None:
+                heard(answer)
+            try:
+                request = flow.send(answer)
+            except StopIteration as end:
+                result: T = end.value
+                return result
+
+    def run_later(self, undo: Command[Any] | None) -> None:
+        """Run what returns items that nobody gets, if there are any. A program that ends waits for that."""
+        self._waiting.run_later(undo)
+
     def _unless_closed(self, command: Command[T], answer: T) -> T:
         """The answer. What was leased for a queue that is closed by now goes back: nobody could complete it there."""
         if not self.life.closed or command.undo is None:
             return answer
-        self._waiting.give_back_later(command, answer)
+        self.run_later(command.undo(answer))
         given: Any = answer
         if not isinstance(given, LeaseReply) or not given.completed:
             self.life.raise_if_closed()

@@ -92,9 +92,10 @@ class Waiting:
             self._pass_on_later(settles)
             raise
 
-    def give_back_later(self, command: Command[T], answer: T) -> None:
-        """Return what a command took, for instance leased items. A program that ends waits for that."""
-        self._life.background.begin(partial(self._give_back, command, answer), finish=True)
+    def run_later(self, undo: Command[Any] | None) -> None:
+        """Run what returns items that nobody gets, if there are any. A program that ends waits for that."""
+        if undo is not None:
+            self._life.background.begin(partial(self._run_quietly, undo), finish=True)
 
     def _wait(self, wait: Wait[T], held: Held) -> T:
         pause = wait.seconds
@@ -196,8 +197,8 @@ class Waiting:
         """Interrupted: what is on the way to the caller goes back, and a wake-up that was taken is passed on."""
         if held.wire is not None and held.wire.kept:
             return  # whoever keeps it does both
-        if held.answer is not None:
-            self.give_back_later(command, held.answer)
+        if held.answer is not None and command.undo:
+            self.run_later(command.undo(held.answer))
         self._pass_on_later(settles)
 
     def _leave_behind(
@@ -227,7 +228,10 @@ class Waiting:
             if asked:
                 if blocked:
                     self._woken(wire, REPLY_GRACE)
-                self._give_back(command, command.parse(wire.read_within(REPLY_GRACE)))
+                answer = command.parse(wire.read_within(REPLY_GRACE))
+                undo = command.undo(answer) if command.undo else None
+                if undo is not None:
+                    self._run_quietly(undo)
             else:
                 wire.hang_up()
         except Exception:  # noqa: BLE001 (nobody is left to be told)
@@ -239,12 +243,6 @@ class Waiting:
             wire.give_back()
         self._pass_on(settles)
 
-    def _give_back(self, command: Command[T], answer: T) -> None:
-        undo = command.undo(answer) if command.undo else None
-        if undo is not None:
-            with contextlib.suppress(errors.LeaseqError):
-                self._calls.run(undo)
-
     def _pass_on_later(self, settles: Sequence[Command[bool]]) -> None:
         if settles:
             self._life.background.begin(partial(self._pass_on, settles))
@@ -252,5 +250,8 @@ class Waiting:
     def _pass_on(self, settles: Sequence[Command[bool]]) -> None:
         """Settle for a waiter that is gone. One that fails is not worth an error of its own."""
         for settle in settles:
-            with contextlib.suppress(errors.LeaseqError):
-                self._calls.run(settle)
+            self._run_quietly(settle)
+
+    def _run_quietly(self, command: Command[Any]) -> None:
+        with contextlib.suppress(errors.LeaseqError):
+            self._calls.run(command)

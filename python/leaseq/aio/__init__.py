@@ -2,7 +2,8 @@
 
 from leaseq._aio.leased import LeasedItem
 from leaseq._aio.queue import WorkQueue
+from leaseq._aio.queues import WorkQueues
 from leaseq.commands.handoff import Finished
 from leaseq.item import Item
 
-__all__ = ["Finished", "Item", "LeasedItem", "WorkQueue"]
+__all__ = ["Finished", "Item", "LeasedItem", "WorkQueue", "WorkQueues"]

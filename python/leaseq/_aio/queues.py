@@ -1,0 +1,156 @@
+"""Several queues as one, for workers."""
+
+import itertools
+from collections.abc import AsyncIterator, Hashable, Iterable, Iterator, Sequence
+from functools import partial
+
+from leaseq import commands, flows
+from leaseq._aio import io
+from leaseq._aio.leased import LeasedItem
+from leaseq._aio.life import Lives
+from leaseq._aio.queue import WorkQueue
+from leaseq._aio.race import race
+from leaseq._aio.transport import Transport
+from leaseq.commands import LeaseReply
+from leaseq.errors import BadArgumentError, BadTypeError
+
+AT_ONCE = 16
+"""Queues that one call can lease from."""
+
+
+class Party:
+    """Queues that one call asks: of one group, on one server."""
+
+    def __init__(self, queues: Sequence[WorkQueue]) -> None:
+        self.queues = queues
+        first = queues[0]._transport
+        lives = Lives([queue._transport.life for queue in queues])
+        self._transport = first if len(queues) == 1 else Transport(first.client, queues[0]._keys, life=lives)
+
+    async def lease(
+        self,
+        count: int,
+        lease_secs: float,
+        *,
+        block: bool,
+        timeout: float = 0,
+        known: LeaseReply | None = None,
+    ) -> LeaseReply:
+        """Lease from the first queue that has items."""
+        keys = [queue._keys for queue in self.queues]
+        flow = flows.lease_any(
+            keys, count, lease_secs, block=block, timeout=timeout, clock=io.now, known=known
+        )
+        return await self._transport.drive(flow, self._heard)
+
+    def _heard(self, reply: LeaseReply) -> None:
+        for place, died in reply.died.items():
+            self.queues[place]._publish_later(died)
+
+    def give_back(self, reply: LeaseReply) -> None:
+        """Return what was leased and nobody gets."""
+        self._transport.run_later(commands.give_back(self.queues[reply.queue]._keys, reply))
+
+
+class WorkQueues:
+    """Queues to lease from as if they were one, in the order given: the first that has an item gives it.
+
+    With `fair` each call begins with another queue, so that none waits for ever behind one that is never empty.
+    What adds, completes, extends or releases is a queue's own: `item.queue.complete(item)`, or `with item:`.
+
+    Queues of one group on one server (name them with the same `group=`) are asked by one call, up to 16 at once, and
+    waited for on one connection. Others take a call and a connection each, so keep the queues of a group together.
+    They stay the caller's: closing one ends the waits on all, and calls raise QueueClosedError from then on.
+
+    Raises BadTypeError, BadArgumentError.
+    """
+
+    def __init__(self, queues: Iterable[WorkQueue], *, fair: bool = False) -> None:
+        self._queues = list(flows.many(queues, "queues"))
+        for queue in self._queues:
+            if not isinstance(queue, WorkQueue):
+                message = f"WorkQueues takes {WorkQueue.__module__}.WorkQueue, not {type(queue).__name__}"
+                raise BadTypeError(message)
+        if not self._queues:
+            raise BadArgumentError("WorkQueues needs a queue to lease from")
+        if len({(_server(queue), queue.name) for queue in self._queues}) < len(self._queues):
+            raise BadArgumentError("WorkQueues takes each queue once")
+        self._fair = fair
+        self._turns = itertools.count()
+        self._orders: dict[int, list[Party]] = {}
+
+    async def lease(self, lease_secs: float, *, block: bool = True, timeout: float = 0) -> LeasedItem | None:
+        """Lease the next item of any of the queues; `item.queue` says of which. See `WorkQueue.lease`."""
+        items = await self.lease_items(1, lease_secs, block=block, timeout=timeout)
+        return items[0] if items else None
+
+    async def lease_items(
+        self, count: int, lease_secs: float, *, block: bool = True, timeout: float = 0
+    ) -> list[LeasedItem]:
+        """Lease up to `count` items (1..256), all of one queue. See `WorkQueue.lease_items`."""
+        began = io.now()
+        parties = self._in_turn()
+        if len(parties) == 1:
+            reply = await parties[0].lease(count, lease_secs, block=block, timeout=timeout)
+            return _leased(parties[0], reply, lease_secs)
+        looks = []
+        for party in parties:
+            reply = await party.lease(count, lease_secs, block=False, timeout=timeout)
+            if reply.items:
+                return _leased(party, reply, lease_secs)
+            looks.append(reply)
+        left = timeout - (io.now() - began) if timeout else 0
+        if not block or left < 0:
+            return []
+        waits = [
+            partial(party.lease, count, lease_secs, block=True, timeout=left, known=known)
+            for party, known in zip(parties, looks, strict=True)
+        ]
+        won = await race(waits, _has_items, lambda place, reply: parties[place].give_back(reply))
+        return _leased(parties[won[0]], won[1], lease_secs) if won else []
+
+    async def items(self, lease_secs: float = 30, *, timeout: float = 0) -> AsyncIterator[LeasedItem]:
+        """Lease one item after the other; ends when there is none in any queue for `timeout` seconds (0: never)."""
+        while item := await self.lease(lease_secs, timeout=timeout):
+            yield item
+
+    def _in_turn(self) -> list[Party]:
+        """Whom to ask, in order."""
+        turn = next(self._turns) % len(self._queues) if self._fair else 0
+        parties = self._orders.get(turn)
+        if parties is None:
+            queues = self._queues[turn:] + self._queues[:turn]
+            alike = _together(queues) if self._fair else _in_order(queues)
+            parties = self._orders[turn] = [
+                Party(queues[at : at + AT_ONCE]) for queues in alike for at in range(0, len(queues), AT_ONCE)
+            ]
+        return parties
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__module__}.WorkQueues {[queue.name for queue in self._queues]!r}>"
+
+
+def _server(queue: WorkQueue) -> tuple[Hashable, str]:
+    """Equal for queues that one call can ask."""
+    return io.address(queue._transport.client), queue.group
+
+
+def _in_order(queues: Sequence[WorkQueue]) -> Iterator[list[WorkQueue]]:
+    """Queues that follow each other and can be asked together."""
+    return (list(alike) for _, alike in itertools.groupby(queues, _server))
+
+
+def _together(queues: Sequence[WorkQueue]) -> Iterator[list[WorkQueue]]:
+    """All queues that can be asked together, where their order among the others does not matter."""
+    alike: dict[Hashable, list[WorkQueue]] = {}
+    for queue in queues:
+        alike.setdefault(_server(queue), []).append(queue)
+    return iter(alike.values())
+
+
+def _leased(party: Party, reply: LeaseReply, lease_secs: float) -> list[LeasedItem]:
+    return party.queues[reply.queue]._leased(reply, lease_secs)
+
+
+def _has_items(reply: LeaseReply) -> bool:
+    return bool(reply.items)

@@ -1,0 +1,61 @@
+"""Several waits at the same time, of which the first that wins is answered.
+
+Written by hand for threads and for asyncio.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
+
+T = TypeVar("T")
+
+_losing: set["asyncio.Task[object]"] = set()
+
+
+async def race(
+    runs: Sequence[Callable[[], Awaitable[T]]], won: Callable[[T], bool], undo: Callable[[int, T], None]
+) -> tuple[int, T] | None:
+    """Run all at once. Answers the place and answer of the first that wins, None where none does; raises what one raises.
+
+    The others are interrupted. `undo` is called with the place and answer of one that wins too late.
+    """
+    tasks = [asyncio.create_task(_run(run)) for run in runs]
+    left, winner = set(tasks), None
+    try:
+        while left and winner is None:
+            done, left = await asyncio.wait(left, return_when=asyncio.FIRST_COMPLETED)
+            winner = next((task for task in tasks if task in done and _wins(task, won)), None)
+            if winner is None:
+                for task in done:
+                    task.result()
+    finally:
+        for place, task in enumerate(tasks):
+            if task is not winner:
+                _end(place, task, won, undo)
+    return None if winner is None else (tasks.index(winner), winner.result())
+
+
+async def _run(run: Callable[[], Awaitable[T]]) -> T:
+    return await run()
+
+
+def _wins(task: "asyncio.Task[T]", won: Callable[[T], bool]) -> bool:
+    return not task.cancelled() and task.exception() is None and won(task.result())
+
+
+def _end(
+    place: int, task: "asyncio.Task[T]", won: Callable[[T], bool], undo: Callable[[int, T], None]
+) -> None:
+    """Interrupt one that has not won, and see to what it has all the same."""
+
+    def ended(task: "asyncio.Task[T]") -> None:
+        _losing.discard(task)
+        if _wins(task, won):
+            undo(place, task.result())
+
+    if task.done():
+        ended(task)
+        return
+    _losing.add(task)
+    task.add_done_callback(ended)
+    task.cancel()

@@ -1,0 +1,140 @@
+"""Several waits at the same time, of which the first that wins is answered.
+
+Written by hand for threads and for asyncio. A thread of a race can be interrupted where it waits, as a task can.
+"""
+
+import queue
+import selectors
+import socket
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+_local = threading.local()
+
+UNWIND_SECS = 1.0
+"""How long an interrupted race waits for its threads, so that a program that ends now leaves nothing behind."""
+
+
+class InterruptedWaitError(BaseException):
+    """The race is over, and this thread has not won it. No error of a call: nobody but the race catches it."""
+
+
+class Stop:
+    """Interrupts the threads of one race where they wait."""
+
+    def __init__(self, threads: int) -> None:
+        self._threads = threads
+        self._guard = threading.Lock()
+        self._stopped = False
+        self._ear, self._mouth = socket.socketpair()
+
+    def stop(self) -> None:
+        """Interrupt all that wait, and all that begin to."""
+        with self._guard:
+            self._stopped = True
+            if self._threads:
+                self._mouth.send(b".")
+
+    def leave(self) -> None:
+        """One thread has ended."""
+        with self._guard:
+            self._threads -= 1
+            if not self._threads:
+                self._ear.close()
+                self._mouth.close()
+
+    def wait(self, sock: socket.socket | None, seconds: float) -> None:
+        """Wait until there is something to read or the time is over. Raises InterruptedWaitError."""
+        if not self._stopped:
+            with selectors.DefaultSelector() as selector:
+                selector.register(self._ear, selectors.EVENT_READ)
+                if sock is not None:
+                    selector.register(sock, selectors.EVENT_READ)
+                selector.select(seconds)
+        if self._stopped:
+            raise InterruptedWaitError
+
+
+def current() -> Stop | None:
+    """What interrupts this thread, if it is one of a race."""
+    stop: Stop | None = getattr(_local, "stop", None)
+    return stop
+
+
+class _Race:
+    """One race."""
+
+    def __init__(self, won: Callable[[Any], bool], undo: Callable[[int, Any], None], threads: int) -> None:
+        self._won = won
+        self._undo = undo
+        self._stop = Stop(threads)
+        self._guard = threading.Lock()
+        self._over = False
+        self.ends: queue.SimpleQueue[tuple[int, Any, BaseException | None]] = queue.SimpleQueue()
+
+    def run(self, place: int, run: Callable[[], Any]) -> None:
+        """One thread."""
+        _local.stop = self._stop
+        answer, failure = None, None
+        try:
+            answer = run()
+        except BaseException as error:  # noqa: BLE001 (told where it is waited for)
+            failure = error
+        finally:
+            self._stop.leave()
+        with self._guard:
+            if not self._over:
+                self.ends.put((place, answer, failure))
+                return
+        if failure is None and self._won(answer):
+            self._undo(place, answer)
+
+    def first(self, runs: int) -> tuple[int, Any] | None:
+        """Wait for the first that wins. Raises what one raises."""
+        for _ in range(runs):
+            place, answer, failure = self.ends.get()
+            if failure is not None:
+                raise failure
+            if self._won(answer):
+                return place, answer
+        return None
+
+    def end(self) -> None:
+        """Interrupt all threads; what has won too late is undone."""
+        with self._guard:
+            self._over = True
+        self._stop.stop()
+        while not self.ends.empty():
+            place, answer, failure = self.ends.get()
+            if failure is None and self._won(answer):
+                self._undo(place, answer)
+
+
+def race(
+    runs: Sequence[Callable[[], T]], won: Callable[[T], bool], undo: Callable[[int, T], None]
+) -> tuple[int, T] | None:
+    """Run all at once. Answers the place and answer of the first that wins, None where none does; raises what one raises.
+
+    The others are interrupted. `undo` is called with the place and answer of one that wins too late.
+    """
+    running = _Race(won, undo, len(runs))
+    # daemons: a program may end while one of its own daemon threads waits here
+    threads = [
+        threading.Thread(target=running.run, args=each, name="leaseq", daemon=True)
+        for each in enumerate(runs)
+    ]
+    try:
+        for thread in threads:
+            thread.start()
+        winner = running.first(len(runs))
+    except BaseException:
+        running.end()
+        for thread in threads:
+            if thread.ident is not None:
+                thread.join(UNWIND_SECS / len(threads))
+        raise
+    running.end()
+    return winner
