@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -16,12 +17,12 @@ _END_SECS = 2.0
 
 
 class Worker:
-    """One worker process, a child of this one."""
+    """One worker process, a child of this one, which runs a module of this package."""
 
-    def __init__(self, settings: dict[str, Any], log: Path) -> None:
+    def __init__(self, settings: dict[str, Any], log: Path, module: str) -> None:
         with log.open("ab") as errors:
             self._process = subprocess.Popen(
-                [sys.executable, "-P", "-m", worker.__name__],
+                [sys.executable, "-P", "-m", module],
                 env=os.environ | {worker.SETTINGS: json.dumps(settings)},
                 stdin=subprocess.PIPE,  # never written to: its end tells the worker that this process is gone
                 stdout=subprocess.DEVNULL,
@@ -33,6 +34,10 @@ class Worker:
     def ended(self) -> bool:
         """Whether it is gone."""
         return self._process.poll() is not None
+
+    def failed(self) -> bool:
+        """Whether it ended by itself, and with an error."""
+        return self._process.poll() not in {None, 0}
 
     def freeze(self) -> bool:
         """Stop it where it is, so that what is seen of it stays true; false when it is gone."""
@@ -66,30 +71,29 @@ class Worker:
 
 
 class Crew:
-    """The workers of one run, always as many as were asked for."""
+    """The workers of one run: one for each of the settings, always."""
 
-    def __init__(self, size: int, settings: dict[str, Any], log: Path) -> None:
+    def __init__(self, settings: Sequence[dict[str, Any]], log: Path, module: str = worker.__name__) -> None:
         self._settings = settings
         self._log = log
+        self._module = module
         self.workers: list[Worker] = []
         try:
-            for _ in range(size):
-                self.workers.append(self._start())
+            for each in settings:
+                self.workers.append(Worker(each, log, module))
         except BaseException:
             self.end()
             raise
 
-    def _start(self) -> Worker:
-        return Worker(self._settings, self._log)
-
     def replace(self, lost: Worker) -> None:
         """Start another worker in the place of one that is gone."""
         lost.let_go()
-        self.workers[self.workers.index(lost)] = self._start()
+        place = self.workers.index(lost)
+        self.workers[place] = Worker(self._settings[place], self._log, self._module)
 
     def failure(self) -> str | None:
-        """What a worker wrote that ended by itself; None while all work."""
-        if not any(each.ended() for each in self.workers):
+        """What a worker wrote that failed; None while none has."""
+        if not any(each.failed() for each in self.workers):
             return None
         lines = self._log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
         return lines[-1] if lines else "it wrote nothing"

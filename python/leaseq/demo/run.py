@@ -84,7 +84,7 @@ class Run:
         }
         with self._client, self._queue:
             self._progress.server = self._server()
-            with self._cleared(), Crew(self._options.workers, settings, self._log) as crew:
+            with self._cleared(), Crew([settings] * self._options.workers, self._log) as crew:
                 return self._watch(crew, show)
 
     def _watch(self, crew: Crew, show: Callable[[Progress], None]) -> Result:

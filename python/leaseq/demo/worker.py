@@ -31,7 +31,7 @@ def work(url: str, name: str, lease_secs: float, pause: float) -> None:
                     board.completed(item.id)
 
 
-def _end_with_starter() -> None:
+def end_with_starter() -> None:
     """End when the process that started this one closes the pipe, or ends in any way."""
     while os.read(0, 1):
         pass
@@ -39,5 +39,5 @@ def _end_with_starter() -> None:
 
 
 if __name__ == "__main__":
-    threading.Thread(target=_end_with_starter, daemon=True).start()
+    threading.Thread(target=end_with_starter, daemon=True).start()
     work(**json.loads(os.environ[SETTINGS]))
