@@ -4,7 +4,6 @@ import hashlib
 import json
 import uuid
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any, Self
 
 from leaseq.errors import BadArgumentError, BadIdError, BadTypeError
@@ -13,8 +12,6 @@ Bytes = bytes | bytearray | memoryview | str
 
 LONGEST_ID = 256
 """Bytes of UTF-8 that an id may have (LQ-ITEM-1)."""
-
-NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 
 
 class Item:
@@ -41,7 +38,7 @@ class Item:
     ) -> None:
         self.data: bytes = as_bytes(data, "data", "; for other values use Item.from_json_data")
         self.id: str = str(uuid.uuid4()) if id is None else _as_text(id)
-        self.headers: Mapping[str, str] = NO_HEADERS if headers is None else _as_headers(headers)
+        self.headers: Mapping[str, str] = {} if headers is None else _as_headers(headers)
         self.content_type: str | None = content_type
         if content_type is not None:
             encoded(content_type, "a content type")
@@ -120,7 +117,7 @@ class LeasedItemBase(Item):
     ) -> None:
         self.id = item_id
         self.data = data
-        self.headers = NO_HEADERS
+        self.headers = {}
         self.content_type = None
         self.token = token
         self.attempt = attempt
@@ -224,14 +221,14 @@ def decoded(text: bytes) -> str:
     return text.decode("utf-8", "surrogateescape")
 
 
-def _as_headers(headers: Mapping[str, str]) -> Mapping[str, str]:
+def _as_headers(headers: Mapping[str, str]) -> dict[str, str]:
     if not isinstance(headers, Mapping):
         message = f"headers must be a mapping of str to str, not {type(headers).__name__}"
         raise BadTypeError(message)
     for name, value in headers.items():
         encoded(name, "the name of a header")
         encoded(value, f"the header {name}")
-    return MappingProxyType(dict(headers))
+    return dict(headers)
 
 
 def _as_text(item_id: str | bytes) -> str:

@@ -128,6 +128,15 @@ for _name in ("revive_items", "purge_items", "outcomes"):
     rows(f"{_name} id", BadIdError, {"empty": "", "NUL": "\0", "long": "x" * 257}, after_a_good_one(_name))
     rows(f"{_name} id type", BadTypeError, {**NO_IDS, "None": None}, after_a_good_one(_name))
     rows(f"{_name} many", BadTypeError, {"str": "dead", "int": 1, "None": None}, instead_of_many(_name))
+WAITS = {name: value for name, value in BAD_NUMBERS.items() if name != "beyond"}
+rows("outcome id", BadIdError, {"empty": "", "NUL": "\0"}, lambda q, _, v: q.outcome(v))
+rows("outcome id type", BadTypeError, {**NO_IDS, "None": None}, lambda q, _, v: q.outcome(v))
+rows("outcome timeout", BadArgumentError, WAITS, lambda q, _, v: q.outcome("leased", timeout=v))
+rows("outcome timeout type", BadTypeError, NO_NUMBERS, lambda q, _, v: q.outcome("leased", timeout=v))
+rows("room timeout", BadArgumentError, WAITS, lambda q, _, v: q.add_item_when_room(Item(b"x"), timeout=v))
+rows("room item", BadTypeError, NO_ITEMS, lambda q, _, v: q.add_item_when_room(v))
+rows("room id", BadIdError, {"empty": ""}, lambda q, _, v: q.add_item_when_room(Item(b"x", id=v)))
+rows("room keep", BadArgumentError, KEEPS, lambda q, _, v: q.add_item_when_room(Item(b"x"), keep=v))
 rows("revive one", BadTypeError, {**NO_IDS, "None": None}, lambda q, _, v: q.revive(v))
 rows("purge one", BadTypeError, {**NO_IDS, "None": None}, lambda q, _, v: q.purge(v))
 rows(

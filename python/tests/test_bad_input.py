@@ -154,6 +154,8 @@ OPERATIONS: dict[str, Callable[[Any], object]] = {
     "revive": lambda q: q.revive("a"),
     "purge": lambda q: q.purge("a"),
     "outcomes": lambda q: q.outcomes(["a"]),
+    "outcome": lambda q: q.outcome("a"),
+    "add when room": lambda q: q.add_item_when_room(Item(b"secret data", id="a"), timeout=1),
     "pause": lambda q: q.pause(),
     "resume": lambda q: q.resume(),
     "configure": lambda q: q.configure(max_items=5),
@@ -239,7 +241,7 @@ def test_a_key_that_holds_something_else(colour: Colour, redis_client: redis.Red
         "wake": ["add", "lease"],
         "dead": ["stats", "remove", "revive", "purge", "purge all", "dead letters"],
         "kept": ["stats", "light_clean", "revive", "outcomes"],
-        "result:a": ["outcomes"],
+        "result:a": ["outcomes", "outcome"],
     }.items():
         redis_client.flushall()
         if key in {"items", "meta"}:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -57,6 +58,13 @@ def test_items_are_made_with_headers() -> None:
     item = Item(b"x", headers=given, content_type="text/plain")
     given["a"] = "changed"
     assert (dict(item.headers), item.content_type) == ({"a": "b"}, "text/plain")
+    copied = pickle.loads(pickle.dumps(item))  # noqa: S301 (our own)
+    assert (copied.id, copied.data, copied.headers, copied.content_type) == (
+        item.id,
+        b"x",
+        {"a": "b"},
+        "text/plain",
+    )
     made = Item.from_json_data([1], headers={"a": "b"}, content_type="application/json")
     assert (made.data, dict(made.headers), made.content_type) == (b"[1]", {"a": "b"}, "application/json")
     parsed = Item.from_json('{"data": "x", "id": "i", "headers": {"a": "b"}, "content_type": "t"}')

@@ -438,6 +438,48 @@ def test_follow_ups_of_a_wrong_type(colour: Colour, url: str, then: Any) -> None
     assert queue.complete(item)
 
 
+def test_waiting_for_an_outcome(colour: Colour, redis_client: redis.Redis, url: str) -> None:
+    """LQ-BLOCK-8: any number of callers, with results and failures; who does not want to wait is told where it is."""
+    queue = colour.queue("q", url)
+    queue.add_items([Item(b"x", id="a"), Item(b"x", id="b"), Item(b"x", id="c")], keep=60)
+    assert queue.outcome("nothing").state == "absent"
+    assert queue.outcome("a", block=False).state == "ready"
+    assert queue.outcome("a", timeout=0.02).state == "ready"
+    waiting = [colour.start(queue.outcome, name, timeout=20) for name in ("a", "a", "b")]
+    servers.wait_until(lambda: redis_client.info("clients")["blocked_clients"] == 3, 5)
+    a, b, c = queue.lease_items(3, 30)
+    queue.complete(a, result=b"r")
+    queue.dead_letter(b, error="bad")
+    found = [call.result(3) for call in waiting]
+    assert [(one.state, one.content) for one in found] == [
+        ("result", b"r"),
+        ("result", b"r"),
+        ("failure", b"bad"),
+    ]
+    assert queue.outcome("a").content == b"r", "it is there already"
+    assert queue.complete(c, keep=0)
+    assert queue.outcome("c").state == "absent"
+
+
+def test_waiting_for_room(colour: Colour, redis_client: redis.Redis, url: str) -> None:
+    """LQ-BLOCK-8: with all options of adding; an id that exists needs no room; the time can be up."""
+    queue = colour.queue("q", url)
+    queue.configure(max_items=1)
+    assert queue.add_item_when_room(Item(b"x", id="a")) is True
+    assert queue.add_item_when_room(Item(b"x", id="a")) is False
+    with pytest.raises(leaseq.QueueFullError) as caught:
+        queue.add_item_when_room(Item(b"x", id="b"), timeout=0.02)
+    assert caught.value.answers == [None]
+    waiting = colour.start(queue.add_item_when_room, Item(b"x", id="b"), keep=60, priority=2, timeout=20)
+    servers.wait_until(lambda: redis_client.info("clients")["blocked_clients"] == 1, 5)
+    item = queue.lease(30)
+    assert item is not None
+    assert queue.complete_and_lease(item, 30) == (True, None)
+    assert waiting.result(3) is True
+    info = queue.inspect("b")
+    assert (info.keep, info.priority) == (60, 2)
+
+
 def test_values_say_what_they_are(colour: Colour, url: str) -> None:
     """LQ-SAFE-3: no data in a repr."""
     queue = colour.queue("q", url)
