@@ -5,9 +5,11 @@ Every call runs at a virtual time (one line before the source shadows `redis` an
 the same keyspace gives the same reply and the same keyspace, byte for byte.
 """
 
+import json
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import redis
@@ -15,11 +17,15 @@ import redis
 from leaseq import _scripts
 
 Arg = str | int | bytes
-Snapshot = dict[bytes, bytes]
 
 GROUP, NAME = "lab", "queue"
 PREFIX = f"leaseq:{{{GROUP}}}:{NAME}:"
+OTHER = f"leaseq:{{{GROUP}}}:other:"
+"""Another queue of the same group; its keys are called `other:items` and so on here."""
 SCRIPTS = {script.name: script for script in _scripts.SCRIPTS}
+MANIFEST = json.loads((Path(__file__).parents[2] / "lua/manifest.json").read_text())
+ERRORS: dict[str, set[str]] = {name: set(said["errors"]) for name, said in MANIFEST["scripts"].items()}
+"""The errors that the header of each script names."""
 EPOCH_2025 = 1_735_689_600_000_000
 END_2059 = 2_840_140_800_000_000
 START = 1_767_225_600_000_000
@@ -34,6 +40,17 @@ PRELUDE = (
     "return f(c, ...) end end "
     "return setmetatable({{call = via(real.call), pcall = via(real.pcall)}}, {{__index = real}}) end)(redis) "
 )
+
+
+@dataclass(frozen=True)
+class Stored:
+    """One key: what it holds, and how the server serialises that, for a hash in whatever order its table has."""
+
+    content: Any
+    dump: bytes = field(compare=False, repr=False)
+
+
+Snapshot = dict[bytes, Stored]
 
 
 class Command(NamedTuple):
@@ -56,7 +73,7 @@ class Command(NamedTuple):
 ONE_KEY = {
     *("DEL", "EXISTS", "GET", "SET"),
     *("HDEL", "HEXISTS", "HGET", "HINCRBY", "HLEN", "HMGET", "HSCAN", "HSET", "HSETNX", "HSTRLEN"),
-    *("LLEN", "LPUSH"),
+    *("LINDEX", "LLEN", "LPUSH", "PEXPIRE", "RPUSH"),
     *("ZADD", "ZCARD", "ZCOUNT", "ZRANGE", "ZRANGEBYSCORE", "ZREM", "ZREVRANGE", "ZSCAN", "ZSCORE"),
 }
 
@@ -87,7 +104,14 @@ class Outcome:
             for command in self.commands
             if command.name in {"HGET", "HMGET"} and command.key == "meta"
             for each in command.args[1:]
+            if not each.startswith(b"\0")
         }
+
+    @property
+    def path(self) -> tuple[tuple[str, str | None], ...]:
+        """The way that the call took through the script: what it did to which key, repetitions left out."""
+        steps = [(command.name, command.key) for command in self.commands]
+        return tuple(step for at, step in enumerate(steps) if step not in steps[max(0, at - 3) : at])
 
 
 def send(client: redis.Redis, *command: Arg) -> Any:
@@ -97,12 +121,13 @@ def send(client: redis.Redis, *command: Arg) -> Any:
 
 def key(name: str) -> str:
     """The whole key."""
-    return PREFIX + name
+    return OTHER + name.removeprefix("other:") if name.startswith("other:") else PREFIX + name
 
 
 def short(whole: bytes) -> str:
-    """A key without the prefix; a key of another queue stays whole."""
-    return whole.decode().removeprefix(PREFIX)
+    """A key without the prefix; a key of a queue that is not one of the two stays whole."""
+    name = whole.decode()
+    return f"other:{name.removeprefix(OTHER)}" if name.startswith(OTHER) else name.removeprefix(PREFIX)
 
 
 def unescape(text: bytes) -> list[bytes]:
@@ -127,6 +152,9 @@ def unescape(text: bytes) -> list[bytes]:
         at += 2
     return arguments
 
+
+QUEUES: dict[str, "Callable[[Lab], None]"] = {}
+"""The kinds of queue and what builds them; `script_queues.py` puts them here."""
 
 BUILT: dict[str, tuple[dict[str, tuple[dict[str, int], Snapshot]], dict[Any, tuple[Outcome, Snapshot]]]] = {}
 """For each server that was met: the queues built on it with the tokens of their items, and calls on them."""
@@ -161,27 +189,40 @@ class Lab:
         args: Sequence[Arg],
         *,
         now: int | None = NOW,
+        more: Sequence[str] = (),
+        on: str = "",
         keys: Sequence[str] | None = None,
         client: redis.Redis | None = None,
     ) -> Outcome:
-        """Call a script; an error is part of the outcome."""
+        """Call a script; an error is part of the outcome.
+
+        `more` are the keys behind the fixed ones, `on` is the queue ("other:" or this one), `keys` overrides both with
+        whole keys.
+        """
         source = self.source(name, now)
         if source not in self._loaded:
             self._loaded[source] = str((client or self.client).script_load(source))
-        names = [key(each) for each in SCRIPTS[name].keys] if keys is None else keys
+        names = [key(on + each) for each in SCRIPTS[name].keys] + [key(each) for each in more]
+        names = names if keys is None else list(keys)
         try:
             reply = send(client or self.client, "EVALSHA", self._loaded[source], len(names), *names, *args)
         except redis.ResponseError as problem:
-            return Outcome(None, str(problem))
-        return Outcome(reply, None)
+            outcome = Outcome(None, str(problem))
+        else:
+            outcome = Outcome(reply, None)
+        if str(outcome.code).startswith("LEASEQ_"):
+            assert outcome.code in ERRORS[name], f"{name}.lua: the header lacks {outcome.error}"
+        return outcome
 
-    def ok(self, name: str, *args: Arg, now: int | None = NOW) -> Any:
+    def ok(self, name: str, *args: Arg, now: int | None = NOW, more: Sequence[str] = (), on: str = "") -> Any:
         """The reply of a call that must succeed."""
-        outcome = self.run(name, args, now=now)
+        outcome = self.run(name, args, now=now, more=more, on=on)
         assert outcome.error is None, f"{name}{args}: {outcome.error}"
         return outcome.reply
 
-    def watch(self, name: str, args: Sequence[Arg], *, now: int | None = NOW) -> Outcome:
+    def watch(
+        self, name: str, args: Sequence[Arg], *, now: int | None = NOW, more: Sequence[str] = ()
+    ) -> Outcome:
         """Call a script and see the commands that it executes."""
         if self._watch is None:
             pool = self.client.connection_pool
@@ -189,7 +230,7 @@ class Lab:
             self._watch.connect()
             self._watch.send_command("MONITOR")
             assert self._watch.read_response() == b"OK"
-        outcome = self.run(name, args, now=now)
+        outcome = self.run(name, args, now=now, more=more)
         self.client.echo("end of the call")
         while True:
             head, _, rest = self._watch.read_response().partition(b"] ")
@@ -201,30 +242,42 @@ class Lab:
             elif command.upper() == b"EVALSHA":
                 outcome.commands.clear()
 
-    def well(self, kind: str, name: str, args: Sequence[Arg]) -> tuple[Outcome, Snapshot]:
+    def well(
+        self, kind: str, name: str, args: Sequence[Arg], more: Sequence[str] = ()
+    ) -> tuple[Outcome, Snapshot]:
         """What a call does on such a queue, and what it leaves, when nothing is wrong. It is only made once."""
-        case = (kind, name, *args)
+        case = (kind, name, *args, *more)
         if case not in self._wells:
             self.queue(kind)
-            self._wells[case] = self.watch(name, args), self.snapshot()
+            self._wells[case] = self.watch(name, args, more=more), self.snapshot()
         return self._wells[case]
 
     # -- keyspaces
 
     def snapshot(self) -> Snapshot:
-        """Every key of the server with its serialised value."""
+        """Every key of the server with its value."""
         keys = sorted(self.client.scan_iter(count=1000))
         with self.client.pipeline(transaction=False) as pipe:
             for each in keys:
                 pipe.dump(each)
-            return dict(zip(keys, pipe.execute(), strict=True))
+                if each.endswith((b":items", b":meta", b":counters")):
+                    pipe.hgetall(each)
+                else:
+                    pipe.echo("")
+            replies: list[Any] = pipe.execute(raise_on_error=False)
+        values = [
+            Stored(content if isinstance(content, dict) else dump, dump)
+            for dump, content in zip(replies[::2], replies[1::2], strict=True)
+        ]
+        return dict(zip(keys, values, strict=True))
 
     def restore(self, snapshot: Snapshot) -> None:
         """Replace everything on the server."""
         with self.client.pipeline(transaction=False) as pipe:
             pipe.flushdb(asynchronous=True)  # flushing at once also makes jemalloc give back pages
             for each, value in snapshot.items():
-                pipe.restore(each, 0, value)
+                # of all keys only outcomes have a time to live, which is the server's own time: long enough for a test
+                pipe.restore(each, HOUR_MS if b":result:" in each else 0, value.dump)
             pipe.execute()
 
     def know(self, kind: str) -> Snapshot:
@@ -245,145 +298,35 @@ class Lab:
 
     def lease_new(self, item: str, duration: int, *options: Arg, now: int = START) -> None:
         """Add an item while nothing is ready, and lease it."""
-        self.ok("add", 1, item, f"data of {item}", len(options) // 2, *options, now=now)
+        assert self.ok("add", 1, item, f"data of {item}", len(options) // 2, *options, now=now)
         reply = self.ok("lease", 1, duration, now=now)
         assert reply[3] == item.encode()
         self.tokens[item] = reply[5]
 
 
-# -- the kinds of queue
-
-
-def full(lab: Lab) -> None:
-    """Items in every state; some are due, some leases have expired, some have leases of the past."""
-    lab.lease_new("x1", HOUR_MS, "max_attempts", 1)
-    lab.lease_new("s2", HOUR_MS)
-    lab.lease_new("p3", HOUR_MS)
-    lab.lease_new("s1", HOUR_MS)
-    lab.lease_new("e1", 1000)
-    lab.lease_new("e2", 2000, "max_attempts", 1)
-    lab.lease_new("e3", 3000, "priority", 2)
-    lab.lease_new("c1", 10 * HOUR_MS)
-    lab.lease_new("c2", 10 * HOUR_MS, "priority", -7, "max_attempts", 1)
-    assert lab.ok("release", 1, "x1", lab.tokens["x1"], 0, now=START) == b"dead"
-    assert lab.ok("release", 1, "s2", lab.tokens["s2"], 1, "delay", 10 * HOUR_MS, now=START) == b"delayed"
-    assert lab.ok("release", 1, "p3", lab.tokens["p3"], 1, "delay", 3000, now=START) == b"delayed"
-    assert lab.ok("release", 1, "s1", lab.tokens["s1"], 0, now=START) == b"ready"
-    items: list[list[Arg]] = [
-        ["r1", "data of r1", 0],
-        ["r2", b"\0\xff\r\n", 0],
-        ["r3", "data of r3", 1, "priority", 3],
-        ["r4", "", 1, "max_attempts", 2],
-        ["f1", "data of f1", 1, "delay", 10 * HOUR_MS],
-        ["p1", "data of p1", 1, "delay", 1000],
-        ["p2", "data of p2", 3, "delay", 2000, "priority", -2, "max_attempts", 3],
-    ]
-    lab.ok("add", len(items), *(part for item in items for part in item), now=START)
-    lab.client.delete(key("wake"))
-
-
-def quiet(lab: Lab) -> None:
-    """The same after a light clean: nothing is due, the bound is right."""
-    full(lab)
-    lab.ok("light_clean", 256)
-    lab.client.delete(key("wake"))
-
-
-def awake(lab: Lab) -> None:
-    """The same with an element on wake."""
-    quiet(lab)
-    lab.client.lpush(key("wake"), "1")
-
-
-def stale(lab: Lab) -> None:
-    """Nothing is ready or due, and the bound lies in the past."""
-    lab.lease_new("c1", 10 * HOUR_MS)
-    lab.ok("add", 1, "p1", "", 1, "delay", 1000, now=START)
-    lab.ok("add", 1, "f1", "", 1, "delay", 10 * HOUR_MS, now=START)
-    lab.ok("remove", 1, "p1", now=START)
-    lab.client.delete(key("wake"))
-
-
-def stateless(lab: Lab) -> None:
-    """The state is lost."""
-    full(lab)
-    lab.client.delete(key("state"))
-
-
-def ghosts(lab: Lab) -> None:
-    """All that is ready are ids without data; nothing is due."""
-    stale(lab)
-    lab.ok("light_clean", 256)
-    lab.client.zadd(key("ready"), {"g1": 1, "r1": 2})
-    lab.client.hset(key("meta"), "g1", record())
-    lab.client.delete(key("wake"))
-
-
-def crowded(lab: Lab) -> None:
-    """More is due and expired than one lease sweeps; one of the first of each can be completed."""
-    for letter in "pe":
-        lab.lease_new(f"{letter}1", 1000, now=START)
-    lab.ok("release", 1, "p1", lab.tokens["p1"], 1, "delay", 1000, now=START)
-    ids = [f"p{n}" for n in range(2, 71)]
-    lab.ok("add", 69, *(part for each in ids for part in (each, "", 1, "delay", 2000)), now=START)
-    ids = [f"e{n}" for n in range(2, 71)]
-    lab.ok("add", 69, *(part for each in ids for part in (each, "", 0)), now=START)
-    reply = lab.ok("lease", 69, 2000, now=START)
-    assert reply[2] == 69
-    lab.lease_new("c1", 10 * HOUR_MS)
-    lab.ok("add", 3, "r1", "", 0, "r2", "", 0, "r3", "", 0, now=START)
-    lab.client.delete(key("wake"))
-
-
-def damaged(lab: Lab) -> None:
-    """Every kind of damage that deep clean knows."""
-    full(lab)
-    client = lab.client
-    client.hset(key("items"), "u1", "in no state")
-    client.hset(key("items"), "u2", "in no state, with a record")
-    client.hset(key("meta"), "u2", record(options=1) + struct.pack("<bH", 5, 3))
-    client.zadd(key("leased"), {"r1": NOW + 1_000_000})
-    client.zadd(key("dead"), {"r1": NOW - 1_000_000, "r2": START, "g4": START})
-    client.zadd(key("delayed"), {"r1": NOW - 1_000_000, "g2": START, "r2": START})
-    client.zadd(key("ready"), {"g1": 1})
-    client.zadd(key("leased"), {"g3": START, "c2": END_2059})
-    client.hdel(key("meta"), "e1")
-    client.hset(key("meta"), "g5", record())
-    client.hset(key("items"), "f3", "")
-    client.zadd(key("delayed"), {"f3": END_2059 - 1})
-    client.hset(key("meta"), "f3", record() + b"surplus")
-    client.hset(key("items"), "x2", "its token is ahead of the clock")
-    client.hset(key("meta"), "x2", record(current=NOW + 1_000_000))
-    client.zadd(key("dead"), {"x2": START})
-    client.hset(key("items"), "f2", "")
-    client.zadd(key("delayed"), {"f2": END_2059 - 1})
-    client.hset(key("meta"), "f2", b"short")
-    client.hset(key("items"), "r3", b"x" * 60)
-    client.set(key("state"), state(next_due=NOW + 20 * HOUR_MS * 1000))
-
-
-QUEUES: dict[str, Callable[[Lab], None]] = {
-    "empty": lambda lab: None,
-    "full": full,
-    "quiet": quiet,
-    "awake": awake,
-    "stale": stale,
-    "stateless": stateless,
-    "ghosts": ghosts,
-    "crowded": crowded,
-    "damaged": damaged,
-}
+def tail(priority: int = 0, max_attempts: int = 0, keep: int = 0, expires: float = 0) -> bytes:
+    """What follows in the record of an item with options."""
+    return (
+        struct.pack("<bH", priority, max_attempts) + keep.to_bytes(6, "little") + struct.pack("<d", expires)
+    )
 
 
 def record(
     version: int = 1, options: int = 0, attempt: int = 1, current: float = START, created: float = START - 1
 ) -> bytes:
-    """An item's record (LQ: version, options, attempt, current token, created)."""
+    """An item's record: version, options, attempt, current token, created; with options, `tail` follows."""
     return struct.pack("<BBIdd", version, options, attempt, current, created)
 
 
 def state(
-    *, version: int = 1, flags: int = 0, clock: float = START, next_due: float = 0, largest: int = 0
+    *,
+    version: int = 1,
+    flags: int = 0,
+    clock: float = START,
+    next_due: float = 0,
+    largest: int = 0,
+    limits: tuple[int, int, int] = (0, 0, 0),
 ) -> bytes:
-    """A queue's state."""
-    return struct.pack("<BBddI", version, flags, clock, next_due, largest) + bytes(22)
+    """A queue's state; the limits are max_data, max_items and max_attempts."""
+    head = struct.pack("<BBddI", version, flags, clock, next_due, largest)
+    return head + bytes(12) + struct.pack("<IIH", *limits)
