@@ -113,7 +113,7 @@ def test_an_item_that_nobody_leased_in_time(colour: Colour, url: str) -> None:
 
 
 def test_a_full_queue(colour: Colour, url: str) -> None:
-    """LQ-CONFIG-1: judged item by item; an id that exists needs no room, and dead items take none."""
+    """LQ-CLIENT-6: judged item by item; an id that exists needs no room, and dead items take none."""
     queue = colour.queue("q", url)
     queue.configure(max_items=3, max_attempts=1)
     assert (queue.stats().max_items, queue.stats().max_attempts) == (3, 1)
@@ -138,7 +138,7 @@ def test_a_full_queue(colour: Colour, url: str) -> None:
 
 
 def test_a_full_queue_stops_after_the_call_that_met_it(colour: Colour, url: str) -> None:
-    """LQ-CLIENT-2: the answers of all calls that were made; the others are not made."""
+    """LQ-CLIENT-2, LQ-CLIENT-6: the answers of all calls that were made; the others are not made."""
     queue = colour.queue("q", url)
     queue.configure(max_items=300)
     with pytest.raises(QueueFullError) as caught:

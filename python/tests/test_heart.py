@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 import servers
+from asking import calls
 
 import leaseq.aio
 from leaseq import Item
@@ -19,12 +20,6 @@ if TYPE_CHECKING:
     import redis
     from colours import Colour
     from faultproxy import FaultProxy
-
-
-def extends(client: redis.Redis) -> int:
-    """How many scripts the server has run since the statistics were reset."""
-    stats: dict[str, Any] = client.info("commandstats")
-    return sum(stats.get(name, {"calls": 0})["calls"] for name in ("cmdstat_evalsha", "cmdstat_eval"))
 
 
 @pytest.mark.parametrize("socket_timeout", [None, 5])
@@ -41,7 +36,7 @@ def test_a_beat_whose_reply_is_lost_is_sent_again(
     with item:
         redis_client.config_resetstat()
         proxy.blackhole_down = True
-        servers.wait_until(lambda: extends(redis_client) == 1, 5)
+        servers.wait_until(lambda: calls(redis_client) == 1, 5)
         proxy.blackhole_down = False
         assert other.lease(30, timeout=2) is None
         assert not item.lost

@@ -1,15 +1,16 @@
-"""What is kept of finished items, and items that follow: results, failures, hand-off."""
+"""What is kept of finished items: results and failures."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 import servers
+from asking import calls, look
 from colours import bare
 
 import leaseq
-from leaseq import Finished, Item
+from leaseq import Item
 from leaseq.flows import CHUNK_BYTES
 
 if TYPE_CHECKING:
@@ -17,22 +18,6 @@ if TYPE_CHECKING:
     from colours import Colour
 
 MIB = 1024 * 1024
-
-
-def look(queue: Any, *ids: str) -> list[tuple[str, bytes]]:
-    """State and content of outcomes, without waiting."""
-    return [(outcome.state, outcome.content) for outcome in queue.outcomes(ids)]
-
-
-def finished(item: Any, then: Any = (), **options: Any) -> Finished:
-    """What finish_items takes, of whatever colour."""
-    return Finished(bare(item), then=bare(list(then)), **options)
-
-
-def calls(client: redis.Redis) -> int:
-    """How many scripts the server has run since the statistics were reset."""
-    stats: dict[str, Any] = client.info("commandstats")
-    return sum(stats.get(name, {"calls": 0})["calls"] for name in ("cmdstat_evalsha", "cmdstat_eval"))
 
 
 def test_results_are_kept(colour: Colour, url: str) -> None:
@@ -94,7 +79,7 @@ def test_the_winning_lease_answers_true_again(colour: Colour, url: str) -> None:
 
 
 def test_many_at_once(colour: Colour, redis_client: redis.Redis, url: str) -> None:
-    """LQ-CALL-8: items with and without a kept outcome, answered in their order; results split by their size."""
+    """LQ-CALL-8, LQ-CLIENT-7: items with and without a kept outcome, answered in their order; results split by their size."""
     queue = colour.queue("q", url)
     ids = [str(n) for n in range(600)]
     for n in ids:
@@ -134,7 +119,7 @@ def test_a_result_that_is_too_large(colour: Colour, url: str) -> None:
 
 
 def test_the_end_of_a_block_keeps_the_result(colour: Colour, url: str) -> None:
-    """LQ-COMPLETE-1: item.result, where the item keeps it; where it does not, it is dropped."""
+    """LQ-CLIENT-7: item.result, where the item keeps it; where it does not, it is dropped."""
     queue = colour.queue("q", url)
     queue.add_item(Item(b"x", id="a"), keep=60)
     queue.add_items([Item(b"x", id="b"), Item(b"x", id="c")])
@@ -150,7 +135,7 @@ def test_the_end_of_a_block_keeps_the_result(colour: Colour, url: str) -> None:
 
 
 def test_complete_and_lease_keeps_the_outcome(colour: Colour, url: str) -> None:
-    """LQ-FUSED-1: of an item that keeps it, in two calls; bad arguments are refused before the first."""
+    """LQ-CLIENT-7: of an item that keeps it, in two calls; bad arguments are refused before the first."""
     queue = colour.queue("q", url)
     queue.add_items([Item(b"x", id="a"), Item(b"x", id="b")], keep=60)
     first = queue.lease(30)
@@ -194,7 +179,7 @@ def test_failures_are_kept(colour: Colour, redis_client: redis.Redis, url: str) 
 def test_a_death_by_reclaiming_is_published(
     colour: Colour, redis_client: redis.Redis, url: str, how: str
 ) -> None:
-    """LQ-FAIL-2: the client whose call reclaimed it does so, without anybody asking for the outcome."""
+    """LQ-CLIENT-8: the client whose call reclaimed it does so, without anybody asking for the outcome."""
     queue = colour.queue("q", url)
     queue.add_item(Item(b"x", id="held"))
     held = queue.lease(30)
@@ -216,7 +201,7 @@ def test_a_death_by_reclaiming_is_published(
 
 
 def test_a_waiter_that_reclaims_publishes(colour: Colour, redis_client: redis.Redis, url: str) -> None:
-    """LQ-FAIL-2: also where nothing comes of the lease, which goes on waiting."""
+    """LQ-CLIENT-8: also where nothing comes of the lease, which goes on waiting."""
     queue = colour.queue("q", url)
     queue.add_item(Item(b"x", id="a"), keep=60, max_attempts=1)
     assert queue.lease(0.2) is not None
@@ -228,7 +213,7 @@ def test_a_waiter_that_reclaims_publishes(colour: Colour, redis_client: redis.Re
 
 
 def test_publishing_is_best_effort(colour: Colour, redis_client: redis.Redis, url: str) -> None:
-    """LQ-FAIL-2: an outcome's key that holds something else does not hurt the lease that found the death."""
+    """LQ-CLIENT-8: an outcome's key that holds something else does not hurt the lease that found the death."""
     queue = colour.queue("q", url)
     queue.add_item(Item(b"x", id="a"), keep=60, max_attempts=1)
     item = queue.lease(0.05)
@@ -241,201 +226,6 @@ def test_publishing_is_best_effort(colour: Colour, redis_client: redis.Redis, ur
     servers.wait_until(lambda: queue.stats().overdue == 1, 5)
     assert queue.lease(30, block=False) is None
     assert redis_client.get("leaseq:{q}:q:result:a") == b"foreign"
-
-
-def test_hand_off(colour: Colour, url: str) -> None:
-    """LQ-COMPLETE-1: follow-ups are added in the same step, only on true, an answer for each."""
-    first = colour.queue("first", url, group="g")
-    second = colour.queue("second", url, group="g")
-    first.add_item(Item(b"data", id="a", headers={"trace": "1"}))
-    second.add_item(Item(b"x", id="there"))
-    item = first.lease(30)
-    assert item is not None
-    then: list[Any] = [
-        (second, Item(b"next", id=item.derived_id("second"))),
-        (second, Item(b"x", id="there")),
-        (first, Item(b"again", id="a")),
-        (second, bare(item), {"delay": 60, "priority": 2, "keep": 5}),
-    ]
-    done = first.complete(item, then=then)
-    assert isinstance(done, leaseq.Completed)
-    assert done
-    assert done.added == [True, False, True, True]
-    assert first.inspect("a").state == "ready"
-    moved = second.inspect("a")
-    assert (moved.state, moved.priority, moved.keep) == ("delayed", 2, 5)
-    again = first.complete(item, then=then)
-    assert not again
-    assert (again.completed, again.added) == (False, [None] * 4)
-    assert (second.stats().items, first.stats().items) == (3, 1)
-    assert second.lease_items(2, 30)[1].data == b"next"
-
-
-def test_hand_off_with_a_result_is_repeatable(colour: Colour, url: str) -> None:
-    """LQ-COMPLETE-1: the winning lease is told true again, and nothing is added a second time."""
-    queue = colour.queue("q", url)
-    queue.add_item(Item(b"x", id="a"), keep=60)
-    item = queue.lease(30)
-    assert item is not None
-    done = queue.complete(item, result=b"r", then=[(queue, Item(b"x", id="b"))])
-    assert (done.completed, done.added) == (True, [True])
-    assert queue.remove("b") == "ready"
-    done = queue.complete(item, result=b"r", then=[(queue, Item(b"x", id="b"))])
-    assert (done.completed, done.added) == (True, [None])
-    assert queue.inspect("b").state == "absent"
-
-
-def test_an_empty_hand_off(colour: Colour, url: str) -> None:
-    """LQ-COMPLETE-1: `then` says what kind of answer comes, also when there is nothing in it."""
-    queue = colour.queue("q", url)
-    queue.add_items([Item(b"x"), Item(b"x")])
-    first, second = queue.lease_items(2, 30)
-    assert queue.complete(first, then=[]) == leaseq.Completed(completed=True, added=[])
-    assert queue.complete(first, then=iter([])) == leaseq.Completed(completed=False, added=[])
-    assert queue.complete(second, result=b"x") is True
-
-
-def test_only_the_current_lease_hands_off(colour: Colour, url: str) -> None:
-    """LQ-COMPLETE-3: with only_current."""
-    queue = colour.queue("q", url)
-    queue.add_item(Item(b"x", id="a"), keep=60)
-    first = queue.lease(30)
-    assert first is not None
-    queue.release(first)
-    second = queue.lease(30)
-    assert second is not None
-    assert not queue.complete(first, then=[(queue, Item(b"x", id="b"))], only_current=True)
-    assert queue.complete_items([first, second], only_current=True) == [False, True]
-
-
-def test_follow_ups_go_past_limits_and_pauses(colour: Colour, url: str) -> None:
-    """LQ-CONFIG-1: an item that is there already cannot be refused for want of room."""
-    first, second = colour.queue("first", url, group="g"), colour.queue("second", url, group="g")
-    first.add_item(Item(b"x", id="a"))
-    item = first.lease(30)
-    assert item is not None
-    second.configure(max_items=1)
-    second.add_item(Item(b"x"))
-    second.pause()
-    with pytest.raises(leaseq.QueueFullError):
-        second.add_item(Item(b"x"))
-    assert first.complete(item, then=[(second, Item(b"x"))]).added == [True]
-    assert second.stats().ready == 2
-
-
-def test_a_queue_of_another_group(colour: Colour, redis_client: redis.Redis, url: str) -> None:
-    """LQ-ERROR-1: refused before anything is sent; the message says how to group them."""
-    first, second = colour.queue("first", url), colour.queue("second", url)
-    first.add_item(Item(b"x", id="a"))
-    item = first.lease(30)
-    assert item is not None
-    redis_client.config_resetstat()
-    with pytest.raises(
-        leaseq.CrossGroupError, match=r"WorkQueue\('second', \.\.\., group='first'\)"
-    ) as caught:
-        first.complete(item, then=[(second, Item(b"x"))])
-    assert caught.value.definite
-    assert calls(redis_client) == 0
-    assert first.inspect("a").state == "leased"
-    with colour.queue("second", url, group="first") as grouped:
-        assert first.complete(item, then=[(grouped, Item(b"x"))])
-
-
-def test_finish_many(colour: Colour, url: str) -> None:
-    """LQ-CALL-8: each with its own result and follow-ups, in calls of 256 items, 256 follow-ups and 16 queues."""
-    queue = colour.queue("q", url, group="g")
-    targets = [colour.queue(f"t{n}", url, group="g") for n in range(20)]
-    queue.add_items(Item(b"x", id=str(n)) for n in range(600))
-    items = [item for _ in range(3) for item in queue.lease_items(200, 30)]
-    work = [
-        finished(
-            item,
-            result=item.id,
-            keep=60,
-            then=[(targets[n % 20], Item(b"x", id=item.derived_id(step))) for step in range(n % 3)],
-        )
-        for n, item in enumerate(items)
-    ]
-    answers = queue.finish_items(work)
-    assert [answer.completed for answer in answers] == [True] * 600
-    assert [answer.added for answer in answers] == [[True] * (n % 3) for n in range(600)]
-    assert sum(target.stats().items for target in targets) == 600
-    assert look(queue, "0", "599") == [("result", b"0"), ("result", b"599")]
-    assert [bool(answer) for answer in queue.finish_items(work[:3])] == [True, True, True]
-    assert queue.finish_items([]) == []
-
-
-def test_finish_many_with_one_that_is_too_much(colour: Colour, url: str) -> None:
-    """LQ-CLIENT-2: what a script refuses changes nothing; the calls before it are told."""
-    queue = colour.queue("q", url)
-    queue.add_items(Item(b"x", id=str(n)) for n in range(257))
-    items = queue.lease_items(256, 30) + queue.lease_items(1, 30)
-    too_many: list[Any] = [(queue, Item(b"x")) for _ in range(257)]
-    with pytest.raises(leaseq.BadArgumentError) as caught:
-        queue.finish_items([*map(finished, items[:256]), finished(items[256], then=too_many)])
-    assert [answer.completed for answer in caught.value.answers] == [True] * 256
-    assert queue.stats().items == 1
-    with pytest.raises(leaseq.BadTypeError, match="Finished"):
-        queue.finish_items([items[256]])  # type: ignore[list-item]
-    with items[0], items[256]:
-        pass
-    assert queue.stats().completed == 257
-
-
-def test_a_finished_item_in_a_block_is_left_alone(
-    colour: Colour, redis_client: redis.Redis, url: str
-) -> None:
-    """LQ-COMPLETE-2: whatever call of the block ended it, the end of the block sends nothing."""
-    queue = colour.queue("q", url)
-    queue.add_items([Item(b"x", id=name) for name in "abcd"])
-    a, b, c, d = queue.lease_items(4, 30)
-    with a, b, c, d:
-        queue.complete(a, result=b"x", keep=60)
-        queue.finish_items([finished(b, then=[(queue, Item(b"x", id="e"))])])
-        queue.dead_letter(c)
-        queue.complete(d, then=[(queue, Item(b"x", id="f"))])
-        redis_client.config_resetstat()
-    assert calls(redis_client) == 0
-    assert [queue.inspect(name).state for name in "abcdef"] == [
-        "absent",
-        "absent",
-        "dead",
-        "absent",
-        "ready",
-        "ready",
-    ]
-
-
-WRONG: dict[str, Any] = {
-    "queue": "second",
-    "bytes": b"x",
-    "mapping": {"queue": "item"},
-    "number": 5,
-    "bare item": [Item(b"x")],
-    "no queue": [("second", Item(b"x"))],
-    "no item": lambda queue: [(queue, b"x")],
-    "one": lambda queue: [(queue,)],
-    "four": lambda queue: [(queue, Item(b"x"), {}, 1)],
-    "options": lambda queue: [(queue, Item(b"x"), ["delay", 5])],
-    "option type": lambda queue: [(queue, Item(b"x"), {"delay": "5"})],
-}
-
-
-@pytest.mark.parametrize("then", WRONG.values(), ids=WRONG)
-def test_follow_ups_of_a_wrong_type(colour: Colour, url: str, then: Any) -> None:
-    """LQ-ERROR-1: refused before anything is sent."""
-    queue = colour.queue("q", url)
-    queue.add_item(Item(b"x", id="a"))
-    item = queue.lease(30)
-    assert item is not None
-    with pytest.raises(leaseq.BadTypeError) as caught:
-        queue.complete(item, then=then(queue) if callable(then) else then)
-    assert caught.value.definite
-    with pytest.raises(leaseq.BadTypeError):
-        Finished("a")  # type: ignore[arg-type]
-    with pytest.raises(leaseq.BadArgumentError, match="delya"):
-        queue.complete(item, then=[(queue, Item(b"x"), {"delya": 5})])  # type: ignore[typeddict-unknown-key]
-    assert queue.complete(item)
 
 
 def test_waiting_for_an_outcome(colour: Colour, redis_client: redis.Redis, url: str) -> None:
@@ -478,17 +268,3 @@ def test_waiting_for_room(colour: Colour, redis_client: redis.Redis, url: str) -
     assert waiting.result(3) is True
     info = queue.inspect("b")
     assert (info.keep, info.priority) == (60, 2)
-
-
-def test_values_say_what_they_are(colour: Colour, url: str) -> None:
-    """LQ-SAFE-3: no data in a repr."""
-    queue = colour.queue("q", url)
-    queue.add_item(Item(b"secret", id="a"))
-    item = queue.lease(30)
-    assert item is not None
-    assert (
-        repr(finished(item, result=b"secret", then=[(queue, Item(b"secret"))]))
-        == "<Finished 'a', 1 follow-ups>"
-    )
-    assert repr(queue).startswith("<leaseq._")
-    assert repr(queue).endswith("WorkQueue 'q'>")

@@ -91,7 +91,7 @@ class QueueBase(NamedQueue):
             self._transport.background.begin(partial(self._publish, died), finish=True)
 
     async def _publish(self, ids: Sequence[str]) -> None:
-        """Publish the failures of items that died in a call which could not (LQ-OUTCOME-1).
+        """Publish the failures of items that died in a call which could not (LQ-CLIENT-8).
 
         Best effort: whoever waits for such an outcome looks for itself within the wait cap.
         """

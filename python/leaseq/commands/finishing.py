@@ -18,7 +18,7 @@ from leaseq.commands.wire import (
     result_key,
     seconds,
 )
-from leaseq.errors import BadTypeError, CrossGroupError
+from leaseq.errors import BadTypeError
 from leaseq.item import LeasedItemBase
 from leaseq.keys import QueueKeys
 from leaseq.results import Completed, Outcome, Released
@@ -55,7 +55,7 @@ def completions(items: Sequence[LeasedItemBase], *, only_current: bool) -> list[
 
 
 def complete_with(keys: QueueKeys, finished: Sequence[Finished]) -> Command[list[Completed]]:
-    """Finish items, keep their results and add their follow-ups. Raises CrossGroupError."""
+    """Finish items, keep their results and add their follow-ups."""
     targets: dict[str, tuple[int, QueueKeys]] = {}
     results: list[str] = []
     entries: list[Argument] = []
@@ -69,8 +69,7 @@ def complete_with(keys: QueueKeys, finished: Sequence[Finished]) -> Command[list
             results.append(result_key(keys, one.item.id))
         entries += [*held(one.item), len(options) // 2, *options, len(one.then)]
         for queue, item, added in one.then:
-            target = _same_group(keys, queue)
-            number, _ = targets.setdefault(target.name, (len(targets) + 1, target))
+            number, _ = targets.setdefault(queue.name, (len(targets) + 1, queue))
             entries += [number, *entry(item, added)]
     more_keys = [key for _, target in targets.values() for key in target.vector(_scripts.ADD)]
 
@@ -144,19 +143,10 @@ def outcome(keys: QueueKeys, ids: Sequence[str]) -> Command[list[Outcome]]:
 
 
 def _keep(item: LeasedItemBase, keep: float | None) -> int | None:
-    """For how many milliseconds an outcome is kept, 0 for as long as the item says; None where it is not kept."""
+    """For how many milliseconds an outcome is kept, 0 for as long as the item says (LQ-CLIENT-7); None: not at all."""
     if keep is None:
         return 0 if item.keep else None
     return milliseconds_kept(keep, "keep") or None
-
-
-def _same_group(keys: QueueKeys, queue: QueueKeys) -> QueueKeys:
-    if queue.group == keys.group:
-        return queue
-    raise CrossGroupError(
-        f"queue {queue.name!r} of group {queue.group!r} cannot take a follow-up of queue {keys.name!r} of group"
-        f" {keys.group!r}: create both with the same group=, as in WorkQueue({queue.name!r}, ..., group={keys.group!r})"
-    )
 
 
 def _error(error: str) -> bytes:

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple, TypedDict
 
 from leaseq._scripts import MAX_ENTRIES
 from leaseq.commands.adding import Options, add_options
-from leaseq.errors import BadArgumentError, BadTypeError
+from leaseq.errors import BadArgumentError, BadTypeError, CrossGroupError
 from leaseq.item import Bytes, Item, LeasedItemBase, as_bytes
 from leaseq.keys import NamedQueue, QueueKeys
 
@@ -92,6 +92,18 @@ def batches(finished: Iterable[Finished], most_bytes: int) -> Iterator[list[Fini
         queues |= targets
     if batch:
         yield batch
+
+
+def check_groups(keys: QueueKeys, finished: Iterable[Finished]) -> None:
+    """Refuse what no call can reach, before the first is sent (LQ-CLIENT-9). Raises CrossGroupError."""
+    for one in finished:
+        for queue, _, _ in getattr(one, "then", ()):  # what is no Finished is refused later, by name
+            if queue.group != keys.group:
+                raise CrossGroupError(
+                    f"queue {queue.name!r} of group {queue.group!r} cannot take a follow-up of queue {keys.name!r} of"
+                    f" group {keys.group!r}: create both with the same group=, as in"
+                    f" WorkQueue({queue.name!r}, ..., group={keys.group!r})"
+                )
 
 
 def _weight(one: Finished) -> int:

@@ -1,0 +1,28 @@
+"""What several tests ask a queue or its server, of whatever colour."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from colours import bare
+
+from leaseq import Finished
+
+if TYPE_CHECKING:
+    import redis
+
+
+def look(queue: Any, *ids: str) -> list[tuple[str, bytes]]:
+    """State and content of outcomes, without waiting."""
+    return [(outcome.state, outcome.content) for outcome in queue.outcomes(ids)]
+
+
+def finished(item: Any, then: Any = (), **options: Any) -> Finished:
+    """What finish_items takes, of whatever colour."""
+    return Finished(bare(item), then=bare(list(then)), **options)
+
+
+def calls(client: redis.Redis) -> int:
+    """How many scripts the server has run since the statistics were reset."""
+    stats: dict[str, Any] = client.info("commandstats")
+    return sum(stats.get(name, {"calls": 0})["calls"] for name in ("cmdstat_evalsha", "cmdstat_eval"))
