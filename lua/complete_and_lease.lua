@@ -30,6 +30,7 @@ local at = 3
 local bound_read, asleep, paused, died_kept = next_due, call('LLEN', wake) == 0, flags % 2 == 1, {}
 --#part room_look
 call('HLEN', counters)
+call('ZCARD', expiry)
 --#part with_error
 --#part complete_plan
 local changed = false

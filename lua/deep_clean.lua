@@ -209,7 +209,7 @@ end
 local bound = next_due
 --#part next_due
 next_due = math.min(next_due, bound, due_now and now or bound)
-if next_due < bound and blob then
+if next_due < bound and blob and not repairs.next_due then
   repair('next_due')
 end
 if not dry_run then

@@ -10,6 +10,7 @@ local function plan_sweep()
   call('HLEN', counters)
   call('ZCARD', ready)
   call('ZCARD', dead)
+  call('ZCARD', expiry)
   for side, ids in ipairs({due, late}) do
     local records = #ids > 0 and call('HMGET', meta, unpack(ids)) or {}
     for i, id in ipairs(ids) do
