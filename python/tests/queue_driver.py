@@ -7,32 +7,23 @@ driver also counts which cells of the table (state of the item, operation, kind 
 from __future__ import annotations
 
 import copy
-from collections import Counter, defaultdict
+from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
-import keyspace as ks
-import redis
-from reference_calls import Add, Answer, Complete, Extend, Release, Reply
-from reference_model import END, Queue, RefusedError
+import reference_several
+from queue_side import SCRIPTS, START, Side
+from reference_calls import Add, Answer, Complete, Extend, Finish, Release
 from reference_repair import PHASES, deep_clean
 
-from leaseq import _scripts
-
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Sequence
 
-    from keyspace import Keyspace
-    from reference_model import Item
+    from reference_base import Item
 
-START: Final = 1_767_225_600_000_000
-SCRIPTS: Final = {script.name: script for script in _scripts.SCRIPTS}
-# Takes the time off the end of ARGV and answers it to TIME; one line, so that line numbers in errors stay right.
-PRELUDE: Final = (
-    "local redis = (function(real) "
-    "local s, us = string.match(table.remove(ARGV), '^(%d+)(%d%d%d%d%d%d)$') "
-    "local function via(f) return function(c, ...) if c == 'TIME' then return {s, us} end return f(c, ...) end end "
-    "return setmetatable({call = via(real.call), pcall = via(real.pcall)}, {__index = real}) end)(redis) "
-)
+__all__ = ["SCRIPTS", "START", "QueueDriver"]
+
+TARGET_KEYS: Final = ("items", "meta", "ready", "delayed", "dead", "expiry", "kept", "state", "wake")
+LEASE_KEYS: Final = tuple(SCRIPTS["lease"].keys)
 # One step may move a bucket of one entry or pass ten empty ones, and a table is at most some times as wide as full.
 FINISH_REHASHING: Final = """
 local kind = redis.call('TYPE', KEYS[1]).ok
@@ -40,138 +31,47 @@ local count, look = ({hash = 'HLEN', zset = 'ZCARD'})[kind], ({hash = 'HEXISTS',
 for _ = 1, count and 4 * redis.call(count, KEYS[1]) + 64 or 0 do redis.call(look, KEYS[1], '') end
 """
 
-Cell = tuple[str, str, str]
-COVERAGE: Final[Counter[Cell]] = Counter()
-"""Visits of (state, operation, kind of token), over everything this process drove."""
-STATES: Final = ("absent", "delayed", "ready", "leased", "expired", "dead")
-TOKENS: Final = ("none", "current", "superseded", "previous")
-WITH_TOKEN: Final = (
-    *("complete", "complete only_current", "complete_and_lease", "extend"),
-    *("release", "release delay", "release uncounted"),
-)
-WITHOUT_TOKEN: Final = (
-    *("add", "add delay", "remove", "inspect"),
-    *("lease", "light_clean", "deep_clean", "stats", "list", "settle", "configure"),
-)
+
+def in_order(told_from: int, answers: int = 0) -> Any:
+    """Puts what a lease tells besides its items in an order: which comes first is not laid down.
+
+    `told_from` is where the reply of lease begins, `answers` how many elements follow it.
+    """
+
+    def order(reply: Any) -> Any:
+        if isinstance(reply, str):
+            return reply
+        end = len(reply) - answers
+        at = told_from + 3 + 4 * reply[told_from + 2]
+        told = [tuple(reply[n : n + 3]) for n in range(at, end, 3)]
+        return reply[:at], sorted(told, key=lambda each: each[:2]), reply[end:]
+
+    return order
 
 
-def every_cell() -> set[Cell]:
-    """The cells that exist: of an absent item, only a token of a previous one or none can be had."""
-    cells = {(state, name, "none") for state in STATES for name in WITHOUT_TOKEN}
-    for name in WITH_TOKEN:
-        cells |= {(state, name, token) for state in STATES for token in TOKENS}
-        cells -= {("absent", name, "current"), ("absent", name, "superseded")}
-    return cells
-
-
-class QueueDriver:
+class QueueDriver(Side):
     """One queue on a server, and the model of it."""
-
-    def __init__(self, client: redis.Redis, name: str) -> None:
-        self.client = client
-        self.prefix = f"leaseq:{{{name}}}:{name}:"
-        self.twin = f"leaseq:{{{name}}}:{name}-twin:"
-        self.shas = {script.name: client.script_load(PRELUDE + script.source) for script in SCRIPTS.values()}
-        self.model = Queue()
-        self.now = START
-        self.history: dict[bytes, list[int]] = defaultdict(list)
-        self.completed = 0
-        self.waiters = 0  # that took a wake-up and have not called yet
-        self.tolerated: set[str] = set()
-        self.forget()
-
-    def forget(self) -> None:
-        """Delete what is on the server."""
-        self.client.delete(*ks.keys_of(self.prefix), *ks.keys_of(self.twin))
-
-    # Calls
-
-    def call(self, script: str, argv: Iterable[Answer | str], *, prefix: str = "") -> Any:
-        """Run a script at the driver's time; an error is its code, as text."""
-        keys = [(prefix or self.prefix) + key for key in SCRIPTS[script].keys]
-        try:
-            return self.client.evalsha(self.shas[script], len(keys), *keys, *argv, str(self.now))
-        except redis.ResponseError as error:
-            return str(error).split(" ", 1)[0]
-
-    def step(self, script: str, argv: Sequence[Answer | str], run: Callable[[Queue], Reply]) -> Any:
-        """Call the script and the model; compare the replies and everything stored."""
-        try:
-            expected: Reply | str = run(self.model)
-        except RefusedError as refused:
-            expected = str(refused)
-        actual = self.call(script, argv)
-        assert actual == expected, f"{script} {argv}: the script answers {actual!r}, the model {expected!r}"
-        self.check()
-        return actual
-
-    def check(self) -> Keyspace:
-        """Compare what is stored, and check what must hold of it."""
-        stored, expected = ks.read(self.client, self.prefix), self.model.keyspace()
-        assert stored == expected, f"stored against the model:\n{stored.difference(expected)}"
-        broken = [
-            violation
-            for violation in ks.violations(stored, completed=self.completed)
-            if not any(kind in violation for kind in self.tolerated)
-        ]
-        assert not broken, broken
-        assert self.waiters or not ks.unattended(stored), "items are ready and nobody is woken"
-        return stored
-
-    def where(self, item_id: bytes) -> str:
-        """The state of an item in the table."""
-        item = self.model.items.get(item_id)
-        if item is None:
-            return "absent"
-        return "expired" if item.where == "leased" and item.score <= self.now else item.where
-
-    def kind_of(self, item_id: bytes, token: int) -> str:
-        """The kind of a token in the table."""
-        item = self.model.items.get(item_id)
-        if item and item.had(token):
-            return "current" if token == item.token else "superseded"
-        return "previous" if token in self.history[item_id] else "none"
-
-    def token(self, item_id: bytes, kind: str) -> int:
-        """A token of that kind; where there is none, the latest of the id, or 0."""
-        if kind == "future":
-            return (self.model.state.clock if self.model.state else 0) + 5
-        had = [token for token in self.history[item_id] if self.kind_of(item_id, token) == kind]
-        if kind != "none" and not had:
-            had = self.history[item_id]
-        return had[-1] if had else 0
-
-    def visit(self, name: str, pairs: Iterable[tuple[bytes, int]]) -> None:
-        """Count the cells of a call on these ids and tokens."""
-        COVERAGE.update((self.where(item_id), name, self.kind_of(item_id, token)) for item_id, token in pairs)
-
-    def visit_all(self, name: str) -> None:
-        """Count the cells of a call on the queue as a whole."""
-        COVERAGE.update({(self.where(item_id), name, "none") for item_id in self.model.items or [b""]})
-
-    # Operations, each with its cells
 
     def add(self, *entries: Add) -> Any:
         """Add."""
+        state = self.model.state
         for entry in entries:
             timed = entry.delay is not None or entry.not_before is not None
-            self.visit("add delay" if timed else "add", [(entry.id, 0)])
-        argv = [len(entries), *(part for entry in entries for part in entry.argv())]
-        return self.step("add", argv, lambda model: model.add(self.now, entries))
-
-    def _leased(self, reply: Any) -> int:
-        """Keep the tokens of a reply of lease; how many there are."""
-        if isinstance(reply, str):
-            return 0
-        for at in range(3, 3 + 4 * reply[2], 4):
-            self.history[reply[at]].append(reply[at + 2])
-        return int(reply[2])
+            self.visit("add keep" if entry.keep else "add delay" if timed else "add", [(entry.id, 0)])
+            if state and state.max_items and not self.model._has_room(state):
+                self.visit("add full", [(entry.id, 0)])
+        return self.step("add", _argv(entries), lambda model: model.add(self.now, entries))
 
     def lease(self, count: int = 1, duration: int = 30_000) -> Any:
         """Lease."""
-        self.visit_all("lease")
-        reply = self.step("lease", [count, duration], lambda model: model.lease(self.now, count, duration))
-        self._leased(reply)
+        self.visit_all("lease paused" if self.model.state and self.model.state.paused else "lease")
+        reply = self.step(
+            "lease",
+            [count, duration],
+            lambda model: model.lease(self.now, count, duration),
+            order=in_order(0),
+        )
+        self.leased(reply)
         return reply
 
     def complete(self, *entries: Complete) -> Any:
@@ -179,49 +79,100 @@ class QueueDriver:
         for entry in entries:
             name = "complete only_current" if entry.only_current else "complete"
             self.visit(name, [(entry.id, entry.token)])
-        argv = [len(entries), *(part for entry in entries for part in entry.argv())]
-        self.completed += self._would_complete(entries)
-        return self.step("complete", argv, lambda model: model.complete(entries))
-
-    def _would_complete(self, entries: Sequence[Complete]) -> int:
-        try:
-            answers = Queue(copy.deepcopy(self.model.items)).complete(entries)
-        except RefusedError:
-            return 0
-        return answers.count(1) if isinstance(answers, list) else int(answers == 1)
+        return self.step("complete", _argv(entries), lambda model: model.complete(entries))
 
     def complete_and_lease(self, count: int, duration: int, *entries: Complete) -> Any:
         """Complete, then lease."""
         self.visit("complete_and_lease", [(entry.id, entry.token) for entry in entries])
-        argv = [count, duration, len(entries), *(part for entry in entries for part in entry.argv())]
-        if _scripts_time_ok(self.now):
-            self.completed += self._would_complete(entries)
         reply = self.step(
             "complete_and_lease",
-            argv,
+            [count, duration, *_argv(entries)],
             lambda model: model.complete_and_lease(self.now, count, duration, entries),
+            order=in_order(0, len(entries)),
         )
-        self._leased(reply)
+        self.leased(reply)
+        return reply
+
+    def complete_with(self, *entries: Finish, targets: Sequence[QueueDriver] = ()) -> Any:
+        """Complete, keep results, add follow-ups to the queues `targets`."""
+        for entry in entries:
+            keeps = " keep" * (entry.keep is not None)
+            name = " only_current" if entry.only_current else " then" * bool(entry.then) or keeps
+            self.visit("complete_with" + name, [(entry.id, entry.token)])
+        keys: list[str | bytes] = [target.prefix + key for target in targets for key in TARGET_KEYS]
+        keys += self.results(entry.id for entry in entries if entry.keep is not None)
+        count, *rest = _argv(entries)
+        models = [target.model for target in targets]
+        reply = self.step(
+            "complete_with",
+            [count, len(targets), *rest],
+            lambda model: reference_several.complete_with(self.now, model, models, entries),
+            keys,
+        )
+        for target in targets:
+            target.check()
         return reply
 
     def extend(self, *entries: Extend) -> Any:
         """Extend."""
         self.visit("extend", [(entry.id, entry.token) for entry in entries])
-        argv = [len(entries), *(part for entry in entries for part in entry.argv())]
-        return self.step("extend", argv, lambda model: model.extend(self.now, entries))
+        return self.step("extend", _argv(entries), lambda model: model.extend(self.now, entries))
 
     def release(self, *entries: Release) -> Any:
         """Release."""
         for entry in entries:
-            name = "release uncounted" if entry.uncounted else "release delay" if entry.delay else "release"
-            self.visit(name, [(entry.id, entry.token)])
-        argv = [len(entries), *(part for entry in entries for part in entry.argv())]
-        return self.step("release", argv, lambda model: model.release(self.now, entries))
+            uses = {
+                "uncounted": entry.uncounted,
+                "dead": entry.dead,
+                "keep": entry.keep is not None,
+                "delay": entry.delay,
+                "error": entry.error is not None,
+            }
+            name = next((" " + name for name, used in uses.items() if used), "")
+            self.visit("release" + name, [(entry.id, entry.token)])
+        keys = self.results(entry.id for entry in entries if entry.keep is not None)
+        return self.step("release", _argv(entries), lambda model: model.release(self.now, entries), keys)
 
     def remove(self, *ids: bytes) -> Any:
         """Remove."""
         self.visit("remove", [(item_id, 0) for item_id in ids])
         return self.step("remove", [len(ids), *ids], lambda model: model.remove(ids))
+
+    def revive(self, *ids: bytes) -> Any:
+        """Revive."""
+        self.visit("revive", [(item_id, 0) for item_id in ids])
+        return self.step("revive", [len(ids), *ids], lambda model: model.revive(self.now, ids))
+
+    def purge(self, *ids: bytes, older_than: int = 0) -> Any:
+        """Purge."""
+        self.visit("purge", [(item_id, 0) for item_id in ids])
+        argv: list[Answer | str] = [older_than, len(ids), *ids]
+        return self.step("purge", argv, lambda model: model.purge(self.now, older_than, ids))
+
+    def outcome(self, *ids: bytes) -> Any:
+        """Ask what became of items."""
+        self.visit("outcome", [(item_id, 0) for item_id in ids])
+        keys = self.results(ids)
+        return self.step("outcome", [len(ids), *ids], lambda model: model.outcome(self.now, ids), keys)
+
+    def lease_any(self, *others: QueueDriver, count: int = 1, duration: int = 30_000) -> Any:
+        """Lease from this queue or one behind it."""
+        queues = (self, *others)
+        for queue in queues:
+            queue.visit_all("lease_any")
+        reply = self.step(
+            "lease_any",
+            [len(queues), count, duration],
+            lambda _: reference_several.lease_any(self.now, [each.model for each in queues], count, duration),
+            [queue.prefix + key for queue in queues for key in LEASE_KEYS],
+            order=in_order(1),
+        )
+        if not isinstance(reply, str):
+            for number, queue in enumerate(queues, 1):
+                queue.check()
+                if number == reply[0]:
+                    queue.leased(reply[1:])
+        return reply
 
     def inspect(self, *ids: bytes) -> Any:
         """Inspect."""
@@ -249,11 +200,14 @@ class QueueDriver:
         self.visit_all("light_clean")
         return self.step("light_clean", [limit], lambda model: model.light_clean(self.now, limit))
 
-    def configure(self, max_data: int) -> Any:
-        """Set the limit of data."""
-        self.visit_all("configure")
-        argv: Sequence[Answer | str] = [1, "max_data", max_data]
-        return self.step("configure", argv, lambda model: model.configure(max_data))
+    def configure(self, **values: int) -> Any:
+        """Set limits, pause (paused=1), resume (paused=0)."""
+        self.visit_all({1: "pause", 0: "resume"}.get(values.get("paused", 2), "configure"))
+        argv: list[Answer | str] = [
+            len(values),
+            *(part for name, value in values.items() for part in (name, value)),
+        ]
+        return self.step("configure", argv, lambda model: model.configure(**values))
 
     def deep_clean(self, limit: int = 100, *, strict: bool = True) -> Counter[str]:
         """One pass; before each page the same page dry, which must tell the same and write nothing.
@@ -264,7 +218,7 @@ class QueueDriver:
         self.visit_all("deep_clean")
         found: Counter[str] = Counter()
         cursor = b"0"
-        expected = ks.read(self.client, self.prefix)
+        expected = self.stored()
         while True:
             phase, _, at = (b"1:0" if cursor == b"0" else cursor).partition(b":")
             key = PHASES[int(phase) - 1]
@@ -273,7 +227,7 @@ class QueueDriver:
             before = copy.deepcopy(expected)
             counts = deep_clean(expected, self.now, key, page)
             done = phase if following else str(int(phase) + 1).encode()
-            cursor_then = done + b":%d" % following if done != b"7" else b"0"
+            cursor_then = done + b":%d" % following if int(done) <= len(PHASES) else b"0"
             reply = [
                 cursor_then,
                 *(part for kind, count in counts.items() for part in (kind.encode(), count)),
@@ -281,7 +235,7 @@ class QueueDriver:
             for dry_run, then in ((1, before), (0, expected)):
                 actual = self.call("deep_clean", [cursor, limit, dry_run])
                 assert actual == reply, f"dry_run {dry_run}, {key}: answers {actual!r}, the model {reply!r}"
-                stored = ks.read(self.client, self.prefix)
+                stored = self.stored()
                 assert stored == then, (
                     f"dry_run {dry_run}, {key}: stored against the model:\n{stored.difference(then)}"
                 )
@@ -290,7 +244,7 @@ class QueueDriver:
             if cursor == b"0":
                 break
         if strict:
-            self.adopt(expected)
+            self.adopt(self.stored())
         return +found
 
     def _finish_rehashing(self, key: str) -> None:
@@ -306,30 +260,10 @@ class QueueDriver:
         reply: Any = self.client.execute_command(command, self.prefix + key, cursor, "COUNT", limit)  # type: ignore[no-untyped-call]
         return int(reply[0]), [each[0] if isinstance(each, tuple) else each for each in reply[1]]
 
-    # Reaching into the keys
-
-    def adopt(self, keyspace: Keyspace) -> None:
-        """Take stored keys for the model's."""
-        self.model = Queue.load(keyspace)
-        self.check()
-
-    def forge(self, change: Callable[[Keyspace], None]) -> Keyspace:
-        """Change what is stored behind the scripts' back. The model does not follow by itself."""
-        stored = ks.read(self.client, self.prefix)
-        change(stored)
-        ks.write(self.client, self.prefix, stored)
-        return stored
-
-    def pop_wake(self) -> bool:
-        """A waiter's BLPOP, where it would not block."""
-        popped = self.client.lpop(self.prefix + "wake") is not None
-        if popped:
-            self.model.wake -= 1
-            self.waiters += 1
-        return popped
-
     def drain(self) -> None:
         """Complete everything that is not dead by leasing it, however long it takes: nothing may be lost or stuck."""
+        if self.model.state and self.model.state.paused:
+            self.configure(paused=0)
         for _ in range(3 * len(self.model.items) + 3):
             reply = self.lease(256, 60_000)
             for at in range(3, 3 + 4 * reply[2], 4):
@@ -342,5 +276,5 @@ class QueueDriver:
         assert not left, left
 
 
-def _scripts_time_ok(now: int) -> bool:
-    return ks.EPOCH <= now < END
+def _argv(entries: Sequence[Add | Complete | Extend | Finish | Release]) -> list[Answer]:
+    return [len(entries), *(part for entry in entries for part in entry.argv())]

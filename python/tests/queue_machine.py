@@ -3,61 +3,39 @@
 from __future__ import annotations
 
 import copy
-import sys
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import hypothesis.strategies as st
 import keyspace as ks
-from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
+import promises
+from hypothesis.stateful import precondition, rule
+from packed import EPOCH
 from queue_damage import DAMAGES, DAY, IDS, ODD, Storm
-from queue_driver import START, QueueDriver
-from reference_calls import Add, Complete, Extend, Release
-from reference_model import CAP, END, Queue
+from queue_machine_life import LifeMachine
+from queue_side import START
+from queue_strategies import (
+    BAD_IDS,
+    data,
+    delays,
+    durations,
+    entry,
+    few_ids,
+    ids,
+    limits,
+    rest,
+    timed,
+    token_kinds,
+)
+from reference_base import CAP, END
+from reference_calls import Add, Complete, Extend, Finish, Release
+from reference_model import Queue
 
 if TYPE_CHECKING:
-    import redis
     from keyspace import Keyspace
 
-BAD_IDS = (b"", b"\0", b"\xff", b"\xc0\x80", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"i" * 257)
 
-ids = st.sampled_from(IDS)
-few_ids = st.lists(ids, min_size=1, max_size=4)
-token_kinds = st.sampled_from(
-    ["current"] * 5 + ["superseded", "superseded", "previous", "previous", "none", "future"]
-)
-delays = st.sampled_from([0, 1, 500, 3_000, 10_000, 315_360_000_000])
-durations = st.sampled_from([1, 100, 3_000, 4_000, 60_000, 2_592_000_000])
-data = st.sampled_from([b"", b"x", b"\0\xff\r\n", b"data" * 10])
-limits = st.sampled_from([1, 2, 256])
-timed = st.one_of(
-    st.just({}),
-    st.just({}),
-    st.builds(lambda delay: {"delay": delay}, delays),
-    st.builds(lambda offset: {"offset": offset}, st.sampled_from([-5_000, -1, 0, 1, 7_000])),
-)
-options = st.builds(
-    lambda priority, max_attempts: {"priority": priority, "max_attempts": max_attempts},
-    st.sampled_from([None, None, None, 0, 1, -1, 7, -7]),
-    st.sampled_from([None, None, 0, 1, 1, 2, 3]),
-)
-
-
-class QueueMachine(RuleBasedStateMachine):
-    """Random histories of one queue."""
-
-    client: ClassVar[redis.Redis]
-    name: ClassVar[str]
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.q = QueueDriver(self.client, self.name)
-        self.clock_is_lost = False
-
-    def teardown(self) -> None:
-        if not self.q.tolerated and sys.exc_info()[0] is None:
-            self.q.waiters += 1  # that may have died
-            self.q.drain()
-        self.q.forget()
+class QueueMachine(LifeMachine):
+    """Random histories of a queue; what it does with another and after an item's life is inherited."""
 
     # Time
 
@@ -86,6 +64,17 @@ class QueueMachine(RuleBasedStateMachine):
     def time_reaches_what_is_next(self, offset: int) -> None:
         """LQ-TIME-2: the microsecond counts."""
         due = self.q.model.first_due()
+        self._time_is(due, offset)
+
+    @rule(offset=st.sampled_from([-1, 0, 1]), kept=st.booleans())
+    def time_reaches_an_end(self, offset: int, kept: bool) -> None:
+        """LQ-KEY-8, LQ-KEY-10: of an item, or of what is kept."""
+        expiries = [item.expires for item in self.q.model.items.values() if item.indexed]
+        ends = list(self.q.model.kept.values()) if kept else expiries
+        if ends:
+            self._time_is(min(ends), offset)
+
+    def _time_is(self, due: int, offset: int) -> None:
         if START - 200 * DAY < due < START + 900 * DAY and (
             due + offset >= self.q.now or not self.clock_is_lost
         ):
@@ -93,14 +82,10 @@ class QueueMachine(RuleBasedStateMachine):
 
     # Operations
 
-    @rule(chosen=st.lists(st.tuples(ids, data, timed, options), min_size=1, max_size=4))
-    def add(self, chosen: list[tuple[bytes, bytes, dict[str, int], dict[str, int | None]]]) -> None:
+    @rule(chosen=st.lists(st.tuples(ids, data, timed, rest), min_size=1, max_size=4))
+    def add(self, chosen: list[tuple[bytes, bytes, dict[str, int], dict[str, object]]]) -> None:
         """LQ-ADD-1 to LQ-ADD-6, LQ-CALL-5, LQ-KEY-6."""
-        entries = []
-        for item_id, content, when, rest in chosen:
-            time = {"not_before": self.q.now // 1000 + when["offset"]} if "offset" in when else when
-            entries.append(Add(item_id, content, **time, **rest))
-        self.q.add(*entries)
+        self.q.add(*[entry(*each, self.q.now) for each in chosen])
 
     @rule(max_attempts=st.sampled_from([0, 0, 1, 1, 2, 3]), delay=st.sampled_from([None, None, 0, 2_000]))
     def add_all(self, max_attempts: int, delay: int | None) -> None:
@@ -125,7 +110,7 @@ class QueueMachine(RuleBasedStateMachine):
             reply = self.q.lease(256, 20_000)
             entries = [
                 Release(item_id, token, delay, uncounted)
-                for item_id, token in zip(reply[3::4], reply[5::4], strict=True)
+                for item_id, token in [reply[at : at + 3 : 2] for at in range(3, 3 + 4 * reply[2], 4)]
             ]
             if entries and (last or n + 1 < times):
                 self.q.release(*entries)
@@ -207,7 +192,7 @@ class QueueMachine(RuleBasedStateMachine):
 
     @rule(
         chosen=few_ids,
-        where=st.sampled_from(ks.ZSETS),
+        where=st.sampled_from([*ks.ZSETS, "kept"]),
         offset=st.integers(0, 3),
         limit=limits,
         order=st.sampled_from(["forward", "backward"]),
@@ -218,12 +203,7 @@ class QueueMachine(RuleBasedStateMachine):
         self.q.inspect(*chosen)
         self.q.page(where, offset, limit, order)
 
-    @rule(max_data=st.sampled_from([4, 39, 40, 1_000_000]))
-    def configure(self, max_data: int) -> None:
-        """LQ-CONFIG-1, LQ-ITEM-4."""
-        self.q.configure(max_data)
-
-    @rule(bad=st.sampled_from([*BAD_IDS, ks.EPOCH - 1, END]))
+    @rule(bad=st.sampled_from([*BAD_IDS, EPOCH - 1, END]))
     def a_call_that_is_refused(self, bad: bytes | int) -> None:
         """With an id that is none, or while the server's clock is out of its range."""
         if isinstance(bad, bytes):
@@ -247,6 +227,12 @@ class QueueMachine(RuleBasedStateMachine):
         self.q.extend(Extend(good, token, 1), Extend(item_id, 1, 1))
         self.q.release(Release(good, token), Release(item_id, 1))
         self.q.remove(good, item_id)
+        self.q.revive(good, item_id)
+        self.q.purge(good, item_id)
+        if len(item_id) <= 256:
+            self.q.complete_with(Finish(good, token, keep=0), Finish(item_id, 1, keep=0))
+            self.q.outcome(good, item_id)
+        self.q.complete_with(Finish(good, token, then=((1, Add(item_id)),)), targets=[self.r])
 
     def _every_call_that_takes_the_time(self) -> None:
         """LQ-TIME-3, LQ-COMPLETE-5."""
@@ -259,6 +245,11 @@ class QueueMachine(RuleBasedStateMachine):
         self.q.light_clean()
         self.q.settle()
         self.q.stats()
+        self.q.revive(b"a")
+        self.q.purge(b"a")
+        self.q.outcome(b"a")
+        self.q.complete_with(Finish(b"a", token, keep=0, then=((1, Add(b"a")),)), targets=[self.r])
+        self.q.lease_any(self.r)
         self.q.complete(Complete(b"a", token))
 
     # Waiters
@@ -309,8 +300,9 @@ class QueueMachine(RuleBasedStateMachine):
         if self.q.now >= START + 1000 * DAY:
             return
         self.clock_is_lost = True
-        self.q.tolerated |= {"by the counters", "the clock is behind"}
+        self.q.tolerated |= {"by the counters", "the clock is behind", "the flag does not say so"}
         self.q.model.state = None
+        self.q.waiters += state.paused  # it looks by itself when the cap is over
         self.client.delete(self.q.prefix + "state")
         self.q.check()
 
@@ -320,8 +312,8 @@ class QueueMachine(RuleBasedStateMachine):
         self.q.tolerated = {kind for kind in self.q.tolerated if kind in ODD}
         state = self.q.model.state
         if state:
-            gone = self.q.model.counters["removed"] + self.q.model.counters["dropped"]
-            self.q.completed = state.added - len(self.q.model.items) - gone
+            gone = sum(self.q.model.counters[name.decode()] for name in promises.GONE)
+            self.q.model.finished = state.added - len(self.q.model.items) - gone
         else:
             self.q.tolerated.add("by the counters")
         self.q.check()
@@ -342,12 +334,12 @@ class QueueMachine(RuleBasedStateMachine):
 
         if q.model.state:
             q.now = max(q.now, q.model.state.clock + 1)
-        stored = q.forge(change)
-        stormed = Storm(q, stored.items)
+        q.forge(change)
+        stormed = Storm(q)
         for choice in storm:
             stormed.call(choice)
         q.deep_clean(limit, strict=False)
-        repaired = ks.read(self.client, q.prefix)
+        repaired = q.stored()
         assert repaired.items == stormed.items
         q.tolerated |= ODD
         q.model = Queue.load(repaired)

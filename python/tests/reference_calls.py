@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 Answer = int | bytes
 Reply = Answer | list[Answer]
+Pairs = tuple[tuple[bytes, bytes], ...]
 
 
 @dataclass(frozen=True)
@@ -18,11 +23,23 @@ class Add:
     not_before: int | None = None
     priority: int | None = None
     max_attempts: int | None = None
+    expires_in: int | None = None
+    dies: bool = False
+    keep: int | None = None
+    content_type: bytes | None = None
+    headers: Pairs = ()
+
+    def pairs(self) -> Pairs:
+        """What goes into the extra, by its option names."""
+        typed: Pairs = () if self.content_type is None else ((b"content_type", self.content_type),)
+        return (*typed, *((b"header:" + name, value) for name, value in self.headers))
 
     def argv(self) -> list[Answer]:
         """The entry as it is sent."""
-        names = ("delay", "not_before", "priority", "max_attempts")
-        return [self.id, self.data, *_options({name: getattr(self, name) for name in names})]
+        names = ("delay", "not_before", "priority", "max_attempts", "expires_in", "keep")
+        numbers: dict[bytes, Answer | None] = {name.encode(): getattr(self, name) for name in names}
+        dies = b"dead" if self.dies else None
+        return [self.id, self.data, *_options({**numbers, b"expires_to": dies, **dict(self.pairs())})]
 
 
 @dataclass(frozen=True)
@@ -35,7 +52,26 @@ class Complete:
 
     def argv(self) -> list[Answer]:
         """The entry as it is sent."""
-        return [self.id, self.token, *_options({"only_current": 1 if self.only_current else None})]
+        return [self.id, self.token, *_options({b"only_current": 1 if self.only_current else None})]
+
+
+@dataclass(frozen=True)
+class Finish:
+    """An entry of complete_with; `then` has the number of a target, from 1 on, with each follow-up."""
+
+    id: bytes
+    token: int
+    only_current: bool = False
+    keep: int | None = None
+    result: bytes | None = None
+    then: tuple[tuple[int, Add], ...] = ()
+
+    def argv(self) -> list[Answer]:
+        """The entry as it is sent."""
+        only = 1 if self.only_current else None
+        options = _options({b"only_current": only, b"keep": self.keep, b"result": self.result})
+        follow_ups = [part for target, add in self.then for part in (target, *add.argv())]
+        return [self.id, self.token, *options, len(self.then), *follow_ups]
 
 
 @dataclass(frozen=True)
@@ -59,13 +95,22 @@ class Release:
     token: int
     delay: int | None = None
     uncounted: bool = False
+    error: bytes | None = None
+    dead: bool = False
+    keep: int | None = None
 
     def argv(self) -> list[Answer]:
         """The entry as it is sent."""
-        options = {"delay": self.delay, "uncounted": 1 if self.uncounted else None}
+        options = {
+            b"delay": self.delay,
+            b"uncounted": 1 if self.uncounted else None,
+            b"error": self.error,
+            b"dead": 1 if self.dead else None,
+            b"keep": self.keep,
+        }
         return [self.id, self.token, *_options(options)]
 
 
-def _options(options: dict[str, int | None]) -> list[Answer]:
+def _options(options: Mapping[bytes, Answer | None]) -> list[Answer]:
     given = {name: value for name, value in options.items() if value is not None}
-    return [len(given), *(text for name, value in given.items() for text in (name.encode(), value))]
+    return [len(given), *(text for name, value in given.items() for text in (name, value))]

@@ -3,165 +3,169 @@
 Written from the specification, not from the scripts: items are objects in one dict, order is a sort, and the entries
 of a call are taken one after the other. The server's time is an argument. Conformance vectors are made with it.
 
-`Queue` is a queue whose keys are sound; its `state` may be lost. Damage is the business of `reference_repair`.
+`Queue` is a queue whose keys are sound; its `state` may be lost. Damage is the business of `reference_repair`, calls that
+touch several queues that of `reference_several`.
 """
 
 from __future__ import annotations
 
-import copy
-from collections import Counter
-from dataclasses import dataclass, field
+import re
 from typing import TYPE_CHECKING, Final
 
-from keyspace import EPOCH, LEVEL, Keyspace, Record, State, place_time
+from packed import DIES, EXTRA, OUTCOMES, TAIL, UNLIMITED, Extra
+from reference_base import BUDGET, CAP, END, NEVER, Item, bare, check_id, listed, require, tick, until
+from reference_outcomes import Outcomes
+from reference_reading import Reading
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from packed import State
     from reference_calls import Add, Answer, Complete, Extend, Release, Reply
 
-END: Final = 2_840_140_800_000_000
-"""2060-01-01; times are taken from 2025 until then."""
-NEVER: Final = 2**53
-CAP: Final = 4_000_000
-BUDGET: Final = 1_048_576
 SWEEP: Final = 64
 MONTH_MS: Final = 2_592_000_000
+DECADE_MS: Final = 315_360_000_000
+LAST_ERROR: Final = 8192
 
 
-class RefusedError(Exception):
-    """A call that changes nothing; the text is the code."""
-
-
-def require(condition: bool, code: str = "BAD_ARGUMENT") -> None:
-    if not condition:
-        raise RefusedError(f"LEASEQ_{code}")
-
-
-@dataclass
-class Item:
-    """An item; `score` is its place, due time, deadline or time of death, whichever its state makes it."""
-
-    data: bytes
-    where: str
-    score: int
-    created: int
-    recorded: bool
-    attempt: int = 0
-    token: int = 0
-    priority: int = 0
-    max_attempts: int = 0
-
-    def had(self, token: int) -> bool:
-        """Whether the item was ever leased under the token."""
-        return self.recorded and self.created < token <= self.token
-
-    def move(self, where: str, score: int) -> None:
-        """Put the item in another state."""
-        self.where, self.score = where, score
-
-
-@dataclass
-class Queue:
+class Queue(Reading, Outcomes):
     """A queue. Every operation takes the server's time where its script does, and gives the script's reply."""
-
-    items: dict[bytes, Item] = field(default_factory=dict)
-    counters: Counter[str] = field(default_factory=Counter)
-    state: State | None = None
-    wake: int = 0
-
-    # Writing
 
     def add(self, now: int, entries: Sequence[Add]) -> Reply:
         """Add what does not exist."""
         state = self._open(now)
         for entry in entries:
-            _check_id(entry.id)
-            require(len(entry.data) <= (state.max_data or BUDGET), "TOO_LARGE")
-            require(entry.delay is None or entry.not_before is None)
-            require(_due(entry, now) < END)
-        answers: list[Answer] = []
+            check_add(state, now, entry)
         dues: list[int] = []
-        for entry in entries:
-            answers.append(0)
-            if entry.id in self.items:
-                continue
-            answers[-1] = created = tick(state, now)
-            state.added += 1
-            state.largest = max(state.largest, len(entry.data))
-            due, priority, max_attempts = _due(entry, now), entry.priority or 0, entry.max_attempts or 0
-            waits = due > now
-            self.items[entry.id] = item = Item(entry.data, "delayed", due, created, recorded=waits)
-            item.priority, item.max_attempts = priority, max_attempts
-            item.recorded = waits or bool(priority or max_attempts)
-            if waits:
-                dues.append(due)
-            else:
-                self._to_ready(item, created)
-        if any(answers):
+        outcomes = bool(state.flags & OUTCOMES)
+        answers = [self.put(state, now, entry, dues, limited=True) for entry in entries]
+        if outcomes:
+            self.forget_kept(entries, answers)
+        if any(answer > 0 for answer in answers):
             self._nearer(state, dues)
-        return _answer(answers)
+        return bare(list(answers))
+
+    def put(self, state: State, now: int, entry: Add, dues: list[int], *, limited: bool) -> int:
+        """Add one item; `dues` gets its due time, where it has one."""
+        if entry.id in self.items:
+            return 0
+        if limited and state.max_items and not self._has_room(state):
+            return -1
+        created = tick(state, now)
+        state.added += 1
+        state.largest = max(state.largest, len(entry.data))
+        due = due_of(entry, now)
+        self.items[entry.id] = item = Item(entry.data, "delayed", due, created)
+        item.priority = entry.priority or 0
+        item.max_attempts = UNLIMITED if entry.max_attempts == 0 else entry.max_attempts or 0
+        item.keep = entry.keep or 0
+        if entry.expires_in is not None:
+            item.expires, item.indexed = now + entry.expires_in * 1000, True
+        if pairs := entry.pairs():
+            item.extra = Extra(b"", pairs)
+        if item.priority or item.max_attempts or item.keep or item.expires or item.extra:
+            item.options = TAIL + EXTRA * bool(item.extra) + DIES * entry.dies
+        item.recorded = due > now or bool(item.options)
+        if due > now:
+            dues.append(due)
+        else:
+            self._to_ready(item, created)
+        if item.keep:
+            state.flags |= OUTCOMES
+        return created
+
+    def forget_kept(self, entries: Sequence[Add], answers: Sequence[int]) -> None:
+        """What is kept of an earlier item of an id that was added counts no longer."""
+        for entry, answer in zip(entries, answers, strict=True):
+            if answer > 0:
+                self.kept.pop(entry.id, None)
 
     def lease(self, now: int, count: int, duration: int) -> Reply:
         """Sweep, then lease the first `count`."""
         require(1 <= count <= 256 and 1 <= duration <= MONTH_MS)
-        return self._lease(self._open(now), now, count, duration)
+        return self.take(self._open(now), now, count, duration)
 
-    def _lease(self, state: State, now: int, count: int, duration: int) -> list[Answer]:
+    def take(self, state: State, now: int, count: int, duration: int) -> list[Answer]:
+        """A lease whose arguments are right."""
         bound, changed = state.next_due, False
+        died: list[bytes] = []
         if now >= bound:
-            changed = any(self._sweep(state, now, SWEEP))
+            changed = any(self._sweep(state, now, SWEEP, died))
+        heads = [] if state.paused else within_budget(self._in("ready")[:count])
         taken: list[Answer] = []
-        size = 0
-        for item_id, item in self._in("ready")[:count]:
-            size += len(item.data)
-            if taken and size > BUDGET:
-                break
+        told: list[Answer] = []
+        for item_id, item in heads:
+            if 0 < item.expires <= now:
+                continue
             item.token = tick(state, now)
             item.attempt += 1
-            item.recorded = True
+            item.recorded, item.indexed, item.expires = True, False, 0
             item.move("leased", now + duration * 1000)
             taken += [item_id, item.data, item.token, item.attempt]
-        leased, left = len(taken) // 4, bool(self._in("ready"))
+            number = len(taken) // 4
+            pairs = item.extra.pairs if item.extra else ()
+            told += [number, b"keep", item.keep] * bool(item.keep)
+            told += [part for pair in pairs for part in (number, *pair)]
+        for item_id, item in heads:
+            if item.where == "ready":
+                self.expire(item_id, now, died)
+        leased, left = len(taken) // 4, self._attended(state)
         if leased:
             state.leases += leased
             state.next_due = min(state.next_due, now + duration * 1000)
         wait = 0
         if not leased and not left:
             state.next_due = self.first_due()
-            wait = _wait(state.next_due, now)
-        if changed or leased or state.next_due != bound:
+            wait = until(state.next_due, now)
+        if changed or heads or state.next_due != bound:
             self.state = state
         if left or (leased and state.next_due <= now + CAP):
             self._wake()
-        return [wait, now + duration * 1000 if leased else 0, leased, *taken]
+        self._tell_room(state)
+        told += [part for item_id in died for part in (0, b"died", item_id)]
+        return [wait, now + duration * 1000 if leased else 0, leased, *taken, *told]
+
+    def expire(self, item_id: bytes, now: int, died: list[bytes]) -> bool:
+        """End an item whose time was over before it was ever leased; whether it died. `died` gets one with keep."""
+        item = self.items[item_id]
+        if not item.options & DIES:
+            del self.items[item_id]
+            self.counters["expired"] += 1
+            return False
+        item.failed(b"expired")
+        item.expires, item.indexed = 0, False
+        item.move("dead", now)
+        self.counters["died"] += 1
+        died += [item_id] * bool(item.keep)
+        return True
+
+    def win(self, item_id: bytes, token: int, *, only_current: bool) -> Item | None:
+        """Finish an item with any token it had."""
+        item = self.items.get(item_id)
+        if item is None or not item.had(token) or (only_current and not self._held(item_id, token)):
+            return None
+        self.finished += 1
+        return self.items.pop(item_id)
 
     def complete(self, entries: Sequence[Complete]) -> Reply:
-        """Finish items with any token they had."""
+        """Finish items."""
         for entry in entries:
-            _check_id(entry.id)
-        answers: list[Answer] = []
-        for entry in entries:
-            item = self.items.get(entry.id)
-            won = item is not None and item.had(entry.token)
-            if won and entry.only_current:
-                won = self._held(entry.id, entry.token) is not None
-            if won:
-                del self.items[entry.id]
-            answers.append(int(won))
-        return _answer(answers)
+            check_id(entry.id)
+        won = [self.win(entry.id, entry.token, only_current=entry.only_current) for entry in entries]
+        return bare([int(item is not None) for item in won])
 
     def complete_and_lease(self, now: int, count: int, duration: int, entries: Sequence[Complete]) -> Reply:
         """One after the other. Where the state is lost, its counts are those from before both."""
         require(1 <= count <= 256 and 1 <= duration <= MONTH_MS)
         state = self._open(now)
         answers = self.complete(entries)
-        return [*self._lease(state, now, count, duration), *_many(answers)]
+        return [*self.take(state, now, count, duration), *listed(answers)]
 
     def extend(self, now: int, entries: Sequence[Extend]) -> Reply:
         """Move the deadlines of current leases."""
         for entry in entries:
-            _check_id(entry.id)
+            check_id(entry.id)
             require(1 <= entry.duration <= MONTH_MS)
         state = self._open(now)
         answers: list[Answer] = []
@@ -170,19 +174,21 @@ class Queue:
             if item:
                 item.move("leased", now + entry.duration * 1000)
             answers.append(item.score if item else 0)
-        moved = [answer for answer in _many(answers) if isinstance(answer, int) and answer]
+        moved = [answer for answer in answers if isinstance(answer, int) and answer]
         if moved and (state.next_due == 0 or min(moved) < state.next_due):
             state.next_due = min(state.next_due, *moved)
             self.state = state
             self._wake()
-        return _answer(answers)
+        return bare(answers)
 
     def release(self, now: int, entries: Sequence[Release]) -> Reply:
-        """Give leased items back."""
+        """Give leased items back, or dead letter them."""
         state = self._open(now)
         for entry in entries:
-            _check_id(entry.id)
+            check_id(entry.id)
             require(now + (entry.delay or 0) * 1000 < END)
+            require(not entry.dead or (entry.delay is None and not entry.uncounted))
+            require(entry.keep is None or 0 <= entry.keep <= DECADE_MS)
         answers: list[Answer] = []
         dues: list[int] = []
         for entry in entries:
@@ -191,239 +197,136 @@ class Queue:
                 answers.append(b"lost")
                 continue
             due = now + (entry.delay or 0) * 1000
-            if entry.uncounted:
-                item.attempt = max(0, item.attempt - 1)
-            if not entry.uncounted and item.max_attempts and item.attempt >= item.max_attempts:
+            if entry.error is not None:
+                item.failed(cut(entry.error))
+            if entry.dead or (not entry.uncounted and self._spent(state, item)):
                 item.move("dead", now)
                 self.counters["died"] += 1
+                if entry.keep is not None and (entry.keep or item.keep):
+                    self.publish(state, now, entry.id, entry.keep or item.keep)
             elif due > now:
                 item.move("delayed", due)
                 dues.append(due)
             else:
                 back = tick(state, now)
                 self._to_ready(item, item.created if entry.uncounted else back)
+            if entry.uncounted:
+                item.attempt = max(0, item.attempt - 1)
             self.counters["released"] += 1
             answers.append(item.where.encode())
         if any(answer != b"lost" for answer in answers):
             self._nearer(state, dues)
-        return _answer(answers)
+        return bare(answers)
 
     def remove(self, entries: Sequence[bytes]) -> Reply:
         """Drop items whatever their state."""
         for item_id in entries:
-            _check_id(item_id)
+            check_id(item_id)
         answers: list[Answer] = []
         for item_id in entries:
             item = self.items.pop(item_id, None)
             answers.append(item.where.encode() if item else b"absent")
             self.counters["removed"] += item is not None
-        return _answer(answers)
+        return bare(answers)
 
     def settle(self, now: int) -> Reply:
         """Pass a wake-up on."""
         state = self._open(now)
-        if self.wake or not (self._in("ready") or state.next_due <= now + CAP):
-            return 0
-        self._wake()
-        return 1
+        worker = not self.wake and (self._attended(state) or state.next_due <= now + CAP)
+        if worker:
+            self._wake()
+        return int(self._tell_room(state) or worker)
 
     def light_clean(self, now: int, limit: int) -> Reply:
-        """Promote and reclaim."""
+        """Promote and reclaim, then end items and outcomes whose time is over."""
         require(1 <= limit <= 256)
         state = self._open(now)
         bound = state.next_due
-        promoted, reclaimed, died = self._sweep(state, now, limit)
-        if promoted or reclaimed or died or state.next_due != bound:
+        died: list[bytes] = []
+        moved = self._sweep(state, now, limit, died)
+        indexed = sorted((item.expires, key) for key, item in self.items.items() if item.indexed)
+        over = [item_id for end, item_id in indexed if end <= now][:limit]
+        lapsed = expired = 0
+        for item_id in over:
+            item = self.items[item_id]
+            item.indexed = False
+            if item.where in {"ready", "delayed"}:
+                ended = self.expire(item_id, now, died)
+                lapsed, expired = lapsed + ended, expired + (not ended)
+        ends = sorted((end, item_id) for item_id, end in self.kept.items())
+        pruned = [item_id for end, item_id in ends if end <= now][:limit]
+        for item_id in pruned:
+            del self.kept[item_id]
+        if any(moved) or over or state.next_due != bound:
             self.state = state
-            if self._in("ready"):
+            if self._attended(state):
                 self._wake()
-        return [promoted, reclaimed, died, _wait(state.next_due, now)]
+        self._tell_room(state)
+        index = [item.expires for item in self.items.values() if item.indexed]
+        first = min([state.next_due, *index, *self.kept.values()])
+        promoted, reclaimed, deaths = moved
+        return [promoted, reclaimed, deaths + lapsed, expired, len(pruned), until(first, now), *died]
 
-    def configure(self, max_data: int) -> Reply:
-        """Set the limit of data."""
-        require(1 <= max_data <= 2**29)
-        self.state = self._state()
-        self.state.max_data = max_data
+    def configure(
+        self,
+        *,
+        max_data: int | None = None,
+        max_items: int | None = None,
+        max_attempts: int | None = None,
+        paused: int | None = None,
+    ) -> Reply:
+        """Set limits, pause or resume."""
+        require(max_data is None or 1 <= max_data <= 2**29)
+        require(max_items is None or 0 <= max_items < 2**32)
+        require(max_attempts is None or 0 <= max_attempts < UNLIMITED)
+        require(paused in {None, 0, 1})
+        self.state = state = self._state()
+        state.max_data = state.max_data if max_data is None else max_data
+        state.max_items = state.max_items if max_items is None else max_items
+        state.max_attempts = state.max_attempts if max_attempts is None else max_attempts
+        if paused is not None:
+            state.flags = state.flags & ~1 | paused
+        if paused == 0 and (self._attended(state) or state.next_due < NEVER):
+            self._wake()  # any timer will do: this call has no clock
+        if max_items == 0:
+            self.room = self.room or 1  # whoever waits need not wait any longer
+        elif max_items:
+            self._tell_room(state)
         return 1
 
-    # Reading
 
-    def stats(self, now: int) -> Reply:
-        """All numbers of the queue."""
-        state = self._open(now)
-        count = self.counters
-        sizes = Counter(item.where for item in self.items.values())
-        ready = self._in("ready")
-        completed = state.added - len(self.items) - count["removed"] - count["dropped"]
-        numbers = {
-            "now": now,
-            "items": len(self.items),
-            **{name: sizes[name] for name in ("ready", "delayed", "leased", "dead")},
-            "overdue": sum(item.score <= now for _, item in self._in("leased")),
-            "due": sum(item.score <= now for _, item in self._in("delayed")),
-            "waited": max(0, now - place_time(ready[0][1].score)) if ready else 0,
-            "added": state.added,
-            "leases": state.leases,
-            "completed": max(0, completed),
-            **{
-                name: count[name]
-                for name in ("promoted", "reclaimed", "released", "died", "removed", "dropped")
-            },
-            "largest": state.largest,
-            "max_data": state.max_data or BUDGET,
-        }
-        return [part for name, number in numbers.items() for part in (name.encode(), number)]
-
-    def inspect(self, entries: Sequence[bytes]) -> Reply:
-        """Eight fields for each id."""
-        reply: list[Answer] = []
-        for item_id in entries:
-            _check_id(item_id)
-            item = self.items.get(item_id)
-            if item is None:
-                reply += [b"absent", *[0] * 7]
-                continue
-            created = item.created if item.recorded or item.where == "ready" else 0
-            known = (item.attempt, item.token, created, len(item.data), item.priority, item.max_attempts)
-            reply += [item.where.encode(), _time(item), *known]
-        return reply
-
-    def page(self, where: str, offset: int, limit: int, order: str) -> Reply:
-        """A page of one state."""
-        require(1 <= limit <= 256)
-        found = self._in(where)
-        if order == "backward":
-            found.reverse()
-        page = found[offset : offset + limit]
-        return [len(found), *(part for item_id, item in page for part in (item_id, _time(item)))]
-
-    # The stored form
-
-    def keyspace(self) -> Keyspace:
-        """The keys as they must be stored."""
-        keyspace = Keyspace(state=copy.copy(self.state), wake=self.wake)
-        for item_id, item in self.items.items():
-            keyspace.items[item_id] = item.data
-            keyspace.zsets()[item.where][item_id] = item.score
-            if item.recorded:
-                fields = (item.attempt, item.token, item.created, item.priority, item.max_attempts)
-                keyspace.meta[item_id] = Record(*fields)
-        keyspace.counters = {name.encode(): count for name, count in self.counters.items() if count}
-        return keyspace
-
-    @classmethod
-    def load(cls, keyspace: Keyspace) -> Queue:
-        """The queue that is stored in these sound keys."""
-        queue = cls(wake=keyspace.wake)
-        queue.counters.update({name.decode(): count for name, count in keyspace.counters.items()})
-        require(not isinstance(keyspace.state, bytes), "FORMAT")
-        queue.state = copy.copy(keyspace.state) if isinstance(keyspace.state, State) else None
-        for item_id, data in keyspace.items.items():
-            (where,) = keyspace.where(item_id)
-            record = keyspace.meta.get(item_id)
-            if isinstance(record, bytes):
-                raise RefusedError("LEASEQ_FORMAT")
-            score = keyspace.zsets()[where][item_id]
-            known = record or Record(0, 0, place_time(score))
-            queue.items[item_id] = Item(data, where, score, known.created, record is not None)
-            item = queue.items[item_id]
-            item.attempt, item.token, _, item.priority, item.max_attempts = known
-        return queue
-
-    # What the operations share
-
-    def _state(self) -> State:
-        return copy.copy(self.state) if self.state else lost_state(len(self.items))
-
-    def _open(self, now: int) -> State:
-        require(EPOCH <= now < END, "CLOCK")
-        return self._state()
-
-    def _in(self, where: str) -> list[tuple[bytes, Item]]:
-        """The items of one state in order."""
-        found = [(item_id, item) for item_id, item in self.items.items() if item.where == where]
-        return sorted(found, key=lambda pair: (pair[1].score, pair[0]))
-
-    def _held(self, item_id: bytes, token: int) -> Item | None:
-        """The item if the token is that of its current lease."""
-        item = self.items.get(item_id)
-        return item if item and item.recorded and item.where == "leased" and item.token == token else None
-
-    @staticmethod
-    def _to_ready(item: Item, clock: int) -> None:
-        item.move("ready", clock - EPOCH - item.priority * LEVEL)
-        if not item.recorded:
-            item.created = clock  # nothing but its place says when it was created
-
-    def _sweep(self, state: State, now: int, limit: int) -> tuple[int, int, int]:
-        """Promote and reclaim up to `limit` of each; promoted, reclaimed, died."""
-        due, late = (
-            [pair for pair in self._in(name) if pair[1].score <= now] for name in ("delayed", "leased")
-        )
-        died = 0
-        for _, item in [*due[:limit], *late[:limit]]:
-            if item.where == "leased" and item.max_attempts and item.attempt >= item.max_attempts:
-                item.move("dead", now)
-                died += 1
-            else:
-                self._to_ready(item, tick(state, now))
-        promoted, ended = len(due[:limit]), len(late[:limit])
-        self.counters.update(promoted=promoted, reclaimed=ended - died, died=died)
-        state.next_due = self.first_due()
-        return promoted, ended - died, died
-
-    def first_due(self) -> int:
-        """The first due time or deadline."""
-        return min(
-            (item.score for item in self.items.values() if item.where in {"delayed", "leased"}), default=NEVER
-        )
-
-    def _nearer(self, state: State, dues: Sequence[int]) -> None:
-        """End add and release: keep the bound, wake when it moved nearer or something is ready."""
-        soonest = min([state.next_due, *dues])
-        nearer = state.next_due == 0 or soonest < state.next_due
-        state.next_due = soonest
-        self.state = state
-        if nearer or self._in("ready"):
-            self._wake()
-
-    def _wake(self) -> None:
-        self.wake = self.wake or 1
+def check_add(state: State, now: int, entry: Add) -> None:
+    """Refuse an entry of add that is not right."""
+    check_id(entry.id)
+    require(len(entry.data) <= (state.max_data or BUDGET), "TOO_LARGE")
+    require(entry.delay is None or entry.not_before is None)
+    require(due_of(entry, now) < END)
+    require(entry.priority is None or -7 <= entry.priority <= 7)
+    require(entry.max_attempts is None or 0 <= entry.max_attempts < UNLIMITED)
+    require(entry.keep is None or 1 <= entry.keep <= DECADE_MS)
+    require(entry.expires_in is not None or not entry.dies)
+    if entry.expires_in is not None:
+        require(1 <= entry.expires_in <= DECADE_MS)
+        require(due_of(entry, now) < now + entry.expires_in * 1000 < END)
+    names = [name for name, _ in entry.headers]
+    require(len(names) <= 16 and all(re.fullmatch(rb"[A-Za-z0-9_.-]{1,100}", name) for name in names))
+    require(sum(len(name) + len(value) for name, value in entry.pairs()) <= 4096, "TOO_LARGE")
 
 
-def _check_id(item_id: bytes) -> None:
-    try:
-        item_id.decode()
-    except UnicodeDecodeError:
-        raise RefusedError("LEASEQ_BAD_ID") from None
-    require(0 < len(item_id) <= 256 and b"\0" not in item_id, "BAD_ID")
-
-
-def tick(state: State, now: int) -> int:
-    state.clock = max(state.clock + 1, now)
-    return state.clock
-
-
-def _due(entry: Add, now: int) -> int:
+def due_of(entry: Add, now: int) -> int:
     return entry.not_before * 1000 if entry.not_before is not None else now + (entry.delay or 0) * 1000
 
 
-def _time(item: Item) -> int:
-    return place_time(item.score) if item.where == "ready" else item.score
+def within_budget(heads: list[tuple[bytes, Item]]) -> list[tuple[bytes, Item]]:
+    """As many as have a mebibyte of data together, but at least one."""
+    size = 0
+    for number, (_, item) in enumerate(heads):
+        size += len(item.data)
+        if number and size > BUDGET:
+            return heads[:number]
+    return heads
 
 
-def _wait(next_due: int, now: int) -> int:
-    return max(0, next_due - now) if next_due < NEVER else -1
-
-
-def _many(reply: Reply) -> list[Answer]:
-    return reply if isinstance(reply, list) else [reply]
-
-
-def _answer(answers: list[Answer]) -> Reply:
-    return answers[0] if len(answers) == 1 else answers
-
-
-def lost_state(held: int) -> State:
-    """What is taken for the state where it is lost: the most careful of all."""
-    return State(added=held, largest=2**32 - 1 if held else 0, next_due=0 if held else NEVER)
+def cut(error: bytes) -> bytes:
+    """As much of a text as is kept, whole characters of it."""
+    return error[:LAST_ERROR].decode(errors="ignore").encode() if len(error) > LAST_ERROR else error

@@ -9,11 +9,13 @@ import copy
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
-from keyspace import EPOCH, LEVEL, Keyspace, Record, State, place_level, place_time
-from reference_model import END, NEVER, lost_state, require, tick
+from packed import EPOCH, EXTRA, LEVEL, OUTCOMES, Extra, Record, State, place_level, place_time
+from reference_base import END, NEVER, lost_state, require, tick
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from keyspace import Keyspace
 
 KINDS: Final = (
     "unplaced",
@@ -27,8 +29,11 @@ KINDS: Final = (
     "clock",
     "next_due",
     "state",
+    "bad_extra",
+    "unindexed",
+    "stale_index",
 )
-PHASES: Final = ("items", "meta", "ready", "delayed", "leased", "dead")
+PHASES: Final = ("items", "meta", "ready", "delayed", "leased", "dead", "expiry", "kept")
 """The keys in the order in which a pass looks at them; the first digit of the cursor says which."""
 DAY: Final = 86_400_000_000
 PREFERRED: Final = ("leased", "dead", "delayed", "ready")
@@ -41,31 +46,41 @@ def deep_clean(keyspace: Keyspace, now: int, key: str, page: Sequence[bytes]) ->
     state = (
         copy.copy(keyspace.state) if isinstance(keyspace.state, State) else lost_state(len(keyspace.items))
     )
-    bound = state.next_due
-    due = min([NEVER, *keyspace.delayed.values(), *keyspace.leased.values()])
+    bound = state.next_due if state.next_due >= 0 else NEVER
+    impossible = state.next_due < 0
+    due = max(0, min([NEVER, *keyspace.delayed.values(), *keyspace.leased.values()]))
     found: Counter[str] = Counter()
     if state.clock >= END:
         state.clock = now
         found["clock"] = 1
     for item_id in page:
-        if key == "items":
-            found.update(_repair_item(keyspace, state, now, item_id))
-        elif key == "meta":
-            found.update(_repair_record(keyspace, state, item_id))
-        else:
-            found.update(_repair_entry(keyspace, state, now, key, item_id))
+        found.update(_repair(keyspace, state, now, key, item_id))
     found["clock"] = min(found["clock"], 1)
-    found["state"] = int(lost and bool(keyspace.items))
+    found["state"] = int(found["state"] or (lost and bool(keyspace.items)))
     due_now = found["far_deadline"] or (key == "delayed" and found["bad_time"])
     state.next_due = min(bound, due, *([now] if due_now else []))
-    found["next_due"] = int(not lost and state.next_due < bound)
+    found["next_due"] = int(impossible or (not lost and state.next_due < bound))
     if found["dropped"]:
         keyspace.counters[b"dropped"] = keyspace.counters.get(b"dropped", 0) + found["dropped"]
     if any(found.values()):
         keyspace.state = state
-    if keyspace.ready or found["next_due"]:
+    if (keyspace.ready and not state.paused) or found["next_due"]:
         keyspace.wake = keyspace.wake or 1
     return {kind: found[kind] for kind in KINDS}
+
+
+def _repair(keyspace: Keyspace, state: State, now: int, key: str, item_id: bytes) -> list[str]:
+    if key == "items":
+        return _repair_item(keyspace, state, now, item_id)
+    if key == "meta" and item_id[:1] == b"\0":
+        return _repair_extra(keyspace, item_id[1:])
+    if key == "meta":
+        return _repair_record(keyspace, state, item_id)
+    if key == "expiry":
+        return _repair_index(keyspace, item_id)
+    if key == "kept":
+        return _repair_kept(keyspace, state, now, item_id)
+    return _repair_entry(keyspace, state, now, key, item_id)
 
 
 def _repair_item(keyspace: Keyspace, state: State, now: int, item_id: bytes) -> list[str]:
@@ -89,14 +104,58 @@ def _repair_item(keyspace: Keyspace, state: State, now: int, item_id: bytes) -> 
 
 
 def _repair_record(keyspace: Keyspace, state: State, item_id: bytes) -> list[str]:
-    record = keyspace.meta[item_id]
     if item_id not in keyspace.items:
         del keyspace.meta[item_id]
         return ["record_without_item"]
-    if isinstance(record, bytes) or max(record.token, record.created) >= END:
+    record = _whole(keyspace, item_id)
+    if record is None:
         del keyspace.meta[item_id]
         return ["bad_record"]
-    return _raise_clock(state, max(record.token, record.created))
+    found = _raise_clock(state, max(record.token, record.created))
+    if record.options & EXTRA and item_id not in keyspace.extras:
+        keyspace.extras[item_id] = Extra()
+        found.append("bad_extra")
+    if record.expires and keyspace.expiry.get(item_id) != record.expires:
+        keyspace.expiry[item_id] = record.expires
+        found.append("unindexed")
+    return found
+
+
+def _whole(keyspace: Keyspace, item_id: bytes) -> Record | None:
+    """The record of an id if it is one, with numbers that a script can have written."""
+    record = keyspace.record(item_id)
+    if record is None or not -7 <= record.priority <= 7:
+        return None
+    times = (record.token, record.created, record.expires)
+    return record if min(times) >= 0 and max(times) < END else None
+
+
+def _repair_extra(keyspace: Keyspace, item_id: bytes) -> list[str]:
+    record = _whole(keyspace, item_id)
+    if item_id in keyspace.items and record and record.options & EXTRA:
+        return []
+    del keyspace.extras[item_id]
+    return ["bad_extra"]
+
+
+def _repair_index(keyspace: Keyspace, item_id: bytes) -> list[str]:
+    record = _whole(keyspace, item_id)
+    if item_id in keyspace.items and record and record.expires == keyspace.expiry[item_id]:
+        return []
+    del keyspace.expiry[item_id]
+    return ["stale_index"]
+
+
+def _repair_kept(keyspace: Keyspace, state: State, now: int, item_id: bytes) -> list[str]:
+    """Outcomes are pruned by their time, so it is one; and the flag says that there are some."""
+    found = []
+    if not 0 <= keyspace.kept[item_id] < NEVER:
+        keyspace.kept[item_id] = now
+        found.append("bad_time")
+    if not state.flags & OUTCOMES:
+        state.flags |= OUTCOMES
+        found.append("state")
+    return found
 
 
 def _repair_entry(keyspace: Keyspace, state: State, now: int, name: str, item_id: bytes) -> list[str]:
@@ -124,5 +183,5 @@ def _raise_clock(state: State, seen: int) -> list[str]:
 
 
 def _priority(keyspace: Keyspace, item_id: bytes) -> int:
-    record = keyspace.meta.get(item_id)
-    return record.priority if isinstance(record, Record) else 0
+    record = _whole(keyspace, item_id)
+    return record.priority if record else 0

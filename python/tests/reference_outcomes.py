@@ -1,0 +1,94 @@
+"""The reference model's outcomes and dead letters."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from packed import Outcome
+from reference_base import Base, bare, check_id, require, tick
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from packed import State
+    from reference_calls import Answer, Reply
+
+RESULT, FAILURE = 1, 2
+
+
+class Outcomes(Base):
+    """What is kept of items that ended, and what can be done with those that died."""
+
+    def publish(self, state: State, now: int, item_id: bytes, ttl: int) -> None:
+        """Keep the failure of a dead item."""
+        item = self.items[item_id]
+        error = item.extra.error if item.extra else b""
+        outcome = Outcome(FAILURE, item.attempt, item.token, item.created, item.score, error)
+        self._keep(state, now, item_id, outcome, ttl)
+
+    def outcome(self, now: int, entries: Sequence[bytes]) -> Reply:
+        """What became of items: six fields for each id."""
+        for item_id in entries:
+            check_id(item_id)
+        state = self._open(now)
+        return [field for item_id in entries for field in self._outcome(state, now, item_id)]
+
+    def _outcome(self, state: State, now: int, item_id: bytes) -> list[Answer]:
+        item = self.items.get(item_id)
+        known = self.results.get(item_id) if item_id in self.kept else None
+        if item and not (item.where == "dead" and known and known.created == item.created):
+            known = None
+            self._forget(item_id)
+            if item.where == "dead" and item.keep:
+                self.publish(state, now, item_id, item.keep)
+                known = self.results[item_id]
+        if known:
+            kind = b"result" if known.kind == RESULT else b"failure"
+            keep = item.keep if item else 0
+            return [kind, known.created, known.ended, known.attempt, keep, known.content]
+        if item:
+            created = item.created if item.recorded or item.where == "ready" else 0
+            return [item.where.encode(), created, 0, item.attempt, item.keep, b""]
+        self.results.pop(item_id, None)
+        return [b"absent", 0, 0, 0, 0, b""]
+
+    def _forget(self, item_id: bytes) -> None:
+        """Take away what is left of an earlier item of the id."""
+        self.results.pop(item_id, None)
+        self.kept.pop(item_id, None)
+
+    def revive(self, now: int, entries: Sequence[bytes]) -> Reply:
+        """Make dead items ready again."""
+        for item_id in entries:
+            check_id(item_id)
+        state = self._open(now)
+        answers: list[Answer] = []
+        for item_id in entries:
+            item = self.items.get(item_id)
+            answers.append(int(item is not None and item.where == "dead"))
+            if item and answers[-1]:
+                item.attempt = 0
+                self._to_ready(item, tick(state, now))
+                self.kept.pop(item_id, None)
+                self.counters["revived"] += 1
+        if any(answers):
+            self.state = state
+            if self._attended(state):
+                self._wake()
+        return bare(answers)
+
+    def purge(self, now: int, older_than: int, entries: Sequence[bytes]) -> Reply:
+        """Drop dead items."""
+        require(0 <= older_than <= 315_360_000_000)
+        for item_id in entries:
+            check_id(item_id)
+        self._open(now)
+        answers: list[Answer] = []
+        for item_id in entries:
+            item = self.items.get(item_id)
+            old = item is not None and item.where == "dead" and item.score <= now - older_than * 1000
+            answers.append(int(old))
+            if old:
+                del self.items[item_id]
+                self.counters["purged"] += 1
+        return bare(answers)
