@@ -1,13 +1,13 @@
 """Arguments that are wrong: each is refused by name and nothing is changed (LQ-ERROR-1)."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import pytest
 import redis
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from script_calls import CALLS, calls
+from script_calls import CALLS, HERE, THERE, calls, of, results
 from script_lab import Arg, Lab
 
 from leaseq import _scripts
@@ -61,26 +61,38 @@ class Number(NamedTuple):
     high: int
     padded: bool = True
     """Whether leading zeros are taken."""
+    more: tuple[str, ...] = ()
+    """The keys behind the fixed ones."""
 
 
 DURATION = (1, 2_592_000_000)
+TEN_YEARS = 315_360_000_000
 ENTRY: dict[str, tuple[Arg, ...]] = {
     "add": ("new", "data", 0),
     "complete": ("c1", "{c1}", 0),
     "complete_and_lease": ("c1", "{c1}", 0),
+    "complete_with": ("c1", "{c1}", 0, 0),
     "extend": ("c1", "{c1}", 1000),
     "inspect": ("c1",),
+    "outcome": ("c1",),
+    "purge": ("c1",),
     "release": ("c1", "{c1}", 0),
     "remove": ("c1",),
+    "revive": ("c1",),
 }
 """One entry of the scripts that take several."""
+BEFORE: dict[str, list[Arg]] = {"complete_and_lease": [1, 1000], "purge": [0]}
+BEHIND: dict[str, list[Arg]] = {"complete_with": [0]}
+"""What stands before the count of entries and behind it."""
 
 NUMBERS = [
     Number("add", (1, "new", "data", 1, "delay", "?"), 0, 315_360_000_000),
     Number("add", (1, "new", "data", 1, "not_before", "?"), 0, 2_840_140_799_999),
     Number("add", (1, "new", "data", 1, "priority", "?"), -7, 7, padded=False),
-    Number("add", (1, "new", "data", 1, "max_attempts", "?"), 0, 65535),
-    Number("add", (2, "new", "data", 1, "max_attempts", "?", "new", "again", 0), 0, 65535),
+    Number("add", (1, "new", "data", 1, "max_attempts", "?"), 0, 65534),
+    Number("add", (2, "new", "data", 1, "max_attempts", "?", "new", "again", 0), 0, 65534),
+    Number("add", (1, "new", "data", 1, "expires_in", "?"), 1, TEN_YEARS),
+    Number("add", (1, "new", "data", 1, "keep", "?"), 1, TEN_YEARS),
     Number("lease", ("?", 1000), 1, 256),
     Number("lease", (1, "?"), *DURATION),
     Number("lease", (2, "?"), *DURATION),
@@ -91,17 +103,30 @@ NUMBERS = [
     Number("complete_and_lease", (1, "?", 1, "c1", 1, 0), *DURATION),
     Number("complete_and_lease", (1, 1000, 1, "c1", "?", 0), 0, LARGEST),
     Number("complete_and_lease", (1, 1000, 1, "c1", 1, 1, "only_current", "?"), 1, 1, padded=False),
+    Number("complete_with", (1, 0, "c1", "?", 0, 0), 0, LARGEST),
+    Number("complete_with", (1, 0, "c1", 1, 1, "only_current", "?", 0), 1, 1, padded=False),
+    Number("complete_with", (1, 0, "c1", 1, 1, "keep", "?", 0), 0, TEN_YEARS, more=results("c1")),
+    Number("complete_with", (1, 2, "c1", 1, 0, 1, "?", "more", "", 0), 1, 2, more=(*HERE, *THERE)),
+    Number("complete_with", (1, 1, "c1", 1, 0, 1, 1, "more", "", 1, "keep", "?"), 1, TEN_YEARS, more=THERE),
     Number("configure", (1, "max_data", "?"), 1, 536_870_912),
+    Number("configure", (1, "max_items", "?"), 0, 4_294_967_295),
+    Number("configure", (1, "max_attempts", "?"), 0, 65534),
+    Number("configure", (2, "max_items", 9, "paused", "?"), 0, 1),
     Number("deep_clean", (0, "?", 0), 1, 256),
     Number("deep_clean", (0, 256, "?"), 0, 1),
     Number("extend", (1, "c1", "?", 1000), 0, LARGEST),
     Number("extend", (1, "c1", 1, "?"), *DURATION),
+    Number("lease_any", (1, "?", 1000), 1, 256, more=of("lease")),
+    Number("lease_any", (1, 1, "?"), *DURATION, more=of("lease")),
     Number("light_clean", ("?",), 1, 256),
     Number("list", ("ready", "?", 1, "forward"), 0, 9_007_199_254_740_991),
     Number("list", ("ready", 0, "?", "forward"), 1, 256),
+    Number("purge", ("?", 1, "c1"), 0, TEN_YEARS),
     Number("release", (1, "c1", "?", 0), 0, LARGEST),
     Number("release", (1, "c1", 1, 1, "delay", "?"), 0, 315_360_000_000),
     Number("release", (1, "c1", 1, 1, "uncounted", "?"), 1, 1, padded=False),
+    Number("release", (1, "c1", 1, 1, "dead", "?"), 1, 1, padded=False),
+    Number("release", (1, "c1", 1, 1, "keep", "?"), 0, TEN_YEARS, more=results("c1")),
 ]
 
 
@@ -113,9 +138,9 @@ def lab(redis_client: redis.Redis) -> Iterator[Lab]:
     laboratory.close()
 
 
-def refused(lab: Lab, script: str, args: list[Arg], *codes: str) -> None:
+def refused(lab: Lab, script: str, args: list[Arg], *codes: str, more: Sequence[str] = ()) -> None:
     """The call is refused by one of these names and leaves the queue as it was."""
-    outcome = lab.run(script, args)
+    outcome = lab.run(script, args, more=more)
     assert outcome.code in (codes or ("LEASEQ_BAD_ARGUMENT",)), (script, args, outcome)
     assert len(str(outcome.error)) > 30, "the message says what is wrong"
 
@@ -140,42 +165,66 @@ def test_a_number_is_decimal_digits_in_its_range(lab: Lab, number: Number) -> No
     for wrong in NO_NUMBERS:
         if wrong in {"-1", "-0"} and number.low < 0:
             continue
-        refused(lab, number.script, filled(number.args, wrong, lab))
+        refused(lab, number.script, filled(number.args, wrong, lab), more=number.more)
     for outside in (number.low - 1, number.high + 1):
-        refused(lab, number.script, filled(number.args, outside, lab))
+        refused(lab, number.script, filled(number.args, outside, lab), more=number.more)
     assert lab.snapshot() == before
     for inside in (number.low, number.high):
         lab.restore(before)
-        lab.ok(number.script, *filled(number.args, inside, lab))
+        lab.ok(number.script, *filled(number.args, inside, lab), more=number.more)
     lab.restore(before)
-    padded = lab.run(number.script, filled(number.args, "01", lab))
+    padded = lab.run(number.script, filled(number.args, "01", lab), more=number.more)
     assert padded.code == (None if number.padded else "LEASEQ_BAD_ARGUMENT")
+
+
+class Entries:
+    """Calls of a script with so many entries as it says, or other numbers of them."""
+
+    def __init__(self, script: str, lab: Lab) -> None:
+        self.script, self.entry = script, filled(ENTRY[script], "", lab)
+
+    def args(self, said: Arg, parts: Sequence[Arg]) -> list[Arg]:
+        """The arguments of a call that says how many entries it has, and has these."""
+        return [*BEFORE.get(self.script, []), said, *BEHIND.get(self.script, []), *parts]
+
+    def many(self, count: int) -> list[Arg]:
+        """So many entries, each of an id of its own."""
+        return [part if part != self.entry[0] else f"id{n}" for n in range(count) for part in self.entry]
+
+    def keys(self, count: int) -> tuple[str, ...]:
+        """The keys that go with them."""
+        return results(*(f"id{n}" for n in range(count))) if self.script == "outcome" else ()
 
 
 @pytest.mark.parametrize("script", sorted(ENTRY))
 def test_counts_that_disagree_with_the_arguments_are_refused(lab: Lab, script: str) -> None:
     """LQ-CALL-3: too many and too few, entry by entry and argument by argument."""
-    before = lab.snapshot()
-    entry = filled(ENTRY[script], "", lab)
-    head: list[Arg] = [1, 1000] if script == "complete_and_lease" else []
+    before, of_it, codes = lab.snapshot(), Entries(script, lab), ("LEASEQ_BAD_ARGUMENT", "LEASEQ_BAD_ID")
     for wrong in [*NO_NUMBERS, 0, 257]:
-        refused(lab, script, [*head, wrong, *entry], "LEASEQ_BAD_ARGUMENT", "LEASEQ_BAD_ID")
-        refused(lab, script, [*head, wrong], "LEASEQ_BAD_ARGUMENT", "LEASEQ_BAD_ID")
-    codes = ("LEASEQ_BAD_ARGUMENT", "LEASEQ_BAD_ID")
+        refused(lab, script, of_it.args(wrong, of_it.entry), *codes, more=of_it.keys(1))
+        refused(lab, script, of_it.args(wrong, []), *codes, more=of_it.keys(1))
     for said, there in ((1, 0), (1, 2), (2, 1), (2, 3), (256, 1), (256, 255), (1, 256), (255, 256)):
-        many = [part if part != entry[0] else f"id{n}" for n in range(there) for part in entry]
-        refused(lab, script, [*head, said, *many], *codes)
-    if len(entry) == 3 and script != "extend":
-        for wrong in [*NO_NUMBERS, 5]:
-            refused(lab, script, [*head, 1, *entry[:2], wrong])
-            refused(lab, script, [*head, 1, *entry[:2], wrong, "delay", 1])
-        for said in (0, 2):
-            refused(lab, script, [*head, 1, *entry[:2], said, "only_current", 1])
+        for keys in {said, there}:
+            refused(lab, script, of_it.args(said, of_it.many(there)), *codes, more=of_it.keys(keys))
     assert lab.snapshot() == before
     for count in (1, 2, 256):
         lab.restore(before)
-        many = [part if part != entry[0] else f"id{n}" for n in range(count) for part in entry]
-        lab.ok(script, *head, count, *many)
+        lab.ok(script, *of_it.args(count, of_it.many(count)), more=of_it.keys(count))
+
+
+@pytest.mark.parametrize(
+    "script", sorted(name for name, entry in ENTRY.items() if len(entry) > 2 and name != "extend")
+)
+def test_a_count_of_options_that_disagrees_with_them_is_refused(lab: Lab, script: str) -> None:
+    """LQ-CALL-3."""
+    before, of_it = lab.snapshot(), Entries(script, lab)
+    head, rest = of_it.entry[:2], of_it.entry[3:]
+    for wrong in [*NO_NUMBERS, 25]:
+        refused(lab, script, of_it.args(1, [*head, wrong, *rest]))
+        refused(lab, script, of_it.args(1, [*head, wrong, "delay", 1, *rest]))
+    for said in (0, 2):
+        refused(lab, script, of_it.args(1, [*head, said, "only_current", 1, *rest]))
+    assert lab.snapshot() == before
 
 
 @pytest.mark.parametrize("script", NAMES)
@@ -185,10 +234,10 @@ def test_missing_and_surplus_arguments_are_refused(lab: Lab, script: str) -> Non
     for call in calls(script):
         args = call.arguments(lab)
         for length in range(len(args)):
-            refused(lab, script, args[:length], "LEASEQ_BAD_ARGUMENT", "LEASEQ_BAD_ID")
+            refused(lab, script, args[:length], "LEASEQ_BAD_ARGUMENT", "LEASEQ_BAD_ID", more=call.more)
         for surplus in ("", "0", "1", "delay"):
-            refused(lab, script, [*args, surplus])
-            refused(lab, script, [*args, surplus, "1"])
+            refused(lab, script, [*args, surplus], more=call.more)
+            refused(lab, script, [*args, surplus, "1"], more=call.more)
     assert lab.snapshot() == before
 
 
@@ -206,12 +255,14 @@ def test_missing_and_surplus_arguments_are_refused(lab: Lab, script: str) -> Non
         ("add", [2, "new", "", 0, "new2", "", 1, "uncounted", 1]),
         ("add", [1, "new", "", 1, "priority", "+1"]),
         ("add", [1, "new", "", 1, "priority", "--1"]),
-        ("add", [1, "new", "", 5, *["delay", 1] * 5]),
+        ("add", [1, "new", "", 25, *["delay", 1] * 25]),
         ("complete", [1, "c1", 1, 1, "current", 1]),
         ("complete", [1, "c1", 1, 2, "only_current", 1, "only_current", 1]),
         ("complete", [2, "c1", 1, 0, "c2", 1, 1, "", ""]),
         ("complete_and_lease", [1, 1, 1, "c1", 1, 1, "current", 1]),
-        ("configure", [1, "max_items", 1]),
+        ("configure", [1, "max_attempt", 1]),
+        ("configure", [5, "max_data", 1, "max_items", 1, "max_attempts", 1, "paused", 0, "max_data", 1]),
+        *(("configure", [2, name, 1, name, 1]) for name in ("max_items", "max_attempts", "paused")),
         ("configure", [2, "max_data", 1, "max_data", 1]),
         ("configure", [0]),
         ("release", [1, "c1", 1, 1, "priority", 1]),
@@ -232,7 +283,7 @@ def test_missing_and_surplus_arguments_are_refused(lab: Lab, script: str) -> Non
                     "1:",
                     ":0",
                     "0:0",
-                    "7:0",
+                    "9:0",
                     "1:-1",
                     "1:x",
                     "11:0",
@@ -267,7 +318,7 @@ def test_an_item_cannot_become_due_after_2059(lab: Lab) -> None:
 
 def test_the_largest_cursor_is_taken(lab: Lab) -> None:
     """LQ-DEEP-1: whatever cursor the server gave can be given back."""
-    for phase in range(1, 7):
+    for phase in range(1, 9):
         lab.ok("deep_clean", f"{phase}:18446744073709551615", 1, 1)
 
 
@@ -319,10 +370,9 @@ def is_id(text: bytes) -> bool:
 
 def with_id(script: str, text: bytes, lab: Lab, *, batch: bool = False) -> list[Arg]:
     """A call with this id, alone or as the second of two."""
-    head: list[Arg] = [1, 1000] if script == "complete_and_lease" else []
     entry = filled(ENTRY[script], "", lab)
     first: list[Arg] = ["fresh" if script == "add" else entry[0], *entry[1:]] if batch else []
-    return [*head, 1 + batch, *first, text, *entry[1:]]
+    return [*BEFORE.get(script, []), 1 + batch, *BEHIND.get(script, []), *first, text, *entry[1:]]
 
 
 def test_the_examples_are_what_they_say() -> None:
@@ -336,12 +386,14 @@ def test_an_id_is_utf8_without_nul(lab: Lab, script: str) -> None:
     before = lab.snapshot()
     for batch in (False, True):
         for text in BAD_IDS:
-            refused(lab, script, with_id(script, text, lab, batch=batch), "LEASEQ_BAD_ID")
+            keys = results(*["x"] * (1 + batch)) if script == "outcome" else ()
+            refused(lab, script, with_id(script, text, lab, batch=batch), "LEASEQ_BAD_ID", more=keys)
     assert lab.snapshot() == before
     for batch in (False, True):
         for text in GOOD_IDS:
             lab.restore(before)
-            lab.ok(script, *with_id(script, text, lab, batch=batch))
+            keys = results(*["x"] * (1 + batch)) if script == "outcome" else ()
+            lab.ok(script, *with_id(script, text, lab, batch=batch), more=keys)
             if script == "add":
                 assert text in lab.client.hkeys("leaseq:{lab}:queue:items")
 
