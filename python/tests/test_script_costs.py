@@ -1,11 +1,12 @@
 """What scripts cost: the commands that the hot paths execute, counted, and work that is bounded however long the queue."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pytest
 import redis
-from script_lab import HOUR_MS, START, Arg, Lab, Outcome, key, record, state
+from script_calls import HERE, THERE, of, results
+from script_lab import HOUR_MS, NOW, START, Arg, Lab, Outcome, key, record, state, tail
 
 MIB = 1024 * 1024
 
@@ -17,9 +18,9 @@ def lab(redis_client: redis.Redis) -> Iterator[Lab]:
     laboratory.close()
 
 
-def executed(lab: Lab, script: str, *args: Arg) -> str:
+def executed(lab: Lab, script: str, *args: Arg, more: Sequence[str] = ()) -> str:
     """The commands that a call executes, in order."""
-    outcome = lab.watch(script, args)
+    outcome = lab.watch(script, args, more=more)
     assert outcome.error is None
     return " ".join(command.name for command in outcome.commands)
 
@@ -71,6 +72,90 @@ def test_a_batch_costs_as_many_commands_as_its_smallest(lab: Lab, count: int) ->
     outcome = lab.watch("complete", [count, *entries])
     complete = "HMGET HLEN ZCARD ZCARD ZCARD ZCARD ZREM HDEL HDEL"
     assert [command.name for command in outcome.commands] == complete.split()
+
+
+# -- what options cost
+
+ADD = "TIME GET LLEN HLEN ZCARD ZCARD ZCARD ZCARD ZCARD HSETNX ZADD HSET"
+HOT = "TIME GET LLEN ZRANGE HGET HGET ZCARD ZREM ZADD HSET SET"
+NOT_HOT = "TIME GET LLEN ZRANGE HGET HGET ZRANGE HMGET HMGET"
+
+
+@pytest.mark.parametrize(
+    ("options", "add", "lease"),
+    [
+        (["priority", 3], "SET", HOT),
+        (["max_attempts", 3], "SET", HOT),
+        (["expires_in", HOUR_MS], "ZADD SET", f"{NOT_HOT} ZCARD ZCARD ZREM ZADD HSET ZREM ZCARD SET"),
+        (["header:a", "1"], "SET", f"{NOT_HOT} ZCARD HMGET ZREM ZADD HSET ZCARD SET"),
+        (
+            ["header:a", "1", "header:b", "2", "content_type", "t"],
+            "SET",
+            f"{NOT_HOT} ZCARD HMGET ZREM ZADD HSET ZCARD SET",
+        ),
+        (["keep", HOUR_MS], "SET", f"{NOT_HOT} ZCARD ZREM ZADD HSET ZCARD SET"),
+    ],
+    ids=lambda case: str(case[0]) if isinstance(case, list) else "",
+)
+def test_an_option_costs_those_who_use_it(lab: Lab, options: list[Arg], add: str, lease: str) -> None:
+    """One command at most for what is stored of it; extending and completing cost what they always do."""
+    lab.ok("add", 1, "before", "data", 0, now=START)
+    lab.ok("lease", 1, HOUR_MS * 2, now=START)
+    lab.client.lpush(key("wake"), "1")
+    assert executed(lab, "add", 1, "a", "data", len(options) // 2, *options) == f"{ADD} {add}"
+    assert executed(lab, "lease", 1, HOUR_MS) == lease
+    token = lab.ok("inspect", 1, "a")[3]
+    assert executed(lab, "extend", 1, "a", token, HOUR_MS) == "TIME GET LLEN HMGET ZSCORE ZREM ZADD"
+    assert executed(lab, "complete", 1, "a", token, 0) == "HGET HLEN ZREM HDEL HDEL"
+
+
+def test_an_item_whose_expiry_was_ended_by_its_first_lease_is_as_cheap_as_any(lab: Lab) -> None:
+    """The second lease is the hot path again."""
+    lab.client.lpush(key("wake"), "1")
+    lab.ok("add", 1, "a", "", 1, "expires_in", HOUR_MS)
+    assert lab.ok("release", 1, "a", lab.ok("lease", 1, HOUR_MS)[5], 0) == b"ready"
+    lab.ok("light_clean", 1)
+    assert executed(lab, "lease", 1, HOUR_MS) == HOT
+
+
+def test_a_limit_costs_a_look_at_room(lab: Lab) -> None:
+    """A queue with max_items counts what it holds when it adds; a lease only looks whether producers were told."""
+    lab.ok("add", 1, "before", "data", 0, now=START)
+    lab.ok("lease", 1, HOUR_MS * 2, now=START)
+    lab.ok("configure", 1, "max_items", 100)
+    lab.client.delete(key("wake"), key("room"))
+    lab.client.lpush(key("wake"), "1")
+    lab.client.lpush(key("room"), "1")
+    add = "TIME GET LLEN HLEN ZCARD ZCARD ZCARD ZCARD ZCARD HLEN ZCARD HSETNX ZADD"
+    assert executed(lab, "add", 1, "a", "data", 0).startswith(add)
+    assert executed(lab, "lease", 1, HOUR_MS) == HOT.replace("LLEN", "LLEN LLEN")
+    token = lab.ok("inspect", 1, "a")[3]
+    assert executed(lab, "complete", 1, "a", token, 0) == "HGET HLEN ZREM HDEL HDEL"
+
+
+def test_a_kept_result_costs_four_commands_and_a_follow_up_two(lab: Lab) -> None:
+    """What complete_with writes: the reads before it are of every key that it may write."""
+    lab.client.lpush(key("wake"), "1")
+    lab.client.lpush(key("other:wake"), "1")
+
+    def writes(*args: Arg, more: Sequence[str]) -> list[str]:
+        assert lab.ok("add", 1, "a", "", 0)
+        token = lab.ok("lease", 1, HOUR_MS)[5]
+        outcome = lab.watch("complete_with", [token if arg == "?" else arg for arg in args], more=more)
+        assert outcome.error is None
+        names = [command.name for command in outcome.commands]
+        return names[names.index("ZREM") + 1 :]
+
+    finished = ["HGET", "ZREM", "HDEL", "HDEL"]
+    kept = [*finished, "DEL", "RPUSH", "PEXPIRE", "ZADD"]
+    keep: list[Arg] = [2, "keep", 1000, "result", "r", 0]
+    assert writes(1, 0, "a", "?", *keep, more=results("a"))[:8] == kept
+    for target in (HERE, THERE):
+        follow_up = writes(1, 1, "a", "?", 0, 1, 1, "next", "", 0, more=target)
+        assert follow_up[:4] == finished
+        assert Counter(follow_up)["HSETNX"] == Counter(follow_up)["ZADD"] == Counter(follow_up)["SET"] == 1
+        assert len(follow_up) <= 10
+        lab.client.flushdb()
 
 
 # -- bounded work
@@ -133,7 +218,7 @@ def test_a_light_clean_moves_at_most_its_limit_and_says_that_more_is_left(lab: L
     """LQ-LIGHT-1, LQ-LIGHT-3, LQ-SCRIPT-5."""
     fill(lab, due=MANY, expired=MANY)
     outcome = lab.watch("light_clean", [limit])
-    assert outcome.reply == [limit, limit, 0, 0]
+    assert outcome.reply == [limit, limit, 0, 0, 0, 0]
     assert lengths(lab) == {"ready": 2 * limit, "delayed": MANY - limit, "leased": MANY - limit, "dead": 0}
     much = arguments(outcome)
     lab.client.flushdb()
@@ -145,22 +230,108 @@ def test_light_cleans_until_wait_is_not_0_move_everything(lab: Lab) -> None:
     """LQ-LIGHT-3: 0 is said exactly as long as more is left."""
     fill(lab, due=1000, expired=600)
     replies: list[list[int]] = []
-    while not replies or replies[-1][3] == 0:
+    while not replies or replies[-1][5] == 0:
         replies.append(lab.ok("light_clean", 256))
-    assert replies == [[256, 256, 0, 0], [256, 256, 0, 0], [256, 88, 0, 0], [232, 0, 0, -1]]
+    assert replies == [
+        [256, 256, 0, 0, 0, 0],
+        [256, 256, 0, 0, 0, 0],
+        [256, 88, 0, 0, 0, 0],
+        [232, 0, 0, 0, 0, -1],
+    ]
     assert lengths(lab) == {"ready": 1600, "delayed": 0, "leased": 0, "dead": 0}
 
 
-@pytest.mark.parametrize("script", ["stats", "settle", "inspect", "list"])
+def fill_over(lab: Lab, *, expired: int, dying: int, kept: int) -> None:
+    """Put items on the server that wait and whose expiry is over, some of which die then, and outcomes that are over."""
+    names = [f"x{n}" for n in range(expired)] + [f"y{n}" for n in range(dying)]
+    ends = {name: START + n for n, name in enumerate(names)}
+    meta = {
+        name: record(options=1 if name[0] == "x" else 5, attempt=0, current=0)
+        + tail(keep=HOUR_MS if name[0] == "y" else 0, expires=at)
+        for name, at in ends.items()
+    }
+    with lab.client.pipeline(transaction=False) as pipe:
+        if names:
+            pipe.zadd(key("ready"), {name: START - 1_735_689_600_000_000 + n for n, name in enumerate(names)})
+            pipe.zadd(key("expiry"), dict(ends))
+            pipe.hset(key("items"), mapping=dict.fromkeys(names, "data"))
+            pipe.hset(key("meta"), mapping=meta)  # type: ignore[arg-type]  # bytes are fine
+        if kept:
+            pipe.zadd(key("kept"), {f"k{n}": START + n for n in range(kept)})
+        pipe.set(key("state"), state(flags=2, clock=START, next_due=NOW * 2, largest=4))
+        pipe.execute()
+
+
+@pytest.mark.parametrize("limit", [1, 100, 256])
+def test_a_light_clean_ends_at_most_its_limit_of_each(lab: Lab, limit: int) -> None:
+    """LQ-LIGHT-1, LQ-LIGHT-3, LQ-SCRIPT-5: items that expired, and outcomes that are over."""
+    much = []
+    for size in (limit + 1, MANY):
+        lab.client.flushdb()
+        fill_over(lab, expired=size, dying=0, kept=size)
+        outcome = lab.watch("light_clean", [limit])
+        assert outcome.reply == [0, 0, 0, limit, limit, 0]
+        assert (lab.client.zcard(key("kept")), lab.client.zcard(key("expiry"))) == (
+            size - limit,
+            size - limit,
+        )
+        much.append(arguments(outcome))
+    assert much[0] == much[1]
+
+
+def test_light_cleans_until_wait_is_not_0_end_everything(lab: Lab) -> None:
+    """LQ-LIGHT-3: those that die are told, each once."""
+    fill_over(lab, expired=300, dying=300, kept=600)
+    replies: list[list[int]] = []
+    died: list[bytes] = []
+    while not replies or replies[-1][5] == 0:
+        (*reply,) = lab.ok("light_clean", 256)
+        replies.append(reply[:6])
+        died += reply[6:]
+    assert replies == [[0, 0, 0, 256, 256, 0], [0, 0, 212, 44, 256, 0], [0, 0, 88, 0, 88, -1]]
+    assert sorted(died) == sorted(b"y%d" % n for n in range(300))
+    assert lengths(lab) == {"ready": 0, "delayed": 0, "leased": 0, "dead": 300}
+
+
+@pytest.mark.parametrize("count", [1, 2, 256])
+@pytest.mark.parametrize("script", ["lease", "complete_and_lease", "lease_any"])
+def test_a_lease_ends_at_most_as_many_as_it_would_give(lab: Lab, script: str, count: int) -> None:
+    """LQ-SCRIPT-5: where all that is ready has expired; wait 0 says that the next call may have more."""
+    head: list[Arg] = [1] if script == "lease_any" else []
+    rest: list[Arg] = [1, "none", 1, 0] if script == "complete_and_lease" else []
+    more = of("lease") if head else ()
+    much = []
+    for size in (300, MANY):
+        lab.client.flushdb()
+        fill_over(lab, expired=0, dying=size, kept=0)
+        outcome = lab.watch(script, [*head, count, HOUR_MS, *rest], more=more)
+        assert outcome.reply[: 3 + len(head)] == [*[0] * len(head), 0, 0, 0]
+        assert lengths(lab)["dead"] == count
+        much.append(arguments(outcome))
+    assert much[0] == much[1]
+
+
+@pytest.mark.parametrize(
+    "script", ["stats", "settle", "inspect", "list", "purge", "revive", "outcome", "configure"]
+)
 def test_other_calls_do_not_grow_with_the_queue(lab: Lab, script: str) -> None:
     """LQ-SCRIPT-5."""
-    samples: dict[str, list[Arg]] = {"inspect": [2, "d1", "l1"], "list": ["delayed", 10, 5, "backward"]}
-    args = samples.get(script, [])
+    samples: dict[str, list[Arg]] = {
+        "inspect": [2, "d1", "l1"],
+        "list": ["delayed", 10, 5, "backward"],
+        "purge": [0, 2, "x1", "d1"],
+        "revive": [2, "x1", "d1"],
+        "outcome": [2, "x1", "d1"],
+        "configure": [1, "max_items", 7],
+    }
+    more = results("x1", "d1") if script == "outcome" else ()
     much = []
     for size in (100, MANY):
         lab.client.flushdb()
         fill(lab, due=size, expired=size)
-        much.append(arguments(lab.watch(script, args)))
+        lab.client.zadd(key("dead"), {f"x{n}": START for n in range(size)})
+        lab.client.hset(key("items"), mapping={f"x{n}": "" for n in range(size)})
+        much.append(arguments(lab.watch(script, samples.get(script, []), more=more)))
     assert much[0] == much[1]
 
 
