@@ -10,7 +10,7 @@
 -- @keys each entry: result:<id>
 -- @arg entries integer 1..256
 -- @arg entry* id
--- @reply for each entry: kind (result, failure, or the state of an item that has none: delayed, ready, leased, dead, none; or absent), created, ended, attempt, keep, content
+-- @reply for each entry: kind (result, failure, or the state of an item that has none: delayed, ready, leased, dead, none; or absent), created, ended, attempt, keep, content; fewer entries where those came to more than 4194304 bytes of content
 -- @error LEASEQ_BAD_ID LEASEQ_BAD_ARGUMENT LEASEQ_CLOCK LEASEQ_FORMAT LEASEQ_WRONG_TYPE
 -- @complexity O(log n) for each entry
 local call = redis.call
@@ -35,12 +35,16 @@ call('ZCARD', kept)
 for _, result in ipairs(results) do
   call('LLEN', result)
 end
-local reply, changes, flags_read = {}, {}, flags
+local reply, changes, flags_read, size = {}, {}, flags, 0
 local function change(...)
   changes[#changes + 1] = {...}
 end
 --#part error_in
 for i = 1, entries do
+  if size > 4194304 then
+    -- enough for one call: the caller asks for the others again
+    break
+  end
   local id, result, option = ARGV[i + 1], results[i], {result = results[i]}
   local answer
   local counts = call('ZSCORE', kept, id)
@@ -93,6 +97,7 @@ for i = 1, entries do
   for k = 1, 6 do
     reply[#reply + 1] = answer[k]
   end
+  size = size + #answer[6]
 end
 if #changes > 0 then
   -- a no-op that the server allows when out of memory

@@ -4,12 +4,11 @@
 from collections.abc import Iterable
 
 from leaseq import commands, flows
+from leaseq._scripts import MAX_ENTRIES
 from leaseq._sync import io
 from leaseq._sync.base import QueueBase
+from leaseq.errors import LeaseqError
 from leaseq.results import Outcome
-
-AT_ONCE = 64
-"""Outcomes that one call reads: each may have a result as large as an item's data."""
 
 
 class Outcomes(QueueBase):
@@ -27,5 +26,15 @@ class Outcomes(QueueBase):
 
     def outcomes(self, ids: Iterable[str]) -> list[Outcome]:
         """What became of many items, without waiting; answers for each, in order. `list_items("kept")` lists ids."""
-        chunks = flows.chunks(flows.many(ids, "ids"), lambda _: flows.CHUNK_BYTES // AT_ONCE)
-        return self._in_chunks(chunks, lambda chunk: commands.outcome(self._keys, chunk))
+        wanted = list(flows.many(ids, "ids"))
+        outcomes: list[Outcome] = []
+        while len(outcomes) < len(wanted):
+            # a call tells of fewer where results are large
+            chunk = wanted[len(outcomes) :][:MAX_ENTRIES]
+            try:
+                told = self._transport.run(commands.outcome(self._keys, chunk))
+            except LeaseqError as error:
+                error.answers = outcomes
+                raise
+            outcomes += told
+        return outcomes

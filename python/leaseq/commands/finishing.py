@@ -118,12 +118,15 @@ def release(
 
 
 def outcome(keys: QueueKeys, ids: Sequence[str]) -> Command[list[Outcome]]:
-    """What became of items. Publishes the failures that nobody has published yet."""
+    """What became of items; of fewer than were asked for where the answers are large (LQ-OUTCOME), at least one.
+
+    Publishes the failures that nobody has published yet.
+    """
     width = 6
 
     def parse(reply: list[Any]) -> list[Outcome]:
         outcomes = []
-        for item_id, start in zip(ids, range(0, len(reply), width), strict=True):
+        for item_id, start in zip(ids, range(0, len(reply), width), strict=False):
             kind, created, ended, attempt, keep, content = reply[start : start + width]
             outcomes.append(
                 Outcome(
