@@ -27,6 +27,9 @@ local items, meta, ready, delayed, dead = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KE
 local expiry, kept, state, wake = KEYS[6], KEYS[7], KEYS[8], KEYS[9]
 --#part clock
 --#part read_state
+if not blob and call('ZCARD', kept) > 0 then
+  flags = 2
+end
 local asleep = call('LLEN', wake) == 0
 local max_data, max_items = 1048576, 0
 if limits ~= '\0\0\0\0\0\0\0\0\0\0' then

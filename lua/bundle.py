@@ -160,7 +160,8 @@ def load(path: Path) -> Script:
         [
             f"-- leaseq {name}, protocol {PROTOCOL}. Generated from lua/{name}.lua: do not edit.",
             "local ok, reply = pcall(function()",
-            f"if #KEYS {'<' if rest else '~='} {len(keys)} then",
+            # Lua unpacks no more than some thousand values
+            f"if #KEYS < {len(keys)} or #KEYS > 999 then" if rest else f"if #KEYS ~= {len(keys)} then",
             f"  error('LEASEQ_BAD_ARGUMENT {name} takes {len(keys)} keys{' and more' if rest else ''}', 0)",
             "end",
             body,

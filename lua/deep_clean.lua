@@ -78,7 +78,8 @@ local function facts(record)
   end
   --#part unpack_record
   --#part unpack_tail
-  if math.abs(priority) > 7 or not (expires >= 0 and expires < 2840140800000000) then
+  local sound = expires >= 0 and expires < 2840140800000000 and expires % 1 == 0 and (expires == 0 or current == 0)
+  if math.abs(priority) > 7 or not sound then
     return nil
   end
   return {options = options, current = current, created = created, priority = priority, expires = expires}
@@ -179,6 +180,9 @@ else
     elseif zset == kept then
       if not (score >= 0 and score < 9007199254740992) then
         repair('bad_time', 'ZADD', kept, now, id)
+      elseif call('HEXISTS', items, id) == 1 and not call('ZSCORE', dead, id) then
+        -- the outcome of an earlier item
+        repair('stale_index', 'ZREM', kept, id)
       end
       if flags < 2 then
         flags = flags + 2
@@ -191,9 +195,9 @@ else
     elseif zset == ready then
       clock = math.max(clock + 1, now)
       repair('bad_time', 'ZADD', ready, clock - 1735689600000000 - priority_of(id) * 1125899906842624, id)
-    elseif zset ~= leased and not possible then
+    elseif zset ~= leased and not possible or zset == leased and score < 0 then
       repair('bad_time', 'ZADD', zset, now, id)
-      due_now = due_now or zset == delayed
+      due_now = due_now or zset ~= dead
     end
   end
 end

@@ -66,11 +66,15 @@ for i = 1, entries do
       since, tries, keeps = created, attempt, keep
       if name == 'dead' and found and outcome_created == created then
         answer = {'failure', created, outcome_ended, outcome_attempt, keep, string.sub(packed, 31)}
-      elseif name == 'dead' and keep > 0 then
-        local content = options % 4 >= 2 and error_in(call('HGET', meta, '\0' .. id)) or ''
-        local ttl, kind, token, ended = keep, 2, current, tonumber(at_score)
-        --#part keep_outcome
-        answer = {'failure', created, ended, attempt, keep, content}
+      elseif name == 'dead' then
+        -- kept from the death on, not from now
+        local ended, ttl = tonumber(at_score), keep - math.floor((now - tonumber(at_score)) / 1000)
+        if ttl > 0 and keep > 0 then
+          local content = options % 4 >= 2 and error_in(call('HGET', meta, '\0' .. id)) or ''
+          local kind, token = 2, current
+          --#part keep_outcome
+          answer = {'failure', created, ended, attempt, keep, content}
+        end
       end
     end
     if not record and name == 'ready' then

@@ -6,6 +6,9 @@ local function open(keys)
   if not queue then
     local state, items = keys.state, keys.items
     --#part read_state
+    if not blob and call('ZCARD', keys.kept) > 0 then
+      flags = 2
+    end
     queue = keys
     queue.flags, queue.clock, queue.next_due, queue.largest, queue.added = flags, clock, next_due, largest, added
     queue.leases, queue.limits, queue.flags_read = leases, limits, flags
@@ -16,7 +19,7 @@ local function open(keys)
   end
   return queue
 end
-local source, target_of = open({state = state, items = items}), {}
+local source, target_of = open({state = state, items = items, kept = kept}), {}
 for number = 1, targets do
   local k = 9 * number - 8
   local keys = {
