@@ -7,6 +7,7 @@ driver also counts which cells of the table (state of the item, operation, kind 
 from __future__ import annotations
 
 import copy
+import random
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,8 +17,9 @@ from reference_calls import Add, Answer, Complete, Extend, Finish, Release
 from reference_repair import PHASES, deep_clean
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
+    import redis
     from reference_base import Item
 
 __all__ = ["SCRIPTS", "START", "QueueDriver"]
@@ -44,7 +46,7 @@ def in_order(told_from: int, answers: int = 0) -> Any:
         end = len(reply) - answers
         at = told_from + 3 + 4 * reply[told_from + 2]
         told = [tuple(reply[n : n + 3]) for n in range(at, end, 3)]
-        return reply[:at], sorted(told, key=lambda each: each[:2]), reply[end:]
+        return reply[:at], sorted(told), reply[end:]
 
     return order
 
@@ -274,6 +276,20 @@ class QueueDriver(Side):
                 self.now += reply[0]
         left: list[Item] = [item for item in self.model.items.values() if item.where != "dead"]
         assert not left, left
+
+
+def own_queue(redis_client: redis.Redis) -> Iterator[QueueDriver]:
+    """A queue of a test's own: make a fixture of it."""
+    made = QueueDriver(redis_client, f"model-{random.getrandbits(64):x}")
+    yield made
+    made.forget()
+
+
+def queue_beside(driver: QueueDriver) -> Iterator[QueueDriver]:
+    """A second queue in its group."""
+    made = QueueDriver(driver.client, driver.group + "-other", driver)
+    yield made
+    made.forget()
 
 
 def _argv(entries: Sequence[Add | Complete | Extend | Finish | Release]) -> list[Answer]:

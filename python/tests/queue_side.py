@@ -177,6 +177,10 @@ class Side:
             had = self.history[item_id]
         return had[-1] if had else 0
 
+    def current(self, item_id: bytes) -> int:
+        """The token of the current lease of an item, or of its latest."""
+        return self.token(item_id, "current")
+
     def visit(self, name: str, pairs: Iterable[tuple[bytes, int]]) -> None:
         """Count the cells of a call on these ids and tokens."""
         COVERAGE.update((self.where(item_id), name, self.kind_of(item_id, token)) for item_id, token in pairs)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from packed import Outcome
 from reference_base import Base, bare, check_id, require, tick
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from reference_calls import Answer, Reply
 
 RESULT, FAILURE = 1, 2
+CONTENTS: Final = 4_194_304
+"""What one call tells of contents, and then one more."""
 
 
 class Outcomes(Base):
@@ -27,11 +29,20 @@ class Outcomes(Base):
         self._keep(state, now, item_id, outcome, ttl)
 
     def outcome(self, now: int, entries: Sequence[bytes]) -> Reply:
-        """What became of items: six fields for each id."""
+        """What became of items: six fields for each id, until their contents are too much for one call."""
         for item_id in entries:
             check_id(item_id)
         state = self._open(now)
-        return [field for item_id in entries for field in self._outcome(state, now, item_id)]
+        reply: list[Answer] = []
+        size = 0
+        for item_id in entries:
+            if size > CONTENTS:
+                break
+            *fields, content = self._outcome(state, now, item_id)
+            assert isinstance(content, bytes)
+            reply += [*fields, content]
+            size += len(content)
+        return reply
 
     def _outcome(self, state: State, now: int, item_id: bytes) -> list[Answer]:
         item = self.items.get(item_id)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from itertools import combinations
 from typing import TYPE_CHECKING
 
@@ -12,23 +11,15 @@ import promises
 import pytest
 import reference_reading
 from queue_damage import DAMAGES, ODD
-from queue_driver import QueueDriver
+from queue_driver import QueueDriver, own_queue
 from reference_base import CAP, END
 from reference_calls import Add, Complete, Release
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    import redis
     from keyspace import Keyspace
 
 
-@pytest.fixture
-def driver(redis_client: redis.Redis) -> Iterator[QueueDriver]:
-    """A queue of this test's own."""
-    made = QueueDriver(redis_client, f"model-{random.getrandbits(64):x}")
-    yield made
-    made.forget()
+driver = pytest.fixture(own_queue)
 
 
 def test_a_sweep_takes_64_of_each_and_says_that_more_is_left(driver: QueueDriver) -> None:

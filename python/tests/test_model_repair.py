@@ -1,0 +1,106 @@
+"""The scripts against the reference model where one more decides: repair of extras, indexes and what is kept."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import keyspace as ks
+import packed
+import pytest
+from queue_damage import HOUR_MS
+from queue_driver import QueueDriver, own_queue
+from reference_calls import Add, Finish, Release
+
+if TYPE_CHECKING:
+    from keyspace import Keyspace
+
+
+driver = pytest.fixture(own_queue)
+
+
+def test_what_a_pass_finds_of_the_life_of_an_item(driver: QueueDriver) -> None:
+    """LQ-DEEP-2, and each kind by itself."""
+    driver.add(
+        Add(b"plain"),
+        Add(b"typed", content_type=b"t"),
+        Add(b"expires", expires_in=HOUR_MS),
+        Add(b"b", priority=1),
+    )
+    driver.lease()
+    driver.complete_with(Finish(b"b", driver.current(b"b"), keep=HOUR_MS))
+    assert not driver.deep_clean()
+
+    def forget_flag(stored: Keyspace) -> None:
+        assert isinstance(stored.state, packed.State)
+        stored.state.flags = 0
+
+    damages = {
+        "bad_extra": [
+            lambda stored: stored.extras.clear(),
+            lambda stored: stored.extras.update({b"plain": packed.Extra(b"e")}),
+            lambda stored: stored.extras.update({b"gone": packed.Extra(b"e")}),
+        ],
+        "unindexed": [lambda stored: stored.expiry.clear()],
+        "stale_index": [
+            lambda stored: stored.expiry.update({b"plain": driver.now}),
+            lambda stored: stored.expiry.update({b"gone": driver.now}),
+        ],
+        "state": [forget_flag],
+        "bad_time": [lambda stored: stored.kept.update({b"b": -1})],
+    }
+    for kind, changes in damages.items():
+        for change in changes:
+            driver.forge(change)
+            assert driver.deep_clean(strict=False) == {kind: 1}, kind
+            assert not driver.deep_clean()
+    driver.forge(lambda stored: stored.expiry.update({b"expires": driver.now + 5}))
+    assert driver.deep_clean() == {"unindexed": 1}
+
+
+@pytest.mark.parametrize("limit", [40, 256])
+def test_a_pass_reaches_every_extra_and_index(driver: QueueDriver, limit: int) -> None:
+    """LQ-DEEP-1: also where they are many."""
+    for first in range(0, 600, 200):
+        driver.add(
+            *[
+                Add(b"n%d" % n, expires_in=HOUR_MS, headers=((b"a", b"v"),), keep=HOUR_MS)
+                for n in range(first, first + 200)
+            ]
+        )
+    assert not driver.deep_clean(limit)
+
+    def change(stored: Keyspace) -> None:
+        for n in range(0, 600, 3):
+            if n % 2:
+                del stored.expiry[b"n%d" % n]
+            else:
+                del stored.extras[b"n%d" % n]
+                stored.extras[b"gone%d" % n] = packed.Extra()
+                stored.expiry[b"gone%d" % n] = 5
+            stored.kept[b"n%d" % n] = -5
+
+    driver.forge(change)
+    assert driver.deep_clean(limit) == {
+        "bad_extra": 200,
+        "unindexed": 100,
+        "stale_index": 100,
+        "bad_time": 200,
+    }
+    assert not driver.deep_clean(limit)
+
+
+def test_an_index_that_leads_to_no_such_item_is_put_right(driver: QueueDriver) -> None:
+    """By light_clean: what is leased, dead, absent, or does not expire is left as it is, and the entry goes."""
+    driver.add(Add(b"plain"), Add(b"held", priority=2), Add(b"buried", priority=1))
+    driver.lease(2)
+    driver.release(Release(b"buried", driver.current(b"buried"), dead=True))
+    before = driver.stored().items
+    driver.forge(
+        lambda stored: stored.expiry.update(dict.fromkeys((b"plain", b"held", b"buried", b"gone"), 5))
+    )
+    assert driver.call("light_clean", [3])[3] == 0
+    assert driver.call("light_clean", [3])[3] == 0
+    stored = driver.stored()
+    assert not stored.expiry
+    assert stored.items == before
+    assert ks.read(driver.client, driver.prefix) == stored
