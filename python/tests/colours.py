@@ -45,6 +45,10 @@ class Colour:
         self._closers.append(queue.close)
         return queue
 
+    def queues(self, queues: list[leaseq.WorkQueue], **options: Any) -> leaseq.WorkQueues:
+        """Queues to lease from as if they were one."""
+        return leaseq.WorkQueues(queues, **options)
+
     def client(self, url: str, **options: Any) -> Any:
         """A redis-py client as a user makes it, default retries included; closed with the colour."""
         return self.own(self.module.Redis.from_url(url, **options))
@@ -95,6 +99,10 @@ class AsyncColour(Colour):
         self._closers.append(stand_in.close)
         return cast("leaseq.WorkQueue", stand_in)
 
+    def queues(self, queues: list[leaseq.WorkQueue], **options: Any) -> leaseq.WorkQueues:
+        """A stand-in for queues of asyncio."""
+        return cast("leaseq.WorkQueues", _Queue(self, leaseq.aio.WorkQueues(bare(queues), **options)))
+
     def run(self, answer: Any) -> Any:
         """Wait for an answer."""
         if not inspect.isawaitable(answer):
@@ -121,6 +129,8 @@ class _StandIn:
 
     def __getattr__(self, name: str) -> Any:
         value = getattr(self.real, name)
+        if isinstance(value, leaseq.aio.WorkQueue):
+            return _Queue(self.colour, value)
         if not callable(value):
             return value
 

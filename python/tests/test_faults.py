@@ -18,6 +18,7 @@ import redis
 import redis.asyncio
 import servers
 from faultproxy import FaultProxy
+from watching import EVALS, blocked, blocked_ids, calls, count_blocked, load, until
 
 import leaseq
 import leaseq.aio
@@ -45,18 +46,6 @@ OPERATIONS: dict[str, Operation] = {
     "remove": (lambda q, _: q.remove("ready"), lambda q: q.stats().removed, 1),
     "configure": (lambda q, _: q.configure(max_data=77), lambda q: q.stats().max_data, 77),
 }
-EVALS = ("cmdstat_evalsha", "cmdstat_eval")
-
-
-def calls(client: redis.Redis, *names: str) -> int:
-    """How often the server has run these commands since the statistics were reset."""
-    stats: dict[str, Any] = client.info("commandstats")
-    return sum(stats[name]["calls"] for name in names if name in stats)
-
-
-def blocked(client: redis.Redis, count: int) -> None:
-    """Wait until so many clients are blocked on the server."""
-    servers.wait_until(lambda: client.info("clients")["blocked_clients"] == count, 5)
 
 
 def prepare(queue: leaseq.WorkQueue) -> Any:
@@ -66,12 +55,6 @@ def prepare(queue: leaseq.WorkQueue) -> Any:
     assert item is not None
     queue.add_item(Item(b"x", id="ready"))
     return item
-
-
-def load(client: redis.Redis) -> None:
-    """Make every script known, so that a reply that is lost is that of the call and not NOSCRIPT."""
-    for script in leaseq._scripts.SCRIPTS:
-        client.script_load(script.source)
 
 
 @pytest.mark.parametrize("retries", [False, True], ids=["our client", "redis-py with its ten retries"])
@@ -264,14 +247,13 @@ def test_a_blocked_worker_whose_connection_is_ended(
     waiting = colour.start(queue.lease, 30, timeout=20)
     for _ in range(3):
         blocked(redis_client, 1)
-        listed: Any = redis_client.client_list()
-        (ended,) = [int(entry["id"]) for entry in listed if "b" in entry["flags"]]
+        (ended,) = blocked_ids(redis_client)
         if how == "kill":
             redis_client.client_kill_filter(_id=str(ended))
         else:
             redis_client.client_unblock(ended, error=how == "unblock error")
         if how == "kill":
-            servers.wait_until(lambda gone=ended: str(gone) not in blocked_ids(redis_client), 5)  # type: ignore[misc]
+            servers.wait_until(lambda gone=ended: gone not in blocked_ids(redis_client), 5)  # type: ignore[misc]
     blocked(redis_client, 1)
     queue.add_item(Item(b"x", id="a"))
     assert waiting.result(WAIT_CAP / 2).id == "a"
@@ -359,12 +341,6 @@ def test_a_block_that_ended_its_item_and_lost_the_reply(
     assert watcher.inspect("a").state == state
 
 
-def blocked_ids(client: redis.Redis) -> list[str]:
-    """Ids of the blocked connections."""
-    listed: Any = client.client_list()
-    return [entry["id"] for entry in listed if "b" in entry["flags"]]
-
-
 def test_an_idle_worker_sends_little(colour: Colour, redis_client: redis.Redis, url: str) -> None:
     """LQ-BLOCK-1, LQ-BLOCK-2: two requests for each 4 s, a BLPOP and a lease."""
     queue = colour.queue("q", url)
@@ -424,19 +400,6 @@ async def test_a_cancelled_lease_loses_nothing(
         assert item.attempt == 1
         await until(lambda: pool_counts(client) == 0)
         assert (await queue.stats()).items == 1
-
-
-def count_blocked(client: redis.Redis) -> int:
-    """How many clients are blocked on the server."""
-    info: Any = client.info("clients")
-    return int(info["blocked_clients"])
-
-
-async def until(check: Callable[[], bool]) -> None:
-    """Poll."""
-    async with asyncio.timeout(8):
-        while not check():  # noqa: ASYNC110 (the condition is the server's)
-            await asyncio.sleep(0.005)
 
 
 @pytest.mark.parametrize("latency", [0.0, 0.02])

@@ -1,0 +1,54 @@
+"""What tests see of a server: the commands that it ran, the clients that it blocks."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import servers
+
+import leaseq
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import redis
+
+EVALS = ("cmdstat_evalsha", "cmdstat_eval")
+BLOCKS = ("cmdstat_blpop", "cmdstat_blmove")
+
+
+def load(client: redis.Redis) -> None:
+    """Make every script known, so that no call takes two commands."""
+    for script in leaseq._scripts.SCRIPTS:
+        client.script_load(script.source)
+
+
+def calls(client: redis.Redis, *names: str) -> int:
+    """How often the server has run these commands since the statistics were reset."""
+    stats: dict[str, Any] = client.info("commandstats")
+    return sum(stats[name]["calls"] for name in names if name in stats)
+
+
+def count_blocked(client: redis.Redis) -> int:
+    """How many clients are blocked on the server."""
+    info: Any = client.info("clients")
+    return int(info["blocked_clients"])
+
+
+def blocked(client: redis.Redis, count: int) -> None:
+    """Wait until so many clients are blocked on the server."""
+    servers.wait_until(lambda: count_blocked(client) == count, 5)
+
+
+def blocked_ids(client: redis.Redis) -> list[int]:
+    """Ids of the blocked connections."""
+    listed: Any = client.client_list()
+    return [int(entry["id"]) for entry in listed if "b" in entry["flags"]]
+
+
+async def until(check: Callable[[], bool]) -> None:
+    """Poll."""
+    async with asyncio.timeout(8):
+        while not check():  # noqa: ASYNC110 (the condition is the server's)
+            await asyncio.sleep(0.005)
