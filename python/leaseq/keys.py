@@ -1,6 +1,7 @@
 """The names of a queue's keys (LQ-KEY-1, LQ-KEY-2)."""
 
 import re
+from collections.abc import Hashable
 
 from leaseq._scripts import Script
 from leaseq.errors import BadNameError, BadTypeError
@@ -32,6 +33,9 @@ class QueueKeys:
 
 class NamedQueue:
     """What the queues of both colours have: a name, and a group that decides the hash slot."""
+
+    _place: Hashable = None
+    """Where its server is; what is no tuple cannot be compared (see `io.address`)."""
 
     def __init__(self, keys: QueueKeys) -> None:
         self._keys = keys

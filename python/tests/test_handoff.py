@@ -12,7 +12,10 @@ import leaseq
 from leaseq import Finished, Item
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import redis
+    import servers
     from colours import Colour
 
 
@@ -117,6 +120,21 @@ def test_a_queue_of_another_group(colour: Colour, redis_client: redis.Redis, url
     assert first.inspect("a").state == "leased"
     with colour.queue("second", url, group="first") as grouped:
         assert first.complete(item, then=[(grouped, Item(b"x"))])
+
+
+def test_a_queue_on_another_server(
+    colour: Colour, own_server: Callable[..., servers.Server], url: str
+) -> None:
+    """LQ-CLIENT-9: the call would put the follow-up on the first queue's server, where nobody looks for it."""
+    first = colour.queue("first", url)
+    elsewhere = colour.queue("second", own_server().url, group="first")
+    first.add_item(Item(b"x", id="a"))
+    item = first.lease(30)
+    assert item is not None
+    with pytest.raises(leaseq.CrossGroupError, match="another server or database") as caught:
+        first.complete(item, then=[(elsewhere, Item(b"x"))])
+    assert caught.value.definite
+    assert first.inspect("a").state == "leased"
 
 
 def test_finish_many(colour: Colour, url: str) -> None:

@@ -101,6 +101,19 @@ def test_many_at_once(colour: Colour, redis_client: redis.Redis, url: str) -> No
     assert [len(outcome.content) for outcome in queue.outcomes(ids[:20])] == [MIB] * 20
 
 
+def test_large_results_are_asked_for_again(colour: Colour, redis_client: redis.Redis, url: str) -> None:
+    """LQ-OUTCOME-9: one call tells about 4 MiB, whatever their number."""
+    queue = colour.queue("q", url)
+    ids = [f"i{n}" for n in range(12)]
+    queue.add_items([Item(b"", id=item_id) for item_id in ids], keep=60)
+    for item in queue.lease_items(12, 30):
+        queue.complete(item, result=b"x" * MIB)
+    queue.outcomes(["nothing"])  # the server knows the script now
+    redis_client.config_resetstat()
+    assert [len(outcome.content) for outcome in queue.outcomes([*ids, "nothing"])] == [MIB] * 12 + [0]
+    assert calls(redis_client) == 3, "five, five, and two with the one that is absent"
+
+
 def test_a_result_that_is_too_large(colour: Colour, url: str) -> None:
     """LQ-ERROR-1: nothing has happened, and the end of a block gives the item back as after any other failure."""
     queue = colour.queue("q", url)

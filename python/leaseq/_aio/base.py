@@ -39,6 +39,7 @@ class QueueBase(NamedQueue):
             client: io.Client = self._open(url)
         else:
             client = io.check_client(url)
+        self._place = io.address(client)
         self._transport = Transport(client, self._keys, owned=owned)
         self._heart = Heart(self._transport, self._keys)
 

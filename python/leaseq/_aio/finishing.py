@@ -7,7 +7,7 @@ from typing import Any, TypeVar, overload
 from leaseq import commands, flows
 from leaseq._aio.base import QueueBase
 from leaseq.commands import Command
-from leaseq.commands.handoff import Finished, FollowUp, batches, check_groups
+from leaseq.commands.handoff import Finished, FollowUp, batches, check_targets
 from leaseq.errors import LeaseqError
 from leaseq.item import Bytes, LeasedItemBase
 from leaseq.results import Completed, Released
@@ -86,7 +86,7 @@ class Finishing(QueueBase):
         Up to 256 items and 256 follow-ups go in one call. See `complete`, and `add_items` about errors.
         """
         all_of_them = list(flows.many(finished, "Finished"))
-        check_groups(self._keys, all_of_them)
+        check_targets(self._keys, self._place, all_of_them)
         return await self._ending(
             [getattr(one, "item", None) for one in all_of_them],
             batches(all_of_them, flows.CHUNK_BYTES),

@@ -68,7 +68,7 @@ def complete_with(keys: QueueKeys, finished: Sequence[Finished]) -> Command[list
                 options += ["result", result]
             results.append(result_key(keys, one.item.id))
         entries += [*held(one.item), len(options) // 2, *options, len(one.then)]
-        for queue, item, added in one.then:
+        for queue, item, added, _ in one.then:
             number, _ = targets.setdefault(queue.name, (len(targets) + 1, queue))
             entries += [number, *entry(item, added)]
     more_keys = [key for _, target in targets.values() for key in target.vector(_scripts.ADD)]

@@ -1,6 +1,6 @@
 """What a call that finishes items is given: the results to keep, and the items that follow."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, TypedDict
 
 from leaseq._scripts import MAX_ENTRIES
@@ -35,6 +35,7 @@ class Follow(NamedTuple):
     queue: QueueKeys
     item: Item
     options: Options
+    place: Hashable
 
 
 class Finished:
@@ -94,15 +95,20 @@ def batches(finished: Iterable[Finished], most_bytes: int) -> Iterator[list[Fini
         yield batch
 
 
-def check_groups(keys: QueueKeys, finished: Iterable[Finished]) -> None:
+def check_targets(keys: QueueKeys, place: Hashable, finished: Iterable[Finished]) -> None:
     """Refuse what no call can reach, before the first is sent (LQ-CLIENT-9). Raises CrossGroupError."""
     for one in finished:
-        for queue, _, _ in getattr(one, "then", ()):  # what is no Finished is refused later, by name
+        for queue, _, _, other in getattr(one, "then", ()):  # what is no Finished is refused later, by name
             if queue.group != keys.group:
                 raise CrossGroupError(
                     f"queue {queue.name!r} of group {queue.group!r} cannot take a follow-up of queue {keys.name!r} of"
                     f" group {keys.group!r}: create both with the same group=, as in"
                     f" WorkQueue({queue.name!r}, ..., group={keys.group!r})"
+                )
+            if isinstance(place, tuple) and isinstance(other, tuple) and place[1:5] != other[1:5]:
+                raise CrossGroupError(
+                    f"queue {queue.name!r} is on another server or database than queue {keys.name!r} and cannot take a"
+                    " follow-up of it: create both with the same URL or client"
                 )
 
 
@@ -130,7 +136,7 @@ def _follow(one: Any) -> Follow:
     if not isinstance(item, Item):
         message = f"a follow-up is an Item, not {type(item).__name__}: wrap the data, as in Item(b'data')"
         raise BadTypeError(message)
-    return Follow(queue._keys, item, _options(rest[0]) if rest else ())
+    return Follow(queue._keys, item, _options(rest[0]) if rest else (), queue._place)
 
 
 def _options(options: Any) -> Options:
