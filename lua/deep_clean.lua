@@ -178,11 +178,11 @@ else
         repair('stale_index', 'ZREM', expiry, id)
       end
     elseif zset == kept then
-      if not (score >= 0 and score < 9007199254740992) then
-        repair('bad_time', 'ZADD', kept, now, id)
-      elseif call('HEXISTS', items, id) == 1 and not call('ZSCORE', dead, id) then
+      if call('HEXISTS', items, id) == 1 and not call('ZSCORE', dead, id) then
         -- the outcome of an earlier item
         repair('stale_index', 'ZREM', kept, id)
+      elseif not (score >= 0 and score < 9007199254740992) then
+        repair('bad_time', 'ZADD', kept, now, id)
       end
       if flags < 2 then
         flags = flags + 2
