@@ -44,7 +44,7 @@ PRELUDE = (
 
 @dataclass(frozen=True)
 class Stored:
-    """One key: what it holds, and how the server serialises that, for a hash in whatever order its table has."""
+    """One key: what it holds (a hash as a dict, a sorted set as pairs, the others as serialised), and serialised."""
 
     content: Any
     dump: bytes = field(compare=False, repr=False)
@@ -76,6 +76,9 @@ ONE_KEY = {
     *("LINDEX", "LLEN", "LPUSH", "PEXPIRE", "RPUSH"),
     *("ZADD", "ZCARD", "ZCOUNT", "ZRANGE", "ZRANGEBYSCORE", "ZREM", "ZREVRANGE", "ZSCAN", "ZSCORE"),
 }
+
+
+ZSETS = tuple(b":" + name for name in (b"ready", b"delayed", b"leased", b"dead", b"expiry", b"kept"))
 
 
 @dataclass
@@ -262,11 +265,13 @@ class Lab:
                 pipe.dump(each)
                 if each.endswith((b":items", b":meta", b":counters")):
                     pipe.hgetall(each)
+                elif each.endswith(ZSETS):
+                    pipe.zrange(each, 0, -1, withscores=True)
                 else:
-                    pipe.echo("")
+                    pipe.dump(each)
             replies: list[Any] = pipe.execute(raise_on_error=False)
         values = [
-            Stored(content if isinstance(content, dict) else dump, dump)
+            Stored(dump if isinstance(content, redis.ResponseError) else content, dump)
             for dump, content in zip(replies[::2], replies[1::2], strict=True)
         ]
         return dict(zip(keys, values, strict=True))
@@ -330,3 +335,9 @@ def state(
     """A queue's state; the limits are max_data, max_items and max_attempts."""
     head = struct.pack("<BBddI", version, flags, clock, next_due, largest)
     return head + bytes(12) + struct.pack("<IIH", *limits)
+
+
+def stored_state(lab: Lab) -> tuple[Any, ...]:
+    """The fields of `state`: format, flags, clock, next_due, largest, added, leases, max_data, max_items, max_attempts."""
+    fields = struct.unpack("<BBddI6s6sIIH", lab.client.get(key("state")))  # type: ignore[arg-type]  # it is there
+    return (*fields[:5], *(int.from_bytes(count, "little") for count in fields[5:7]), *fields[7:])

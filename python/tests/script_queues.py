@@ -223,7 +223,9 @@ def damaged(lab: Lab) -> None:
     client.set(key("state"), state(next_due=NOW + 20 * HOUR_MS * 1000))
     client.hset(key("meta"), mapping={b"\0none": b"\0\0", b"\0r1": b"\0\0", b"\0r4": b"\0\0"})
     client.hset(key("meta"), "p1", record(options=3) + tail())
-    client.hset(key("meta"), "p2", record(options=1) + tail(priority=-2, expires=NOW + 1_000_000))
+    client.hset(
+        key("meta"), "p2", record(options=1, attempt=0, current=0) + tail(-2, expires=NOW + 1_000_000)
+    )
     client.zadd(key("expiry"), {"f1": NOW + 1_000_000, "none": START, "p1": float("inf")})
     client.zadd(key("kept"), {"k1": float("inf"), "k2": NOW + 1_000_000})
 

@@ -1,9 +1,11 @@
-"""What the reply of each script looks like: how many elements of which kind."""
+"""What the reply of each script looks like, how many elements of which kind, and what a queue looks like."""
 
-from collections.abc import Sequence
-from typing import Any
+import struct
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
-from script_lab import MANIFEST, Arg
+import redis
+from script_lab import MANIFEST, Arg, Snapshot, key
 
 TOLD = ("keep", "content_type")
 STATES = ("delayed", "ready", "leased", "dead", "none", "absent")
@@ -135,3 +137,73 @@ WELL: dict[str, Any] = {
         [name.decode() for name in reply[::2]] == KINDS["stats"] and rows(reply, len(reply) // 2, bytes, int)
     ),
 }
+
+
+# -- queues
+
+
+class Contents(NamedTuple):
+    """The keys of one queue."""
+
+    items: dict[bytes, bytes]
+    records: dict[bytes, bytes]
+    extras: set[bytes]
+    states: dict[str, dict[bytes, float]]
+    expiry: dict[bytes, float]
+    kept: dict[bytes, float]
+    flags: int
+
+
+def contents(snapshot: Snapshot, client: redis.Redis, on: str) -> Contents:
+    """The keys of a queue that is on the server."""
+
+    def content(name: str) -> dict[bytes, Any]:
+        stored = snapshot.get(key(on + name).encode())
+        return dict(stored.content) if stored else {}
+
+    meta, blob = content("meta"), client.get(key(on + "state"))
+    return Contents(
+        content("items"),
+        {name: value for name, value in meta.items() if not name.startswith(b"\0")},
+        {name[1:] for name in meta if name.startswith(b"\0")},
+        {name: content(name) for name in ("ready", "delayed", "leased", "dead")},
+        content("expiry"),
+        content("kept"),
+        blob[1] if isinstance(blob, bytes) else 0,
+    )
+
+
+def unsound(snapshot: Snapshot, client: redis.Redis, on: str) -> list[str]:
+    """What is not as the tables of the specification say, in a queue that is on the server."""
+    queue = contents(snapshot, client, on)
+    places = {item for state in queue.states.values() for item in state}
+    known = places | set(queue.records) | queue.extras | set(queue.expiry)
+    broken = [f"{item!r} is not there" for item in known - set(queue.items)]
+    broken += [f"{item!r}: no record" for item in {*queue.extras, *queue.expiry} - set(queue.records)]
+    for item in queue.items:
+        where = [name for name, state in queue.states.items() if item in state]
+        if len(where) != 1 or (where != ["ready"] and item not in queue.records):
+            broken.append(f"{item!r} is in {where}")
+    broken += [f"{item!r}: {each}" for item in queue.records for each in unsound_record(queue, item)]
+    if queue.kept and queue.flags < 2:
+        broken.append("outcomes without the flag")
+    lists = ["wake", "room", *(f"result:{item.decode()}" for item in queue.kept)]
+    return broken + [f"{name} has several elements" for name in lists if client.llen(key(on + name)) > 1]
+
+
+def unsound_record(queue: Contents, item: bytes) -> Iterator[str]:
+    """What contradicts the table of records, the extra, the index of expiries or the flags of the state."""
+    record = queue.records[item]
+    options = record[1]
+    if options not in {0, 1, 3, 5, 7} or len(record) != (39 if options else 22):
+        yield f"options {options} in {len(record)} bytes"
+        return
+    expires = struct.unpack("<d", record[31:39])[0] if options else 0
+    if (item in queue.extras) != (options & 2 > 0):
+        yield f"options {options} against its extra"
+    if (expires or None) != queue.expiry.get(item):
+        yield f"expires {expires}, in the index {queue.expiry.get(item)}"
+    if expires and item in queue.states["leased"]:
+        yield "leased, and can expire"
+    if any(record[25:31]) and queue.flags < 2:
+        yield "keep without the flag"

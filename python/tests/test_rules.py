@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import servers
 from redis.cluster import LoadBalancingStrategy
-from script_calls import calls
-from script_lab import HOUR_MS, NOW, QUEUES, SCRIPTS, START, Arg, Lab, key, record, state
+from script_calls import cases
+from script_lab import HOUR_MS, NOW, SCRIPTS, START, Arg, Lab, key, record, state, stored_state
 
 import leaseq
 from leaseq import Item, commands
@@ -38,20 +38,6 @@ def lab(redis_client: redis.Redis) -> Iterator[Lab]:
     laboratory = Lab(redis_client)
     yield laboratory
     laboratory.close()
-
-
-def cases(lab: Lab, name: str) -> Iterator[tuple[str, list[Arg]]]:
-    """The arguments of every sample call of a script on every kind of queue, which is on the server at that moment."""
-    for call in calls(name):
-        for kind in QUEUES:
-            lab.queue(kind)
-            yield kind, call.arguments(lab)
-
-
-def stored_state(lab: Lab) -> tuple[Any, ...]:
-    """The fields of `state`: format, flags, clock, next_due, largest, added, leases, max_data, reserved."""
-    fields = struct.unpack("<BBddI6s6sI6s", lab.client.get(key("state")))  # type: ignore[arg-type]  # it is there
-    return (*fields[:5], *(int.from_bytes(count, "little") for count in fields[5:7]), *fields[7:])
 
 
 def a_pass(lab: Lab) -> dict[str, int]:
@@ -82,65 +68,6 @@ def load(client: redis.Redis) -> None:
     """Make every script known, so that each call is one command."""
     for script in SCRIPTS.values():
         client.script_load(script.source)
-
-
-# -- what is stored
-
-
-@every_script
-def test_no_key_ever_has_a_time_to_live(lab: Lab, name: str) -> None:
-    """LQ-KEY-3."""
-    for kind, args in cases(lab, name):
-        lab.ok(name, *args)
-        for each in lab.client.scan_iter():
-            assert lab.client.ttl(each) == -1, (kind, args, each)
-
-
-@pytest.mark.parametrize("max_data", [0, 77])
-@every_script
-def test_the_state_keeps_its_length_and_what_is_reserved(lab: Lab, name: str, max_data: int) -> None:
-    """LQ-KEY-4: after every call; bytes that a later version may use survive those that write."""
-    for kind, args in cases(lab, name):
-        stored: Any = lab.client.get(key("state"))
-        if stored:
-            lab.client.set(key("state"), stored[:34] + struct.pack("<I", max_data) + b"later!")
-        lab.ok(name, *args)
-        after: Any = lab.client.get(key("state"))
-        if stored:
-            assert (len(after), after[38:]) == (44, b"later!"), (kind, args)
-        elif after:
-            assert (len(after), after[38:]) == (44, bytes(6)), (kind, args)
-
-
-def test_the_state_is_laid_out_like_the_table(lab: Lab) -> None:
-    """LQ-KEY-4: each field at its offset."""
-    lab.ok("add", 1, "first", "", 0, now=NOW - 1)
-    lab.ok("remove", 1, "first")
-    assert lab.ok("lease", 1, 1, now=NOW - 1)[:3] == [-1, 0, 0], "and now the next due time is known"
-    lab.ok("configure", 1, "max_data", 77)
-    lab.ok("add", 3, "a", "12345", 0, "b", "", 0, "c", "", 1, "delay", 9000, now=NOW)
-    assert stored_state(lab) == (1, 0, NOW + 2, NOW + 9_000_000, 5, 4, 0, 77, bytes(6))
-    lab.ok("lease", 2, 1000, now=NOW + 100)
-    assert stored_state(lab) == (1, 0, NOW + 101, NOW + 1_000_100, 5, 4, 2, 77, bytes(6))
-
-
-def test_a_record_is_laid_out_like_the_table(lab: Lab) -> None:
-    """LQ-KEY-5: 22 bytes, and 3 more where priority or max_attempts is given, at any time of an item's life."""
-    created = lab.ok(
-        "add", 2, "plain", "", 1, "delay", 1, "both", "", 2, "priority", -7, "max_attempts", 65535
-    )
-
-    def stored(item: str) -> Any:
-        return lab.client.hget(key("meta"), item)
-
-    assert stored("plain") == struct.pack("<BBIdd", 1, 0, 0, 0, created[0])
-    assert stored("both") == struct.pack("<BBIddbH", 1, 1, 0, 0, created[1], -7, 65535)
-    reply = lab.ok("lease", 2, 1000, now=NOW + 5000)
-    tokens = dict(zip(reply[3::4], reply[5::4], strict=True))
-    assert stored("plain") == struct.pack("<BBIdd", 1, 0, 1, tokens[b"plain"], created[0])
-    assert stored("both") == struct.pack("<BBIddbH", 1, 1, 1, tokens[b"both"], created[1], -7, 65535)
-    lab.ok("release", 1, "both", tokens[b"both"], 1, "uncounted", 1, now=NOW + 6000)
-    assert stored("both") == struct.pack("<BBIddbH", 1, 1, 0, tokens[b"both"], created[1], -7, 65535)
 
 
 # -- calls
@@ -218,7 +145,7 @@ def test_stats_are_pairs_found_by_name(lab: Lab) -> None:
 
 
 def test_completed_is_what_was_added_and_is_no_longer_there(lab: Lab) -> None:
-    """LQ-READ-3: less what was removed or dropped, and never below 0."""
+    """LQ-READ-3: less what was removed, dropped, purged or expired, and never below 0."""
 
     def completed() -> int:
         reply = lab.ok("stats")
@@ -232,6 +159,15 @@ def test_completed_is_what_was_added_and_is_no_longer_there(lab: Lab) -> None:
     lab.ok("remove", 1, "i3")
     lab.client.hdel(key("items"), "i4")
     assert lab.ok("lease", 1, HOUR_MS)[2] == 0, "it only found the id whose data is gone"
+    assert completed() == 2
+    lab.ok("add", 2, "late", "", 1, "expires_in", 1, "mortal", "", 2, "expires_in", 1, "expires_to", "dead")
+    assert lab.ok("light_clean", 9, now=NOW + 1000)[2:4] == [1, 1]
+    assert completed() == 2
+    assert lab.ok("revive", 1, "mortal") == 1
+    assert completed() == 2
+    token = lab.ok("lease", 9, HOUR_MS)[-2]
+    assert lab.ok("release", 1, "mortal", token, 1, "dead", 1) == b"dead"
+    assert lab.ok("purge", 0, 1, "mortal") == 1
     assert completed() == 2
     lab.client.set(key("state"), state())
     assert completed() == 0
@@ -330,17 +266,19 @@ def test_an_infinite_deadline_ends(lab: Lab) -> None:
 
 
 @every_script
-def test_wake_never_has_two_elements(lab: Lab, name: str) -> None:
-    """LQ-SETTLE-2: whether it has one before or not, and when the call is made once more."""
-    for kind, args in cases(lab, name):
+def test_wake_and_room_never_have_two_elements(lab: Lab, name: str) -> None:
+    """LQ-SETTLE-2: whether they have one before or not, and when the call is made once more."""
+    lists = [key(on + each) for on in ("", "other:") for each in ("wake", "room")]
+    for call, kind in cases(lab, name):
         for before in (0, 1):
             lab.queue(kind)
-            lab.client.delete(key("wake"))
+            lab.client.delete(*lists)
             if before:
-                lab.client.rpush(key("wake"), "1")
+                for each in lists:
+                    lab.client.rpush(each, "1")
             for _ in range(2):
-                assert lab.run(name, args).error is None
-                assert before <= lab.client.llen(key("wake")) <= 1, (kind, args)
+                assert call.run(lab).error is None
+                assert all(before <= lab.client.llen(each) <= 1 for each in lists), (call, kind)
 
 
 FUSED: list[Arg] = [1, "none", 1, 0]
