@@ -46,10 +46,12 @@ def drop_record(stored: Keyspace, item_id: bytes, _place: int, _now: int) -> Non
 
 
 def spoil_record(stored: Keyspace, item_id: bytes, place: int, now: int) -> None:
-    """Cut off, its options missing, of another kind, or with times that no clock gave."""
+    """Cut off, its options missing, with times that no clock gave, or leased and may expire; the headers stay."""
     whole = packed.Record(1, now, now - 5, 3).encode()
     far = packed.Record(1, 2**52 * 2 - 1, 2**52).encode()
     short = whole[:1] + b"\0" + whole[2:]
+    if now % 3 == 0:
+        short = packed.Record(1, now, now - 5, expires=now + DAY).encode()
     stored.meta[item_id] = packed.decode_record((whole[:10], whole[:22], short, far)[place])
 
 
@@ -89,7 +91,7 @@ def drop_state(stored: Keyspace, _item_id: bytes, _place: int, _now: int) -> Non
 def far_deadline(stored: Keyspace, item_id: bytes, place: int, now: int) -> None:
     """A deadline at or beyond the last that a lease can have."""
     if item_id in stored.leased:
-        stored.leased[item_id] = now + 31 * DAY + (0, 1, DAY, 1000 * DAY)[place]
+        stored.leased[item_id] = now + 31 * DAY + (0, 1, DAY, -2 * now)[place]
 
 
 def bad_time(stored: Keyspace, item_id: bytes, place: int, _now: int) -> None:

@@ -102,7 +102,7 @@ class Base:
         keyspace.counters = {name.encode(): count for name, count in self.counters.items() if count}
         keyspace.kept = dict(self.kept)
         keyspace.results = dict(self.results)
-        keyspace.ttls = {item_id: self.ttls[item_id] for item_id in self.results}
+        keyspace.ttls = {item_id: self.ttls[item_id] for item_id in self.results if item_id in self.ttls}
         return keyspace
 
     @classmethod
@@ -126,7 +126,6 @@ class Base:
         for item_id, outcome in keyspace.results.items():
             if isinstance(outcome, Outcome):
                 queue.results[item_id] = outcome
-                queue.ttls[item_id] = keyspace.ttls[item_id]
         return queue
 
     # What the operations share
@@ -137,6 +136,13 @@ class Base:
     def _open(self, now: int) -> State:
         require(EPOCH <= now < END, "CLOCK")
         return self._state()
+
+    def _open_to_add(self, now: int) -> State:
+        """Where the state is lost, what is kept says whether there are outcomes."""
+        state = self._open(now)
+        if not self.state and self.kept:
+            state.flags |= OUTCOMES
+        return state
 
     def _in(self, where: str) -> list[tuple[bytes, Item]]:
         """The items of one state in order."""

@@ -34,7 +34,7 @@ class Queue(Reading, Outcomes):
 
     def add(self, now: int, entries: Sequence[Add]) -> Reply:
         """Add what does not exist."""
-        state = self._open(now)
+        state = self._open_to_add(now)
         for entry in entries:
             check_add(state, now, entry)
         dues: list[int] = []

@@ -50,8 +50,9 @@ class Outcomes(Base):
         if item and not (item.where == "dead" and known and known.created == item.created):
             known = None
             self._forget(item_id)
-            if item.where == "dead" and item.keep:
-                self.publish(state, now, item_id, item.keep)
+            left = item.keep - (now - item.score) // 1000 if item.where == "dead" and item.keep else 0
+            if left > 0:  # it is kept from the death on
+                self.publish(state, now, item_id, left)
                 known = self.results[item_id]
         if known:
             kind = b"result" if known.kind == RESULT else b"failure"

@@ -57,7 +57,7 @@ def deep_clean(keyspace: Keyspace, now: int, key: str, page: Sequence[bytes]) ->
         found.update(_repair(keyspace, state, now, key, item_id))
     found["clock"] = min(found["clock"], 1)
     found["state"] = int(found["state"] or (lost and bool(keyspace.items)))
-    due_now = found["far_deadline"] or (key == "delayed" and found["bad_time"])
+    due_now = found["far_deadline"] or (key in {"delayed", "leased"} and found["bad_time"])
     state.next_due = min(bound, due, *([now] if due_now else []))
     found["next_due"] = int(impossible or (not lost and state.next_due < bound))
     if found["dropped"]:
@@ -127,7 +127,8 @@ def _whole(keyspace: Keyspace, item_id: bytes) -> Record | None:
     if record is None or not -7 <= record.priority <= 7:
         return None
     times = (record.token, record.created, record.expires)
-    return record if min(times) >= 0 and max(times) < END else None
+    leased_and_may_expire = record.token and record.expires
+    return record if min(times) >= 0 and max(times) < END and not leased_and_may_expire else None
 
 
 def _repair_extra(keyspace: Keyspace, item_id: bytes) -> list[str]:
@@ -149,7 +150,10 @@ def _repair_index(keyspace: Keyspace, item_id: bytes) -> list[str]:
 def _repair_kept(keyspace: Keyspace, state: State, now: int, item_id: bytes) -> list[str]:
     """Outcomes are pruned by their time, so it is one; and the flag says that there are some."""
     found = []
-    if not 0 <= keyspace.kept[item_id] < NEVER:
+    if item_id in keyspace.items and item_id not in keyspace.dead:
+        del keyspace.kept[item_id]  # of an earlier item
+        found.append("stale_index")
+    elif not 0 <= keyspace.kept[item_id] < NEVER:
         keyspace.kept[item_id] = now
         found.append("bad_time")
     if not state.flags & OUTCOMES:
@@ -169,7 +173,7 @@ def _repair_entry(keyspace: Keyspace, state: State, now: int, name: str, item_id
             return _raise_clock(state, place_time(at))
         zset[item_id] = tick(state, now) - EPOCH - _priority(keyspace, item_id) * LEVEL
         return ["bad_time"]
-    if name != "leased" and not 0 <= at < END:
+    if at < 0 or (name != "leased" and at >= END):
         zset[item_id] = now
         return ["bad_time"]
     return []

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def complete_with(now: int, source: Queue, targets: Sequence[Queue], entries: Sequence[Finish]) -> Reply:
     """Complete, keep results and add follow-ups. A queue may be source and target; each state is opened once."""
-    states: dict[int, State] = {id(queue): queue._open(now) for queue in (source, *targets)}
+    states: dict[int, State] = {id(queue): queue._open_to_add(now) for queue in (source, *targets)}
     _check(now, states[id(source)], [states[id(queue)] for queue in targets], entries)
     answers: list[Answer] = []
     dues: dict[int, list[int]] = {}

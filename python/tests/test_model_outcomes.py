@@ -203,7 +203,9 @@ def test_a_failure_is_kept_only_where_it_dies_and_was_asked_for(driver: QueueDri
     assert driver.outcome(b"0")[0] == b"failure"
 
 
-@pytest.mark.parametrize("broken", [b"", b"\1\1", b"\2" + bytes(40)])
+@pytest.mark.parametrize(
+    "broken", [b"", b"\1\1", b"\2\1" + bytes(40), b"\1\3" + bytes(40), b"\1\0" + bytes(40)]
+)
 def test_an_outcome_of_another_format_is_refused(driver: QueueDriver, broken: bytes) -> None:
     """LQ-ERROR-1: nothing is changed; where the id is not in kept, the list is stale whatever it holds."""
     token = finished(driver)
@@ -231,3 +233,18 @@ def test_one_call_tells_some_mebibytes_of_contents(driver: QueueDriver, last: in
     reply = driver.outcome(b"0", b"1", b"2", b"dead")
     assert len(reply) == 6 * told
     assert (b"dead" in driver.model.kept) == (told == 4)
+
+
+@pytest.mark.parametrize("late", [0, 999, 1000])
+def test_a_failure_is_kept_from_the_death_on(driver: QueueDriver, late: int) -> None:
+    """However late it is asked for; to the millisecond, and what is published goes when it is over."""
+    driver.add(Add(b"x", keep=HOUR_MS, max_attempts=1))
+    driver.lease(1, 1000)
+    driver.now += 1_000_000
+    driver.light_clean()
+    driver.now += HOUR_MS * 1000 - 1000 + late
+    assert driver.outcome(b"x")[0] == (b"dead" if late == 1000 else b"failure")
+    driver.now += 1000
+    driver.light_clean()
+    assert driver.outcome(b"x")[0] == b"dead"
+    assert not driver.model.results
