@@ -103,6 +103,11 @@ def test_what_the_pages_say_of_the_spec_is_there() -> None:
         text = page.read_text(encoding="utf-8")
         for name in re.findall(r"`(spec/[^`]*)`", text):
             assert (ROOT / name).exists(), f"{page.name}: {name}"
+        for sections in re.findall(
+            r"`spec/04-operations.md`,\s+sections?\s+((?:\*\w+\*[,\s]*(?:and\s+)?)+)", text
+        ):
+            for name in re.findall(r"\w+(?=\*)", sections):
+                assert (ROOT / "lua" / f"{name}.lua").exists(), f"{page.name}: {name}"
 
 
 def public_names() -> list[str]:
