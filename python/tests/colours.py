@@ -45,7 +45,7 @@ class Colour:
         self._closers.append(queue.close)
         return queue
 
-    def queues(self, queues: list[leaseq.WorkQueue], **options: Any) -> leaseq.WorkQueues:
+    def queues(self, queues: list[leaseq.WorkQueue], **options: Any) -> Any:
         """Queues to lease from as if they were one."""
         return leaseq.WorkQueues(queues, **options)
 
@@ -99,9 +99,9 @@ class AsyncColour(Colour):
         self._closers.append(stand_in.close)
         return cast("leaseq.WorkQueue", stand_in)
 
-    def queues(self, queues: list[leaseq.WorkQueue], **options: Any) -> leaseq.WorkQueues:
+    def queues(self, queues: list[leaseq.WorkQueue], **options: Any) -> Any:
         """A stand-in for queues of asyncio."""
-        return cast("leaseq.WorkQueues", _Queue(self, leaseq.aio.WorkQueues(bare(queues), **options)))
+        return _Queue(self, leaseq.aio.WorkQueues(bare(queues), **options))
 
     def run(self, answer: Any) -> Any:
         """Wait for an answer."""

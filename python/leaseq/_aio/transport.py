@@ -56,16 +56,16 @@ class Transport:
 
     async def drive(self, flow: Flow[T], heard: Callable[[T], None]) -> T:
         """Do what a flow asks until it answers; `heard` is called with each answer on the way."""
-        request = next(flow)
+        answer: T | None = None
         while True:
-            answer = await self.perform(request)
-            if answer is not None:
-                heard(answer)
             try:
                 request = flow.send(answer)
             except StopIteration as end:
                 result: T = end.value
                 return result
+            answer = await self.perform(request)
+            if answer is not None:
+                heard(answer)
 
     def run_later(self, undo: Command[Any] | None) -> None:
         """Run what returns items that nobody gets, if there are any. A program that ends waits for that."""

@@ -119,12 +119,13 @@ class Wire:
         over = now() + seconds
         while True:
             stop.wait(None, 0)
+            self._check()
             if self._connection.can_read(0):
                 return True
-            left = over - now()
+            left, sock = over - now(), self._connection._sock
             if left <= 0:
                 return False
-            stop.wait(self._connection._sock, left)
+            stop.wait(_open(sock), left)
 
     @contextlib.contextmanager
     def _told(self) -> Iterator[None]:
@@ -169,6 +170,13 @@ class Wire:
         if self.owed:  # also when it was cut: redis-py may have connected again meanwhile
             self.cut()
         self._put_back()
+
+
+def _open(sock: socket.socket | None) -> socket.socket:
+    """The socket, if it is still there."""
+    if sock is None:
+        raise redis.ConnectionError("the connection was closed")
+    return sock
 
 
 class OneServer:

@@ -14,6 +14,9 @@ T = TypeVar("T")
 
 _local = threading.local()
 
+# not epoll, which never tells of a socket that another thread closes meanwhile
+_Selector: type[selectors.BaseSelector] = getattr(selectors, "PollSelector", selectors.SelectSelector)
+
 UNWIND_SECS = 1.0
 """How long an interrupted race waits for its threads, so that a program that ends now leaves nothing behind."""
 
@@ -49,7 +52,7 @@ class Stop:
     def wait(self, sock: socket.socket | None, seconds: float) -> None:
         """Wait until there is something to read or the time is over. Raises InterruptedWaitError."""
         if not self._stopped:
-            with selectors.DefaultSelector() as selector:
+            with _Selector() as selector:
                 selector.register(self._ear, selectors.EVENT_READ)
                 if sock is not None:
                     selector.register(sock, selectors.EVENT_READ)

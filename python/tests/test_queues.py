@@ -1,0 +1,569 @@
+"""Several queues as one: order, fairness, and waiting on all of them at once. Nobody sleeps beside an item."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import servers
+from watching import EVALS, blocked, blocked_ids, calls, count_blocked, load, until
+
+import leaseq
+import leaseq.aio
+from leaseq import Item
+from leaseq.flows import WAIT_CAP
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    import redis
+    from colours import Colour
+    from faultproxy import FaultProxy
+
+SOON = WAIT_CAP / 2
+"""A waiter that is answered within this was woken: by itself it looks after the cap."""
+
+GROUPS = {"one group": ("g", "g", "g"), "three groups": ("g", "h", "i"), "two groups": ("g", "h", "g")}
+
+
+@pytest.fixture(params=GROUPS)
+def groups(request: pytest.FixtureRequest) -> tuple[str, ...]:
+    """The groups of the queues a, b and c."""
+    return GROUPS[request.param]
+
+
+def three(colour: Colour, server: Any, groups: tuple[str, ...]) -> list[Any]:
+    """The queues a, b and c."""
+    return [colour.queue(name, server, group=group) for name, group in zip("abc", groups, strict=True)]
+
+
+def connections(groups: tuple[str, ...]) -> int:
+    """How many connections wait on the queues, which are asked in order: c cannot be asked with a before b."""
+    return 1 if len(set(groups)) == 1 else 3
+
+
+def forget_wakes(client: redis.Redis, groups: tuple[str, ...]) -> None:
+    """Take away the wake-ups that are left from adding, which would only make a waiter look once more."""
+    for name, group in zip("abc", groups, strict=True):
+        client.delete(f"leaseq:{{{group}}}:{name}:wake")
+
+
+def test_strictly_in_order(colour: Colour, url: str, groups: tuple[str, ...]) -> None:
+    """LQ-CLUSTER-2: as long as the first has items they come from there; what is leased knows its queue."""
+    a, b, c = three(colour, url, groups)
+    queues = colour.queues([a, b, c])
+    for queue in (c, b, a):
+        queue.add_items([Item(b"x", id=f"{queue.name}{n}") for n in range(3)])
+    got = queues.lease_items(2, 30)
+    assert [item.id for item in got] == ["a0", "a1"]
+    b.add_item(Item(b"x", id="urgent"), priority=7)
+    rest = [queues.lease(30) for _ in range(8)]
+    assert [item.id for item in rest] == ["a2", "urgent", "b0", "b1", "b2", "c0", "c1", "c2"]
+    assert [item.queue.name for item in rest] == list("abbbbccc")
+    assert queues.lease(30, block=False) is None
+    for item in (*got, *rest):
+        assert item.queue.complete(item)
+    assert [queue.stats().completed for queue in (a, b, c)] == [3, 4, 3]
+
+
+def test_a_call_takes_items_of_one_queue(colour: Colour, url: str, groups: tuple[str, ...]) -> None:
+    """LQ-CLUSTER-2: of the first that has any, however few."""
+    a, b, c = three(colour, url, groups)
+    b.add_items([Item(b"x", id="b0")])
+    c.add_items([Item(b"x", id=f"c{n}") for n in range(9)])
+    queues = colour.queues([a, b, c])
+    assert [item.id for item in queues.lease_items(5, 30)] == ["b0"]
+    assert [item.id for item in queues.lease_items(5, 30)] == [f"c{n}" for n in range(5)]
+
+
+def test_fair(colour: Colour, url: str, groups: tuple[str, ...]) -> None:
+    """LQ-CLUSTER-2: each call begins with the next queue, so each gets its share while all have items."""
+    a, b, c = three(colour, url, groups)
+    queues = colour.queues([a, b, c], fair=True)
+    for queue in (a, b, c):
+        queue.add_items([Item(b"x") for _ in range(10)])
+    assert [queues.lease(30).queue.name for _ in range(9)] == list("abcabcabc")
+    a.add_items([Item(b"x") for _ in range(20)])
+    names = [queues.lease(30).queue.name for _ in range(21)]
+    assert names == list("abc" * 7)
+    assert {queues.lease(30).queue.name for _ in range(3)} == {"a"}, "the others are empty"
+
+
+def test_more_queues_than_one_call_takes(colour: Colour, redis_client: redis.Redis, url: str) -> None:
+    """LQ-BLOCK-7: 16 for each call; the last of forty wakes the worker."""
+    client = colour.client(url)
+    many = [colour.queue(f"q{n:02}", client, group="g") for n in range(40)]
+    queues = colour.queues(many)
+    waiting = colour.start(queues.lease, 30)
+    blocked(redis_client, 3)
+    many[39].add_item(Item(b"x"))
+    assert waiting.result(SOON).queue.name == "q39"
+    blocked(redis_client, 0)
+    many[20].add_item(Item(b"x"))
+    many[4].add_item(Item(b"x"))
+    assert [queues.lease(30).queue.name for _ in range(2)] == ["q04", "q20"]
+
+
+def test_what_it_refuses(colour: Colour, url: str) -> None:
+    """LQ-ERROR-1: what is no list of queues."""
+    a, other = colour.queue("a", url), colour.queue("a", url)
+    wrong: Any
+    for wrong in (a, "a", [b"a"], [a, None]):
+        with pytest.raises(leaseq.BadTypeError):
+            colour.queues(wrong)
+    for wrong in ([], [a, a], [a, other]):
+        with pytest.raises(leaseq.BadArgumentError):
+            colour.queues(wrong)
+    queues = colour.queues([a, colour.queue("b", url)])
+    with pytest.raises(leaseq.BadArgumentError):
+        queues.lease(0)
+    with pytest.raises(leaseq.BadArgumentError):
+        queues.lease(30, timeout=-1)
+    with pytest.raises(leaseq.BadTypeError):
+        queues.lease(30, timeout="1")
+    assert repr(queues).endswith("WorkQueues ['a', 'b']>")
+
+
+def test_a_queue_of_the_other_colour(url: str) -> None:
+    """LQ-ERROR-1: it would answer with coroutines."""
+    with leaseq.WorkQueue("a", url) as queue, pytest.raises(leaseq.BadTypeError):
+        leaseq.aio.WorkQueues([queue])  # type: ignore[list-item]
+
+
+@pytest.mark.parametrize("which", [0, 1, 2])
+def test_a_wake_up_from_any(
+    colour: Colour, redis_client: redis.Redis, url: str, groups: tuple[str, ...], which: int
+) -> None:
+    """LQ-BLOCK-1, LQ-BLOCK-7: one lease behind the wake-up, and no other before it; the others are settled."""
+    queues = three(colour, url, groups)
+    several = colour.queues(queues)
+    load(redis_client)
+    waiting = colour.start(several.lease, 30)
+    blocked(redis_client, connections(groups))
+    redis_client.config_resetstat()
+    queues[which].add_item(Item(b"x", id="new"))
+    item = waiting.result(SOON)
+    assert (item.id, item.queue.name, item.attempt) == ("new", "abc"[which], 1)
+    blocked(redis_client, 0)
+    # add and lease; where there are several connections, a settle for each queue of the others
+    expected = 2 if connections(groups) == 1 else 4
+    servers.wait_until(lambda: calls(redis_client, *EVALS) == expected, 5)
+    assert item.queue.complete(item)
+
+
+def test_a_due_item_of_any(colour: Colour, url: str, groups: tuple[str, ...]) -> None:
+    """LQ-BLOCK-8: each connection knows the times of its own queues."""
+    queues = three(colour, url, groups)
+    several: Any = colour.queues(queues)
+    began = time.monotonic()
+    for queue, delay in zip(queues, (0.9, 0.3, 0.6), strict=True):
+        queue.add_item(Item(b"x", id=queue.name), delay=delay)
+    got = [several.lease(30, timeout=5) for _ in range(3)]
+    assert [item.id for item in got] == ["b", "c", "a"]
+    assert 0.9 <= time.monotonic() - began < 1.4
+
+
+def test_a_worker_loop(colour: Colour, url: str, groups: tuple[str, ...]) -> None:
+    """LQ-EXTEND-1: items are extended by their own queue, completed, and released with their error."""
+    queues = three(colour, url, groups)
+    for queue in queues:
+        queue.add_items([Item(b"x"), Item(b"fails")])
+    item = colour.queues(queues).lease(0.3)
+    with item:
+        first = item.deadline
+        servers.wait_until(lambda: item.deadline > first + 0.3, 5)
+        assert not item.lost
+    for item in colour.queues(queues, fair=True).items(30, timeout=0.05):
+        with contextlib.suppress(ZeroDivisionError), item:
+            assert item.data == b"x" or 1 / 0
+    assert [queue.stats().completed for queue in queues] == [1, 1, 1]
+    errors = [
+        info.error
+        for queue in queues
+        for info in queue.inspect_items([listed.id for listed in queue.list_items("delayed").items])
+    ]
+    assert errors == ["ZeroDivisionError: division by zero"] * 3
+
+
+def test_a_death_is_published_in_its_queue(
+    colour: Colour, redis_client: redis.Redis, url: str, groups: tuple[str, ...]
+) -> None:
+    """LQ-BLOCK-1: by whoever met it while it leased from several; the waiter is told long before it looks."""
+    queues = three(colour, url, groups)
+    queues[1].add_item(Item(b"x", id="dies"), keep=60, max_attempts=1)
+    assert queues[1].lease(0.1) is not None
+    waiting = colour.start(queues[1].outcome, "dies")
+    blocked(redis_client, 1)
+    servers.wait_until(lambda: queues[1].stats().overdue == 1, 5)
+    assert colour.queues(queues).lease(30, block=False) is None
+    assert waiting.result(SOON).state == "failure"
+
+
+def test_nothing_in_time(
+    colour: Colour, redis_client: redis.Redis, url: str, groups: tuple[str, ...]
+) -> None:
+    """LQ-BLOCK-6: a lease before the block, one behind it, and a settle for each queue."""
+    several = colour.queues(three(colour, url, groups))
+    load(redis_client)
+    assert several.lease(30, block=False) is None
+    redis_client.config_resetstat()
+    began = time.monotonic()
+    assert several.lease(30, timeout=0.4) is None
+    assert 0.4 <= time.monotonic() - began < SOON
+    assert calls(redis_client, *EVALS) == 2 * connections(groups) + 3
+    assert several.lease_items(5, 30, timeout=0.001) == []
+    blocked(redis_client, 0)
+
+
+def test_an_idle_worker_sends_little(
+    colour: Colour, redis_client: redis.Redis, url: str, groups: tuple[str, ...]
+) -> None:
+    """LQ-BLOCK-1, LQ-BLOCK-2: a block and a lease for each 4 s and connection."""
+    several = colour.queues(three(colour, url, groups))
+    load(redis_client)
+    redis_client.config_resetstat()
+    waiting = colour.start(several.lease, 30, timeout=8.5)
+    assert waiting.result(15) is None
+    # at 0, 4, 8 and 8.5 s, and a settle for each queue
+    assert calls(redis_client, *EVALS) == 4 * connections(groups) + 3
+    assert calls(redis_client, "cmdstat_blpop") <= 3 * connections(groups)
+
+
+def add_at_once(client: redis.Redis, *queues: Any) -> None:
+    """Add an item to each queue in one step: the blocked clients are served when all of them are there."""
+    with client.pipeline(transaction=True) as pipe:
+        for queue in queues:
+            command = leaseq.commands.add(queue._keys, [Item(b"x", id=f"{queue.name}-item")])
+            pipe.execute_command(*command.eval())  # type: ignore[no-untyped-call]
+        pipe.execute()
+
+
+def at_rest(queues: list[Any], waiting: list[tuple[list[Any], Any]]) -> bool:
+    """Whether each that was answered has its item, no loser has one, and nobody sleeps beside an item."""
+    stats = {queue.name: queue.stats() for queue in queues}
+    asleep = [queue.name for names, call in waiting if not call.done() for queue in names]
+    answered = sum(call.done() for _, call in waiting)
+    return sum(each.leased for each in stats.values()) == answered and not any(
+        stats[name].ready for name in asleep
+    )
+
+
+def test_nobody_sleeps_beside_an_item(
+    colour: Colour, redis_client: redis.Redis, url: str, groups: tuple[str, ...]
+) -> None:
+    """LQ-BLOCK-7: the first waiter is woken by b and leases from a; the one that waits on b alone is told of b's item.
+
+    Where a and b have a connection each, the first waiter may take b's item instead; then a's is ready, uncounted.
+    """
+    a, b, c = queues = three(colour, url, groups)
+    for _ in range(5):
+        first = colour.start(colour.queues(queues).lease, 30)
+        blocked(redis_client, connections(groups))
+        second = colour.start(b.lease, 30)
+        blocked(redis_client, connections(groups) + 1)
+        add_at_once(redis_client, b, a)
+        item = first.result(SOON)
+        if connections(groups) == 1:
+            assert item.id == "a-item"
+        if item.id == "a-item":
+            other = second.result(SOON)
+        else:
+            other = a.lease(30, timeout=SOON)
+            b.add_item(Item(b"x"))
+            assert b.complete(second.result(SOON))
+        assert (item.attempt, other.attempt) == (1, 1)
+        assert {item.id, other.id} == {"a-item", "b-item"}
+        for each in (item, other):
+            assert each.queue.complete(each)
+        blocked(redis_client, 0)
+        assert c.stats().items == 0
+
+
+def test_waiters_on_overlapping_sets(
+    colour: Colour, redis_client: redis.Redis, url: str, groups: tuple[str, ...]
+) -> None:
+    """LQ-BLOCK-7, LQ-SETTLE-3: items on all queues at once, waiters on pairs of them: none sleeps beside an item."""
+    a, b, c = queues = three(colour, url, groups)
+    sets = [[a, b], [b, c], [c, a]]
+    for turn in range(6):
+        waiting = [
+            (each, colour.start(colour.queues(each, fair=True).lease, 30))
+            for each in sets[turn % 3 :] + sets[: turn % 3]
+        ]
+        blocked(redis_client, sum(len({queue.group for queue in each}) for each in sets))
+        add_at_once(redis_client, *(queues if turn % 2 else queues[::-1]))
+        servers.wait_until(lambda now=waiting: at_rest(queues, now), SOON)  # type: ignore[misc]
+        assert any(call.done() for _, call in waiting)
+        for each, call in waiting:
+            if not call.done():
+                each[0].add_item(Item(b"x"))
+            item = call.result(SOON)
+            assert item.attempt == 1
+            assert item.queue.complete(item)
+        for item in colour.queues(queues).items(30, timeout=0.01):
+            assert item.attempt == 1
+            assert item.queue.complete(item)
+        blocked(redis_client, 0)
+
+
+def test_closing_any_queue_ends_the_wait(
+    colour: Colour, redis_client: redis.Redis, url: str, groups: tuple[str, ...]
+) -> None:
+    """LQ-BLOCK-6: at once; a worker on another queue of the set is not left behind."""
+    for which in range(3):
+        queues = three(colour, url, groups)
+        other = colour.queue("a", url, group=groups[0])
+        several = colour.queues(queues)
+        waiting = colour.start(several.lease, 30)
+        blocked(redis_client, connections(groups))
+        stays = colour.start(other.lease, 30)
+        blocked(redis_client, connections(groups) + 1)
+        queues[which].close()
+        with pytest.raises(leaseq.QueueClosedError, match=repr("abc"[which])):
+            waiting.result(SOON)
+        blocked(redis_client, 1)
+        other.add_item(Item(b"x"))
+        assert other.complete(stays.result(SOON))
+        with pytest.raises(leaseq.QueueClosedError):
+            several.lease(30)
+
+
+@pytest.mark.parametrize("how", ["kill", "unblock", "unblock error"])
+def test_a_block_that_is_ended(
+    colour: Colour, redis_client: redis.Redis, url: str, groups: tuple[str, ...], how: str
+) -> None:
+    """LQ-BLOCK-5: it leases again and waits on."""
+    queues = three(colour, url, groups)
+    waiting = colour.start(colour.queues(queues).lease, 30)
+    for _ in range(2):
+        blocked(redis_client, connections(groups))
+        for ended in blocked_ids(redis_client):
+            if how == "kill":
+                redis_client.client_kill_filter(_id=str(ended))
+                servers.wait_until(lambda gone=ended: gone not in blocked_ids(redis_client), 5)  # type: ignore[misc]
+            else:
+                redis_client.client_unblock(ended, error=how == "unblock error")
+    blocked(redis_client, connections(groups))
+    queues[2].add_item(Item(b"x", id="c"))
+    assert waiting.result(SOON).id == "c"
+
+
+def test_an_error_of_one_ends_the_wait(
+    colour: Colour, redis_client: redis.Redis, url: str, groups: tuple[str, ...]
+) -> None:
+    """LQ-BLOCK-10, LQ-BLOCK-6: what took a wake-up passes it on."""
+    queues = three(colour, url, groups)
+    waiting = colour.start(colour.queues(queues).lease, 30)
+    blocked(redis_client, connections(groups))
+    stays = colour.start(queues[0].lease, 30)
+    blocked(redis_client, connections(groups) + 1)
+    pipe: Any
+    with redis_client.pipeline(transaction=True) as pipe:
+        pipe.set(f"leaseq:{{{groups[1]}}}:b:ready", "of another")
+        pipe.lpush(f"leaseq:{{{groups[1]}}}:b:wake", "1")
+        pipe.execute()
+    with pytest.raises(leaseq.WrongTypeError):
+        waiting.result(SOON)
+    blocked(redis_client, 1)
+    queues[0].add_item(Item(b"x"))
+    assert stays.result(SOON) is not None
+
+
+def test_queues_of_two_servers(
+    colour: Colour, redis_client: redis.Redis, url: str, own_server: Callable[..., servers.Server]
+) -> None:
+    """LQ-CLUSTER-2: of one group even: each is waited for on its own; one that goes away is reported."""
+    server = own_server()
+    a, b = colour.queue("a", url, group="g"), colour.queue("b", server.url, group="g")
+    several = colour.queues([a, b])
+    with server.client() as client:
+        for queue in (a, b, a):
+            waiting = colour.start(several.lease, 30)
+            blocked(redis_client, 1)
+            blocked(client, 1)
+            queue.add_item(Item(b"x"))
+            item = waiting.result(SOON)
+            assert item.queue.name == queue.name
+            assert item.queue.complete(item)
+            blocked(redis_client, 0)
+            blocked(client, 0)
+        waiting = colour.start(several.lease, 30)
+        blocked(redis_client, 1)
+        blocked(client, 1)
+    server.kill9()
+    with pytest.raises(leaseq.UnavailableError):
+        waiting.result(SOON)
+    blocked(redis_client, 0)
+
+
+@pytest.fixture(scope="module")
+def nodes(request: pytest.FixtureRequest) -> Iterator[servers.ClusterSet]:
+    """One cluster for this file, of the first server named."""
+    from conftest import server_names
+
+    name = server_names(request.config)[0]
+    given = name == "LEASEQ_TEST_URL" or name.startswith("docker:")
+    made = servers.ClusterSet(servers.DEFAULT if given else name)
+    yield made
+    made.close()
+
+
+def test_groups_on_different_nodes(colour: Colour, nodes: servers.ClusterSet) -> None:
+    """LQ-CLUSTER-2: a block on each node; whichever wakes first leases, the others are ended."""
+    client = colour.cluster_client(nodes.url)
+    clients = [node.client() for node in nodes.nodes]
+    # slots 15495, 3300 and 7365: on three nodes
+    groups = ("a", "b", "c", "b")
+    queues = [
+        colour.queue(f"{number}-{colour.name}", client, group=group) for number, group in enumerate(groups)
+    ]
+    several = colour.queues(queues, fair=True)
+
+    def waits() -> list[int]:
+        return [count_blocked(client) for client in clients]
+
+    for queue in queues * 2:
+        waiting = colour.start(several.lease, 30)
+        servers.wait_until(lambda: sum(waits()) == 3, 5)
+        assert sorted(waits()) == [1, 1, 1]
+        queue.add_item(Item(b"x"))
+        item = waiting.result(SOON)
+        assert item.queue.name == queue.name
+        assert item.queue.complete(item)
+        servers.wait_until(lambda: sum(waits()) == 0, 5)
+    assert several.lease(30, timeout=0.1) is None
+    for each in clients:
+        each.close()
+
+
+# Interruptions.
+
+
+@pytest.mark.parametrize("latency", [0.0, 0.02])
+async def test_cancelled_at_any_moment(
+    url: str, redis_client: redis.Redis, proxy: FaultProxy, groups: tuple[str, ...], latency: float
+) -> None:
+    """LQ-BLOCK-6, LQ-BLOCK-7: blocked, woken, or with items of several on their way: the other workers get them, uncounted."""
+    async with contextlib.AsyncExitStack() as stack:
+
+        async def three_queues(server: str) -> list[leaseq.aio.WorkQueue]:
+            return [
+                await stack.enter_async_context(leaseq.aio.WorkQueue(name, server, group=group))
+                for name, group in zip("abc", groups, strict=True)
+            ]
+
+        mine, others = await three_queues(proxy.url), await three_queues(url)
+        several = leaseq.aio.WorkQueues(mine)
+        for number in range(12):
+            task = asyncio.create_task(several.lease(60))
+            await until(lambda: count_blocked(redis_client) == connections(groups))
+            waiting = [asyncio.create_task(queue.lease(60)) for queue in others]
+            await until(lambda: count_blocked(redis_client) == connections(groups) + 3)
+            proxy.latency = latency
+            began = time.monotonic()
+            add_at_once(redis_client, *others)
+            if latency:
+                await asyncio.sleep(latency * number / 3)
+            else:
+                for _ in range(number):
+                    await asyncio.sleep(0)
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                item: Any = await task
+                await item.queue.release(item, uncounted=True)
+            proxy.latency = 0.0
+            for each in waiting:
+                got = await each
+                assert got is not None
+                assert got.attempt == 1
+                assert await got.queue.complete(got)
+            assert time.monotonic() - began < SOON
+        clients: list[Any] = [queue._transport.client for queue in mine]
+        await until(lambda: not any(client.connection_pool._in_use_connections for client in clients))
+
+
+@pytest.mark.parametrize("moment", ["blocked", "wake-up on its way", "item on its way"])
+def test_an_interrupted_thread_leaves_nothing(
+    url: str, redis_client: redis.Redis, proxy: FaultProxy, groups: tuple[str, ...], moment: str
+) -> None:
+    """LQ-BLOCK-6: KeyboardInterrupt in the main thread; the next worker gets the item at once, uncounted."""
+    with contextlib.ExitStack() as stack:
+        mine, others = (
+            [
+                stack.enter_context(leaseq.WorkQueue(name, server, group=group))
+                for name, group in zip("abc", groups, strict=True)
+            ]
+            for server in (proxy.url, url)
+        )
+        load(redis_client)
+
+        def interrupt() -> None:
+            blocked(redis_client, connections(groups))
+            if moment != "blocked":
+                proxy.latency = 0.5
+                others[1].add_item(Item(b"x", id="a"))
+            if moment == "item on its way":
+                servers.wait_until(lambda: others[1].stats().leased == 1, 5)
+            os.kill(os.getpid(), signal.SIGINT)
+
+        thread = threading.Thread(target=interrupt)
+        thread.start()
+        with pytest.raises(KeyboardInterrupt):
+            leaseq.WorkQueues(mine).lease(60)
+        thread.join()
+        proxy.latency = 0.0
+        if moment == "blocked":
+            others[1].add_item(Item(b"x", id="a"))
+        got = others[1].lease(60, timeout=SOON)
+        assert got is not None
+        assert got.attempt == 1
+        assert got.queue.complete(got)
+        blocked(redis_client, 0)
+        clients: list[Any] = [queue._transport.client for queue in mine]
+        servers.wait_until(
+            lambda: not any(client.connection_pool._in_use_connections for client in clients), 8
+        )
+
+
+def test_what_a_loser_leased_goes_back(
+    colour: Colour, redis_client: redis.Redis, url: str, proxy: FaultProxy
+) -> None:
+    """LQ-BLOCK-6, LQ-BLOCK-7: two groups give an item at the same time: one is handed out, the other is ready, uncounted."""
+    fast = colour.queue("a", url, group="g")
+    slow, other = colour.queue("b", proxy.url, group="h"), colour.queue("b", url, group="h")
+    load(redis_client)
+    waiting = colour.start(colour.queues([slow, fast]).lease, 30)
+    blocked(redis_client, 2)
+    proxy.latency = 0.3
+    add_at_once(redis_client, other)
+    servers.wait_until(lambda: other.stats().leased == 1, 5)
+    fast.add_item(Item(b"x", id="won"))
+    assert waiting.result(SOON).id == "won"
+    proxy.latency = 0.0
+    item = other.lease(30, timeout=SOON)
+    assert item is not None
+    assert (item.id, item.attempt) == ("b-item", 1)
+
+
+def test_threads_that_lose_end(url: str, redis_client: redis.Redis) -> None:
+    """LQ-BLOCK-6: no thread, socket or blocked client is left by many waits."""
+    names = [("a", "g"), ("b", "h"), ("c", "i")]
+    with contextlib.ExitStack() as stack:
+        queues = [stack.enter_context(leaseq.WorkQueue(name, url, group=group)) for name, group in names]
+        several = leaseq.WorkQueues(queues)
+        before = threading.active_count()
+        for number in range(30):
+            timer = threading.Timer(0, lambda n=number: queues[n % 3].add_item(Item(b"x")))
+            timer.start()
+            item = several.lease(30, timeout=5)
+            assert item is not None
+            assert item.queue.complete(item)
+        servers.wait_until(lambda: threading.active_count() <= before, 5)
+        blocked(redis_client, 0)
+        assert len(redis_client.client_list()) < 20
