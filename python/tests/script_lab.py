@@ -7,7 +7,7 @@ the same keyspace gives the same reply and the same keyspace, byte for byte.
 
 import json
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -44,7 +44,7 @@ PRELUDE = (
 
 @dataclass(frozen=True)
 class Stored:
-    """One key: what it holds (a hash as a dict, a sorted set as pairs, the others as serialised), and serialised."""
+    """One key: what it holds (a hash as a dict, a sorted set flat, others as serialised), and serialised."""
 
     content: Any
     dump: bytes = field(compare=False, repr=False)
@@ -78,7 +78,24 @@ ONE_KEY = {
 }
 
 
-ZSETS = tuple(b":" + name for name in (b"ready", b"delayed", b"leased", b"dead", b"expiry", b"kept"))
+SNAPSHOT = """
+local out = {}
+for i, name in ipairs(redis.call('KEYS', '*')) do
+  local kind, content = redis.call('TYPE', name).ok, ''
+  if kind == 'hash' then
+    content = redis.call('HGETALL', name)
+  elseif kind == 'zset' then
+    content = redis.call('ZRANGE', name, '0', '-1', 'WITHSCORES')
+  end
+  out[i] = {name, kind, redis.call('DUMP', name), content}
+end
+return out
+"""
+
+
+def pairs(flat: Sequence[bytes]) -> Iterator[tuple[bytes, bytes]]:
+    """What the server answers as one flat array."""
+    return zip(flat[::2], flat[1::2], strict=True)
 
 
 @dataclass
@@ -259,22 +276,13 @@ class Lab:
 
     def snapshot(self) -> Snapshot:
         """Every key of the server with its value."""
-        keys = sorted(self.client.scan_iter(count=1000))
-        with self.client.pipeline(transaction=False) as pipe:
-            for each in keys:
-                pipe.dump(each)
-                if each.endswith((b":items", b":meta", b":counters")):
-                    pipe.hgetall(each)
-                elif each.endswith(ZSETS):
-                    pipe.zrange(each, 0, -1, withscores=True)
-                else:
-                    pipe.dump(each)
-            replies: list[Any] = pipe.execute(raise_on_error=False)
-        values = [
-            Stored(dump if isinstance(content, redis.ResponseError) else content, dump)
-            for dump, content in zip(replies[::2], replies[1::2], strict=True)
-        ]
-        return dict(zip(keys, values, strict=True))
+        flat: Any = self.client.eval(SNAPSHOT, 0)
+        return {
+            name: Stored(
+                tuple(content) if kind == b"zset" else dict(pairs(content)) if content else dump, dump
+            )
+            for name, kind, dump, content in sorted(flat)
+        }
 
     def restore(self, snapshot: Snapshot) -> None:
         """Replace everything on the server."""

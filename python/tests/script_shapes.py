@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import redis
-from script_lab import MANIFEST, Arg, Snapshot, key
+from script_lab import MANIFEST, Arg, Snapshot, key, pairs
 
 TOLD = ("keep", "content_type")
 STATES = ("delayed", "ready", "leased", "dead", "none", "absent")
@@ -161,14 +161,18 @@ def contents(snapshot: Snapshot, client: redis.Redis, on: str) -> Contents:
         stored = snapshot.get(key(on + name).encode())
         return dict(stored.content) if stored else {}
 
+    def scores(name: str) -> dict[bytes, float]:
+        stored = snapshot.get(key(on + name).encode())
+        return {item: float(score) for item, score in pairs(stored.content)} if stored else {}
+
     meta, blob = content("meta"), client.get(key(on + "state"))
     return Contents(
         content("items"),
         {name: value for name, value in meta.items() if not name.startswith(b"\0")},
         {name[1:] for name in meta if name.startswith(b"\0")},
-        {name: content(name) for name in ("ready", "delayed", "leased", "dead")},
-        content("expiry"),
-        content("kept"),
+        {name: scores(name) for name in ("ready", "delayed", "leased", "dead")},
+        scores("expiry"),
+        scores("kept"),
         blob[1] if isinstance(blob, bytes) else 0,
     )
 

@@ -162,11 +162,13 @@ STRANGE_RECORDS = {
 @pytest.mark.parametrize("name", [name for name in NAMES if "state" in declared(name)])
 def test_a_state_of_an_unknown_format_is_refused(lab: Lab, name: str) -> None:
     """LQ-VERSION-1."""
-    for call, kind, _ in list(paths(lab, name)):
+    for at, (call, kind, _) in enumerate(list(paths(lab, name))):
         if "state" not in call.keys[:11]:
             continue  # of a later queue, where an earlier one may have given items
         lab.queue(kind)
-        for strange, value in STRANGE_STATES.items():
+        for turn, (strange, value) in enumerate(STRANGE_STATES.items()):
+            if at and (at + turn) % 4:
+                continue  # every one on the first path, two on each of the others
             lab.client.set(key("state"), value)
             before = lab.snapshot()
             outcome = call.run(lab)
@@ -180,8 +182,8 @@ def test_a_record_of_an_unknown_format_is_refused_by_every_call_that_reads_it(la
     """LQ-VERSION-2: the record of an item that the call names, and of one that it sweeps or finds at the head."""
     read_at_all: set[bytes] = set()
     strange = list(STRANGE_RECORDS)
-    for at, (call, kind) in enumerate(known_cases(lab, name)):
-        well, after = call.well(lab, kind)
+    for at, (call, kind, well) in enumerate(paths(lab, name)):
+        after = call.well(lab, kind)[1]
         if "meta" not in call.keys[:11]:
             continue  # of a later queue, where an earlier one may have given items
         read = well.records_read
