@@ -26,7 +26,7 @@ end
 --#part read_state
 local asleep, paused, died_kept = call('LLEN', wake) == 0, flags % 2 == 1, {}
 --#part room_look
-if count == 1 and now < next_due and not paused and not tell_room then
+if count == 1 and now < next_due and not paused then
   -- The hot path: the same as below for one item with no option but priority and max_attempts, without tables.
   local head = call('ZRANGE', ready, '0', '0', 'WITHSCORES')
   local id = head[1]
@@ -63,6 +63,7 @@ if count == 1 and now < next_due and not paused and not tell_room then
       if asleep and (next_due <= now + 4000000 or call('ZCARD', ready) > 0) then
         call('LPUSH', wake, '1')
       end
+      --#part room_tell
       return {0, deadline, 1, id, data, token, attempts}
     end
   end

@@ -38,7 +38,7 @@ local function lease(first)
   read_heads(count)
   --#part lease_take
   --#part lease_end
-  return taken, changed or next_due ~= bound_read or tell_room and call('LLEN', room) > 0
+  return taken, changed, next_due ~= bound_read or tell_room and call('LLEN', room) > 0
 end
 -- Who leases from one queue no longer waits on the others: what it knew of them is passed on.
 local function settle(first)
@@ -59,7 +59,7 @@ local function answer(number, taken)
   return reply
 end
 for number = 1, queues do
-  local ok, taken, changed = pcall(lease, 11 * number - 10)
+  local ok, taken, moved, stored = pcall(lease, 11 * number - 10)
   if not ok and not wrote then
     error(taken, 0)
   end
@@ -67,7 +67,7 @@ for number = 1, queues do
     -- What an earlier queue did must not look undone: nothing for now, the next call finds the error first.
     return answer(0, {0, 0, 0})
   end
-  wrote = wrote or changed
+  wrote = wrote or moved or stored
   while taken[#taken - 2] == 0 and taken[#taken - 1] == 'died' do
     local id = table.remove(taken)
     died[#died + 1] = -number
@@ -83,8 +83,8 @@ for number = 1, queues do
     end
     return answer(number, taken)
   end
-  if taken[1] == 0 then
-    -- more is left than one call takes: the order says that this queue is asked again before the next
+  if taken[1] == 0 or moved then
+    -- enough for one call; and where more is left, the order says that this queue is asked again before the next
     return answer(0, {0, 0, 0})
   end
   if wait < 0 or taken[1] > 0 and taken[1] < wait then

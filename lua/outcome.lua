@@ -68,7 +68,7 @@ for i = 1, entries do
         answer = {'failure', created, outcome_ended, outcome_attempt, keep, string.sub(packed, 31)}
       elseif name == 'dead' then
         -- kept from the death on, not from now
-        local ended, ttl = tonumber(at_score), keep - math.floor((now - tonumber(at_score)) / 1000)
+        local ended, ttl = tonumber(at_score), math.min(keep, keep - math.floor((now - tonumber(at_score)) / 1000))
         if ttl > 0 and keep > 0 then
           local content = options % 4 >= 2 and error_in(call('HGET', meta, '\0' .. id)) or ''
           local kind, token = 2, current
