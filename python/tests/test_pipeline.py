@@ -30,7 +30,7 @@ LIMIT = 240.0
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.timeout(180),
+    pytest.mark.timeout(300),
     pytest.mark.on("last"),
 ]
 

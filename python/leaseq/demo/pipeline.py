@@ -3,11 +3,10 @@
 import random
 import time
 import uuid
-from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
-from itertools import pairwise
+from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
@@ -18,12 +17,15 @@ import leaseq
 from leaseq._scripts import SCRIPTS
 from leaseq.demo import stage as program
 from leaseq.demo.crew import Crew, Worker
-from leaseq.demo.run import DemoError
+from leaseq.demo.pipeline_result import PipelineResult, Standing
+from leaseq.demo.run import DemoError, server_name
 from leaseq.demo.stage import LAST, MOMENTS, QUEUES, STAGES, Signals, open_queue
 
-FEWEST_KILLS: Final = 12
-"""With fewer, not every stage would see a worker die between complete and add."""
+FEWEST_KILLS: Final = 18
+"""With fewer, not every stage would see a worker die at each of the moments."""
 ITEMS_PER_KILL: Final = 10
+"""With fewer, what comes in between two kills might all be lost before the stage where the next worker is to die."""
+_TICK_SECS: Final = 0.02
 _PATIENCE_SECS: Final = 60.0  # far more than it takes: many processes start meanwhile
 _KINDS: Final = ("told", "worker", "told", "cleaner")
 _KEY_PARTS: Final = frozenset(part for script in SCRIPTS for part in script.keys)
@@ -33,10 +35,10 @@ _KEY_PARTS: Final = frozenset(part for script in SCRIPTS for part in script.keys
 class PipelineOptions:
     """How much is done. `workers` is for each stage, `kills` for all."""
 
-    items: int = 2000
+    items: int = 1000
     workers: int = 2
     cleaners: int = 1
-    kills: int = 36
+    kills: int = 24
     lease_secs: float = 1.0
     seed: int = 1
 
@@ -44,28 +46,6 @@ class PipelineOptions:
     def batch(self) -> int:
         """How many items a worker leases at once: few enough that a kill leaves some of those that came last."""
         return max(1, min(16, self.items // self.kills // 6))
-
-
-@dataclass(slots=True)
-class Standing:
-    """How a pipeline stands. A kill is of a worker that was told when to die, any worker, or a cleaner.
-
-    `left_behind` are items that told workers had completed when they died, and not yet added to the next stage.
-    """
-
-    handoff: bool
-    seconds: float = 0
-    stats: dict[str, leaseq.QueueStats] = field(default_factory=dict)
-    kills: Counter[str] = field(default_factory=Counter)
-    moments: Counter[str] = field(default_factory=Counter)
-    left_behind: int = 0
-
-    @property
-    def lost(self) -> int:
-        """How many items have left one stage and not come to the next; while it runs, some of them may be on their way."""
-        if not self.stats:
-            return 0
-        return sum(self.stats[one].completed - self.stats[other].added for one, other in pairwise(QUEUES))
 
 
 class Pipeline:
@@ -116,6 +96,10 @@ class Pipeline:
         yield from self._until(lambda: queue.stats().items == 0, f"{stage} to become empty")
         self._signals.end(stage)
         yield from self._until(lambda: all(each.ended() for each in workers), f"the end of {stage}")
+
+    def server(self) -> str:
+        """Name and version of the server."""
+        return server_name(self._client)
 
     def _kill(self, number: int, items: range) -> Iterator[None]:
         """Kill one process, while these items are on their way: so there is work until the last kill."""
@@ -195,6 +179,20 @@ class Pipeline:
         for queue in self.queues.values():
             self._client.delete(*map(queue._keys.key, _KEY_PARTS))
         self._signals.clear()
+
+
+def run_both(
+    url: str, scratch: Path, options: PipelineOptions, show: Callable[[Sequence[Standing]], None]
+) -> PipelineResult:
+    """Run a pipeline of each kind, side by side; `show` is called again and again."""
+    pipelines = [Pipeline(url, scratch, options, handoff=handoff) for handoff in (True, False)]
+    standings = [each.standing for each in pipelines]
+    with pipelines[0], pipelines[1]:
+        for _ in zip_longest(*(each.run() for each in pipelines)):
+            show(standings)
+            time.sleep(_TICK_SECS)
+        show(standings)
+        return PipelineResult(pipelines[0].server(), options.items, options.kills, *standings)
 
 
 def item_id(number: int) -> str:

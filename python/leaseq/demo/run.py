@@ -83,7 +83,7 @@ class Run:
             "pause": _PAUSE_SECS,
         }
         with self._client, self._queue:
-            self._progress.server = self._server()
+            self._progress.server = server_name(self._client)
             with self._cleared(), Crew([settings] * self._options.workers, self._log) as crew:
                 return self._watch(crew, show)
 
@@ -180,11 +180,6 @@ class Run:
         secs, micros = self._client.time()
         return float(secs) + float(micros) / 1e6
 
-    def _server(self) -> str:
-        info = self._client.info("server")
-        valkey = info.get("valkey_version")
-        return f"Valkey {valkey}" if valkey else f"Redis {info['redis_version']}"
-
     @contextmanager
     def _cleared(self) -> Iterator[None]:
         """Delete the keys of this run at the end."""
@@ -194,3 +189,10 @@ class Run:
         finally:
             self._client.delete(*map(keys.key, _KEY_PARTS))
             self._board.clear()
+
+
+def server_name(client: Any) -> str:
+    """Name and version of a server."""
+    info = client.info("server")
+    valkey = info.get("valkey_version")
+    return f"Valkey {valkey}" if valkey else f"Redis {info['redis_version']}"
