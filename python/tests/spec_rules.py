@@ -35,7 +35,14 @@ CODE = re.compile(r"\bLEASEQ_[A-Z_]*[A-Z]\b")
 
 STATES = ("absent", "delayed", "ready", "leased", "expired", "dead")
 TOKENS = ("current", "superseded", "older item")
-VARIANTS = ("complete only_current", "release with delay", "release uncounted", "release at limit")
+VARIANTS = (
+    "complete only_current",
+    "complete_with only_current",
+    "release with delay",
+    "release uncounted",
+    "release at limit",
+    "release with dead",
+)
 EVERY_OPERATION = {"LEASEQ_BAD_ARGUMENT", "LEASEQ_WRONG_TYPE"}
 """The errors that the introduction of page 04 says once for all operations."""
 

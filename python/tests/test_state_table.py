@@ -28,17 +28,27 @@ CALLS: dict[str, tuple[str, str]] = {
     "add": ("add", "1 x again 0"),
     "remove": ("remove", "1 x"),
     "inspect": ("inspect", "1 x"),
+    "outcome": ("outcome", "1 x"),
+    "revive": ("revive", "1 x"),
+    "purge": ("purge", "0 1 x"),
     "lease": ("lease", "1 1000"),
+    "lease_any": ("lease_any", "1 1 1000"),
     "light_clean": ("light_clean", "64"),
     "complete": ("complete", "1 x TOKEN 0"),
     "complete only_current": ("complete", "1 x TOKEN 1 only_current 1"),
+    "complete_with": ("complete_with", "1 0 x TOKEN 0 0"),
+    "complete_with only_current": ("complete_with", "1 0 x TOKEN 1 only_current 1 0"),
     "complete_and_lease": ("complete_and_lease", "1 1000 1 x TOKEN 0"),
     "extend": ("extend", f"1 x TOKEN {HOUR}"),
     "release": ("release", "1 x TOKEN 0"),
     "release with delay": ("release", "1 x TOKEN 1 delay 500"),
     "release uncounted": ("release", "1 x TOKEN 1 uncounted 1"),
     "release at limit": ("release", "1 x TOKEN 1 delay 500"),
+    "release with dead": ("release", "1 x TOKEN 1 dead 1"),
 }
+MORE_KEYS = {"lease_any": SCRIPTS["lease"].keys, "outcome": ("result:x",)}
+"""The keys that a call of one queue or one entry takes behind those of the manifest."""
+KEEPING = "1 0 x TOKEN 2 keep 60000 result done 0"
 
 
 class Board:
@@ -53,7 +63,8 @@ class Board:
     def call(self, operation: str, words: str) -> Any:
         script = SCRIPTS[operation]
         call = self.client.register_script(script.source)
-        return call([self.key(name) for name in script.keys], words.split())
+        more = ("result:x",) if " keep " in words and operation != "add" else MORE_KEYS.get(operation, ())
+        return call([self.key(name) for name in (*script.keys, *more)], words.split())
 
     def lease(self) -> int:
         token: int = self.call("lease", f"1 {HOUR}")[5]
@@ -67,13 +78,14 @@ class Board:
         state: bytes = self.client.get(self.key("state"))  # type: ignore[assignment]
         self.client.set(self.key("state"), state[:10] + struct.pack("<d", 0) + state[18:])
 
-    def set_up(self, state: str, *, at_limit: bool = False) -> dict[str, int]:
+    def set_up(self, state: str, *, at_limit: bool = False, options: str = "") -> dict[str, int]:
         """Make the item; return its tokens."""
         self.client.flushall()
         self.call("add", "1 x older 0")
         older = self.lease()
         self.call("complete", f"1 x {older} 0")
-        self.call("add", "1 x data 1 max_attempts " + ("2" if at_limit else "9"))
+        limit = f"max_attempts {2 if at_limit else 9}"
+        self.call("add", f"1 x data {1 + len(options.split()) // 2} {limit} {options}")
         superseded = self.lease()
         self.call("release", f"1 x {superseded} 0")
         current = self.lease()
@@ -102,14 +114,15 @@ class Board:
     def seen(self) -> list[Any]:
         """All that is kept of items."""
         hashes = [self.client.hgetall(self.key(name)) for name in ("items", "meta")]
-        return hashes + [self.client.zrange(self.key(name), 0, -1, withscores=True) for name in SETS]
+        sets = [*SETS, "expiry", "kept"]
+        return hashes + [self.client.zrange(self.key(name), 0, -1, withscores=True) for name in sets]
 
 
 def answer(operation: str, reply: Any) -> str:
     """The answer in the words of the table."""
     if operation == "complete_and_lease":
         reply = reply[-1]
-    if operation == "inspect":
+    if operation in {"inspect", "outcome", "complete_with"}:
         reply = reply[0]
     if isinstance(reply, bytes):
         return f"`{reply.decode()}`"
@@ -125,7 +138,7 @@ def check(board: Board, row: tuple[str, str], state: str) -> None:
     before = board.seen()
     script, words = CALLS[row[0]]
     reply = board.call(script, words.replace("TOKEN", str(used)))
-    said = re.split(r"[;,] ", cell)
+    said = re.split(r"[;,] (?:or )?| where ", cell)
     assert answer(script, reply) in said, (row, state)
     if target := re.match(r"→ (\w+)", cell):
         assert board.where() == target[1], (row, state)
@@ -136,6 +149,8 @@ def check(board: Board, row: tuple[str, str], state: str) -> None:
     if "attempt - 1" in said:
         info = board.call("inspect", "1 x")
         assert (info[1], info[2]) == (info[4], 1)  # the place of its creation; two attempts less one
+    if "attempt 0" in said:
+        assert board.call("inspect", "1 x")[2] == 0
 
 
 @pytest.mark.parametrize("row", [row for row in TABLE if row[0] in CALLS and row[1] in TOKENS], ids=" ".join)
@@ -146,17 +161,84 @@ def test_operations_with_a_token(redis_client: redis.Redis, row: tuple[str, str]
         check(Board(redis_client), row, state)
 
 
-@pytest.mark.parametrize("operation", ["add", "remove", "inspect"])
+@pytest.mark.parametrize("operation", ["add", "remove", "inspect", "outcome", "revive", "purge"])
 def test_operations_on_an_id(redis_client: redis.Redis, operation: str) -> None:
-    # LQ-ADD-1 LQ-REMOVE-1 LQ-READ-4
+    # LQ-ADD-1 LQ-REMOVE-1 LQ-READ-4 LQ-OUTCOME-4 LQ-DEAD-3 LQ-DEAD-4
     for state in STATES:
         check(Board(redis_client), (operation, "any"), state)
 
 
+def test_what_the_table_says_of_a_result_that_is_kept(redis_client: redis.Redis) -> None:
+    # LQ-OUTCOME-1 LQ-OUTCOME-2 LQ-OUTCOME-4: the cells of complete_with and outcome on an absent item
+    for used in TOKENS:
+        board = Board(redis_client)
+        tokens = board.set_up("leased")
+        winner = tokens["superseded" if used == "superseded" else "current"]
+        assert board.call("complete_with", KEEPING.replace("TOKEN", str(winner))) == [1]
+        before = board.seen()
+        again = board.call("complete_with", KEEPING.replace("TOKEN", str(tokens[used])))
+        assert again == [int("or 1 where" in TABLE["complete_with", used][0])], used
+        assert board.call("outcome", "1 x")[0] == b"result"
+        assert board.seen() == before
+
+
+def test_what_the_table_says_of_a_dead_item_that_keeps_its_outcome(redis_client: redis.Redis) -> None:
+    # LQ-OUTCOME-4 LQ-OUTCOME-6
+    board = Board(redis_client)
+    current = board.set_up("leased", options="keep 60000")["current"]
+    assert board.call("release", f"1 x {current} 1 dead 1") == b"dead"
+    before = board.seen()[:-1]
+    assert board.call("outcome", "1 x")[0] == b"failure"
+    assert board.seen()[:-1] == before
+
+
+def test_an_add_on_a_full_queue(redis_client: redis.Redis) -> None:
+    # LQ-ADD-7
+    for state in STATES:
+        board = Board(redis_client)
+        board.set_up(state)
+        if state in {"absent", "dead"}:
+            board.call("add", "1 other data 0")
+        board.call("configure", "2 max_items 1 paused 0")
+        before = board.seen()
+        assert board.call("add", "1 x again 0") == (-1 if state == "absent" else 0), state
+        assert board.seen() == before
+
+
+@pytest.mark.parametrize("dies", [False, True], ids=["vanishes", "dies"])
+@pytest.mark.parametrize("operation", ["lease", "lease_any", "light_clean"])
+def test_an_item_that_is_over(redis_client: redis.Redis, operation: str, *, dies: bool) -> None:
+    # LQ-LEASE-10 LQ-LIGHT-4 LQ-PAUSE-1
+    column = ["delayed", "ready"] if operation == "light_clean" else ["ready"]
+    for state in column:
+        board = Board(redis_client)
+        delay = f" delay {HOUR}" if state == "delayed" else ""
+        options = "expires_in 7200000" + (" expires_to dead" if dies else "") + delay
+        board.call("add", f"1 x data {len(options.split()) // 2} {options}")
+        over = LONG_AGO + 1
+        record: bytes = board.client.hget(board.key("meta"), "x")  # type: ignore[assignment]
+        board.client.hset(board.key("meta"), "x", record[:31] + struct.pack("<d", over))
+        board.client.zadd(board.key("expiry"), {"x": over})
+        assert "if over → absent" in TABLE[operation, "any"][STATES.index(state)]
+        if operation != "light_clean":
+            board.call("configure", "1 paused 1")
+            before = board.seen()
+            board.call(*CALLS[operation])
+            assert board.seen() == before
+            board.call("configure", "1 paused 0")
+        reply = board.call(*CALLS[operation])
+        if operation == "light_clean":
+            assert reply[:4] == ([0, 0, 1, 0] if dies else [0, 0, 0, 1])
+        else:
+            assert reply[3 if operation == "lease_any" else 2] == 0
+        assert board.where() == ("dead" if dies else "absent")
+        board.client.flushall()
+
+
 @pytest.mark.parametrize("used_up", [False, True], ids=["attempts left", "attempts used up"])
-@pytest.mark.parametrize("operation", ["lease", "light_clean"])
+@pytest.mark.parametrize("operation", ["lease", "lease_any", "light_clean"])
 def test_operations_on_whatever_is_due(redis_client: redis.Redis, operation: str, *, used_up: bool) -> None:
-    # LQ-LEASE-5 LQ-LIGHT-1 LQ-LIGHT-2 LQ-LIGHT-3
+    # LQ-LEASE-5 LQ-LIGHT-1 LQ-LIGHT-2 LQ-LIGHT-3 LQ-ANY-1
     after = {"due": "ready", "ready": "ready", "expired": "dead" if used_up else "ready"}
     counts = {"due": [1, 0, 0], "expired": [0, 0, 1] if used_up else [0, 1, 0]}
     for state in (*STATES, "due"):
@@ -170,6 +252,7 @@ def test_operations_on_whatever_is_due(redis_client: redis.Redis, operation: str
         if operation == "light_clean":
             assert reply[:3] == counts.get(state, [0, 0, 0]), state
         elif expected == "ready":
-            assert (reply[2], reply[3]) == (1, b"x"), state
+            said = reply[1:] if operation == "lease_any" else reply
+            assert (said[2], said[3]) == (1, b"x"), state
             expected = "leased"
         assert board.where() == expected if expected else board.seen() == before, state
