@@ -21,7 +21,10 @@ local function entry_options(at, max_data)
       options.due = now + integer(value, 0, 315360000000, 'delay') * 1000
     elseif name == 'not_before' and not options.due then
       options.due = integer(value, 0, 2840140799999, 'not_before') * 1000
-    elseif name == 'priority' and string.find(value, '^-?[0-7]$') then
+    elseif name == 'priority' then
+      if not string.find(value, '^-?[0-7]$') then
+        error('LEASEQ_BAD_ARGUMENT priority must be a whole number in -7..7', 0)
+      end
       options.priority = tonumber(value)
     elseif name == 'max_attempts' then
       options.max_attempts = integer(value, 0, 65534, 'max_attempts')
@@ -34,9 +37,10 @@ local function entry_options(at, max_data)
       options.dies = true
     elseif name == 'keep' then
       options.keep = integer(value, 1, 315360000000, 'keep')
-    elseif name == 'content_type' or string.find(name, '^header:[%w_.-]+$') and #name <= 107 and headers < 16 then
-      if name ~= 'content_type' then
-        headers = headers + 1
+    elseif name == 'content_type' or string.find(name, '^header:') then
+      headers = headers + (name == 'content_type' and 0 or 1)
+      if name ~= 'content_type' and (not string.find(name, '^header:[%w_.-]+$') or #name > 107 or headers > 16) then
+        error('LEASEQ_BAD_ARGUMENT an item has at most 16 headers, whose names are 1..100 of the characters A-Z a-z 0-9 _ . -', 0)
       end
       size = size + #name + #value
       if size > 4096 then
@@ -45,8 +49,8 @@ local function entry_options(at, max_data)
       extra[#extra + 1] = struct.pack('<I2c0I2c0', #name, name, #value, value)
     else
       error(
-        'LEASEQ_BAD_ARGUMENT add takes delay or not_before, priority (-7..7), max_attempts, expires_in, expires_to (dead), keep,'
-          .. ' content_type and at most 16 header:NAME (letters, digits, _ . -), once each',
+        'LEASEQ_BAD_ARGUMENT add takes delay or not_before, priority, max_attempts, expires_in, expires_to (dead), keep, content_type'
+          .. ' and header:NAME, once each',
         0
       )
     end
@@ -57,7 +61,7 @@ local function entry_options(at, max_data)
     error('LEASEQ_BAD_ARGUMENT an item cannot become due after 2059', 0)
   end
   if options.dies and not options.expires then
-    error('LEASEQ_BAD_ARGUMENT expires_to needs expires_in', 0)
+    error('LEASEQ_BAD_ARGUMENT an item can only die when it expires (expires_to) where it expires (expires_in)', 0)
   end
   if options.expires and (options.expires <= due or options.expires >= 2840140800000000) then
     error('LEASEQ_BAD_ARGUMENT an item can expire only after it is due and before 2060', 0)

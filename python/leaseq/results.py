@@ -6,7 +6,7 @@ from typing import Literal
 State = Literal["ready", "delayed", "leased", "dead", "none", "absent"]
 """`none` is an item that damage left in no state (deep_clean repairs it); `absent` is no item."""
 
-Kind = Literal["result", "failure", "delayed", "ready", "leased", "dead", "none", "absent"]
+OutcomeState = Literal["result", "failure", "delayed", "ready", "leased", "dead", "none", "absent"]
 """An outcome, or the state of an item that has none."""
 
 Released = Literal["ready", "delayed", "dead", "lost"]
@@ -81,7 +81,7 @@ class Outcome:
     """
 
     id: str
-    state: Kind
+    state: OutcomeState
     created: float
     ended: float
     attempt: int
