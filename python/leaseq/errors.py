@@ -23,7 +23,8 @@ _NOT_RUN_CODES = {"BUSY", "CROSSSLOT", "MASTERDOWN", "MISCONF", "NOREPLICAS", "U
 class LeaseqError(Exception):
     """Base of all errors of this package.
 
-    `definite` is true when the call certainly changed nothing, false when its effect is unknown (a lost reply).
+    `definite` is true when the effect of the call is known: nothing, but for what `answers` says. It is false when the
+    effect is unknown (a lost reply).
     `answers` holds what was answered before the error, for calls that send several batches: a list, one answer for
     each item in order.
     """
@@ -65,7 +66,8 @@ class TooLargeError(LeaseqError, ValueError):
 class QueueFullError(LeaseqError):
     """The queue holds as many items as `configure` allows; `add_item_when_room` waits until it does not.
 
-    `answers` has an answer for each item that was sent: true, false (its id exists) or None (no room).
+    `answers` has an answer for each item that was sent: true, false (its id exists) or None (no room). That is the whole
+    truth, and `definite` is true: those with true were added, those with None were not.
     """
 
     code = "LEASEQ_FULL"
