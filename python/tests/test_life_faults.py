@@ -54,7 +54,7 @@ def test_a_lost_reply_and_a_second_call(
     retries: bool,
     received: int,
 ) -> None:
-    """LQ-CLIENT-1, LQ-ERROR-4, LQ-COMPLETE-2: indefinite, run once by one call; what the caller's own second answers."""
+    """LQ-CLIENT-1, LQ-ERROR-4, LQ-OUTCOME-2: indefinite, run once by one call; what the caller's own second answers."""
     call = CALLS[name]
     call.prepare(scene)
     queue = scene.open(colour.client(proxy.url) if retries else proxy.url)
@@ -154,7 +154,7 @@ def test_a_server_that_ends_in_between(
 
 @pytest.mark.parametrize("fate", ["waits", "is leased", "was completed", "was removed"])
 def test_a_follow_up_is_added_no_second_time(scene: Scene, proxy: FaultProxy, fate: str) -> None:
-    """LQ-COMPLETE-2: the lease that won answers true again, and adds nothing: the follow-up may be done by now."""
+    """LQ-OUTCOME-2, LQ-HANDOFF-2: the lease that won answers true again, and adds nothing: the follow-up may be done by now."""
     scene.hold("a", keep=60)
     (item,) = scene.held
     queue = scene.open(proxy.url)
@@ -179,7 +179,7 @@ def test_a_follow_up_is_added_no_second_time(scene: Scene, proxy: FaultProxy, fa
 
 
 def test_only_the_lease_that_won_answers_true_again(scene: Scene, proxy: FaultProxy) -> None:
-    """LQ-COMPLETE-2: not the one before it, nor the one behind it; and nobody once the id is added again."""
+    """LQ-OUTCOME-2: not the one before it, nor the one behind it; and nobody once the id is added again."""
     scene.queue.add_item(Item(b"x", id="a"), keep=60)
     leases = []
     for _ in range(3):
@@ -200,7 +200,7 @@ def test_only_the_lease_that_won_answers_true_again(scene: Scene, proxy: FaultPr
 
 
 def test_without_an_outcome_nobody_knows_who_won(scene: Scene, proxy: FaultProxy) -> None:
-    """LQ-COMPLETE-2: a second call answers false then, and its caller cannot tell; the follow-up is there once all the same."""
+    """LQ-COMPLETE-2, LQ-HANDOFF-2: a second call answers false then, and its caller cannot tell; the follow-up is there once all the same."""
     scene.hold("a")
     (item,) = scene.held
     queue = scene.open(proxy.url)
@@ -290,7 +290,7 @@ def test_all_the_dead_with_replies_lost_at_any_byte(scene: Scene, proxy: FaultPr
 def test_a_server_that_ends_under_a_wait_for_an_outcome(
     colour: Colour, own_server: Callable[..., servers.Server], how: str
 ) -> None:
-    """LQ-FAIL-5, LQ-BLOCK-5: it is told what became of the item, or that nobody can be asked; then it asks again."""
+    """LQ-FAIL-5, LQ-BLOCK-12: it is told what became of the item, or that nobody can be asked; then it asks again."""
     server = own_server("--appendonly", "yes", "--appendfsync", "always")
     scene = Scene(colour, "q", server.url)
     scene.hold("a", keep=3600)
@@ -318,7 +318,7 @@ def test_a_server_that_ends_under_a_wait_for_an_outcome(
 def test_a_server_that_ends_under_a_wait_for_room(
     colour: Colour, own_server: Callable[..., servers.Server], how: str
 ) -> None:
-    """LQ-FAIL-5, LQ-BLOCK-5: definite: nothing was added; or it waits on. The item is there once."""
+    """LQ-FAIL-5, LQ-ROOM-2: definite: nothing was added. Who asks again is woken, and the item is there once."""
     server = own_server("--appendonly", "yes", "--appendfsync", "always")
     scene = Scene(colour, "q", server.url)
     scene.queue.configure(max_items=1)

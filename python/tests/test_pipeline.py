@@ -67,7 +67,7 @@ def after_the_kills(
 def test_with_a_hand_off_every_item_leaves_the_last_stage_exactly_once(
     own_server: Callable[..., servers.Server], tmp_path: Path
 ) -> None:
-    """LQ-COMPLETE-2, LQ-ITEM-3, LQ-FAIL-1: the server's own counts agree in every stage, and the ids are all there.
+    """LQ-HANDOFF-2, LQ-COMPLETE-2, LQ-FAIL-1: the server's own counts agree in every stage, and the ids are all there.
 
     A worker fails when a follow-up of an item that it completed is there already, so none was added twice.
     """
