@@ -221,7 +221,7 @@ class Lab:
         """
         source = self.source(name, now)
         if source not in self._loaded:
-            self._loaded[source] = str((client or self.client).script_load(source))
+            self._loaded[source] = str(self.client.script_load(source))
         names = [key(on + each) for each in SCRIPTS[name].keys] + [key(each) for each in more]
         names = names if keys is None else list(keys)
         try:

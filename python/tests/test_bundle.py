@@ -73,17 +73,20 @@ def refused(tree: Tree, script: str, message: str) -> None:
 
 # -- headers against code
 
-SETTLE_KEYS = "local ready, state, wake, items = KEYS[1], KEYS[2], KEYS[3], KEYS[4]"
+SETTLE_KEYS = (
+    "local ready, state, wake, items, dead, room = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]"
+)
+FEWER_KEYS = "local ready, state, wake, items, dead = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]"
 
 
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
         (SETTLE_KEYS, SETTLE_KEYS.replace("KEYS[1], KEYS[2]", "KEYS[2], KEYS[1]"), "out of order"),
-        (SETTLE_KEYS, SETTLE_KEYS.replace("KEYS[4]", "KEYS[5]"), "out of order"),
+        (SETTLE_KEYS, SETTLE_KEYS.replace("KEYS[6]", "KEYS[7]"), "out of order"),
         (SETTLE_KEYS, SETTLE_KEYS.replace("ready, state", "state, ready"), "the code binds"),
-        (SETTLE_KEYS, "local ready, state, wake = KEYS[1], KEYS[2], KEYS[3]", "the code binds"),
-        (SETTLE_KEYS, f"{SETTLE_KEYS}\nlocal more = KEYS[5]", "the code binds"),
+        (SETTLE_KEYS, FEWER_KEYS, "the code binds"),
+        (SETTLE_KEYS, f"{SETTLE_KEYS}\nlocal more = KEYS[7]", "the code binds"),
         (SETTLE_KEYS, f"{SETTLE_KEYS}\nredis.call('GET', KEYS[1])", "only be bound to locals"),
         (
             SETTLE_KEYS,
@@ -91,13 +94,17 @@ SETTLE_KEYS = "local ready, state, wake, items = KEYS[1], KEYS[2], KEYS[3], KEYS
             "only be bound to locals",
         ),
         ("-- @key state STRING packed\n", "", "the code binds"),
-        ("-- @key wake LIST\n", "-- @key wake LIST\n-- @key dead ZSET id -> time\n", "the code binds"),
+        ("-- @key wake LIST\n", "-- @key wake LIST\n-- @key leased ZSET id -> time\n", "the code binds"),
         ("-- @key wake LIST\n", "-- @key wake STREAM\n", "unknown key type STREAM"),
         ("-- @key wake LIST\n", "-- @key wake\n", "unknown key type"),
         (SETTLE_KEYS, f"{SETTLE_KEYS}\nredis.call('DEL', unpack(KEYS))", "only be bound to locals"),
         (" LEASEQ_CLOCK LEASEQ_FORMAT", " LEASEQ_CLOCK", r"lacks \['LEASEQ_FORMAT'\]"),
         (" LEASEQ_CLOCK", " LEASEQ_CLOCK LEASEQ_FULL", r"never raised: \['LEASEQ_FULL'\]"),
-        ("return 1", "error('LEASEQ_NEW what is this', 0)", r"lacks \['LEASEQ_NEW'\]"),
+        (
+            "return (tell_worker",
+            "error('LEASEQ_NEW what is this', 0) return (tell_worker",
+            r"lacks \['LEASEQ_NEW'\]",
+        ),
         ("-- @reply 1", "-- @replies 1", "unknown tag @replies"),
         ("-- @complexity O(1)", "-- @complexity O(1)\n-- @author somebody", "unknown tag"),
         ("-- @complexity O(1)", "-- @complexity O(1)\n-- a remark", "not a header line"),
@@ -112,6 +119,28 @@ SETTLE_KEYS = "local ready, state, wake, items = KEYS[1], KEYS[2], KEYS[3], KEYS
 def test_a_header_that_the_code_contradicts_is_refused(tree: Tree, old: str, new: str, message: str) -> None:
     tree.edit("lua/settle.lua", old, new)
     refused(tree, "settle", message)
+
+
+OUTCOME_KEYS = "local results = {unpack(KEYS, 9)}"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (OUTCOME_KEYS, "", "@keys and a line that binds the rest"),
+        ("-- @keys each entry: result:<id>\n", "", "@keys and a line that binds the rest"),
+        (OUTCOME_KEYS, OUTCOME_KEYS.replace("9", "8"), "only be bound to locals"),
+        (OUTCOME_KEYS, OUTCOME_KEYS.replace("9", "10"), "only be bound to locals"),
+        (OUTCOME_KEYS, "local results = {unpack(KEYS)}", "only be bound to locals"),
+        (OUTCOME_KEYS, "local result = KEYS[9]", "@keys and a line that binds the rest"),
+        ("-- @key state STRING packed\n", "", "only be bound to locals|the code binds"),
+    ],
+)
+def test_keys_behind_the_fixed_ones_are_bound_once_and_said(
+    tree: Tree, old: str, new: str, message: str
+) -> None:
+    tree.edit("lua/outcome.lua", old, new)
+    refused(tree, "outcome", message)
 
 
 @pytest.mark.parametrize("tag", ["key", "reply", "error", "complexity"])
@@ -218,6 +247,7 @@ def test_the_manifest_and_the_python_module_say_the_same() -> None:
         said = manifest["scripts"][script.name]
         assert said["source"] == script.source
         assert [key["name"] for key in said["keys"]] == list(script.keys)
+        assert bool(said["more_keys"]) == (f"unpack(KEYS, {len(script.keys) + 1})" in script.source)
         digest = hashlib.sha1(script.source.encode(), usedforsecurity=False).hexdigest()
         assert digest == said["sha1"] == script.sha1
 
