@@ -50,7 +50,8 @@ class Outcomes(Base):
         if item and not (item.where == "dead" and known and known.created == item.created):
             known = None
             self._forget(item_id)
-            left = item.keep - (now - item.score) // 1000 if item.where == "dead" and item.keep else 0
+            past = (now - item.score) // 1000
+            left = min(item.keep, item.keep - past) if item.where == "dead" and item.keep else 0
             if left > 0:  # it is kept from the death on
                 self.publish(state, now, item_id, left)
                 known = self.results[item_id]

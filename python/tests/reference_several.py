@@ -86,6 +86,7 @@ def lease_any(now: int, queues: Sequence[Queue], count: int, duration: int) -> R
     states = [queue._open(now) for queue in queues]
     wait, died = -1, []
     for number, (queue, state) in enumerate(zip(queues, states, strict=True), 1):
+        before = _moves(queue)
         reply = queue.take(state, now, count, duration)
         leased = reply[2]
         assert isinstance(leased, int)
@@ -99,11 +100,15 @@ def lease_any(now: int, queues: Sequence[Queue], count: int, duration: int) -> R
             first_dead = dead[0] if dead else len(reply)
             return [number, *reply[:first_dead], *died]
         assert isinstance(reply[0], int)
-        if reply[0] == 0:
-            return [0, 0, 0, 0, *died]  # more is left there, and its turn comes before that of the next
+        if reply[0] == 0 or _moves(queue) > before:
+            return [0, 0, 0, 0, *died]  # more may be left there, and its turn comes before that of the next
         if wait < 0 or 0 < reply[0] < wait:
             wait = reply[0]
     return [0, wait, 0, 0, *died]
+
+
+def _moves(queue: Queue) -> int:
+    return sum(queue.counters[name] for name in ("promoted", "reclaimed", "died", "expired"))
 
 
 def _pass_on(now: int, queue: Queue) -> None:

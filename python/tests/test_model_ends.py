@@ -45,7 +45,7 @@ def test_a_light_clean_ends_in_the_microsecond_of_its_time(driver: QueueDriver, 
 def test_a_light_clean_ends_at_most_its_limit(driver: QueueDriver, limit: int) -> None:
     """And says with 0 that more is left; the index leads to delayed and ready items alike."""
     driver.add(
-        *[Add(b"%d" % n, delay=n % 2, expires_in=50 + n, dies=n % 3 == 0, keep=HOUR_MS) for n in range(6)]
+        *[Add(b"%d" % n, delay=n % 2, expires_in=50 - n, dies=n % 3 == 0, keep=HOUR_MS) for n in range(6)]
     )
     driver.add(*[Add(b"k%d" % n, priority=1) for n in range(4)])
     driver.lease(4)
@@ -54,6 +54,16 @@ def test_a_light_clean_ends_at_most_its_limit(driver: QueueDriver, limit: int) -
     for _ in range(7):
         driver.light_clean(limit)
     assert driver.light_clean() == [0, 0, 0, 0, 0, -1]
+
+
+def test_a_light_clean_that_only_ends_items_wakes_for_the_others(driver: QueueDriver) -> None:
+    """LQ-SETTLE-3: also where it moved nothing else."""
+    driver.add(Add(b"over", expires_in=1), Add(b"there"))
+    driver.pop_wake()
+    driver.waiters = 0
+    driver.now += 1000
+    driver.light_clean()
+    assert driver.model.wake == 1
 
 
 def test_a_light_clean_waits_for_the_first_of_all_times(driver: QueueDriver) -> None:

@@ -105,7 +105,7 @@ def test_deaths_of_items_that_keep_an_outcome_are_told(
         "lease": lambda: driver.lease(9)[3:],
         "complete_and_lease": lambda: driver.complete_and_lease(9, 1000, Complete(b"b", 1))[3:-1],
         "light_clean": lambda: driver.light_clean()[6:],
-        "lease_any": lambda: driver.lease_any(other, count=9)[8:],
+        "lease_any": lambda: driver.lease_any(other, count=9)[4:],
     }[way]()
     told = reply if way == "light_clean" else reply[2::3]
     assert sorted(told) == sorted(died)

@@ -91,15 +91,19 @@ def test_a_pass_reaches_every_extra_and_index(driver: QueueDriver, limit: int) -
 
 def test_an_index_that_leads_to_no_such_item_is_put_right(driver: QueueDriver) -> None:
     """By light_clean: what is leased, dead, absent, or does not expire is left as it is, and the entry goes."""
-    driver.add(Add(b"plain"), Add(b"held", priority=2), Add(b"buried", priority=1))
+    driver.add(Add(b"plain"), Add(b"held", priority=2), Add(b"buried", priority=1), Add(b"odd", expires_in=1))
     driver.lease(2)
     driver.release(Release(b"buried", driver.current(b"buried"), dead=True))
     before = driver.stored().items
-    driver.forge(
-        lambda stored: stored.expiry.update(dict.fromkeys((b"plain", b"held", b"buried", b"gone"), 5))
-    )
-    assert driver.call("light_clean", [3])[3] == 0
-    assert driver.call("light_clean", [3])[3] == 0
+    driver.now += 1000
+
+    def change(stored: Keyspace) -> None:
+        stored.expiry.update(dict.fromkeys((b"plain", b"held", b"buried", b"gone", b"odd"), 5))
+        stored.dead[b"odd"] = stored.ready.pop(b"odd")
+
+    driver.forge(change)
+    for _ in range(2):
+        assert driver.call("light_clean", [3])[3] == 0
     stored = driver.stored()
     assert not stored.expiry
     assert stored.items == before
