@@ -134,7 +134,7 @@ def test_only_an_item_without_options_has_no_record(lab: Lab) -> None:
 
 @every_script
 def test_every_call_leaves_a_queue_as_the_tables_say(lab: Lab, name: str) -> None:
-    """LQ-KEY-5, LQ-KEY-7 to LQ-KEY-10, LQ-ITEM-3: one state, index of expiries, extras and flags of every item."""
+    """LQ-KEY-5, LQ-KEY-7, LQ-KEY-8, LQ-KEY-9, LQ-KEY-10, LQ-ITEM-3: one state, index of expiries, extras and flags of every item."""
     for call, kind in cases(lab, name):
         if kind in {"damaged", "ghosts", "stateless"}:
             continue

@@ -80,7 +80,7 @@ def a_broken_queue_is_as_it_was(
 
 @every_script
 def test_a_damaged_counter_begins_anew(lab: Lab, name: str) -> None:
-    """LQ-ITEM-3: each in turn is no number or at the end of its range; every item is where it would have been."""
+    """LQ-READ-6, LQ-ITEM-3: each in turn is no number or at the end of its range; every item is where it would have been."""
     for call, kind, well in paths(lab, name):
         counts = [command for command in well.commands if command.name == "HINCRBY"]
         for at, count in enumerate(counts):
@@ -106,7 +106,7 @@ def test_a_damaged_counter_begins_anew(lab: Lab, name: str) -> None:
 
 @every_script
 def test_a_full_server_can_be_drained(lab: Lab, name: str) -> None:
-    """LQ-SCRIPT-6: on a server out of memory only adding is refused; the rest is as ever."""
+    """LQ-SCRIPT-6, LQ-HANDOFF-5, LQ-CONFIG-4: on a server out of memory only adding is refused; the rest is as ever."""
     before_test: Any = lab.client.config_get("maxmemory*")
     try:
         lab.client.config_set("maxmemory-policy", "noeviction")

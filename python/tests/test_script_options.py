@@ -97,7 +97,7 @@ def adds(lab: Lab, options: Sequence[Arg], code: str | None) -> None:
     ],
 )
 def test_the_options_of_an_item_together(lab: Lab, options: list[Arg], code: str | None) -> None:
-    """LQ-CALL-6, LQ-ADD-4."""
+    """LQ-CALL-6, LQ-ADD-4, LQ-ITEM-6."""
     adds(lab, options, code)
 
 
@@ -221,7 +221,7 @@ def test_an_id_of_a_follow_up_is_checked(lab: Lab) -> None:
 
 
 def test_a_result_and_a_follow_up_fit_their_queues(lab: Lab) -> None:
-    """LQ-ITEM-4: the result that of the queue it comes from, a follow-up that of the queue it goes to."""
+    """LQ-ITEM-4, LQ-OUTCOME-7: the result that of the queue it comes from, a follow-up that of the queue it goes to."""
     lab.ok("configure", 1, "max_data", 3)
     lab.ok("configure", 1, "max_data", 5, on="other:")
     before = lab.snapshot()
@@ -254,7 +254,7 @@ def test_a_result_and_a_follow_up_fit_their_queues(lab: Lab) -> None:
     ],
 )
 def test_keys_of_another_group_are_refused(lab: Lab, prefix: str, at: int) -> None:
-    """LQ-CLUSTER-1: each key of a target must be in the slot of the first, whether the server has slots or not."""
+    """LQ-HANDOFF-4, LQ-CLUSTER-1: each key of a target must be in the slot of the first, whether the server has slots or not."""
     before = lab.snapshot()
     right = [key(each) for each in (*of("complete_with"), *HERE)]
     keys = [prefix + each.removeprefix(PREFIX) if n == 8 + at else each for n, each in enumerate(right)]

@@ -233,7 +233,7 @@ def test_deep_clean_repairs_everything_in_one_pass(lab: Lab) -> None:
 
 @every_script
 def test_a_reply_has_its_shape(lab: Lab, name: str) -> None:
-    """LQ-CALL-4, LQ-READ-2: as many elements as were asked for, each of its kind, nothing behind them."""
+    """LQ-CALL-4, LQ-READ-2, LQ-HANDOFF-3: as many elements as were asked for, each of its kind, nothing behind them."""
     for call, kind in known_cases(lab, name):
         arguments = call.arguments(lab)
         well, _ = call.well(lab, kind)
