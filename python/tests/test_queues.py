@@ -324,7 +324,9 @@ def test_closing_any_queue_ends_the_wait(
         blocked(redis_client, connections(groups))
         stays = colour.start(other.lease, 30)
         blocked(redis_client, connections(groups) + 1)
+        began = time.monotonic()
         queues[which].close()
+        assert time.monotonic() - began < SOON
         with pytest.raises(leaseq.QueueClosedError, match=repr("abc"[which])):
             waiting.result(SOON)
         blocked(redis_client, 1)
