@@ -99,7 +99,7 @@ def test_a_death_that_nobody_published(colour: Colour, redis_client: redis.Redis
 
 
 def test_an_item_that_is_gone_or_another_by_now(colour: Colour, redis_client: redis.Redis, url: str) -> None:
-    """LQ-BLOCK-2: seen within the cap; the outcome of a later item of the same id is not what was waited for."""
+    """LQ-BLOCK-12, LQ-BLOCK-13: seen within the cap; the outcome of a later item of the same id is not what was waited for."""
     queue = colour.queue("q", url)
     removed, again = held(queue, "removed"), held(queue, "again")
     waiting = [colour.start(queue.outcome, item.id) for item in (removed, again)]
@@ -268,7 +268,7 @@ def test_a_producer_waits_for_room(colour: Colour, redis_client: redis.Redis, ur
 
 
 def test_room_for_several_producers(colour: Colour, redis_client: redis.Redis, url: str) -> None:
-    """LQ-BLOCK-7: one element wakes one; who adds wakes the next."""
+    """LQ-ROOM-3: one element wakes one; who adds wakes the next."""
     queue: Any = colour.queue("q", url)
     queue.configure(max_items=5)
     queue.add_items([Item(b"x", id=f"held-{n}") for n in range(5)])
@@ -286,7 +286,7 @@ def test_room_for_several_producers(colour: Colour, redis_client: redis.Redis, u
 
 
 def test_no_room_in_time(colour: Colour, redis_client: redis.Redis, url: str) -> None:
-    """LQ-BLOCK-6: QueueFullError, with the answer; who leaves settles."""
+    """LQ-ROOM-2, LQ-ROOM-3: QueueFullError, with the answer; who leaves settles."""
     queue = colour.queue("q", url)
     load(redis_client)
     full(queue)
@@ -317,7 +317,7 @@ def test_a_producer_that_waits_sends_little(colour: Colour, redis_client: redis.
 
 
 def test_producers_that_leave_pass_room_on(colour: Colour, redis_client: redis.Redis, url: str) -> None:
-    """LQ-BLOCK-6: many time out around the moment when there is room; the one that stays gets it."""
+    """LQ-ROOM-3: many time out around the moment when there is room; the one that stays gets it."""
     queue: Any = colour.queue("q", url)
     for number in range(6):
         item = full(queue)
