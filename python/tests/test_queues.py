@@ -48,12 +48,6 @@ def connections(groups: tuple[str, ...]) -> int:
     return 1 if len(set(groups)) == 1 else 3
 
 
-def forget_wakes(client: redis.Redis, groups: tuple[str, ...]) -> None:
-    """Take away the wake-ups that are left from adding, which would only make a waiter look once more."""
-    for name, group in zip("abc", groups, strict=True):
-        client.delete(f"leaseq:{{{group}}}:{name}:wake")
-
-
 def test_strictly_in_order(colour: Colour, url: str, groups: tuple[str, ...]) -> None:
     """LQ-CLUSTER-2: as long as the first has items they come from there; what is leased knows its queue."""
     a, b, c = three(colour, url, groups)
