@@ -188,20 +188,23 @@ def test_the_limit_of_the_queue_is_looked_up_when_an_attempt_ends(driver: QueueD
     driver.light_clean()
     assert [driver.where(item_id) for item_id in (*ids, b"late")] == ["dead", "ready", "ready", "dead"]
     assert driver.inspect(*ids)[7::11] == [1, 0, 3]
+    driver.add(Add(b"new"))
     driver.configure(max_attempts=65_534)
+    assert driver.inspect(b"new", b"zero")[7::11] == [65_534, 0]
     driver.configure(max_attempts=0)
 
 
 def test_an_uncounted_release_and_an_error_leave_the_attempts(driver: QueueDriver) -> None:
     """The error is kept, also where nothing else of the item differs from its default."""
-    driver.add(Add(b"x"), Add(b"y", b"", priority=2))
-    driver.lease(2)
-    for name in (b"x", b"y"):
+    names = (b"x", b"y", b"z")
+    driver.add(Add(b"x"), Add(b"y", priority=2), Add(b"z", expires_in=HOUR_MS, dies=True))
+    driver.lease(3)
+    for name in names:
         token = driver.current(name)
         driver.release(Release(name, token, delay=5, uncounted=True, error=b"one"))
-    assert driver.inspect(b"x", b"y")[10::11] == [b"one", b"one"]
+    assert driver.inspect(*names)[10::11] == [b"one"] * 3
     driver.now += 5000
-    driver.lease(2)
+    driver.lease(3)
     driver.release(Release(b"x", driver.current(b"x"), error=b""), Release(b"y", driver.current(b"y")))
     assert driver.inspect(b"x", b"y")[10::11] == [b"", b"one"]
     driver.drain()

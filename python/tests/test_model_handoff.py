@@ -68,6 +68,23 @@ def test_a_follow_up_of_its_own_id_forgets_the_result(driver: QueueDriver) -> No
     assert driver.outcome(b"x")[0] == b"ready"
 
 
+def test_a_follow_up_forgets_what_is_kept_of_its_id_though_the_state_was_lost(
+    driver: QueueDriver, other: QueueDriver
+) -> None:
+    """What is kept says itself that there is something."""
+    driver.add(Add(b"x"))
+    other.add(Add(b"n"))
+    driver.lease()
+    other.lease()
+    other.complete_with(Finish(b"n", other.current(b"n"), keep=HOUR_MS))
+    other.now += 1
+    other.tolerated = {"by the counters"}
+    other.model.state = None
+    other.client.delete(other.prefix + "state")
+    driver.complete_with(Finish(b"x", driver.current(b"x"), then=((1, Add(b"n")),)), targets=[other])
+    assert not other.model.kept
+
+
 def test_a_lost_state_is_made_anew_from_before_the_completion(
     driver: QueueDriver, other: QueueDriver
 ) -> None:
@@ -100,6 +117,8 @@ def test_the_largest_hand_off(driver: QueueDriver, other: QueueDriver) -> None:
     tokens = [driver.current(b"%d" % n) for n in range(256)]
     first = Finish(b"0", tokens[0], then=tuple((1 + n % 16, add) for n, add in enumerate(adds)))
     assert driver.complete_with(first, targets=[other] * 16) == "LEASEQ_BAD_ARGUMENT"
+    halves = [Finish(b"%d" % n, tokens[n], then=tuple((1, add) for add in adds[n::2])) for n in range(2)]
+    assert driver.complete_with(*halves, targets=[other]) == "LEASEQ_BAD_ARGUMENT"
     assert driver.complete_with(Finish(b"0", tokens[0]), targets=[other] * 17) == "LEASEQ_BAD_ARGUMENT"
     entries = [
         Finish(b"%d" % n, tokens[n], keep=0, result=b"%d" % n, then=((1 + n % 16, adds[n]),))

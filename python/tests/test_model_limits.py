@@ -79,8 +79,8 @@ def test_a_limit_that_is_lifted_tells_producers(driver: QueueDriver) -> None:
 
 def test_a_paused_queue_promotes_and_gives_nothing(driver: QueueDriver) -> None:
     """Its wait counts only timers; nobody is woken for what is ready; resuming wakes one."""
-    driver.add(Add(b"a"), Add(b"b", delay=1), Add(b"c", delay=9000), Add(b"over", expires_in=1))
-    driver.lease(1, 2)
+    driver.add(Add(b"a"), Add(b"e"), Add(b"b", delay=1), Add(b"c", delay=9000), Add(b"over", expires_in=1))
+    driver.lease(2, 2)
     driver.configure(paused=1)
     driver.now += 1000
     driver.pop_wake()
@@ -89,6 +89,8 @@ def test_a_paused_queue_promotes_and_gives_nothing(driver: QueueDriver) -> None:
     assert driver.lease(1)[:3] == [1000, 0, 0]
     assert driver.model.wake == 0
     driver.add(Add(b"d"))
+    assert driver.model.wake == 0
+    driver.release(Release(b"e", driver.current(b"e")))
     assert driver.model.wake == 0
     driver.now += 1000
     assert driver.light_clean()[1] == 1

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+import packed
 import pytest
-from queue_damage import HOUR_MS
+from queue_damage import DAY, HOUR_MS
 from queue_driver import QueueDriver, own_queue, queue_beside
 from reference_calls import Add, Complete, Finish, Release
+
+if TYPE_CHECKING:
+    from keyspace import Keyspace
 
 driver = pytest.fixture(own_queue)
 other = pytest.fixture(queue_beside)
@@ -141,6 +147,42 @@ def test_an_outcome_is_of_the_item_and_of_no_other(driver: QueueDriver) -> None:
     assert driver.outcome(b"x")[0] == b"absent"
 
 
+@pytest.mark.parametrize("lost", [False, True])
+def test_every_id_of_a_call_begins_without_an_outcome(driver: QueueDriver, lost: bool) -> None:
+    """Also where the state, which says that some are kept, was lost."""
+    ids = (b"a", b"b", b"c")
+    driver.add(*[Add(item_id) for item_id in ids])
+    driver.lease(3)
+    driver.complete_with(*[Finish(item_id, driver.current(item_id), keep=HOUR_MS) for item_id in ids])
+    if lost:
+        driver.now += 1
+        driver.tolerated = {"by the counters"}
+        driver.model.state = None
+        driver.client.delete(driver.prefix + "state")
+    driver.add(Add(b"c"), Add(b"new"), Add(b"b"))
+    assert list(driver.model.kept) == [b"a"]
+
+
+def test_a_failure_is_no_completion(driver: QueueDriver) -> None:
+    """The lease under which an item died did not complete it, though the failure carries its token."""
+    driver.add(Add(b"x", keep=HOUR_MS))
+    token = driver.lease()[5]
+    driver.release(Release(b"x", token, dead=True, keep=0))
+    driver.purge(b"x")
+    assert driver.complete_with(Finish(b"x", token, keep=0)) == [0]
+    assert driver.outcome(b"x")[0] == b"failure"
+
+
+@pytest.mark.parametrize("keep", [None, 0])
+def test_a_completion_ends_the_failure_of_a_dead_item(driver: QueueDriver, keep: int | None) -> None:
+    """Where no result takes its place, nothing is kept."""
+    driver.add(Add(b"x", headers=((b"a", b"b"),)))
+    token = driver.lease()[5]
+    driver.release(Release(b"x", token, dead=True, keep=HOUR_MS))
+    assert driver.complete_with(Finish(b"x", token, keep=keep)) == [1]
+    assert driver.outcome(b"x")[0] == b"absent"
+
+
 def test_a_stale_list_is_no_outcome(driver: QueueDriver) -> None:
     """Where the id was added again, completed without keeping, and nobody asked in between."""
     first = finished(driver, HOUR_MS)
@@ -248,3 +290,28 @@ def test_a_failure_is_kept_from_the_death_on(driver: QueueDriver, late: int) -> 
     driver.light_clean()
     assert driver.outcome(b"x")[0] == b"dead"
     assert not driver.model.results
+
+
+@pytest.mark.parametrize("keep", [None, HOUR_MS])
+@pytest.mark.parametrize("dead", [False, True])
+def test_what_is_kept_of_an_earlier_item_is_not_told(
+    driver: QueueDriver, keep: int | None, dead: bool
+) -> None:
+    """Where a lost state let it stay: it goes as soon as it is met, and a dead item has its own."""
+    driver.add(Add(b"x", keep=keep))
+    if dead:
+        driver.lease()
+        driver.release(Release(b"x", driver.current(b"x"), dead=True))
+    driver.results([b"x"])
+
+    def change(stored: Keyspace) -> None:
+        assert isinstance(stored.state, packed.State)
+        stored.state.flags = 2
+        stored.kept[b"x"] = driver.now + DAY
+        stored.results[b"x"] = packed.Outcome(2, 1, 7, 5, 6, b"earlier")
+
+    driver.forge(change)
+    driver.adopt(driver.stored())
+    told = (b"failure" if keep else b"dead") if dead else b"ready"
+    assert driver.outcome(b"x")[::5] == [told, b""]
+    assert (b"x" in driver.model.kept) == (b"x" in driver.model.results) == (told == b"failure")
