@@ -23,7 +23,13 @@ if TYPE_CHECKING:
 DOCS = ROOT / "docs"
 BLOCKS = [block for page in sorted(DOCS.glob("*.md")) for block in blocks(page)]
 NOT_CODE = {"output", "sql", "{toctree}", "{eval-rst}"}
-NO_DOCSTRING = {"FollowUp", "OutcomeState", "State", "Released", "__version__"}  # plain values: the page describes them
+NO_DOCSTRING = {
+    "FollowUp",
+    "OutcomeState",
+    "State",
+    "Released",
+    "__version__",
+}  # plain values: the page describes them
 REFERENCE = DOCS / "api.md"
 GUIDES = "\n".join(page.read_text(encoding="utf-8") for page in DOCS.glob("*.md") if page != REFERENCE)
 LIFE = (
