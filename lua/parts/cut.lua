@@ -4,7 +4,7 @@ local function cut(text)
   if #text <= last then
     return text
   end
-  while last > 8188 and string.find(text, '^[\128-\191]', last + 1) do
+  while last > 8189 and string.find(text, '^[\128-\191]', last + 1) do
     last = last - 1
   end
   return string.sub(text, 1, last)
