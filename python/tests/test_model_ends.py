@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 from queue_damage import DAY, HOUR_MS
 from queue_driver import QueueDriver, own_queue
 from reference_base import END
-from reference_calls import Add, Finish, Release
+from reference_calls import Add, Complete, Finish, Release
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 driver = pytest.fixture(own_queue)
 
@@ -172,6 +177,29 @@ def test_an_error_is_cut_between_characters(driver: QueueDriver, char: str, shif
         assert stored[0] == stored[1]
         assert min(len(error), 8192) - len(stored[0]) < len(char.encode())
         driver.lease(2)
+
+
+@pytest.mark.parametrize("way", ["complete", "complete_and_lease", "complete_with", "remove", "purge"])
+@pytest.mark.parametrize("several", [False, True])
+def test_headers_go_with_their_item(driver: QueueDriver, way: str, several: bool) -> None:
+    """However it ends, alone or with others in one call."""
+    ids = [b"a", b"b", b"plain"][: 3 if several else 1]
+    driver.add(*[Add(item_id, headers=((b"h", b"v"),) * (item_id != b"plain")) for item_id in ids])
+    driver.lease(3)
+    completes = [Complete(item_id, driver.current(item_id)) for item_id in ids]
+    if way == "purge":
+        driver.release(*[Release(entry.id, entry.token, dead=True) for entry in completes])
+    ways: dict[str, Callable[[], object]] = {
+        "complete": lambda: driver.complete(*completes),
+        "complete_and_lease": lambda: driver.complete_and_lease(1, 1000, *completes),
+        "complete_with": lambda: driver.complete_with(
+            *[Finish(entry.id, entry.token) for entry in completes]
+        ),
+        "remove": lambda: driver.remove(*ids),
+        "purge": lambda: driver.purge(*ids),
+    }
+    ways[way]()
+    assert not driver.client.exists(driver.prefix + "meta")
 
 
 # Attempts

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import keyspace as ks
 import packed
 import pytest
-from queue_damage import HOUR_MS
+from queue_damage import DAY, HOUR_MS
 from queue_driver import QueueDriver, own_queue
 from reference_calls import Add, Finish, Release
 
@@ -34,7 +34,11 @@ def test_what_a_pass_finds_of_the_life_of_an_item(driver: QueueDriver) -> None:
         assert isinstance(stored.state, packed.State)
         stored.state.flags = 0
 
+    def leased_and_may_expire(stored: Keyspace) -> None:
+        stored.meta[b"plain"] = packed.Record(1, driver.now - 1, driver.now - 2, expires=driver.now + DAY)
+
     damages = {
+        "bad_record": [leased_and_may_expire],
         "bad_extra": [
             lambda stored: stored.extras.clear(),
             lambda stored: stored.extras.update({b"plain": packed.Extra(b"e")}),
