@@ -40,6 +40,7 @@ VARIANTS = (
     "complete_with only_current",
     "release with delay",
     "release uncounted",
+    "release with error",
     "release at limit",
     "release with dead",
 )
@@ -181,18 +182,26 @@ def error_codes(tree: Tree) -> list[str]:
     ]
 
 
+def keys_of(script: dict[str, object]) -> list[str]:
+    """The keys of a script in order: those of every call, then those for each queue or entry that asks for them."""
+    always = [key["name"] for key in script["keys"]]  # type: ignore[attr-defined]
+    more = [name for line in script["more_keys"] for name in line.partition(": ")[2].split()]  # type: ignore[attr-defined]
+    return [*always, *more]
+
+
 def sections(tree: Tree) -> list[str]:
     """Operations whose section on page 04 is missing or says other keys or errors than the manifest."""
     found = []
     written = tree.sections()
+    known = {key for script in tree.scripts().values() for key in keys_of(script)}
     for name, script in tree.scripts().items():
         if name not in written:
             found.append(f"spec/04-operations.md has no section on {name}")
             continue
         text = written[name]
-        keys = re.search(r"\*\*Keys\*\*((?: `\w+`)+)", text)
-        said = re.findall(r"\w+", keys[1]) if keys else []
-        needed = [entry["name"] for entry in script["keys"]]  # type: ignore[attr-defined]
+        keys = re.search(r"\*\*Keys\*\*(.*?)(?:\*\*|\n\n)", text, re.DOTALL)
+        needed = keys_of(script)
+        said = [key for key in re.findall(r"`([^`]+)`", keys[1] if keys else "") if key in known]
         if said != needed:
             found.append(f"spec/04-operations.md, {name}: keys {said}, the manifest says {needed}")
         errors = re.search(r"\*\*Errors\*\*(.*?)(?:\*\*|\n\n)", text, re.DOTALL)

@@ -130,6 +130,20 @@ def test_the_copy_is_sound(copy: Tree) -> None:
         (
             spec_rules.sections,
             "spec/04-operations.md",
+            "`dead` `expiry` `kept` `state` `wake`; then `result:<id>`",
+            "`dead` `kept` `expiry` `state` `wake`; then `result:<id>`",
+            "complete_with: keys",
+        ),
+        (
+            spec_rules.sections,
+            "spec/04-operations.md",
+            "; then `result:<id>` for each entry.",
+            ".",
+            "outcome: keys",
+        ),
+        (
+            spec_rules.sections,
+            "spec/04-operations.md",
             "**Errors** `LEASEQ_CLOCK`, ",
             "**Errors** ",
             "lease: errors",

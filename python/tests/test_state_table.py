@@ -43,6 +43,7 @@ CALLS: dict[str, tuple[str, str]] = {
     "release": ("release", "1 x TOKEN 0"),
     "release with delay": ("release", "1 x TOKEN 1 delay 500"),
     "release uncounted": ("release", "1 x TOKEN 1 uncounted 1"),
+    "release with error": ("release", "1 x TOKEN 1 error why"),
     "release at limit": ("release", "1 x TOKEN 1 delay 500"),
     "release with dead": ("release", "1 x TOKEN 1 dead 1"),
 }
@@ -149,6 +150,8 @@ def check(board: Board, row: tuple[str, str], state: str) -> None:
     if "attempt - 1" in said:
         info = board.call("inspect", "1 x")
         assert (info[1], info[2]) == (info[4], 1)  # the place of its creation; two attempts less one
+    if "its last error set" in said:
+        assert board.call("inspect", "1 x")[10] == b"why"
     if "attempt 0" in said:
         assert board.call("inspect", "1 x")[2] == 0
 
