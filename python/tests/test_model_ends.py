@@ -187,6 +187,9 @@ def test_headers_go_with_their_item(driver: QueueDriver, way: str, several: bool
     driver.add(*[Add(item_id, headers=((b"h", b"v"),) * (item_id != b"plain")) for item_id in ids])
     driver.lease(3)
     completes = [Complete(item_id, driver.current(item_id)) for item_id in ids]
+    if several:
+        driver.add(Add(b"due", delay=1))
+        driver.now += 1000
     if way == "purge":
         driver.release(*[Release(entry.id, entry.token, dead=True) for entry in completes])
     ways: dict[str, Callable[[], object]] = {
@@ -199,7 +202,7 @@ def test_headers_go_with_their_item(driver: QueueDriver, way: str, several: bool
         "purge": lambda: driver.purge(*ids),
     }
     ways[way]()
-    assert not driver.client.exists(driver.prefix + "meta")
+    assert not driver.stored().extras
 
 
 # Attempts

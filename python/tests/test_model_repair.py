@@ -42,12 +42,14 @@ def test_what_a_pass_finds_of_the_life_of_an_item(driver: QueueDriver) -> None:
         "bad_extra": [
             lambda stored: stored.extras.clear(),
             lambda stored: stored.extras.update({b"plain": packed.Extra(b"e")}),
+            lambda stored: stored.extras.update({b"expires": packed.Extra(b"e")}),
             lambda stored: stored.extras.update({b"gone": packed.Extra(b"e")}),
         ],
         "unindexed": [lambda stored: stored.expiry.clear()],
         "stale_index": [
             lambda stored: stored.expiry.update({b"plain": driver.now}),
             lambda stored: stored.expiry.update({b"gone": driver.now}),
+            lambda stored: stored.expiry.update({b"typed": driver.now}),
         ],
         "state": [forget_flag],
         "bad_time": [lambda stored: stored.kept.update({b"b": -1})],
@@ -59,6 +61,15 @@ def test_what_a_pass_finds_of_the_life_of_an_item(driver: QueueDriver) -> None:
             assert not driver.deep_clean()
     driver.forge(lambda stored: stored.expiry.update({b"expires": driver.now + 5}))
     assert driver.deep_clean() == {"unindexed": 1}
+
+
+def test_a_deadline_before_all_times_is_put_right(driver: QueueDriver) -> None:
+    """LQ-DEEP-10: no bound is below 0, which no script would believe."""
+    driver.add(Add(b"x"))
+    driver.lease()
+    driver.forge(lambda stored: stored.leased.update({b"x": -5}))
+    assert driver.deep_clean() == {"bad_time": 1, "next_due": 1}
+    driver.drain()
 
 
 @pytest.mark.parametrize("limit", [40, 256])
