@@ -328,5 +328,8 @@ def within_budget(heads: list[tuple[bytes, Item]]) -> list[tuple[bytes, Item]]:
 
 
 def cut(error: bytes) -> bytes:
-    """As much of a text as is kept, whole characters of it."""
-    return error[:LAST_ERROR].decode(errors="ignore").encode() if len(error) > LAST_ERROR else error
+    """As much of a text as is kept, whole characters of it; of what is no text, up to 3 bytes are lost."""
+    end = min(len(error), LAST_ERROR)
+    while LAST_ERROR - 3 < end < len(error) and 0x80 <= error[end] <= 0xBF:
+        end -= 1
+    return error[:end]

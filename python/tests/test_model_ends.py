@@ -205,6 +205,16 @@ def test_headers_go_with_their_item(driver: QueueDriver, way: str, several: bool
     assert not driver.stored().extras
 
 
+@pytest.mark.parametrize("end", [0, 1, 2, 3, 4, 5, 100])
+def test_an_error_that_is_no_text_is_cut_too(driver: QueueDriver, end: int) -> None:
+    """Three bytes are lost at most."""
+    driver.add(Add(b"x"))
+    driver.lease()
+    error = b"." * (8192 - end) + b"\x80" * 200
+    driver.release(Release(b"x", driver.current(b"x"), error=error))
+    assert len(driver.inspect(b"x")[10]) >= 8189
+
+
 # Attempts
 
 
