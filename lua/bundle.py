@@ -20,6 +20,21 @@ from pathlib import Path
 LUA = Path(__file__).parent
 ROOT = LUA.parent
 PROTOCOL = 1
+CONSTANTS = {
+    "wait_cap_ms": 4000,
+    "min_block_ms": 10,
+    "block_grace_ms": 10000,
+    "max_entries": 256,
+    "max_follow_ups": 256,
+    "max_targets": 16,
+    "max_queues": 16,
+    "max_lease_ms": 2592000000,
+    "max_headers": 16,
+    "max_extra_bytes": 4096,
+    "max_error_bytes": 8192,
+    "outcome_reply_bytes": 4194304,
+}
+"""Numbers of the specification that a client needs."""
 PART = re.compile(r"^(?P<indent> *)--#part (?P<name>\w+)$")
 TAG = re.compile(r"^-- @(?P<tag>\w+\*?) (?P<text>.+)$")
 TAGS = {"key", "keys", "arg", "arg*", "option", "option*", "reply", "error", "complexity"}
@@ -38,7 +53,7 @@ class Script:
     name: str
     summary: str
     keys: list[dict[str, str]]
-    more_keys: list[str]
+    more_keys: list[dict[str, str | list[str]]]
     arguments: list[str]
     options: list[str]
     reply: str
@@ -135,6 +150,15 @@ def check_errors(name: str, declared: list[str], body: str) -> None:
         raise HeaderError(message)
 
 
+def more_keys(path: Path, text: str) -> dict[str, str | list[str]]:
+    """What a script takes behind its fixed keys, from `each WHAT: KEY KEY ...`."""
+    each = re.fullmatch(r"each (?P<what>[\w ]+): (?P<keys>\S+(?: \S+)*)", text)
+    if not each:
+        message = f"{path.name}: @keys says 'each WHAT: KEY ...', not {text!r}"
+        raise HeaderError(message)
+    return {"each": each["what"], "keys": each["keys"].split()}
+
+
 def load(path: Path) -> Script:
     """One script, its header checked."""
     name = path.stem
@@ -177,7 +201,7 @@ def load(path: Path) -> Script:
         name=name,
         summary=summary,
         keys=keys,
-        more_keys=tags.get("keys", []),
+        more_keys=[more_keys(path, text) for text in tags.get("keys", [])],
         arguments=tags.get("arg", []) + tags.get("arg*", []),
         options=tags.get("option", []) + tags.get("option*", []),
         reply=tags["reply"][0],
@@ -192,7 +216,7 @@ def manifest(scripts: list[Script]) -> str:
     body = {
         "protocol": PROTOCOL,
         "key": "leaseq:{<group>}:<name>:<key>",
-        "constants": {"wait_cap_ms": 4000, "max_entries": 256, "max_lease_ms": 2592000000},
+        "constants": CONSTANTS,
         "scripts": {
             script.name: {
                 "sha1": script.sha1,

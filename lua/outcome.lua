@@ -20,8 +20,9 @@ local results = {unpack(KEYS, 9)}
 --#part integer
 local entries, at = integer(ARGV[1], 1, 256, 'the number of entries'), 2
 for i = 1, entries do
-  local id = ARGV[i + 1] or ''
+  local id, result = ARGV[i + 1] or '', results[i]
   --#part check_id
+  --#part check_result
 end
 at = at + entries
 --#part arity

@@ -50,7 +50,9 @@ for i = 1, entries do
     elseif name == 'keep' and not options.keep then
       options.keep = integer(value, 0, 315360000000, 'keep')
       keeping = keeping + 1
-      options.result = results[keeping]
+      local result = results[keeping]
+      --#part check_result
+      options.result = result
     else
       error('LEASEQ_BAD_ARGUMENT release takes delay, uncounted (1), error, dead (1) and keep, once each', 0)
     end

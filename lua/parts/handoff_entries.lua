@@ -15,7 +15,9 @@ for i = 1, entries do
     elseif name == 'keep' and not option.keep then
       option.keep = integer(value, 0, 315360000000, 'keep')
       keeping = keeping + 1
-      option.result = more[9 * targets + keeping]
+      local result = more[9 * targets + keeping]
+      --#part check_result
+      option.result = result
     elseif name == 'result' and value and not option.content then
       option.content = value
     else

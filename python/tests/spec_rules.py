@@ -185,7 +185,7 @@ def error_codes(tree: Tree) -> list[str]:
 def keys_of(script: dict[str, object]) -> list[str]:
     """The keys of a script in order: those of every call, then those for each queue or entry that asks for them."""
     always = [key["name"] for key in script["keys"]]  # type: ignore[attr-defined]
-    more = [name for line in script["more_keys"] for name in line.partition(": ")[2].split()]  # type: ignore[attr-defined]
+    more = [name for each in script["more_keys"] for name in each["keys"]]  # type: ignore[attr-defined]
     return [*always, *more]
 
 

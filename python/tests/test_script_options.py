@@ -300,3 +300,24 @@ def test_as_many_items_with_as_many_headers_as_one_call_takes(lab: Lab) -> None:
     follow_ups = [part for n in range(256) for part in (1, f"f{n}", "", *options)]
     assert len(lab.ok("complete_with", 1, 1, "i0", token, 0, 256, *follow_ups, more=THERE)) == 257
     assert lab.client.hlen(key("other:meta")) == 512
+
+
+def test_a_result_key_is_that_of_its_entry(lab: Lab) -> None:
+    """LQ-CALL-9: keys in another order, or of another kind, would give an item the outcome of another."""
+    ends: list[Arg] = []
+    for item in ("c1", "c2"):
+        ends += [item, lab.tokens[item], 1, "keep", 1000]
+    handed: list[Arg] = [2, 0, *ends[:5], 0, *ends[5:], 0]
+    calls: list[tuple[str, list[Arg]]] = [
+        ("complete_with", handed),
+        ("release", [2, *ends]),
+        ("outcome", [2, "c1", "c2"]),
+    ]
+    for script, args in calls:
+        for wrong in (
+            results("c2", "c1"),
+            (key("wake"), *results("c2")),
+            (key("result:xc1"), *results("c2")),
+        ):
+            refused(lab, script, args, "LEASEQ_BAD_ARGUMENT", wrong)
+        assert lab.run(script, args, more=results("c1", "c2")).error is None
