@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import servers
+from colours import bare
 
 import leaseq
 from leaseq import Item, QueueFullError
@@ -333,3 +334,20 @@ def test_a_priority_and_an_expiry_survive_every_state(colour: Colour, url: str) 
     assert (info.priority, info.max_attempts, info.keep, info.expires) == (3, 4, 60.5, 0)
     absent = queue.inspect("b")
     assert (absent.state, absent.keep, absent.expires, absent.error) == ("absent", 0, 0, "")
+
+
+def test_what_the_calls_before_a_failed_one_answered(colour: Colour, url: str) -> None:
+    """LQ-CLIENT-2: in the form of the whole answer; and the items heard it."""
+    queue = colour.queue("q", url)
+    queue.add_items(Item(b"x") for _ in range(512))
+    extended, dying = queue.lease_items(256, 30), queue.lease_items(256, 30)
+    queue.remove_items([extended[0].id, dying[0].id])
+    no_item: Any = "no item"
+    with pytest.raises(leaseq.BadTypeError) as caught:
+        queue.extend_items([*map(bare, extended), no_item], 60)
+    assert caught.value.answers == [False] + [True] * 255
+    assert [item.lost for item in extended[:2]] == [True, False]
+    with pytest.raises(leaseq.BadTypeError) as caught:
+        queue.dead_letter_items([*map(bare, dying), no_item])
+    assert caught.value.answers == [False] + [True] * 255
+    assert [item.lost for item in dying[:2]] == [True, False]

@@ -246,3 +246,27 @@ def test_values_say_what_they_are(colour: Colour, url: str) -> None:
     )
     assert repr(queue).startswith("<leaseq._")
     assert repr(queue).endswith("WorkQueue 'q'>")
+
+
+@pytest.mark.parametrize("then", [{}, "", 0, False])
+def test_nothing_is_not_said_with_just_anything(colour: Colour, url: str, then: Any) -> None:
+    """LQ-CALL-8: an empty value of a wrong type is as wrong as a full one, and nothing is sent."""
+    queue = colour.queue("q", url)
+    queue.add_item(Item(b"x", id="a"))
+    item = queue.lease(30)
+    assert item is not None
+    with pytest.raises(leaseq.BadTypeError):
+        queue.complete(item, then=then)
+    assert queue.inspect("a").state == "leased"
+
+
+def test_a_time_to_keep_is_looked_at_before_any_call(colour: Colour, url: str) -> None:
+    """LQ-CLIENT-2: not when its call is made, behind others that were sent."""
+    queue = colour.queue("q", url)
+    queue.add_item(Item(b"x", id="a"))
+    item = bare(queue.lease(30))
+    forever: Any = "for ever"
+    with pytest.raises(leaseq.BadTypeError):
+        Finished(item, keep=forever)
+    with pytest.raises(leaseq.BadArgumentError):
+        Finished(item, keep=0.0001)

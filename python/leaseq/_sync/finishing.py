@@ -3,6 +3,7 @@
 
 import contextlib
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Any, TypeVar, overload
 
 from leaseq import commands, flows
@@ -66,7 +67,9 @@ class Finishing(QueueBase):
         """
         if result is None and keep is None and then is None:
             return (self.complete_items([item], only_current=only_current))[0]
-        finished = Finished(item, result=result, keep=keep, then=then or (), only_current=only_current)
+        finished = Finished(
+            item, result=result, keep=keep, then=() if then is None else then, only_current=only_current
+        )
         done = (self.finish_items([finished]))[0]
         return done.completed if then is None else done
 
@@ -112,7 +115,7 @@ class Finishing(QueueBase):
         error: str | None = None,
     ) -> list[Released]:
         """Give many items back; answers for each, in order. See `release`."""
-        return self._released(items, delay=delay, uncounted=uncounted, error=error)
+        return self._released(_hear, items, delay=delay, uncounted=uncounted, error=error)
 
     def dead_letter(self, item: LeasedItemBase, *, error: str | None = None) -> bool:
         """Let an item die, whatever its attempts: it waits for a person, who looks at it (`dead_letters`), then puts
@@ -124,17 +127,20 @@ class Finishing(QueueBase):
 
     def dead_letter_items(self, items: Iterable[LeasedItemBase], *, error: str | None = None) -> list[bool]:
         """Let many items die; answers for each, in order. See `dead_letter`."""
-        return [answer == "dead" for answer in self._released(items, error=error, dead=True)]
+        return self._released(_died, items, error=error, dead=True)
 
-    def _released(self, items: Iterable[LeasedItemBase], **options: Any) -> list[Released]:
+    def _released(
+        self,
+        hear: Callable[[list[LeasedItemBase], list[Released]], list[T]],
+        items: Iterable[LeasedItemBase],
+        **options: Any,
+    ) -> list[T]:
         held = list(flows.many(items, "items"))
-        answers = self._ending(
-            held, flows.chunks(held), lambda chunk: commands.release(self._keys, chunk, **options)
+        return self._ending(
+            held,
+            flows.chunks(held),
+            lambda chunk: commands.release(self._keys, chunk, **options).told(partial(hear, chunk)),
         )
-        for item, answer in zip(held, answers, strict=True):
-            if answer == "lost":
-                item._heard(None)
-        return answers
 
     def _ending(
         self, items: list[Any], chunks: Iterable[list[Any]], make: Callable[[list[Any]], Command[list[T]]]
@@ -171,3 +177,15 @@ class Finishing(QueueBase):
 def _result_size(item: Any) -> int:
     """What an item weighs in `chunks`; what is none is refused later, by name."""
     return len(item.result or b"") if isinstance(item, LeasedItemBase) else 0
+
+
+def _hear(items: list[LeasedItemBase], answers: list[Released]) -> list[Released]:
+    """Tell the items that their leases are lost, where they are."""
+    for item, answer in zip(items, answers, strict=True):
+        if answer == "lost":
+            item._heard(None)
+    return answers
+
+
+def _died(items: list[LeasedItemBase], answers: list[Released]) -> list[bool]:
+    return [answer == "dead" for answer in _hear(items, answers)]

@@ -1,7 +1,8 @@
 # Generated from _aio/leasing.py by python/unasync.py: do not edit.
 """Leasing items, and keeping them."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from leaseq import commands, flows
@@ -78,10 +79,10 @@ class Leasing(Finishing):
     def extend_items(self, items: Iterable[LeasedItemBase], lease_secs: float) -> list[bool]:
         """Move the deadlines of many items; answers for each, in order. See `extend`."""
         leases = [(item, lease_secs) for item in flows.many(items, "items")]
-        deadlines = self._in_chunks(flows.chunks(leases), lambda chunk: commands.extend(self._keys, chunk))
-        for (item, _), deadline in zip(leases, deadlines, strict=True):
-            item._heard(deadline)
-        return [deadline is not None for deadline in deadlines]
+        return self._in_chunks(
+            flows.chunks(leases),
+            lambda chunk: commands.extend(self._keys, chunk).told(partial(_hear, chunk)),
+        )
 
     def _leased(self, reply: LeaseReply, lease_secs: float) -> list[LeasedItem]:
         """The items of a reply, which this queue and its heart look after."""
@@ -93,3 +94,10 @@ class Leasing(Finishing):
             item = items[number]
             item.keep, item.content_type, item.headers = extra.keep, extra.content_type, extra.headers
         return items
+
+
+def _hear(leases: Sequence[tuple[LeasedItemBase, float]], deadlines: Sequence[float | None]) -> list[bool]:
+    """Tell the items what became of their leases; answers for each whether it is held."""
+    for (item, _), deadline in zip(leases, deadlines, strict=True):
+        item._heard(deadline)
+    return [deadline is not None for deadline in deadlines]

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple, TypedDict
 
 from leaseq._scripts import MAX_ENTRIES
 from leaseq.commands.adding import Options, add_options
+from leaseq.commands.wire import milliseconds_kept
 from leaseq.errors import BadArgumentError, BadTypeError, CrossGroupError
 from leaseq.item import Bytes, Item, LeasedItemBase, as_bytes
 from leaseq.keys import NamedQueue, QueueKeys
@@ -60,6 +61,8 @@ class Finished:
             raise BadTypeError(message)
         self.item = item
         self.result = None if result is None else as_bytes(result, "a result")
+        if keep is not None:
+            milliseconds_kept(keep, "keep")
         self.keep = keep
         self.then = _follows(then)
         self.only_current = only_current

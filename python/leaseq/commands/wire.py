@@ -14,6 +14,7 @@ LONGEST = 10**12
 
 Argument = bytes | str | int
 T = TypeVar("T")
+U = TypeVar("U")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +27,12 @@ class Command(Generic[T]):
     parse: Callable[[Any], T]
     undo: Callable[[Any], "Command[Any] | None"] | None = None
     """For a call that takes something: given its answer, the call that returns it where nobody will get that answer."""
+
+    def told(self, take: Callable[[T], U]) -> "Command[U]":
+        """The same call, whose answer is taken in by `take`."""
+        return Command(
+            self.script, self.keys, self.arguments, lambda reply: take(self.parse(reply)), self.undo
+        )
 
     def evalsha(self) -> tuple[Argument, ...]:
         """The call by digest, as a Redis command."""
