@@ -13,8 +13,10 @@ TEST_SERVERS ?= redis-6.2.14,redis-7.0,valkey-9.1.2
 ALL_SERVERS ?= $(TEST_SERVERS),redis-7.2,redis-7.4,redis-8.0t,redis-8.2,redis-8.10,valkey-8.0,valkey-8.1,valkey-9.0,redict-7.3
 
 # What every server must do alike; the other tests are about the client and run on the gate's servers.
-CONTRACT := $(addprefix python/tests/test_,servers.py state_table.py script_rules.py script_arguments.py \
-  script_costs.py model_edges.py rules.py access_rules.py)
+CONTRACT := $(addprefix python/tests/test_,servers.py state_table.py access_rules.py \
+  script_rules.py script_arguments.py script_costs.py script_errors.py script_options.py \
+  model_edges.py model_ends.py model_handoff.py model_limits.py model_outcomes.py model_repair.py \
+  rules.py rules_life.py rules_queues.py rules_stored.py)
 
 # A part that is not there (an sdist has no benchmarks) is not an error.
 PYTHON_DIRS := $(wildcard python lua cleaner benchmarks conformance-tests tools docs)
@@ -22,6 +24,8 @@ TYPED_DIRS := $(wildcard python lua cleaner benchmarks conformance-tests docs)
 SHELL_SCRIPTS := .ci/run $(wildcard tools/*.sh tools/*/*.sh)
 
 PYTEST := $(BIN)/python -m pytest
+# Each process has servers of its own; a file's tests stay together.
+IN_PARALLEL := -n 2 --dist loadfile
 
 .PHONY: help
 help: ## list the targets
@@ -41,15 +45,15 @@ demo: setup ## the queue at work, live in the terminal, on a server of its own
 
 .PHONY: test
 test: lint servers-core ## everything a change must pass: linters, types, generated files, tests on three servers
-	$(PYTEST) --server=$(TEST_SERVERS)
+	$(PYTEST) $(IN_PARALLEL) --server=$(TEST_SERVERS)
 
 .PHONY: test-quick
 test-quick: setup ## the tests on one server, nothing else
-	$(PYTEST)
+	$(PYTEST) $(IN_PARALLEL)
 
 .PHONY: test-servers
 test-servers: servers ## the contract (scripts, state table, rules) on every server that can be fetched
-	$(PYTEST) --server=$(ALL_SERVERS) $(CONTRACT)
+	$(PYTEST) $(IN_PARALLEL) --server=$(ALL_SERVERS) $(CONTRACT)
 
 .PHONY: lint
 lint: setup luacheck ## ruff, format, mypy, shellcheck, luacheck, and whether generated files are fresh
