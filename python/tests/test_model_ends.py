@@ -25,7 +25,7 @@ driver = pytest.fixture(own_queue)
 def test_an_item_goes_in_the_microsecond_of_its_time(
     driver: QueueDriver, count: int, early: int, dies: bool
 ) -> None:
-    """Leased before it, and then for ever free of it; dropped or dead from it on."""
+    """LQ-LEASE-10, LQ-KEY-8: leased before it, and then for ever free of it; dropped or dead from it on."""
     driver.add(Add(b"x", expires_in=1000, dies=dies, keep=HOUR_MS, headers=((b"a", b"b"),)))
     driver.now += 1_000_000 - early
     assert driver.lease(count)[2] == early
@@ -38,7 +38,7 @@ def test_an_item_goes_in_the_microsecond_of_its_time(
 
 @pytest.mark.parametrize("early", [1, 0])
 def test_a_light_clean_ends_in_the_microsecond_of_its_time(driver: QueueDriver, early: int) -> None:
-    """Items and outcomes."""
+    """LQ-LIGHT-4, LQ-LIGHT-5: items and outcomes."""
     driver.add(Add(b"x", expires_in=HOUR_MS), Add(b"y", priority=1))
     token = driver.lease()[5]
     driver.complete_with(Finish(b"y", token, keep=HOUR_MS))
@@ -48,7 +48,10 @@ def test_a_light_clean_ends_in_the_microsecond_of_its_time(driver: QueueDriver, 
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 256])
 def test_a_light_clean_ends_at_most_its_limit(driver: QueueDriver, limit: int) -> None:
-    """And says with 0 that more is left; the index leads to delayed and ready items alike."""
+    """And says with 0 that more is left; the index leads to delayed and ready items alike.
+
+    LQ-LIGHT-3 to LQ-LIGHT-5.
+    """
     driver.add(
         *[Add(b"%d" % n, delay=n % 2, expires_in=50 - n, dies=n % 3 == 0, keep=HOUR_MS) for n in range(6)]
     )
@@ -72,7 +75,7 @@ def test_a_light_clean_that_only_ends_items_wakes_for_the_others(driver: QueueDr
 
 
 def test_a_light_clean_waits_for_the_first_of_all_times(driver: QueueDriver) -> None:
-    """Due times, deadlines, expiries, ends of outcomes: each in its turn."""
+    """LQ-LIGHT-3: due times, deadlines, expiries, ends of outcomes: each in its turn."""
     driver.add(
         Add(b"k"),
         Add(b"expires", expires_in=HOUR_MS),
@@ -90,7 +93,7 @@ def test_a_light_clean_waits_for_the_first_of_all_times(driver: QueueDriver) -> 
 
 
 def test_expired_heads_use_up_a_lease(driver: QueueDriver) -> None:
-    """`n` is smaller for them, and 0 with wait 0 where a call meets nothing else; data of theirs counts in the mebibyte."""
+    """LQ-LEASE-10, LQ-LEASE-6: they make `n` smaller, or 0 with wait 0, and their data counts."""
     driver.add(
         *[Add(b"%d" % n, b"x" * 300_000, expires_in=1, dies=n == 2) for n in range(6)], Add(b"z", b"z")
     )
@@ -129,7 +132,7 @@ def test_nothing_expires_after_2059(driver: QueueDriver) -> None:
 @pytest.mark.parametrize("too_much", [0, 1])
 @pytest.mark.parametrize("typed", [False, True])
 def test_headers_take_4096_bytes(driver: QueueDriver, typed: bool, too_much: int) -> None:
-    """With their option names; and come back as they were."""
+    """LQ-ITEM-5, LQ-ITEM-6: with their option names; and come back as they were."""
     names = [b"content_type"] * typed + [b"header:h%02d" % n for n in range(16)]
     left = 4096 - sum(map(len, names)) + too_much
     values = [b"\0" * (left - 16), *[b"\xff"] * 16] if typed else [b"\0" * (left - 15), *[b"\xff"] * 15]
@@ -156,7 +159,7 @@ def test_headers_take_4096_bytes(driver: QueueDriver, typed: bool, too_much: int
     ],
 )
 def test_names_of_headers(driver: QueueDriver, names: list[bytes], taken: bool) -> None:
-    """16 of 1 to 100 letters."""
+    """LQ-ITEM-6: 16 of 1 to 100 letters."""
     reply = driver.add(Add(b"x", headers=tuple((name, b"") for name in names)))
     assert (reply == "LEASEQ_BAD_ARGUMENT") != taken
     driver.drain()
@@ -165,7 +168,7 @@ def test_names_of_headers(driver: QueueDriver, names: list[bytes], taken: bool) 
 @pytest.mark.parametrize("char", ["a", "é", "€", "😀"])
 @pytest.mark.parametrize("shift", range(5))
 def test_an_error_is_cut_between_characters(driver: QueueDriver, char: str, shift: int) -> None:
-    """At 8192 bytes at most, and no more is lost than one character."""
+    """LQ-DEAD-2: at 8192 bytes at most, and no more is lost than one character."""
     driver.add(Add(b"x", headers=((b"a", b"b"),)), Add(b"y"))
     driver.lease(2)
     text = b"." * shift + char.encode() * 8192
@@ -182,7 +185,7 @@ def test_an_error_is_cut_between_characters(driver: QueueDriver, char: str, shif
 @pytest.mark.parametrize("way", ["complete", "complete_and_lease", "complete_with", "remove", "purge"])
 @pytest.mark.parametrize("several", [False, True])
 def test_headers_go_with_their_item(driver: QueueDriver, way: str, several: bool) -> None:
-    """However it ends, alone or with others in one call."""
+    """LQ-KEY-9: however it ends, alone or with others in one call."""
     ids = [b"a", b"b", b"plain"][: 3 if several else 1]
     driver.add(*[Add(item_id, headers=((b"h", b"v"),) * (item_id != b"plain")) for item_id in ids])
     driver.lease(3)
@@ -207,7 +210,7 @@ def test_headers_go_with_their_item(driver: QueueDriver, way: str, several: bool
 
 @pytest.mark.parametrize("end", [0, 1, 2, 3, 4, 5, 100])
 def test_an_error_that_is_no_text_is_cut_too(driver: QueueDriver, end: int) -> None:
-    """Three bytes are lost at most."""
+    """LQ-DEAD-2: three bytes are lost at most."""
     driver.add(Add(b"x"))
     driver.lease()
     error = b"." * (8192 - end) + b"\x80" * 200
@@ -219,7 +222,7 @@ def test_an_error_that_is_no_text_is_cut_too(driver: QueueDriver, end: int) -> N
 
 
 def test_the_limit_of_the_queue_is_looked_up_when_an_attempt_ends(driver: QueueDriver) -> None:
-    """For items that are there too; not for those that say 0, and not for those that say more."""
+    """LQ-CONFIG-3: for items that are there too; not for those that say 0, and not for those that say more."""
     driver.add(Add(b"plain"), Add(b"zero", max_attempts=0), Add(b"three", max_attempts=3), Add(b"late"))
     driver.lease(4, 1000)
     driver.configure(max_attempts=1)
@@ -236,7 +239,7 @@ def test_the_limit_of_the_queue_is_looked_up_when_an_attempt_ends(driver: QueueD
 
 
 def test_an_uncounted_release_and_an_error_leave_the_attempts(driver: QueueDriver) -> None:
-    """The error is kept, also where nothing else of the item differs from its default."""
+    """LQ-DEAD-2, LQ-RELEASE-4: the error is kept, also where nothing else of the item differs from its default."""
     names = (b"x", b"y", b"z")
     driver.add(Add(b"x"), Add(b"y", priority=2), Add(b"z", expires_in=HOUR_MS, dies=True))
     driver.lease(3)

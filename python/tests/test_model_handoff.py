@@ -12,7 +12,7 @@ other = pytest.fixture(queue_beside)
 
 
 def test_follow_ups_go_past_limits_and_pause(driver: QueueDriver, other: QueueDriver) -> None:
-    """But for the length of data; and nobody is woken in a paused queue but for a nearer timer."""
+    """LQ-HANDOFF-2: but for the length of data; and nobody is woken in a paused queue but for a nearer timer."""
     driver.add(Add(b"x"), Add(b"y"), Add(b"z"))
     driver.lease(3)
     other.configure(max_items=1, max_data=4)
@@ -34,7 +34,10 @@ def test_follow_ups_go_past_limits_and_pause(driver: QueueDriver, other: QueueDr
 def test_follow_ups_of_a_second_run_are_not_added(
     driver: QueueDriver, other: QueueDriver, keep: int | None
 ) -> None:
-    """A repetition of the winner answers 1 again where a result is kept, another lease 0; neither adds."""
+    """A repetition of the winner answers 1 again where a result is kept, another lease 0; neither adds.
+
+    LQ-HANDOFF-2, LQ-OUTCOME-2.
+    """
     driver.add(Add(b"x", keep=HOUR_MS))
     driver.lease(1, 1000)
     driver.now += 1_000_000
@@ -55,7 +58,7 @@ def test_follow_ups_of_a_second_run_are_not_added(
 
 
 def test_a_follow_up_of_its_own_id_forgets_the_result(driver: QueueDriver) -> None:
-    """It is a new item, added after the old one is gone; and the wake-up is there."""
+    """LQ-HANDOFF-2, LQ-OUTCOME-5: it is a new item, added after the old one is gone; and the wake-up is there."""
     driver.add(Add(b"x"))
     token = driver.lease()[5]
     driver.pop_wake()
@@ -71,7 +74,7 @@ def test_a_follow_up_of_its_own_id_forgets_the_result(driver: QueueDriver) -> No
 def test_a_follow_up_forgets_what_is_kept_of_its_id_though_the_state_was_lost(
     driver: QueueDriver, other: QueueDriver
 ) -> None:
-    """What is kept says itself that there is something."""
+    """LQ-OUTCOME-5: what is kept says itself that there is something."""
     driver.add(Add(b"x"))
     other.add(Add(b"n"))
     driver.lease()
@@ -104,7 +107,7 @@ def test_a_lost_state_is_made_anew_from_before_the_completion(
 
 
 def test_the_largest_hand_off(driver: QueueDriver, other: QueueDriver) -> None:
-    """256 entries, 256 follow-ups, 16 targets, and not one more."""
+    """LQ-HANDOFF-3: 256 entries, 256 follow-ups, 16 targets, and not one more."""
     driver.add(*[Add(b"%d" % n, keep=HOUR_MS) for n in range(256)])
     driver.lease(256)
     headers = tuple((b"%d" % n, b"v") for n in range(16))
@@ -135,7 +138,7 @@ def test_the_largest_hand_off(driver: QueueDriver, other: QueueDriver) -> None:
 
 
 def test_a_result_is_as_long_as_data_at_most(driver: QueueDriver) -> None:
-    """Of the queue in which the item was."""
+    """LQ-OUTCOME-7, LQ-OUTCOME-1: of the queue in which the item was."""
     driver.configure(max_data=3)
     driver.add(Add(b"x"))
     token = driver.lease()[5]
@@ -147,7 +150,7 @@ def test_a_result_is_as_long_as_data_at_most(driver: QueueDriver) -> None:
 
 @pytest.mark.parametrize("key", ["items", "wake", "result"])
 def test_a_hand_off_stays_in_the_group(driver: QueueDriver, key: str) -> None:
-    """LQ-ERROR-1: on a single server too."""
+    """LQ-HANDOFF-4, LQ-ERROR-1: on a single server too."""
     driver.add(Add(b"x"))
     token = driver.lease()[5]
     before = driver.stored()

@@ -22,7 +22,7 @@ other = pytest.fixture(queue_beside)
 
 
 def test_full_is_judged_entry_by_entry(driver: QueueDriver) -> None:
-    """An id that exists answers 0 even then, and dead items take no room."""
+    """LQ-CONFIG-2: an id that exists answers 0 even then, and dead items take no room."""
     driver.configure(max_items=2)
     assert [answer > 0 for answer in driver.add(Add(b"a"), Add(b"b"))] == [True, True]
     assert driver.add(Add(b"c"), Add(b"a"), Add(b"c", delay=5)) == [-1, 0, -1]
@@ -44,7 +44,7 @@ def test_full_is_judged_entry_by_entry(driver: QueueDriver) -> None:
 @pytest.mark.parametrize("room", [0, 1])
 @pytest.mark.parametrize("told", [0, 1])
 def test_producers_are_told_of_room(driver: QueueDriver, call: str, room: int, told: int) -> None:
-    """Where there is some, and once."""
+    """LQ-ROOM-1: where there is some, and once."""
     driver.configure(max_items=3)
     driver.pop_room()
     driver.add(*[Add(b"%d" % n) for n in range(3)])
@@ -67,7 +67,7 @@ def test_producers_are_told_of_room(driver: QueueDriver, call: str, room: int, t
 
 
 def test_a_limit_that_is_lifted_tells_producers(driver: QueueDriver) -> None:
-    """Whatever is held."""
+    """LQ-CONFIG-2: whatever is held."""
     driver.add(Add(b"a"), Add(b"b"))
     driver.configure(max_items=1)
     assert driver.model.room == 0
@@ -78,7 +78,7 @@ def test_a_limit_that_is_lifted_tells_producers(driver: QueueDriver) -> None:
 
 
 def test_a_paused_queue_promotes_and_gives_nothing(driver: QueueDriver) -> None:
-    """Its wait counts only timers; nobody is woken for what is ready; resuming wakes one."""
+    """LQ-PAUSE-1, LQ-PAUSE-3: its wait counts only timers; nobody is woken for what is ready; resuming wakes one."""
     driver.add(Add(b"a"), Add(b"e"), Add(b"b", delay=1), Add(b"c", delay=9000), Add(b"over", expires_in=1))
     driver.lease(2, 2)
     driver.configure(paused=1)
@@ -107,7 +107,7 @@ def test_a_paused_queue_promotes_and_gives_nothing(driver: QueueDriver) -> None:
 
 @pytest.mark.parametrize("what", ["ready", "delayed", "nothing"])
 def test_resuming_wakes_where_there_is_something(driver: QueueDriver, what: str) -> None:
-    """And other settings do not."""
+    """LQ-PAUSE-2, LQ-CONFIG-4: and other settings do not."""
     driver.configure(paused=1)
     if what != "nothing":
         driver.add(Add(b"a", delay=HOUR_MS if what == "delayed" else None))
@@ -123,7 +123,7 @@ def test_resuming_wakes_where_there_is_something(driver: QueueDriver, what: str)
 
 
 def test_the_order_of_queues_decides(driver: QueueDriver, other: QueueDriver) -> None:
-    """The next is asked only where the first has nothing; wait is the least of all."""
+    """LQ-ANY-1 to LQ-ANY-3: the next is asked only where the first has nothing; wait is the least of all."""
     assert driver.lease_any(other) == [0, -1, 0, 0]
     driver.add(Add(b"late", delay=2000))
     other.add(Add(b"later", delay=3000))
@@ -147,7 +147,7 @@ def test_the_order_of_queues_decides(driver: QueueDriver, other: QueueDriver) ->
 def test_a_queue_that_has_more_to_look_at_is_asked_again_first(
     driver: QueueDriver, other: QueueDriver
 ) -> None:
-    """Expired heads use up a lease: wait is 0, and the order is kept."""
+    """LQ-ANY-4: expired heads use up a lease: wait is 0, and the order is kept."""
     driver.add(Add(b"over", expires_in=1, dies=True, keep=HOUR_MS), Add(b"x"))
     other.add(Add(b"y"))
     driver.now += 1000
@@ -156,7 +156,7 @@ def test_a_queue_that_has_more_to_look_at_is_asked_again_first(
 
 
 def test_the_largest_lease_of_several(driver: QueueDriver, other: QueueDriver) -> None:
-    """Lua gives back no more than some 8000 values from one unpack."""
+    """LQ-ANY-1: lua gives back no more than some 8000 values from one unpack."""
     headers = tuple((b"%d" % n, b"v") for n in range(16))
     for first in range(0, 256, 64):
         other.add(*[Add(b"%d" % n, keep=HOUR_MS, headers=headers) for n in range(first, first + 64)])

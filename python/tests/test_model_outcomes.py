@@ -21,7 +21,7 @@ other = pytest.fixture(queue_beside)
 
 
 def test_a_release_dead_letters_whatever_the_attempts(driver: QueueDriver) -> None:
-    """Only for the current lease; once in a call."""
+    """LQ-DEAD-1: only for the current lease; once in a call."""
     driver.add(Add(b"x", max_attempts=0), Add(b"y", max_attempts=9))
     driver.lease(2, 1000)
     old = driver.current(b"x")
@@ -44,7 +44,7 @@ def test_a_release_dead_letters_whatever_the_attempts(driver: QueueDriver) -> No
 @pytest.mark.parametrize("older_than", [0, 1, 7])
 @pytest.mark.parametrize("young", [0, 1])
 def test_purge_takes_what_is_dead_for_so_long(driver: QueueDriver, older_than: int, young: int) -> None:
-    """To the microsecond; nothing that is not dead, and nothing twice."""
+    """LQ-DEAD-4: to the microsecond; nothing that is not dead, and nothing twice."""
     driver.add(Add(b"x", headers=((b"a", b""),)), Add(b"y"))
     driver.lease()
     driver.release(Release(b"x", driver.current(b"x"), dead=True))
@@ -53,7 +53,7 @@ def test_purge_takes_what_is_dead_for_so_long(driver: QueueDriver, older_than: i
 
 
 def test_revived_items_take_the_last_place_of_their_level(driver: QueueDriver) -> None:
-    """In the order of the call; a lapsed one does not lapse again."""
+    """LQ-DEAD-3: in the order of the call; a lapsed one does not lapse again."""
     driver.add(
         Add(b"a", priority=1),
         Add(b"b"),
@@ -76,7 +76,7 @@ def test_revived_items_take_the_last_place_of_their_level(driver: QueueDriver) -
 
 
 def test_reviving_while_paused_wakes_nobody(driver: QueueDriver) -> None:
-    """Resuming will."""
+    """LQ-PAUSE-3: resuming will."""
     driver.add(Add(b"a"))
     driver.lease()
     driver.release(Release(b"a", driver.current(b"a"), dead=True))
@@ -91,7 +91,10 @@ def test_reviving_while_paused_wakes_nobody(driver: QueueDriver) -> None:
 def test_deaths_of_items_that_keep_an_outcome_are_told(
     driver: QueueDriver, other: QueueDriver, way: str
 ) -> None:
-    """By reclaiming and by expiry; the failure is there once outcome was asked, until an older lease completes it."""
+    """By reclaiming and by expiry; the failure is there once outcome was asked, until an older lease completes it.
+
+    LQ-OUTCOME-6.
+    """
     died = (b"a", b"c", b"lapsed")
     driver.add(
         Add(b"a", max_attempts=1, keep=HOUR_MS),
@@ -135,7 +138,10 @@ def finished(driver: QueueDriver, keep: int | None = None, **more: int) -> int:
 
 
 def test_an_outcome_is_of_the_item_and_of_no_other(driver: QueueDriver) -> None:
-    """An item added again has none until its own end, and what was kept of the earlier one is gone."""
+    """An item added again has none until its own end, and what was kept of the earlier one is gone.
+
+    LQ-OUTCOME-4, LQ-OUTCOME-5.
+    """
     first = finished(driver)
     assert driver.outcome(b"x")[5] == b"first"
     driver.add(Add(b"x"))
@@ -149,7 +155,7 @@ def test_an_outcome_is_of_the_item_and_of_no_other(driver: QueueDriver) -> None:
 
 @pytest.mark.parametrize("lost", [False, True])
 def test_every_id_of_a_call_begins_without_an_outcome(driver: QueueDriver, lost: bool) -> None:
-    """Also where the state, which says that some are kept, was lost."""
+    """LQ-OUTCOME-5: also where the state, which says that some are kept, was lost."""
     ids = (b"a", b"b", b"c")
     driver.add(*[Add(item_id) for item_id in ids])
     driver.lease(3)
@@ -164,7 +170,7 @@ def test_every_id_of_a_call_begins_without_an_outcome(driver: QueueDriver, lost:
 
 
 def test_a_failure_is_no_completion(driver: QueueDriver) -> None:
-    """The lease under which an item died did not complete it, though the failure carries its token."""
+    """LQ-OUTCOME-2: the lease under which an item died did not complete it, though the failure carries its token."""
     driver.add(Add(b"x", keep=HOUR_MS))
     token = driver.lease()[5]
     driver.release(Release(b"x", token, dead=True, keep=0))
@@ -175,7 +181,7 @@ def test_a_failure_is_no_completion(driver: QueueDriver) -> None:
 
 @pytest.mark.parametrize("keep", [None, 0])
 def test_a_completion_ends_the_failure_of_a_dead_item(driver: QueueDriver, keep: int | None) -> None:
-    """Where no result takes its place, nothing is kept."""
+    """LQ-OUTCOME-5: where no result takes its place, nothing is kept."""
     driver.add(Add(b"x", headers=((b"a", b"b"),)))
     token = driver.lease()[5]
     driver.release(Release(b"x", token, dead=True, keep=HOUR_MS))
@@ -184,7 +190,7 @@ def test_a_completion_ends_the_failure_of_a_dead_item(driver: QueueDriver, keep:
 
 
 def test_a_stale_list_is_no_outcome(driver: QueueDriver) -> None:
-    """Where the id was added again, completed without keeping, and nobody asked in between."""
+    """LQ-KEY-10: where the id was added again, completed without keeping, and nobody asked in between."""
     first = finished(driver, HOUR_MS)
     driver.add(Add(b"x"))
     token = driver.lease()[5]
@@ -195,7 +201,7 @@ def test_a_stale_list_is_no_outcome(driver: QueueDriver) -> None:
 
 
 def test_an_outcome_ends_with_its_time(driver: QueueDriver) -> None:
-    """And the winner is not known as such any more."""
+    """LQ-KEY-10, LQ-OUTCOME-2: and the winner is not known as such any more."""
     token = finished(driver)
     assert driver.complete_with(Finish(b"x", token, keep=0)) == [1]
     driver.now += HOUR_MS * 1000
@@ -205,7 +211,7 @@ def test_an_outcome_ends_with_its_time(driver: QueueDriver) -> None:
 
 
 def test_a_failure_is_of_the_item_that_died(driver: QueueDriver) -> None:
-    """Not of one that was revived, nor of one with the same id that was added again."""
+    """LQ-OUTCOME-5, LQ-OUTCOME-6: not of one that was revived, nor of one with the same id that was added again."""
     driver.add(Add(b"x", keep=HOUR_MS, max_attempts=1))
     driver.lease(1, 1000)
     driver.release(Release(b"x", driver.current(b"x"), error=b"one", keep=2 * HOUR_MS))
@@ -230,7 +236,7 @@ def test_a_failure_is_of_the_item_that_died(driver: QueueDriver) -> None:
 
 
 def test_a_failure_is_kept_only_where_it_dies_and_was_asked_for(driver: QueueDriver) -> None:
-    """By the item or the call, and with the key."""
+    """LQ-OUTCOME-3: by the item or the call, and with the key."""
     driver.add(*[Add(b"%d" % n, keep=HOUR_MS if n < 2 else None) for n in range(5)])
     driver.lease(5)
     tokens = [driver.current(b"%d" % n) for n in range(5)]
@@ -249,7 +255,10 @@ def test_a_failure_is_kept_only_where_it_dies_and_was_asked_for(driver: QueueDri
     "broken", [b"", b"\1\1", b"\2\1" + bytes(40), b"\1\3" + bytes(40), b"\1\0" + bytes(40)]
 )
 def test_an_outcome_of_another_format_is_refused(driver: QueueDriver, broken: bytes) -> None:
-    """LQ-ERROR-1: nothing is changed; where the id is not in kept, the list is stale whatever it holds."""
+    """Nothing is changed; where the id is not in kept, the list is stale whatever it holds.
+
+    LQ-OUTCOME-8, LQ-ERROR-1.
+    """
     token = finished(driver)
     (key,) = driver.results([b"x"])
     driver.client.lset(key.decode(), 0, broken)  # type: ignore[arg-type]  # bytes are fine
@@ -264,7 +273,7 @@ def test_an_outcome_of_another_format_is_refused(driver: QueueDriver, broken: by
 
 @pytest.mark.parametrize(("last", "told"), [(0, 4), (1, 3)])
 def test_one_call_tells_some_mebibytes_of_contents(driver: QueueDriver, last: int, told: int) -> None:
-    """The entry that goes beyond 4 MiB is the last; what is behind it is neither told nor published."""
+    """LQ-OUTCOME-9: the entry that goes beyond 4 MiB is the last; what is behind it is neither told nor published."""
     driver.configure(max_data=2**21 + 1)
     driver.add(*[Add(b"%d" % n) for n in range(3)], Add(b"dead", keep=HOUR_MS))
     driver.lease(4)
@@ -279,7 +288,7 @@ def test_one_call_tells_some_mebibytes_of_contents(driver: QueueDriver, last: in
 
 @pytest.mark.parametrize("late", [0, 999, 1000])
 def test_a_failure_is_kept_from_the_death_on(driver: QueueDriver, late: int) -> None:
-    """However late it is asked for; to the millisecond, and what is published goes when it is over."""
+    """LQ-OUTCOME-6: however late it is asked for; to the millisecond, and what is published goes when it is over."""
     driver.add(Add(b"x", keep=HOUR_MS, max_attempts=1))
     driver.lease(1, 1000)
     driver.now += 1_000_000
@@ -297,7 +306,7 @@ def test_a_failure_is_kept_from_the_death_on(driver: QueueDriver, late: int) -> 
 def test_what_is_kept_of_an_earlier_item_is_not_told(
     driver: QueueDriver, keep: int | None, dead: bool
 ) -> None:
-    """Where a lost state let it stay: it goes as soon as it is met, and a dead item has its own."""
+    """LQ-OUTCOME-5: where a lost state let it stay: it goes as soon as it is met, and a dead item has its own."""
     driver.add(Add(b"x", keep=keep))
     if dead:
         driver.lease()

@@ -19,7 +19,7 @@ driver = pytest.fixture(own_queue)
 
 
 def test_what_a_pass_finds_of_the_life_of_an_item(driver: QueueDriver) -> None:
-    """LQ-DEEP-2, and each kind by itself."""
+    """LQ-DEEP-12 to LQ-DEEP-14, LQ-DEEP-2, and each kind by itself."""
     driver.add(
         Add(b"plain"),
         Add(b"typed", content_type=b"t"),
@@ -74,7 +74,7 @@ def test_a_deadline_before_all_times_is_put_right(driver: QueueDriver) -> None:
 
 @pytest.mark.parametrize("limit", [40, 256])
 def test_a_pass_reaches_every_extra_and_index(driver: QueueDriver, limit: int) -> None:
-    """LQ-DEEP-1: also where they are many."""
+    """LQ-DEEP-12 to LQ-DEEP-14, LQ-DEEP-1: also where they are many."""
     for first in range(0, 600, 200):
         driver.add(
             *[
@@ -105,7 +105,10 @@ def test_a_pass_reaches_every_extra_and_index(driver: QueueDriver, limit: int) -
 
 
 def test_an_index_that_leads_to_no_such_item_is_put_right(driver: QueueDriver) -> None:
-    """By light_clean: what is leased, dead, absent, or does not expire is left as it is, and the entry goes."""
+    """By light_clean: what is leased, dead, absent, or does not expire is left as it is, and the entry goes.
+
+    LQ-LIGHT-4.
+    """
     driver.add(Add(b"plain"), Add(b"held", priority=2), Add(b"buried", priority=1), Add(b"odd", expires_in=1))
     driver.lease(2)
     driver.release(Release(b"buried", driver.current(b"buried"), dead=True))
