@@ -43,7 +43,6 @@ if ARGV[1] == '1' and ARGV[4] == '0' and #ARGV == 4 and flags == 0 and max_items
   if size > max_data then
     error('LEASEQ_TOO_LARGE the data of an item is longer than this queue takes: ' .. max_data .. ' bytes', 0)
   end
-  call('ZCARD', ready)
   if call('HSETNX', items, id, data) == 0 then
     return 0
   end
@@ -51,7 +50,12 @@ if ARGV[1] == '1' and ARGV[4] == '0' and #ARGV == 4 and flags == 0 and max_items
   if now > clock then
     clock = now
   end
-  call('ZADD', ready, clock - 1735689600000000, id)
+  -- a key of another type is found here and undone: cheaper than to look at it each time
+  local placed = redis.pcall('ZADD', ready, clock - 1735689600000000, id)
+  if type(placed) == 'table' then
+    call('HDEL', items, id)
+    error(placed.err, 0)
+  end
   if size > largest then
     largest = size
   end

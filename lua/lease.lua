@@ -49,10 +49,14 @@ if count == 1 and now < next_due and not paused then
       fresh = struct.pack('<BBI4dd', 1, 0, 1, token, head[2] % 1125899906842624 + 1735689600000000)
     end
     if fresh then
-      call('ZCARD', leased)
       local deadline = now + duration * 1000
       call('ZREM', ready, id)
-      call('ZADD', leased, deadline, id)
+      -- a key of another type is found here and undone: cheaper than to look at it each time
+      local held = redis.pcall('ZADD', leased, deadline, id)
+      if type(held) == 'table' then
+        call('ZADD', ready, head[2], id)
+        error(held.err, 0)
+      end
       call('HSET', meta, id, fresh)
       clock = token
       if deadline < next_due then
