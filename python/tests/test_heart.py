@@ -323,6 +323,20 @@ async def test_a_lease_that_ends_by_the_blocks_own_call(url: str, proxy: FaultPr
         proxy.latency = 0.0
 
 
+async def test_an_answer_that_crossed_the_end_of_an_item_is_no_loss(url: str) -> None:
+    """LQ-CLIENT-4: the extension was answered behind the item's own complete."""
+    async with leaseq.aio.WorkQueue("q", url) as queue:
+        done, gone = await held(queue, "a", "b", lease_secs=30)
+        assert await queue.complete(done)
+        beats = Beats()
+        leases: list[tuple[LeasedItemBase, float]] = [(done, 30), (gone, 30)]
+        for item, lease_secs in leases:
+            beats.add(item, lease_secs, 0.0)
+        beats.heard(leases, [None, None], 10.0)
+        assert (done.lost, gone.lost) == (False, True)
+        assert beats.pause(10.0) is None
+
+
 async def test_an_item_that_is_entered_in_one_task_and_left_in_another(url: str) -> None:
     """LQ-CLIENT-4: the task that entered is over; nobody else is cancelled in its place."""
     async with leaseq.aio.WorkQueue("q", url) as queue:
