@@ -263,7 +263,9 @@ class Beats:
     ) -> None:
         """Take in the answers to what was due."""
         for (item, lease_secs), deadline in zip(leases, answers, strict=True):
-            if deadline is not None or not (item._ending or item._ended):  # else it crossed the item's own end
+            if deadline is not None or not (
+                item._ending or item._ended
+            ):  # else it crossed the item's own end
                 item._heard(deadline)
             if deadline is None:
                 self.drop(item)
