@@ -351,3 +351,22 @@ def test_what_the_calls_before_a_failed_one_answered(colour: Colour, url: str) -
         queue.dead_letter_items([*map(bare, dying), no_item])
     assert caught.value.answers == [False] + [True] * 255
     assert [item.lost for item in dying[:2]] == [True, False]
+
+
+def test_dead_letters_that_others_take_out_meanwhile(colour: Colour, url: str) -> None:
+    """LQ-DEAD-3: what they take moves the pages; what lay behind is found all the same."""
+    queue = colour.queue("q", url)
+    bury(queue, [f"a{n}" for n in range(256)], "bad")
+    bury(queue, [f"b{n}" for n in range(256)], "timeout")
+    inspect_items = bare(queue).inspect_items
+    purged: list[bool] = []
+
+    def purge_and_inspect(ids: list[str]) -> Any:
+        if not purged:
+            with leaseq.WorkQueue("q", url) as other:
+                purged.extend(other.purge_items(ids))
+        return inspect_items(ids)
+
+    bare(queue).inspect_items = purge_and_inspect
+    assert queue.revive_all("timeout") == 256
+    assert purged == [True] * 256

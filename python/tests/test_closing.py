@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,7 @@ import redis
 import servers
 
 import leaseq
+import leaseq.aio
 from leaseq import Item
 from leaseq._aio import io as aio
 from leaseq._sync import io as sync
@@ -148,3 +150,29 @@ async def test_a_closed_connection_is_a_connection_error_in_asyncio(odd: type[Ex
     for call in WIRE_CALLS:
         with pytest.raises(redis.ConnectionError):
             await call(aio.Wire(Broken(odd), put_back))
+
+
+@pytest.mark.parametrize("steps", range(24))
+async def test_a_cancellation_while_connecting_is_heeded(url: str, steps: int) -> None:
+    """LQ-BLOCK-6: at every step of the loop; in Python 3.11 the client library swallows it at some."""
+    async with leaseq.aio.WorkQueue("q", url) as queue:
+        waiting = asyncio.create_task(queue.lease(30))
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        waiting.cancel()
+        await asyncio.wait([waiting], timeout=5)
+        assert waiting.cancelled()
+
+
+def test_as_many_waiters_as_one_likes(url: str) -> None:
+    """LQ-BLOCK-1: each holds a connection; the client library's own limit of connections is not ours."""
+
+    async def work() -> None:
+        async with leaseq.aio.WorkQueue("q", url) as queue:
+            waiting = [asyncio.create_task(queue.lease(30)) for _ in range(120)]
+            other = leaseq.WorkQueue("q", url)
+            await asyncio.to_thread(other.add_items, [Item(b"x") for _ in range(120)])
+            assert all(await asyncio.gather(*waiting))
+            other.close()
+
+    asyncio.run(work())

@@ -28,6 +28,9 @@ def now() -> float:
 
 
 _late: set[asyncio.Task[None]] = set()
+MANY = 2**31
+"""As good as no limit, of connections."""
+
 HANG_UP_SECS = 1.0
 """How long the server may take to notice that a connection is closed."""
 
@@ -38,7 +41,8 @@ class NothingYetError(Exception):
 
 def connect(url: str) -> Redis:
     """A client for a URL that never sends anything twice. Raises ValueError or TypeError for one that is none."""
-    client = Redis.from_url(url, retry=Retry(NoBackoff(), 0))
+    # every waiter holds a connection; a limit, which redis-py sets by itself, is for the URL to ask for
+    client = Redis.from_url(url, retry=Retry(NoBackoff(), 0), max_connections=MANY)
     pool = client.connection_pool
     pool.connection_class(**pool.connection_kwargs)  # does not connect; an unknown option is told now
     return client
@@ -186,12 +190,13 @@ class OneServer:
     async def borrow(self, _key: str, _redirection: AskError | None) -> Wire:
         """A connection."""
         pool: Any = self._client.connection_pool
+        cancellations = _cancellations()
         connection = await pool.get_connection()
 
         async def put_back() -> None:
             await pool.release(connection)
 
-        return await fresh(Wire(connection, put_back), connection)
+        return await fresh(Wire(connection, put_back), connection, cancellations)
 
     async def refresh(self) -> None:
         """There is nothing to look up again."""
@@ -207,15 +212,16 @@ class Cluster:
 
     async def borrow(self, key: str, redirection: AskError | None) -> Wire:
         """A connection to the node that holds the key, or to the one that a redirection names."""
+        cancellations = _cancellations()
         await self._client.initialize()
         if redirection is None:
-            return await self._wire(self._client.get_node_from_key(key))
+            return await self._wire(self._client.get_node_from_key(key), cancellations)
         moved = isinstance(redirection, MovedError)
         node = self._client.get_node(redirection.host, redirection.port)
         if moved or node is None:
             await self.refresh()
             node = self._client.get_node(redirection.host, redirection.port)
-        wire = await self._wire(node)
+        wire = await self._wire(node, cancellations)
         wire.asking = not moved
         return wire
 
@@ -223,22 +229,34 @@ class Cluster:
         """Read the topology again."""
         await self._client.nodes_manager.initialize()
 
-    async def _wire(self, node: Any) -> Wire:
+    async def _wire(self, node: Any, cancellations: int) -> Wire:
         connection = node.acquire_connection()
 
         async def put_back() -> None:
             node.release(connection)
 
-        return await fresh(Wire(connection, put_back), connection)
+        return await fresh(Wire(connection, put_back), connection, cancellations)
 
 
-async def fresh(wire: Wire, connection: Any) -> Wire:
-    """A wire whose connection stands: redis-py hands out those that the server has closed, or with replies in them."""
+def _cancellations() -> int:
+    """How often this task was asked to end."""
+    task = asyncio.current_task()
+    return task.cancelling() if task else 0
+
+
+async def fresh(wire: Wire, connection: Any, cancellations: int) -> Wire:
+    """A wire whose connection stands: redis-py hands out those that the server has closed, or with replies in them.
+
+    Heeds a cancellation since there were `cancellations`: redis-py connects with asyncio.wait_for, which swallows one in
+    Python 3.11 when its result comes at the same moment.
+    """
     try:
         await connection.connect()
         if await connection.can_read():
             await connection.disconnect(nowait=True)
             await connection.connect()
+        if _cancellations() > cancellations:
+            raise asyncio.CancelledError  # noqa: TRY301 (as any other)
     except BaseException:
         await wire.give_back()
         raise

@@ -1,7 +1,7 @@
 # Generated from _aio/dead.py by python/unasync.py: do not edit.
 """Dead letters: items that wait for a person."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from leaseq import commands, flows
 from leaseq._scripts import MAX_ENTRIES
@@ -37,11 +37,13 @@ class DeadLetters(Looking):
         if matching is not None and not isinstance(matching, str):
             message = f"matching must be a str, not {type(matching).__name__}"
             raise BadTypeError(message)
-        until, revived = (self.stats()).now, 0
-        # others may revive and purge at the same time, and what they take out moves the pages: until none is left
-        while count := self._revive_pages(matching, until):
-            revived += count
-        return revived
+
+        def revive(ids: list[str]) -> int:
+            infos = [] if matching is None else self.inspect_items(ids)
+            chosen = ids if matching is None else [info.id for info in infos if matching in info.error]
+            return sum(self.revive_items(chosen))
+
+        return self._all_dead((self.stats()).now, revive)
 
     def purge(self, item_id: str) -> bool:
         """Drop a dead item for ever; false if it was not dead. Safe to repeat."""
@@ -60,31 +62,28 @@ class DeadLetters(Looking):
         """
         if commands.milliseconds(older_than, "older_than") < 0:
             raise BadArgumentError("older_than must not be negative; 0 drops all")
-        until, purged = (self.stats()).now - older_than, 0
-        while count := self._purge_pages(older_than, until):
-            purged += count
-        return purged
 
-    def _revive_pages(self, matching: str | None, until: float) -> int:
-        offset = revived = 0
-        while ids := self._dead_by(until, offset):
-            infos = [] if matching is None else self.inspect_items(ids)
-            chosen = ids if matching is None else [info.id for info in infos if matching in info.error]
-            count = sum(self.revive_items(chosen))
-            revived += count
-            offset += len(ids) - count
-        return revived
-
-    def _purge_pages(self, older_than: float, until: float) -> int:
-        offset = purged = 0
-        while ids := self._dead_by(until, offset):
+        def purge(ids: list[str]) -> int:
             answers = self._transport.run(commands.purge(self._keys, ids, older_than))
-            count = sum(answers)
-            purged += count
-            offset += len(ids) - count
-        return purged
+            return sum(answers)
 
-    def _dead_by(self, until: float, offset: int) -> list[str]:
-        """One page of what had died at that time."""
-        page = self.list_items("dead", offset=offset, limit=MAX_ENTRIES)
-        return [listed.id for listed in page.items if listed.time <= until]
+        return self._all_dead((self.stats()).now - older_than, purge)
+
+    def _all_dead(self, until: float, take: Callable[[list[str]], int]) -> int:
+        """Take out of what had died at that time, page by page; answers how many in all.
+
+        Others may revive and purge at the same time, and what they take out moves the pages: once more, until a pass
+        finds none, with nobody else at work.
+        """
+        done = 0
+        while True:
+            page = self.list_items("dead", limit=MAX_ENTRIES)
+            before, taken, offset = page.total, 0, 0
+            while ids := [listed.id for listed in page.items if listed.time <= until]:
+                count = take(ids)
+                taken += count
+                offset += len(ids) - count
+                page = self.list_items("dead", offset=offset, limit=MAX_ENTRIES)
+            done += taken
+            if not taken and page.total >= before:
+                return done

@@ -30,6 +30,9 @@ def now() -> float:
     return time.monotonic()
 
 
+MANY = 2**31
+"""As good as no limit, of connections."""
+
 HANG_UP_SECS = 1.0
 """How long the server may take to notice that a connection is closed."""
 
@@ -40,7 +43,8 @@ class NothingYetError(Exception):
 
 def connect(url: str) -> Redis:
     """A client for a URL that never sends anything twice. Raises ValueError or TypeError for one that is none."""
-    client = Redis.from_url(url, retry=Retry(NoBackoff(), 0))
+    # every waiter holds a connection; a limit, which redis-py sets by itself, is for the URL to ask for
+    client = Redis.from_url(url, retry=Retry(NoBackoff(), 0), max_connections=MANY)
     pool = client.connection_pool
     pool.connection_class(**pool.connection_kwargs)  # does not connect; an unknown option is told now
     return client
