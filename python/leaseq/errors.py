@@ -35,6 +35,7 @@ class LeaseqError(Exception):
     def __init__(self, message: str) -> None:
         super().__init__(message)
         self.answers: list[Any] = []
+        self._in_doubt = 1  # entries of a call whose effect is unknown
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()

@@ -99,7 +99,12 @@ def _lease(
     clock: Callable[[], float],
     known: LeaseReply | None,
 ) -> Flow[LeaseReply]:
-    reply = answered((yield take)) if known is None else known
+    if known is None:
+        reply = answered((yield take))
+    else:
+        # others were asked meanwhile
+        left_of_it = None if known.wait is None else max(0.0, known.asked + known.wait - clock())
+        reply = known._replace(wait=left_of_it)
     waited = False
     while not reply.items:
         if reply.wait == 0:
@@ -213,7 +218,7 @@ def out_of_hand(error: LeaseqError) -> int:
     The fate of that chunk is unknown. To complete or release it once more would undo what its caller asked for, if that
     has happened; if not, its deadline brings it back.
     """
-    return len(error.answers) + (0 if error.definite else MAX_ENTRIES)
+    return len(error.answers) + (0 if error.definite else error._in_doubt)
 
 
 def data_size(item: object) -> int:

@@ -16,8 +16,11 @@ from watching import EVALS, blocked, blocked_ids, calls, count_blocked, load, un
 
 import leaseq
 import leaseq.aio
-from leaseq import Item
+from leaseq import Item, flows
+from leaseq._sync import race
+from leaseq.commands import LeaseReply
 from leaseq.flows import WAIT_CAP
+from leaseq.keys import QueueKeys
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -563,3 +566,25 @@ def test_threads_that_lose_end(url: str, redis_client: redis.Redis) -> None:
         servers.wait_until(lambda: threading.active_count() <= before, 5)
         blocked(redis_client, 0)
         assert len(redis_client.client_list()) < 20
+
+
+def test_what_one_was_told_grows_old_while_others_are_asked() -> None:
+    """LQ-BLOCK-8: a wait of 2 s that was told 1.5 s ago is one of 0.5 s."""
+    known = LeaseReply(wait=2.0, deadline=0.0, items=[], asked=8.5)
+    flow = flows.lease_any(
+        [QueueKeys("a", None)], 1, 30, block=True, timeout=0, clock=lambda: 10.0, known=known
+    )
+    request = next(flow)
+    assert isinstance(request, flows.Wait)
+    assert request.seconds == 0.5
+
+
+def test_who_is_interrupted_where_it_waits_for_a_race_loses_nothing() -> None:
+    """LQ-BLOCK-6: Ctrl-C lands where the program waits: between the end of a run and its being taken in."""
+    undone: list[tuple[int, str]] = []
+    running = race._Race(bool, lambda place, answer: undone.append((place, answer)), 2)
+    running.run(0, lambda: "an item")
+    assert running.first(1) == (0, "an item")  # interrupted here, before anybody has it
+    running.end()
+    running.run(1, lambda: "another")
+    assert undone == [(0, "an item"), (1, "another")]

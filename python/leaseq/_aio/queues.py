@@ -60,7 +60,7 @@ class WorkQueues:
 
     Queues of one group on one server (name them with the same `group=`) are asked by one call, up to 16 at once, and
     waited for on one connection. Others take a call and a connection each, so keep the queues of a group together.
-    They stay the caller's: closing one ends the waits on all, and calls raise QueueClosedError from then on.
+    They stay the caller's: closing one ends the waits on all, and a call that comes to it raises QueueClosedError.
 
     Raises BadTypeError, BadArgumentError.
     """

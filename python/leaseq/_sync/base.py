@@ -90,7 +90,8 @@ class QueueBase(NamedQueue):
     def _publish_later(self, died: Sequence[str]) -> None:
         """In the background: whoever leased does not wait for it, and its items cannot be lost meanwhile."""
         if died:
-            self._transport.background.begin(partial(self._publish, died), finish=True)
+            with contextlib.suppress(RuntimeError):  # no more threads can be started
+                self._transport.background.begin(partial(self._publish, died), finish=True)
 
     def _publish(self, ids: Sequence[str]) -> None:
         """Publish the failures of items that died in a call which could not (LQ-CLIENT-8).
@@ -106,11 +107,13 @@ class QueueBase(NamedQueue):
     ) -> list[T]:
         """One call for each chunk, one answer for each member. An error has the answers so far."""
         answers: list[T] = []
+        chunk: list[Member] = []
         try:
             for chunk in chunks:
                 answered = self._transport.run(make(chunk))
                 answers += answered
         except LeaseqError as error:
             error.answers = answers
+            error._in_doubt = 0 if error.definite else len(chunk)
             raise
         return answers

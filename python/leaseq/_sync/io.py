@@ -289,7 +289,7 @@ class Background:
         until = now() + seconds
         while self._threads and now() < until:
             for thread in list(self._threads):
-                if thread.ident is not None:  # it is about to start otherwise
+                if thread.is_alive():  # it is about to start otherwise
                     thread.join(max(0.0, until - now()))
 
 

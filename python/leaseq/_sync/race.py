@@ -3,7 +3,6 @@
 Written by hand for threads and for asyncio. A thread of a race can be interrupted where it waits, as a task can.
 """
 
-import queue
 import selectors
 import socket
 import threading
@@ -76,7 +75,9 @@ class _Race:
         self._stop = Stop(threads)
         self._guard = threading.Lock()
         self._over = False
-        self.ends: queue.SimpleQueue[tuple[int, Any, BaseException | None]] = queue.SimpleQueue()
+        # looked at and never taken out: whoever is interrupted in between loses none
+        self._ends: list[tuple[int, Any, BaseException | None]] = []
+        self._ended = threading.Semaphore(0)
 
     def run(self, place: int, run: Callable[[], Any]) -> None:
         """One thread."""
@@ -90,29 +91,30 @@ class _Race:
             self._stop.leave()
         with self._guard:
             if not self._over:
-                self.ends.put((place, answer, failure))
+                self._ends.append((place, answer, failure))
+                self._ended.release()
                 return
         if failure is None and self._won(answer):
             self._undo(place, answer)
 
     def first(self, runs: int) -> tuple[int, Any] | None:
         """Wait for the first that wins. Raises what one raises."""
-        for _ in range(runs):
-            place, answer, failure = self.ends.get()
+        for number in range(runs):
+            self._ended.acquire()
+            place, answer, failure = self._ends[number]
             if failure is not None:
                 raise failure
             if self._won(answer):
                 return place, answer
         return None
 
-    def end(self) -> None:
+    def end(self, winner: int | None = None) -> None:
         """Interrupt all threads; what has won too late is undone."""
         with self._guard:
             self._over = True
         self._stop.stop()
-        while not self.ends.empty():
-            place, answer, failure = self.ends.get()
-            if failure is None and self._won(answer):
+        for place, answer, failure in self._ends:
+            if place != winner and failure is None and self._won(answer):
                 self._undo(place, answer)
 
 
@@ -136,8 +138,8 @@ def race(
     except BaseException:
         running.end()
         for thread in threads:
-            if thread.ident is not None:
+            if thread.is_alive():
                 thread.join(UNWIND_SECS / len(threads))
         raise
-    running.end()
+    running.end(None if winner is None else winner[0])
     return winner
