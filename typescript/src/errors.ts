@@ -68,8 +68,10 @@ export class FullError extends LeaseqError {
   /** In the order of the entries: when it was created, 0 where the id existed, -1 where there was no room. */
   readonly answers: readonly number[];
 
-  constructor(answers: readonly number[]) {
+  /** `cause`: what ended the waiting for room before its time. */
+  constructor(answers: readonly number[], cause?: LeaseqError) {
     super(`no room for ${answers.filter((answer) => answer < 0).length} of ${answers.length} items`);
+    if (cause) this.cause = cause;
     this.answers = answers;
     this.definite = answers.every((answer) => answer <= 0);
   }

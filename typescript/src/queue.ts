@@ -22,7 +22,7 @@ import {
   type NewItem,
   type Return,
 } from "./entries.js";
-import { FullError } from "./errors.js";
+import { FullError, LeaseqError } from "./errors.js";
 import type { Address } from "./keys.js";
 import type { Lease } from "./lease.js";
 import { MAX_ENTRIES } from "./scripts.generated.js";
@@ -52,7 +52,8 @@ export class Queue {
 
   /**
    * When the item was created, or 0 where its id exists (LQ-ADD-1, LQ-ADD-2). Where there is no room, a FullError, after
-   * `timeout`, for which it waits for room (0 without it; LQ-CLIENT-6, LQ-ROOM-2). What was added before an abort stays.
+   * `timeout`, for which it waits for room (0 without it; LQ-CLIENT-6, LQ-ROOM-2). What was added before an abort stays:
+   * then that is a FullError too, with the abort as its cause.
    */
   add(item: NewItem, patience?: Patience): Promise<number>;
   add(items: readonly NewItem[], patience?: Patience): Promise<number[]>;
@@ -74,7 +75,13 @@ export class Queue {
     if (timeout <= 0) return await this.#connections.shared.run(commands.add(this.address, part));
     const answers = part.map(() => -1);
     const aim = roomAim(this.address, part, answers);
-    return (await this.#connections.wait(aim, timeout, [signal])) ?? answers;
+    try {
+      return (await this.#connections.wait(aim, timeout, [signal])) ?? answers;
+    } catch (error) {
+      // Definite is what ended the waiting, and not the whole, of which a part was added (LQ-ERROR-4).
+      const added = answers.some((answer) => answer > 0);
+      throw added && error instanceof LeaseqError && error.definite ? new FullError(answers, error) : error;
+    }
   }
 
   /**

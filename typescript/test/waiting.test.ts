@@ -161,6 +161,20 @@ describe("waiting for room and for outcomes", () => {
     assert.ok(took < 100, `${took} ms`);
   });
 
+  test("an abort after a part was added says which", async () => {
+    const queue = newQueue();
+    await queue.configure({ maxItems: 1 });
+    const both = ["a", "b"].map((id) => ({ id, data: "" }));
+    const signal = AbortSignal.timeout(50);
+    await assert.rejects(queue.add(both, { timeout: 3000, signal }), (error) => {
+      assert.ok(error instanceof FullError && error.cause instanceof AbortError && !error.definite);
+      assert.deepEqual(error.answers.map(Math.sign), [1, -1]);
+      return true;
+    });
+    const again = AbortSignal.timeout(50);
+    await assert.rejects(queue.add({ id: "c", data: "" }, { timeout: 3000, signal: again }), AbortError);
+  });
+
   test("outcomes", async () => {
     const queue = newQueue();
     await queue.add({ id: "a", data: "", keep: 60_000 });
