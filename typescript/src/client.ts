@@ -38,6 +38,9 @@ export class Client {
    */
   async leaseAny(queues: readonly Queue[], options: LeaseOptions): Promise<Lease[]> {
     if (queues.length === 0) throw new BadArgumentError("no queues");
+    if (queues.some((queue) => queue.client !== this)) {
+      throw new BadArgumentError("the queues are not all of this client");
+    }
     const { signal, timeout = 0 } = options;
     const lanes = this.#connections;
     const aims = byGroup(queues).map((group) => leaseAim(group, options, lanes));

@@ -55,7 +55,7 @@ export interface HandOff extends Completion {
 
 /** An item that is added, to a queue of the same group, if and only if its predecessor is completed by this call. */
 export interface FollowUp extends NewItem {
-  queue: { readonly address: Address };
+  queue: { readonly address: Address; readonly client?: object };
 }
 
 /** A lease to extend. */

@@ -22,7 +22,7 @@ import {
   type NewItem,
   type Return,
 } from "./entries.js";
-import { FullError, LeaseqError } from "./errors.js";
+import { BadArgumentError, FullError, LeaseqError } from "./errors.js";
 import type { Address } from "./keys.js";
 import type { Lease } from "./lease.js";
 import { MAX_ENTRIES } from "./scripts.generated.js";
@@ -150,16 +150,23 @@ export class Queue {
 
   /**
    * Completes items, keeps their results, and adds what follows, in one step each (LQ-HANDOFF-2). Throws CrossGroupError
-   * for a follow-up to another group, before it sends the call with it (LQ-CLIENT-9).
+   * for a follow-up to another group, before it sends the call with it (LQ-CLIENT-9), and BadArgumentError for one to
+   * a queue of another client.
    */
   completeWith(entry: HandOff): Promise<HandOffAnswer>;
   completeWith(entries: readonly HandOff[]): Promise<HandOffAnswer[]>;
   completeWith(entries: HandOff | readonly HandOff[]): Promise<HandOffAnswer | HandOffAnswer[]> {
-    return oneOrAll(entries, (all) =>
-      callEach(handOffsInCalls(all), (part) =>
+    return oneOrAll(entries, (all) => {
+      for (const { queue } of all.flatMap((entry) => entry.followUps ?? [])) {
+        // Its keys would be written on this client's server, where nobody looks for them.
+        if (queue.client && queue.client !== this.client) {
+          throw new BadArgumentError("a follow-up goes to a queue of the same client");
+        }
+      }
+      return callEach(handOffsInCalls(all), (part) =>
         this.#connections.shared.run(commands.completeWith(this.address, part)),
-      ),
-    );
+      );
+    });
   }
 
   /**

@@ -253,6 +253,9 @@ describe("outcomes and hand-off", () => {
     assert.deepEqual(answer.followUps.map(Math.sign), [1, 1, 0]);
     assert.deepEqual(await a.handOff([{ queue: second, ...next }]), { completed: false, followUps: [-1] });
     await assert.rejects(b.handOff([{ queue: newQueue("other"), ...next }]), CrossGroupError);
+    const elsewhere = new Client({ path: server.path }).queue("second", { group: "flow" });
+    await assert.rejects(b.handOff([{ queue: elsewhere, ...next }]), BadArgumentError);
+    await assert.rejects(client.leaseAny([first, elsewhere], { duration: 5000 }), BadArgumentError);
     assert.equal((await second.lease({ duration: 5000 }))?.data.toString(), "more");
   });
 
