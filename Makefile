@@ -44,8 +44,14 @@ demo: setup ## the queue at work, live in the terminal, on a server of its own
 	$(BIN)/leaseq demo
 
 .PHONY: test
-test: lint servers-core ## everything a change must pass: linters, types, generated files, tests on three servers
+test: lint servers-core typescript ## everything a change must pass: linters, types, generated files, tests on three servers
 	$(PYTEST) $(IN_PARALLEL) --server=$(TEST_SERVERS)
+
+.PHONY: typescript
+typescript: servers-core ## the TypeScript client: biome, tsc, its tests on one server; needs Node
+	tools/node.sh npm --prefix typescript ci --ignore-scripts --no-audit --no-fund
+	tools/node.sh npm --prefix typescript run lint
+	tools/node.sh npm --prefix typescript test
 
 .PHONY: test-quick
 test-quick: setup ## the tests on one server, nothing else
@@ -99,4 +105,5 @@ servers: setup ## fetch every server that `make test-servers` needs (about 400 M
 .PHONY: clean
 clean: ## remove .venv, .servers, caches and build results
 	rm -rf .venv .servers .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist docs/_build
+	rm -rf typescript/node_modules typescript/dist
 	find python lua -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

@@ -18,7 +18,8 @@ import redis
 from leaseq import _scripts
 
 ROOT = Path(__file__).parents[2]
-GENERATED = ("lua/manifest.json", "python/leaseq/_scripts.py")
+CLIENTS = ("python/leaseq/_scripts.py", "typescript/src/scripts.generated.ts")
+GENERATED = ("lua/manifest.json", *CLIENTS)
 
 
 class Tree:
@@ -28,8 +29,9 @@ class Tree:
         self.root = root
         self.lua = root / "lua"
         shutil.copytree(ROOT / "lua", self.lua, ignore=shutil.ignore_patterns("__pycache__"))
-        (root / "python/leaseq").mkdir(parents=True)
-        shutil.copy(ROOT / "python/leaseq/_scripts.py", root / "python/leaseq/_scripts.py")
+        for module in CLIENTS:
+            (root / module).parent.mkdir(parents=True)
+            shutil.copy(ROOT / module, root / module)
         self.bundle = self._load()
 
     def _load(self) -> ModuleType:

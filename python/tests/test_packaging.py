@@ -142,6 +142,7 @@ def test_the_sdist_holds_the_protocol_too(unpacked: Path) -> None:
     specification = {path.name for path in (ROOT / "spec").glob("*.md")}
     assert specification
     assert {path.name for path in (unpacked / "spec").glob("*.md")} == specification
+    assert not (unpacked / "typescript").exists(), "npm has it"
     assert not [
         path for path in unpacked.rglob("*") if path.name in {"__pycache__", ".venv", ".servers", ".git"}
     ]

@@ -1,0 +1,103 @@
+import { type LeaseOptions, leaseAim } from "./aims.js";
+import type { Server } from "./connection.js";
+import { Connections } from "./connections.js";
+import { BadArgumentError } from "./errors.js";
+import { Address } from "./keys.js";
+import type { Lease } from "./lease.js";
+import { Queue } from "./queue.js";
+import { type Aim, type Begun, lookOnce, now } from "./waiting.js";
+
+export interface ClientOptions {
+  /** Milliseconds after which a call without a reply has failed, and its connection is given up; 10000 without it. */
+  replyTimeout?: number;
+}
+
+/** The connections to one server or cluster, opened when they are needed, and the queues on it. */
+export class Client {
+  readonly #connections: Connections;
+
+  /** One server, or several nodes of a cluster, one of which has to be there for the others to be found. */
+  constructor(to: Server | readonly Server[], options: ClientOptions = {}) {
+    const given = Array.isArray(to) ? (to as readonly Server[]) : [to as Server];
+    if (given.length === 0) throw new BadArgumentError("no servers");
+    this.#connections = new Connections(given, options.replyTimeout ?? 10_000);
+  }
+
+  /**
+   * A queue, which need not be there before. Queues of one group can hand items on to each other and are waited for
+   * together; without a group, a queue is alone in its own. Throws BadArgumentError for what is no name (LQ-KEY-2).
+   */
+  queue(name: string, options: { group?: string } = {}): Queue {
+    return new Queue(this, this.#connections, new Address(name, options.group));
+  }
+
+  /**
+   * Leases from the first queue that has something: strict precedence; who wants turns changes the order from call to
+   * call. Up to 16 queues of one group take one call (LQ-ANY-1), each group has a connection of its own
+   * (LQ-CLUSTER-2). An empty array when the time is up. Throws as `Queue.lease`.
+   */
+  async leaseAny(queues: readonly Queue[], options: LeaseOptions): Promise<Lease[]> {
+    if (queues.length === 0) throw new BadArgumentError("no queues");
+    if (queues.some((queue) => queue.client !== this)) {
+      throw new BadArgumentError("the queues are not all of this client");
+    }
+    const { signal, timeout = 0 } = options;
+    const lanes = this.#connections;
+    const aims = byGroup(queues).map((group) => leaseAim(group, options, lanes));
+    const [only] = aims;
+    if (only && aims.length === 1) return (await lanes.wait(only, timeout, [signal])) ?? [];
+
+    // Group by group, as long as nobody has to block.
+    const giveUp = now() + timeout;
+    const looks: Begun<Lease[]>[] = [];
+    for (const aim of aims) {
+      const begun = await lookOnce(aim, lanes.shared);
+      if ("found" in begun.look) return begun.look.found;
+      looks.push(begun);
+    }
+    return await this.#race(aims, looks, giveUp - now(), signal);
+  }
+
+  /** Ends every wait, with an AbortError, and closes the connections. */
+  async close(): Promise<void> {
+    await this.#connections.close();
+  }
+
+  /** Each group blocks on a connection of its own. The first that finds something ends the others. */
+  async #race(
+    aims: readonly Aim<Lease[]>[],
+    looks: readonly Begun<Lease[]>[],
+    timeout: number,
+    signal: AbortSignal | undefined,
+  ): Promise<Lease[]> {
+    const over = new AbortController();
+    let winner: Lease[] | undefined;
+    let failure: { error: unknown } | undefined;
+    await Promise.all(
+      aims.map(async (aim, index) => {
+        try {
+          const found = await this.#connections.wait(aim, timeout, [signal, over.signal], looks[index]);
+          if (!found) return;
+          if (winner) await aim.giveBack?.(found).catch(() => {});
+          else winner = found;
+        } catch (error) {
+          // What the others throw because of the end is not its cause.
+          if (!over.signal.aborted) failure ??= { error };
+        }
+        over.abort();
+      }),
+    );
+    if (winner) return winner;
+    if (failure) throw failure.error;
+    return [];
+  }
+}
+
+function byGroup(queues: readonly Queue[]): Queue[][] {
+  const groups = new Map<string, Queue[]>();
+  for (const queue of queues) {
+    const { group } = queue.address;
+    groups.set(group, [...(groups.get(group) ?? []), queue]);
+  }
+  return [...groups.values()];
+}

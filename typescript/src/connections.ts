@@ -1,0 +1,85 @@
+import { setMaxListeners } from "node:events";
+import type { Call } from "./commands.js";
+import type { Server } from "./connection.js";
+import { Places, Route } from "./route.js";
+import { WAIT_CAP_MS } from "./scripts.generated.js";
+import { type Aim, type Begun, type Lanes, waitFor } from "./waiting.js";
+
+/** Connections to block on that are kept for the next waiter. */
+const MOST_IDLE = 16;
+
+/** The shared connection, those that waiters block on, and what goes on in the background. */
+export class Connections implements Lanes {
+  readonly shared: Route;
+  readonly #make: () => Route;
+  readonly #closing = new AbortController();
+  #idle: Route[] = [];
+  readonly #leaving = new Map<Route, readonly Call<unknown>[]>();
+  readonly #background = new Set<Promise<unknown>>();
+
+  constructor(given: readonly Server[], replyTimeout: number) {
+    const places = new Places(given);
+    this.#make = () => new Route(places, replyTimeout);
+    this.shared = this.#make();
+    // Every waiter listens.
+    setMaxListeners(0, this.#closing.signal);
+  }
+
+  take(): Route {
+    return this.#idle.pop() ?? this.#make();
+  }
+
+  leave(lane: Route, settle: readonly Call<unknown>[]): void {
+    if (this.#closing.signal.aborted) {
+      lane.close();
+      this.#settleElsewhere(settle);
+      return;
+    }
+    // Behind the block that may still be under way on this connection, so that none is given an element afterwards.
+    this.#leaving.set(lane, settle);
+    this.inBackground(
+      Promise.all(settle.map((call) => lane.run(call, 2 * WAIT_CAP_MS))).finally(() => {
+        if (!this.#leaving.delete(lane)) return;
+        if (this.#idle.length < MOST_IDLE) this.#idle.push(lane);
+        else lane.close();
+      }),
+    );
+  }
+
+  /** Waits until the time is up, a signal is aborted or the client is closed. */
+  wait<Found>(
+    aim: Aim<Found>,
+    timeout: number,
+    signals: readonly (AbortSignal | undefined)[],
+    first?: Begun<Found>,
+  ): Promise<Found | undefined> {
+    const all = [...signals, this.#closing.signal].filter((signal) => signal !== undefined);
+    const waiting = waitFor(aim, this, timeout, all, first);
+    this.inBackground(waiting);
+    return waiting;
+  }
+
+  /** For what nobody waits for and whose errors are worth none: `close` lets it end. */
+  inBackground(task: Promise<unknown>): void {
+    const ended = task.catch(() => {}).finally(() => this.#background.delete(ended));
+    this.#background.add(ended);
+  }
+
+  async close(): Promise<void> {
+    this.#closing.abort(new Error("the client is closed"));
+    // Not worth up to 4 s of blocks that end: their waiters' wake-ups are passed on as well as can be.
+    for (const [lane, settle] of this.#leaving) {
+      this.#leaving.delete(lane);
+      lane.close();
+      this.#settleElsewhere(settle);
+    }
+    while (this.#background.size > 0) await Promise.all(this.#background);
+    for (const lane of this.#idle) lane.close();
+    this.#idle = [];
+    this.shared.close();
+  }
+
+  #settleElsewhere(settle: readonly Call<unknown>[]): void {
+    for (const call of settle) this.inBackground(this.shared.run(call));
+  }
+}

@@ -1,0 +1,328 @@
+import { asLeases, checkedDuration, type LeaseOptions, leaseAim, outcomeAim, roomAim } from "./aims.js";
+import type {
+  DeepCleaning,
+  HandOffAnswer,
+  Inspection,
+  LightCleaning,
+  Listing,
+  Outcome,
+  Released,
+  Removed,
+  State,
+} from "./answers.js";
+import type { Client } from "./client.js";
+import * as commands from "./commands.js";
+import type { Connections } from "./connections.js";
+import {
+  type Completion,
+  type Configuration,
+  type Extension,
+  type HandOff,
+  isPlain,
+  type NewItem,
+  type Return,
+} from "./entries.js";
+import { BadArgumentError, FullError, LeaseqError } from "./errors.js";
+import type { Address } from "./keys.js";
+import type { Lease } from "./lease.js";
+import { MAX_ENTRIES } from "./scripts.generated.js";
+import { callEach, handOffsInCalls, inCalls, oneOrAll } from "./split.js";
+import { now, type Patience } from "./waiting.js";
+import type { Bytes } from "./wire.js";
+
+/**
+ * One queue. Operations take one entry and answer for it, or an array and answer with one; arrays may have any length and
+ * are sent in calls of 256 (LQ-CALL-8). Durations are milliseconds; points in time are microseconds since 1970 of the
+ * server's clock, as tokens are.
+ *
+ * Every operation throws a LeaseqError: the refusals of page 03 by name, ServerError, ConnectionError, and PartialError
+ * where one of the several calls of a long array fails (LQ-CLIENT-2). An item that is absent and a lease that is lost are
+ * answers and no errors (LQ-ERROR-5).
+ */
+export class Queue {
+  readonly #connections: Connections;
+
+  constructor(
+    readonly client: Client,
+    connections: Connections,
+    readonly address: Address,
+  ) {
+    this.#connections = connections;
+  }
+
+  /**
+   * When the item was created, or 0 where its id exists (LQ-ADD-1, LQ-ADD-2). Where there is no room, a FullError, after
+   * `timeout`, for which it waits for room (0 without it; LQ-CLIENT-6, LQ-ROOM-2). What was added before an abort stays:
+   * then that is a FullError too, with the abort as its cause.
+   */
+  add(item: NewItem, patience?: Patience): Promise<number>;
+  add(items: readonly NewItem[], patience?: Patience): Promise<number[]>;
+  add(items: NewItem | readonly NewItem[], patience: Patience = {}): Promise<number | number[]> {
+    return oneOrAll(items, async (all) => {
+      const { timeout = 0, signal } = patience;
+      const giveUp = now() + timeout;
+      const answers = await callEach(inCalls(all), (part) => this.#addWaiting(part, giveUp - now(), signal));
+      if (answers.includes(-1)) throw new FullError(answers);
+      return answers;
+    });
+  }
+
+  async #addWaiting(
+    part: readonly NewItem[],
+    timeout: number,
+    signal: AbortSignal | undefined,
+  ): Promise<number[]> {
+    if (timeout <= 0) return await this.#connections.shared.run(commands.add(this.address, part));
+    const answers = part.map(() => -1);
+    const aim = roomAim(this.address, part, answers);
+    try {
+      return (await this.#connections.wait(aim, timeout, [signal])) ?? answers;
+    } catch (error) {
+      // Definite is what ended the waiting, and not the whole, of which a part was added (LQ-ERROR-4).
+      const added = answers.some((answer) => answer > 0);
+      throw added && error instanceof LeaseqError && error.definite ? new FullError(answers, error) : error;
+    }
+  }
+
+  /**
+   * One item; undefined when there is none and the time (`timeout`, 0 without it) is up. Waiting is no polling
+   * (LQ-BLOCK-1). Throws AbortError when the signal is aborted or the client closed; what arrived then goes back uncounted.
+   */
+  async lease(options: Omit<LeaseOptions, "count">): Promise<Lease | undefined> {
+    const [lease] = await this.leaseMany({ ...options, count: 1 });
+    return lease;
+  }
+
+  /** Up to `count` items with one deadline (LQ-LEASE-4); none when the time is up. Otherwise as `lease`. */
+  async leaseMany(options: LeaseOptions): Promise<Lease[]> {
+    const { signal, timeout = 0 } = options;
+    const aim = leaseAim([this], options, this.#connections);
+    return (await this.#connections.wait(aim, timeout, [signal])) ?? [];
+  }
+
+  /**
+   * Items as they come, for ever or until none came for `timeout`, or the signal is aborted (which ends the loop without
+   * an error). Each is to be completed or released in the loop. With a `count` several are leased at a time; those that
+   * the loop did not reach are released.
+   */
+  async *leases(options: LeaseOptions): AsyncGenerator<Lease, void, void> {
+    const { signal, timeout = Number.POSITIVE_INFINITY } = options;
+    let waiting: Lease[] = [];
+    try {
+      for (;;) {
+        try {
+          waiting = await this.leaseMany({ ...options, timeout });
+        } catch (error) {
+          if (signal?.aborted) return;
+          throw error;
+        }
+        if (waiting.length === 0) return;
+        for (let next = waiting.shift(); next; next = waiting.shift()) {
+          yield next;
+          if (signal?.aborted) return;
+        }
+      }
+    } finally {
+      if (waiting.length > 0) {
+        const unreached = waiting.map(({ id, token }) => ({ id, token, uncounted: true }));
+        await this.release(unreached).catch(() => {});
+      }
+    }
+  }
+
+  /**
+   * Whether this call completed the item: of all calls for it, the first and no other (LQ-COMPLETE-2). A `keep` or a
+   * `result` makes it `complete_with` (LQ-CLIENT-7).
+   */
+  complete(entry: Completion): Promise<boolean>;
+  complete(entries: readonly Completion[]): Promise<boolean[]>;
+  complete(entries: Completion | readonly Completion[]): Promise<boolean | boolean[]> {
+    return oneOrAll(entries, (all) =>
+      callEach(inCalls(all), async (part) => {
+        const { shared } = this.#connections;
+        if (part.every(isPlain)) return await shared.run(commands.complete(this.address, part));
+        return (await shared.run(commands.completeWith(this.address, part.map(plainCompletion)))).map(
+          (answer) => answer.completed,
+        );
+      }),
+    );
+  }
+
+  /**
+   * Completes items, keeps their results, and adds what follows, in one step each (LQ-HANDOFF-2). Throws CrossGroupError
+   * for a follow-up to another group, before it sends the call with it (LQ-CLIENT-9), and BadArgumentError for one to
+   * a queue of another client.
+   */
+  completeWith(entry: HandOff): Promise<HandOffAnswer>;
+  completeWith(entries: readonly HandOff[]): Promise<HandOffAnswer[]>;
+  completeWith(entries: HandOff | readonly HandOff[]): Promise<HandOffAnswer | HandOffAnswer[]> {
+    return oneOrAll(entries, (all) => {
+      for (const { queue } of all.flatMap((entry) => entry.followUps ?? [])) {
+        // Its keys would be written on this client's server, where nobody looks for them.
+        if (queue.client && queue.client !== this.client) {
+          throw new BadArgumentError("a follow-up goes to a queue of the same client");
+        }
+      }
+      return callEach(handOffsInCalls(all), (part) =>
+        this.#connections.shared.run(commands.completeWith(this.address, part)),
+      );
+    });
+  }
+
+  /**
+   * Completes items and leases others, in one round trip (LQ-FUSED-1); in two where an outcome is to be kept or there
+   * are more than 256 entries, and then what is completed is, if the second fails.
+   */
+  async completeAndLease(
+    entries: readonly Completion[],
+    options: Omit<LeaseOptions, keyof Patience>,
+  ): Promise<{ completed: boolean[]; leases: Lease[] }> {
+    const duration = checkedDuration(options.duration);
+    if (entries.length === 0 || entries.length > MAX_ENTRIES || !entries.every(isPlain)) {
+      // The one script takes at most 256 entries and keeps no results.
+      const completed = await this.complete(entries);
+      return { completed, leases: await this.leaseMany(options) };
+    }
+    const sent = now();
+    const { completed, leased } = await this.#connections.shared.run(
+      commands.completeAndLease(this.address, entries, options.count ?? 1, duration),
+    );
+    return { completed, leases: asLeases([this], leased, duration, sent, this.#connections) };
+  }
+
+  /** The new deadline, or 0 where the lease is lost (LQ-EXTEND-1, LQ-EXTEND-2). */
+  extend(entry: Extension): Promise<number>;
+  extend(entries: readonly Extension[]): Promise<number[]>;
+  extend(entries: Extension | readonly Extension[]): Promise<number | number[]> {
+    return this.#oneOrAll(entries, (part) => commands.extend(this.address, part));
+  }
+
+  /** Gives items back; what became of each (LQ-RELEASE-1 to 4, LQ-DEAD-1). */
+  release(entry: Return): Promise<Released>;
+  release(entries: readonly Return[]): Promise<Released[]>;
+  release(entries: Return | readonly Return[]): Promise<Released | Released[]> {
+    return this.#oneOrAll(entries, (part) => commands.release(this.address, part));
+  }
+
+  /** Puts dead items back, with all their attempts: whether each was dead (LQ-DEAD-3). */
+  revive(ids: readonly Bytes[]): Promise<boolean[]> {
+    return this.#all(ids, (part) => commands.revive(this.address, part));
+  }
+
+  /** Drops dead items: whether each had been dead for `olderThan` ms, 0 without it (LQ-DEAD-4). */
+  purge(ids: readonly Bytes[], options: { olderThan?: number } = {}): Promise<boolean[]> {
+    return this.#all(ids, (part) => commands.purge(this.address, part, options.olderThan ?? 0));
+  }
+
+  /** Takes items out in any state, whoever holds them: the state each was in (LQ-REMOVE-1). */
+  remove(ids: readonly Bytes[]): Promise<Removed[]> {
+    return this.#all(ids, (part) => commands.remove(this.address, part));
+  }
+
+  /** What became of items (LQ-OUTCOME-4). */
+  outcome(id: Bytes): Promise<Outcome>;
+  outcome(ids: readonly Bytes[]): Promise<Outcome[]>;
+  outcome(ids: Bytes | readonly Bytes[]): Promise<Outcome | Outcome[]> {
+    return oneOrAll<Bytes, Outcome>(ids, (all) =>
+      callEach(inCalls(all), async (part) => {
+        const outcomes: Outcome[] = [];
+        // A reply ends early where contents are long.
+        while (outcomes.length < part.length) {
+          const rest = part.slice(outcomes.length);
+          outcomes.push(...(await this.#connections.shared.run(commands.outcome(this.address, rest))));
+        }
+        return outcomes;
+      }),
+    );
+  }
+
+  /**
+   * Waits until there is an outcome or the item is gone, and answers what is known when the time is up; without a
+   * `timeout` for ever (LQ-BLOCK-12). An item of the same id that was added later counts as `absent` (LQ-BLOCK-13), and
+   * one that is dead and keeps no outcome is waited for until the time is up. Throws as `lease`.
+   */
+  async waitForOutcome(id: Bytes, patience: Patience = {}): Promise<Outcome> {
+    const { timeout = Number.POSITIVE_INFINITY, signal } = patience;
+    const { aim, latest } = outcomeAim(this.address, id);
+    return (await this.#connections.wait(aim, timeout, [signal])) ?? latest();
+  }
+
+  /** Passes a wake-up on; whether one was needed (LQ-SETTLE-1). Only for those who wait by means of their own. */
+  settle(): Promise<boolean> {
+    return this.#connections.shared.run(commands.settle(this.address));
+  }
+
+  /**
+   * Promotes, reclaims and ends what is over: at most `limit` of each, 256 without it; call again at once where `wait` is
+   * 0 (LQ-LIGHT-1 to 5). Workers that wait do the same by themselves.
+   */
+  async lightClean(options: { limit?: number } = {}): Promise<LightCleaning> {
+    const cleaning = await this.#connections.shared.run(
+      commands.lightClean(this.address, options.limit ?? MAX_ENTRIES),
+    );
+    if (cleaning.keepers.length > 0) this.#connections.inBackground(this.outcome(cleaning.keepers));
+    return cleaning;
+  }
+
+  /**
+   * A whole pass: looks for damage, repairs it unless `dryRun`, and answers how often it found what (LQ-DEEP-1). Other
+   * clients may go on meanwhile (LQ-DEEP-2).
+   */
+  async deepClean(options: { limit?: number; dryRun?: boolean } = {}): Promise<Map<string, number>> {
+    const found = new Map<string, number>();
+    let cursor = "0";
+    do {
+      const page = await this.deepCleanPage(cursor, options);
+      for (const [kind, count] of page.repairs) found.set(kind, (found.get(kind) ?? 0) + count);
+      cursor = page.cursor;
+    } while (cursor !== "0");
+    return found;
+  }
+
+  /** One step of such a pass: from cursor "0" until the cursor is "0" again. */
+  deepCleanPage(cursor: string, options: { limit?: number; dryRun?: boolean } = {}): Promise<DeepCleaning> {
+    const { limit = MAX_ENTRIES, dryRun = false } = options;
+    return this.#connections.shared.run(commands.deepClean(this.address, cursor, limit, dryRun));
+  }
+
+  /** Counts by their names on the wire (LQ-READ-2); `now` and `waited` are microseconds. */
+  stats(): Promise<Map<string, number>> {
+    return this.#connections.shared.run(commands.stats(this.address));
+  }
+
+  /** Items as they are, without changing them (LQ-READ-4). */
+  inspect(id: Bytes): Promise<Inspection>;
+  inspect(ids: readonly Bytes[]): Promise<Inspection[]>;
+  inspect(ids: Bytes | readonly Bytes[]): Promise<Inspection | Inspection[]> {
+    return this.#oneOrAll<Bytes, Inspection>(ids, (part) => commands.inspect(this.address, part));
+  }
+
+  /** One page of the ids in a state, or of those whose outcome is kept (LQ-READ-5). */
+  list(state: State | "kept", options: commands.ListOptions = {}): Promise<Listing> {
+    return this.#connections.shared.run(commands.list(this.address, state, options));
+  }
+
+  /** Sets limits, pauses and resumes; at least one of them (LQ-CONFIG-1 to 4). */
+  async configure(wanted: Configuration): Promise<void> {
+    await this.#connections.shared.run(commands.configure(this.address, wanted));
+  }
+
+  #all<Entry, Answer>(
+    entries: readonly Entry[],
+    call: (part: readonly Entry[]) => commands.Call<Answer[]>,
+  ): Promise<Answer[]> {
+    return callEach(inCalls(entries), (part) => this.#connections.shared.run(call(part)));
+  }
+
+  #oneOrAll<Entry, Answer>(
+    entries: Entry | readonly Entry[],
+    call: (part: readonly Entry[]) => commands.Call<Answer[]>,
+  ): Promise<Answer | Answer[]> {
+    return oneOrAll(entries, (all) => this.#all(all, call));
+  }
+}
+
+/** A completion may be a lease, or have more that is not meant here. */
+function plainCompletion({ id, token, onlyCurrent, keep, result }: Completion): HandOff {
+  return { id, token, keep, ...(onlyCurrent && { onlyCurrent }), ...(result !== undefined && { result }) };
+}

@@ -1,0 +1,96 @@
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Redis } from "ioredis";
+import { Client } from "../src/index.js";
+import { freePort, Server, until } from "./server.js";
+
+const LAST_SLOT = 16_383;
+const MIDDLE = 8192;
+const servers: Server[] = [];
+const raws: Redis[] = [];
+let ports: number[];
+let client: Client;
+
+before(async () => {
+  ports = [await freePort(), await freePort()];
+  for (const port of ports) {
+    const server = await Server.start("--port", `${port}`, "--bind", "127.0.0.1", "--cluster-enabled", "yes");
+    servers.push(server);
+    raws.push(server.raw());
+  }
+  for (const [index, raw] of raws.entries()) {
+    const first = index * MIDDLE;
+    const slots = Array.from({ length: MIDDLE }, (_, offset) => first + offset);
+    assert.equal(slots.at(-1), index === 0 ? MIDDLE - 1 : LAST_SLOT);
+    await raw.call("CLUSTER", "ADDSLOTS", ...slots.map(String));
+    await raw.call("CLUSTER", "SET-CONFIG-EPOCH", `${index + 1}`);
+  }
+  await raws[0]?.call("CLUSTER", "MEET", "127.0.0.1", `${ports[1]}`);
+  await until(async () => {
+    const told = await Promise.all(raws.map((raw) => raw.call("CLUSTER", "INFO")));
+    return told.every((text) => /cluster_state:ok/.test(`${text}`) && /cluster_size:2/.test(`${text}`));
+  }, 20_000);
+  client = new Client(`redis://127.0.0.1:${ports[0]}`);
+});
+after(async () => {
+  await client?.close();
+  for (const raw of raws) raw.disconnect();
+  for (const server of servers) await server.end();
+});
+
+/** A queue on each node, whichever was asked first. */
+async function queueOn(node: number, prefix: string) {
+  for (let number = 0; ; number++) {
+    const queue = client.queue(`${prefix}${number}`);
+    const slot = Number(await raws[0]?.call("CLUSTER", "KEYSLOT", queue.address.key("items")));
+    if (slot >= MIDDLE === (node === 1)) return { queue, slot };
+  }
+}
+
+describe("a cluster", { concurrency: false }, () => {
+  test("a queue is found on the node that has it", async () => {
+    for (const node of [0, 1]) {
+      const { queue } = await queueOn(node, "found");
+      assert.ok((await queue.add({ id: "a", data: "" })) > 0);
+      assert.equal(await raws[node]?.hlen(queue.address.key("items")), 1);
+      const lease = await queue.lease({ duration: 5000 });
+      assert.equal(await lease?.complete(), true);
+    }
+  });
+
+  test("waiting for queues of several groups on several nodes", async () => {
+    const queues = [(await queueOn(0, "wait")).queue, (await queueOn(1, "wait")).queue];
+    for (const [index, queue] of queues.entries()) {
+      const waiting = client.leaseAny(queues, { duration: 5000, timeout: 5000 });
+      await sleep(50);
+      await queue.add({ id: `i${index}`, data: "" });
+      const began = performance.now();
+      const [lease] = await waiting;
+      assert.equal(lease?.queue, queue);
+      assert.ok(performance.now() - began < 200);
+    }
+  });
+
+  test("a slot that moves: ASK, TRYAGAIN and MOVED are definite, the call runs once, at its new place", async () => {
+    const { queue, slot } = await queueOn(0, "moves");
+    const waiting = queue.lease({ duration: 5000, timeout: 10_000 });
+    const [from, to] = raws as [Redis, Redis];
+    const [old, next] = [await from.call("CLUSTER", "MYID"), await to.call("CLUSTER", "MYID")] as string[];
+    await to.call("CLUSTER", "SETSLOT", `${slot}`, "IMPORTING", `${old}`);
+    await from.call("CLUSTER", "SETSLOT", `${slot}`, "MIGRATING", `${next}`);
+    const adding = queue.add({ id: "a", data: "" });
+    await sleep(100);
+    for (const raw of [to, from]) await raw.call("CLUSTER", "SETSLOT", `${slot}`, "NODE", `${next}`);
+    assert.ok((await adding) > 0);
+    assert.equal(await to.hlen(queue.address.key("items")), 1);
+    assert.equal((await waiting)?.id.toString(), "a");
+  });
+
+  test("several nodes are given, one of which is not there", async () => {
+    const both = new Client([`redis://127.0.0.1:${await freePort()}`, `redis://127.0.0.1:${ports[1]}`]);
+    const { queue } = await queueOn(0, "given");
+    assert.ok((await both.queue(queue.address.name).add({ id: "a", data: "" })) > 0);
+    await both.close();
+  });
+});

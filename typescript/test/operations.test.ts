@@ -1,0 +1,339 @@
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { inspect } from "node:util";
+import {
+  BadArgumentError,
+  BadIdError,
+  Client,
+  CrossGroupError,
+  FullError,
+  OutOfMemoryError,
+  PartialError,
+  TooLargeError,
+  WrongTypeError,
+} from "../src/index.js";
+import { Server, until } from "./server.js";
+
+let server: Server;
+let client: Client;
+let count = 0;
+const newQueue = (group?: string) => client.queue(`q${++count}`, group === undefined ? {} : { group });
+
+before(async () => {
+  server = await Server.start();
+  client = new Client({ path: server.path });
+});
+after(async () => {
+  await client.close();
+  await server.end();
+});
+
+describe("add, lease, complete", () => {
+  test("bytes come back as they went in", async () => {
+    const queue = newQueue();
+    const data = Buffer.from([0, 255, 13, 10, 128]);
+    const created = await queue.add({ id: "{é}\r\n:'\"", data });
+    assert.ok(created > 1.7e15);
+    assert.equal(await queue.add({ id: Buffer.from("{é}\r\n:'\""), data: "x" }), 0);
+    const lease = await queue.lease({ duration: 30_000 });
+    assert.ok(lease);
+    assert.equal(lease.id.toString(), "{é}\r\n:'\"");
+    assert.deepEqual(lease.data, data);
+    assert.equal(lease.attempt, 1);
+    assert.ok(lease.token > created && lease.held && lease.keep === undefined);
+    assert.equal(lease.deadline, lease.token + 30_000_000);
+    assert.equal(await lease.complete(), true);
+    assert.equal(await lease.complete(), false);
+    assert.equal(await queue.lease({ duration: 1000 }), undefined);
+  });
+
+  test("options when adding", async () => {
+    const queue = newQueue();
+    const headers = { trace: "7f", __proto__x: Buffer.from([1]) };
+    const answers = await queue.add([
+      { id: "low", data: "", priority: -3, contentType: "text/plain", headers },
+      { id: "high", data: "", priority: 7, maxAttempts: 2 },
+      { id: "later", data: "", delay: 60_000.5 },
+      { id: "date", data: "", notBefore: new Date(Date.now() + 60_000) },
+      { id: "past", data: "", notBefore: 0, expiresIn: 60_000, expiresTo: "dead" },
+    ]);
+    assert.equal(answers.length, 5);
+    const leases = await queue.leaseMany({ duration: 1000, count: 9 });
+    assert.deepEqual(
+      leases.map((lease) => lease.id.toString()),
+      ["high", "past", "low"],
+    );
+    assert.equal(leases[2]?.contentType?.toString(), "text/plain");
+    assert.deepEqual([...(leases[2]?.headers ?? [])].sort(), [
+      ["__proto__x", Buffer.from([1])],
+      ["trace", Buffer.from("7f")],
+    ]);
+    const [high, later] = await queue.inspect(["high", "later", "none"]);
+    assert.equal(high?.maxAttempts, 2);
+    assert.equal(high?.priority, 7);
+    assert.equal(later?.state, "delayed");
+    await assert.rejects(queue.add({ id: "x", data: "", delay: 1, notBefore: 1 }), BadArgumentError);
+  });
+
+  test("more than 256 entries", async () => {
+    const queue = newQueue();
+    const items = Array.from({ length: 513 }, (_, index) => ({ id: `i${index}`, data: "d" }));
+    assert.equal((await queue.add(items)).filter((created) => created > 0).length, 513);
+    const first = await queue.leaseMany({ duration: 60_000, count: 256 });
+    const second = await queue.leaseMany({ duration: 60_000, count: 256 });
+    const third = await queue.leaseMany({ duration: 60_000, count: 256 });
+    const all = [...first, ...second, ...third];
+    assert.equal(all.length, 513);
+    assert.ok((await queue.extend(all)).every((deadline) => deadline > 0));
+    assert.deepEqual(new Set(await queue.complete(all)), new Set([true]));
+    assert.deepEqual(await queue.add([]), []);
+  });
+
+  test("one part of a long input fails", async () => {
+    const queue = newQueue();
+    const items = Array.from({ length: 300 }, (_, index) => ({ id: `i${index}`, data: "d" }));
+    items[299] = { id: "", data: "" };
+    await assert.rejects(queue.add(items), (error) => {
+      assert.ok(error instanceof PartialError);
+      assert.equal(error.code, "LEASEQ_BAD_ID");
+      assert.equal(error.answers.length, 256);
+      assert.equal(error.unknownUntil, 256);
+      assert.equal(error.definite, false);
+      return true;
+    });
+  });
+});
+
+describe("errors", () => {
+  test("are named and say whether they are definite", async () => {
+    const queue = newQueue();
+    assert.throws(() => client.queue("a b"), BadArgumentError);
+    assert.throws(() => client.queue("a\n"), BadArgumentError);
+    await assert.rejects(queue.add({ id: "\ud800", data: "" }), BadIdError);
+    await assert.rejects(queue.add({ id: Buffer.from([255]), data: "" }), {
+      code: "LEASEQ_BAD_ID",
+      definite: true,
+    });
+    await assert.rejects(queue.lease({ duration: 0 }), BadArgumentError);
+    await assert.rejects(queue.lease({ duration: Number.NaN }), BadArgumentError);
+    await assert.rejects(queue.lease({ duration: 1e30 }), BadArgumentError);
+    await queue.configure({ maxData: 3 });
+    await assert.rejects(queue.add({ id: "a", data: "four" }), TooLargeError);
+    const raw = server.raw();
+    const odd = newQueue();
+    await raw.set(odd.address.key("ready"), "x");
+    await assert.rejects(odd.lease({ duration: 1 }), WrongTypeError);
+    raw.disconnect();
+  });
+
+  test("no data in an error", async () => {
+    const queue = newQueue();
+    const error = await queue.add({ id: "a\0", data: "my secret" }).catch((e: unknown) => e);
+    assert.ok(!inspect(error, { depth: 9, showHidden: true }).includes("secret"));
+  });
+
+  test("no room", async () => {
+    const queue = newQueue();
+    await queue.configure({ maxItems: 2 });
+    await queue.add({ id: "a", data: "" });
+    await assert.rejects(queue.add(["a", "b", "c"].map((id) => ({ id, data: "" }))), (error) => {
+      assert.ok(error instanceof FullError);
+      assert.equal(error.code, "LEASEQ_FULL");
+      assert.deepEqual(error.answers.map(Math.sign), [0, 1, -1]);
+      return true;
+    });
+  });
+
+  test("memory", async () => {
+    const raw = server.raw();
+    await raw.config("SET", "maxmemory", "1");
+    try {
+      await assert.rejects(newQueue().add({ id: "a", data: "" }), OutOfMemoryError);
+      await newQueue().configure({ maxItems: 1 });
+    } finally {
+      await raw.config("SET", "maxmemory", "0");
+      raw.disconnect();
+    }
+  });
+
+  test("scripts that the server forgot", async () => {
+    const queue = newQueue();
+    const raw = server.raw();
+    await raw.script("FLUSH");
+    assert.ok((await queue.add({ id: "a", data: "" })) > 0);
+    raw.disconnect();
+  });
+});
+
+describe("release and dead letters", () => {
+  test("every way back", async () => {
+    const queue = newQueue();
+    await queue.add({ id: "a", data: "" });
+    const lease = async () => {
+      const [one] = await queue.leaseMany({ duration: 5000 });
+      assert.ok(one);
+      return one;
+    };
+    assert.equal(await (await lease()).release(), "ready");
+    const second = await lease();
+    assert.equal(second.attempt, 2);
+    assert.equal(await second.release({ uncounted: true }), "ready");
+    assert.equal(await second.release(), "lost");
+    const third = await lease();
+    assert.equal(third.attempt, 2);
+    assert.equal(await third.extend(1), (await queue.inspect("a")).time);
+    assert.equal(await third.release({ dead: true, error: "no such customer" }), "dead");
+    assert.equal((await queue.inspect("a")).error.toString(), "no such customer");
+    assert.deepEqual((await queue.list("dead")).items[0]?.id, Buffer.from("a"));
+    assert.deepEqual(await queue.purge(["a"], { olderThan: 60_000 }), [false]);
+    assert.deepEqual(await queue.revive(["a", "b"]), [true, false]);
+    assert.equal(await (await lease()).release({ delay: 60_000 }), "delayed");
+    assert.deepEqual(await queue.remove(["a", "b"]), ["delayed", "absent"]);
+  });
+});
+
+describe("outcomes and hand-off", () => {
+  test("a lease that tells `keep` keeps its result", async () => {
+    const queue = newQueue();
+    await queue.add([
+      { id: "{h}", data: "", keep: 60_000 },
+      { id: "i", data: "", keep: 60_000 },
+      { id: "j", data: "", keep: 60_000 },
+    ]);
+    const [h, i, j] = await queue.leaseMany({ duration: 5000, count: 3 });
+    assert.ok(h && i && j);
+    assert.equal(h.keep, 60_000);
+    assert.equal((await queue.outcome("{h}")).kind, "leased");
+    assert.equal(await h.complete({ result: "done" }), true);
+    assert.equal(await h.complete({ result: "done" }), true, "its own success is answered again");
+    assert.deepEqual(await queue.complete([i, { id: "zz", token: 5 }]), [true, false]);
+    assert.equal(await j.release({ dead: true, error: "why" }), "dead");
+    const outcomes = await queue.outcome(["{h}", "i", "j", "zz"]);
+    assert.deepEqual(
+      outcomes.map(({ kind, content }) => [kind, content.toString()]),
+      [
+        ["result", "done"],
+        ["result", ""],
+        ["failure", "why"],
+        ["absent", ""],
+      ],
+    );
+    assert.equal((await queue.list("kept")).total, 3);
+  });
+
+  test("outcomes of more than 4 MiB", async () => {
+    const queue = newQueue();
+    const ids = ["a", "b", "c", "d", "e", "f"];
+    await queue.add(ids.map((id) => ({ id, data: "" })));
+    const leases = await queue.leaseMany({ duration: 5000, count: 9 });
+    const result = Buffer.alloc(1_000_000);
+    await queue.complete(leases.map(({ id, token }) => ({ id, token, keep: 60_000, result })));
+    const outcomes = await queue.outcome(ids);
+    assert.equal(outcomes.length, 6);
+    assert.ok(outcomes.every((outcome) => outcome.content.length === 1_000_000));
+  });
+
+  test("follow-ups", async () => {
+    const first = newQueue("flow");
+    const second = newQueue("flow");
+    await first.add([
+      { id: "a", data: "" },
+      { id: "b", data: "" },
+    ]);
+    const [a, b] = await first.leaseMany({ duration: 5000, count: 2 });
+    assert.ok(a && b);
+    const next = { id: "a/next", data: "more", priority: 2 };
+    const answer = await a.handOff([
+      { queue: second, ...next },
+      { queue: first, ...next },
+      { queue: second, ...next },
+    ]);
+    assert.equal(answer.completed, true);
+    assert.deepEqual(answer.followUps.map(Math.sign), [1, 1, 0]);
+    assert.deepEqual(await a.handOff([{ queue: second, ...next }]), { completed: false, followUps: [-1] });
+    await assert.rejects(b.handOff([{ queue: newQueue("other"), ...next }]), CrossGroupError);
+    const elsewhere = new Client({ path: server.path }).queue("second", { group: "flow" });
+    await assert.rejects(b.handOff([{ queue: elsewhere, ...next }]), BadArgumentError);
+    await assert.rejects(client.leaseAny([first, elsewhere], { duration: 5000 }), BadArgumentError);
+    assert.equal((await second.lease({ duration: 5000 }))?.data.toString(), "more");
+  });
+
+  test("more hand-offs than one call takes", async () => {
+    const first = newQueue("flow");
+    const targets = Array.from({ length: 20 }, () => newQueue("flow"));
+    await first.add(targets.map((_, index) => ({ id: `i${index}`, data: "" })));
+    const leases = await first.leaseMany({ duration: 5000, count: 20 });
+    const answers = await first.completeWith(
+      leases.map(({ id, token }, index) => ({
+        id,
+        token,
+        followUps: Array.from({ length: 20 }, (_, n) => {
+          const queue = targets[index];
+          assert.ok(queue);
+          return { queue, id: `n${n}`, data: "" };
+        }),
+      })),
+    );
+    assert.ok(
+      answers.every(({ completed, followUps }) => completed && followUps.every((created) => created > 0)),
+    );
+  });
+
+  test("complete and lease", async () => {
+    const queue = newQueue();
+    await queue.add([
+      { id: "a", data: "" },
+      { id: "b", data: "", keep: 1000, headers: { x: "y" } },
+    ]);
+    const a = await queue.lease({ duration: 5000 });
+    assert.ok(a);
+    const one = await queue.completeAndLease([a, { id: "zz", token: 1 }], { duration: 5000 });
+    assert.deepEqual(one.completed, [true, false]);
+    const [b] = one.leases;
+    assert.equal(b?.headers.get("x")?.toString(), "y");
+    assert.equal(b.keep, 1000);
+    const two = await queue.completeAndLease([b], { duration: 5000 });
+    assert.deepEqual([two.completed, two.leases], [[true], []]);
+    assert.equal((await queue.outcome("b")).kind, "result");
+  });
+
+  test("who hears of a death asks for the outcome", async () => {
+    const queue = newQueue();
+    await queue.add({ id: "a", data: "", keep: 60_000, maxAttempts: 1 });
+    await queue.lease({ duration: 1 });
+    await sleep(5);
+    const cleaning = await queue.lightClean();
+    assert.equal(cleaning.died, 1);
+    const raw = server.raw();
+    await until(async () => (await raw.exists(`${queue.address.key("result:")}a`)) === 1);
+    raw.disconnect();
+  });
+});
+
+describe("looking and cleaning", () => {
+  test("stats, list, deep clean, pause", async () => {
+    const queue = newQueue();
+    await queue.add(Array.from({ length: 5 }, (_, index) => ({ id: `i${index}`, data: "ab" })));
+    const stats = await queue.stats();
+    assert.equal(stats.get("ready"), 5);
+    assert.equal(stats.get("paused"), 0);
+    const page = await queue.list("ready", { offset: 1, limit: 2, order: "backward" });
+    assert.equal(page.total, 5);
+    assert.deepEqual(
+      page.items.map((item) => item.id.toString()),
+      ["i3", "i2"],
+    );
+    assert.ok([...(await queue.deepClean({ limit: 2 })).values()].every((found) => found === 0));
+    const raw = server.raw();
+    await raw.zrem(queue.address.key("ready"), "i0");
+    assert.equal((await queue.deepClean({ dryRun: true })).get("unplaced"), 1);
+    assert.equal((await queue.deepClean()).get("unplaced"), 1);
+    raw.disconnect();
+    await queue.configure({ paused: true });
+    assert.equal(await queue.lease({ duration: 1000 }), undefined);
+    await queue.configure({ paused: false });
+    assert.ok(await queue.lease({ duration: 1000 }));
+    assert.equal(typeof (await queue.settle()), "boolean");
+  });
+});

@@ -1,0 +1,133 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { connect, createServer, type Socket } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import { Redis } from "ioredis";
+
+// As python/tests/servers.py finds them: a real server, by its name, in the cache that `make servers-core` fills.
+const CACHE = process.env.LEASEQ_SERVERS_DIR || fileURLToPath(new URL("../../../.servers", import.meta.url));
+const PROGRAM = join(CACHE, "bin", process.env.LEASEQ_TEST_SERVER || "valkey-9.1.2");
+const running = new Set<ChildProcess>();
+process.once("exit", () => {
+  for (const server of running) server.kill("SIGKILL");
+});
+
+/** A server of its own for each file of tests, on a unix socket, and for a cluster on a port besides. */
+export class Server {
+  readonly folder = mkdtempSync(join(tmpdir(), "leaseq-ts-"));
+  readonly path = join(this.folder, "socket");
+  readonly #args: readonly string[];
+  #process: ChildProcess | undefined;
+
+  constructor(args: readonly string[] = ["--port", "0"]) {
+    this.#args = args;
+  }
+
+  static async start(...args: readonly string[]): Promise<Server> {
+    const server = args.length > 0 ? new Server(args) : new Server();
+    await server.start();
+    return server;
+  }
+
+  async start(): Promise<void> {
+    if (!existsSync(PROGRAM)) throw new Error(`there is no ${PROGRAM}: run make servers-core`);
+    const options = ["--unixsocket", this.path, "--save", "", "--dir", this.folder];
+    const started = spawn(PROGRAM, [...this.#args, ...options], { stdio: "ignore" });
+    this.#process = started;
+    running.add(started);
+    started.once("exit", () => running.delete(started));
+    const probe = this.raw();
+    await probe.ping();
+    probe.disconnect();
+  }
+
+  async stop(): Promise<void> {
+    const process = this.#process;
+    if (!process) return;
+    const gone = new Promise((resolve) => process.once("exit", resolve));
+    process.kill("SIGTERM");
+    await gone;
+  }
+
+  /** Stops it and removes what it left. */
+  async end(): Promise<void> {
+    await this.stop();
+    rmSync(this.folder, { recursive: true, force: true });
+  }
+
+  /** A connection of the tests' own, to look behind the client's back. */
+  raw(): Redis {
+    const redis = new Redis({ path: this.path, retryStrategy: () => 20 });
+    redis.on("error", () => {});
+    return redis;
+  }
+}
+
+/** A way to the server that can be cut, and that can fall silent. */
+export class Way {
+  readonly #folder = mkdtempSync(join(tmpdir(), "leaseq-ts-way-"));
+  readonly path = join(this.#folder, "socket");
+  /** What the client has sent. */
+  sent = "";
+  /** Whether replies get through. */
+  silent = false;
+  readonly #sockets = new Set<Socket>();
+  readonly #server;
+
+  constructor(to: string) {
+    this.#server = createServer((client) => {
+      const server = connect(to);
+      for (const socket of [client, server]) {
+        this.#sockets.add(socket);
+        socket.on("error", () => {});
+      }
+      client.on("data", (data) => {
+        this.sent += data.toString("latin1");
+        server.write(data);
+      });
+      server.on("data", (data) => {
+        if (!this.silent) client.write(data);
+      });
+      client.on("close", () => server.destroy());
+      server.on("close", () => client.destroy());
+    });
+  }
+
+  async open(): Promise<this> {
+    await new Promise<void>((resolve) => this.#server.listen(this.path, resolve));
+    return this;
+  }
+
+  cut(): void {
+    for (const socket of this.#sockets) socket.destroy();
+    this.#sockets.clear();
+  }
+
+  close(): void {
+    this.cut();
+    this.#server.close();
+    rmSync(this.#folder, { recursive: true, force: true });
+  }
+}
+
+export async function until(condition: () => Promise<boolean> | boolean, within = 3000): Promise<void> {
+  const end = Date.now() + within;
+  while (!(await condition())) {
+    if (Date.now() > end) throw new Error("it did not come true");
+    await sleep(10);
+  }
+}
+
+/** A port that is free, and so is the one of a cluster's bus, 10000 above it. */
+export async function freePort(): Promise<number> {
+  for (;;) {
+    const server = createServer();
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    const address = server.address();
+    await new Promise((resolve) => server.close(resolve));
+    if (address && typeof address === "object" && address.port < 55_000) return address.port;
+  }
+}

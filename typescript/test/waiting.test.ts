@@ -1,0 +1,347 @@
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Redis } from "ioredis";
+import { AbortError, Client, ConnectionError, FullError, ServerError } from "../src/index.js";
+import { Server, until, Way } from "./server.js";
+
+let server: Server;
+let client: Client;
+let raw: Redis;
+let count = 0;
+const newQueue = (group?: string, of = client) =>
+  of.queue(`q${++count}`, group === undefined ? {} : { group });
+const blocked = async () => Number(/blocked_clients:(\d+)/.exec(await raw.info("clients"))?.[1]);
+const elapsed = async (task: () => Promise<unknown>) => {
+  const start = performance.now();
+  await task();
+  return performance.now() - start;
+};
+
+before(async () => {
+  server = await Server.start();
+  client = new Client({ path: server.path });
+  raw = server.raw();
+});
+after(async () => {
+  await client.close();
+  raw.disconnect();
+  await server.end();
+});
+
+describe("waiting for an item", () => {
+  test("is woken by add", async () => {
+    const queue = newQueue();
+    const waiting = queue.lease({ duration: 5000, timeout: 5000 });
+    await until(async () => (await blocked()) === 1);
+    const took = await elapsed(async () => {
+      await queue.add({ id: "a", data: "" });
+      assert.ok(await waiting);
+    });
+    assert.ok(took < 100, `${took} ms`);
+  });
+
+  test("is on time for a deadline", async () => {
+    const queue = newQueue();
+    await queue.add({ id: "a", data: "" });
+    await queue.lease({ duration: 330 });
+    const took = await elapsed(async () => assert.ok(await queue.lease({ duration: 5000, timeout: 3000 })));
+    assert.ok(took > 300 && took < 430, `${took} ms`);
+  });
+
+  test("ends when its time is up, and settles", async () => {
+    const queue = newQueue();
+    const took = await elapsed(async () =>
+      assert.equal(await queue.lease({ duration: 5000, timeout: 150 }), undefined),
+    );
+    assert.ok(took >= 150 && took < 250, `${took} ms`);
+  });
+
+  test("looks again after the cap", async () => {
+    const queue = newQueue();
+    const waiting = queue.lease({ duration: 5000, timeout: 10_000 });
+    await until(async () => (await blocked()) === 1);
+    await queue.configure({ paused: true });
+    await queue.add({ id: "a", data: "" });
+    const other = server.raw();
+    // Resumed behind everybody's back: nobody is woken.
+    const state = await other.getBuffer(queue.address.key("state"));
+    assert.ok(state);
+    state[1] = 0;
+    await other.set(queue.address.key("state"), state);
+    other.disconnect();
+    const took = await elapsed(async () => assert.ok(await waiting));
+    assert.ok(took < 4200, `${took} ms`);
+  });
+
+  test("abort ends it at once, and the wake-up is passed on", async () => {
+    const queue = newQueue();
+    const abort = new AbortController();
+    const waiting = queue.lease({ duration: 5000, timeout: 10_000, signal: abort.signal });
+    await until(async () => (await blocked()) === 1);
+    abort.abort();
+    const took = await elapsed(async () => await assert.rejects(waiting, AbortError));
+    assert.ok(took < 50, `${took} ms`);
+    // The one that left is first in the queue of BLPOP: it takes the element, and its settle puts it back.
+    const next = queue.lease({ duration: 5000, timeout: 3000 });
+    await until(async () => (await blocked()) === 2);
+    assert.ok((await elapsed(async () => await queue.add({ id: "a", data: "" }))) < 100);
+    assert.ok((await elapsed(async () => assert.ok(await next))) < 150);
+    await assert.rejects(queue.lease({ duration: 1, signal: AbortSignal.abort() }), AbortError);
+  });
+
+  test("several queues of one group", async () => {
+    const queues = [newQueue("g"), newQueue("g"), newQueue("g")];
+    const waiting = client.leaseAny(queues, { duration: 5000, timeout: 3000 });
+    await until(async () => (await blocked()) >= 1);
+    await queues[2]?.add({ id: "a", data: "" });
+    const [lease] = await waiting;
+    assert.equal(lease?.queue, queues[2]);
+    assert.equal(await lease?.complete(), true);
+  });
+
+  test("queues of several groups", async () => {
+    const queues = [newQueue("g1"), newQueue("g2")];
+    await queues[1]?.add({ id: "b", data: "" });
+    const [first] = await client.leaseAny(queues, { duration: 5000 });
+    assert.equal(first?.queue, queues[1]);
+    const waiting = client.leaseAny(queues, { duration: 5000, timeout: 3000 });
+    await sleep(50);
+    await queues[0]?.add({ id: "a", data: "" });
+    const took = await elapsed(async () => assert.equal((await waiting)[0]?.queue, queues[0]));
+    assert.ok(took < 100, `${took} ms`);
+    assert.deepEqual(await client.leaseAny(queues, { duration: 5000, timeout: 30 }), []);
+  });
+
+  test("who died is found by the waiter that reclaimed it", async () => {
+    const queues = [newQueue("g"), newQueue("g")];
+    await queues[1]?.add({ id: "a", data: "", keep: 60_000, maxAttempts: 1 });
+    await queues[1]?.lease({ duration: 50 });
+    await client.leaseAny(queues, { duration: 5000, timeout: 120 });
+    await until(async () => (await raw.exists(`${queues[1]?.address.key("result:")}a`)) === 1);
+  });
+});
+
+describe("items as they come", () => {
+  test("until none comes, and until the signal", async () => {
+    const queue = newQueue();
+    await queue.add(["a", "b", "c", "d"].map((id) => ({ id, data: "" })));
+    const seen: string[] = [];
+    for await (const lease of queue.leases({ duration: 5000, timeout: 50 })) {
+      seen.push(lease.id.toString());
+      await lease.complete();
+      if (seen.length === 2) break;
+    }
+    const abort = new AbortController();
+    for await (const lease of queue.leases({ duration: 5000, count: 9, signal: abort.signal })) {
+      seen.push(lease.id.toString());
+      await lease.complete();
+      abort.abort();
+    }
+    assert.deepEqual(seen, ["a", "b", "c"]);
+    const [d] = await queue.inspect(["d"]);
+    assert.deepEqual([d?.state, d?.attempt], ["ready", 0], "what the loop did not reach went back");
+  });
+});
+
+describe("waiting for room and for outcomes", () => {
+  test("room", async () => {
+    const queue = newQueue();
+    await queue.configure({ maxItems: 1 });
+    await queue.add({ id: "a", data: "" });
+    await assert.rejects(queue.add({ id: "b", data: "" }, { timeout: 60 }), FullError);
+    const adding = queue.add({ id: "b", data: "" }, { timeout: 3000 });
+    await sleep(30);
+    const a = await queue.lease({ duration: 5000 });
+    assert.ok(a);
+    const took = await elapsed(async () => {
+      await queue.completeAndLease([a], { duration: 5000 });
+      assert.ok((await adding) > 0);
+    });
+    assert.ok(took < 100, `${took} ms`);
+  });
+
+  test("an abort after a part was added says which", async () => {
+    const queue = newQueue();
+    await queue.configure({ maxItems: 1 });
+    const both = ["a", "b"].map((id) => ({ id, data: "" }));
+    const signal = AbortSignal.timeout(50);
+    await assert.rejects(queue.add(both, { timeout: 3000, signal }), (error) => {
+      assert.ok(error instanceof FullError && error.cause instanceof AbortError && !error.definite);
+      assert.deepEqual(error.answers.map(Math.sign), [1, -1]);
+      return true;
+    });
+    const again = AbortSignal.timeout(50);
+    await assert.rejects(queue.add({ id: "c", data: "" }, { timeout: 3000, signal: again }), AbortError);
+  });
+
+  test("outcomes", async () => {
+    const queue = newQueue();
+    await queue.add({ id: "a", data: "", keep: 60_000 });
+    const both = [queue.waitForOutcome("a", { timeout: 3000 }), queue.waitForOutcome("a", { timeout: 3000 })];
+    assert.equal((await queue.waitForOutcome("a", { timeout: 20 })).kind, "ready");
+    assert.equal((await queue.waitForOutcome("zz")).kind, "absent");
+    const lease = await queue.lease({ duration: 5000 });
+    await lease?.complete({ result: "42" });
+    const took = await elapsed(async () => {
+      for (const outcome of await Promise.all(both)) assert.equal(outcome.content.toString(), "42");
+    });
+    assert.ok(took < 100, `${took} ms`);
+  });
+
+  test("outcomes on a server without memory", async () => {
+    const queue = newQueue();
+    await queue.add({ id: "a", data: "", keep: 60_000 });
+    const lease = await queue.lease({ duration: 5000 });
+    await raw.config("SET", "maxmemory", "1");
+    try {
+      const waiting = queue.waitForOutcome("a", { timeout: 300 });
+      await sleep(50);
+      await lease?.complete({ result: "x" });
+      assert.equal((await waiting).kind, "result");
+    } finally {
+      await raw.config("SET", "maxmemory", "0");
+    }
+  });
+});
+
+describe("heartbeat", () => {
+  test("keeps a lease, and tells when it is lost", async () => {
+    const queue = newQueue();
+    await queue.add({ id: "a", data: "" });
+    const lease = await queue.lease({ duration: 150 });
+    assert.ok(lease);
+    lease.heartbeat();
+    await sleep(400);
+    assert.equal(lease.held, true);
+    assert.equal(await queue.lease({ duration: 1000 }), undefined);
+    await queue.remove(["a"]);
+    await until(() => lease.lost.aborted, 500);
+    assert.equal(lease.held, false);
+  });
+
+  test("ends with the item", async () => {
+    const queue = newQueue();
+    await queue.add({ id: "a", data: "" });
+    const lease = await queue.lease({ duration: 60 });
+    assert.ok(lease);
+    lease.heartbeat();
+    await sleep(30);
+    assert.equal(await lease.complete(), true);
+    await sleep(100);
+    assert.equal(lease.lost.aborted, false);
+  });
+});
+
+describe("connections that fail", () => {
+  test("a lost reply is indefinite, and nothing is sent again", async () => {
+    const way = await new Way(server.path).open();
+    const ours = new Client({ path: way.path });
+    const queue = newQueue(undefined, ours);
+    await queue.stats();
+    way.silent = true;
+    way.sent = "";
+    const adding = queue.add({ id: "a", data: "" });
+    await until(async () => (await raw.hlen(queue.address.key("items"))) === 1).catch(() => {});
+    way.cut();
+    way.silent = false;
+    await assert.rejects(adding, (error) => error instanceof ConnectionError && !error.definite);
+    assert.equal(way.sent.match(/EVAL/gi)?.length, 1);
+    assert.equal((await queue.stats()).get("items") ?? 0, await raw.hlen(queue.address.key("items")));
+    await ours.close();
+    way.close();
+  });
+
+  test("no server is definite", async () => {
+    const ours = new Client({ path: "/tmp/leaseq-nobody.sock" });
+    await assert.rejects(newQueue(undefined, ours).stats(), { code: "CONNECTION", definite: true });
+    await ours.close();
+  });
+
+  test("a wrong database is definite", async () => {
+    const ours = new Client({ path: server.path, db: 99 });
+    await assert.rejects(newQueue(undefined, ours).stats(), { definite: true });
+    await ours.close();
+  });
+
+  test("a silent server is given up", async () => {
+    const way = await new Way(server.path).open();
+    const ours = new Client({ path: way.path }, { replyTimeout: 100 });
+    const queue = newQueue(undefined, ours);
+    await queue.stats();
+    way.silent = true;
+    await assert.rejects(queue.stats(), { code: "CONNECTION", definite: false });
+    way.silent = false;
+    await queue.stats();
+    await ours.close();
+    way.close();
+  });
+
+  test("a block that breaks is followed by a lease", async () => {
+    const way = await new Way(server.path).open();
+    const ours = new Client({ path: way.path });
+    const queue = newQueue(undefined, ours);
+    const waiting = queue.lease({ duration: 5000, timeout: 5000 });
+    const before = await blocked();
+    await until(async () => (await blocked()) > 0 || before > 0);
+    await sleep(50);
+    way.cut();
+    await sleep(50);
+    await client.queue(queue.address.name).add({ id: "a", data: "" });
+    const took = await elapsed(async () => assert.ok(await waiting));
+    assert.ok(took < 200, `${took} ms`);
+    await ours.close();
+    way.close();
+  });
+
+  test("an element taken by a connection that broke is not lost", async () => {
+    const way = await new Way(server.path).open();
+    const ours = new Client({ path: way.path });
+    const queue = newQueue(undefined, ours);
+    const waiting = queue.lease({ duration: 5000, timeout: 5000 });
+    await sleep(80);
+    way.silent = true;
+    await client.queue(queue.address.name).add({ id: "a", data: "" });
+    await until(async () => (await raw.llen(queue.address.key("wake"))) === 0);
+    way.silent = false;
+    way.cut();
+    assert.ok((await elapsed(async () => assert.ok(await waiting))) < 200);
+    await ours.close();
+    way.close();
+  });
+
+  test("an error of BLPOP ends the wait", async () => {
+    await raw.call("ACL", "SETUSER", "nopop", "on", ">pw", "~*", "+@all", "-blpop");
+    const ours = new Client({ path: server.path, username: "nopop", password: "pw" });
+    const took = await elapsed(() =>
+      assert.rejects(
+        newQueue(undefined, ours).lease({ duration: 1000, timeout: 3000 }),
+        (error) => error instanceof ServerError && error.code === "NOPERM" && error.definite,
+      ),
+    );
+    assert.ok(took < 200, `${took} ms`);
+    await ours.close();
+  });
+
+  test("close ends a wait and passes its wake-up on", async () => {
+    const ours = new Client({ path: server.path });
+    const queue = newQueue(undefined, ours);
+    const waiting = queue.lease({ duration: 1000 * 60, timeout: 60_000 });
+    const rejected = assert.rejects(waiting, AbortError);
+    await sleep(50);
+    const took = await elapsed(() => ours.close());
+    await rejected;
+    assert.ok(took < 300, `${took} ms`);
+    await assert.rejects(queue.stats(), { definite: true });
+  });
+
+  test("a restart", async () => {
+    const queue = newQueue();
+    const waiting = queue.lease({ duration: 5000, timeout: 2000 });
+    await sleep(50);
+    await server.stop();
+    await assert.rejects(waiting, ConnectionError, "a server that stays away is reported");
+    await server.start();
+    assert.ok((await queue.add({ id: "a", data: "" })) > 0);
+  });
+});
