@@ -20,14 +20,17 @@ local results = {unpack(KEYS, 9)}
 --#part integer
 local entries, at = integer(ARGV[1], 1, 256, 'the number of entries'), 2
 for i = 1, entries do
-  local id, result = ARGV[i + 1] or '', results[i]
+  local id = ARGV[i + 1] or ''
   --#part check_id
-  --#part check_result
 end
 at = at + entries
 --#part arity
 if #results ~= entries then
   error('LEASEQ_BAD_ARGUMENT outcome takes one key result:<id> for each entry', 0)
+end
+for i, result in ipairs(results) do
+  local id = ARGV[i + 1]
+  --#part check_result
 end
 --#part clock
 --#part read_state

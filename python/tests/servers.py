@@ -36,6 +36,11 @@ START_SECS: Final = 20.0
 _POLL_SECS: Final = 0.01
 _CACHE: Final = Path(os.environ.get("LEASEQ_SERVERS_DIR") or Path(__file__).parents[2] / ".servers")
 _given_ports: set[int] = set()
+_ports = random.SystemRandom()  # the tests' own is seeded alike in all processes
+_worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:])
+_workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+FIRST_PORT: Final = 12000
+"""From here on 10,000 ports, and as many bus ports 10,000 further on: below those that the kernel gives to clients."""
 
 
 class ServerNotFoundError(Exception):
@@ -248,7 +253,7 @@ def docker_answers() -> bool:
 def free_port() -> int:
     """Return a port that is free together with its cluster bus port (+10000), each once in this process."""
     while True:
-        port = random.randint(20000, 45000)
+        port = _ports.randrange(FIRST_PORT + _worker, FIRST_PORT + 10000, _workers)
         if port not in _given_ports and _is_free(port) and _is_free(port + 10000):
             _given_ports.add(port)
             return port
