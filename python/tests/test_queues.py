@@ -583,8 +583,14 @@ def test_who_is_interrupted_where_it_waits_for_a_race_loses_nothing() -> None:
     """LQ-BLOCK-6: Ctrl-C lands where the program waits: between the end of a run and its being taken in."""
     undone: list[tuple[int, str]] = []
     running = race._Race(bool, lambda place, answer: undone.append((place, answer)), 2)
-    running.run(0, lambda: "an item")
+
+    def run(place: int, answer: str) -> None:
+        thread = threading.Thread(target=running.run, args=(place, lambda: answer))
+        thread.start()
+        thread.join()
+
+    run(0, "an item")
     assert running.first(1) == (0, "an item")  # interrupted here, before anybody has it
     running.end()
-    running.run(1, lambda: "another")
+    run(1, "another")
     assert undone == [(0, "an item"), (1, "another")]
