@@ -106,4 +106,4 @@ servers: setup ## fetch every server that `make test-servers` needs (about 400 M
 clean: ## remove .venv, .servers, caches and build results
 	rm -rf .venv .servers .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist docs/_build
 	rm -rf typescript/node_modules typescript/dist
-	find python lua -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+	find python lua cleaner conformance-tests -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-import keyspace as ks
-import packed
+from leaseq_conformance.model import keyspace as ks
+from leaseq_conformance.model import packed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from keyspace import Keyspace
     from queue_driver import QueueDriver
-    from reference_calls import Answer
+
+    from leaseq_conformance.model.calls import Answer
+    from leaseq_conformance.model.keyspace import Keyspace
 
 IDS: Final = (b"a", b"b", b"\xc3\xa9", b"{e}\r\n")
 DAY: Final = 86_400_000_000

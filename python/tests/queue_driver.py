@@ -11,16 +11,18 @@ import random
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
-import reference_several
 from queue_side import SCRIPTS, START, Side
-from reference_calls import Add, Answer, Complete, Extend, Finish, Release
-from reference_repair import PHASES, deep_clean
+
+from leaseq_conformance.model import several
+from leaseq_conformance.model.calls import Add, Answer, Complete, Extend, Finish, Release
+from leaseq_conformance.model.repair import PHASES, deep_clean
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     import redis
-    from reference_base import Item
+
+    from leaseq_conformance.model.base import Item
 
 __all__ = ["SCRIPTS", "START", "QueueDriver"]
 
@@ -108,7 +110,7 @@ class QueueDriver(Side):
         reply = self.step(
             "complete_with",
             [count, len(targets), *rest],
-            lambda model: reference_several.complete_with(self.now, model, models, entries),
+            lambda model: several.complete_with(self.now, model, models, entries),
             keys,
         )
         for target in targets:
@@ -165,7 +167,7 @@ class QueueDriver(Side):
         reply = self.step(
             "lease_any",
             [len(queues), count, duration],
-            lambda _: reference_several.lease_any(self.now, [each.model for each in queues], count, duration),
+            lambda _: several.lease_any(self.now, [each.model for each in queues], count, duration),
             [queue.prefix + key for queue in queues for key in LEASE_KEYS],
             order=in_order(1),
         )

@@ -6,10 +6,7 @@ import copy
 from typing import TYPE_CHECKING, Any
 
 import hypothesis.strategies as st
-import keyspace as ks
-import promises
 from hypothesis.stateful import precondition, rule
-from packed import EPOCH
 from queue_damage import DAMAGES, DAY, IDS, ODD, Storm
 from queue_machine_life import LifeMachine
 from queue_side import START
@@ -26,12 +23,16 @@ from queue_strategies import (
     timed,
     token_kinds,
 )
-from reference_base import CAP, END
-from reference_calls import Add, Complete, Extend, Finish, Release
-from reference_model import Queue
+
+from leaseq_conformance.model import keyspace as ks
+from leaseq_conformance.model import promises
+from leaseq_conformance.model.base import CAP, END
+from leaseq_conformance.model.calls import Add, Complete, Extend, Finish, Release
+from leaseq_conformance.model.packed import EPOCH
+from leaseq_conformance.model.queue import Queue
 
 if TYPE_CHECKING:
-    from keyspace import Keyspace
+    from leaseq_conformance.model.keyspace import Keyspace
 
 
 class QueueMachine(LifeMachine):

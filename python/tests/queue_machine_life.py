@@ -23,7 +23,8 @@ from queue_strategies import (
     timed,
     token_kinds,
 )
-from reference_calls import Add, Finish, Release
+
+from leaseq_conformance.model.calls import Add, Finish, Release
 
 if TYPE_CHECKING:
     import redis

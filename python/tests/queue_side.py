@@ -8,20 +8,20 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
-import keyspace as ks
-import promises
 import redis
 from queue_cells import COVERAGE
-from reference_base import RefusedError
-from reference_model import Queue
 
 from leaseq import _scripts
+from leaseq_conformance.model import keyspace as ks
+from leaseq_conformance.model import promises
+from leaseq_conformance.model.base import RefusedError
+from leaseq_conformance.model.queue import Queue
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from keyspace import Keyspace
-    from reference_calls import Answer, Reply
+    from leaseq_conformance.model.calls import Answer, Reply
+    from leaseq_conformance.model.keyspace import Keyspace
 
 START: Final = 1_767_225_600_000_000
 SCRIPTS: Final = {script.name: script for script in _scripts.SCRIPTS}

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hypothesis.strategies as st
 from queue_damage import HOUR_MS, IDS
-from reference_calls import Add
+
+from leaseq_conformance.model.calls import Add
 
 Chosen = tuple[bytes, bytes, dict[str, int], dict[str, object]]
 """Of an entry of add: its id, data, time and other options."""

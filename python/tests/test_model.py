@@ -11,7 +11,6 @@ import os
 import random
 from typing import TYPE_CHECKING
 
-import keyspace as ks
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import seed as seeded
@@ -20,7 +19,9 @@ from queue_cells import COVERAGE, STATES, TOKENS, WITH_TOKEN, WITHOUT_TOKEN, eve
 from queue_damage import DAY, HOUR_MS
 from queue_driver import QueueDriver
 from queue_machine import QueueMachine
-from reference_calls import Add, Complete, Extend, Finish, Release
+
+from leaseq_conformance.model import keyspace as ks
+from leaseq_conformance.model.calls import Add, Complete, Extend, Finish, Release
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -5,18 +5,17 @@ from __future__ import annotations
 from itertools import combinations
 from typing import TYPE_CHECKING
 
-import keyspace as ks
-import packed
-import promises
 import pytest
-import reference_reading
 from queue_damage import DAMAGES, ODD
 from queue_driver import QueueDriver, own_queue
-from reference_base import CAP, END
-from reference_calls import Add, Complete, Release
+
+from leaseq_conformance.model import keyspace as ks
+from leaseq_conformance.model import packed, promises, reading
+from leaseq_conformance.model.base import CAP, END
+from leaseq_conformance.model.calls import Add, Complete, Release
 
 if TYPE_CHECKING:
-    from keyspace import Keyspace
+    from leaseq_conformance.model.keyspace import Keyspace
 
 
 driver = pytest.fixture(own_queue)
@@ -279,11 +278,9 @@ def test_a_damaged_counter_begins_anew(driver: QueueDriver, damage: bytes) -> No
         ("purge", (0, 1, b"buried"), "purged"),
     ):
         driver.client.delete(counters)
-        driver.client.hset(counters, mapping=dict.fromkeys(reference_reading.COUNTED, damage))
+        driver.client.hset(counters, mapping=dict.fromkeys(reading.COUNTED, damage))
         reply = driver.call(name, arguments)
         assert not isinstance(reply, str), (name, reply)
-        values = zip(
-            reference_reading.COUNTED, driver.client.hmget(counters, reference_reading.COUNTED), strict=True
-        )
+        values = zip(reading.COUNTED, driver.client.hmget(counters, reading.COUNTED), strict=True)
         assert [key for key, value in values if value == b"1"] == counted.split(), name
     assert driver.client.zrange(driver.prefix + "ready", 0, -1)[:1] == [b"due"]

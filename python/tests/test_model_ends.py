@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 from queue_damage import DAY, HOUR_MS
 from queue_driver import QueueDriver, own_queue
-from reference_base import END
-from reference_calls import Add, Complete, Finish, Release
+
+from leaseq_conformance.model.base import END
+from leaseq_conformance.model.calls import Add, Complete, Finish, Release
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from queue_damage import HOUR_MS
 from queue_driver import QueueDriver, own_queue, queue_beside
-from reference_calls import Add, Complete, Finish
+
+from leaseq_conformance.model.calls import Add, Complete, Finish
 
 driver = pytest.fixture(own_queue)
 other = pytest.fixture(queue_beside)

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 from queue_damage import HOUR_MS
 from queue_driver import QueueDriver, own_queue, queue_beside
-from reference_base import CAP
-from reference_calls import Add, Complete, Release
+
+from leaseq_conformance.model.base import CAP
+from leaseq_conformance.model.calls import Add, Complete, Release
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import packed
 import pytest
 from queue_damage import DAY, HOUR_MS
 from queue_driver import QueueDriver, own_queue, queue_beside
-from reference_calls import Add, Complete, Finish, Release
+
+from leaseq_conformance.model import packed
+from leaseq_conformance.model.calls import Add, Complete, Finish, Release
 
 if TYPE_CHECKING:
-    from keyspace import Keyspace
+    from leaseq_conformance.model.keyspace import Keyspace
 
 driver = pytest.fixture(own_queue)
 other = pytest.fixture(queue_beside)

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import keyspace as ks
-import packed
 import pytest
 from queue_damage import DAY, HOUR_MS
 from queue_driver import QueueDriver, own_queue
-from reference_calls import Add, Finish, Release
+
+from leaseq_conformance.model import keyspace as ks
+from leaseq_conformance.model import packed
+from leaseq_conformance.model.calls import Add, Finish, Release
 
 if TYPE_CHECKING:
-    from keyspace import Keyspace
+    from leaseq_conformance.model.keyspace import Keyspace
 
 
 driver = pytest.fixture(own_queue)

@@ -104,17 +104,19 @@ def test_the_core_needs_redis_alone(installed: Path, tmp_path: Path) -> None:
     run(installed, "-m", "pip", "check")
 
 
-def test_the_wheel_holds_the_package_and_nothing_else(wheel: Path) -> None:
+PACKAGES = ("python/leaseq", "cleaner/leaseq_cleaner", "conformance-tests/leaseq_conformance")
+
+
+def test_the_wheel_holds_its_packages_and_nothing_else(wheel: Path) -> None:
     names = set(content(wheel))
     info = f"leaseq-{PROJECT['version']}.dist-info/"
     assert {"leaseq/py.typed", "leaseq/__init__.py", "leaseq/_scripts.py", f"{info}licenses/LICENSE"} <= names
-    assert {name for name in names if not name.startswith(("leaseq/", info))} == set()
-    assert not [
-        name for name in names if "test" in name or "__pycache__" in name or name.endswith((".lua", ".pyc"))
-    ]
-    source = ROOT / "python"
-    there = {str(path.relative_to(source)) for path in (source / "leaseq").rglob("*.py")}
-    assert there <= names
+    of_packages = tuple(f"{Path(package).name}/" for package in PACKAGES)
+    assert {name for name in names if not name.startswith((*of_packages, info))} == set()
+    assert not [name for name in names if "__pycache__" in name or name.endswith((".lua", ".pyc"))]
+    for package in PACKAGES:
+        source = (ROOT / package).parent
+        assert {str(path.relative_to(source)) for path in (ROOT / package).rglob("*.py")} <= names
 
 
 def test_the_metadata_says_what_a_user_needs(wheel: Path) -> None:

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from packed import DIES, EXTRA, OUTCOMES, Extra, Record, State, place_level, place_time
+from leaseq_conformance.model.packed import (
+    DIES,
+    EXTRA,
+    OUTCOMES,
+    Extra,
+    Record,
+    State,
+    place_level,
+    place_time,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from keyspace import Keyspace
+    from leaseq_conformance.model.keyspace import Keyspace
 
 GONE: Final = (b"removed", b"dropped", b"expired", b"purged")
 """The counters of items that are gone without having been completed."""

@@ -9,13 +9,23 @@ import copy
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
-from packed import EPOCH, EXTRA, LEVEL, OUTCOMES, Extra, Record, State, place_level, place_time
-from reference_base import END, NEVER, lost_state, require, tick
+from leaseq_conformance.model.base import END, NEVER, lost_state, require, tick
+from leaseq_conformance.model.packed import (
+    EPOCH,
+    EXTRA,
+    LEVEL,
+    OUTCOMES,
+    Extra,
+    Record,
+    State,
+    place_level,
+    place_time,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from keyspace import Keyspace
+    from leaseq_conformance.model.keyspace import Keyspace
 
 KINDS: Final = (
     "unplaced",

@@ -7,13 +7,24 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Self
 
-from keyspace import Keyspace
-from packed import EPOCH, EXTRA, LEVEL, OUTCOMES, UNLIMITED, Extra, Outcome, Record, State, place_time
+from leaseq_conformance.model.keyspace import Keyspace
+from leaseq_conformance.model.packed import (
+    EPOCH,
+    EXTRA,
+    LEVEL,
+    OUTCOMES,
+    UNLIMITED,
+    Extra,
+    Outcome,
+    Record,
+    State,
+    place_time,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from reference_calls import Answer, Reply
+    from leaseq_conformance.model.calls import Answer, Reply
 
 END: Final = 2_840_140_800_000_000
 """2060-01-01; times are taken from 2025 until then."""

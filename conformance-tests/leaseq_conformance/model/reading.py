@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from packed import place_time
-from reference_base import BUDGET, Base, check_id, limit_of, require, time_of
+from leaseq_conformance.model.base import BUDGET, Base, check_id, limit_of, require, time_of
+from leaseq_conformance.model.packed import place_time
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from reference_calls import Answer, Reply
+    from leaseq_conformance.model.calls import Answer, Reply
 
 COUNTED = (
     *("promoted", "reclaimed", "released", "died", "expired"),

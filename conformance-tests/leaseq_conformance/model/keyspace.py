@@ -9,7 +9,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from packed import Extra, Outcome, Record, State, decode_extra, decode_outcome, decode_record, decode_state
+from leaseq_conformance.model.packed import (
+    Extra,
+    Outcome,
+    Record,
+    State,
+    decode_extra,
+    decode_outcome,
+    decode_record,
+    decode_state,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

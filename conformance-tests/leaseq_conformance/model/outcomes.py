@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from packed import Outcome
-from reference_base import Base, bare, check_id, require, tick
+from leaseq_conformance.model.base import Base, bare, check_id, require, tick
+from leaseq_conformance.model.packed import Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from packed import State
-    from reference_calls import Answer, Reply
+    from leaseq_conformance.model.calls import Answer, Reply
+    from leaseq_conformance.model.packed import State
 
 RESULT, FAILURE = 1, 2
 CONTENTS: Final = 4_194_304

@@ -3,8 +3,8 @@
 Written from the specification, not from the scripts: items are objects in one dict, order is a sort, and the entries
 of a call are taken one after the other. The server's time is an argument. Conformance vectors are made with it.
 
-`Queue` is a queue whose keys are sound; its `state` may be lost. Damage is the business of `reference_repair`, calls that
-touch several queues that of `reference_several`.
+`Queue` is a queue whose keys are sound; its `state` may be lost. Damage is the business of `repair`, calls that
+touch several queues that of `several`.
 """
 
 from __future__ import annotations
@@ -12,16 +12,28 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from packed import DIES, EXTRA, OUTCOMES, TAIL, UNLIMITED, Extra
-from reference_base import BUDGET, CAP, END, NEVER, Item, bare, check_id, listed, require, tick, until
-from reference_outcomes import Outcomes
-from reference_reading import Reading
+from leaseq_conformance.model.base import (
+    BUDGET,
+    CAP,
+    END,
+    NEVER,
+    Item,
+    bare,
+    check_id,
+    listed,
+    require,
+    tick,
+    until,
+)
+from leaseq_conformance.model.outcomes import Outcomes
+from leaseq_conformance.model.packed import DIES, EXTRA, OUTCOMES, TAIL, UNLIMITED, Extra
+from leaseq_conformance.model.reading import Reading
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from packed import State
-    from reference_calls import Add, Answer, Complete, Extend, Release, Reply
+    from leaseq_conformance.model.calls import Add, Answer, Complete, Extend, Release, Reply
+    from leaseq_conformance.model.packed import State
 
 SWEEP: Final = 64
 MONTH_MS: Final = 2_592_000_000

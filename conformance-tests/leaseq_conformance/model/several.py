@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from packed import OUTCOMES, Outcome
-from reference_base import BUDGET, CAP, check_id, require
-from reference_model import DECADE_MS, check_add
-from reference_outcomes import RESULT
+from leaseq_conformance.model.base import BUDGET, CAP, check_id, require
+from leaseq_conformance.model.outcomes import RESULT
+from leaseq_conformance.model.packed import OUTCOMES, Outcome
+from leaseq_conformance.model.queue import DECADE_MS, check_add
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from packed import State
-    from reference_calls import Answer, Finish, Reply
-    from reference_model import Queue
+    from leaseq_conformance.model.calls import Answer, Finish, Reply
+    from leaseq_conformance.model.packed import State
+    from leaseq_conformance.model.queue import Queue
 
 
 def complete_with(now: int, source: Queue, targets: Sequence[Queue], entries: Sequence[Finish]) -> Reply:

@@ -1,0 +1,1 @@
+"""The cleaner of leaseq queues, as a service and as a class."""

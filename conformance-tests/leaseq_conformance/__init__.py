@@ -1,0 +1,1 @@
+"""The conformance suite of leaseq: what a client of the protocol must do, whatever language it is written in."""
