@@ -1,0 +1,134 @@
+"""What every suite of cases is made of: a case, its verdict, and what a case is given to run with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from leaseq_conformance.server import Server
+
+
+class Outcome(StrEnum):
+    """How a case went. Only `pass` is a pass."""
+
+    PASS = "pass"  # noqa: S105  # no password
+    FAIL = "fail"
+    SKIP = "skip"
+    """The adapter does not declare a capability of the case, or the server is not the suite's to restart."""
+    UNKNOWN = "unknown"
+    """It could not be judged: a time limit, a machine that did not keep up."""
+    ERROR = "error"
+    """The harness or the adapter broke the adapter protocol."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A case, before it is run.
+
+    Attributes:
+        name: suite, slash, short name; never used again for another case.
+        title: one line that says what is shown.
+        rules: the rules of the specification that it rests on.
+        capabilities: what of spec/12 the client has to claim for it; `core` is one. Empty: it needs no client.
+        catches: the seeded bugs that must make it fail.
+        body: the case as plain JSON data, for `export` and `explain`.
+    """
+
+    name: str
+    title: str
+    rules: tuple[str, ...]
+    capabilities: tuple[str, ...]
+    catches: tuple[str, ...]
+    body: Any = None
+
+    @property
+    def suite(self) -> str:
+        """The suite that it belongs to."""
+        return self.name.partition("/")[0]
+
+    def plain(self) -> dict[str, Any]:
+        """The case as JSON data."""
+        lists = {key: list(getattr(self, key)) for key in ("rules", "capabilities", "catches")}
+        return {"name": self.name, "title": self.title, **lists, "body": self.body}
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """How a case went, and what was seen.
+
+    Attributes:
+        message: why, in a line or two; empty for a pass.
+        transcript: what was said, a line each.
+        difference: what of the keyspace is not as it should be; empty where that is not why.
+        seconds: how long it took; set by the runner.
+    """
+
+    outcome: Outcome
+    message: str = ""
+    transcript: tuple[str, ...] = ()
+    difference: str = ""
+    seconds: float = field(default=0.0, compare=False)
+
+
+def passed(transcript: Sequence[str] = ()) -> Verdict:
+    """The verdict of a case that passes."""
+    return Verdict(Outcome.PASS, transcript=tuple(transcript))
+
+
+def failed(message: str, transcript: Sequence[str] = (), difference: str = "") -> Verdict:
+    """The verdict of a case that fails."""
+    return Verdict(Outcome.FAIL, message, tuple(transcript), difference)
+
+
+class FailedError(Exception):
+    """A case's assertion does not hold; the runner makes it the verdict `fail`."""
+
+    def __init__(self, message: str, transcript: Sequence[str] = (), difference: str = "") -> None:
+        super().__init__(message)
+        self.transcript = tuple(transcript)
+        self.difference = difference
+
+
+class UnjudgedError(Exception):
+    """A case cannot be judged; the runner makes it the verdict `unknown`."""
+
+
+class SkippedError(Exception):
+    """A case cannot be run here; the runner makes it the verdict `skip`."""
+
+
+class BrokenError(Exception):
+    """The harness or the adapter broke the adapter protocol; the runner makes it the verdict `error`."""
+
+
+@dataclass(frozen=True)
+class Context:
+    """What a case is run with.
+
+    Attributes:
+        server: emptied before each case, its script cache too.
+        adapter: the command that starts an adapter process; empty for suites without one.
+        capabilities: what the adapter declares.
+        seed: for what is drawn at random.
+        patience: how many seconds an answer is waited for before the case is `unknown`.
+    """
+
+    server: Server
+    adapter: tuple[str, ...] = ()
+    capabilities: frozenset[str] = frozenset()
+    seed: int = 0
+    patience: float = 60.0
+
+
+class Suite(Protocol):
+    """A module that gives cases and runs them."""
+
+    cases: Callable[[], Sequence[Case]]
+    """All of its cases, the same at each call."""
+
+    run: Callable[[Case, Context], Verdict]
+    """Run one case on an emptied server. An exception that is none of those above is an `error`."""

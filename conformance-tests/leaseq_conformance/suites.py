@@ -1,0 +1,40 @@
+"""The suites there are. A suite is a module with `cases()` and `run(case, context)`; it is named here to be run."""
+
+from __future__ import annotations
+
+import fnmatch
+import importlib
+from typing import TYPE_CHECKING, Final, cast
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from leaseq_conformance.cases import Case, Suite
+
+MODULES: Final[dict[str, str]] = {}
+"""Name of a suite, as the names of its cases begin, and its module."""
+
+
+def suite(name: str) -> Suite:
+    """The module of a suite."""
+    return cast("Suite", importlib.import_module(MODULES[name]))
+
+
+def all_cases(names: Iterable[str] = (), patterns: Iterable[str] = ()) -> list[Case]:
+    """The cases of the suites of these names (all, where none is given) whose names fit one of the patterns (likewise).
+
+    Raises:
+        ValueError: two cases have one name, a case has the name of another suite, or a pattern fits none.
+    """
+    found = [case for name in (list(names) or MODULES) for case in suite(name).cases()]
+    known = [case.name for case in found]
+    twice = {name for name in known if known.count(name) > 1}
+    if twice:
+        raise ValueError(f"several cases are named {', '.join(sorted(twice))}")
+    patterns = list(patterns)
+    for pattern in patterns:
+        if not fnmatch.filter(known, pattern):
+            raise ValueError(f"no case is named {pattern}")
+    return [
+        case for case in found if not patterns or any(fnmatch.fnmatchcase(case.name, p) for p in patterns)
+    ]
