@@ -50,10 +50,11 @@ class DeadLetters(Looking):
         """Drop a dead item for ever; false if it was not dead. Safe to repeat."""
         return (await self.purge_items([item_id]))[0]
 
-    async def purge_items(self, ids: Iterable[str]) -> list[bool]:
-        """Drop many dead items; answers for each, in order. See `purge`."""
+    async def purge_items(self, ids: Iterable[str], *, older_than: float = 0) -> list[bool]:
+        """Drop many dead items, those that have been dead for `older_than` seconds; answers for each, in order."""
         return await self._in_chunks(
-            flows.chunks(flows.many(ids, "ids")), lambda chunk: commands.purge(self._keys, chunk)
+            flows.chunks(flows.many(ids, "ids")),
+            lambda chunk: commands.purge(self._keys, chunk, older_than),
         )
 
     async def purge_all(self, older_than: float = 0) -> int:
