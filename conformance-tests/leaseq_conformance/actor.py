@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import IO, Any, ClassVar, Final, Literal, Self, cast
 
+from leaseq_conformance.cases import BrokenError, UnjudgedError
 from leaseq_conformance.messages import LONGEST_LINE, PROTOCOL, Json, MessageError, check_reply, check_request
 
 PATIENCE_SECS: Final = 60.0
@@ -32,13 +33,13 @@ class ActorError(Exception):
     verdict: ClassVar[Literal["error", "unknown"]]
 
 
-class AdapterFaultError(ActorError):
+class AdapterFaultError(ActorError, BrokenError):
     """The adapter broke the adapter protocol, or its process ended: whatever the client did, this is no verdict on it."""
 
     verdict = "error"
 
 
-class NoAnswerError(ActorError):
+class NoAnswerError(ActorError, UnjudgedError):
     """The time for an answer is up: the client may hang, or the machine may be slow."""
 
     verdict = "unknown"

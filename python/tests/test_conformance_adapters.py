@@ -13,7 +13,10 @@ import redis
 from leaseq_conformance.actor import Actor, AdapterFaultError, NoAnswerError
 from leaseq_conformance.messages import METHODS, MessageError, b64, check_request
 
-ADAPTERS = {"python-sync": [sys.executable, "-m", "leaseq_conformance.adapters.python_sync"]}
+ADAPTERS = {
+    name: [sys.executable, "-m", f"leaseq_conformance.adapters.{name}"]
+    for name in ("python_sync", "python_aio")
+}
 
 pytestmark = pytest.mark.on("last")
 

@@ -46,9 +46,9 @@ class DeadLetters(Looking):
 
         return await self._all_dead((await self.stats()).now, revive)
 
-    async def purge(self, item_id: str) -> bool:
-        """Drop a dead item for ever; false if it was not dead. Safe to repeat."""
-        return (await self.purge_items([item_id]))[0]
+    async def purge(self, item_id: str, *, older_than: float = 0) -> bool:
+        """Drop an item that has been dead for `older_than` seconds; false if there is none. Safe to repeat."""
+        return (await self.purge_items([item_id], older_than=older_than))[0]
 
     async def purge_items(self, ids: Iterable[str], *, older_than: float = 0) -> list[bool]:
         """Drop many dead items, those that have been dead for `older_than` seconds; answers for each, in order."""

@@ -45,9 +45,9 @@ class DeadLetters(Looking):
 
         return self._all_dead((self.stats()).now, revive)
 
-    def purge(self, item_id: str) -> bool:
-        """Drop a dead item for ever; false if it was not dead. Safe to repeat."""
-        return (self.purge_items([item_id]))[0]
+    def purge(self, item_id: str, *, older_than: float = 0) -> bool:
+        """Drop an item that has been dead for `older_than` seconds; false if there is none. Safe to repeat."""
+        return (self.purge_items([item_id], older_than=older_than))[0]
 
     def purge_items(self, ids: Iterable[str], *, older_than: float = 0) -> list[bool]:
         """Drop many dead items, those that have been dead for `older_than` seconds; answers for each, in order."""
