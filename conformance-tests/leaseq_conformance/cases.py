@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from leaseq_conformance.crew import Crew
     from leaseq_conformance.server import Server
 
 
@@ -84,25 +85,44 @@ def failed(message: str, transcript: Sequence[str] = (), difference: str = "") -
     return Verdict(Outcome.FAIL, message, tuple(transcript), difference)
 
 
-class FailedError(Exception):
-    """A case's assertion does not hold; the runner makes it the verdict `fail`."""
+class VerdictError(Exception):
+    """What ends a case with a verdict other than a pass; the runner makes it one."""
+
+    outcome: ClassVar[Outcome]
 
     def __init__(self, message: str, transcript: Sequence[str] = (), difference: str = "") -> None:
         super().__init__(message)
         self.transcript = tuple(transcript)
         self.difference = difference
 
-
-class UnjudgedError(Exception):
-    """A case cannot be judged; the runner makes it the verdict `unknown`."""
-
-
-class SkippedError(Exception):
-    """A case cannot be run here; the runner makes it the verdict `skip`."""
+    @property
+    def verdict(self) -> Verdict:
+        """What it says."""
+        return Verdict(self.outcome, str(self), self.transcript, self.difference)
 
 
-class BrokenError(Exception):
-    """The harness or the adapter broke the adapter protocol; the runner makes it the verdict `error`."""
+class FailedError(VerdictError):
+    """An assertion does not hold."""
+
+    outcome = Outcome.FAIL
+
+
+class UnjudgedError(VerdictError):
+    """The case cannot be judged."""
+
+    outcome = Outcome.UNKNOWN
+
+
+class SkippedError(VerdictError):
+    """The case cannot be run here."""
+
+    outcome = Outcome.SKIP
+
+
+class BrokenError(VerdictError):
+    """The harness or the adapter broke the adapter protocol."""
+
+    outcome = Outcome.ERROR
 
 
 @dataclass(frozen=True)
@@ -115,6 +135,7 @@ class Context:
         capabilities: what the adapter declares.
         seed: for what is drawn at random.
         patience: how many seconds an answer is waited for before the case is `unknown`.
+        crew: the adapter processes that are kept from case to case; None for suites without an adapter.
     """
 
     server: Server
@@ -122,6 +143,14 @@ class Context:
     capabilities: frozenset[str] = frozenset()
     seed: int = 0
     patience: float = 60.0
+    crew: Crew | None = None
+
+    @property
+    def the_crew(self) -> Crew:
+        """The crew, for suites that have an adapter."""
+        if self.crew is None:
+            raise BrokenError("this suite needs an adapter: name its command behind --")
+        return self.crew
 
 
 class Suite(Protocol):

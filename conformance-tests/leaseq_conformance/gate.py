@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 PATIENCE: Final = 120.0
 """How long a held command is held at most, and how long anybody waits for one, seconds."""
+ANY_SCRIPT: Final = "SCRIPT"
+"""The label of a call of whatever script."""
 _RESET: Final = struct.pack("ii", 1, 0)  # close with RST instead of FIN
 
 When = Literal["before", "after"]
@@ -76,6 +78,12 @@ class Command:
     def label(self) -> str:
         """The script's name where it calls one that is known, else the command's."""
         return self.script or self.name
+
+    def is_named(self, label: str | None) -> bool:
+        """Whether it is a call of the script, or the command, of this name; `SCRIPT` is a call of any, None is all."""
+        if label == ANY_SCRIPT:
+            return self.script is not None
+        return label in {None, self.label, self.name}
 
     @property
     def keys(self) -> tuple[bytes, ...]:
@@ -123,7 +131,7 @@ class Point:
 
     def takes(self, command: Command) -> bool:
         """Whether it is the command that this point is for; counts those that it lets by."""
-        if command.actor != self.actor or self._label not in {None, command.label, command.name}:
+        if command.actor != self.actor or not command.is_named(self._label):
             return False
         self._left -= 1  # below 0 once it has its command
         return self._left == 0
@@ -195,7 +203,7 @@ class Gate:
     def point(
         self, actor: str, label: str | None = None, when: When = "before", do: Do = "hold", nth: int = 1
     ) -> Point:
-        """Stop the nth command from now on that this actor sends: any, or one of this name or of this script."""
+        """Stop the nth command from now on that this actor sends, of those that `Command.is_named` so."""
         point = Point(actor, label, when, do, nth)
         with self._lock:
             self._points.append(point)
@@ -211,7 +219,9 @@ class Gate:
 
     def cut(self, actor: str) -> None:
         """Reset the connections of an actor, those that are blocked too."""
-        self._doors[actor].cut()
+        for door in self._doors.values():
+            if door.actor == actor:
+                door.cut()
 
     def transcript(self) -> list[str]:
         """What was said, a line for each command."""
@@ -222,9 +232,7 @@ class Gate:
         """The commands that an actor sent, all or those of a name or script."""
         with self._lock:
             return [
-                command
-                for command in self.commands
-                if command.actor == actor and label in {None, command.label, command.name}
+                command for command in self.commands if command.actor == actor and command.is_named(label)
             ]
 
     def seen(self, actor: str, connection: int, arguments: tuple[bytes, ...]) -> tuple[Command, list[Point]]:
@@ -259,7 +267,7 @@ class Gate:
 
 
 class Door:
-    """Where one actor connects."""
+    """Where one actor connects. Its `actor` may be renamed; what is said from then on has the new name on it."""
 
     def __init__(self, gate: Gate, actor: str) -> None:
         self.gate = gate

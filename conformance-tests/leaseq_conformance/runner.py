@@ -10,14 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from leaseq_conformance import suites
-from leaseq_conformance.cases import (
-    BrokenError,
-    FailedError,
-    Outcome,
-    SkippedError,
-    UnjudgedError,
-    Verdict,
-)
+from leaseq_conformance.cases import Outcome, Verdict, VerdictError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -65,14 +58,8 @@ def run_case(case: Case, context: Context) -> Verdict:
     try:
         context.server.flush()
         verdict = suites.suite(case.suite).run(case, context)
-    except FailedError as error:
-        verdict = Verdict(Outcome.FAIL, str(error), error.transcript, error.difference)
-    except UnjudgedError as error:
-        verdict = Verdict(Outcome.UNKNOWN, str(error))
-    except SkippedError as error:
-        verdict = Verdict(Outcome.SKIP, str(error))
-    except BrokenError as error:
-        verdict = Verdict(Outcome.ERROR, str(error))
+    except VerdictError as error:
+        verdict = error.verdict
     except Exception as error:  # noqa: BLE001 # whatever broke, the run goes on and says so
         verdict = Verdict(Outcome.ERROR, repr(error), tuple(traceback.format_exc().splitlines()))
     return dataclasses.replace(verdict, seconds=time.monotonic() - begun)

@@ -11,7 +11,9 @@ if TYPE_CHECKING:
 
     from leaseq_conformance.cases import Case, Suite
 
-MODULES: Final[dict[str, str]] = {}
+MODULES: Final[dict[str, str]] = {
+    "scenarios": "leaseq_conformance.scenarios",
+}
 """Name of a suite, as the names of its cases begin, and its module."""
 
 

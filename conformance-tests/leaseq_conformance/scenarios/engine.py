@@ -1,0 +1,287 @@
+"""Runs the steps of one scenario."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+from leaseq_conformance.actor import NoAnswerError
+from leaseq_conformance.cases import FailedError, SkippedError
+from leaseq_conformance.gate import ANY_SCRIPT, GateError, Point
+from leaseq_conformance.scenarios import keys, values
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import redis
+
+    from leaseq_conformance.actor import Answer, Pending
+    from leaseq_conformance.crew import Shift
+
+Step = dict[str, Any]
+POLL_SECS: Final = 0.02
+BLOCKING: Final = ("BLPOP", "BLMOVE")
+
+
+class Stage:
+    """One run of one scenario.
+
+    Args:
+        shift: its actors and queues.
+        client: the runner's own connection.
+        patience: seconds that an answer, and whatever is waited for, may take.
+        order: who goes first in races: 0 or 1.
+    """
+
+    def __init__(self, shift: Shift, client: redis.Redis, patience: float, order: int) -> None:
+        self.shift = shift
+        self.client = client
+        self.patience = patience
+        self._order = order
+        self._saved: values.Saved = {}
+        self._calls: dict[str, tuple[str, str, Pending]] = {}
+        self._points: dict[str, Point] = {}
+        self._remembered: dict[str, Any] = {}
+        self._damaged = False
+
+    def play(self, body: Mapping[str, Any]) -> None:
+        """Run all steps, and look at the invariants after each.
+
+        Raises:
+            FailedError: an expectation is not met, or an invariant is broken.
+            SkippedError: it restarts a server that is not the suite's.
+            leaseq_conformance.actor.ActorError: an actor gave no answer that could be judged.
+        """
+        queues = body.get("queues", {"q": "q"})
+        for queue, group in queues.items():
+            self.shift.declare(queue, group)
+        for number, step in enumerate(body["steps"], 1):
+            self.shift.note(f"step {number}: {json.dumps(step)}")
+            try:
+                self._step(step)
+            except values.MismatchError as error:
+                raise self._failed(f"step {number}: {error}") from error
+            except GateError as error:
+                raise self._failed(f"step {number}: {error}") from error
+            except FailedError as error:
+                raise self._failed(f"step {number}: {error}", error.difference) from error
+            if not self._damaged:
+                self._look(number, queues)
+
+    def _step(self, step: Step) -> None:
+        kind = next(name for name in KINDS if name in step)
+        KINDS[kind](self, step)
+
+    def _look(self, number: int, queues: Mapping[str, str]) -> None:
+        for queue in queues:
+            found = keys.broken(self.client, self.shift.prefix(queue))
+            if found:
+                raise self._failed(f"step {number} broke the invariants of {queue}: {'; '.join(found)}")
+
+    def _failed(self, message: str, difference: str = "") -> FailedError:
+        return FailedError(message, self.shift.transcript(), difference)
+
+    # Calls
+
+    def _begin(self, call: str, step: Step) -> Pending:
+        actor, _, method = call.partition(".")
+        args = values.filled(values.plain(step.get("args", {})), self._saved)
+        queue = None if method == "lease_any" else step.get("queue", "q")
+        for follow_up in (then for item in args.get("items", []) for then in item.get("then", [])):
+            self.shift.hand(actor, follow_up["queue"])
+        return self.shift.start(actor, queue, method, args)
+
+    def call(self, step: Step) -> None:
+        got = self._begin(step["call"], step).answer(self.patience)
+        self._check(step, got)
+
+    def _check(self, step: Step, got: Answer) -> None:
+        wanted = next((kind for kind in ("ok", "error", "cancelled") if kind in step), "ok")
+        if got.kind != wanted:
+            raise FailedError(
+                f"answered {got.kind}: {values.shown(got.value)}, expected {wanted} {step.get(wanted, '')}"
+            )
+        if wanted in step and wanted != "cancelled":
+            values.match(values.plain(step[wanted]), got.value, self._saved)
+
+    def start(self, step: Step) -> None:
+        actor = step["start"].partition(".")[0]
+        self._calls[step["as"]] = (actor, step.get("queue", "q"), self._begin(step["start"], step))
+
+    def await_(self, step: Step) -> None:
+        try:
+            got = self._calls[step["await"]][2].answer(self.patience)
+        except NoAnswerError as error:
+            raise FailedError(f"{step['await']} had no answer in {self.patience:.0f} s") from error
+        self._check(step, got)
+
+    def waiting(self, step: Step) -> None:
+        call = self._calls[step["waiting"]][2]
+        if call.done:
+            raise FailedError(f"{step['waiting']} does not wait any more: {call.answer()}")
+
+    def cancel(self, step: Step) -> None:
+        actor, queue, call = self._calls[step["cancel"]]
+        if call.cancel().answer(self.patience).kind == "unsupported":
+            self.shift.close(actor, queue)  # clients that cannot end one call end it with the queue
+
+    def close(self, step: Step) -> None:
+        self.shift.close(step["close"], step.get("queue", "q"))
+
+    def race(self, step: Step) -> None:
+        racers = step["race"]
+        actors = [racer["call"].partition(".")[0] for racer in racers]
+        points = [self.shift.gate.point(actor, ANY_SCRIPT) for actor in actors]
+        calls = [self._begin(racer["call"], racer) for racer in racers]
+        for point in points:
+            point.reached(self.patience)
+        order = (0, 1) if self._order == 0 else (1, 0)
+        for place, index in zip(("first", "second"), order, strict=True):
+            points[index].let_go()
+            self.shift.note(f"{actors[index]} goes {place}")
+            self._check(racers[index][place], calls[index].answer(self.patience))
+
+    # Faults
+
+    def kill(self, step: Step) -> None:
+        self.shift.kill(step["kill"])
+
+    def stop(self, step: Step) -> None:
+        point = self.shift.gate.point(
+            step["stop"], step["command"], step["when"], step.get("do", "hold"), step.get("nth", 1)
+        )
+        self._points[step.get("as", "")] = point
+
+    def reached(self, step: Step) -> None:
+        self._points[step["reached"]].reached(self.patience)
+
+    def let_go(self, step: Step) -> None:
+        self._points[step["let_go"]].let_go()
+
+    def drop(self, step: Step) -> None:
+        self._points[step["drop"]].drop()
+
+    def kill_at(self, step: Step) -> None:
+        point = self._points[step["kill_at"]]
+        point.reached(self.patience)
+        self.shift.kill(point.actor)
+        point.drop()
+
+    def cut(self, step: Step) -> None:
+        self.shift.gate.cut(step["cut"])
+
+    def flush_scripts(self, _step: Step) -> None:
+        self.client.script_flush()
+
+    def restart_server(self, _step: Step) -> None:
+        if not self.shift.server.restarts:
+            raise SkippedError("the server is not the suite's to restart")
+        self.client.close()
+        self.shift.restart_server()
+
+    # Keys
+
+    def forge(self, step: Step) -> None:
+        for what, times in step["forge"].items():
+            for item_id, after_ms in times.items():
+                try:
+                    keys.forge(self.client, self._prefix(step), what, item_id, after_ms)
+                except ValueError as error:
+                    raise FailedError(str(error)) from error
+
+    def damage(self, step: Step) -> None:
+        self._damaged = True
+        keys.damage(self.client, self._prefix(step), values.filled(step["damage"], self._saved))
+
+    def sound(self, _step: Step) -> None:
+        self._damaged = False
+
+    def keys(self, step: Step) -> None:
+        found = keys.picture(keys.read(self.client, self._prefix(step)))
+        try:
+            values.match(step["keys"], found, self._saved, "the queue")
+        except values.MismatchError as error:
+            difference = "\n".join(
+                f"{name}: expected {wanted!r}\n{' ' * len(name)}   found {found.get(name)!r}"
+                for name, wanted in step["keys"].items()
+                if wanted != found.get(name)
+            )
+            raise FailedError(str(error), difference=difference) from error
+
+    def eventually(self, step: Step) -> None:
+        deadline = time.monotonic() + self.patience
+        while True:
+            last = time.monotonic() > deadline
+            try:
+                self.keys({**step, "keys": step["eventually"]})
+            except FailedError:
+                if last:
+                    raise
+                time.sleep(POLL_SECS)
+            else:
+                return
+
+    def remember(self, step: Step) -> None:
+        self._remembered[step["remember"]] = keys.raw(self.client, self._prefix(step))
+
+    def unchanged(self, step: Step) -> None:
+        before, now = self._remembered[step["unchanged"]], keys.raw(self.client, self._prefix(step))
+        changed = [key for key in before if before[key] != now[key]]
+        if changed:
+            raise FailedError(
+                f"{', '.join(changed)} changed", difference="\n".join(f"changed: {key}" for key in changed)
+            )
+
+    # Looking on
+
+    def blocked(self, step: Step) -> None:
+        actor = step["blocked"]
+        deadline = time.monotonic() + self.patience
+        while not any(self._blocks(actor, name) for name in BLOCKING):
+            if time.monotonic() > deadline:
+                raise FailedError(f"{actor} did not block in {self.patience:.0f} s")
+            time.sleep(POLL_SECS)
+
+    def _blocks(self, actor: str, name: str) -> bool:
+        return any(command.sent and command.reply is None for command in self.shift.gate.of(actor, name))
+
+    def sent(self, step: Step) -> None:
+        count = len(self.shift.gate.of(step["sent"], step["command"]))
+        least, most = (
+            step.get("at_least", step.get("count", 0)),
+            step.get("at_most", step.get("count", count)),
+        )
+        if not least <= count <= most:
+            raise FailedError(f"{step['sent']} sent {step['command']} {count} times")
+
+    def time(self, step: Step) -> None:
+        self._saved[step["time"]] = str(keys.now(self.client))
+
+    def not_before(self, step: Step) -> None:
+        bound = int(values.filled(step["not_before"], self._saved)) + step["plus_ms"] * 1000
+        now = keys.now(self.client)
+        if now < bound:
+            raise FailedError(f"{(bound - now) / 1000:.0f} ms too early by the server's clock")
+
+    def _prefix(self, step: Step) -> str:
+        return self.shift.prefix(step.get("queue", "q"))
+
+
+KINDS: Final = {
+    **{
+        name: getattr(Stage, name)
+        for name in ("call", "race", "waiting", "cancel", "stop", "reached", "let_go")
+    },
+    **{
+        name: getattr(Stage, name)
+        for name in ("drop", "kill_at", "kill", "cut", "flush_scripts", "restart_server")
+    },
+    **{name: getattr(Stage, name) for name in ("forge", "damage", "sound", "keys", "eventually", "remember")},
+    **{
+        name: getattr(Stage, name) for name in ("unchanged", "blocked", "sent", "time", "not_before", "close")
+    },
+    "start": Stage.start,
+    "await": Stage.await_,
+}
+"""What runs each kind of step, by the field that names it."""

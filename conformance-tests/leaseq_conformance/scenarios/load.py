@@ -1,0 +1,141 @@
+"""Reads scenario files. What the schema does not know, what asserts nothing and what catches nothing is refused."""
+
+from __future__ import annotations
+
+import functools
+import json
+from importlib import resources
+from typing import TYPE_CHECKING, Any, Final
+
+import yaml
+from jsonschema import Draft202012Validator
+
+from leaseq_conformance.cases import Case
+from leaseq_conformance.scenarios.values import names_in, names_saved
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+SUITE: Final = "scenarios"
+SCENARIO_PARTS: Final = ("name", "title", "rules", "capabilities", "catches")
+ASSERTS: Final = frozenset(
+    {"ok", "error", "cancelled", "race", "keys", "eventually", "unchanged", "sent", "not_before"}
+)
+"""What makes a step one that can fail for what the client did."""
+NAMED_ACTORS: Final = ("kill", "stop", "cut", "close", "blocked", "sent")
+USED_NAMES: Final = (
+    {"await": "start", "waiting": "start", "cancel": "start"}
+    | dict.fromkeys(("reached", "let_go", "drop", "kill_at"), "stop")
+    | {"unchanged": "remember"}
+)
+"""Steps that use a name, and the step that gives it with `as`."""
+
+
+class ScenarioError(Exception):
+    """A scenario that is not right; the message says which and why."""
+
+
+def load_all() -> list[Case]:
+    """The scenarios that the package carries."""
+    folder = resources.files("leaseq_conformance") / "cases" / SUITE
+    files = sorted(
+        (entry for entry in folder.iterdir() if entry.name.endswith(".yaml")), key=lambda entry: entry.name
+    )
+    return [case for entry in files for case in load(entry.read_text("utf-8"), entry.name)]
+
+
+def load(text: str, source: str) -> list[Case]:
+    """The scenarios of one file.
+
+    Raises:
+        ScenarioError: one of them is not right.
+    """
+    try:
+        found = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise ScenarioError(f"{source}: {error}") from error
+    wrong = next(_validator().iter_errors(found), None)
+    if wrong is not None:
+        place = "/".join(map(str, wrong.absolute_path))
+        raise ScenarioError(f"{source}: at {place or 'the top'}: {_deepest(wrong)}")
+    return [_case(scenario, source) for scenario in found]
+
+
+@functools.cache
+def _validator() -> Draft202012Validator:
+    schema = resources.files("leaseq_conformance.scenarios") / "schema.json"
+    return Draft202012Validator(json.loads(schema.read_text("utf-8")))
+
+
+def _deepest(error: Any) -> str:
+    """Of a step that fits no kind, why it does not fit the one that it comes closest to."""
+    kinds = error.context or []
+    wanted = [part for part in kinds if part.validator != "required" and len(part.relative_schema_path) > 1]
+    close = [
+        part
+        for part in wanted
+        if "required" not in {other.validator for other in kinds if _kind(other) == _kind(part)}
+    ]
+    chosen = min(close, key=lambda part: len(str(part.message)), default=error)
+    return str(chosen.message)[:300]
+
+
+def _kind(error: Any) -> Any:
+    return error.relative_schema_path[0]
+
+
+def _case(scenario: dict[str, Any], source: str) -> Case:
+    for problem in _problems(scenario):
+        raise ScenarioError(f"{source}: {scenario['name']}: {problem}")
+    lists = {key: tuple(scenario[key]) for key in ("rules", "capabilities", "catches")}
+    body = {key: value for key, value in scenario.items() if key not in SCENARIO_PARTS}
+    return Case(f"{SUITE}/{scenario['name']}", scenario["title"], **lists, body=body)
+
+
+def _problems(scenario: dict[str, Any]) -> Iterator[str]:
+    steps: list[dict[str, Any]] = scenario["steps"]
+    if not any(ASSERTS & step.keys() for step in steps):
+        yield "it asserts nothing"
+    yield from _unknown_names(scenario)
+    given: dict[str, set[str]] = {"start": set(), "stop": set(), "remember": set(), "save": set()}
+    for step in steps:
+        given["save"] |= set(names_saved(step)) | ({step["time"]} if "time" in step else set())
+        for name in set(names_in(step)) - given["save"]:
+            yield f"nothing saved ${name} before"
+        for key in USED_NAMES.keys() & step.keys():
+            if step[key] not in given[USED_NAMES[key]]:
+                yield f"{key}: nothing is named {step[key]}"
+        if "as" in step:
+            given["start" if "start" in step else "stop"].add(step["as"])
+        if "remember" in step:
+            given["remember"].add(step["remember"])
+        if "stop" in step and step.get("do", "hold") == "hold" and "as" not in step:
+            yield "a command that is held needs a name"
+
+
+def _unknown_names(scenario: dict[str, Any]) -> Iterator[str]:
+    actors, queues = set(scenario["actors"]), set(scenario.get("queues", {"q": "q"}))
+    used: set[str] = set()
+    for step in scenario["steps"]:
+        used |= {step[key] for key in NAMED_ACTORS if key in step} | set(_callers(step))
+        for queue in _queues(step) - queues:
+            yield f"there is no queue {queue}"
+    for name in sorted(used - actors):
+        yield f"there is no actor {name}"
+    for name in sorted(actors - used):
+        yield f"the actor {name} does nothing"
+
+
+def _callers(step: dict[str, Any]) -> Iterator[str]:
+    for part in [step, *step.get("race", [])]:
+        for key in ("call", "start"):
+            if key in part:
+                yield part[key].partition(".")[0]
+
+
+def _queues(step: dict[str, Any]) -> set[str]:
+    parts = [step, *step.get("race", [])]
+    named = {part["queue"] for part in parts if "queue" in part}
+    for part in parts:
+        named |= set(part.get("args", {}).get("queues", []))
+    return named

@@ -1,0 +1,42 @@
+"""The suite of scenarios, as the runner takes it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from leaseq_conformance.actor import AdapterFaultError, NoAnswerError
+from leaseq_conformance.cases import BrokenError, UnjudgedError, passed
+from leaseq_conformance.scenarios.engine import Stage
+from leaseq_conformance.scenarios.load import load_all
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from leaseq_conformance.cases import Case, Context, Verdict
+
+
+def cases() -> Sequence[Case]:
+    """All scenarios."""
+    return load_all()
+
+
+def run(case: Case, context: Context) -> Verdict:
+    """Run a scenario; one with a race twice, once in each order."""
+    races = any("race" in step for step in case.body["steps"])
+    transcript: tuple[str, ...] = ()
+    for order in (0, 1) if races else (0,):
+        if order:
+            context.server.flush()
+        transcript += _run_once(case, context, order)
+    return passed(transcript)
+
+
+def _run_once(case: Case, context: Context, order: int) -> tuple[str, ...]:
+    with context.the_crew.shift() as shift, context.server.client() as client:
+        try:
+            Stage(shift, client, context.patience, order).play(case.body)
+        except NoAnswerError as error:
+            raise UnjudgedError(str(error), shift.transcript()) from error
+        except AdapterFaultError as error:
+            raise BrokenError(str(error), shift.transcript()) from error
+        return shift.transcript()
