@@ -248,10 +248,9 @@ class Stage:
 
     def sent(self, step: Step) -> None:
         count = len(self.shift.gate.of(step["sent"], step["command"]))
-        least, most = (
-            step.get("at_least", step.get("count", 0)),
-            step.get("at_most", step.get("count", count)),
-        )
+        least, most = int(step.get("at_least", 0)), int(step.get("at_most", count))
+        if "count" in step:
+            least = most = step["count"]
         if not least <= count <= most:
             raise FailedError(f"{step['sent']} sent {step['command']} {count} times")
 
