@@ -95,9 +95,8 @@ class VerdictError(Exception):
         self.transcript = tuple(transcript)
         self.difference = difference
 
-    @property
-    def verdict(self) -> Verdict:
-        """What it says."""
+    def judged(self) -> Verdict:
+        """The verdict that it stands for."""
         return Verdict(self.outcome, str(self), self.transcript, self.difference)
 
 

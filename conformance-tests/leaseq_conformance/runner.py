@@ -59,7 +59,7 @@ def run_case(case: Case, context: Context) -> Verdict:
         context.server.flush()
         verdict = suites.suite(case.suite).run(case, context)
     except VerdictError as error:
-        verdict = error.verdict
+        verdict = error.judged()
     except Exception as error:  # noqa: BLE001 # whatever broke, the run goes on and says so
         verdict = Verdict(Outcome.ERROR, repr(error), tuple(traceback.format_exc().splitlines()))
     return dataclasses.replace(verdict, seconds=time.monotonic() - begun)
