@@ -1,4 +1,4 @@
-"""The `leaseq` program. Each command has a module of its own; this one puts them together."""
+"""The `leaseq` program. `program` lists its commands; each has a module of its own."""
 
 from __future__ import annotations
 
@@ -26,15 +26,8 @@ def main() -> None:
 
 
 def _program() -> click.Group:
-    import click
+    import rich  # noqa: F401 # commands are imported when they are called for; say now that it is missing
 
-    import leaseq
-    from leaseq.demo.command import demo
+    from leaseq.cli.program import program
 
-    @click.group(context_settings={"help_option_names": ["-h", "--help"]})
-    @click.version_option(leaseq.__version__, prog_name="leaseq", message="%(prog)s %(version)s")
-    def program() -> None:
-        """Work queues with leases on Redis and Valkey."""
-
-    program.add_command(demo)
     return program

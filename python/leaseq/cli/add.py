@@ -1,0 +1,157 @@
+"""`leaseq add`."""
+
+from __future__ import annotations
+
+import os
+from contextlib import contextmanager
+from typing import IO, TYPE_CHECKING, Any
+
+import click
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+from leaseq.cli import add_input, output
+from leaseq.cli.add_input import Entry
+from leaseq.cli.adding import Adder
+from leaseq.cli.ends import Code
+from leaseq.cli.kinds import duration, moment
+from leaseq.cli.server import on_queue
+from leaseq.errors import BadArgumentError
+from leaseq.item import Item
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from leaseq import WorkQueue
+
+    Read = Callable[[int, bytes], Entry]
+
+
+@click.command()
+@on_queue
+@click.argument("data", nargs=-1)
+@click.option(
+    "--file",
+    "-f",
+    "files",
+    multiple=True,
+    type=click.File("rb"),
+    help="A file as data of an item; - is stdin.",
+)
+@click.option(
+    "--lines", type=click.File("rb"), help="A file of which each line is data of an item; - is stdin."
+)
+@click.option(
+    "--json-lines",
+    type=click.File("rb"),
+    help="A file with an item in JSON on each line; - is stdin. Keys: data, data_base64 or data_json, and as they"
+    " are called here id, headers, content_type, delay, not_before, priority, ...",
+)
+@click.option("--id", "item_id", help="The item's id, for a single one. [default: a random UUID]")
+@click.option(
+    "--header", "headers", multiple=True, metavar="NAME=VALUE", help="A header; may be given 16 times."
+)
+@click.option("--content-type", help="What the data is, such as application/json.")
+@click.option("--delay", type=duration, help="Not before so long from now, such as 30s, 5m, 2h.")
+@click.option("--not-before", type=moment, help="Not before this time, such as 2026-12-24T18:00:00Z.")
+@click.option("--priority", type=click.IntRange(-7, 7), help="Higher first. [default: 0]")
+@click.option("--max-attempts", type=click.IntRange(0, 65534), help="Dies after so many leases; 0: never.")
+@click.option("--expires-in", type=duration, help="Gone if nobody leases it in that time.")
+@click.option("--dead-on-expiry", is_flag=True, default=None, help="With --expires-in: dead then, not gone.")
+@click.option("--keep", type=duration, help="Keep its outcome for so long.")
+@click.option("--wait", is_flag=True, help="Where the queue is full, wait for room.")
+@output.as_json
+def add(
+    *,
+    queue: WorkQueue,
+    data: tuple[str, ...],
+    files: tuple[IO[bytes], ...],
+    lines: IO[bytes] | None,
+    json_lines: IO[bytes] | None,
+    item_id: str | None,
+    headers: tuple[str, ...],
+    content_type: str | None,
+    wait: bool,
+    as_json: bool,
+    **given: Any,
+) -> int:
+    """Add items to QUEUE, each DATA one.
+
+    An id that exists is left as it is: the answer is then no, exit code 1.
+
+    \b
+    Examples:
+      leaseq add orders "two books" --id order-1 --delay 5m
+      leaseq add orders --file scan.pdf --content-type application/pdf
+      find . -name '*.wav' | leaseq add sounds --lines -
+      leaseq add orders --json-lines orders.jsonl --priority 3
+    """  # noqa: D301 (click's mark for text that is not to be wrapped)
+    streams = [stream for stream in (lines, json_lines) if stream is not None]
+    own = {"headers": _headers(headers), "content_type": content_type}
+    if len(data) + len(files) + len(streams) == 0:
+        raise click.UsageError("say what to add: DATA, --file, --lines or --json-lines")
+    if streams and (len(streams) > 1 or data or files or item_id or any(own.values())):
+        raise click.UsageError(
+            "--lines and --json-lines stand alone: no DATA, --file, --id, --header, --content-type"
+        )
+    if item_id is not None and len(data) + len(files) > 1:
+        raise click.UsageError("--id is for a single item")
+
+    def heard(entry: Entry, added: bool) -> None:
+        if as_json:
+            output.record({"id": entry.item.id, "added": added})
+        elif not streams:
+            output.line(f"{'added' if added else 'exists'} {entry.item.id}")
+
+    options = {name: value for name, value in given.items() if value is not None}
+    adder = Adder(queue, heard, options, wait=wait)
+    if streams:
+        _add_lines(adder, streams[0], add_input.from_line if lines else add_input.from_json_line)
+        if not as_json:
+            output.line(f"{adder.added} added, {adder.existed} exist")
+    else:
+        every = (*data, *(file.read() for file in files))
+        adder.add(Entry(Item(each, item_id, **own)) for each in every)  # type: ignore[arg-type] # a dict of both
+    return Code.NO if adder.existed else Code.DONE
+
+
+def _headers(given: tuple[str, ...]) -> dict[str, str]:
+    for header in given:
+        if "=" not in header:
+            raise click.BadParameter(f"{header!r} is not NAME=VALUE", param_hint="'--header'")
+    return dict(header.split("=", 1) for header in given)
+
+
+def _add_lines(adder: Adder, stream: IO[bytes], read: Read) -> None:
+    with _progress(adder, stream) as heard:
+        for some in add_input.lines(stream, heard):
+            adder.add(_read(adder, read, some))
+
+
+def _read(adder: Adder, read: Read, some: list[tuple[int, bytes]]) -> list[Entry]:
+    """The entries of these lines. Where one is wrong, those before it are added. Raises Refusal."""
+    entries: list[Entry] = []
+    for number, line in some:
+        try:
+            entries.append(read(number, line))
+        except BadArgumentError as error:
+            adder.add(entries)
+            raise adder.refusal(error, f"line {number}") from error
+    return entries
+
+
+@contextmanager
+def _progress(adder: Adder, stream: IO[bytes]) -> Iterator[Callable[[int], None]]:
+    """A bar on stderr, where that is a terminal."""
+    console = output.console(stderr=True)
+    columns = (BarColumn(), TextColumn("{task.fields[added]} added"), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        task = progress.add_task("", total=_length(stream), added=0)
+        yield lambda count: progress.update(task, advance=count, added=adder.added)
+
+
+def _length(stream: IO[bytes]) -> int | None:
+    """How many bytes there are to read, where that is known."""
+    try:
+        return os.fstat(stream.fileno()).st_size or None
+    except (OSError, ValueError):
+        return None

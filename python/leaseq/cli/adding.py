@@ -1,0 +1,83 @@
+"""Adding many items: in few calls, in order, with an account of what was added when it ends early."""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING, Any
+
+from leaseq.cli.ends import Refusal, code_of
+from leaseq.errors import BadArgumentError, BadIdError, LeaseqError, QueueFullError, TooLargeError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from leaseq import WorkQueue
+    from leaseq.cli.add_input import Entry
+
+    Heard = Callable[[Entry, bool], None]
+
+_AT_ONCE = 256
+
+
+class Adder:
+    """Adds entries to a queue. `heard` is told of each entry whether it was added or its id exists.
+
+    With `wait`, waits for room where the queue is full.
+    """
+
+    def __init__(self, queue: WorkQueue, heard: Heard, options: dict[str, Any], *, wait: bool) -> None:
+        self._queue = queue
+        self._heard = heard
+        self._options = options
+        self._wait = wait
+        self.added = 0
+        self.existed = 0
+
+    def add(self, entries: Iterable[Entry]) -> None:
+        """Add them. Raises Refusal, which says what was added before."""
+        for options, alike in itertools.groupby(entries, lambda entry: self._options | entry.options):
+            run = iter(alike)
+            while batch := list(itertools.islice(run, _AT_ONCE)):
+                self._add_batch(batch, options)
+
+    def _add_batch(self, batch: list[Entry], options: dict[str, Any]) -> None:
+        """One call, more where the queue is full; one for each entry where the server takes offence at one of them."""
+        try:
+            answers: list[Any] = self._queue.add_items([entry.item for entry in batch], **options)
+        except (BadArgumentError, BadIdError, TooLargeError) as error:
+            if len(batch) == 1:
+                raise self.refusal(error, batch[0].place) from error
+            for entry in batch:
+                self._add_batch([entry], options)
+            return
+        except QueueFullError as full:
+            left = self._tell(batch, full.answers)
+            if not self._wait:
+                raise self.refusal(full, left[0].place) from full
+            first, *rest = left
+            self._tell([first], [self._queue.add_item_when_room(first.item, **options)])
+            if rest:
+                self._add_batch(rest, options)
+            return
+        except LeaseqError as error:
+            left = self._tell(batch, error.answers)
+            raise self.refusal(error, left[0].place) from error
+        self._tell(batch, answers)
+
+    def _tell(self, batch: list[Entry], answers: list[bool | None]) -> list[Entry]:
+        """Report the answers; return the entries that have none."""
+        left = []
+        for entry, answer in itertools.zip_longest(batch, answers[: len(batch)]):
+            if answer is None:
+                left.append(entry)
+                continue
+            self.added += answer
+            self.existed += not answer
+            self._heard(entry, answer)
+        return left
+
+    def refusal(self, error: LeaseqError, place: str) -> Refusal:
+        """What to end with: the error, where it was met, and how many were added before it."""
+        return Refusal(
+            f"{place}: {error} ({self.added} added before)" if place else str(error), code_of(error)
+        )

@@ -1,0 +1,144 @@
+"""How a command ends: one line on stderr that says what to do, and an exit code that a script can tell apart."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from enum import IntEnum
+from typing import TYPE_CHECKING, Final, NoReturn
+
+import click
+import redis
+
+from leaseq import errors
+from leaseq.cli.text import plain
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class Code(IntEnum):
+    """The exit codes of all commands."""
+
+    DONE = 0
+    NO = 1
+    BAD_INPUT = 2
+    NO_SERVER = 3
+    UNKNOWN = 4
+    FULL = 5
+    BUG = 70
+    INTERRUPTED = 130
+    BROKEN_PIPE = 141
+
+
+MEANINGS: Final = {
+    Code.DONE.value: "done; the answer is yes",
+    Code.NO.value: "the answer is no: nothing is there, the lease is lost, the id exists",
+    Code.BAD_INPUT.value: "bad input: a flag, an argument, a file; nothing was done",
+    Code.NO_SERVER.value: "the server is away, refuses or cannot do it; nothing was done",
+    Code.UNKNOWN.value: "the reply was lost: it may or may not have been done",
+    Code.FULL.value: "the queue or the server takes no more items: try later",
+    Code.BUG.value: "an error in leaseq itself: please report what it printed",
+    Code.INTERRUPTED.value: "interrupted with Ctrl-C (143: with SIGTERM)",
+    Code.BROKEN_PIPE.value: "whoever read the output has gone",
+}
+
+_BAD_INPUT: Final = (
+    errors.BadArgumentError,
+    errors.BadIdError,
+    errors.BadNameError,
+    errors.BadTypeError,
+    errors.CrossGroupError,
+    errors.NoServerError,
+    errors.TooLargeError,
+)
+_FULL: Final = (errors.OutOfMemoryError, errors.QueueFullError)
+
+
+class Refusal(Exception):  # noqa: N818 # often it is an answer, not an error
+    """A command's own end: a line for stderr, and the exit code. Nothing is written for an empty line."""
+
+    def __init__(self, message: str, code: Code = Code.NO) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+def end(run: Callable[[], object]) -> NoReturn:
+    """Run a command and exit with its code. What it raises becomes one line on stderr, save an error of leaseq itself."""
+    try:
+        code = code_of_run(run)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        code = _let_go()
+    sys.exit(code)
+
+
+def code_of_run(run: Callable[[], object], context: click.Context | None = None) -> int:
+    """Run a part of the program; answer its exit code. Raises BrokenPipeError."""
+    try:
+        code = run()
+    except click.exceptions.Exit as error:
+        return error.exit_code
+    except BrokenPipeError:
+        raise
+    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 # what is not foreseen is printed whole
+        command = context.invoked_subcommand if context else None
+        return _tell(error, f"leaseq {command}" if command else "leaseq")
+    return code if isinstance(code, int) else Code.DONE
+
+
+def _tell(error: BaseException, name: str) -> int:
+    """Write what it was, after the name of the command; answer the exit code."""
+    if isinstance(error, click.UsageError):
+        name = error.ctx.command_path if error.ctx else name
+    meaning = _of_command(error) or _of_server(error)
+    if meaning is None:
+        # a script must not take it for an answer, which Python's own code 1 would be
+        traceback.print_exception(error)
+        return Code.BUG
+    message, code = meaning
+    if message:
+        click.echo(f"{name}: {plain(' '.join(message.split()))}", err=True)
+    return code
+
+
+def _of_command(error: BaseException) -> tuple[str, int] | None:
+    match error:
+        case Refusal():
+            return str(error), error.code
+        case click.Abort() if isinstance(error.__cause__ or error.__context__, EOFError):
+            return "nobody is there to answer; --yes says yes", Code.BAD_INPUT
+        case KeyboardInterrupt() | click.Abort():
+            return "interrupted", Code.INTERRUPTED
+        case click.UsageError():
+            path = error.ctx.command_path if error.ctx else "leaseq"
+            return f"{error.format_message().rstrip('.')} (see {path} --help)", Code.BAD_INPUT
+        case click.ClickException():
+            return error.format_message(), Code.BAD_INPUT
+    return None
+
+
+def _of_server(error: BaseException) -> tuple[str, int] | None:
+    if isinstance(error, redis.ResponseError):
+        error = errors.from_server(error)
+    elif isinstance(error, redis.RedisError):
+        error = errors.from_connection(error, sent=True)
+    if isinstance(error, errors.LeaseqError):
+        return str(error), code_of(error)
+    return (str(error), Code.BAD_INPUT) if isinstance(error, OSError) else None
+
+
+def code_of(error: errors.LeaseqError) -> Code:
+    """The exit code for an error of the library."""
+    if not error.definite:
+        return Code.UNKNOWN
+    if isinstance(error, _BAD_INPUT):
+        return Code.BAD_INPUT
+    return Code.FULL if isinstance(error, _FULL) else Code.NO_SERVER
+
+
+def _let_go() -> int:
+    """Nobody reads: let Python find nothing to flush when it ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return Code.BROKEN_PIPE

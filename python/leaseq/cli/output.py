@@ -1,0 +1,57 @@
+"""What commands write to stdout: tables and lines for people, JSON for programs."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from leaseq.cli.text import plain
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
+"""The option of all commands that answer something; the parameter is `as_json`."""
+
+
+def document(value: Any) -> None:
+    """Print one JSON document."""
+    click.echo(json.dumps(value, indent=2))
+
+
+def record(value: Any) -> None:
+    """Print one JSON line, at once, so that a reader has it while the command goes on."""
+    click.echo(json.dumps(value))
+
+
+def line(text: str) -> None:
+    """Print a line for people."""
+    click.echo(plain(text))
+
+
+def console(*, stderr: bool = False) -> Console:
+    """Where tables go: no colour and no width limit to lose text by, where it is not a terminal."""
+    made = Console(stderr=stderr, highlight=False)
+    if not made.is_terminal:
+        made.width = 10_000
+    return made
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, right: Sequence[str] = ()) -> Table:
+    """A table without lines. Cells that are str have their control characters written out; others are rich's own."""
+    made = Table(box=None, padding=(0, 3, 0, 0), pad_edge=False, header_style="dim")
+    for column in columns:
+        made.add_column(column, justify="right" if column in right else "left", overflow="fold")
+    for row in rows:
+        made.add_row(*(_cell(cell) for cell in row))
+    return made
+
+
+def _cell(cell: object) -> Any:
+    from rich.text import Text
+
+    return Text(plain(cell)) if isinstance(cell, str) else Text(str(cell)) if isinstance(cell, int) else cell

@@ -1,0 +1,79 @@
+"""The program: which commands there are, and what is common to their help and their ends."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any, Final
+
+import click
+
+import leaseq
+from leaseq.cli import ends
+
+_SECTIONS: Final = {
+    "Items": {
+        "add": "leaseq.cli.add",
+    },
+    "Look": {
+        "stats": "leaseq.cli.stats",
+    },
+    "Try": {
+        "demo": "leaseq.demo.command",
+    },
+}
+"""The commands, by section of the help, and the module that each is in, under its own name (with _ for -)."""
+
+_MODULES: Final = {name: module for section in _SECTIONS.values() for name, module in section.items()}
+
+
+class Program(click.Group):
+    """A group whose commands are imported when they are called for, so that a command in a script's loop starts fast."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        """All names, in the order of the help."""
+        return list(_MODULES)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        """The command of that name."""
+        if cmd_name not in _MODULES:
+            return None
+        command: click.Command = getattr(
+            importlib.import_module(_MODULES[cmd_name]), cmd_name.replace("-", "_")
+        )
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The commands of each section, and the exit codes."""
+        for title, names in _SECTIONS.items():
+            commands = [(name, self.get_command(ctx, name)) for name in names]
+            with formatter.section(title):
+                formatter.write_dl(
+                    [(name, command.get_short_help_str(70)) for name, command in commands if command]
+                )
+        with formatter.section("Exit codes"):
+            formatter.write_dl([(str(code), meaning) for code, meaning in ends.MEANINGS.items()])
+
+    def invoke(self, ctx: click.Context) -> int:
+        """Run a command; answer its exit code. An error is told here, where the command's name is known."""
+        run = super().invoke
+        return ends.code_of_run(lambda: run(ctx), ctx)
+
+    def main(self, *args: Any, **options: Any) -> Any:
+        """Run, and end with one of the documented exit codes."""
+        run = super().main
+        ends.end(lambda: run(*args, **{**options, "standalone_mode": False}))
+
+
+@click.group(cls=Program, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(leaseq.__version__, prog_name="leaseq", message="%(prog)s %(version)s")
+def program() -> None:
+    """Work queues with leases on Redis and Valkey.
+
+    Every command says more with --help. The server is named with --url or $REDIS_URL.
+
+    \b
+    Example:
+      export REDIS_URL=redis://localhost
+      leaseq add orders "two books"
+      leaseq work orders -- ./handle-order
+    """  # noqa: D301 (click's mark for text that is not to be wrapped)

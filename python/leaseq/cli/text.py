@@ -1,0 +1,53 @@
+"""How values are written for people: no control characters, durations and sizes in words."""
+
+from __future__ import annotations
+
+import base64
+import time
+from typing import Any
+
+_UNITS = ((86400.0, "d"), (3600.0, "h"), (60.0, "min"), (1.0, "s"))
+
+
+def plain(text: str) -> str:
+    """The text with control characters written out: an id must not move the cursor, nor add a line to a list."""
+    return "".join(
+        char if char.isprintable() else char.encode("unicode_escape", "surrogatepass").decode()
+        for char in text
+    )
+
+
+def duration(seconds: float) -> str:
+    """A duration in seconds, such as 1.5 s, 12 min, 3.2 h."""
+    for unit, name in _UNITS:
+        if seconds >= unit:
+            return f"{seconds / unit:.3g} {name}"
+    return f"{seconds * 1000:.3g} ms" if seconds > 0 else "0 s"
+
+
+def size(count: float) -> str:
+    """A number of bytes, such as 12 B, 1.5 KiB."""
+    for unit in ("B", "KiB", "MiB"):
+        if count < 1024:
+            return f"{count:.4g} {unit}"
+        count /= 1024
+    return f"{count:.4g} GiB"
+
+
+def moment(seconds: float) -> str:
+    """A time in seconds since 1970, in UTC."""
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(seconds)) + " UTC"
+
+
+def data_fields(data: bytes, name: str = "data") -> dict[str, str]:
+    """Bytes for JSON: under their name where they are UTF-8, else in base64 under `name_base64`."""
+    try:
+        return {name: data.decode()}
+    except UnicodeDecodeError:
+        return {f"{name}_base64": base64.b64encode(data).decode()}
+
+
+def preview(data: bytes, width: int = 60) -> str:
+    """The beginning of the data, on one line."""
+    text: Any = plain(data[: 4 * width].decode(errors="replace"))
+    return text if len(text) <= width else f"{text[: width - 1]}…"
