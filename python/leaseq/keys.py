@@ -2,11 +2,28 @@
 
 import re
 from collections.abc import Hashable
+from typing import NamedTuple
 
 from leaseq._scripts import Script
 from leaseq.errors import BadNameError, BadTypeError
 
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,100}", re.ASCII)
+
+REGISTRY = "leaseq:queues"
+"""The key of the registry of queues, a SET of entries (LQ-REGISTRY-1)."""
+
+
+class RegisteredQueue(NamedTuple):
+    """A queue as the registry has it."""
+
+    name: str
+    group: str
+
+
+def registered(entry: bytes) -> RegisteredQueue | None:
+    """What an entry of the registry says; None for one that no client wrote (LQ-REGISTRY-4)."""
+    group, _, name = entry.decode("ascii", errors="replace").partition(":")
+    return RegisteredQueue(name, group) if _NAME.fullmatch(group) and _NAME.fullmatch(name) else None
 
 
 class QueueKeys:
@@ -17,6 +34,8 @@ class QueueKeys:
         self.name = _checked(name, "name")
         self.group = _checked(name if group is None else group, "group")
         self._prefix = f"leaseq:{{{self.group}}}:{self.name}:"
+        self.entry = f"{self.group}:{self.name}"
+        """Its entry in the registry."""
         self._vectors: dict[str, tuple[str, ...]] = {}
 
     def key(self, part: str) -> str:

@@ -63,6 +63,7 @@ export function asLeases(
   }
   const queue = queues[reply.queue];
   if (!queue) return [];
+  if (reply.items.length > 0) lanes.enter(queue.address);
   return reply.items.map((item) => new Lease(queue, item, reply.deadline, duration, sent));
 }
 

@@ -1,12 +1,17 @@
 import { setMaxListeners } from "node:events";
 import type { Call } from "./commands.js";
 import type { Server } from "./connection.js";
+import { type Address, REGISTRY } from "./keys.js";
 import { Places, Route } from "./route.js";
 import { WAIT_CAP_MS } from "./scripts.generated.js";
-import { type Aim, type Begun, type Lanes, waitFor } from "./waiting.js";
+import { type Aim, type Begun, type Lanes, now, waitFor } from "./waiting.js";
 
 /** Connections to block on that are kept for the next waiter. */
 const MOST_IDLE = 16;
+/** After so long a queue is entered in the registry once more: a server that lost it is told again. */
+const ENTER_AGAIN_MS = 300_000;
+/** How long a queue may take to be entered, which closing waits for. */
+const ENTER_PATIENCE_MS = 1000;
 
 /** The shared connection, those that waiters block on, and what goes on in the background. */
 export class Connections implements Lanes {
@@ -16,6 +21,8 @@ export class Connections implements Lanes {
   #idle: Route[] = [];
   readonly #leaving = new Map<Route, readonly Call<unknown>[]>();
   readonly #background = new Set<Promise<unknown>>();
+  /** When each queue was last entered in the registry. */
+  readonly #entered = new Map<string, number>();
 
   constructor(given: readonly Server[], replyTimeout: number) {
     const places = new Places(given);
@@ -57,6 +64,14 @@ export class Connections implements Lanes {
     const waiting = waitFor(aim, this, timeout, all, first);
     this.inBackground(waiting);
     return waiting;
+  }
+
+  /** Keeps a queue in the registry, after a call that added or leased. No call waits for it or fails by it (LQ-REGISTRY-3). */
+  enter(at: Address): void {
+    const last = this.#entered.get(at.entry);
+    if (last !== undefined && now() - last < ENTER_AGAIN_MS) return;
+    this.#entered.set(at.entry, now());
+    this.inBackground(this.shared.follow("SADD", [REGISTRY, at.entry], ENTER_PATIENCE_MS));
   }
 
   /** For what nobody waits for and whose errors are worth none: `close` lets it end. */

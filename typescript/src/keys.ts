@@ -2,6 +2,9 @@ import { BadArgumentError } from "./errors.js";
 import { KEY_PATTERN } from "./scripts.generated.js";
 import type { Word } from "./wire.js";
 
+/** The SET of the queues that clients have used (LQ-REGISTRY-1). */
+export const REGISTRY = "leaseq:queues";
+
 // LQ-KEY-2. JavaScript's `$` is the end of the text, and not also what comes before a last line end.
 const NAME = /^[A-Za-z0-9_.-]{1,100}$/;
 
@@ -29,6 +32,11 @@ export class Address {
 
   key(name: string): string {
     return this.#prefix + name;
+  }
+
+  /** What stands for this queue in the registry. */
+  get entry(): string {
+    return `${this.group}:${this.name}`;
   }
 
   keys(names: readonly string[]): string[] {

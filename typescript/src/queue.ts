@@ -62,6 +62,7 @@ export class Queue {
       const { timeout = 0, signal } = patience;
       const giveUp = now() + timeout;
       const answers = await callEach(inCalls(all), (part) => this.#addWaiting(part, giveUp - now(), signal));
+      this.#connections.enter(this.address);
       if (answers.includes(-1)) throw new FullError(answers);
       return answers;
     });

@@ -66,7 +66,20 @@ export class Route implements Runner {
    * (LQ-CLUSTER-3), or where it could not be sent.
    */
   async run<Answer>(call: Call<Answer>, patience = this.#patience): Promise<Answer> {
-    const group = groupOf(call.keys[0]);
+    return await this.#reach(call.keys[0], patience, (node, asking) => node.run(call, patience, asking));
+  }
+
+  /** A command whose first argument is a key, sent as `run` sends a call. */
+  async follow(name: string, args: readonly Word[], patience: number): Promise<unknown> {
+    return await this.#reach(args[0], patience, (node, asking) => node.command(name, args, patience, asking));
+  }
+
+  async #reach<Answer>(
+    key: Word | undefined,
+    patience: number,
+    send: (node: Connection, asking: boolean) => Promise<Answer>,
+  ): Promise<Answer> {
+    const group = groupOf(key);
     const giveUp = performance.now() + patience;
     const unreached = new Set<string>();
     let node = this.#places.of(group);
@@ -74,7 +87,7 @@ export class Route implements Runner {
     let redirections = 0;
     for (let pause = FIRST_PAUSE_MS; ; ) {
       try {
-        return await this.#connection(node).run(call, patience, asking);
+        return await send(this.#connection(node), asking);
       } catch (error) {
         if (!(error instanceof LeaseqError && error.definite)) throw error;
         asking = error.code === "ASK";

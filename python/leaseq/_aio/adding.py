@@ -6,6 +6,7 @@ from typing import Any
 from leaseq import commands, flows
 from leaseq._aio import io
 from leaseq._aio.base import QueueBase
+from leaseq.commands import Command
 from leaseq.errors import LeaseqError, QueueFullError
 from leaseq.item import Item
 
@@ -56,7 +57,7 @@ class Adding(QueueBase):
         if pipe is not None:
             io.check_pipe(pipe).execute_command(*command.eval())
             return False
-        return self._all_in(await self._transport.run(command))[0]
+        return self._all_in(await self._run_add(command))[0]
 
     async def add_items(
         self,
@@ -95,7 +96,7 @@ class Adding(QueueBase):
         answers: list[bool] = []
         try:
             for chunk in chunks:
-                answers += self._all_in(await self._transport.run(commands.add(self._keys, chunk, options)))
+                answers += self._all_in(await self._run_add(commands.add(self._keys, chunk, options)))
         except LeaseqError as error:
             error.answers = [*answers, *error.answers]
             raise
@@ -130,7 +131,14 @@ class Adding(QueueBase):
         )
         command = commands.add(self._keys, [item], options)
         flow = flows.add_when_room(self._keys, command, timeout=timeout, clock=io.now)
-        return self._all_in(await self._drive(flow))[0]
+        answers = await self._drive(flow)
+        await self._enter()
+        return self._all_in(answers)[0]
+
+    async def _run_add(self, command: Command[list[bool | None]]) -> list[bool | None]:
+        answers = await self._transport.run(command)
+        await self._enter()
+        return answers
 
     def _all_in(self, answers: list[bool | None]) -> list[bool]:
         """The answers, if there was room for all. Raises QueueFullError."""

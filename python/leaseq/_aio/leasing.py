@@ -33,7 +33,9 @@ class Leasing(Finishing):
     ) -> list[LeasedItem]:
         """Lease up to `count` items (1..256) in one call, at most about 1 MiB of data; waits for the first one only."""
         flow = flows.lease(self._keys, count, lease_secs, block=block, timeout=timeout, clock=io.now)
-        return self._leased(await self._drive(flow), lease_secs)
+        reply = await self._drive(flow)
+        await self._enter(reply)
+        return self._leased(reply, lease_secs)
 
     async def items(self, lease_secs: float = 30, *, timeout: float = 0) -> AsyncIterator[LeasedItem]:
         """Lease one item after the other; ends when there is none for `timeout` seconds (0: never)."""

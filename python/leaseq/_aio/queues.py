@@ -41,7 +41,9 @@ class Party:
         flow = flows.lease_any(
             keys, count, lease_secs, block=block, timeout=timeout, clock=io.now, known=known
         )
-        return await self._transport.drive(flow, self._heard)
+        reply = await self._transport.drive(flow, self._heard)
+        await self.queues[reply.queue]._enter(reply)
+        return reply
 
     def _heard(self, reply: LeaseReply) -> None:
         for place, died in reply.died.items():

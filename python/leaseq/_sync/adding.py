@@ -7,6 +7,7 @@ from typing import Any
 from leaseq import commands, flows
 from leaseq._sync import io
 from leaseq._sync.base import QueueBase
+from leaseq.commands import Command
 from leaseq.errors import LeaseqError, QueueFullError
 from leaseq.item import Item
 
@@ -57,7 +58,7 @@ class Adding(QueueBase):
         if pipe is not None:
             io.check_pipe(pipe).execute_command(*command.eval())
             return False
-        return self._all_in(self._transport.run(command))[0]
+        return self._all_in(self._run_add(command))[0]
 
     def add_items(
         self,
@@ -96,7 +97,7 @@ class Adding(QueueBase):
         answers: list[bool] = []
         try:
             for chunk in chunks:
-                answers += self._all_in(self._transport.run(commands.add(self._keys, chunk, options)))
+                answers += self._all_in(self._run_add(commands.add(self._keys, chunk, options)))
         except LeaseqError as error:
             error.answers = [*answers, *error.answers]
             raise
@@ -131,7 +132,14 @@ class Adding(QueueBase):
         )
         command = commands.add(self._keys, [item], options)
         flow = flows.add_when_room(self._keys, command, timeout=timeout, clock=io.now)
-        return self._all_in(self._drive(flow))[0]
+        answers = self._drive(flow)
+        self._enter()
+        return self._all_in(answers)[0]
+
+    def _run_add(self, command: Command[list[bool | None]]) -> list[bool | None]:
+        answers = self._transport.run(command)
+        self._enter()
+        return answers
 
     def _all_in(self, answers: list[bool | None]) -> list[bool]:
         """The answers, if there was room for all. Raises QueueFullError."""

@@ -2,7 +2,6 @@
 """What all parts of a queue share: its server, running commands, closing."""
 
 import contextlib
-import os
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from types import TracebackType
@@ -11,10 +10,11 @@ from typing import Any, Self, TypeVar
 from leaseq import commands, flows
 from leaseq._sync import io
 from leaseq._sync.heart import Heart
+from leaseq._sync.opening import OpenedServer
+from leaseq._sync.registry import Registration
 from leaseq._sync.transport import Transport
 from leaseq.commands import Command, LeaseReply
-from leaseq.embedded import EmbeddedServer, embedded
-from leaseq.errors import BadArgumentError, LeaseqError, NoServerError
+from leaseq.errors import LeaseqError, QueueClosedError
 from leaseq.flows import Flow
 from leaseq.keys import NamedQueue, QueueKeys
 
@@ -27,46 +27,18 @@ class QueueBase(NamedQueue):
 
     def __init__(self, name: str, server: str | io.Client | None = None, *, group: str | None = None) -> None:
         super().__init__(QueueKeys(name, group))
-        self._embedded: EmbeddedServer | None = None
-        url = os.environ.get("REDIS_URL") if server is None else server
-        if url is None or url == "":
-            message = (
-                f"no server for queue {name!r}: pass a URL (WorkQueue(name, 'redis://localhost')), pass a redis client,"
-                " or set $REDIS_URL; 'embedded:DIR' starts a server of its own"
-            )
-            raise NoServerError(message)
-        owned = isinstance(url, str)
-        if isinstance(url, str):
-            client: io.Client = self._open(url)
-        else:
-            client = io.check_client(url)
-        self._place = io.address(client)
-        self._transport = Transport(client, self._keys, owned=owned)
+        opened = OpenedServer(server, f"queue {name!r}", "WorkQueue(name, 'redis://localhost')")
+        self._server = opened
+        self._place = io.address(opened.client)
+        self._transport = Transport(opened.client, self._keys)
+        self._registration = Registration(opened.client, self._keys)
         self._heart = Heart(self._transport, self._keys)
-
-    def _open(self, url: str) -> io.Client:
-        if url.startswith("embedded:"):
-            folder = url.removeprefix("embedded:")
-            if not folder:
-                raise BadArgumentError("embedded: needs a folder, as in 'embedded:my-queue-data'")
-            self._embedded = embedded(folder)
-            url = self._embedded.url
-        try:
-            return io.connect(url)
-        except (ValueError, TypeError):
-            # neither the URL nor the cause, which quotes it: there may be a password in it
-            message = (
-                "this is not a server URL, which looks like redis://user:password@host:6379/0, rediss://...,"
-                " unix://path or embedded:DIR"
-            )
-            raise BadArgumentError(message) from None
 
     def close(self) -> None:
         """Close the queue: waiting calls raise QueueClosedError, and so does every later call. Held items stay held."""
         self._heart.end()
-        self._transport.close()
-        if self._embedded is not None:
-            self._embedded.close()
+        if self._transport.close():
+            self._server.close()
 
     def __enter__(self) -> Self:
         return self
@@ -82,6 +54,21 @@ class QueueBase(NamedQueue):
     def _drive(self, flow: Flow[T]) -> T:
         """Do what a flow asks, until it answers."""
         return self._transport.drive(flow, self._heard)
+
+    def _enter(self, leased: LeaseReply | None = None) -> None:
+        """Keep this queue in the registry, after a call that added or leased (LQ-REGISTRY-2).
+
+        `leased` are items that nobody has yet: interrupted, they go back.
+        """
+        if leased is not None and not leased.items:
+            return
+        try:
+            with contextlib.suppress(QueueClosedError), self._transport.life.flight():
+                self._registration.enter()
+        except BaseException:
+            if leased is not None:
+                self._transport.run_later(commands.give_back(self._keys, leased))
+            raise
 
     def _heard(self, answer: Any) -> None:
         if isinstance(answer, LeaseReply):

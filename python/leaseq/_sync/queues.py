@@ -42,7 +42,9 @@ class Party:
         flow = flows.lease_any(
             keys, count, lease_secs, block=block, timeout=timeout, clock=io.now, known=known
         )
-        return self._transport.drive(flow, self._heard)
+        reply = self._transport.drive(flow, self._heard)
+        self.queues[reply.queue]._enter(reply)
+        return reply
 
     def _heard(self, reply: LeaseReply) -> None:
         for place, died in reply.died.items():

@@ -18,12 +18,9 @@ T = TypeVar("T")
 class Transport:
     """Runs the commands of one queue, until it is closed."""
 
-    def __init__(
-        self, client: io.Client, keys: QueueKeys, *, owned: bool = False, life: Life | None = None
-    ) -> None:
+    def __init__(self, client: io.Client, keys: QueueKeys, *, life: Life | None = None) -> None:
         self.client = client
         self.life = Life(keys.name) if life is None else life
-        self._owned = owned
         self._calls = Calls(client, keys.key("state"))
         self._waiting = Waiting(self._calls, self.life)
 
@@ -83,7 +80,6 @@ class Transport:
         rest: T = given._replace(items=[], extras={})
         return rest
 
-    def close(self) -> None:
-        """End all waits, let other calls finish, and end the client if it is ours."""
-        if self.life.end() and self._owned:
-            io.close(self.client)
+    def close(self) -> bool:
+        """End all waits and let other calls finish; false if this has been done before."""
+        return self.life.end()

@@ -20,6 +20,7 @@ from leaseq.demo.crew import Crew, Worker
 from leaseq.demo.pipeline_result import PipelineResult, Standing
 from leaseq.demo.run import DemoError, server_name
 from leaseq.demo.stage import LAST, MOMENTS, QUEUES, STAGES, Signals, open_queue
+from leaseq.keys import REGISTRY
 
 FEWEST_KILLS: Final = 18
 """With fewer, not every stage would see a worker die at each of the moments."""
@@ -178,6 +179,7 @@ class Pipeline:
         """Delete the keys of this run."""
         for queue in self.queues.values():
             self._client.delete(*map(queue._keys.key, _KEY_PARTS))
+            self._client.srem(REGISTRY, queue._keys.entry)
         self._signals.clear()
 
 

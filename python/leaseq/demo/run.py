@@ -17,7 +17,7 @@ from leaseq.demo.board import Board, Held
 from leaseq.demo.corpus import copies, count_words, cut, read_text
 from leaseq.demo.crew import Crew
 from leaseq.demo.result import Kill, Result
-from leaseq.keys import QueueKeys
+from leaseq.keys import REGISTRY, QueueKeys
 
 _TICK_SECS: Final = 0.01
 _PAUSE_SECS: Final = 0.01  # how long a worker waits in each piece, as work with a disk or a network would
@@ -188,6 +188,7 @@ class Run:
             yield
         finally:
             self._client.delete(*map(keys.key, _KEY_PARTS))
+            self._client.srem(REGISTRY, keys.entry)
             self._board.clear()
 
 

@@ -1,0 +1,54 @@
+# Generated from _aio/opening.py by python/unasync.py: do not edit.
+"""From what a caller passes as a server to a client of redis-py."""
+
+import os
+
+from leaseq._sync import io
+from leaseq.embedded import EmbeddedServer, embedded
+from leaseq.errors import BadArgumentError, NoServerError
+
+
+class OpenedServer:
+    """A client for a server, opened here unless it was passed.
+
+    Attributes:
+        client: the client.
+        owned: whether it was opened here, so that closing it is ours too.
+    """
+
+    def __init__(self, server: str | io.Client | None, what: str, example: str) -> None:
+        """`server` is a URL or a client; None is $REDIS_URL. `what` needs it, as in `example`. Raises NoServerError."""
+        self._embedded: EmbeddedServer | None = None
+        url = os.environ.get("REDIS_URL") if server is None else server
+        if url is None or url == "":
+            message = (
+                f"no server for {what}: pass a URL ({example}), pass a redis client, or set $REDIS_URL; 'embedded:DIR'"
+                " starts a server of its own"
+            )
+            raise NoServerError(message)
+        self.owned = isinstance(url, str)
+        self.client: io.Client = self._open(url) if isinstance(url, str) else io.check_client(url)
+
+    def _open(self, url: str) -> io.Client:
+        if url.startswith("embedded:"):
+            folder = url.removeprefix("embedded:")
+            if not folder:
+                raise BadArgumentError("embedded: needs a folder, as in 'embedded:my-queue-data'")
+            self._embedded = embedded(folder)
+            url = self._embedded.url
+        try:
+            return io.connect(url)
+        except (ValueError, TypeError):
+            # neither the URL nor the cause, which quotes it: there may be a password in it
+            message = (
+                "this is not a server URL, which looks like redis://user:password@host:6379/0, rediss://...,"
+                " unix://path or embedded:DIR"
+            )
+            raise BadArgumentError(message) from None
+
+    def close(self) -> None:
+        """Close what was opened here: the client, and the embedded server."""
+        if self.owned:
+            io.close(self.client)
+        if self._embedded is not None:
+            self._embedded.close()

@@ -1,0 +1,78 @@
+# Generated from _aio/registry.py by python/unasync.py: do not edit.
+"""The registry of queues: entering one, reading all (LQ-REGISTRY-1 to LQ-REGISTRY-4)."""
+
+import contextlib
+from functools import partial
+from typing import Any
+
+from redis.exceptions import ClusterDownError
+
+from leaseq import errors
+from leaseq._sync import io
+from leaseq._sync.calls import Calls, Held
+from leaseq._sync.opening import OpenedServer
+from leaseq.errors import LeaseqError
+from leaseq.keys import REGISTRY, QueueKeys, RegisteredQueue, registered
+
+AGAIN_SECS = 300.0
+"""After so long a queue enters itself once more, so that a server that lost the registry is told again."""
+
+PATIENCE = 1.0
+"""Seconds that the reply may take: somebody waits for the call behind which this is sent."""
+
+PAGE = 1000
+"""About how many entries are read by one command."""
+
+
+class Registration:
+    """Keeps one queue in the registry, on behalf of the calls that add or lease."""
+
+    def __init__(self, client: io.Client, keys: QueueKeys) -> None:
+        self._calls = Calls(client, REGISTRY)
+        self._entry = keys.entry
+        self._again: float | None = None
+
+    def enter(self) -> None:
+        """Enter the queue, unless that was tried within the last minutes. Whatever goes wrong is no concern of a caller."""
+        now = io.now()
+        if self._again is not None and now < self._again:
+            return
+        self._again = now + AGAIN_SECS
+        with contextlib.suppress(LeaseqError):
+            self._calls.talk(self._say, Held())
+
+    def _say(self, wire: io.Wire) -> None:
+        with self._calls.named(wire):
+            wire.send("SADD", REGISTRY, self._entry)
+            try:
+                wire.read(PATIENCE)
+            except ClusterDownError as error:
+                # the queue's own slot may have an owner: nobody waits until that of the registry has one
+                raise errors.from_server(error) from error
+
+
+def queues(server: str | io.Client | None = None) -> list[RegisteredQueue]:
+    """The queues that clients have entered, sorted; read in pages, so that no command takes long.
+
+    `server` is a URL or a client, as for `WorkQueue`. An entry says that the queue held items once, not that it does now.
+    A queue is missing whose clients may not write the registry, or wrote none since the server lost it.
+    Raises the errors of `leaseq.errors`.
+    """
+    opened = OpenedServer(server, "the registry of queues", "queues('redis://localhost')")
+    try:
+        calls = Calls(opened.client, REGISTRY)
+        found: set[RegisteredQueue] = set()
+        cursor: Any = "0"
+        while True:
+            cursor, entries = calls.talk(partial(_page, calls, cursor), Held())
+            found.update(queue for entry in entries if (queue := registered(entry)))
+            if int(cursor) == 0:
+                return sorted(found)
+    finally:
+        opened.close()
+
+
+def _page(calls: Calls, cursor: Any, wire: io.Wire) -> Any:
+    with calls.named(wire):
+        wire.send("SSCAN", REGISTRY, cursor, "COUNT", PAGE)
+        return wire.read()
