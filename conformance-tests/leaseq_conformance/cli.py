@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from leaseq_conformance import suites
+from leaseq_conformance.history.command import history
 
 
 @click.group()
@@ -18,3 +19,6 @@ def list_cases(patterns: tuple[str, ...]) -> None:
     """List the cases, or those whose names fit PATTERNS."""
     for case in suites.all_cases(patterns=patterns):
         click.echo(f"{case.name}  {case.title}")
+
+
+main.add_command(history)

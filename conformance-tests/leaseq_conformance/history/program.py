@@ -1,0 +1,100 @@
+"""What each actor of a history does, drawn from a seed: the same seed gives the same programs.
+
+A step names no token, since those are the server's to give: it says which of the leases that its actor was given it means,
+counted from the newest. Items that were leased since by others, completed or added again are among them.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+Fault = Literal["", "drop before", "drop after", "kill before", "kill after"]
+"""What is done to the script that a call runs: the connection cut, or the process killed, before or after the server ran it."""
+
+HOUR_MS: Final = 3_600_000
+"""Leases and delays are long: what has to be over is forged, and no step depends on how fast the machine is."""
+IDS: Final = 8
+"""Few, so that actors meet on them."""
+
+WEIGHTS: Final = {
+    "add": 6,
+    "lease": 10,
+    "complete": 6,
+    "extend": 3,
+    "release": 5,
+    "remove": 1,
+    "light_clean": 2,
+}
+NEEDS: Final = {"remove": "cancel", "light_clean": "clean"}
+FAULTS: Final[tuple[Fault, ...]] = ("drop before", "drop after", "kill before", "kill after")
+
+
+@dataclass(frozen=True)
+class Step:
+    """One call.
+
+    Attributes:
+        ids: of the items to add, remove or forge.
+        leases: which leases of its own the actor means, counted from the newest.
+        flag: `only_current` of complete, `uncounted` of release.
+    """
+
+    method: str
+    ids: tuple[str, ...] = ()
+    count: int = 1
+    leases: tuple[int, ...] = ()
+    delay_ms: int = 0
+    flag: bool = False
+    fault: Fault = ""
+
+
+@dataclass(frozen=True)
+class Program:
+    """What all actors of a history do."""
+
+    seed: int
+    actors: dict[str, list[Step]] = field(default_factory=dict)
+    forger: list[Step] = field(default_factory=list)
+
+
+def draw(
+    seed: int, capabilities: frozenset[str], *, actors: int = 4, steps: int = 40, faulty: float = 0.06
+) -> Program:
+    """Draw programs for a client with these capabilities.
+
+    `faulty` is how many of the calls are lost: each may have done anything, so more of them leave less to judge.
+    """
+    chance = random.Random(seed)  # noqa: S311 (no secret)
+    methods = [name for name in WEIGHTS if NEEDS.get(name, "core") in capabilities]
+    program = Program(seed)
+    for number in range(1, actors + 1):
+        program.actors[f"w{number}"] = [_step(chance, methods, faulty) for _ in range(steps)]
+    program.forger.extend(Step("forge", ids=(_id(chance),)) for _ in range(steps))
+    return program
+
+
+def _id(chance: random.Random) -> str:
+    return f"item-{chance.randrange(IDS)}"
+
+
+def _step(chance: random.Random, methods: Sequence[str], faulty: float) -> Step:
+    method = chance.choices(methods, [WEIGHTS[name] for name in methods])[0]
+    fault: Fault = chance.choice(FAULTS) if chance.random() < faulty else ""
+    several = 1 if chance.random() < 0.6 else chance.randint(2, 4)
+    ids = tuple(_id(chance) for _ in range(several))
+    if method in {"add", "remove"}:
+        delay = HOUR_MS if method == "add" and chance.random() < 0.15 else 0
+        return Step(method, ids=ids, delay_ms=delay, fault=fault)
+    if method == "lease":
+        return Step(method, count=several, fault=fault)
+    if method == "light_clean":
+        return Step(method, fault=fault)
+    leases = tuple(chance.randrange(4) for _ in range(several))
+    delay = HOUR_MS if method == "release" and chance.random() < 0.3 else 0
+    flag = chance.random() < 0.3 and not delay
+    return Step(method, leases=leases, delay_ms=delay, flag=flag, fault=fault)

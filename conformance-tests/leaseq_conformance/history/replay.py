@@ -1,0 +1,214 @@
+"""A history held against the reference model, in the order in which the server ran it.
+
+Every script of the protocol is one step, so no order has to be searched for: the model makes the same calls in the same
+order, and every reply, every answer of a client and what is left at the end must be what it says.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import TYPE_CHECKING, Any, Final
+
+from leaseq_conformance.history.answers import UnexplainedError, expected, given
+from leaseq_conformance.history.model_calls import FORGE, UnreadableError, duration_of, run
+from leaseq_conformance.model.base import NEVER, RefusedError, listed
+from leaseq_conformance.model.packed import EPOCH
+from leaseq_conformance.model.queue import Queue
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from leaseq_conformance.history.record import Call, History, Ran, Sent
+
+TICKING: Final = ("promoted", "reclaimed")
+
+
+def check(history: History) -> list[str]:
+    """What is wrong with a history, in words; nothing where all of it is right."""
+    replay = _Replay(history)
+    replay.follow()
+    return [*replay.wrong, *_answers(history, replay.places), *_order(history, replay.places), *replay.rest()]
+
+
+class _Replay:
+    """The model, and which command was run at which place."""
+
+    def __init__(self, history: History) -> None:
+        self.wrong: list[str] = []
+        self.places: dict[int, int] = {}  # number of a command -> its place in the server's order
+        self._history = history
+        self._queue = Queue()
+        self._now = max(EPOCH, history.began)  # a time that is surely not after the server's
+        self._waiting: dict[tuple[str, tuple[bytes, ...]], list[Sent]] = {}
+        for sent in sorted(history.sent, key=lambda one: one.number):
+            if sent.passed:
+                self._waiting.setdefault((sent.script, tuple(sent.argv)), []).append(sent)
+        self._forged = [call for call in history.calls if call.method == FORGE]
+
+    def follow(self) -> None:
+        """Make every call."""
+        for place, ran in enumerate(self._history.ran):
+            try:
+                self._step(place, ran)
+            except RefusedError as error:
+                self.wrong.append(f"step {place}: {_shown(ran)}: the model refuses it with {error}")
+            except UnreadableError as error:
+                self.wrong.append(f"step {place}: {error}")
+
+    def _step(self, place: int, ran: Ran) -> None:
+        if ran.script == FORGE:
+            reply = run(self._queue, FORGE, ran.argv, 0)
+            told = self._forged.pop(0).told if self._forged else None
+            if told != {"ok": _word(reply)}:
+                self.wrong.append(f"step {place}: {_shown(ran)}: {told}, the model says {reply!r}")
+            return
+        candidates = self._waiting.get((ran.script, tuple(ran.argv)), [])
+        if not candidates:
+            self.wrong.append(f"step {place}: {_shown(ran)} was run, and no client sent it")
+            run(self._queue, ran.script, ran.argv, self._now)
+            return
+        # Equal calls do equal things, so it does not matter which of them this was, but for what it was answered.
+        first = None
+        for sent in candidates:
+            queue, reply, why = self._made(ran, sent)
+            first = first or (sent, queue, reply, why)
+            if not why:
+                break
+        else:
+            assert first is not None
+            sent, queue, reply, why = first
+            self.wrong.append(f"step {place}: {sent.actor}: {_shown(ran)}: {why}")
+        candidates.remove(sent)
+        self.places[sent.number] = place
+        self._queue = queue
+        self._now = max(self._now, _time_told(ran, sent.reply) or 0)
+        if self._now > self._history.ended > 0:
+            self.wrong.append(f"step {place}: {sent.actor}: {_shown(ran)}: its deadline is too late")
+            self._now = self._history.ended
+
+    def _made(self, ran: Ran, sent: Sent) -> tuple[Queue, Any, str]:
+        """A copy of the queue after the call, its reply, and why that is not what the server answered."""
+        known = sent.reply
+        now = max(self._now, _time_told(ran, known) or 0)
+        queue = copy.deepcopy(self._queue)
+        before = sum(queue.counters[name] for name in TICKING)
+        reply = run(queue, ran.script, ran.argv, now)
+        tick = _first_tick(ran, known)
+        if tick is not None and (said := _first_tick(ran, reply)) is not None and tick > said:
+            # the clock ran on in calls that do not tell their time
+            ticks = sum(queue.counters[name] for name in TICKING) - before + 1
+            queue = copy.deepcopy(self._queue)
+            if queue.state is not None:
+                queue.state.clock = tick - ticks
+            else:
+                now = tick
+            reply = run(queue, ran.script, ran.argv, now)
+        if sent.error is not None:
+            return queue, reply, f"it was answered the error {sent.error!r}, the model says {reply!r}"
+        if known is None or _same(ran.script, known, reply):
+            return queue, reply, ""
+        return queue, reply, f"it was answered {known!r}, the model says {reply!r}"
+
+    def rest(self) -> Iterator[str]:
+        """What was answered and never run, and what is left and should not be or the reverse."""
+        for sent in self._history.sent:
+            if sent.reply is not None and sent.number not in self.places:
+                yield f"{sent.actor}: {sent.script} {sent.argv} was answered {sent.reply!r} and never run"
+        left = self._history.left
+        for item_id in sorted({*left, *(key.decode() for key in self._queue.items)}):
+            item = self._queue.items.get(item_id.encode())
+            held = left.get(item_id)
+            says = (item.where, item.data, item.attempt, item.token) if item else None
+            is_so = (held.where, held.data, held.attempt, held.token) if held else None
+            if says != is_so:
+                yield f"at the end {item_id} is {is_so or 'gone'}, the model says {says or 'gone'}"
+
+
+def _answers(history: History, places: dict[int, int]) -> Iterator[str]:
+    """Whether each client told its caller what the server told it."""
+    of: dict[int, list[Sent]] = {}
+    for sent in sorted(history.sent, key=lambda one: one.number):
+        of.setdefault(sent.call, []).append(sent)
+    for call in history.calls:
+        if call.method != FORGE and call.told is not None:
+            said = _answer(call, of.get(call.number, []), places)
+            if said:
+                yield f"call {call.number} of {call.actor}, {call.method} {call.args}: {said}"
+
+
+def _answer(call: Call, of: list[Sent], places: dict[int, int]) -> str:
+    told = call.told or {}
+    if "ok" not in told:
+        ran = [sent for sent in of if sent.number in places and sent.error is None]
+        if not call.fault:
+            return f"it failed though nothing was done to it: {told}"
+        if told["error"]["definite"] and ran:
+            return f"its error says that it did nothing, and the server ran {ran[0].script} (LQ-ERROR-4)"
+        if len(ran) > 1 and call.method != "lease":
+            return "the server ran it more than once (LQ-CLIENT-1)"
+        return ""
+    lost = [sent for sent in of if not sent.delivered]
+    if lost:
+        return f"it was answered {told['ok']}, though the reply to {lost[0].script} was lost (LQ-CLIENT-1)"
+    try:
+        right = expected(call.method, [sent.reply for sent in of])
+    except UnexplainedError as error:
+        return str(error)
+    is_so = given(call.method, told["ok"])
+    return "" if right == is_so else f"the client told {is_so}, the server {right}"
+
+
+def _order(history: History, places: dict[int, int]) -> Iterator[str]:
+    """Whether calls that were over before others began were also run before them."""
+    calls = {call.number: call for call in history.calls}
+    latest: Call | None = None
+    for sent in sorted(
+        (one for one in history.sent if one.number in places), key=lambda one: places[one.number]
+    ):
+        call = calls[sent.call]
+        if latest is not None and call.end is not None and call.end < latest.begin:
+            yield f"call {call.number} was over before call {latest.number} began, and was run after it"
+        if latest is None or call.begin > latest.begin:
+            latest = call
+
+
+def _time_told(ran: Ran, reply: Any) -> int | None:
+    """The server's time during a call, where its reply tells it."""
+    if ran.script == "lease" and reply and reply[2]:
+        return int(reply[1]) - duration_of("lease", ran.argv)
+    if ran.script == "extend" and reply is not None:
+        for entry, deadline in enumerate(listed(reply)):
+            if isinstance(deadline, int) and deadline > 0:
+                return deadline - duration_of("extend", ran.argv, entry)
+    return None
+
+
+def _first_tick(ran: Ran, reply: Any) -> int | None:
+    """The first value of the queue's own clock that a reply tells."""
+    if ran.script == "lease" and reply and reply[2]:
+        return int(reply[5])
+    if ran.script == "add" and reply is not None:
+        return next((answer for answer in listed(reply) if isinstance(answer, int) and answer > 0), None)
+    return None
+
+
+def _same(script: str, known: Any, said: Any) -> bool:
+    """Whether two replies are equal, but for a time to wait, of which the kind has to be: never, at once, later."""
+    if script == "lease" and isinstance(known, list) and known[2:3] == [0]:
+        return bool(said[2] == 0 and _kind(known[0]) == _kind(said[0]) and known[3:] == said[3:])
+    if script == "light_clean" and isinstance(known, list):
+        return bool(known[:5] == said[:5] and _kind(known[5]) == _kind(said[5]) and known[6:] == said[6:])
+    return bool(known == said)
+
+
+def _kind(wait: int) -> int:
+    return (wait > 0) - (wait < 0) if wait < NEVER else 0
+
+
+def _word(reply: Any) -> str:
+    return reply.decode() if isinstance(reply, bytes) else str(reply)
+
+
+def _shown(ran: Ran) -> str:
+    words = " ".join(part.decode("utf-8", "backslashreplace") for part in ran.argv)
+    return f"{ran.script} {words if len(words) <= 200 else words[:200] + '...'}"

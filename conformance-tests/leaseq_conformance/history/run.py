@@ -1,0 +1,247 @@
+"""Runs the programs of a history against adapters and a real server, and records everything."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from leaseq import _scripts
+from leaseq_conformance.actor import Actor, ActorError, Answer, NoAnswerError
+from leaseq_conformance.gate import Gate
+from leaseq_conformance.history.model_calls import FORGE
+from leaseq_conformance.history.program import HOUR_MS
+from leaseq_conformance.history.record import Call, History, Left, Sent, plain, restored
+from leaseq_conformance.history.replies import decoded
+from leaseq_conformance.history.witness import Witness
+from leaseq_conformance.model.keyspace import read
+
+if TYPE_CHECKING:
+    import redis
+
+    from leaseq_conformance.cases import Context
+    from leaseq_conformance.gate import Command, Do, When
+    from leaseq_conformance.history.program import Program, Step
+
+NAME: Final = "history"
+PREFIX: Final = f"leaseq:{{{NAME}}}:{NAME}:"
+SCRIPTS: Final = {
+    script.sha1: script.name for script in vars(_scripts).values() if isinstance(script, _scripts.Script)
+}
+FORGED: Final = """
+for i, name in ipairs({'leased', 'delayed'}) do
+  if redis.call('ZSCORE', KEYS[i], ARGV[1]) then
+    redis.call('ZADD', KEYS[i], '1', ARGV[1])
+    if redis.call('EXISTS', KEYS[3]) == 1 then
+      redis.call('SETRANGE', KEYS[3], '10', struct.pack('<d', 0))
+    end
+    return name
+  end
+end
+return 'no'
+"""
+"""Ends the time of an item as if it had been over since 1970; the state then says that the next time is not known."""
+
+
+def run(program: Program, context: Context) -> History:
+    """Run the programs side by side; ends when all have ended."""
+    history = History(program.seed)
+    with context.server.client() as client:
+        for script in vars(_scripts).values():
+            if isinstance(script, _scripts.Script):
+                client.script_load(script.source)
+        forge = client.script_load(FORGED)
+        history.began = _time(client)
+        with (
+            Witness(client, {**SCRIPTS, forge: FORGE}, PREFIX) as witness,
+            Gate(context.server.address, SCRIPTS) as gate,
+        ):
+            stage = _Stage(history, context, gate)
+            parts = [_Part(stage, name, steps) for name, steps in program.actors.items()]
+            threads = [threading.Thread(target=part.play, name=part.name) for part in parts]
+            threads.append(threading.Thread(target=stage.forge, args=(client, forge, program.forger)))
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            commands = gate.commands
+        history.ended = _time(client)
+        history.ran = witness.ran
+        if witness.fault is not None:
+            history.complaints.append(f"unknown: the server's order is not known: {witness.fault!r}")
+        history.sent = _sent(commands, stage.begun)
+        history.left = _left(client)
+    history.calls.sort(key=lambda call: call.number)
+    return history
+
+
+@dataclass
+class _Stage:
+    """What all actors share.
+
+    Attributes:
+        begun: for each actor the calls that it made, and how many commands the gate had seen before each.
+        pace: counts the steps that actors made, for whoever keeps pace with them.
+    """
+
+    history: History
+    context: Context
+    gate: Gate
+    begun: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    numbers: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
+    pace: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
+
+    def begin(self, actor: str, method: str, args: dict[str, Any], fault: str = "") -> Call:
+        """Write a call down that begins now."""
+        with self.lock:
+            call = Call(next(self.numbers), actor, method, args, time.monotonic_ns(), fault=fault)
+            self.history.calls.append(call)
+            self.begun.setdefault(actor, []).append((call.number, len(self.gate.commands)))
+        return call
+
+    def complain(self, text: str) -> None:
+        with self.lock:
+            self.history.complaints.append(text)
+
+    def forge(self, client: redis.Redis, script: str, steps: list[Step]) -> None:
+        """End times, one at each few calls of the actors."""
+        keys = [PREFIX + name for name in ("leased", "delayed", "state")]
+        for step in steps:
+            self.pace.acquire()
+            item_id = step.ids[0].encode()
+            call = self.begin("forger", FORGE, {"id": item_id})
+            reply = cast("bytes", client.evalsha(script, len(keys), *keys, item_id))
+            call.end, call.told = time.monotonic_ns(), {"ok": reply.decode()}
+
+
+class _Part:
+    """One actor's part."""
+
+    def __init__(self, stage: _Stage, name: str, steps: list[Step]) -> None:
+        self.name = name
+        self._stage = stage
+        self._steps = steps
+        self._own: list[tuple[bytes, str]] = []
+        self._actor: Actor | None = None
+
+    def play(self) -> None:
+        """Make every call; a killed process is followed by another."""
+        try:
+            for number, step in enumerate(self._steps):
+                self._make(step, number)
+                self._stage.pace.release()
+            if self._actor is not None:
+                self._actor.end()
+        except NoAnswerError as error:
+            self._stage.complain(f"unknown: {error}")
+        except (ActorError, AssertionError) as error:
+            self._stage.complain(f"error: {error}")
+        finally:
+            for _ in self._steps:  # the forger need not wait for who is gone
+                self._stage.pace.release()
+            if self._actor is not None:
+                self._actor.kill()
+
+    def _started(self) -> Actor:
+        if self._actor is None:
+            door = self._stage.gate.door(self.name)
+            context = self._stage.context
+            self._actor = Actor(self.name, context.adapter, context.server.door_url(door))
+            self._stage.gate.door(self.name, kill=self._actor.kill)
+            self._actor.open("q", NAME).ok  # noqa: B018 (raises where it is none)
+        return self._actor
+
+    def _make(self, step: Step, number: int) -> None:
+        args = self._args(step, number)
+        if args is None:
+            return
+        actor = self._started()
+        if step.fault:
+            do, when = step.fault.split()
+            self._stage.gate.point(self.name, step.method, when=cast("When", when), do=cast("Do", do))
+        call = self._stage.begin(self.name, step.method, args, step.fault)
+        answer = actor.start("q", step.method, **plain(args)).answer(self._stage.context.patience)
+        call.end = time.monotonic_ns()
+        self._hear(call, answer)
+
+    def _hear(self, call: Call, answer: Answer) -> None:
+        if answer.kind == "killed":
+            call.end = None
+            actor, self._actor, self._own = self._actor, None, []  # the next process has no leases
+            if actor is not None:
+                actor.end()
+        elif answer.kind in {"ok", "error"}:
+            call.told = {answer.kind: restored(answer.value)}
+        else:
+            raise AssertionError(f"{call.actor}: {call.method} was answered {answer.kind} {answer.value}")
+        if call.method == "lease" and call.told and "ok" in call.told:
+            self._own += [(lease["id"], lease["token"]) for lease in call.told["ok"]["leases"]]
+
+    def _args(self, step: Step, number: int) -> dict[str, Any] | None:
+        """The arguments of a step; None where there is no lease yet that it could mean."""
+        if step.method == "add":
+            data = f"{self.name} {number}".encode()
+            added = [{"id": item_id.encode(), "data": data} for item_id in step.ids]
+            return {"items": added, **({"options": {"delay_ms": step.delay_ms}} if step.delay_ms else {})}
+        if step.method == "lease":
+            return {"count": step.count, "duration_ms": HOUR_MS + number}
+        if step.method == "remove":
+            return {"ids": [item_id.encode() for item_id in step.ids]}
+        if step.method == "light_clean":
+            return {}
+        if not self._own:
+            return None
+        chosen = [self._own[-1 - place] for place in step.leases if place < len(self._own)] or self._own[-1:]
+        items: list[dict[str, Any]] = [{"id": item_id, "token": token} for item_id, token in chosen]
+        if step.method == "extend":
+            return {"items": items, "duration_ms": HOUR_MS + number}
+        if step.method == "complete":
+            return {"items": items, "only_current": step.flag}
+        delay: dict[str, Any] = {"delay_ms": step.delay_ms} if step.delay_ms else {}
+        return {"items": items, "uncounted": step.flag, **delay}
+
+
+def _time(client: redis.Redis) -> int:
+    secs, micros = client.time()
+    return int(secs) * 1_000_000 + int(micros)
+
+
+def _sent(commands: list[Command], begun: dict[str, list[tuple[int, int]]]) -> list[Sent]:
+    """The calls of scripts that came through the gate, each with the call of its actor during which it came."""
+    found = []
+    for place, command in enumerate(commands):
+        if command.name not in {"EVALSHA", "EVAL"}:
+            continue
+        call = max((number for number, seen in begun.get(command.actor, []) if seen <= place), default=0)
+        count = int(command.arguments[2])
+        sent = Sent(
+            number=command.number,
+            actor=command.actor,
+            call=call,
+            script=command.script or command.arguments[1].decode("ascii", "replace"),
+            keys=[key.removeprefix(PREFIX.encode()).decode() for key in command.arguments[3 : 3 + count]],
+            argv=list(command.arguments[3 + count :]),
+            passed=command.sent,
+            delivered=command.told is not None,
+        )
+        if command.reply is not None and command.reply.startswith(b"-"):
+            sent.error = command.reply[1:].decode(errors="replace").strip()
+        elif command.reply is not None:
+            sent.reply = decoded(command.reply)
+        found.append(sent)
+    return found
+
+
+def _left(client: redis.Redis) -> dict[str, Left]:
+    stored = read(client, PREFIX)
+    left = {}
+    for item_id, data in stored.items.items():
+        states = stored.where(item_id)
+        record = stored.record(item_id)
+        where = states[0] if len(states) == 1 else f"in {len(states)} states"
+        numbers = (record.attempt, record.token) if record else (0, 0)
+        left[item_id.decode()] = Left(where, data, *numbers)
+    return left

@@ -1,0 +1,112 @@
+"""The suite `history`: random runs of several clients, judged by the reference model and by Porcupine."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from leaseq_conformance.cases import (
+    BrokenError,
+    Case,
+    Outcome,
+    UnjudgedError,
+    Verdict,
+    failed,
+    passed,
+)
+from leaseq_conformance.history import linearize, program, replay
+from leaseq_conformance.history.run import run as run_program
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from leaseq_conformance.cases import Context
+    from leaseq_conformance.history.record import Call, History
+
+ALWAYS: Final = (
+    "LQ-ADD-1",
+    "LQ-COMPLETE-2",
+    "LQ-EXTEND-2",
+    "LQ-LEASE-2",
+    "LQ-LEASE-3",
+    "LQ-LEASE-9",
+    "LQ-RELEASE-1",
+)
+_BODIES: Final[dict[str, dict[str, Any]]] = {
+    "crowd": {"actors": 4, "steps": 40, "faulty": 0.0},
+    "faults": {"actors": 4, "steps": 40, "faulty": 0.08},
+}
+
+
+def cases() -> Sequence[Case]:
+    """One crowd that nothing happens to, and one whose replies are lost and whose processes are killed."""
+    return [
+        Case(
+            "history/crowd",
+            "four clients at random on eight items: every answer is one that some order of their calls explains",
+            ALWAYS,
+            ("core",),
+            ("two-leases-at-once", "attempt-not-counted"),
+            _BODIES["crowd"],
+        ),
+        Case(
+            "history/faults",
+            "the same while replies are lost and processes killed: nothing is run twice, lost, or told wrongly",
+            (*ALWAYS, "LQ-CLIENT-1", "LQ-ERROR-4"),
+            ("core",),
+            ("lost-reply-repeated",),
+            _BODIES["faults"],
+        ),
+    ]
+
+
+def run(case: Case, context: Context) -> Verdict:
+    """Run and judge one history of the context's seed."""
+    return judge(record(context, context.seed, **case.body))
+
+
+def record(context: Context, seed: int, **drawn: Any) -> History:
+    """Run the programs that are drawn from a seed, on an empty queue."""
+    return run_program(program.draw(seed, context.capabilities, **drawn), context)
+
+
+def judge(history: History, page: Path | None = None) -> Verdict:
+    """The verdict on a history; a picture of what Porcupine could not explain is written to `page`.
+
+    Raises:
+        BrokenError: an adapter broke its protocol.
+        UnjudgedError: an answer did not come in time, or one of the two checks could not be made to the end.
+    """
+    for complaint in history.complaints:
+        kind, _, text = complaint.partition(": ")
+        raise BrokenError(text) if kind == "error" else UnjudgedError(text)
+    wrong = replay.check(history)
+    undecided = ""
+    try:
+        found = linearize.check(history, page)
+    except linearize.NoLinearizerError as error:
+        undecided = str(error)
+    else:
+        wrong += [f"no order of the calls explains the answers about {item_id}" for item_id in found.illegal]
+        if found.unknown:
+            undecided = f"Porcupine found no answer in time for {', '.join(found.unknown)}"
+    if wrong:
+        more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
+        return failed(f"seed {history.seed}: {wrong[0]}{more}", [*wrong, *lines(history)])
+    if undecided:
+        return Verdict(Outcome.UNKNOWN, undecided, tuple(lines(history)))
+    return passed(lines(history))
+
+
+def lines(history: History) -> list[str]:
+    """The calls of a history in the order in which they began, one line each, with times in milliseconds."""
+    zero = history.calls[0].begin if history.calls else 0
+    return [_line(call, zero) for call in history.calls]
+
+
+def _line(call: Call, zero: int) -> str:
+    begin = (call.begin - zero) / 1e6
+    end = "" if call.end is None else f"{(call.end - zero) / 1e6:.1f}"
+    told = "no answer" if call.told is None else call.told.get("ok", call.told)
+    fault = f"  [{call.fault}]" if call.fault else ""
+    return f"{call.number:>4} {begin:9.1f}..{end:<9} {call.actor} {call.method} {call.args} -> {told}{fault}"
