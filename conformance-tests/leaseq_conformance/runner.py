@@ -7,13 +7,13 @@ import fnmatch
 import time
 import traceback
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from leaseq_conformance import suites
 from leaseq_conformance.cases import Outcome, Verdict, VerdictError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
     from leaseq_conformance.cases import Case, Context
 
@@ -65,17 +65,24 @@ def run_case(case: Case, context: Context) -> Verdict:
     return dataclasses.replace(verdict, seconds=time.monotonic() - begun)
 
 
+class Watcher(Protocol):
+    """Who is told how a run goes."""
+
+    def begin(self, case: Case) -> None:
+        """Say that a case is run now."""
+
+    def told(self, result: Result) -> None:
+        """Say how it went."""
+
+
 def run_all(
-    cases: Iterable[Case],
-    context: Context,
-    run: Run,
-    known_failures: Iterable[str] = (),
-    told: Callable[[Result], None] = lambda _result: None,
+    cases: Iterable[Case], context: Context, run: Run, known_failures: Iterable[str], watcher: Watcher
 ) -> None:
-    """Run cases in their order and add the results to `run`; `told` hears each."""
+    """Run cases in their order and add the results to `run`."""
     known = list(known_failures)
     for case in cases:
+        watcher.begin(case)
         listed = any(fnmatch.fnmatchcase(case.name, pattern) for pattern in known)
         result = Result(case, run_case(case, context), listed)
         run.results.append(result)
-        told(result)
+        watcher.told(result)

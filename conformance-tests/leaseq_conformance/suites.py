@@ -35,9 +35,18 @@ def all_cases(names: Iterable[str] = (), patterns: Iterable[str] = ()) -> list[C
     if twice:
         raise ValueError(f"several cases are named {', '.join(sorted(twice))}")
     patterns = list(patterns)
-    for pattern in patterns:
-        if not fnmatch.filter(known, pattern):
-            raise ValueError(f"no case is named {pattern}")
+    _check(patterns, known)
     return [
         case for case in found if not patterns or any(fnmatch.fnmatchcase(case.name, p) for p in patterns)
     ]
+
+
+def check_patterns(patterns: Iterable[str]) -> None:
+    """Raise ValueError for a pattern that fits the name of no case of any suite."""
+    _check(patterns, [case.name for case in all_cases()])
+
+
+def _check(patterns: Iterable[str], known: list[str]) -> None:
+    for pattern in patterns:
+        if not fnmatch.filter(known, pattern):
+            raise ValueError(f"no case is named {pattern}")
