@@ -1,29 +1,26 @@
 """The adapters of both languages, and what the harness makes of adapters that break the protocol."""
 
 import json
+import re
 import sys
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import adapters
 import pytest
 import redis
 
 from leaseq_conformance.actor import Actor, AdapterFaultError, NoAnswerError
-from leaseq_conformance.messages import METHODS, MessageError, b64, check_request
-
-ADAPTERS = {
-    name: [sys.executable, "-m", f"leaseq_conformance.adapters.{name}"]
-    for name in ("python_sync", "python_aio")
-}
+from leaseq_conformance.messages import METHODS, SCHEMA, MessageError, b64, check_request
 
 pytestmark = pytest.mark.on("last")
 
 
-@pytest.fixture(params=sorted(ADAPTERS))
+@pytest.fixture(params=adapters.params())
 def actor(request: pytest.FixtureRequest, url: str) -> Iterator[Actor]:
-    with Actor("a", ADAPTERS[request.param], url) as actor:
+    with Actor("a", adapters.COMMANDS[request.param], url) as actor:
         actor.open("q", "q").ok  # noqa: B018
         yield actor
 
@@ -279,3 +276,15 @@ def test_a_killed_actor_answers_killed() -> None:
         actor.kill()
         assert waiting.answer().kind == "killed"
         assert actor.open("q", "q").kind == "killed"
+
+
+def test_the_capabilities_are_those_of_the_specification(actor: Actor) -> None:
+    page = Path(__file__).parents[2].joinpath("spec", "12-conformance.md").read_text()
+    named = {"core", *re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)}
+    assert set(SCHEMA["$defs"]["capability"]["enum"]) == named
+    assert actor.capabilities == named
+
+
+def test_the_scripts_are_those_of_the_manifest(actor: Actor) -> None:
+    manifest = json.loads(Path(__file__).parents[2].joinpath("lua", "manifest.json").read_text())
+    assert actor.hello["scripts"] == {name: script["sha1"] for name, script in manifest["scripts"].items()}

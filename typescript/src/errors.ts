@@ -7,7 +7,10 @@
  */
 export abstract class LeaseqError extends Error {
   abstract readonly code: string;
-  /** True: nothing has changed. False: the call, or a part of it, took effect or may have. */
+  /**
+   * True: the effect of the call is known, nothing but for what `answers` of a PartialError or FullError say. False: it may
+   * have taken effect.
+   */
   abstract readonly definite: boolean;
 
   constructor(message: string) {
@@ -64,8 +67,11 @@ export class OutOfMemoryError extends Refusal {
 /** The queue has no room for some of the entries; `answers` tells of each what became of it (LQ-CLIENT-6). */
 export class FullError extends LeaseqError {
   readonly code = "LEASEQ_FULL";
-  readonly definite: boolean;
-  /** In the order of the entries: when it was created, 0 where the id existed, -1 where there was no room. */
+  readonly definite = true;
+  /**
+   * In the order of the entries: when it was created, 0 where the id existed, -1 where there was no room. Entries behind the
+   * first call in which one found no room were not sent and have no answer.
+   */
   readonly answers: readonly number[];
 
   /** `cause`: what ended the waiting for room before its time. */
@@ -73,7 +79,6 @@ export class FullError extends LeaseqError {
     super(`no room for ${answers.filter((answer) => answer < 0).length} of ${answers.length} items`);
     if (cause) this.cause = cause;
     this.answers = answers;
-    this.definite = answers.every((answer) => answer <= 0);
   }
 }
 
@@ -127,7 +132,7 @@ export class PartialError<Answer = unknown> extends LeaseqError {
     this.cause = cause;
     this.answers = answers;
     this.unknownUntil = answers.length + (cause.definite ? 0 : failed);
-    this.definite = cause.definite && answers.length === 0;
+    this.definite = cause.definite;
   }
 }
 
@@ -146,7 +151,7 @@ const REFUSALS = new Map<string, new (message: string) => LeaseqError>([
 const NOTHING_RAN = new Set(
   (
     "NOSCRIPT MOVED ASK TRYAGAIN CLUSTERDOWN CROSSSLOT LOADING BUSY MASTERDOWN READONLY MISCONF NOREPLICAS " +
-    "NOAUTH WRONGPASS NOPERM"
+    "NOAUTH WRONGPASS NOPERM EXECABORT UNBLOCKED"
   ).split(" "),
 );
 

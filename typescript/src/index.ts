@@ -43,5 +43,6 @@ export {
 } from "./errors.js";
 export type { CompleteOptions, Lease } from "./lease.js";
 export type { Queue } from "./queue.js";
+export { SCRIPTS } from "./scripts.generated.js";
 export type { Patience } from "./waiting.js";
 export type { Bytes } from "./wire.js";

@@ -65,7 +65,7 @@ export class Lease {
 
   /** True if this call completed the item (LQ-COMPLETE-2), or where its outcome is kept, an earlier one with this lease. */
   async complete(options: CompleteOptions = {}): Promise<boolean> {
-    return await this.#withoutHeartbeat(() => this.#queue.complete({ ...this.#held, ...options }));
+    return await this.#withoutHeartbeat(() => this.#queue.complete({ ...this.entry, ...options }));
   }
 
   /** Completes the item and adds what follows, in one step (LQ-HANDOFF-2). */
@@ -74,13 +74,13 @@ export class Lease {
     options: CompleteOptions = {},
   ): Promise<{ completed: boolean; followUps: number[] }> {
     return await this.#withoutHeartbeat(() =>
-      this.#queue.completeWith({ ...this.#held, ...options, followUps }),
+      this.#queue.completeWith({ ...this.entry, ...options, followUps }),
     );
   }
 
   /** Gives the item back; what became of it (LQ-RELEASE-1 to 4). */
   async release(options: Omit<Return, "id" | "token"> = {}): Promise<Released> {
-    return await this.#withoutHeartbeat(() => this.#queue.release({ ...this.#held, ...options }));
+    return await this.#withoutHeartbeat(() => this.#queue.release({ ...this.entry, ...options }));
   }
 
   /** The new deadline, `duration` ms from now, or 0 where the lease is lost, which aborts `lost` too (LQ-EXTEND-1, 2). */
@@ -109,8 +109,11 @@ export class Lease {
     return { stop: () => this.#stopHeartbeat() };
   }
 
-  /** What `complete` and `release` say of the item. `keep` 0 keeps an outcome for the item's own time (LQ-CLIENT-7). */
-  get #held() {
+  /**
+   * The item in a list for `Queue`: a lease stands for this by itself, and so does what is made of it, as in
+   * `{ ...lease.entry, result }`. `keep` 0 keeps an outcome for the item's own time (LQ-CLIENT-7).
+   */
+  get entry(): { id: Buffer; token: number; keep?: number } {
     return { id: this.id, token: this.token, ...(this.keep === undefined ? {} : { keep: 0 }) };
   }
 

@@ -18,13 +18,14 @@ import {
   type Configuration,
   type Extension,
   type HandOff,
+  type Held,
   isPlain,
   type NewItem,
   type Return,
 } from "./entries.js";
-import { BadArgumentError, FullError, LeaseqError } from "./errors.js";
+import { BadArgumentError, FullError, LeaseqError, PartialError } from "./errors.js";
 import type { Address } from "./keys.js";
-import type { Lease } from "./lease.js";
+import { Lease } from "./lease.js";
 import { MAX_ENTRIES } from "./scripts.generated.js";
 import { callEach, handOffsInCalls, inCalls, oneOrAll } from "./split.js";
 import { now, type Patience } from "./waiting.js";
@@ -61,10 +62,15 @@ export class Queue {
     return oneOrAll(items, async (all) => {
       const { timeout = 0, signal } = patience;
       const giveUp = now() + timeout;
-      const answers = await callEach(inCalls(all), (part) => this.#addWaiting(part, giveUp - now(), signal));
-      this.#connections.enter(this.address);
-      if (answers.includes(-1)) throw new FullError(answers);
-      return answers;
+      const before: number[] = [];
+      return await callEach(inCalls(all), async (part) => {
+        const answers = await this.#addWaiting(part, giveUp - now(), signal);
+        this.#connections.enter(this.address);
+        before.push(...answers);
+        // What is behind finds no room either, and is not sent (LQ-CLIENT-6).
+        if (answers.includes(-1)) throw new FullError(before);
+        return answers;
+      });
     });
   }
 
@@ -141,8 +147,9 @@ export class Queue {
     return oneOrAll(entries, (all) =>
       callEach(inCalls(all), async (part) => {
         const { shared } = this.#connections;
-        if (part.every(isPlain)) return await shared.run(commands.complete(this.address, part));
-        return (await shared.run(commands.completeWith(this.address, part.map(plainCompletion)))).map(
+        const entries = part.map(asEntry);
+        if (entries.every(isPlain)) return await shared.run(commands.complete(this.address, entries));
+        return (await shared.run(commands.completeWith(this.address, entries.map(plainCompletion)))).map(
           (answer) => answer.completed,
         );
       }),
@@ -165,7 +172,7 @@ export class Queue {
         }
       }
       return callEach(handOffsInCalls(all), (part) =>
-        this.#connections.shared.run(commands.completeWith(this.address, part)),
+        this.#connections.shared.run(commands.completeWith(this.address, part.map(asEntry))),
       );
     });
   }
@@ -182,7 +189,11 @@ export class Queue {
     if (entries.length === 0 || entries.length > MAX_ENTRIES || !entries.every(isPlain)) {
       // The one script takes at most 256 entries and keeps no results.
       const completed = await this.complete(entries);
-      return { completed, leases: await this.leaseMany(options) };
+      try {
+        return { completed, leases: await this.leaseMany(options) };
+      } catch (error) {
+        throw error instanceof LeaseqError ? new PartialError(completed, 0, error) : error;
+      }
     }
     const sent = now();
     const { completed, leased } = await this.#connections.shared.run(
@@ -202,7 +213,7 @@ export class Queue {
   release(entry: Return): Promise<Released>;
   release(entries: readonly Return[]): Promise<Released[]>;
   release(entries: Return | readonly Return[]): Promise<Released | Released[]> {
-    return this.#oneOrAll(entries, (part) => commands.release(this.address, part));
+    return this.#oneOrAll(entries, (part) => commands.release(this.address, part.map(asEntry)));
   }
 
   /** Puts dead items back, with all their attempts: whether each was dead (LQ-DEAD-3). */
@@ -254,10 +265,22 @@ export class Queue {
   }
 
   /**
-   * Promotes, reclaims and ends what is over: at most `limit` of each, 256 without it; call again at once where `wait` is
-   * 0 (LQ-LIGHT-1 to 5). Workers that wait do the same by themselves.
+   * Promotes, reclaims and ends all that is over, in steps, and answers the sums (LQ-LIGHT-1 to 5). Workers that wait do the
+   * same by themselves.
    */
-  async lightClean(options: { limit?: number } = {}): Promise<LightCleaning> {
+  async lightClean(): Promise<LightCleaning> {
+    const sum = { promoted: 0, reclaimed: 0, died: 0, expired: 0, pruned: 0 };
+    const keepers: Buffer[] = [];
+    for (;;) {
+      const step = await this.lightCleanStep();
+      for (const kind of Object.keys(sum) as (keyof typeof sum)[]) sum[kind] += step[kind];
+      keepers.push(...step.keepers);
+      if (step.wait !== 0) return { ...step, ...sum, keepers };
+    }
+  }
+
+  /** One step of that: at most `limit` of each, 256 without it; call again at once where `wait` is 0. */
+  async lightCleanStep(options: { limit?: number } = {}): Promise<LightCleaning> {
     const cleaning = await this.#connections.shared.run(
       commands.lightClean(this.address, options.limit ?? MAX_ENTRIES),
     );
@@ -321,6 +344,11 @@ export class Queue {
   ): Promise<Answer | Answer[]> {
     return oneOrAll(entries, (all) => this.#all(all, call));
   }
+}
+
+/** What a lease that is handed in as an entry says of its item: see `Lease.entry`. */
+function asEntry<Entry extends Held>(entry: Entry): Entry | Lease["entry"] {
+  return entry instanceof Lease ? entry.entry : entry;
 }
 
 /** A completion may be a lease, or have more that is not meant here. */

@@ -1,6 +1,6 @@
 // Long inputs, cut into calls (LQ-CALL-8).
 import { type FollowUp, type HandOff, targetsOf } from "./entries.js";
-import { LeaseqError, PartialError } from "./errors.js";
+import { FullError, LeaseqError, PartialError } from "./errors.js";
 import { MAX_ENTRIES, MAX_FOLLOW_UPS, MAX_TARGETS } from "./scripts.generated.js";
 
 /** Cuts a list into the parts that one call can take. */
@@ -48,7 +48,9 @@ export async function callEach<Entry, Answer>(
     try {
       answers.push(...(await run(part)));
     } catch (error) {
-      if (parts.length === 1 || !(error instanceof LeaseqError)) throw error;
+      // An error that has all answers says more.
+      const isWhole = parts.length === 1 || error instanceof FullError;
+      if (isWhole || !(error instanceof LeaseqError)) throw error;
       throw new PartialError(answers, part.length, error);
     }
   }

@@ -99,7 +99,7 @@ describe("add, lease, complete", () => {
       assert.equal(error.code, "LEASEQ_BAD_ID");
       assert.equal(error.answers.length, 256);
       assert.equal(error.unknownUntil, 256);
-      assert.equal(error.definite, false);
+      assert.equal(error.definite, true);
       return true;
     });
   });

@@ -1,0 +1,138 @@
+// The adapter of this client for the conformance suite: node dist/adapter/main.js, spoken to on stdin and stdout.
+import { readFileSync } from "node:fs";
+import { createInterface } from "node:readline";
+import { Redis } from "ioredis";
+import {
+  appendTo,
+  type BatchResult,
+  Client,
+  calls,
+  FullError,
+  LeaseqError,
+  PartialError,
+  SCRIPTS,
+} from "leaseq";
+import { type Call, METHODS } from "./methods.js";
+import { HarnessError, Session } from "./session.js";
+import { added, type Json, newItem } from "./values.js";
+
+const CAPABILITIES = (
+  "core blocking many fused heartbeat schedule expiry headers outcome handoff dead_letters limits many_queues cancel " +
+  "look registry clean configure pipeline cluster"
+).split(" ");
+
+interface Request {
+  id: number;
+  op: string;
+  queue: string;
+  [field: string]: unknown;
+}
+
+let session: Session | undefined;
+let url = "";
+const running = new Map<number, AbortController>();
+
+const OPS: Record<string, (request: Request) => Promise<Json> | Json> = {
+  hello(request) {
+    url = String(request.url);
+    session = new Session(new Client(url));
+    const { name, version } = JSON.parse(
+      readFileSync(new URL("../../package.json", import.meta.url), "utf8"),
+    ) as Json;
+    const scripts = Object.entries(SCRIPTS).map(([script, { sha1 }]) => [script, sha1]);
+    const client = { name, version, language: "TypeScript" };
+    return { ok: { protocol: 1, client, capabilities: CAPABILITIES, scripts: Object.fromEntries(scripts) } };
+  },
+  open({ queue, name, group }) {
+    opened().open(queue, String(name), group as string | null);
+    return { ok: {} };
+  },
+  close({ queue }) {
+    opened().close(queue);
+    return { ok: {} };
+  },
+  cancel({ call }) {
+    running.get(call as number)?.abort();
+    return { ok: {} };
+  },
+  async call(request) {
+    const stop = new AbortController();
+    running.set(request.id, stop);
+    try {
+      return await answered(request, stop);
+    } finally {
+      running.delete(request.id);
+    }
+  },
+};
+
+async function answered(request: Request, stop: AbortController): Promise<Json> {
+  const args = request.args as Json;
+  const waitedOn = (args.queues as string[] | undefined) ?? [request.queue];
+  const signal = AbortSignal.any([stop.signal, ...waitedOn.map((handle) => opened().closing(handle))]);
+  const call: Call = { session: opened(), queue: request.queue, args, signal };
+  const name = String(request.method);
+  if (name === "pipeline") return { ok: await pipeline(call) };
+  const method = METHODS[name];
+  if (!method) throw new HarnessError(`there is no method ${name}`);
+  const shape = (answers: unknown) => method.shape?.(answers as never[], call) ?? answers;
+  try {
+    return { ok: shape(await method.run(call)) };
+  } catch (error) {
+    if (signal.aborted) return { cancelled: true };
+    if (!(error instanceof LeaseqError)) throw error;
+    const { message, definite } = error;
+    const code = error.code.startsWith("LEASEQ_") ? error.code : null;
+    const hasAnswers = error instanceof PartialError || error instanceof FullError;
+    return { error: { code, definite, message, answers: hasAnswers ? shape(error.answers) : [] } };
+  }
+}
+
+/** Adds in one pipeline or transaction of a connection of the user's own. */
+async function pipeline({ session, queue, args }: Call): Promise<string[][]> {
+  const redis = new Redis(url, { lazyConnect: true, retryStrategy: () => null });
+  try {
+    await redis.connect();
+    const pipe = args.transaction === true ? redis.multi() : redis.pipeline();
+    const { address } = session.queue(queue);
+    const reads = (args.calls as { items: Json[]; options?: Json }[]).map(({ items, options }) =>
+      appendTo(
+        pipe,
+        calls.add(
+          address,
+          items.map((item) => newItem(item, options)),
+        ),
+      ),
+    );
+    const results = (await pipe.exec()) as BatchResult[];
+    return reads.map((read, index) => read(results[index]).map(added));
+  } finally {
+    redis.disconnect();
+  }
+}
+
+function opened(): Session {
+  if (!session) throw new HarnessError("hello comes first");
+  return session;
+}
+
+async function answer(request: Request): Promise<void> {
+  let reply: Json;
+  try {
+    const op = OPS[request.op];
+    if (!op) throw new HarnessError(`there is no op ${request.op}`);
+    reply = await op(request);
+  } catch (error) {
+    if (error instanceof LeaseqError) {
+      const code = error.code.startsWith("LEASEQ_") ? error.code : null;
+      reply = { error: { code, definite: error.definite, message: error.message, answers: [] } };
+    } else {
+      reply = { harness: String(error) };
+    }
+  }
+  process.stdout.write(`${JSON.stringify({ id: request.id, ...reply })}\n`);
+}
+
+for await (const line of createInterface({ input: process.stdin })) void answer(JSON.parse(line));
+await session?.client.close();
+process.exit(0);

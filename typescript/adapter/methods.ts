@@ -1,0 +1,209 @@
+// The methods of the adapter protocol, with the public API of the client: how to call, and what the answer looks like.
+import type {
+  Completion,
+  FollowUp,
+  HandOff,
+  HandOffAnswer,
+  Lease,
+  LeaseOptions,
+  ListOptions,
+  State,
+} from "leaseq";
+import type { Session } from "./session.js";
+import * as values from "./values.js";
+import { type Json, number } from "./values.js";
+
+export interface Call {
+  readonly session: Session;
+  readonly queue: string | null;
+  readonly args: Json;
+  /** Ends a call that waits. */
+  readonly signal: AbortSignal;
+}
+
+/** `shape` is for the answers that come with an error too. */
+export interface Method {
+  run(call: Call): Promise<unknown>;
+  shape?(answers: never[], call: Call): unknown;
+}
+
+const queueOf = ({ session, queue }: Call) => session.queue(queue);
+const entries = (args: Json) => args.items as Json[];
+const heldOf = ({ session, queue, args }: Call): Lease[] =>
+  entries(args).map((entry) => session.held(queue, entry));
+const nothing = async (done: Promise<unknown>) => {
+  await done;
+  return {};
+};
+
+function completions({ session, queue, args }: Call): Completion[] {
+  const onlyCurrent = args.only_current === true && { onlyCurrent: true };
+  return entries(args).map((entry) => ({
+    ...session.held(queue, entry).entry,
+    ...values.completion(entry),
+    ...onlyCurrent,
+  }));
+}
+
+function handOffs(call: Call): HandOff[] {
+  const { session, args } = call;
+  const followUp = (one: Json): FollowUp => ({
+    ...values.newItem(one.item as Json, one.options as Json | undefined),
+    queue: session.queue(one.queue as string),
+  });
+  const then = entries(args).map((entry) => entry.then as Json[]);
+  return completions(call).map((entry, index) => ({ ...entry, followUps: then[index]?.map(followUp) ?? [] }));
+}
+
+function leaseOptions({ args, signal }: Call): LeaseOptions {
+  return {
+    duration: number(args.duration_ms),
+    ...("count" in args && { count: number(args.count) }),
+    ...values.patience(args),
+    signal,
+  };
+}
+
+const eachAdded = (answers: number[]) => answers.map(values.added);
+
+export const METHODS: Record<string, Method> = {
+  add: {
+    run: (call) => {
+      const { items, options } = call.args as { items: Json[]; options?: Json };
+      const patience = { ...values.patience(call.args), signal: call.signal };
+      return queueOf(call).add(
+        items.map((item) => values.newItem(item, options)),
+        patience,
+      );
+    },
+    shape: eachAdded,
+  },
+  lease: { run: async (call) => call.session.leased(await queueOf(call).leaseMany(leaseOptions(call))) },
+  lease_any: {
+    run: async (call) => {
+      const queues = (call.args.queues as string[]).map((handle) => call.session.queue(handle));
+      return call.session.leased(await call.session.client.leaseAny(queues, leaseOptions(call)));
+    },
+  },
+  complete: { run: (call) => queueOf(call).complete(completions(call)) },
+  hand_off: {
+    run: (call) => queueOf(call).completeWith(handOffs(call)),
+    shape: (answers: HandOffAnswer[]) =>
+      answers.map(({ completed, followUps }) => ({
+        completed,
+        added: followUps.map((created) => (created < 0 ? null : values.added(created))),
+      })),
+  },
+  complete_and_lease: {
+    run: async ({ session, queue, args }) => {
+      const held = session.held(queue, args);
+      const entry = args.only_current === true ? { ...held.entry, onlyCurrent: true } : held;
+      const duration = number(args.duration_ms);
+      const { completed, leases } = await session.queue(queue).completeAndLease([entry], { duration });
+      return { completed: completed[0], leases: session.leased(leases).leases };
+    },
+  },
+  extend: {
+    run: async (call) => {
+      const duration = number(call.args.duration_ms);
+      return await queueOf(call).extend(heldOf(call).map(({ id, token }) => ({ id, token, duration })));
+    },
+    shape: (deadlines: number[]) => deadlines.map((deadline) => (deadline === 0 ? null : String(deadline))),
+  },
+  release: {
+    run: (call) => {
+      const more = values.giveBack(call.args);
+      return queueOf(call).release(heldOf(call).map((held) => ({ ...held.entry, ...more })));
+    },
+  },
+  dead_letter: {
+    run: async (call) => {
+      const more = { ...values.giveBack(call.args), dead: true };
+      return await queueOf(call).release(heldOf(call).map((held) => ({ ...held.entry, ...more })));
+    },
+    shape: (answers: string[]) => answers.map((answer) => answer === "dead"),
+  },
+  outcome: {
+    run: async (call) => {
+      const ids = values.ids(call.args);
+      return (await queueOf(call).outcome(ids)).map((told, index) =>
+        values.outcome(ids[index] as Buffer, told),
+      );
+    },
+  },
+  wait_outcome: {
+    run: async (call) => {
+      const id = values.bytes(call.args.id);
+      const patience = { ...values.patience(call.args), signal: call.signal };
+      return values.outcome(id, await queueOf(call).waitForOutcome(id, patience));
+    },
+  },
+  revive: { run: (call) => queueOf(call).revive(values.ids(call.args)) },
+  purge: {
+    run: (call) => {
+      const older = call.args.older_than_ms;
+      return queueOf(call).purge(
+        values.ids(call.args),
+        older === undefined ? {} : { olderThan: number(older) },
+      );
+    },
+  },
+  remove: { run: (call) => queueOf(call).remove(values.ids(call.args)) },
+  stats: { run: async (call) => values.stats(await queueOf(call).stats()) },
+  inspect: {
+    run: async (call) => {
+      const ids = values.ids(call.args);
+      return (await queueOf(call).inspect(ids)).map((info, index) =>
+        values.inspection(ids[index] as Buffer, info),
+      );
+    },
+  },
+  list: {
+    run: async (call) => {
+      const { state, offset, limit, order } = call.args;
+      const options = {
+        offset: number(offset),
+        limit: number(limit),
+        order: order as ListOptions["order"] & string,
+      };
+      const { total, items } = await queueOf(call).list(state as State, options);
+      return { total, items: items.map(({ id, time }) => ({ id: values.b64(id), time: String(time) })) };
+    },
+  },
+  configure: { run: (call) => nothing(queueOf(call).configure(values.limits(call.args))) },
+  pause: { run: (call) => nothing(queueOf(call).configure({ paused: true })) },
+  resume: { run: (call) => nothing(queueOf(call).configure({ paused: false })) },
+  light_clean: {
+    run: async (call) => {
+      const { promoted, reclaimed, died, expired, pruned } = await queueOf(call).lightClean();
+      return { promoted, reclaimed, died, expired, pruned };
+    },
+  },
+  deep_clean: {
+    run: async (call) => {
+      const found = await queueOf(call).deepClean({ dryRun: call.args.dry_run === true });
+      return Object.fromEntries([...found].filter(([, count]) => count > 0));
+    },
+  },
+  hold: {
+    run: async ({ session, queue, args }) => {
+      session.held(queue, args).heartbeat();
+      return {};
+    },
+  },
+  lost: {
+    run: async ({ session, queue, args, signal }) => {
+      await aborted(session.held(queue, args).lost, signal);
+      return {};
+    },
+  },
+};
+
+/** Resolves when the first is aborted, throws when the second is. */
+function aborted(awaited: AbortSignal, end: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    if (awaited.aborted) resolve();
+    awaited.addEventListener("abort", () => resolve());
+    end.addEventListener("abort", () => reject(end.reason));
+  });
+}

@@ -1,0 +1,60 @@
+// What an actor has: its queues, and the leases that it was given.
+import type { Client, Lease, Queue } from "leaseq";
+import { bytes, type Json, lease } from "./values.js";
+
+/** The adapter cannot do what it was asked, whatever the client can. */
+export class HarnessError extends Error {}
+
+interface Open {
+  readonly queue: Queue;
+  /** Ends what waits on the queue when it is closed. */
+  readonly closing: AbortController;
+}
+
+export class Session {
+  readonly #queues = new Map<string, Open>();
+  readonly #leases = new Map<string, Lease>();
+
+  constructor(readonly client: Client) {}
+
+  open(handle: string, name: string, group: string | null): void {
+    if (this.#queues.has(handle)) throw new HarnessError(`queue ${handle} is open already`);
+    const queue = this.client.queue(name, group === null ? {} : { group });
+    this.#queues.set(handle, { queue, closing: new AbortController() });
+  }
+
+  close(handle: string): void {
+    this.#of(handle).closing.abort();
+    this.#queues.delete(handle);
+  }
+
+  queue(handle: string | null): Queue {
+    return this.#of(handle).queue;
+  }
+
+  closing(handle: string): AbortSignal {
+    return this.#of(handle).closing.signal;
+  }
+
+  #of(handle: string | null): Open {
+    const open = this.#queues.get(handle ?? "");
+    if (!open) throw new HarnessError(`queue ${handle} is not open`);
+    return open;
+  }
+
+  leased(leases: readonly Lease[]): Json {
+    const [first] = leases;
+    if (!first) return { queue: null, leases: [] };
+    const [handle] = [...this.#queues].find(([, open]) => open.queue === first.queue) ?? [""];
+    for (const held of leases) this.#leases.set(key(handle, held.id, String(held.token)), held);
+    return { queue: handle, leases: leases.map(lease) };
+  }
+
+  held(handle: string | null, entry: Json): Lease {
+    const found = this.#leases.get(key(handle ?? "", bytes(entry.id), String(entry.token)));
+    if (!found) throw new HarnessError(`this actor was not given the lease ${entry.token}`);
+    return found;
+  }
+}
+
+const key = (handle: string, id: Buffer, token: string) => `${token} ${id.toString("hex")} ${handle}`;

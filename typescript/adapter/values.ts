@@ -1,0 +1,113 @@
+// Values as messages have them, and as the client takes and gives them (conformance-tests/ADAPTER.md).
+import type { Inspection, Lease, NewItem, Outcome } from "leaseq";
+
+export type Json = Record<string, unknown>;
+export interface Bytes64 {
+  $b64: string;
+}
+
+export const bytes = (value: unknown): Buffer => Buffer.from((value as Bytes64).$b64, "base64");
+export const b64 = (value: Uint8Array): Bytes64 => ({ $b64: Buffer.from(value).toString("base64") });
+/** Numbers beyond 2^53 - 1 come as strings. */
+export const number = (value: unknown): number => Number(value);
+export const ids = (args: Json): Buffer[] => (args.ids as unknown[]).map(bytes);
+
+/** The fields that are there, under the client's names. */
+function named(given: Json, names: Record<string, [string, (value: unknown) => unknown]>): Json {
+  const found: Json = {};
+  for (const [name, value] of Object.entries(given)) {
+    const known = names[name];
+    if (known) found[known[0]] = known[1](value);
+  }
+  return found;
+}
+
+const same = (value: unknown): unknown => value;
+
+export function newItem(item: Json, options: Json = {}): NewItem {
+  const headers = Object.entries((item.headers ?? {}) as Json).map(([name, value]) => [name, bytes(value)]);
+  return {
+    id: bytes(item.id),
+    data: bytes(item.data),
+    ...named(options, {
+      delay_ms: ["delay", number],
+      not_before_ms: ["notBefore", number],
+      priority: ["priority", number],
+      max_attempts: ["maxAttempts", number],
+      expires_in_ms: ["expiresIn", number],
+      expires_to: ["expiresTo", same],
+      keep_ms: ["keep", number],
+    }),
+    ...named(item, { content_type: ["contentType", bytes], headers: ["headers", () => headers] }),
+  };
+}
+
+export const completion = (entry: Json): Json =>
+  named(entry, { result: ["result", bytes], keep_ms: ["keep", number] });
+
+export const giveBack = (args: Json): Json =>
+  named(args, { delay_ms: ["delay", number], uncounted: ["uncounted", same], error: ["error", same] });
+
+export const limits = (args: Json): Json =>
+  named(args, {
+    max_data: ["maxData", number],
+    max_items: ["maxItems", number],
+    max_attempts: ["maxAttempts", number],
+  });
+
+export function patience(args: Json): { timeout?: number } {
+  if (!("wait_ms" in args)) return {};
+  return { timeout: args.wait_ms === null ? Number.POSITIVE_INFINITY : number(args.wait_ms) };
+}
+
+export const added = (created: number): string => (created > 0 ? "added" : created === 0 ? "exists" : "full");
+
+export function lease(held: Lease): Json {
+  return {
+    id: b64(held.id),
+    data: b64(held.data),
+    token: String(held.token),
+    attempt: held.attempt,
+    deadline: String(held.deadline),
+    keep_ms: held.keep ?? 0,
+    content_type: held.contentType ? b64(held.contentType) : null,
+    headers: Object.fromEntries([...held.headers].map(([name, value]) => [name, b64(value)])),
+  };
+}
+
+export function outcome(id: Buffer, told: Outcome): Json {
+  return {
+    id: b64(id),
+    state: told.kind,
+    created: String(told.created),
+    ended: String(told.ended),
+    attempt: told.attempt,
+    keep_ms: told.keep,
+    content: b64(told.content),
+  };
+}
+
+export function inspection(id: Buffer, info: Inspection): Json {
+  const { state, attempt, size, priority } = info;
+  return {
+    id: b64(id),
+    state,
+    time: String(info.time),
+    attempt,
+    token: String(info.token),
+    created: String(info.created),
+    size,
+    priority,
+    max_attempts: info.maxAttempts,
+    keep_ms: info.keep,
+    expires: String(info.expires),
+    error: info.error.toString(),
+  };
+}
+
+export function stats(counts: ReadonlyMap<string, number>): Json {
+  const shaped: Json = Object.fromEntries(counts);
+  for (const time of ["now", "waited"]) shaped[time] = String(shaped[time]);
+  shaped.paused = shaped.paused === 1;
+  return shaped;
+}
