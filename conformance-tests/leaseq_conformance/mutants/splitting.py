@@ -1,0 +1,32 @@
+"""Clients that split long lists, or put what they are answered together, in the wrong way."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from leaseq import flows
+from leaseq._scripts import MAX_ENTRIES
+from leaseq._sync import outcomes
+from leaseq_conformance.mutants.registry import everywhere, mutant, patch
+
+
+@mutant("LQ-CALL-8", "wire/add-257")
+def chunks_out_of_order() -> None:
+    """Sends the last part of a long list first."""
+    own = flows.chunks
+    everywhere(own, lambda members, size=lambda _: 0: list(own(members, size))[::-1])
+
+
+@mutant("LQ-OUTCOME-9", "wire/outcome-short-reply")
+def short_reply_is_all() -> None:
+    """Takes a reply of outcome that ends early for all there is, and makes up the rest."""
+
+    def told(self: outcomes.Outcomes, ids: Any) -> Any:
+        from leaseq import commands
+        from leaseq.results import Outcome
+
+        wanted = list(ids)[:MAX_ENTRIES]
+        first = self._transport.run(commands.outcome(self._keys, wanted))
+        return first + [Outcome(item_id, "absent", 0, 0, 0, 0, b"") for item_id in wanted[len(first) :]]
+
+    patch(outcomes.Outcomes, "outcomes", told)
