@@ -53,7 +53,11 @@ class Adder:
         except QueueFullError as full:
             left = self._tell(batch, full.answers)
             if not self._wait:
-                raise self.refusal(full, left[0].place) from full
+                full = QueueFullError(
+                    f"queue {self._queue.name} is full: it holds as many items as `leaseq configure --max-items` allows;"
+                    " add later, or with --wait"
+                )
+                raise self.refusal(full, left[0].place)
             first, *rest = left
             self._tell([first], [self._queue.add_item_when_room(first.item, **options)])
             if rest:

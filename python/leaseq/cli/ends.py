@@ -107,8 +107,6 @@ def _of_command(error: BaseException) -> tuple[str, int] | None:
     match error:
         case Refusal():
             return str(error), error.code
-        case click.Abort() if isinstance(error.__cause__ or error.__context__, EOFError):
-            return "nobody is there to answer; --yes says yes", Code.BAD_INPUT
         case KeyboardInterrupt() | click.Abort():
             return "interrupted", Code.INTERRUPTED
         case click.UsageError():

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from leaseq.cli.text import plain
 
@@ -51,7 +52,15 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, right: Se
     return made
 
 
-def _cell(cell: object) -> Any:
-    from rich.text import Text
+def facts(pairs: Iterable[tuple[str, object]]) -> Table:
+    """Names and values, one pair a line."""
+    made = Table.grid(padding=(0, 3, 0, 0))
+    made.add_column(style="dim", no_wrap=True)
+    made.add_column(overflow="fold")
+    for name, value in pairs:
+        made.add_row(name, _cell(value))
+    return made
 
+
+def _cell(cell: object) -> Any:
     return Text(plain(cell)) if isinstance(cell, str) else Text(str(cell)) if isinstance(cell, int) else cell

@@ -12,16 +12,34 @@ from leaseq.cli import ends
 
 _SECTIONS: Final = {
     "Items": {
-        "add": "leaseq.cli.add",
+        "add": "add",
+        "lease": "leases",
+        "complete": "leases",
+        "release": "leases",
+        "extend": "leases",
+        "remove": "removing",
+        "expire": "removing",
     },
     "Look": {
-        "stats": "leaseq.cli.stats",
+        "stats": "stats",
+        "peek": "looking",
+        "inspect": "looking",
+        "list": "looking",
     },
-    "Try": {
-        "demo": "leaseq.demo.command",
+    "Look after": {
+        "dead": "dead",
+        "pause": "tending",
+        "resume": "tending",
+        "configure": "tending",
+        "clean": "tending",
+        "drain": "removing",
+    },
+    "Besides": {
+        "demo": ".demo.command",
+        "completion": "completion",
     },
 }
-"""The commands, by section of the help, and the module that each is in, under its own name (with _ for -)."""
+"""The commands, by section of the help, and the module that each is in, seen from this package."""
 
 _MODULES: Final = {name: module for section in _SECTIONS.values() for name, module in section.items()}
 
@@ -37,10 +55,9 @@ class Program(click.Group):
         """The command of that name."""
         if cmd_name not in _MODULES:
             return None
-        command: click.Command = getattr(
-            importlib.import_module(_MODULES[cmd_name]), cmd_name.replace("-", "_")
-        )
-        return command
+        module = importlib.import_module(f".{_MODULES[cmd_name]}", "leaseq.cli")
+        found = [each for each in vars(module).values() if isinstance(each, click.Command)]
+        return next(each for each in found if each.name == cmd_name)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The commands of each section, and the exit codes."""

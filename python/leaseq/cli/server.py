@@ -76,3 +76,10 @@ def stats_of(queue: WorkQueue) -> QueueStats:
         f"there is no queue {queue.name}{group}: nothing was ever added; is name, --group and --url right?"
     )
     raise Refusal(message, Code.NO)
+
+
+def data_of(queue: WorkQueue, item_id: str) -> bytes:
+    """The data of an item, read without a lease, which no operation does; empty where there is none (LQ-KEY-1)."""
+    client: Any = queue._transport.client
+    data: bytes | None = client.execute_command("HGET", queue._keys.key("items"), item_id, NEVER_DECODE=True)
+    return data or b""

@@ -25,6 +25,11 @@ def duration(seconds: float) -> str:
     return f"{seconds * 1000:.3g} ms" if seconds > 0 else "0 s"
 
 
+def when(seconds: float) -> str:
+    """A time, given in seconds from now: in 5 min, 5 min ago."""
+    return f"in {duration(seconds)}" if seconds > 0 else f"{duration(-seconds)} ago"
+
+
 def size(count: float) -> str:
     """A number of bytes, such as 12 B, 1.5 KiB."""
     for unit in ("B", "KiB", "MiB"):

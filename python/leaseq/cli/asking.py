@@ -1,0 +1,27 @@
+"""Asking before something is lost for ever."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import click
+
+from leaseq.cli.ends import Code, Refusal
+
+yes: Final = click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+"""The option of all commands that ask; the parameter is `yes`."""
+
+
+def confirm(question: str, *, yes: bool) -> None:
+    """Ask on stderr, unless `yes` is given. Raises Refusal for a no, and where nobody can answer."""
+    if yes:
+        return
+    try:
+        agreed = click.confirm(question, err=True)
+    except click.Abort as error:
+        click.echo(err=True)  # the question's line ends here
+        if isinstance(error.__context__, EOFError):
+            raise Refusal("nobody is there to answer; --yes says yes", Code.BAD_INPUT) from error
+        raise
+    if not agreed:
+        raise Refusal("nothing was done")

@@ -1,0 +1,207 @@
+"""`leaseq lease`, `complete`, `release`, `extend`: an item's life in a shell script."""
+
+from __future__ import annotations
+
+from typing import IO, TYPE_CHECKING, Any
+
+import click
+
+from leaseq.cli import output
+from leaseq.cli.ends import Refusal
+from leaseq.cli.kinds import duration
+from leaseq.cli.server import on_queue
+from leaseq.cli.text import data_fields
+from leaseq.item import LeasedItemBase
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from leaseq import LeasedItem, WorkQueue
+
+    Function = Callable[..., Any]
+
+_for = click.option(
+    "--for",
+    "lease_secs",
+    type=duration,
+    default="30s",
+    show_default=True,
+    help="How long the lease lasts from now: 0.001s to 30d.",
+)
+
+
+@click.command()
+@on_queue
+@_for
+@click.option(
+    "--count", type=click.IntRange(1, 256), default=1, show_default=True, help="At most so many items."
+)
+@click.option("--wait", type=duration, help="Wait for an item so long; 0: for ever. [default: do not wait]")
+@click.option(
+    "--data", "data_file", type=click.File("wb"), help="Write the data of the item here; needs --count 1."
+)
+@output.as_json
+def lease(
+    *,
+    queue: WorkQueue,
+    lease_secs: float,
+    count: int,
+    wait: float | None,
+    data_file: IO[bytes] | None,
+    as_json: bool,
+) -> None:
+    """Lease items of QUEUE; print token and id of each, or all of it in JSON.
+
+    Nothing extends the lease but `leaseq extend`. Ends with 1 where there is nothing to lease.
+
+    \b
+    Examples:
+      leaseq lease orders --for 5m --data order.bin | {
+        read -r token id && ./handle order.bin && leaseq complete orders "$id" "$token"
+      }
+      leaseq lease orders --json | jq -r .data
+    """  # noqa: D301 (click's mark for text that is not to be wrapped)
+    if data_file is not None and count != 1:
+        raise click.UsageError("--data is for one item: leave --count out")
+    items = queue.lease_items(count, lease_secs, block=wait is not None, timeout=wait or 0)
+    if not items:
+        raise Refusal("nothing to lease")
+    try:
+        if data_file is not None:
+            data_file.write(items[0].data)
+            data_file.flush()
+        for item in items:
+            _show(item, as_json=as_json)
+    except BaseException:
+        queue.release_items(items, uncounted=True)  # nobody has heard of these leases
+        raise
+
+
+def _show(item: LeasedItem, *, as_json: bool) -> None:
+    if not as_json:
+        output.line(f"{item.token} {item.id}")
+        return
+    record = {"id": item.id, "token": item.token, "attempt": item.attempt, "deadline": item.deadline}
+    more = {"headers": dict(item.headers), "content_type": item.content_type, "keep": item.keep}
+    output.record(record | more | data_fields(item.data))
+
+
+def _on_lease(function: Function) -> Function:
+    """Give a command the arguments QUEUE ID TOKEN."""
+    function = click.argument("token", type=click.IntRange(min=1))(function)
+    return on_queue(click.argument("item_id", metavar="ID")(function))
+
+
+def _held(item_id: str, token: int) -> LeasedItemBase:
+    """The lease, as another process told of it. Whether an outcome is kept, its record says, if the call asks."""
+    item = LeasedItemBase(item_id, b"", token, 0, 0, 0)
+    item.keep = 1
+    return item
+
+
+@click.command()
+@_on_lease
+@click.option("--result", help="What is kept as its outcome, where that was asked for.")
+@click.option("--result-file", type=click.File("rb"), help="The same, from a file; - is stdin.")
+@click.option("--keep", type=duration, help="Keep the outcome for so long, whatever the item says; 0: not.")
+@click.option("--only-current", is_flag=True, help="Only while this lease is the current one.")
+@output.as_json
+def complete(
+    *,
+    queue: WorkQueue,
+    item_id: str,
+    token: int,
+    result: str | None,
+    result_file: IO[bytes] | None,
+    keep: float | None,
+    only_current: bool,
+    as_json: bool,
+) -> None:
+    """Finish the item ID of QUEUE, with the TOKEN that its lease gave.
+
+    Of all calls for an item, exactly one is answered yes: the first, also after the lease has ended. The others end
+    with 1.
+
+    \b
+    Example:
+      leaseq complete orders order-1 1795227027266854
+    """  # noqa: D301 (click's mark for text that is not to be wrapped)
+    if result is not None and result_file is not None:
+        raise click.UsageError("--result and --result-file exclude each other")
+    content = result_file.read() if result_file else result
+    done = queue.complete(_held(item_id, token), result=content, keep=keep, only_current=only_current)
+    if as_json:
+        output.record({"id": item_id, "completed": done})
+    elif done:
+        output.line(f"completed {item_id}")
+    if not done:
+        raise Refusal(
+            ""
+            if as_json
+            else f"{item_id} was not completed by this call: it was completed or removed before, or never had this token"
+        )
+
+
+@click.command()
+@_on_lease
+@click.option("--delay", type=duration, default=0.0, help="Not to be leased before so long from now.")
+@click.option("--error", help="Why; kept as the item's last error.")
+@click.option("--uncounted", is_flag=True, help="The attempt does not count: the work was not begun.")
+@click.option("--dead", is_flag=True, help="Let it die, whatever its attempts.")
+@output.as_json
+def release(
+    *,
+    queue: WorkQueue,
+    item_id: str,
+    token: int,
+    dead: bool,
+    delay: float,
+    error: str | None,
+    uncounted: bool,
+    as_json: bool,
+) -> None:
+    """Give the item ID of QUEUE back, with the TOKEN that its lease gave.
+
+    Prints where it went: ready, delayed, or dead when its attempts are used up. Ends with 1 where the lease is lost.
+
+    \b
+    Examples:
+      leaseq release orders order-1 1795227027266854 --delay 5m --error "bank is away"
+      leaseq release orders order-1 1795227027266854 --dead --error "no such customer"
+    """  # noqa: D301 (click's mark for text that is not to be wrapped)
+    item = _held(item_id, token)
+    if dead:
+        if delay or uncounted:
+            raise click.UsageError("--dead excludes --delay and --uncounted")
+        state = "dead" if queue.dead_letter(item, error=error) else "lost"
+    else:
+        state = queue.release(item, delay=delay, error=error, uncounted=uncounted)
+    if as_json:
+        output.record({"id": item_id, "state": state})
+    elif state != "lost":
+        output.line(f"{state} {item_id}")
+    if state == "lost":
+        raise Refusal("" if as_json else f"the lease of {item_id} is lost: nothing was changed")
+
+
+@click.command()
+@_on_lease
+@_for
+@output.as_json
+def extend(*, queue: WorkQueue, item_id: str, token: int, lease_secs: float, as_json: bool) -> None:
+    """Move the deadline of the item ID of QUEUE, with the TOKEN that its lease gave: a heartbeat.
+
+    Ends with 1 where the lease is lost: stop working on the item.
+
+    \b
+    Example:
+      leaseq extend orders order-1 1795227027266854 --for 5m
+    """  # noqa: D301 (click's mark for text that is not to be wrapped)
+    item = _held(item_id, token)
+    held = queue.extend(item, lease_secs)
+    if as_json:
+        output.record({"id": item_id, "extended": held, "deadline": item.deadline if held else None})
+    elif held:
+        output.line(f"extended {item_id}")
+    if not held:
+        raise Refusal("" if as_json else f"the lease of {item_id} is lost: stop working on it")

@@ -1,0 +1,168 @@
+"""`leaseq peek`, `inspect`, `list`: items, without taking or changing any."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import sys
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from leaseq.cli import output, text
+from leaseq.cli.ends import Code, Refusal
+from leaseq.cli.server import data_of, on_queue, stats_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from leaseq import ItemInfo, ListedItem, WorkQueue
+
+_PAGE: Final = 256
+_STATES: Final = ("ready", "delayed", "leased", "dead", "kept")
+_TIMES: Final = {"ready": "ready", "delayed": "due", "leased": "lease ends", "dead": "died"}
+"""What the time of an item says, by its state."""
+
+
+@click.command()
+@on_queue
+@click.option("--count", type=click.IntRange(1, 256), default=1, show_default=True, help="How many.")
+@output.as_json
+def peek(*, queue: WorkQueue, count: int, as_json: bool) -> None:
+    """Show the items of QUEUE that are leased next, with their data; they stay where they are.
+
+    Ends with 1 where nothing is ready.
+
+    \b
+    Examples:
+      leaseq peek orders
+      leaseq peek orders --count 5 --json
+    """  # noqa: D301 (click's mark for text that is not to be wrapped)
+    now = stats_of(queue).now
+    infos = queue.inspect_items([each.id for each in queue.list_items("ready", limit=count).items])
+    if not infos:
+        raise Refusal("nothing is ready")
+    if as_json:
+        for info in infos:
+            output.record(dataclasses.asdict(info) | text.data_fields(data_of(queue, info.id)))
+        return
+    columns = ("id", "waits", "priority", "attempts", "size", "data")
+    rows = [
+        (
+            info.id,
+            text.duration(now - info.time),
+            info.priority,
+            info.attempt,
+            text.size(info.size),
+            text.preview(data_of(queue, info.id)),
+        )
+        for info in infos
+    ]
+    output.console().print(output.table(columns, rows, right=columns[1:5]))
+
+
+@click.command()
+@on_queue
+@click.argument("ids", metavar="ID...", nargs=-1, required=True)
+@click.option("--data", "with_data", is_flag=True, help="Show the data too.")
+@output.as_json
+def inspect(*, queue: WorkQueue, ids: tuple[str, ...], with_data: bool, as_json: bool) -> int:
+    """Show what is known of items of QUEUE. Ends with 1 where one is not there.
+
+    \b
+    Examples:
+      leaseq inspect orders order-1
+      leaseq inspect orders order-1 --json | jq .token
+    """  # noqa: D301 (click's mark for text that is not to be wrapped)
+    infos = queue.inspect_items(ids)
+    for number, info in enumerate(infos):
+        data = data_of(queue, info.id) if with_data else None
+        if as_json:
+            output.record(dataclasses.asdict(info) | ({} if data is None else text.data_fields(data)))
+        else:
+            if number:
+                output.line("")
+            output.console().print(output.facts(_facts(info, data)))
+    return Code.NO if any(info.state == "absent" for info in infos) else Code.DONE
+
+
+@click.command("list")
+@on_queue
+@click.argument("state", type=click.Choice(_STATES))
+@click.option("--limit", type=click.IntRange(min=1), default=100, show_default=True, help="At most so many.")
+@click.option("--all", "everything", is_flag=True, help="All of them.")
+@click.option("--offset", type=click.IntRange(min=0), default=0, help="Leave out so many at the beginning.")
+@click.option("--backward", is_flag=True, help="Last first.")
+@output.as_json
+def list_(
+    *, queue: WorkQueue, state: Any, limit: int, everything: bool, offset: int, backward: bool, as_json: bool
+) -> None:
+    """List the items of QUEUE in a STATE, next first; "kept" are ids whose outcome is kept.
+
+    Ends with 1 where there are none. While others work, an item may be missed or listed twice.
+
+    \b
+    Examples:
+      leaseq list orders leased
+      leaseq list orders delayed --all --json | jq -r .id
+    """  # noqa: D301 (click's mark for text that is not to be wrapped)
+    now = stats_of(queue).now
+    listed = _listed(queue, state, offset, None if everything else limit, backward=backward)
+    first = next(listed, None)
+    if first is None:
+        raise Refusal("" if as_json else f"nothing is {state}")
+    every = itertools.chain([first], listed)
+    if as_json:
+        for each in every:
+            output.record(dataclasses.asdict(each))
+        return
+    if state == "kept":
+        rows = [(each.id, text.when(each.time - now)) for each in every]
+        output.console().print(output.table(("id", "forgotten"), rows))
+        return
+    columns = ("id", _TIMES[state], "priority", "attempts", "size")
+    output.console().print(output.table(columns, [_row(each, now) for each in every], right=columns[2:]))
+
+
+def _row(info: Any, now: float) -> tuple[Any, ...]:
+    return (info.id, text.when(info.time - now), info.priority, info.attempt, text.size(info.size))
+
+
+def _listed(
+    queue: WorkQueue, state: Any, offset: int, limit: int | None, *, backward: bool
+) -> Iterator[ItemInfo | ListedItem]:
+    """What is in the state, page by page: all that is known of it, or of what is only an outcome its id and time."""
+    left = sys.maxsize if limit is None else limit
+    while left > 0:
+        page = queue.list_items(state, offset=offset, limit=min(_PAGE, left), backward=backward).items
+        if not page:
+            return
+        if state == "kept":
+            yield from page
+        else:
+            infos = queue.inspect_items([each.id for each in page])
+            yield from (info for info in infos if info.state == state)
+        offset, left = offset + len(page), left - len(page)
+
+
+def _facts(info: ItemInfo, data: bytes | None) -> list[tuple[str, Any]]:
+    facts: list[tuple[str, Any]] = [("id", info.id), ("state", info.state)]
+    if info.state == "absent":
+        return facts
+    facts += [
+        (_TIMES.get(info.state, "time"), text.moment(info.time)),
+        ("created", text.moment(info.created)),
+        ("attempts", f"{info.attempt} of {info.max_attempts}" if info.max_attempts else str(info.attempt)),
+        ("token", str(info.token)),
+        ("priority", str(info.priority)),
+        ("size", text.size(info.size)),
+    ]
+    if info.expires:
+        facts.append(("expires", text.moment(info.expires)))
+    if info.keep:
+        facts.append(("outcome kept for", text.duration(info.keep)))
+    if info.error:
+        facts.append(("last error", info.error))
+    if data is not None:
+        facts.append(("data", data.decode(errors="replace")))
+    return facts

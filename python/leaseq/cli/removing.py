@@ -1,0 +1,167 @@
+"""`leaseq remove`, `expire`, `drain`: ending items and leases from outside."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from leaseq.cli import asking, output
+from leaseq.cli.ends import Code, Refusal
+from leaseq.cli.server import on_queue, stats_of
+from leaseq.item import LeasedItemBase
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from leaseq import ItemInfo, WorkQueue
+
+_PAGE: Final = 256
+_STATES: Final = ("ready", "delayed", "leased", "dead")
+
+
+@click.command()
+@on_queue
+@click.argument("ids", metavar="ID...", nargs=-1, required=True)
+@output.as_json
+def remove(*, queue: WorkQueue, ids: tuple[str, ...], as_json: bool) -> int:
+    """Remove items of QUEUE in any state; whoever holds one learns it at the next call.
+
+    Ends with 1 where one was not there.
+
+    \b
+    Examples:
+      leaseq remove orders order-1
+      leaseq list orders delayed --all --json | jq -r .id | xargs leaseq remove orders
+    """  # noqa: D301 (click's mark for text that is not to be wrapped)
+    states = queue.remove_items(ids)
+    for item_id, state in zip(ids, states, strict=True):
+        if as_json:
+            output.record({"id": item_id, "state": state})
+        else:
+            output.line(f"absent {item_id}" if state == "absent" else f"removed {item_id}, which was {state}")
+    return Code.NO if "absent" in states else Code.DONE
+
+
+@click.command()
+@on_queue
+@click.argument("ids", metavar="[ID]...", nargs=-1)
+@click.option("--all", "everything", is_flag=True, help="All leases that are current now.")
+@click.option(
+    "--uncounted", is_flag=True, help="The attempt does not count; the item gets back its old place."
+)
+@click.option(
+    "--error", default="the lease was ended by leaseq expire", help="Kept as the item's last error."
+)
+@output.as_json
+def expire(
+    *, queue: WorkQueue, ids: tuple[str, ...], everything: bool, uncounted: bool, error: str, as_json: bool
+) -> int:
+    """End current leases of QUEUE now: the items can be leased again, and their holders learn it at their next call.
+
+    A holder that has done the work can still complete the item, until somebody else does. Exactly the lease that was
+    seen is ended, never a later one. Ends with 1 where an ID is not leased, or nothing is.
+
+    \b
+    Examples:
+      leaseq expire orders order-1
+      leaseq expire orders --all --uncounted
+    """  # noqa: D301 (click's mark for text that is not to be wrapped)
+    if bool(ids) == everything:
+        raise click.UsageError("say which: ID... or --all")
+
+    def end(infos: list[ItemInfo]) -> list[str]:
+        return _release(queue, infos, error=error, uncounted=uncounted)
+
+    now = stats_of(queue).now
+    if everything:
+        count = _each_page(queue, "leased", lambda info: info.token <= now * 1e6, end)
+        _counted(count, "expired", as_json=as_json)
+        return Code.DONE if count else Code.NO
+    infos = queue.inspect_items(ids)
+    ended = set(end([info for info in infos if info.state == "leased"]))
+    for item_id in ids:
+        if as_json:
+            output.record({"id": item_id, "expired": item_id in ended})
+        else:
+            output.line(f"{'expired' if item_id in ended else 'not leased:'} {item_id}")
+    return Code.DONE if ended == set(ids) else Code.NO
+
+
+def _release(queue: WorkQueue, infos: list[ItemInfo], **options: Any) -> list[str]:
+    """Release what the infos say is leased, as if their holders did it; the ids of which it was still true."""
+    held = []
+    for info in infos:
+        item = LeasedItemBase(info.id, b"", info.token, info.attempt, info.time, 0)
+        item.keep = info.keep
+        held.append(item)
+    answers = queue.release_items(held, **options)
+    return [item.id for item, answer in zip(held, answers, strict=True) if answer != "lost"]
+
+
+@click.command()
+@on_queue
+@click.option(
+    "--state", "states", type=click.Choice(_STATES), multiple=True, help="Only these. [default: all four]"
+)
+@asking.yes
+@output.as_json
+def drain(*, queue: WorkQueue, states: tuple[str, ...], yes: bool, as_json: bool) -> int:
+    """Remove all items of QUEUE for ever, after asking. Limits and counters stay.
+
+    What is added meanwhile stays too. To keep a copy, `leaseq export` first.
+
+    \b
+    Examples:
+      leaseq drain orders
+      leaseq drain orders --state delayed --state dead --yes
+    """  # noqa: D301 (click's mark for text that is not to be wrapped)
+    stats = stats_of(queue)
+    chosen = states or _STATES
+    counts = {state: getattr(stats, state) for state in chosen}
+    if not sum(counts.values()):
+        raise Refusal("" if as_json else f"{queue.name} has nothing to remove")
+    what = ", ".join(f"{count} {state}" for state, count in counts.items() if count)
+    asking.confirm(f"Remove {what} from {queue.name} for ever?", yes=yes)
+    count = 0
+    for state in chosen:
+        count += _each_page(
+            queue, state, lambda info: info.created <= stats.now, lambda infos: _remove(queue, infos)
+        )
+    return _counted(count, "removed", as_json=as_json)
+
+
+def _remove(queue: WorkQueue, infos: list[ItemInfo]) -> list[str]:
+    answers = queue.remove_items([info.id for info in infos])
+    return [info.id for info, state in zip(infos, answers, strict=True) if state != "absent"]
+
+
+def _each_page(
+    queue: WorkQueue,
+    state: Any,
+    fits: Callable[[ItemInfo], bool],
+    take: Callable[[list[ItemInfo]], list[str]],
+) -> int:
+    """Take out of a state what fits, page by page; answers how many in all. `take` answers the ids that it took out.
+
+    Others move the pages meanwhile, so once more, until a pass finds none.
+    """
+    done = 0
+    while True:
+        taken = offset = 0
+        while page := queue.list_items(state, offset=offset, limit=_PAGE).items:
+            infos = queue.inspect_items([each.id for each in page])
+            gone = take([info for info in infos if info.state == state and fits(info)])
+            taken += len(gone)
+            offset += len(page) - len(gone)
+        done += taken
+        if not taken:
+            return done
+
+
+def _counted(count: int, what: str, *, as_json: bool) -> int:
+    if as_json:
+        output.record({what: count})
+    else:
+        output.line(f"{count} {what}")
+    return Code.DONE if count else Code.NO
