@@ -53,11 +53,7 @@ class Adder:
         except QueueFullError as full:
             left = self._tell(batch, full.answers)
             if not self._wait:
-                full = QueueFullError(
-                    f"queue {self._queue.name} is full: it holds as many items as `leaseq configure --max-items` allows;"
-                    " add later, or with --wait"
-                )
-                raise self.refusal(full, left[0].place)
+                raise self.refusal(QueueFullError(self._full()), left[0].place) from full
             first, *rest = left
             self._tell([first], [self._queue.add_item_when_room(first.item, **options)])
             if rest:
@@ -79,6 +75,12 @@ class Adder:
             self.existed += not answer
             self._heard(entry, answer)
         return left
+
+    def _full(self) -> str:
+        return (
+            f"queue {self._queue.name} is full: it holds as many items as `leaseq configure --max-items` allows;"
+            " add later, or with --wait"
+        )
 
     def refusal(self, error: LeaseqError, place: str) -> Refusal:
         """What to end with: the error, where it was met, and how many were added before it."""

@@ -21,6 +21,7 @@ _SECTIONS: Final = {
         "expire": "removing",
     },
     "Look": {
+        "queues": "queues",
         "stats": "stats",
         "peek": "looking",
         "inspect": "looking",

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
-from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from leaseq import NoServerError, QueueStats, WorkQueue
-from leaseq.cli.ends import Code, Refusal
+from leaseq.cli.ends import Refusal
+from leaseq.errors import LeaseqError
+from leaseq.registry import queues
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     Function = Callable[..., Any]
+
+
+_MAX_DATA: Final = 1048576  # until it is set (spec/04-operations.md, configure)
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,15 +29,17 @@ class Server:
 
     url: str | None
 
-    @contextmanager
-    def queue(self, name: str, group: str | None = None) -> Iterator[WorkQueue]:
-        """A queue, closed at the end. Raises NoServerError, BadNameError."""
+    def named(self) -> str:
+        """The URL. Raises NoServerError."""
         if not self.url:
             raise NoServerError(
                 "no server: say --url redis://HOST or set REDIS_URL; --url embedded:DIR starts one in a folder"
             )
-        with WorkQueue(name, self.url, group=group) as queue:
-            yield queue
+        return self.url
+
+    def queue(self, name: str, group: str | None = None) -> WorkQueue:
+        """A queue, to be closed. Raises NoServerError, BadNameError."""
+        return WorkQueue(name, self.named(), group=group)
 
 
 def on_server(function: Function) -> Function:
@@ -69,13 +76,24 @@ def on_queue(function: Function) -> Function:
 def stats_of(queue: WorkQueue) -> QueueStats:
     """Its stats. Raises Refusal where there is no such queue: nothing was ever added, no limit set."""
     stats = queue.stats()
-    if stats.items or stats.added or stats.paused or stats.max_items or stats.max_attempts or stats.kept:
+    limited = stats.max_items or stats.max_attempts or stats.max_data != _MAX_DATA
+    if stats.items or stats.added or stats.paused or stats.kept or limited:
         return stats
-    group = "" if queue.group == queue.name else f" in group {queue.group}"
-    message = (
-        f"there is no queue {queue.name}{group}: nothing was ever added; is name, --group and --url right?"
-    )
-    raise Refusal(message, Code.NO)
+    message = f"there is no queue {queue.name}{_in_group(queue.name, queue.group)}: nothing was ever added"
+    raise Refusal(f"{message}; {_others(queue)}")
+
+
+def _in_group(name: str, group: str) -> str:
+    return "" if group == name else f" in group {group}"
+
+
+def _others(queue: WorkQueue) -> str:
+    """What else may have been meant."""
+    with contextlib.suppress(LeaseqError):
+        for name, group in queues(queue._transport.client):
+            if name == queue.name and group != queue.group:
+                return f"there is one in group {group}: say --group {group}"
+    return "`leaseq queues` lists those there are"
 
 
 def data_of(queue: WorkQueue, item_id: str) -> bytes:

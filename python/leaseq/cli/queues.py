@@ -1,0 +1,50 @@
+"""`leaseq queues`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from leaseq import registry
+from leaseq.cli import output, text
+from leaseq.cli.ends import Refusal
+from leaseq.cli.server import on_server
+from leaseq.cli.stats import as_dict
+
+if TYPE_CHECKING:
+    from leaseq import QueueStats, WorkQueue
+    from leaseq.cli.server import Server
+
+
+@click.command()
+@on_server
+@output.as_json
+def queues(*, server: Server, as_json: bool) -> None:
+    """List the queues of the server, as the clients have entered them, and how each stands.
+
+    Ends with 1 where there is none.
+
+    \b
+    Examples:
+      leaseq queues
+      leaseq queues --json | jq -r 'select(.dead > 0).queue'
+    """  # noqa: D301 (click's mark for text that is not to be wrapped)
+    rows: list[tuple[Any, ...]] = []
+    for name, group in registry.queues(server.named()):
+        with server.queue(name, group) as queue:
+            stats = queue.stats()
+            if as_json:
+                output.record(as_dict(queue, stats))
+            rows.append(_row(queue, stats))
+    if not rows:
+        raise Refusal("" if as_json else "no client has entered a queue here")
+    if not as_json:
+        columns = ("queue", "group", "ready", "delayed", "leased", "dead", "next has waited", "")
+        output.console().print(output.table(columns, rows, right=columns[2:7]))
+
+
+def _row(queue: WorkQueue, stats: QueueStats) -> tuple[Any, ...]:
+    waited = text.duration(stats.waited) if stats.ready else ""
+    paused = "PAUSED" if stats.paused else ""
+    return (queue.name, queue.group, stats.ready, stats.delayed, stats.leased, stats.dead, waited, paused)
