@@ -3,7 +3,8 @@
     python python/unasync.py            write the generated files
     python python/unasync.py --check    exit 1 when a generated file is stale, naming it
 
-`io.py` is written by hand on both sides. A rule below that no file needs any more is an error.
+The files of the worker are in `leaseq/worker/_aio` and `_sync`. `io.py`, `race.py`, and the worker's `crew.py` and
+`system.py` are written by hand on both sides. A rule below that no file needs any more is an error.
 """
 
 import re
@@ -31,6 +32,11 @@ FILES = (
     "tending.py",
     "transport.py",
     "waiting.py",
+    "worker/run.py",
+    "worker/source.py",
+    "worker/teller.py",
+    "worker/tender.py",
+    "worker/worker.py",
 )
 RULES = (
     (r"async def", "def"),
@@ -42,23 +48,30 @@ RULES = (
     (r"AsyncIterator", "Iterator"),
     (r"__aenter__", "__enter__"),
     (r"__aexit__", "__exit__"),
-    (r"leaseq\._aio", "leaseq._sync"),
+    (r"leaseq\.(worker\.)?_aio", r"leaseq.\1_sync"),
     (r"redis\.asyncio client", "redis client"),
     (r"Tasks may share", "Threads may share"),
     (r"KeyboardInterrupt, SystemExit, cancellation", "KeyboardInterrupt, SystemExit"),
 )
 
 
+def home(name: str) -> tuple[Path, str]:
+    """The folder that has `_aio` and `_sync`, and the file's name there."""
+    *part, file = name.split("/")
+    return PACKAGE.joinpath(*part), file
+
+
 def generate(name: str, unused: set[str]) -> str:
     """One file for threads, formatted."""
-    text = (PACKAGE / "_aio" / name).read_text()
+    folder, name = home(name)
+    text = (folder / "_aio" / name).read_text()
     for pattern, replacement in RULES:
         text, count = re.subn(pattern, replacement, text)
         if count:
             unused.discard(pattern)
     first, rest = text.split("\n", 1)
     text = f"# Generated from _aio/{name} by python/unasync.py: do not edit.\n{first}\n{rest}"
-    target = str(PACKAGE / "_sync" / name)
+    target = str(folder / "_sync" / name)
     for command in (["check", "--quiet", "--select", "I", "--fix-only"], ["format", "--quiet"]):
         ruff = [sys.executable, "-m", "ruff", *command, "--stdin-filename", target, "-"]
         text = subprocess.run(ruff, input=text, capture_output=True, text=True, check=True).stdout
@@ -74,7 +87,8 @@ def main() -> int:
     unused = {pattern for pattern, _ in RULES}
     stale = []
     for name in FILES:
-        path = PACKAGE / "_sync" / name
+        folder, file = home(name)
+        path = folder / "_sync" / file
         text = generate(name, unused)
         if not path.exists() or path.read_text() != text:
             stale.append(path)

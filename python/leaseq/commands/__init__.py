@@ -5,7 +5,7 @@ durations in milliseconds, tokens in microseconds. Whether a value is allowed is
 """
 
 from leaseq.commands.adding import add, add_options
-from leaseq.commands.finishing import complete, complete_with, outcome, release
+from leaseq.commands.finishing import GivenBack, complete, complete_with, outcome, release, release_each
 from leaseq.commands.leasing import (
     Extra,
     LeaseReply,
@@ -37,6 +37,7 @@ __all__ = [
     "Command",
     "DeepCleaned",
     "Extra",
+    "GivenBack",
     "LeaseReply",
     "Taken",
     "add",
@@ -58,6 +59,7 @@ __all__ = [
     "outcome",
     "purge",
     "release",
+    "release_each",
     "remove",
     "revive",
     "settle",

@@ -1,6 +1,7 @@
 """The ends of a lease: completing, with a result and follow-ups or without, releasing; and what became of an item."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from leaseq import _scripts
@@ -81,6 +82,17 @@ def complete_with(keys: QueueKeys, finished: Sequence[Finished]) -> Command[list
     return command(_scripts.COMPLETE_WITH, keys, arguments, parse, (*more_keys, *results))
 
 
+@dataclass(frozen=True, slots=True)
+class GivenBack:
+    """An item that goes back, or with `dead` dies; see `release`."""
+
+    item: LeasedItemBase
+    delay: float = 0
+    uncounted: bool = False
+    error: str | None = None
+    dead: bool = False
+
+
 def release(
     keys: QueueKeys,
     items: Sequence[LeasedItemBase],
@@ -91,23 +103,19 @@ def release(
     dead: bool = False,
 ) -> Command[list[Released]]:
     """Give items back, or with `dead` let them die; answers for each where it went."""
-    options: list[Argument] = []
-    if delay != 0:
-        options += ["delay", milliseconds(delay, "delay")]
-    if uncounted:
-        options += ["uncounted", 1]
-    if error is not None:
-        options += ["error", _error(error)]
-    if dead:
-        options += ["dead", 1]
-    arguments: list[Argument] = [len(items)]
+    return release_each(keys, [GivenBack(item, delay, uncounted, error, dead) for item in items])
+
+
+def release_each(keys: QueueKeys, given: Sequence[GivenBack]) -> Command[list[Released]]:
+    """Give items back, each in its own way; answers for each where it went."""
+    arguments: list[Argument] = [len(given)]
     results: list[str] = []
-    for item in items:
-        own = [*held(item), len(options) // 2, *options]
-        if item.keep:
-            own = [*own[:2], len(options) // 2 + 1, *options, "keep", 0]
-            results.append(result_key(keys, item.id))
-        arguments += own
+    for one in given:
+        item, options = held(one.item), _release_options(one)
+        if one.item.keep:
+            options += ["keep", 0]
+            results.append(result_key(keys, one.item.id))
+        arguments += [*item, len(options) // 2, *options]
     return command(
         _scripts.RELEASE,
         keys,
@@ -115,6 +123,19 @@ def release(
         lambda reply: [word.decode() for word in answers(reply)],
         results,
     )
+
+
+def _release_options(one: GivenBack) -> list[Argument]:
+    options: list[Argument] = []
+    if one.delay != 0:
+        options += ["delay", milliseconds(one.delay, "delay")]
+    if one.uncounted:
+        options += ["uncounted", 1]
+    if one.error is not None:
+        options += ["error", _error(one.error)]
+    if one.dead:
+        options += ["dead", 1]
+    return options
 
 
 def outcome(keys: QueueKeys, ids: Sequence[str]) -> Command[list[Outcome]]:

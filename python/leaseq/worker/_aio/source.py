@@ -1,0 +1,37 @@
+"""Where a worker's items come from: one queue, or several."""
+
+from collections.abc import Iterable
+
+from leaseq import flows
+from leaseq._aio.leased import LeasedItem
+from leaseq._aio.queue import WorkQueue
+from leaseq._aio.queues import WorkQueues
+
+Queues = WorkQueue | WorkQueues | Iterable[WorkQueue]
+
+
+class Source:
+    """Leases from the queues that a worker was given. Raises BadTypeError, BadArgumentError."""
+
+    def __init__(self, queues: Queues, lease_secs: float) -> None:
+        self._lease_secs = lease_secs
+        self._from: WorkQueue | WorkQueues
+        if isinstance(queues, WorkQueue):
+            self.queues = [queues]
+        elif isinstance(queues, WorkQueues):
+            self.queues = queues._queues
+        else:
+            self.queues = list(flows.many(queues, "queues"))
+        several = queues if isinstance(queues, WorkQueues) else WorkQueues(self.queues)
+        self.one = self.queues[0] if len(self.queues) == 1 else None
+        self._from = self.one or several
+        # a wait on several servers or groups cannot be interrupted everywhere: it looks up in between
+        self._patience = 0 if len(several._in_turn()) == 1 else flows.WAIT_CAP
+
+    async def take(self, count: int) -> list[LeasedItem]:
+        """Lease what there is."""
+        return await self._from.lease_items(count, self._lease_secs, block=False)
+
+    async def wait(self, count: int) -> list[LeasedItem]:
+        """Lease when there is something; nothing means: ask again."""
+        return await self._from.lease_items(count, self._lease_secs, timeout=self._patience)

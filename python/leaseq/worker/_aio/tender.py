@@ -1,0 +1,101 @@
+"""Extends what a worker holds, and ends handlers whose time is over."""
+
+from collections.abc import Callable
+
+from leaseq import commands
+from leaseq._aio import io
+from leaseq._aio.leased import LeasedItem
+from leaseq._aio.queue import WorkQueue
+from leaseq._scripts import MAX_ENTRIES
+from leaseq.errors import FormatError, LeaseqError
+from leaseq.flows import REPLY_GRACE
+from leaseq.worker._aio.crew import Crew
+from leaseq.worker.desk import Desk
+from leaseq.worker.hooks import SafeHooks
+from leaseq.worker.settings import Settings
+
+
+class Tender:
+    """Looks after the items of one worker."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        desk: Desk,
+        crew: Crew,
+        hooks: SafeHooks,
+        heard: Callable[[LeaseqError | None], None],
+    ) -> None:
+        self._lease_secs = settings.lease_secs
+        self._time_limit = settings.time_limit
+        self._desk = desk
+        self._crew = crew
+        self._hooks = hooks
+        self._heard = heard
+        self._next_beat = io.now() + settings.lease_secs / 3
+        self._bell = io.Bell()
+        self._over = False
+
+    def end(self) -> None:
+        """Look after nothing any longer."""
+        self._over = True
+        self._bell.ring()
+
+    async def run(self) -> None:
+        """Sleep until something is due, and do it."""
+        while not self._over:
+            await self._bell.wait(self._pause(io.now()))
+            if self._time_limit is not None and not self._over:
+                for item in self._crew.begun_before(io.now() - self._time_limit):
+                    self._crew.cancel(item, "late")
+            if io.now() >= self._next_beat and not self._over:
+                await self.beat()
+
+    def _pause(self, now: float) -> float:
+        """Seconds to the next beat, or to the end of the time of a handler: one that begins later ends later."""
+        pause = self._next_beat - now
+        if self._time_limit is not None:
+            first = self._crew.first_begun()
+            pause = min(pause, self._time_limit if first is None else first + self._time_limit - now)
+        return max(0.0, pause)
+
+    async def beat(self) -> None:
+        """Extend all that is held, in one call for each queue (and 256 items)."""
+        pause = self._lease_secs / 3
+        try:
+            for queue, items in self._by_queue():
+                for at in range(0, len(items), MAX_ENTRIES):
+                    await self._extend(queue, items[at : at + MAX_ENTRIES])
+                    self._heard(None)
+        except LeaseqError as error:
+            # three more tries before a lease ends
+            pause = self._lease_secs / 9
+            self._heard(error)
+        self._next_beat = io.now() + pause
+
+    def _by_queue(self) -> list[tuple[WorkQueue, list[LeasedItem]]]:
+        groups: dict[WorkQueue, list[LeasedItem]] = {}
+        for item in self._desk.held():
+            if not item._lost:
+                groups.setdefault(item.queue, []).append(item)
+        return list(groups.items())
+
+    async def _extend(self, queue: WorkQueue, items: list[LeasedItem]) -> None:
+        command = commands.extend(queue._keys, [(item, self._lease_secs) for item in items])
+        try:
+            # an answer that is lost leaves time to try again before a lease ends
+            answers = await queue._transport.run(command, min(REPLY_GRACE, self._lease_secs / 9))
+        except FormatError:
+            if len(items) == 1:
+                return  # what ends it will say so
+            half = len(items) // 2  # one bad record makes the server refuse all
+            await self._extend(queue, items[:half])
+            await self._extend(queue, items[half:])
+            return
+        for item, deadline in zip(items, answers, strict=True):
+            if deadline is not None:
+                item._heard(deadline)
+            elif self._desk.holds(item):  # else it crossed the item's own end
+                self._crew.cancel(item, "lost")
+                item._heard(None)
+                self._hooks.tell("lost", item)

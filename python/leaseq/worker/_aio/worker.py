@@ -1,0 +1,118 @@
+"""The worker, as a program uses it."""
+
+import contextlib
+import os
+import socket
+import uuid
+from collections.abc import Callable, Iterable
+
+from leaseq.errors import LeaseqError
+from leaseq.worker._aio.crew import Handler
+from leaseq.worker._aio.run import Run
+from leaseq.worker._aio.source import Queues, Source
+from leaseq.worker._aio.system import run_aside, signals
+from leaseq.worker.hooks import Hooks, SafeHooks
+from leaseq.worker.settings import settings
+
+
+class Worker:
+    """Runs a handler for each item of a queue, or of several, until it is stopped.
+
+    `queues` is a WorkQueue, several of them (the first that has an item gives it), or a WorkQueues. They stay the
+    caller's. `handler` is called with a leased item. Returns it, the item is completed, with `item.result` where it
+    set one; raises it `DeadLetter` or `Release`, that is done; any other exception releases the item with backoff, its
+    text kept as the last error. What the handler completed or released itself is left alone.
+
+    Args:
+        queues: where items come from.
+        handler: what is done with each.
+        concurrency: handlers that run at a time (1 to 10,000).
+        lease_secs: how long a lease is; it is extended while the handler runs, and is how long an item waits whose
+            worker died.
+        max_attempts: an item that failed so often dies; 0: only by its own limit.
+        backoff: seconds until the next attempt, given the number of this one; `Backoff()` by default.
+        dead_letter_on: exceptions after which an item dies at once.
+        time_limit: seconds that one handler may take; then its item is released as after a failure. In asyncio the
+            handler is cancelled; in threads it runs on with `item.lost` true.
+        at_most_once: complete before the handler runs: it never runs twice, and what fails is not tried again.
+        group: tell ends that come together in one call, at most about a millisecond late.
+        burst: end when nothing is ready, instead of waiting.
+        grace_secs: how long handlers may go on once the worker is stopped; the rest is released, uncounted.
+        hooks: told what happens.
+        handle_signals: stop on SIGTERM and SIGINT where `run` is called in the main thread; a second one ends it at
+            once.
+
+    Raises BadTypeError, BadArgumentError.
+    """
+
+    def __init__(
+        self,
+        queues: Queues,
+        handler: Handler,
+        *,
+        concurrency: int = 10,
+        lease_secs: float = 30,
+        max_attempts: int = 25,
+        backoff: Callable[[int], float] | None = None,
+        dead_letter_on: Iterable[type[BaseException]] | type[BaseException] = (),
+        time_limit: float | None = None,
+        at_most_once: bool = False,
+        group: bool = True,
+        burst: bool = False,
+        grace_secs: float = 25,
+        hooks: Hooks | None = None,
+        handle_signals: bool = True,
+    ) -> None:
+        self._settings = settings(
+            handler=handler,
+            concurrency=concurrency,
+            lease_secs=lease_secs,
+            max_attempts=max_attempts,
+            backoff=backoff,
+            dead_letter_on=dead_letter_on,
+            time_limit=time_limit,
+            grace_secs=grace_secs,
+            hooks=hooks,
+            at_most_once=at_most_once,
+            group=group,
+            burst=burst,
+            handle_signals=handle_signals,
+        )
+        self._handler = handler
+        self._source = Source(queues, lease_secs)
+        self._hooks = SafeHooks(hooks)
+        self._id = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
+        self._run: Run | None = None
+        self._stops = 0
+
+    @property
+    def id(self) -> str:
+        """The worker's name among the live ones: host, process, and what tells it from others there."""
+        return self._id
+
+    async def run(self) -> int:
+        """Work until stopped, with `burst` until nothing is ready. Answers how many items were completed.
+
+        A server that does not answer, a script that it forgot, a failover: it tries again, with growing pauses, and
+        one line in the log. Raises QueueClosedError when one of its queues is closed.
+        """
+        if self._run is not None:
+            raise LeaseqError("this worker runs already")
+        run = self._run = Run(self._source, self._handler, self._settings, self._hooks, self._id)
+        try:
+            for _ in range(self._stops):
+                run.stop()
+            with signals(self.stop) if self._settings.handle_signals else contextlib.nullcontext():
+                return await run_aside(run.work)
+        finally:
+            self._run, self._stops = None, 0
+
+    def stop(self, *, at_once: bool = False) -> None:
+        """Lease no more; `run` returns when the handlers have ended, or after the grace time.
+
+        Called a second time, or with `at_once`, it does not wait for handlers. May be called from any thread, and
+        before `run`, which then returns.
+        """
+        self._stops = 2 if at_once or self._stops else 1
+        if self._run is not None:
+            self._run.stop(at_once=at_once)

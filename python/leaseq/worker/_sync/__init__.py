@@ -1,0 +1,1 @@
+"""The half of the worker for threads."""

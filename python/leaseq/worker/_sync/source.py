@@ -1,0 +1,38 @@
+# Generated from _aio/source.py by python/unasync.py: do not edit.
+"""Where a worker's items come from: one queue, or several."""
+
+from collections.abc import Iterable
+
+from leaseq import flows
+from leaseq._sync.leased import LeasedItem
+from leaseq._sync.queue import WorkQueue
+from leaseq._sync.queues import WorkQueues
+
+Queues = WorkQueue | WorkQueues | Iterable[WorkQueue]
+
+
+class Source:
+    """Leases from the queues that a worker was given. Raises BadTypeError, BadArgumentError."""
+
+    def __init__(self, queues: Queues, lease_secs: float) -> None:
+        self._lease_secs = lease_secs
+        self._from: WorkQueue | WorkQueues
+        if isinstance(queues, WorkQueue):
+            self.queues = [queues]
+        elif isinstance(queues, WorkQueues):
+            self.queues = queues._queues
+        else:
+            self.queues = list(flows.many(queues, "queues"))
+        several = queues if isinstance(queues, WorkQueues) else WorkQueues(self.queues)
+        self.one = self.queues[0] if len(self.queues) == 1 else None
+        self._from = self.one or several
+        # a wait on several servers or groups cannot be interrupted everywhere: it looks up in between
+        self._patience = 0 if len(several._in_turn()) == 1 else flows.WAIT_CAP
+
+    def take(self, count: int) -> list[LeasedItem]:
+        """Lease what there is."""
+        return self._from.lease_items(count, self._lease_secs, block=False)
+
+    def wait(self, count: int) -> list[LeasedItem]:
+        """Lease when there is something; nothing means: ask again."""
+        return self._from.lease_items(count, self._lease_secs, timeout=self._patience)

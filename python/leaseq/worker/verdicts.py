@@ -1,0 +1,100 @@
+"""What becomes of an item whose handler failed."""
+
+import random
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from leaseq import flows
+from leaseq.item import LeasedItemBase
+
+
+class DeadLetter(Exception):  # noqa: N818 (what a handler decides, no error of this package)
+    """Raised by a handler: this item is for a person to look at. `reason` is kept as its last error."""
+
+    def __init__(self, reason: str = "") -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+class Release(Exception):  # noqa: N818 (likewise)
+    """Raised by a handler: give the item back, to be leased again after `delay` seconds (None: the worker's backoff).
+
+    `reason` is kept as its last error. With `uncounted` the attempt does not count; the item is then ready at once,
+    or after `delay`.
+    """
+
+    def __init__(self, reason: str = "", *, delay: float | None = None, uncounted: bool = False) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.delay = delay
+        self.uncounted = uncounted
+
+
+@dataclass(frozen=True, slots=True)
+class Backoff:
+    """Seconds until a failed item is leased again: `first`, doubled with each attempt, at most `last`; less up to half.
+
+    The half is chance, so that items that fail together do not come back together.
+    """
+
+    first: float = flows.BACKOFF_FIRST
+    last: float = flows.BACKOFF_LAST
+
+    def __call__(self, attempt: int) -> float:
+        """The delay after this attempt (1 for the first)."""
+        longest = min(self.last, self.first * 2.0 ** min(attempt - 1, 30))
+        return longest * random.uniform(0.5, 1.0)  # noqa: S311 (no secret)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """How an item goes back: after a delay, or dead; with the text that is kept as its last error."""
+
+    delay: float = 0.0
+    dead: bool = False
+    uncounted: bool = False
+    error: str | None = None
+
+
+UNCOUNTED = Verdict(uncounted=True)
+"""As if it had never been leased."""
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """Which failures end an item and which bring it back."""
+
+    max_attempts: int
+    backoff: Callable[[int], float]
+    dead_letter_on: tuple[type[BaseException], ...]
+
+    def judge(self, item: LeasedItemBase, error: BaseException) -> Verdict:
+        """What becomes of an item whose handler raised this."""
+        if isinstance(error, DeadLetter):
+            return Verdict(dead=True, error=error.reason or None)
+        if isinstance(error, Release):
+            return self._release(item, error)
+        text = "".join(traceback.format_exception_only(error)).strip()
+        if isinstance(error, self.dead_letter_on) or self._last(item):
+            return Verdict(dead=True, error=text)
+        return Verdict(delay=self.backoff(item.attempt), error=text)
+
+    def _release(self, item: LeasedItemBase, asked: Release) -> Verdict:
+        text = asked.reason or None
+        if asked.uncounted:
+            return Verdict(delay=asked.delay or 0.0, uncounted=True, error=text)
+        if self._last(item):
+            return Verdict(dead=True, error=text)
+        delay = self.backoff(item.attempt) if asked.delay is None else asked.delay
+        return Verdict(delay=delay, error=text)
+
+    def _last(self, item: LeasedItemBase) -> bool:
+        return 0 < self.max_attempts <= item.attempt
+
+    def spent(self, item: LeasedItemBase) -> Verdict | None:
+        """What becomes of an item that has had its attempts before this one: those workers did not live to say so."""
+        if 0 < self.max_attempts < item.attempt:
+            text = f"leased {item.attempt} times, which is more than the {self.max_attempts} attempts of this worker"
+            return Verdict(dead=True, error=text)
+        return None
