@@ -45,6 +45,7 @@ class Teller:
             raise
         self._desk.completed(items, reply.completed)
         queue._publish_later(reply.died.get(0, ()))
+        await queue._enter(reply)
         return queue._leased(reply, self._lease_secs)
 
     async def complete_first(self, queue: WorkQueue, items: list[LeasedItem]) -> list[LeasedItem]:
