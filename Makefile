@@ -16,7 +16,8 @@ ALL_SERVERS ?= $(TEST_SERVERS),redis-7.2,redis-7.4,redis-8.0t,redis-8.2,redis-8.
 CONTRACT := $(addprefix python/tests/test_,servers.py state_table.py access_rules.py \
   script_rules.py script_arguments.py script_costs.py script_errors.py script_options.py \
   model_edges.py model_ends.py model_handoff.py model_limits.py model_outcomes.py model_repair.py \
-  rules.py rules_life.py rules_queues.py rules_stored.py)
+  rules.py rules_life.py rules_queues.py rules_stored.py \
+  conformance_vectors.py)
 
 # A part that is not there (an sdist has no benchmarks) is not an error.
 PYTHON_DIRS := $(wildcard python lua cleaner benchmarks conformance-tests tools docs)
@@ -75,6 +76,7 @@ lint: setup luacheck ## ruff, format, mypy, shellcheck, luacheck, and whether ge
 	  $(BIN)/python lua/bundle.py --render "$$rendered"; tools/luacheck.sh "$$rendered"
 	$(BIN)/python lua/bundle.py --check
 	$(BIN)/python python/unasync.py --check
+	$(BIN)/python -m leaseq_conformance.vectors.generate --check
 
 .PHONY: format
 format: setup ## let ruff rewrite what it can
@@ -82,9 +84,10 @@ format: setup ## let ruff rewrite what it can
 	$(BIN)/ruff format $(PYTHON_DIRS)
 
 .PHONY: generate
-generate: setup ## rewrite the generated files: script modules of the clients, the sync half of the Python client
+generate: setup ## rewrite the generated files: script modules of the clients, the sync half of the Python client, vectors
 	$(BIN)/python lua/bundle.py
 	$(BIN)/python python/unasync.py
+	$(BIN)/python -m leaseq_conformance.vectors.generate
 
 .PHONY: docs
 docs: setup ## build the documentation into docs/_build; a warning is an error

@@ -1,0 +1,376 @@
+"""Write the vectors: `python -m leaseq_conformance.vectors.generate`; with --check, say which files are stale."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from leaseq import _scripts
+from leaseq_conformance.model.base import END
+from leaseq_conformance.model.packed import EPOCH
+from leaseq_conformance.vectors import damage, refused, worlds
+from leaseq_conformance.vectors.build import refused as refused_vector
+from leaseq_conformance.vectors.build import vector
+from leaseq_conformance.vectors.form import FOLDER, Dump, Refused, Vector, render
+from leaseq_conformance.vectors.rules import RULES
+from leaseq_conformance.vectors.samples import SAMPLES, Sample
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from leaseq_conformance.vectors.worlds import World
+
+SCRIPTS: Final = {script.name: script for script in _scripts.SCRIPTS}
+TIMELESS: Final = {"complete", "remove", "inspect", "list", "configure"}
+"""These work under any clock."""
+RECORDLESS: Final = {"add", "configure", "deep_clean", "list", "purge", "remove", "settle", "stats"}
+"""These read no record, or repair it."""
+LARGE: Final = {
+    "crowded": {"lease", "complete_and_lease", "light_clean", "lease_any"},
+    "heavy": {"lease", "complete_and_lease", "lease_any"},
+    "alone": {"lease", "complete_and_lease", "lease_any"},
+}
+"""Kinds of queue that are large, and what they are for."""
+
+
+def signature(made: Vector) -> Any:
+    """What kind of thing a vector shows: two of one sample that show the same are one too many."""
+    return (
+        shape(made.reply),
+        changes(made.given, made.then),
+        shape(made.again),
+        changes(made.then, made.then_again),
+    )
+
+
+def shape(reply: Any) -> Any:
+    """A reply without its numbers."""
+    if isinstance(reply, list):
+        return tuple(shape(each) for each in reply)
+    return min(reply, 2) if isinstance(reply, int) else reply
+
+
+def changes(before: Dump, after: Dump) -> frozenset[Any]:
+    """Which fields of which keys came, went or changed."""
+    found: set[Any] = set()
+    for key in before.keys() | after.keys():
+        old, new = before.get(key), after.get(key)
+        if isinstance(old, dict) and isinstance(new, dict):
+            fields: set[Any] = {name for name in old.keys() | new.keys() if old.get(name) != new.get(name)}
+            found |= {(key, name, name in old, name in new) for name in fields}
+        elif old != new:
+            found.add((key, old is None, new is None))
+    return frozenset(found)
+
+
+class Maker:
+    """The vectors of one script, from every source."""
+
+    def __init__(self, script: str, made: dict[str, World]) -> None:
+        self.script, self.made = script, made
+        self.rules = RULES[script]
+        self._shown: set[Any] = set()
+
+    def vectors(self) -> Iterator[Vector]:
+        """All of them, by names of their own."""
+        names: Counter[str] = Counter()
+        for each in self._all():
+            names[each.name] += 1
+            each.name += f" ({names[each.name]})" * (names[each.name] > 1)
+            yield each
+
+    def _all(self) -> Iterator[Vector]:
+        ordinary = list(self._ordinary())
+        yield from ordinary
+        yield from self._damaged_but_served()
+        if self.script == "deep_clean":
+            for base in ("settled", "rich"):
+                yield from damage.repairs(base, self.made[base])
+        yield from self._refused_arguments()
+        yield from self._clocks()
+        yield from self._full(ordinary)
+        yield from self._wrong_types(ordinary)
+        yield from self._bad_records(ordinary)
+        yield from self._bad_states()
+
+    def _samples(self, world: World) -> list[Sample]:
+        return SAMPLES[self.script](world) if self.script in SAMPLES else []
+
+    def _ordinary(self) -> Iterator[Vector]:
+        for base, world in self.made.items():
+            if base == "nowhere" or self.script not in LARGE.get(base, {self.script}):
+                continue
+            for sample in self._samples(world):
+                made = vector(self.script, world, base, sample, sample.rules or self.rules)
+                if (sample.title, signature(made)) not in self._shown:
+                    self._shown.add((sample.title, signature(made)))
+                    yield made
+
+    def _damaged_but_served(self) -> Iterator[Vector]:
+        for sample in damage.on_nowhere(self.made["nowhere"]).get(self.script, []):
+            yield vector(self.script, self.made["nowhere"], "nowhere", sample, self.rules)
+        for number in (b"x",) if self.script == "stats" else (b"x", b"9223372036854775807", b"1.5"):
+            for base in ("rich", "spent"):
+                world, change = damage.miscounted(self.made[base], number)
+                for sample in self._samples(world):
+                    made = vector(
+                        self.script,
+                        world,
+                        base,
+                        sample,
+                        ("LQ-READ-6",),
+                        title=f"{base}, counters {number!r}",
+                        change=change,
+                    )
+                    counted = frozenset(
+                        change for change in changes(made.given, made.then) if change[0] == "counters"
+                    )
+                    if (counted or self.script == "stats") and (number, counted) not in self._shown:
+                        self._shown.add((number, counted))
+                        yield made
+        if self.script in {"lease", "complete_and_lease", "lease_any"}:
+            for base in ("stale", "settled", "single"):
+                world, change = damage.ghostly(self.made[base], (b"g1", b"g2"))
+                for sample in self._samples(world):
+                    yield vector(
+                        self.script,
+                        world,
+                        base,
+                        sample,
+                        ("LQ-LEASE-8",),
+                        title=f"{base} with ghosts",
+                        change=change,
+                    )
+
+    def _refused_arguments(self) -> Iterator[Vector]:
+        world = self.made["full"]
+        dump = world.stored()
+        for title, argv, code, more in refused.arguments(self.script, world):
+            rules = {"BAD_ID": ("LQ-ITEM-1",), "CROSS_GROUP": ("LQ-HANDOFF-4",)}.get(
+                code, ("LQ-CALL-2", "LQ-ERROR-1")
+            )
+            yield refused_vector(self.script, title, "full", dump, argv, code, rules, more=more)
+        for title, argv, keys in refused.key_counts(self.script):
+            yield refused_vector(
+                self.script, title, "full", dump, argv, "BAD_ARGUMENT", ("LQ-CALL-1",), keys=keys
+            )
+        for title, argv, now in refused.LATE.get(self.script, []):
+            yield refused_vector(
+                self.script, title, "full", dump, argv, "BAD_ARGUMENT", ("LQ-ADD-4",), now=now
+            )
+
+    def _clocks(self) -> Iterator[Vector]:
+        world = self.made["settled"]
+        needs_time = self.script not in TIMELESS
+        for title, now in (
+            *(("2024", EPOCH - 1), ("2025", EPOCH), ("2059", END - 9), ("2060", END), ("1970", 1_000_000)),
+            *(("a microsecond back", worlds.NOW - 1), ("set back by a day", worlds.START - 86_400_000_000)),
+        ):
+            for sample in self._samples(world)[:2]:
+                said = f"settled, clock {title}"
+                if needs_time and not EPOCH <= now < END:
+                    more = list(sample.more)
+                    yield refused_vector(
+                        self.script,
+                        f"{sample.title} on {said}",
+                        "settled",
+                        world.stored(),
+                        sample.argv,
+                        "CLOCK",
+                        ("LQ-TIME-3",),
+                        now=now,
+                        more=more,
+                    )
+                else:
+                    yield vector(
+                        self.script, world, "settled", sample, ("LQ-TIME-3", "LQ-TIME-4"), now=now, title=said
+                    )
+
+    def _full(self, ordinary: list[Vector]) -> Iterator[Vector]:
+        """On a server that has reached its memory limit; one for each set of keys that a call changes."""
+        for made in _varied(ordinary):
+            rules = ("LQ-HANDOFF-5",) if self.script == "complete_with" else self.rules
+            if self.script == "add":
+                error = Refused("LEASEQ_OUT_OF_MEMORY")
+                yield _like(
+                    made,
+                    reply=error,
+                    then=made.given,
+                    again=error,
+                    then_again=made.given,
+                    note="full server",
+                    full=True,
+                )
+            else:
+                yield _like(made, note="full server", full=True, rules=rules)
+
+    def _wrong_types(self, ordinary: list[Vector]) -> Iterator[Vector]:
+        """A key that a call would change has another type."""
+        error = Refused("LEASEQ_WRONG_TYPE")
+        for made in _varied(ordinary):
+            changed = {
+                key
+                for key in made.given.keys() | made.then.keys()
+                if made.given.get(key) != made.then.get(key)
+            }
+            for key in sorted(changed):
+                bare = key.removeprefix("other:")
+                given = {**made.given, key: damage.wrong_type(bare)}
+                if self.script == "lease_any" and bare == "wake" and not _leased_from(made, key):
+                    # it would only be settled: that it cannot be harms nobody
+                    then, again = ({**dump, key: given[key]} for dump in (made.then, made.then_again))
+                    rules: tuple[str, ...] = ("LQ-ANY-2",)
+                    if made.then[key] == made.then_again[key] and _gives_twice(made):
+                        yield _like(
+                            made,
+                            given=given,
+                            then=then,
+                            then_again=again,
+                            note=f"{key} of another type",
+                            rules=rules,
+                        )
+                    continue
+                yield _like(
+                    made,
+                    given=given,
+                    reply=error,
+                    then=given,
+                    again=error,
+                    then_again=given,
+                    note=f"{key} of another type",
+                    rules=("LQ-ERROR-3", "LQ-ERROR-1"),
+                )
+
+    def _bad_records(self, ordinary: list[Vector]) -> Iterator[Vector]:
+        """The record of an item that a call would move is none."""
+        if self.script in RECORDLESS:
+            return
+        for at, made in enumerate(_varied(ordinary)):
+            for which, item_id in enumerate(_moved(made)[:6]):
+                few = list(damage.BAD_RECORDS.items())[at % 9 :: 9]
+                chosen = few[:1] if at or which else damage.BAD_RECORDS.items()
+                yield from (self._spoiled(made, item_id, title, packed) for title, packed in chosen)
+        if self.script in {"outcome", "complete_with"}:
+            for title, dump, script, argv, more in damage.spoiled_outcomes(self.made["rich"]):
+                if script == self.script:
+                    yield refused_vector(
+                        script, f"outcome {title}", "rich", dump, argv, "FORMAT", ("LQ-OUTCOME-8",), more=more
+                    )
+
+    def _spoiled(self, made: Vector, item_id: bytes, title: str, packed: bytes) -> Vector:
+        meta: Any = made.given.get("meta", {})
+        given = {**made.given, "meta": {**meta, item_id: packed}}
+        error = Refused("LEASEQ_FORMAT")
+        note = f"record of {item_id.decode('latin-1')} {title}"
+        return _like(
+            made,
+            given=given,
+            reply=error,
+            then=given,
+            again=error,
+            then_again=given,
+            note=note,
+            rules=("LQ-ERROR-1",),
+        )
+
+    def _bad_states(self) -> Iterator[Vector]:
+        if (
+            "state" not in [key.removeprefix("other:") for key in SCRIPTS[self.script].keys]
+            and self.script != "lease_any"
+        ):
+            return
+        worse = {} if self.script == "deep_clean" else damage.WRONG_STATES
+        argv = refused.PLAIN[self.script]
+        more = refused.more_of(self.script, argv)
+        for title, packed in {**damage.BAD_STATES, **worse}.items():
+            dump = {**self.made["settled"].stored(), "state": packed}
+            yield refused_vector(
+                self.script, f"state {title}", "settled", dump, argv, "FORMAT", ("LQ-ERROR-1",), more=more
+            )
+
+
+def _varied(vectors: list[Vector]) -> list[Vector]:
+    """One vector for each set of keys that a call changes."""
+    found: dict[Any, Vector] = {}
+    for each in vectors:
+        changed = frozenset(
+            key for key in each.given.keys() | each.then.keys() if each.given.get(key) != each.then.get(key)
+        )
+        if changed and not isinstance(each.reply, Refused):
+            found.setdefault(changed, each)
+    return list(found.values())
+
+
+def _moved(made: Vector) -> list[bytes]:
+    """Ids of the first queue whose place, data or record changes."""
+    found: set[bytes] = set()
+    for key in ("meta", "ready", "delayed", "leased", "dead"):
+        old: Any = made.given.get(key, {})
+        new: Any = made.then.get(key, {})
+        found |= {name for name in old if old.get(name) != new.get(name) and name[:1] != b"\0"}
+    records: Any = made.given.get("meta", {})
+    return sorted(name for name in found if name in records)
+
+
+def _leased_from(made: Vector, key: str) -> bool:
+    """Whether the key is one of the queue that gave the items."""
+    assert isinstance(made.reply, list)
+    number = made.reply[0]
+    assert isinstance(number, int)
+    return number > 0 and made.more[11 * (number - 1)].startswith("other:") == key.startswith("other:")
+
+
+def _gives_twice(made: Vector) -> bool:
+    """Whether both calls get items of the same queue."""
+    both = isinstance(made.reply, list) and isinstance(made.again, list) and made.reply[0] == made.again[0]
+    return both and isinstance(made.reply, list) and made.reply[0] != 0
+
+
+def _like(made: Vector, *, note: str, **fields: Any) -> Vector:
+    """A vector that differs in some fields."""
+    return Vector(**{**vars(made), **fields, "name": f"{made.name}, {note}"})
+
+
+def files() -> dict[str, str]:
+    """Every file by its name."""
+    made = {
+        name: build() for name, build in {**worlds.WORLDS, **damage.SERVED, "nowhere": damage.nowhere}.items()
+    }
+    queues = {name: world.stored() for name, world in made.items()}
+    content = {}
+    for script in sorted(SCRIPTS):
+        vectors = list(Maker(script, made).vectors())
+        used = {each.base for each in vectors}
+        content[f"{script}.json"] = render(script, {name: queues[name] for name in used}, vectors)
+    return content
+
+
+def main() -> None:
+    """Write or compare."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true", help="compare whole files and write nothing")
+    check = parser.parse_args().check
+    folder = Path(str(FOLDER))
+    content = files()
+    present = {path.name for path in folder.glob("*.json")}
+    stale = [
+        name for name, said in content.items() if name not in present or (folder / name).read_text() != said
+    ]
+    stale += sorted(present - content.keys())
+    if check and stale:
+        sys.exit(f"stale, run python -m leaseq_conformance.vectors.generate: {', '.join(stale)}")
+    if not check:
+        folder.mkdir(exist_ok=True)
+        for name in present - content.keys():
+            (folder / name).unlink()
+        for name, said in content.items():
+            (folder / name).write_text(said)
+    vectors = sum(said.count('\n{"name"') for said in content.values())
+    print(f"{vectors} vectors of {len(content)} scripts, {sum(map(len, content.values())) / 1e6:.1f} MB")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,107 @@
+"""The vectors as a suite: a case for each script, which takes all of its vectors.
+
+Each vector is run twice under RESP2, once more twice under RESP3. Beside the reply and the whole keyspace it is checked that
+the call's keys are of one slot and that it touched no other key.
+"""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final
+
+import redis
+
+from leaseq_conformance.cases import Case, Context, UnjudgedError, Verdict, failed, passed
+from leaseq_conformance.mutants.scripts import load as load_mutants
+from leaseq_conformance.vectors import form
+from leaseq_conformance.vectors.bench import BATCH, Bench, Watch, slots
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from leaseq_conformance.vectors.bench import Run
+    from leaseq_conformance.vectors.form import Vector
+
+CROSS_GROUP: Final = "LEASEQ_CROSS_GROUP"
+SHOWN: Final = 5
+"""Failures of one case that are told in full."""
+
+
+def cases() -> Sequence[Case]:
+    """A case for each script."""
+    return [_case(script) for script in form.scripts()]
+
+
+def _case(script: str) -> Case:
+    name = f"vectors/{script}"
+    vectors = form.load(script)
+    rules = sorted({rule for vector in vectors for rule in vector.rules})
+    return Case(
+        name=name,
+        title=f"{script}: {len(vectors)} calls, their replies and the keys that they leave",
+        rules=tuple(rules),
+        capabilities=(),
+        catches=tuple(mutant.name for mutant in load_mutants() if mutant.caught_by == name),
+        body={
+            "script": script,
+            "file": f"vectors/data/{script}.json",
+            "vectors": [vector.name for vector in vectors],
+        },
+    )
+
+
+def run(case: Case, context: Context) -> Verdict:
+    """Run the vectors of a script."""
+    return run_with(case, context)
+
+
+def run_with(case: Case, context: Context, sources: Mapping[str, str] = MappingProxyType({})) -> Verdict:
+    """Run them with other sources of scripts, by their names: seeded bugs."""
+    vectors = form.load(case.name.partition("/")[2])
+    wrong = [f"{vector.name}: keys of several slots" for vector in vectors if not of_one_slot(vector)]
+    try:
+        with context.server.client(protocol=2) as client:
+            wrong += found_wrong(client, vectors, sources, watched=True)
+        with context.server.client(protocol=3) as client:
+            wrong += [f"under RESP3, {said}" for said in found_wrong(client, vectors, sources, watched=False)]
+    except redis.ResponseError as error:
+        raise UnjudgedError(
+            f"the server refuses what vectors need (CONFIG, MONITOR, RESTORE): {error}"
+        ) from error
+    if not wrong:
+        return passed([f"{len(vectors)} vectors"])
+    return failed(f"{len(wrong)} of {len(vectors)} vectors: {wrong[0]}", wrong[: SHOWN * 4])
+
+
+def found_wrong(
+    client: redis.Redis,
+    vectors: Sequence[Vector],
+    sources: Mapping[str, str] = MappingProxyType({}),
+    *,
+    watched: bool,
+) -> Iterator[str]:
+    """What is not as the vectors say, a line for each."""
+    bench = Bench(client)
+    try:
+        if not watched:
+            yield from _judged(bench.run(vectors, sources))
+            return
+        with Watch(client) as watch:
+            for start in range(0, len(vectors), BATCH):
+                runs = list(bench.run(vectors[start : start + BATCH], sources))
+                yield from _judged(runs)
+                yield from (f"{said} is touched and was not passed" for said in watch.undeclared(runs))
+    finally:
+        bench.close()
+
+
+def _judged(runs: Any) -> Iterator[str]:
+    run: Run
+    for run in runs:
+        if said := run.wrong():
+            yield f"{run.vector.name}: {said}"
+
+
+def of_one_slot(vector: Vector) -> bool:
+    """Whether the keys of the call are of one slot, or it is the call that is refused since they are not."""
+    return len(slots(vector)) <= 1 or vector.reply == form.Refused(CROSS_GROUP)
