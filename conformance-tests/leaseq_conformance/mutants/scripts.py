@@ -10,6 +10,7 @@ from typing import Final
 import yaml
 
 from leaseq import _scripts
+from leaseq_conformance.mutants.registry import Mutant
 
 SOURCES: Final = {script.name: script.source for script in _scripts.SCRIPTS}
 
@@ -43,25 +44,11 @@ class Edit:
 
 
 @dataclass(frozen=True)
-class ScriptMutant:
-    """A seeded bug.
+class ScriptMutant(Mutant):
+    """A seeded bug of a script: the script that is edited, and what makes it wrong."""
 
-    Attributes:
-        name: never used again for another one.
-        script: the script that is edited.
-        breaks: the one rule that no longer holds.
-        caught_by: the case that must fail.
-        text: what it does wrong, in a line.
-        edits: what makes it so.
-    """
-
-    name: str
     script: str
-    breaks: str
-    caught_by: str
-    text: str
     edits: tuple[Edit, ...]
-    kind: str = "script"
 
     def source(self) -> str:
         """The script with the bug."""
@@ -76,5 +63,6 @@ def load() -> tuple[ScriptMutant, ...]:
     """All of them."""
     said = yaml.safe_load((files("leaseq_conformance") / "mutants" / "scripts.yaml").read_text())
     return tuple(
-        ScriptMutant(**{**each, "edits": tuple(Edit(**edit) for edit in each["edits"])}) for each in said
+        ScriptMutant(**{**each, "kind": "script", "edits": tuple(Edit(**edit) for edit in each["edits"])})
+        for each in said
     )
