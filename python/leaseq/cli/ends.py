@@ -66,8 +66,8 @@ class Refusal(Exception):  # noqa: N818 # often it is an answer, not an error
 
 def end(run: Callable[[], object]) -> NoReturn:
     """Run a command and exit with its code. What it raises becomes one line on stderr, save an error of leaseq itself."""
+    code = code_of_run(run)
     try:
-        code = code_of_run(run)
         sys.stdout.flush()
     except BrokenPipeError:
         code = _let_go()
@@ -75,13 +75,13 @@ def end(run: Callable[[], object]) -> NoReturn:
 
 
 def code_of_run(run: Callable[[], object], context: click.Context | None = None) -> int:
-    """Run a part of the program; answer its exit code. Raises BrokenPipeError."""
+    """Run a part of the program; answer its exit code."""
     try:
         code = run()
     except click.exceptions.Exit as error:
         return error.exit_code
     except BrokenPipeError:
-        raise
+        return _let_go()
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 # what is not foreseen is printed whole
         command = context.invoked_subcommand if context else None
         return _tell(error, f"leaseq {command}" if command else "leaseq")
@@ -120,10 +120,14 @@ def _of_command(error: BaseException) -> tuple[str, int] | None:
 def _of_server(error: BaseException) -> tuple[str, int] | None:
     if isinstance(error, redis.ResponseError):
         error = errors.from_server(error)
-    elif isinstance(error, redis.RedisError):
-        error = errors.from_connection(error, sent=True)
     if isinstance(error, errors.LeaseqError):
         return str(error), code_of(error)
+    if isinstance(error, redis.AuthenticationError):
+        return f"the server refused the user or password: {error}", Code.NO_SERVER
+    if isinstance(
+        error, redis.RedisError
+    ):  # of a command that only looks: those that change something are leaseq's
+        return f"the server cannot be reached: {error}", Code.NO_SERVER
     return (str(error), Code.BAD_INPUT) if isinstance(error, OSError) else None
 
 

@@ -38,7 +38,10 @@ _for = click.option(
 )
 @click.option("--wait", type=duration, help="Wait for an item so long; 0: for ever. [default: do not wait]")
 @click.option(
-    "--data", "data_file", type=click.File("wb"), help="Write the data of the item here; needs --count 1."
+    "--data",
+    "data_file",
+    type=click.File("wb", lazy=False),
+    help="Write the data of the item here; needs --count 1.",
 )
 @output.as_json
 def lease(

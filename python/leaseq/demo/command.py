@@ -20,7 +20,6 @@ from leaseq.demo.pipeline_result import PipelineResult
 from leaseq.demo.result import FEWEST_KILLS, Result
 from leaseq.demo.run import Options, Run
 from leaseq.embedded import embedded
-from leaseq.errors import LeaseqError
 
 _DEFAULT, _PIPELINE = Options(), PipelineOptions()
 
@@ -57,7 +56,7 @@ def _default(name: str) -> str:
     help="How long a lease lasts: an item of a killed worker comes back after that.",
 )
 @click.option("--seed", default=_DEFAULT.seed, show_default=True, help="Decides who is killed and when.")
-@click.option("--url", help="A Redis or Valkey server; else one is started in a temporary folder.")
+@click.option("--url", "-u", help="A Redis or Valkey server; else one is started in a temporary folder.")
 @click.option(
     "--dir",
     "folder",
@@ -77,11 +76,16 @@ def demo(
 
     Worker processes count the words of a text, piece by piece. Some are killed with SIGKILL while they hold a piece;
     its lease ends, another worker takes it, and the sum is right. With --pipeline, orders go through three stages while
-    workers and cleaners are killed, once with a hand-off and once without. Ends with 0 if all was as promised, with 1 if
-    not, with 2 if it could not run.
-    """
+    workers and cleaners are killed, once with a hand-off and once without. Ends with 1 if all was not as promised.
+
+    \b
+    Examples:
+      leaseq demo
+      leaseq demo --workers 8 --kills 20 --json
+    """  # noqa: D301 (click's mark for text that is not to be wrapped)
     if url is not None and folder is not None:
         raise click.UsageError("--url and --dir exclude each other")
+    _check(url)
     options = _options(as_pipeline, {name: value for name, value in given.items() if value is not None})
     console = Console(stderr=as_json, highlight=False)
     try:
@@ -90,11 +94,6 @@ def demo(
     except KeyboardInterrupt:
         console.print("Interrupted. The workers and the server are stopped.")
         sys.exit(130)
-    except (LeaseqError, redis.RedisError, OSError, ValueError) as error:
-        if isinstance(error, BrokenPipeError):
-            raise
-        sys.stderr.write(f"leaseq demo: {error}\n")
-        sys.exit(2)
     if as_json:
         click.echo(json.dumps(result.as_dict(), indent=2))
     elif isinstance(result, PipelineResult):
@@ -102,6 +101,17 @@ def demo(
     else:
         view.report(console, result)
     sys.exit(result.exit_code())
+
+
+def _check(url: str | None) -> None:
+    try:
+        if url is not None:
+            redis.Redis.from_url(url).close()
+    except ValueError:
+        # without the cause, which may quote a password
+        raise click.BadParameter(
+            "this is no URL of a server, such as redis://localhost", param_hint="--url"
+        ) from None
 
 
 def _options(as_pipeline: bool, given: dict[str, Any]) -> Options | PipelineOptions:

@@ -1,0 +1,88 @@
+"""Calls of the program `leaseq`: in this process, where that says as much, and as a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from click.testing import CliRunner
+
+from leaseq.cli.program import program
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+COMMAND = [sys.executable, "-W", "error", "-c", "from leaseq.cli import main; main()"]
+
+
+@dataclass(frozen=True)
+class Done:
+    """How a call ended."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def lines(self) -> list[str]:
+        return self.out.splitlines()
+
+    @property
+    def document(self) -> Any:
+        return json.loads(self.out)
+
+    @property
+    def records(self) -> list[Any]:
+        return [json.loads(line) for line in self.lines]
+
+
+class Calls:
+    """Calls on one server."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+
+    def __call__(self, *args: str, stdin: str | bytes | None = None) -> Done:
+        """Run in this process."""
+        env = {"REDIS_URL": self.url, "COLUMNS": "100"}
+        result = CliRunner().invoke(program, args, input=stdin, env=env, prog_name="leaseq")
+        return Done(result.exit_code, result.stdout, result.stderr)
+
+    def yes(self, *args: str, stdin: str | bytes | None = None) -> Done:
+        """Run in this process; it must end with 0 and say nothing on stderr."""
+        done = self(*args, stdin=stdin)
+        assert (done.code, done.err) == (0, ""), done
+        return done
+
+    def refused(self, code: int, said: str, *args: str, stdin: str | bytes | None = None) -> Done:
+        """Run in this process; it must end with that code and one line on stderr, which says so."""
+        done = self(*args, stdin=stdin)
+        assert done.code == code, done
+        one_line(done.err, said)
+        return done
+
+    def process(self, *args: str, **options: Any) -> subprocess.Popen[str]:
+        """Start a process of its own; the caller ends it."""
+        return subprocess.Popen(
+            [*COMMAND, *args], env=os.environ | {"REDIS_URL": self.url}, text=True, **options
+        )
+
+
+def run(args: Sequence[str], **options: Any) -> subprocess.CompletedProcess[str]:
+    """Run a process of its own to its end."""
+    return subprocess.run(
+        [*COMMAND, *args], capture_output=True, text=True, timeout=50, check=False, **options
+    )
+
+
+def one_line(err: str, said: str) -> None:
+    """What stands on stderr: one line, after the name of the program; no traceback."""
+    assert err.startswith("leaseq"), err
+    assert err.count("\n") == 1, err
+    assert err.endswith("\n"), err
+    assert said in err
+    assert "Traceback" not in err
