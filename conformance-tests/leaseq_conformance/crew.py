@@ -31,8 +31,15 @@ class Hand:
         self.actor = actor
         self.opened: set[str] = set()
         self.pending: list[Pending] = []
+        self.killed = False
         self.read = 0
         """How many lines of its transcript earlier cases have taken."""
+        door.kill = self.kill
+
+    def kill(self) -> None:
+        """Kill its process with SIGKILL."""
+        self.killed = True
+        self.actor.kill()
 
     def lines(self) -> list[str]:
         """What it said and was told since the last look."""
@@ -42,7 +49,7 @@ class Hand:
 
     def idle(self) -> bool:
         """Whether it owes no answer and its process lives."""
-        return all(call.done for call in self.pending) and self.actor.fault is None
+        return not self.killed and all(call.done for call in self.pending) and self.actor.fault is None
 
 
 class Crew:
@@ -64,7 +71,6 @@ class Crew:
             door = self.gate.door(f"door {next(self._numbers)}")
             door.actor = name
             hand = Hand(door, Actor(name, self._adapter, self.server.door_url(door)))
-        hand.door.kill = hand.actor.kill
         return hand
 
     def give_back(self, hand: Hand) -> None:
@@ -81,7 +87,7 @@ class Crew:
 
     def dismiss(self, hand: Hand) -> None:
         """End a process for good, whatever it is at."""
-        hand.actor.kill()
+        hand.kill()
         with contextlib.suppress(ActorError):  # what is wrong with it was said when it was spoken to
             hand.actor.end()
 
@@ -165,7 +171,7 @@ class Shift:
     def kill(self, name: str) -> None:
         """Kill an actor with SIGKILL; the next call under its name is a new process's."""
         hand = self._hands.pop(name)
-        hand.actor.kill()
+        hand.kill()
         self.log += hand.lines()
         self.crew.dismiss(hand)
 

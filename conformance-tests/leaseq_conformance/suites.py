@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 MODULES: Final[dict[str, str]] = {
     "scenarios": "leaseq_conformance.scenarios",
     "vectors": "leaseq_conformance.vectors.suite",
+    "sweep": "leaseq_conformance.sweep",
     "history": "leaseq_conformance.history.suite",
 }
 """Name of a suite, as the names of its cases begin, and its module."""

@@ -50,11 +50,11 @@ class Terminal:
         elif verdict.outcome in COLOURS and not result.known:
             colour = COLOURS[verdict.outcome]
             self.console.print(
-                f"[{colour}]{verdict.outcome.value:7}[/]{result.case.name}: {escape(verdict.message)}"
+                f"[{colour}]{verdict.outcome.value:7}[/] {result.case.name}: {escape(verdict.message)}"
             )
             if verdict.outcome is not Outcome.SKIP:
                 for line in (*verdict.difference.splitlines(), *verdict.transcript[-LAST_LINES:]):
-                    self.console.print(f"       {escape(line[:300])}", style="dim")
+                    self.console.print(f"       {escape(line[:300])}", style="dim", soft_wrap=True)
 
     def __enter__(self) -> Self:
         self._progress.start()

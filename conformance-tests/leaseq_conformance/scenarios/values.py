@@ -41,6 +41,11 @@ def encoded(value: Any) -> Any:
     return value
 
 
+def text(value: dict[str, str]) -> str:
+    """Bytes of a message as text."""
+    return base64.b64decode(value["$b64"]).decode()
+
+
 def plain(value: Any, place: str = "") -> Any:
     """A value as messages say it: text is made bytes where they want bytes."""
     if place in BYTES:
