@@ -32,6 +32,7 @@ def _program() -> click.Group:
     from leaseq_conformance import looking, running
     from leaseq_conformance.history.command import history
     from leaseq_conformance.options import EXIT_CODES
+    from leaseq_conformance.selftest.command import selftest_command
 
     @click.group(context_settings={"help_option_names": ["-h", "--help"]}, epilog=EXIT_CODES)
     @click.version_option(leaseq.__version__, prog_name="leaseq-conformance", message="%(prog)s %(version)s")
@@ -42,7 +43,7 @@ def _program() -> click.Group:
         then `run`. Nothing is run twice: a case that passes at times only has failed.
         """
 
-    for command in (running.smoke, running.run, running.vectors, running.sweep, history):
+    for command in (running.smoke, running.run, running.vectors, running.sweep, history, selftest_command):
         program.add_command(command)
     for command in (looking.list_cases, looking.explain, looking.export, looking.report):
         program.add_command(command)

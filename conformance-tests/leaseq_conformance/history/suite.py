@@ -46,7 +46,7 @@ def cases() -> Sequence[Case]:
             "four clients at random on eight items: every answer is one that some order of their calls explains",
             ALWAYS,
             ("core",),
-            ("two-leases-at-once", "attempt-not-counted"),
+            ("extend-superseded",),
             _BODIES["crowd"],
         ),
         Case(

@@ -1,0 +1,126 @@
+"""Runs the cases against what is wrong on purpose, and counts what they find."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, Protocol
+
+from leaseq_conformance.adapters.degenerate import DEGENERATE
+from leaseq_conformance.cases import Outcome
+from leaseq_conformance.rules import CORE, core_rules, rules
+from leaseq_conformance.selftest import bugs, plan
+
+if TYPE_CHECKING:
+    from leaseq_conformance.cases import Case
+    from leaseq_conformance.server import Server
+
+HANGING: Final = 5.0
+"""Seconds that an adapter which answers nothing is waited for: nothing is judged by them but that it is no pass."""
+
+
+@dataclass
+class Part:
+    """One of the things that are counted: how many were looked at, and which are not as they have to be."""
+
+    title: str
+    looked_at: int = 0
+    wrong: list[str] = field(default_factory=list)
+
+    def look(self, complaint: str) -> None:
+        """Count one more, with what is wrong with it, if anything is."""
+        self.looked_at += 1
+        if complaint:
+            self.wrong.append(complaint)
+
+    @property
+    def right(self) -> int:
+        """How many are as they have to be."""
+        return self.looked_at - len(self.wrong)
+
+
+@dataclass
+class Score:
+    """All that was counted, and the rules that a bug broke and a case that names them found broken."""
+
+    parts: list[Part] = field(default_factory=list)
+    covered: set[str] = field(default_factory=set)
+
+    @property
+    def percent(self) -> float:
+        """100 only where all is right, and something was looked at."""
+        looked_at = sum(part.looked_at for part in self.parts)
+        return 100 * sum(part.right for part in self.parts) / looked_at if looked_at else 0.0
+
+    @property
+    def whole(self) -> bool:
+        """Whether nothing is wrong."""
+        return bool(self.parts) and all(part.looked_at and not part.wrong for part in self.parts)
+
+
+class Progress(Protocol):
+    """Who is told how it goes on."""
+
+    def begin(self, title: str, steps: int) -> None:
+        """Say what is looked at now, and how much of it there is."""
+
+    def step(self, name: str) -> None:
+        """Say that this one is next."""
+
+
+def selftest(server: Server, progress: Progress, *, quick: bool = False) -> Score:
+    """Judge the suite. Quick is each named bug against its own case, and the right client on those cases."""
+    named, cases = bugs.named(), bugs.all_cases()
+    pairs = plan.pairs(named, cases, quick=quick)
+    score = Score([_fit(named, cases)])
+    score.parts.append(_right_client(pairs, server, progress))
+    score.parts.append(_caught(pairs, server, progress, score))
+    score.parts.append(_degenerate(cases, server, progress))
+    return score
+
+
+def _fit(named: list[bugs.Bug], cases: dict[str, Case]) -> Part:
+    core = core_rules()
+    part = Part("bugs, cases and rules of Core that fit together", len(named) + len(cases) + len(core))
+    part.wrong = plan.complaints(named, cases, rules(), core)
+    part.looked_at = max(part.looked_at, len(part.wrong))
+    return part
+
+
+def _right_client(pairs: list[tuple[Case, bugs.Bug]], server: Server, progress: Progress) -> Part:
+    """A case that fails anybody catches nothing."""
+    part = Part("cases that the right client passes")
+    cases = {case.name: case for case, _ in pairs}
+    progress.begin(part.title, len(cases))
+    for case in cases.values():
+        progress.step(case.name)
+        verdict = bugs.run_with(case, bugs.RIGHT, server, 60.0)
+        passed = verdict.outcome is Outcome.PASS
+        part.look("" if passed else f"{case.name}: {verdict.outcome.value}: {verdict.message}")
+    return part
+
+
+def _caught(pairs: list[tuple[Case, bugs.Bug]], server: Server, progress: Progress, score: Score) -> Part:
+    part = Part("bugs that fail the cases that are to catch them")
+    progress.begin(part.title, len(pairs))
+    for case, bug in pairs:
+        progress.step(f"{bug.name} by {case.name}")
+        verdict = bugs.run_with_bug(case, bug, server)
+        caught = verdict.outcome is Outcome.FAIL
+        if caught and bug.breaks in case.rules:
+            score.covered.add(bug.breaks)
+        said = f"{verdict.outcome.value} {verdict.message}".strip()
+        part.look("" if caught else f"{bug.name} ({bug.line}) is not caught by {case.name}: {said}")
+    return part
+
+
+def _degenerate(cases: dict[str, Case], server: Server, progress: Progress) -> Part:
+    """One case of Core that does not pass is enough: a claim needs them all."""
+    part = Part("adapters of no client that do not conform")
+    core = [case for case in cases.values() if CORE in case.capabilities]
+    progress.begin(part.title, len(DEGENERATE))
+    for name in DEGENERATE:
+        progress.step(name)
+        verdicts = (bugs.run_with(case, bugs.degenerate(name), server, HANGING) for case in core)
+        conforms = all(verdict.outcome is Outcome.PASS for verdict in verdicts)
+        part.look(f"{name} conforms to Core" if conforms else "")
+    return part
