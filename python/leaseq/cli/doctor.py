@@ -1,0 +1,85 @@
+"""`leaseq doctor`."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from leaseq.cli import output
+from leaseq.cli.ends import Code
+from leaseq.cli.server import Server, on_server
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from leaseq.doctor import Report
+
+_STYLES: Final = {"ok": "green", "advice": "yellow", "unknown": "magenta", "problem": "bold red"}
+_ROLES: Final = ("worker", "cleaner", "reader", "operator")
+
+
+@click.command()
+@click.argument("queues", nargs=-1, metavar="[QUEUE]...")
+@on_server
+@click.option("--group", "-g", metavar="GROUP", help="The queues' group. [default: their names]")
+@click.option(
+    "--role",
+    type=click.Choice(_ROLES),
+    default="worker",
+    show_default=True,
+    help="What the server's user is meant for, and so which rights it is to have.",
+)
+@click.option("--all", "every", is_flag=True, help="Check all queues of the registry too.")
+@output.as_json
+def doctor(
+    *, queues: tuple[str, ...], server: Server, group: str | None, role: str, every: bool, as_json: bool
+) -> int:
+    """Check the server, and each QUEUE, and say what to do. Changes nothing.
+
+    The exit code is 0 when every check was made and found no problem, and 1 otherwise. What each check means is in
+    docs/doctor.md.
+
+    \b
+    Examples:
+      leaseq doctor
+      leaseq doctor orders letters --role operator
+      leaseq doctor --all
+      leaseq doctor --json | jq '.[] | select(.status == "problem")'
+    """  # noqa: D301 (click's mark for text that is not to be wrapped)
+    from leaseq import doctor as checks
+    from leaseq import registry
+
+    # a queue is opened for the sake of its client: no call is made for it
+    with server.queue(queues[0] if queues else "leaseq-doctor", group) as opened:
+        client = opened._transport.client
+        found = registry.queues(client) if every else []
+        report = checks.doctor(client, [*queues, *found], group=group, role=role)
+    if as_json:
+        output.document([dataclasses.asdict(finding) for finding in report.findings])
+    else:
+        output.console().print(picture(report))
+        output.line(summary(report))
+    return Code.DONE if report.healthy else Code.NO
+
+
+def picture(report: Report) -> Table:
+    """A table of the findings, each with what to do below it."""
+    from rich.text import Text
+
+    rows: list[tuple[object, ...]] = []
+    for finding in report.findings:
+        style = _STYLES[finding.status]
+        rows.append((Text(finding.status, style=style), finding.check, finding.about, finding.found))
+        if finding.do:
+            rows.append(("", "", "", f"→ {finding.do}"))
+    return output.table(("", "check", "about", "found"), rows)
+
+
+def summary(report: Report) -> str:
+    """One line about all of it."""
+    problems, unknowns = report.count("problem"), report.count("unknown")
+    if report.healthy:
+        return f"healthy: {len(report.findings)} checks, no problem"
+    return f"not healthy: {len(report.findings)} checks, {problems} with a problem, {unknowns} that could not be made"

@@ -1,0 +1,95 @@
+"""One server as the doctor sees it: questions to it, answered in plain Python values whatever the client decodes."""
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+from leaseq.keys import QueueKeys
+
+NOBODY = "leaseq-doctor"
+"""The name of a queue that nobody uses: it is tried there what the user may do in its group."""
+
+REPLICA_SECS = 5.0
+"""How long a replica may take to be connected to and to answer."""
+
+
+class Node:
+    """A server and a client of it; `keys` are of a queue there that nobody uses. Raises what redis-py raises."""
+
+    def __init__(self, client: redis.Redis, name: str, keys: QueueKeys | None = None) -> None:
+        self.client = client
+        self.name = name
+        self.keys = QueueKeys(NOBODY) if keys is None else keys
+
+    def ask(self, *command: str | bytes | int) -> Any:
+        """What the server answers to a command, as plain values."""
+        asked: Any = self.client
+        return plain(asked.execute_command(*command))
+
+    def info(self, section: str) -> dict[str, Any]:
+        """One section of INFO."""
+        answer: Any = self.client.info(section)
+        told: dict[str, Any] = plain(answer)
+        return told
+
+    def setting(self, name: str) -> str | None:
+        """A setting of the server; None where it does not tell this user, or does not know it."""
+        client: Any = self.client
+        try:
+            told = plain(client.config_get(name))
+        except redis.ResponseError:  # no right, or no such command where a provider took it away
+            return None
+        value: str | None = told.get(name)
+        return value
+
+    def time(self) -> float:
+        """The server's clock, in seconds since 1970."""
+        answer: Any = self.client.time()
+        return float(answer[0]) + float(answer[1]) / 1_000_000
+
+    @contextlib.contextmanager
+    def replica(self, host: str, port: int) -> Iterator["Node"]:
+        """A replica of this server, asked as the same user."""
+        pool: Any = self.client.connection_pool
+        unneeded = ("path", "connection_pool", "maint_notifications_pool_handler")
+        options = {name: value for name, value in pool.connection_kwargs.items() if name not in unneeded}
+        options |= {
+            "host": host,
+            "port": port,
+            "socket_timeout": REPLICA_SECS,
+            "socket_connect_timeout": REPLICA_SECS,
+            "retry": Retry(NoBackoff(), 0),
+        }
+        kind = (
+            redis.SSLConnection
+            if issubclass(pool.connection_class, redis.SSLConnection)
+            else redis.Connection
+        )
+        with redis.Redis(connection_pool=redis.ConnectionPool(connection_class=kind, **options)) as client:
+            yield Node(client, f"{host}:{port}")
+
+
+def address(client: redis.Redis) -> str:
+    """Where a client's server is, without user and password."""
+    pool: Any = client.connection_pool
+    named = pool.connection_kwargs
+    if named.get("path"):
+        return str(named["path"])
+    if named.get("host"):
+        return f"{named['host']}:{named.get('port', 6379)}"
+    return str(getattr(pool, "service_name", "server"))  # a Sentinel set finds the address by itself
+
+
+def plain(value: Any) -> Any:
+    """The same with text for bytes."""
+    if isinstance(value, bytes):
+        return value.decode(errors="replace")
+    if isinstance(value, dict):
+        return {plain(key): plain(member) for key, member in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(member) for member in value]
+    return value

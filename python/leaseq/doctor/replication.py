@@ -1,0 +1,106 @@
+"""Replicas: how far they are behind, and whether their clocks could stand in for the primary's."""
+
+import time
+from typing import Any
+
+import redis
+
+from leaseq.doctor.clock import STEP_SECS, offset
+from leaseq.doctor.finding import Verdict, advice, ok, problem, unknown
+from leaseq.doctor.node import Node
+
+LAG_SECS = 10
+"""Replicas answer each second: one that was not heard for so long is not just late."""
+
+BEHIND_BYTES = 64 * 1024 * 1024
+"""More than the commands of a busy second."""
+
+LOOKS = 5
+"""How often a replica is looked at before it is found to be behind: a machine that stalls catches up."""
+
+
+def replication(node: Node) -> Verdict:
+    """A failover loses what the replicas had not yet received."""
+    told = node.info("replication")
+    if told.get("role") == "slave":
+        return problem(
+            "this is a replica: it refuses every call",
+            "connect to the primary, or through Sentinel or the cluster, which know it",
+        )
+    late = _late(told)
+    for _ in range(LOOKS - 1):
+        if not late:
+            break
+        time.sleep(1.0)  # as often as replicas tell how far they are
+        told = node.info("replication")
+        late = _late(told)
+    replicas = _replicas(told)
+    if late:
+        return problem(
+            "; ".join(late),
+            "look at the replica's log, its machine and the network between: a failover loses items",
+        )
+    if not replicas:
+        return ok("no replicas")
+    found = f"{len(replicas)} replica{'s' if len(replicas) > 1 else ''}, none behind"
+    if node.setting("min-replicas-to-write") == "0":
+        return advice(
+            f"{found}; min-replicas-to-write is 0: a primary that is cut off takes items that the failover loses",
+            "CONFIG SET min-replicas-to-write 1",
+        )
+    return ok(found)
+
+
+def replica_clocks(node: Node) -> Verdict:
+    """After a failover the replica's clock decides: deadlines jump by the difference, and tokens must not go back."""
+    replicas = _replicas(node.info("replication"))
+    if not replicas:
+        return ok("no replicas")
+    differences = []
+    for replica in replicas:
+        name = f"{replica['ip']}:{replica['port']}"
+        try:
+            with node.replica(replica["ip"], replica["port"]) as other:
+                ahead, unsure = _difference(node, other)
+        except (redis.RedisError, OSError) as error:
+            return unknown(
+                f"replica {name} cannot be asked: {error}", "run doctor where replicas can be reached"
+            )
+        if unsure > STEP_SECS:
+            return unknown(
+                f"replica {name} answers too slowly to compare clocks", "run doctor nearer to the servers"
+            )
+        if abs(ahead) - unsure > STEP_SECS:
+            way = "ahead of" if ahead > 0 else "behind"
+            return problem(
+                f"the clock of replica {name} is {abs(ahead):.1f} s {way} the primary's",
+                "let NTP keep the clocks of all servers; until then a failover moves deadlines, and tokens may go back",
+            )
+        differences.append(abs(ahead))
+    return ok(f"at most {max(differences) * 1000:.0f} ms apart")
+
+
+def _difference(node: Node, other: Node) -> tuple[float, float]:
+    """How far the other's clock is ahead of the node's, and by how much that may be wrong."""
+    here, here_unsure = offset(node)
+    there, there_unsure = offset(other)
+    return there - here, here_unsure + there_unsure
+
+
+def _replicas(told: dict[str, Any]) -> list[dict[str, Any]]:
+    return [value for name, value in told.items() if name.startswith("slave") and isinstance(value, dict)]
+
+
+def _late(told: dict[str, Any]) -> list[str]:
+    written = int(told.get("master_repl_offset", 0))
+    late = []
+    for replica in _replicas(told):
+        name = f"replica {replica.get('ip')}:{replica.get('port')}"
+        behind = written - int(replica.get("offset", written))
+        if replica.get("state") != "online":
+            late.append(f"{name} is not in step: its state is {replica.get('state')}")
+        elif int(replica.get("lag", 0)) > LAG_SECS:
+            late.append(f"{name} was not heard for {replica['lag']} s")
+        elif behind > BEHIND_BYTES:
+            late.append(f"{name} is {behind // (1024 * 1024)} MiB behind")
+    return late

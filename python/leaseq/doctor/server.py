@@ -1,0 +1,45 @@
+"""The server itself: whether it is one that leaseq runs on."""
+
+import redis
+
+from leaseq import _scripts
+from leaseq.doctor.finding import Verdict, ok, problem
+from leaseq.doctor.node import Node
+
+OLDEST = (6, 2)
+"""The first Redis with all commands of the scripts; Valkey and Redict began later."""
+
+PRODUCTS = ("valkey", "redict", "redis")
+"""The forks tell a Redis version beside their own."""
+
+
+def version(node: Node) -> Verdict:
+    """Redis 6.2 or later, or Valkey."""
+    told = node.info("server")
+    product = next((product for product in PRODUCTS if f"{product}_version" in told), "redis")
+    number = str(told.get(f"{product}_version", "0"))
+    found = f"{product.capitalize()} {number}"
+    compatible = str(told.get("redis_version", number))
+    if tuple(int(part) if part.isdigit() else 0 for part in compatible.split(".")[:2]) < OLDEST:
+        return problem(f"{found} is too old", "run Redis 6.2 or later, or Valkey")
+    return ok(found)
+
+
+def scripting(node: Node, role: str) -> Verdict:
+    """Whether the server runs leaseq's scripts: one is run that changes nothing in a queue that nobody uses."""
+    # each role has the right to one of them
+    script = _scripts.STATS if role in {"reader", "operator"} else _scripts.SETTLE
+    keys = node.keys.vector(script)
+    try:
+        try:
+            node.ask("EVALSHA", script.sha1, len(keys), *keys)
+        except redis.exceptions.NoScriptError:
+            node.ask("EVAL", script.source, len(keys), *keys)
+    except redis.exceptions.ReadOnlyError:
+        return problem("this is a replica: it runs no scripts", "connect to the primary")
+    except redis.ResponseError as error:
+        return problem(
+            f"the server does not run leaseq's scripts: {error}",
+            "give the user its rights (see rights), or take a server that has Lua scripts: Redis 6.2 or later, Valkey",
+        )
+    return ok("runs leaseq's scripts")

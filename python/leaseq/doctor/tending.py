@@ -1,0 +1,110 @@
+"""Queues: whether they can be read, are near a limit, and whether somebody looks after them."""
+
+import struct
+from typing import Any, Final, Literal
+
+from leaseq._sync.queue import WorkQueue
+from leaseq.doctor.clock import STEP_SECS
+from leaseq.doctor.finding import Verdict, advice, ok, problem
+from leaseq.errors import FormatError, WrongTypeError
+
+ListState = Literal["ready", "delayed", "leased", "dead", "kept"]
+
+NEARLY_FULL: Final = 0.9
+"""The part of max_items from which on producers are about to be refused."""
+
+OVERDUE_SECS: Final = 10.0
+"""Waiting workers and a cleaner reclaim within seconds."""
+
+_CLOCK: Final = struct.Struct("<2xd")
+"""The clock in `state` (spec/02-data.md)."""
+
+STATES: Final[tuple[ListState, ...]] = ("ready", "delayed", "leased", "dead", "kept")
+
+
+def format_(queue: WorkQueue) -> Verdict:
+    """Whether this version can read the queue, and nothing else has written to its keys."""
+    try:
+        queue.stats()
+        for state in STATES:
+            ids = [listed.id for listed in queue.list_items(state, limit=1).items]
+            if state != "kept":
+                queue.inspect_items(ids)
+    except FormatError as error:
+        return problem(
+            str(error),
+            "update leaseq where a newer version wrote it; else look at what else writes to its keys, and run deep_clean",
+        )
+    except WrongTypeError as error:
+        return problem(str(error), "find what else uses these keys, and delete what it wrote there")
+    return ok("can be read")
+
+
+def clock_steps(queue: WorkQueue) -> Verdict:
+    """The queue remembers the latest time the server ever told it: a server's clock that is behind it was set back."""
+    # first what the queue knows, then the time: the other way round a busy queue would be ahead
+    known = _known_clock(queue)
+    now = queue.stats().now
+    back = known - now
+    if back > STEP_SECS:
+        return problem(
+            f"the server's clock was set back by {back:.1f} s since the queue was last used: leases and delays last"
+            " longer by that much",
+            "let NTP keep the clock without steps; order and tokens are safe, expire what is held too long",
+        )
+    return ok("the server's clock has not gone back")
+
+
+def _known_clock(queue: WorkQueue) -> float:
+    """The queue's clock in seconds since 1970, 0 where it has none."""
+    client: Any = queue._transport.client
+    state: bytes | None = client.execute_command("GET", queue._keys.key("state"), NEVER_DECODE=True)
+    if state is None or len(state) < _CLOCK.size:
+        return 0.0
+    clock: float = _CLOCK.unpack_from(state)[0]
+    return clock / 1_000_000
+
+
+def limits(queue: WorkQueue) -> Verdict:
+    """A queue that holds as many items as it may refuses producers."""
+    stats = queue.stats()
+    held = stats.items - stats.dead
+    if not stats.max_items:
+        return ok(f"{held} items, no limit")
+    found = f"{held} of {stats.max_items} items"
+    if held >= NEARLY_FULL * stats.max_items:
+        return problem(
+            f"{found}: producers are refused when it is full",
+            "start more workers, or raise max_items with configure",
+        )
+    return ok(found)
+
+
+def overdue(queue: WorkQueue) -> Verdict:
+    """Leases that ended and items that are due wait for a worker or a cleaner to see to them."""
+    stats = queue.stats()
+    if not stats.overdue and not stats.due:
+        return ok("nothing is overdue")
+    over: list[ListState] = ["leased"] if stats.overdue else []
+    over += ["delayed"] if stats.due else []
+    heads = [listed for state in over for listed in queue.list_items(state, limit=1).items]
+    # whoever sees to them may have done so by now
+    oldest = min((listed.time for listed in heads), default=stats.now)
+    late = stats.now - oldest
+    found = f"{stats.overdue} leases are over and {stats.due} delayed items are due, for up to {late:.0f} s"
+    if late <= OVERDUE_SECS:
+        return ok(found)
+    if stats.paused:
+        return advice(
+            f"{found}; the queue is paused", "nothing, if the pause is wanted: they are seen to afterwards"
+        )
+    return problem(
+        f"{found}: nobody leases from this queue and nobody cleans it", "start workers, or leaseq-cleaner"
+    )
+
+
+def paused(queue: WorkQueue) -> Verdict:
+    """A pause that somebody forgot stops all workers."""
+    if queue.stats().paused:
+        return advice("paused: nothing is leased", "resume() when the reason for the pause is gone")
+    return ok("not paused")
