@@ -43,8 +43,13 @@ def add_options(
 
 def add(keys: QueueKeys, items: Sequence[Item], options: Options = ()) -> Command[list[bool | None]]:
     """Add items, all with the same options; answers for each whether it was added, None where there is no room."""
+    return add_each(keys, [(item, options) for item in items])
+
+
+def add_each(keys: QueueKeys, items: Sequence[tuple[Item, Options]]) -> Command[list[bool | None]]:
+    """Add items, each with options of its own; answers as `add`."""
     arguments: list[Argument] = [len(items)]
-    for item in items:
+    for item, options in items:
         if not isinstance(item, Item):
             message = f"add takes Item, not {type(item).__name__}: wrap the data, as in Item(b'data')"
             raise BadTypeError(message)

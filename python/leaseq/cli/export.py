@@ -1,0 +1,48 @@
+"""`leaseq export`."""
+
+from __future__ import annotations
+
+import json
+from typing import IO, TYPE_CHECKING, Any
+
+import click
+
+from leaseq.cli.progress import progress
+from leaseq.cli.server import on_queue, stats_of
+
+if TYPE_CHECKING:
+    from leaseq import WorkQueue
+
+
+@click.command()
+@on_queue
+@click.option(
+    "--output",
+    "-o",
+    "target",
+    type=click.File("w", encoding="utf-8"),
+    default="-",
+    help="The file to write. [default: stdout]",
+)
+def export(*, queue: WorkQueue, target: IO[str]) -> None:
+    """Write all items of QUEUE as JSON lines, which `leaseq import` reads. Changes nothing.
+
+    A queue that is used meanwhile moves on under the export: an item can then be there twice or be missing, and a line
+    on stderr says so. Pause the queue and stop its workers for an exact copy. The lines are described in
+    docs/transfer.md.
+
+    \b
+    Examples:
+      leaseq export orders > orders.jsonl
+      leaseq export orders | gzip > orders.jsonl.gz
+    """  # noqa: D301 (click's mark for text that is not to be wrapped)
+    from leaseq.transfer import export_queue
+
+    total = stats_of(queue).items
+    line: dict[str, Any] = {}
+    with progress(total) as heard:
+        for count, line in enumerate(export_queue(queue)):
+            target.write(json.dumps(line) + "\n")
+            heard(count, f"{count} of {total}")
+    moved = "; the queue was used meanwhile: items can be missing or twice" if line["changed"] else ""
+    click.echo(f"{line['items']} items{moved}", err=True)

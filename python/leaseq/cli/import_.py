@@ -1,0 +1,80 @@
+"""`leaseq import`."""
+
+from __future__ import annotations
+
+from typing import IO, TYPE_CHECKING
+
+import click
+
+from leaseq.cli import output
+from leaseq.cli.ends import Code
+from leaseq.cli.progress import progress
+from leaseq.cli.server import on_queue
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from leaseq import WorkQueue
+    from leaseq.transfer import Imported
+
+
+@click.command("import")
+@on_queue
+@click.argument("source", metavar="[FILE]", type=click.File("rb"), default="-")
+@click.option(
+    "--revive-dead", is_flag=True, help="Add dead items too, as ready ones. [default: leave them out]"
+)
+@output.as_json
+def import_(*, queue: WorkQueue, source: IO[bytes], revive_dead: bool, as_json: bool) -> int:
+    """Add to QUEUE the items of FILE (or stdin), which `leaseq export` wrote.
+
+    Ids that exist are left as they are, so an import that was cut is run again. What cannot be carried is counted:
+    attempts and tokens begin anew, last errors stay behind. The exit code is 1 where the file ends before its end.
+
+    \b
+    Examples:
+      leaseq import orders orders.jsonl
+      leaseq export orders --url redis://old | leaseq import orders --url redis://new
+    """  # noqa: D301 (click's mark for text that is not to be wrapped)
+    from leaseq.transfer import import_lines
+
+    read = 0
+
+    def lines() -> Iterator[bytes]:
+        nonlocal read
+        for line in source:
+            read += 1
+            yield line
+
+    with progress(None) as heard:
+        done = import_lines(
+            queue,
+            lines(),
+            revive_dead=revive_dead,
+            heard=lambda done: heard(read, f"{done.added} added, {done.exist} exist"),
+        )
+    if as_json:
+        import dataclasses
+
+        output.document(dataclasses.asdict(done))
+    else:
+        for text in told(done):
+            output.line(text)
+    if not done.complete:
+        click.echo("the file has no end: its export was cut, items are missing", err=True)
+    return Code.DONE if done.complete else Code.NO
+
+
+def told(done: Imported) -> Iterator[str]:
+    """What became of the items, line by line."""
+    yield f"{done.added} added, {done.exist} exist"
+    rest = {
+        "were dead and are left out (--revive-dead adds them)": done.dead,
+        "had expired and are left out": done.expired,
+        "of those added had been leased: their attempts begin anew": done.restarted,
+        "of those added had a last error, which stays behind": done.errors,
+        "of those added were held by somebody: they are due when that lease ends": done.held,
+    }
+    for text, count in rest.items():
+        if count:
+            yield f"{count} {text}"

@@ -1,0 +1,23 @@
+"""How far a long command is, on stderr where that is a terminal."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+from leaseq.cli import output
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+
+@contextmanager
+def progress(total: int | None) -> Iterator[Callable[[int, str], None]]:
+    """A bar of `total` steps (None: nobody knows how many); call what it gives with the steps done so far and a text."""
+    console = output.console(stderr=True)
+    columns = (BarColumn(), TextColumn("{task.fields[text]}"), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task("", total=total, text="")
+        yield lambda done, text: bar.update(task, completed=done, text=text)

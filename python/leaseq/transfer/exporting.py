@@ -1,0 +1,62 @@
+"""Export: all items of a queue as lines, page by page."""
+
+from collections.abc import Iterator
+from typing import Final, Literal
+
+from leaseq._scripts import MAX_ENTRIES
+from leaseq._sync.queue import WorkQueue
+from leaseq.flows import CHUNK_BYTES
+from leaseq.results import ItemInfo, QueueStats
+from leaseq.transfer import lines, stored
+
+STATES: Final[tuple[Literal["delayed", "ready", "leased", "dead"], ...]] = (
+    "delayed",
+    "ready",
+    "leased",
+    "dead",
+)
+"""In the order in which items move: one that moves on meanwhile is rather met twice than missed."""
+
+_COUNTERS: Final = ("added", "leases", "completed", "promoted", "reclaimed", "released", "died")
+_MORE_COUNTERS: Final = ("expired", "revived", "purged", "removed", "dropped")
+
+
+def export_queue(queue: WorkQueue) -> Iterator[lines.Line]:
+    """The lines of an export: the header, each item in its order, the end. Each is a dict, to be written as JSON.
+
+    Changes nothing, and holds no more than a page of items. While the queue is used, an item that moves on can be on
+    two lines or on none; the end says whether anything moved (LQ-READ-5). Raises FormatError and those of the server.
+    """
+    before = queue.stats()
+    yield lines.header(queue.name, queue.group, before)
+    count = 0
+    for state in STATES:
+        offset = 0
+        while listed := queue.list_items(state, offset=offset, limit=MAX_ENTRIES).items:
+            offset += len(listed)
+            for line in _page(queue, [entry.id for entry in listed]):
+                count += 1
+                yield line
+    yield lines.end(count, changed=_moved(before) != _moved(queue.stats()))
+
+
+def _page(queue: WorkQueue, ids: list[str]) -> Iterator[lines.Line]:
+    """The lines of items; those that are gone by now have none."""
+    infos = [info for info in queue.inspect_items(ids) if info.state != "absent"]
+    while infos:
+        # as much data at once as one call may carry
+        count = stored.sizes_fit([info.size for info in infos], CHUNK_BYTES)
+        yield from _lines(queue, infos[:count])
+        infos = infos[count:]
+
+
+def _lines(queue: WorkQueue, infos: list[ItemInfo]) -> Iterator[lines.Line]:
+    found = stored.read(queue, [info.id for info in infos])
+    for info, content in zip(infos, found, strict=True):
+        if content is not None:
+            yield lines.item_line(info, content)
+
+
+def _moved(stats: QueueStats) -> tuple[int, ...]:
+    """What grows whenever an item comes, goes or moves."""
+    return tuple(getattr(stats, name) for name in _COUNTERS + _MORE_COUNTERS)

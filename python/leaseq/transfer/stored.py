@@ -1,0 +1,103 @@
+"""What is stored of items and no operation shows: data, headers, own limits (spec/02-data.md, 2.3 and 2.4)."""
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import redis
+
+from leaseq._sync.queue import WorkQueue
+from leaseq.errors import FormatError, from_connection, from_server
+from leaseq.item import decoded
+
+_RECORD: Final = struct.Struct("<BBIdd")
+_TAIL: Final = struct.Struct("<bH6sd")
+_LENGTH: Final = struct.Struct("<H")
+_UNLIMITED: Final = 65535
+_HAS_EXTRA: Final = 2
+_DIES: Final = 4
+_HEADER: Final = "header:"
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """An item's data and options; `max_attempts` is None where the queue's applies, 0 where there is none."""
+
+    data: bytes
+    max_attempts: int | None
+    dead_on_expiry: bool
+    content_type: str | None
+    headers: dict[str, str]
+
+
+def read(queue: WorkQueue, ids: Sequence[str]) -> list[Stored | None]:
+    """What is stored of items, in order; None where there is none. Raises FormatError and those of the server."""
+    if not ids:
+        return []
+    names = [item_id.encode() for item_id in ids]
+    data = _hmget(queue, "items", names)
+    meta = _hmget(queue, "meta", [*names, *(b"\0" + name for name in names)])
+    records, extras = meta[: len(names)], meta[len(names) :]
+    return [
+        None if content is None else _stored(item_id, content, record, extra)
+        for item_id, content, record, extra in zip(ids, data, records, extras, strict=True)
+    ]
+
+
+def sizes_fit(sizes: Sequence[int], most: int) -> int:
+    """How many from the first on are together no more than `most` bytes; at least one."""
+    total = 0
+    for count, size in enumerate(sizes):
+        total += size
+        if count and total > most:
+            return count
+    return len(sizes)
+
+
+def _hmget(queue: WorkQueue, part: str, fields: Sequence[bytes]) -> list[bytes | None]:
+    client: Any = queue._transport.client
+    try:
+        answer: list[bytes | None] = client.execute_command(
+            "HMGET", queue._keys.key(part), *fields, NEVER_DECODE=True
+        )
+    except redis.ResponseError as error:
+        raise from_server(error) from error
+    except (redis.RedisError, OSError) as error:
+        raise from_connection(error, sent=False) from error
+    return answer
+
+
+def _stored(item_id: str, data: bytes, record: bytes | None, extra: bytes | None) -> Stored:
+    options = 0
+    own = 0
+    if record is not None:
+        try:
+            version, options, *_ = _RECORD.unpack_from(record)
+            own = _TAIL.unpack_from(record, _RECORD.size)[1] if options else 0
+        except struct.error:
+            version = 0
+        if version != 1:
+            raise FormatError(
+                f"the record of item {item_id!r} cannot be read: update leaseq where a newer version wrote it, else run"
+                " deep_clean"
+            )
+    texts = _texts(extra) if extra is not None and options & _HAS_EXTRA else {}
+    return Stored(
+        data,
+        None if own == 0 else 0 if own == _UNLIMITED else own,
+        bool(options & _DIES),
+        texts.get("content_type"),
+        {name.removeprefix(_HEADER): text for name, text in texts.items() if name.startswith(_HEADER)},
+    )
+
+
+def _texts(extra: bytes) -> dict[str, str]:
+    """Names and values of an extra, which has the last error first."""
+    parts: list[bytes] = []
+    at = 0
+    while at < len(extra):
+        (length,) = _LENGTH.unpack_from(extra, at)
+        at += _LENGTH.size + length
+        parts.append(extra[at - length : at])
+    return {decoded(name): decoded(text) for name, text in zip(parts[1::2], parts[2::2], strict=True)}
