@@ -11,6 +11,10 @@ import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
+import click
+
+from leaseq.cli.program import program
+
 ROOT = Path(__file__).resolve().parents[2]
 _FENCE = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
@@ -74,5 +78,21 @@ def check_shell(block: Block) -> None:
                 with (ROOT / "pyproject.toml").open("rb") as file:
                     extras = tomllib.load(file)["project"]["optional-dependencies"]
                 assert set(package[2:-1].split(",")) <= set(extras), str(block)
+            case ["leaseq", *words]:
+                _check_call(words, f"{block}: {shlex.join(line)}")
             case _:
                 raise AssertionError(f"{block}: nothing checks the line {shlex.join(line)}")
+
+
+def _check_call(words: list[str], place: str) -> None:
+    """Check that a call of the program, and what its output is piped to, names a command and options that it has."""
+    name, *rest = words
+    command = program.get_command(click.Context(program), name)
+    assert command is not None, place
+    options = {option for param in command.params for option in param.opts}
+    for number, word in enumerate(rest):
+        if word == "|" and rest[number + 1] == "leaseq":
+            _check_call(rest[number + 2 :], place)
+        if word in {"|", "--"}:
+            return
+        assert not word.startswith("-") or word in options, f"{place}: {word}"

@@ -26,6 +26,7 @@ _SECTIONS: Final = {
         "peek": "looking",
         "inspect": "looking",
         "list": "looking",
+        "doctor": "doctor",
     },
     "Look after": {
         "dead": "dead",
@@ -34,6 +35,11 @@ _SECTIONS: Final = {
         "configure": "tending",
         "clean": "tending",
         "drain": "removing",
+    },
+    "Move": {
+        "export": "export",
+        "import": "import_",
+        "import-redis-work-queue": "import_redis_work_queue",
     },
     "Besides": {
         "demo": ".demo.command",

@@ -1,0 +1,111 @@
+"""`leaseq import-redis-work-queue`."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from typing import TYPE_CHECKING
+
+import click
+
+from leaseq import WorkQueue
+from leaseq.cli import output
+from leaseq.cli.ends import Code, Refusal
+from leaseq.cli.progress import progress
+from leaseq.cli.server import Server, on_server
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from leaseq.transfer import TakenOver
+    from leaseq.transfer.original import Counts
+
+
+@click.command("import-redis-work-queue")
+@click.argument("prefix")
+@click.argument("queue")
+@on_server
+@click.option("--group", "-g", metavar="GROUP", help="The queue's group. [default: its name]")
+@click.option("--from", "source", metavar="URL", help="The server of the original. [default: that of --url]")
+@click.option("--waiting-only", is_flag=True, help="Leave alone what workers of the original took.")
+@click.option("--dry-run", is_flag=True, help="Say what is there and change nothing.")
+@output.as_json
+def import_redis_work_queue(
+    *,
+    prefix: str,
+    queue: str,
+    server: Server,
+    group: str | None,
+    source: str | None,
+    waiting_only: bool,
+    dry_run: bool,
+    as_json: bool,
+) -> int:
+    """Move the items of a queue of MeVitae's redis-work-queue, whose key prefix is PREFIX, to QUEUE.
+
+    Stop the original's workers and cleaner first: while they hold leases this refuses to begin. An item is deleted
+    there only when it is here; however this ends, run it again and it goes on. docs/from-redis-work-queue.md says how
+    to move over step by step.
+
+    \b
+    Examples:
+      leaseq import-redis-work-queue my_queue orders --dry-run
+      leaseq import-redis-work-queue my_queue orders
+    """  # noqa: D301 (click's mark for text that is not to be wrapped)
+    from leaseq.transfer.original import OriginalQueue
+    from leaseq.transfer.taking_over import check_leases, take_over
+
+    with contextlib.ExitStack() as stack:
+        target = stack.enter_context(server.queue(queue, group))
+        # opened for the sake of its client: no call is made for it
+        there = target if source is None else stack.enter_context(WorkQueue(queue, source, group=group))
+        original = OriginalQueue(there._transport.client, prefix)
+        counts = original.counts()
+        if not counts.total:
+            raise Refusal(
+                f"nothing to move: {prefix}:queue and {prefix}:processing are empty; is PREFIX right?"
+            )
+        if dry_run:
+            _tell_counts(counts, as_json=as_json)
+            if not waiting_only:
+                check_leases(counts)
+            return Code.DONE
+        total = counts.waiting + counts.claimed if waiting_only else counts.total
+        with progress(total) as heard:
+            done = take_over(
+                original,
+                target,
+                waiting_only=waiting_only,
+                heard=lambda done: heard(done.added + done.exist + done.left, f"{done.added} added"),
+            )
+    if as_json:
+        output.document(dataclasses.asdict(done))
+    else:
+        for text in told(done, original.claimed_key):
+            output.line(text)
+    return Code.NO if done.refused else Code.DONE
+
+
+def _tell_counts(counts: Counts, *, as_json: bool) -> None:
+    if as_json:
+        output.document(dataclasses.asdict(counts))
+        return
+    output.line(
+        f"{counts.waiting} wait, {counts.processing} were taken by workers, {counts.leased} under a lease"
+    )
+    if counts.cleaning:
+        output.line(f"{counts.cleaning} are with the original's cleaner")
+    if counts.claimed:
+        output.line(f"{counts.claimed} are on their way: an import before this did not end, or left them")
+
+
+def told(done: TakenOver, claimed_key: str) -> Iterator[str]:
+    """What became of the ids, line by line."""
+    yield f"{done.added} added, {done.exist} exist"
+    if done.without_data:
+        yield f"{done.without_data} have no data and stay in {claimed_key}: the original leaves them when it completes"
+    if done.refused:
+        yield f"{done.refused} are not taken and stay in {claimed_key}:"
+    yield from (f"  {why}" for why in done.why)
+    if done.left > len(done.why):
+        yield f"  and {done.left - len(done.why)} more"
