@@ -89,6 +89,10 @@ generate: setup ## rewrite the generated files: script modules of the clients, t
 	$(BIN)/python python/unasync.py
 	$(BIN)/python -m leaseq_conformance.vectors.generate
 
+.PHONY: conformance-selftest
+conformance-selftest: setup ## the conformance suite judged: every seeded bug must fail its case; prints the score; needs Go
+	$(BIN)/leaseq-conformance selftest
+
 .PHONY: docs
 docs: setup ## build the documentation into docs/_build; a warning is an error
 	$(BIN)/sphinx-build -W --keep-going -b html docs docs/_build
