@@ -22,6 +22,12 @@ def finished(item: Any, then: Any = (), **options: Any) -> Finished:
     return Finished(bare(item), then=bare(list(then)), **options)
 
 
+def due_for_a_beat(*items: Any) -> None:
+    """As if a third of their leases had passed: entered, they are extended at once. The leases can be long then."""
+    for item in map(bare, items):
+        item._since -= item._lease_secs / 3
+
+
 def calls(client: redis.Redis) -> int:
     """How many scripts the server has run since the statistics were reset."""
     stats: dict[str, Any] = client.info("commandstats")

@@ -17,15 +17,13 @@ import redis.asyncio
 from redis.asyncio.retry import Retry as AsyncRetry
 from redis.backoff import NoBackoff
 from redis.retry import Retry
+from servers import PATIENCE
 
 import leaseq
 import leaseq.aio
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-
-PATIENCE: Final = 30.0
-"""Longer than any call of a test may take."""
 
 
 class Colour:

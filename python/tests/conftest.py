@@ -14,6 +14,8 @@ import servers
 from colours import COLOURS, Colour
 from faultproxy import FaultProxy
 
+from leaseq import flows
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
@@ -101,6 +103,16 @@ def url(server: servers.AnyServer) -> str:
         client.flushdb() if os.environ.get("LEASEQ_TEST_URL") == server.url else client.flushall()
         client.script_flush()
     return server.url
+
+
+@pytest.fixture
+def cap_of_an_hour(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who is not woken looks again after an hour, when the test has failed: so what comes in a test was woken.
+
+    A test that is about looking again has a cap of its own: `pytest.mark.cap(seconds)`.
+    """
+    marker = request.node.get_closest_marker("cap")
+    monkeypatch.setattr(flows, "WAIT_CAP", marker.args[0] if marker else 3600.0)
 
 
 @pytest.fixture

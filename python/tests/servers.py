@@ -32,7 +32,9 @@ if TYPE_CHECKING:
 DEFAULT: Final = "valkey-9.1.2"
 WITH_TLS: Final = frozenset({"redis-7.0"})
 """Those of the core servers that are built with TLS: Debian's."""
-START_SECS: Final = 20.0
+START_SECS: Final = 60.0
+PATIENCE: Final = 45.0
+"""Seconds in which what is only waited for comes, however slow the machine is; no verdict rests on it being short."""
 _POLL_SECS: Final = 0.01
 _CACHE: Final = Path(os.environ.get("LEASEQ_SERVERS_DIR") or Path(__file__).parents[2] / ".servers")
 _given_ports: set[int] = set()
@@ -268,7 +270,7 @@ def _is_free(port: int) -> bool:
     return True
 
 
-def wait_until(check: Callable[[], object], secs: float) -> None:
+def wait_until(check: Callable[[], object], secs: float = PATIENCE) -> None:
     """Poll until the check is true; Redis errors count as not yet. Raises TimeoutError."""
     deadline = time.monotonic() + secs
     while time.monotonic() < deadline:

@@ -99,7 +99,7 @@ def test_an_item_that_nobody_leased_in_time(colour: Colour, url: str) -> None:
     info = queue.inspect("later")
     assert 3590 < info.expires - info.created < 3610
     expires = queue.inspect("dead").expires
-    servers.wait_until(lambda: queue.stats().now > expires, 5)
+    servers.wait_until(lambda: queue.stats().now > expires)
     done = queue.light_clean()
     assert (done.expired, done.died) == (1, 1)
     assert [queue.inspect(name).state for name in ("leased", "gone", "dead", "later")] == [
@@ -186,7 +186,7 @@ def test_a_pause(colour: Colour, redis_client: redis.Redis, url: str) -> None:
     assert queue.complete_and_lease(held, 30) == (True, None)
     assert queue.add_item(Item(b"x", id="b"))
     waiting = colour.start(queue.lease, 30, timeout=20)
-    servers.wait_until(lambda: redis_client.info("clients")["blocked_clients"] == 1, 5)
+    servers.wait_until(lambda: redis_client.info("clients")["blocked_clients"] == 1)
     queue.resume()
     assert waiting.result(2).id == "a"
     assert not queue.stats().paused

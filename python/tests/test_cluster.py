@@ -9,15 +9,17 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import redis
 import servers
+from servers import PATIENCE
 
 import leaseq
 from leaseq import Item
-from leaseq.flows import WAIT_CAP
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from colours import Colour
+
+pytestmark = pytest.mark.usefixtures("cap_of_an_hour")
 
 KEYS = ("items", "meta", "ready", "delayed", "leased", "dead", "state", "wake", "counters")
 
@@ -92,7 +94,7 @@ class Slot:
     def blocked(self, count: int) -> None:
         """Wait until so many clients are blocked on the slot's node."""
         client = self.clients[self.source]
-        servers.wait_until(lambda: client.info("clients")["blocked_clients"] == count, 10)
+        servers.wait_until(lambda: client.info("clients")["blocked_clients"] == count)
 
     def close(self) -> None:
         """Close the connections."""
@@ -164,10 +166,10 @@ def test_a_blocked_worker_is_woken(
     queue = colour.queue(f"wake-{colour.name}", colour.cluster_client(nodes.url))
     slot = slot_of(queue.name)
     for _ in range(3):
-        waiting = colour.start(queue.lease, 30, timeout=20)
+        waiting = colour.start(queue.lease, 30, timeout=PATIENCE)
         slot.blocked(1)
         queue.add_item(Item(b"x"))
-        assert queue.complete(waiting.result(WAIT_CAP / 2))
+        assert queue.complete(waiting.result(PATIENCE))
 
 
 def test_a_slot_that_has_moved(
@@ -180,7 +182,7 @@ def test_a_slot_that_has_moved(
     queue.add_item(Item(b"x", id="a"))
     item = queue.lease(60)
     assert item is not None
-    waiting = colour.start(other.lease, 30, timeout=30)
+    waiting = colour.start(other.lease, 30, timeout=PATIENCE)
     slot.blocked(1)
     slot.begin()
     slot.move()
@@ -188,7 +190,7 @@ def test_a_slot_that_has_moved(
     assert queue.extend(item, 30)
     slot.blocked(1)
     queue.add_item(Item(b"x", id="b"))
-    assert waiting.result(WAIT_CAP / 2).id == "b"
+    assert waiting.result(PATIENCE).id == "b"
     assert queue.complete(item)
     assert queue.stats().completed == 1
 
@@ -214,14 +216,14 @@ def test_a_slot_that_migrates(
         time.sleep(0.02)
     slot.move()  # every key is at the new node, which says TRYAGAIN as long as a key that a script may need is missing
     slot.end()
-    assert adding.result(10) is True
-    assert completing.result(10) is True
-    item = leasing.result(10)
+    assert adding.result(PATIENCE) is True
+    assert completing.result(PATIENCE) is True
+    item = leasing.result(PATIENCE)
     assert item is not None
     waiting = colour.start(queue.remove_items, [str(n) for n in range(1, 10)])
-    assert len(waiting.result(10)) == 9
+    assert len(waiting.result(PATIENCE)) == 9
     idle = colour.start(queue.lease_items, 10, 60, timeout=15)
-    assert [got.id for got in idle.result(10)] == ["new"]
+    assert [got.id for got in idle.result(PATIENCE)] == ["new"]
     stats = queue.stats()
     assert (stats.added, stats.completed, stats.removed, stats.items) == (11, 1, 9, 1)
 
@@ -269,7 +271,7 @@ def test_a_node_that_restarts(
         infos: list[Any] = [client.cluster("info") for client in slot.clients]
         return all(info["cluster_state"] == "ok" for info in infos)
 
-    servers.wait_until(well, 20)
+    servers.wait_until(well)
     assert queue.add_item(Item(b"x", id="b"))
     assert queue.stats().items == 1, "this cluster keeps nothing on disk"
 

@@ -238,7 +238,7 @@ def test_however_it_is_ended_no_process_is_left(number: signal.Signals, code: in
         demo.send_signal(number)
         rest = demo.stdout.read()
         assert demo.wait(20) == code
-    wait_until(lambda: not alive(family), 20)
+    wait_until(lambda: not alive(family))
     assert "Traceback" not in rest
     if number == signal.SIGINT:
         assert "Interrupted" in rest

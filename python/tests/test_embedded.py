@@ -170,7 +170,7 @@ def test_it_ends_with_its_starter(tmp_path: Path, holders: list[Holder], how: st
     put(server, "kept")
     pid = server_pid(server.url)
     getattr(holders[0], how)()
-    wait_until(lambda: gone(pid), 15)
+    wait_until(lambda: gone(pid))
     with pytest.raises(redis.ConnectionError):
         get(server)
     # the next to ask starts it again, with its data; the old hold changes nothing any more
@@ -188,7 +188,7 @@ def test_a_killed_server_is_started_again(tmp_path: Path) -> None:
             client.set("key", "kept")
         pid = server_pid(server.url)
         os.kill(pid, signal.SIGKILL)
-        wait_until(lambda: gone(pid), 10)
+        wait_until(lambda: gone(pid))
         assert (tmp_path / "socket").exists()
         with embedded(tmp_path) as again:
             assert get(again) == "kept"
@@ -200,7 +200,7 @@ def test_it_ends_with_a_killed_guard(tmp_path: Path) -> None:
         pid = server_pid(server.url)
         guard = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
         os.kill(guard, signal.SIGKILL)
-        wait_until(lambda: gone(pid), 10)
+        wait_until(lambda: gone(pid))
 
 
 def test_a_path_too_long_for_a_socket(tmp_path: Path, holders: list[Holder]) -> None:

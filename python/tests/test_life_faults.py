@@ -8,11 +8,11 @@ import pytest
 import servers
 from colours import bare
 from life_calls import CALLS, Scene, finished, follow_up
+from servers import PATIENCE
 from watching import EVALS, blocked, calls, load
 
 import leaseq
 from leaseq import Completed, Finished, Item
-from leaseq.flows import WAIT_CAP
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -185,7 +185,7 @@ def test_only_the_lease_that_won_answers_true_again(scene: Scene, proxy: FaultPr
     for _ in range(3):
         leases.append(scene.queue.lease(0.02))
         deadline = leases[-1].deadline
-        servers.wait_until(lambda deadline=deadline: scene.queue.stats().now > deadline, 5)  # type: ignore[misc]
+        servers.wait_until(lambda deadline=deadline: scene.queue.stats().now > deadline)  # type: ignore[misc]
     queue = scene.open(proxy.url)
     queue.stats()
     proxy.cut_after_down = 0
@@ -300,7 +300,7 @@ def test_a_server_that_ends_under_a_wait_for_an_outcome(
     if how == "kill":
         server.kill9()
         with pytest.raises(leaseq.UnavailableError) as caught:
-            waiting.result(WAIT_CAP)
+            waiting.result(PATIENCE)
         assert caught.value.definite
         server.start()
         waiting = colour.start(scene.queue.outcome, "a", timeout=20)
@@ -308,7 +308,7 @@ def test_a_server_that_ends_under_a_wait_for_an_outcome(
         server.restart()
     assert scene.queue.complete(scene.held[0], result=b"r") is True
     try:
-        found: Any = waiting.result(WAIT_CAP + 1)
+        found: Any = waiting.result(PATIENCE)
     except leaseq.UnavailableError:  # it may have looked while nobody listened
         found = scene.queue.outcome("a", timeout=5)
     assert (found.state, found.content) == ("result", b"r")
@@ -328,7 +328,7 @@ def test_a_server_that_ends_under_a_wait_for_room(
         blocked(client, 1)
     server.kill9() if how == "kill" else server.stop()
     with pytest.raises(leaseq.UnavailableError) as caught:
-        waiting.result(WAIT_CAP)
+        waiting.result(PATIENCE)
     assert caught.value.definite
     server.start()
     assert scene.counts("added", "items") == (1, 1)
@@ -338,5 +338,5 @@ def test_a_server_that_ends_under_a_wait_for_room(
     item = scene.held[0]
     done, taken = scene.queue.complete_and_lease(item, 30)
     assert (done, taken) == (True, None)
-    assert waiting.result(WAIT_CAP + 1) is True
+    assert waiting.result(PATIENCE) is True
     assert scene.counts("added", "items", "ready") == (2, 1, 1)

@@ -8,6 +8,7 @@ import pytest
 import servers
 from asking import calls, look
 from colours import bare
+from servers import PATIENCE
 
 import leaseq
 from leaseq import Item
@@ -200,7 +201,7 @@ def test_a_death_by_reclaiming_is_published(
     queue.add_items([Item(b"x", id="a"), Item(b"x", id="b")], keep=60, max_attempts=1)
     queue.add_item(Item(b"x", id="plain"), max_attempts=1)
     lost = queue.lease_items(3, 0.05)
-    servers.wait_until(lambda: queue.stats().now > max(item.deadline for item in lost), 5)
+    servers.wait_until(lambda: queue.stats().now > max(item.deadline for item in lost))
     if how == "lease":
         assert queue.lease(30, block=False) is None
     elif how == "complete_and_lease":
@@ -208,7 +209,7 @@ def test_a_death_by_reclaiming_is_published(
     else:
         assert queue.light_clean().died == 3
     for name in ("a", "b"):
-        servers.wait_until(lambda name=name: redis_client.exists(f"leaseq:{{q}}:q:result:{name}"), 5)  # type: ignore[misc]
+        servers.wait_until(lambda name=name: redis_client.exists(f"leaseq:{{q}}:q:result:{name}"))  # type: ignore[misc]
     assert not redis_client.exists("leaseq:{q}:q:result:plain")
     assert [state for state, _ in look(queue, "a", "b", "plain")] == ["failure", "failure", "dead"]
 
@@ -219,10 +220,10 @@ def test_a_waiter_that_reclaims_publishes(colour: Colour, redis_client: redis.Re
     queue.add_item(Item(b"x", id="a"), keep=60, max_attempts=1)
     assert queue.lease(0.2) is not None
     waiting = colour.start(queue.lease, 30, timeout=20)
-    servers.wait_until(lambda: redis_client.exists("leaseq:{q}:q:result:a"), 10)
+    servers.wait_until(lambda: redis_client.exists("leaseq:{q}:q:result:a"))
     assert not waiting.done()
     queue.add_item(Item(b"x", id="b"))
-    assert waiting.result(5).id == "b"
+    assert waiting.result(PATIENCE).id == "b"
 
 
 def test_publishing_is_best_effort(colour: Colour, redis_client: redis.Redis, url: str) -> None:
@@ -232,11 +233,11 @@ def test_publishing_is_best_effort(colour: Colour, redis_client: redis.Redis, ur
     item = queue.lease(0.05)
     assert item is not None
     redis_client.set("leaseq:{q}:q:result:a", "foreign")
-    servers.wait_until(lambda: queue.stats().now > item.deadline, 5)
+    servers.wait_until(lambda: queue.stats().now > item.deadline)
     assert queue.light_clean().died == 1
     queue.revive("a")
     assert queue.lease(0.05) is not None
-    servers.wait_until(lambda: queue.stats().overdue == 1, 5)
+    servers.wait_until(lambda: queue.stats().overdue == 1)
     assert queue.lease(30, block=False) is None
     assert redis_client.get("leaseq:{q}:q:result:a") == b"foreign"
 
@@ -249,7 +250,7 @@ def test_waiting_for_an_outcome(colour: Colour, redis_client: redis.Redis, url: 
     assert queue.outcome("a", block=False).state == "ready"
     assert queue.outcome("a", timeout=0.02).state == "ready"
     waiting = [colour.start(queue.outcome, name, timeout=20) for name in ("a", "a", "b")]
-    servers.wait_until(lambda: redis_client.info("clients")["blocked_clients"] == 3, 5)
+    servers.wait_until(lambda: redis_client.info("clients")["blocked_clients"] == 3)
     a, b, c = queue.lease_items(3, 30)
     queue.complete(a, result=b"r")
     queue.dead_letter(b, error="bad")
@@ -274,7 +275,7 @@ def test_waiting_for_room(colour: Colour, redis_client: redis.Redis, url: str) -
         queue.add_item_when_room(Item(b"x", id="b"), timeout=0.02)
     assert caught.value.answers == [None]
     waiting = colour.start(queue.add_item_when_room, Item(b"x", id="b"), keep=60, priority=2, timeout=20)
-    servers.wait_until(lambda: redis_client.info("clients")["blocked_clients"] == 1, 5)
+    servers.wait_until(lambda: redis_client.info("clients")["blocked_clients"] == 1)
     item = queue.lease(30)
     assert item is not None
     assert queue.complete_and_lease(item, 30) == (True, None)

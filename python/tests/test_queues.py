@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import servers
+from asking import due_for_a_beat
+from servers import PATIENCE
 from watching import EVALS, blocked, blocked_ids, calls, count_blocked, load, until
 
 import leaseq
@@ -19,7 +21,6 @@ import leaseq.aio
 from leaseq import Item, flows
 from leaseq._sync import race
 from leaseq.commands import LeaseReply
-from leaseq.flows import WAIT_CAP
 from leaseq.keys import QueueKeys
 
 if TYPE_CHECKING:
@@ -29,8 +30,7 @@ if TYPE_CHECKING:
     from colours import Colour
     from faultproxy import FaultProxy
 
-SOON = WAIT_CAP / 2
-"""A waiter that is answered within this was woken: by itself it looks after the cap."""
+pytestmark = pytest.mark.usefixtures("cap_of_an_hour")
 
 GROUPS = {"one group": ("g", "g", "g"), "three groups": ("g", "h", "i"), "two groups": ("g", "h", "g")}
 
@@ -100,7 +100,7 @@ def test_more_queues_than_one_call_takes(colour: Colour, redis_client: redis.Red
     waiting = colour.start(queues.lease, 30)
     blocked(redis_client, 3)
     many[39].add_item(Item(b"x"))
-    assert waiting.result(SOON).queue.name == "q39"
+    assert waiting.result(PATIENCE).queue.name == "q39"
     blocked(redis_client, 0)
     many[20].add_item(Item(b"x"))
     many[4].add_item(Item(b"x"))
@@ -145,12 +145,12 @@ def test_a_wake_up_from_any(
     blocked(redis_client, connections(groups))
     redis_client.config_resetstat()
     queues[which].add_item(Item(b"x", id="new"))
-    item = waiting.result(SOON)
+    item = waiting.result(PATIENCE)
     assert (item.id, item.queue.name, item.attempt) == ("new", "abc"[which], 1)
     blocked(redis_client, 0)
     # add and lease; where there are several connections, a settle for each queue of the others
     expected = 2 if connections(groups) == 1 else 4
-    servers.wait_until(lambda: calls(redis_client, *EVALS) == expected, 5)
+    servers.wait_until(lambda: calls(redis_client, *EVALS) == expected)
     assert item.queue.complete(item)
 
 
@@ -158,12 +158,12 @@ def test_a_due_item_of_any(colour: Colour, url: str, groups: tuple[str, ...]) ->
     """LQ-BLOCK-8: each connection knows the times of its own queues."""
     queues = three(colour, url, groups)
     several: Any = colour.queues(queues)
-    began = time.monotonic()
     for queue, delay in zip(queues, (0.9, 0.3, 0.6), strict=True):
         queue.add_item(Item(b"x", id=queue.name), delay=delay)
-    got = [several.lease(30, timeout=5) for _ in range(3)]
-    assert [item.id for item in got] == ["b", "c", "a"]
-    assert 0.9 <= time.monotonic() - began < 1.4
+    got = [several.lease(30, timeout=PATIENCE) for _ in range(3)]
+    assert sorted(item.id for item in got) == ["a", "b", "c"], (
+        "each at its time: nothing else wakes this worker"
+    )
 
 
 def test_a_worker_loop(colour: Colour, url: str, groups: tuple[str, ...]) -> None:
@@ -171,10 +171,11 @@ def test_a_worker_loop(colour: Colour, url: str, groups: tuple[str, ...]) -> Non
     queues = three(colour, url, groups)
     for queue in queues:
         queue.add_items([Item(b"x"), Item(b"fails")])
-    item = colour.queues(queues).lease(0.3)
+    item = colour.queues(queues).lease(30)
+    first = item.deadline
+    due_for_a_beat(item)
     with item:
-        first = item.deadline
-        servers.wait_until(lambda: item.deadline > first + 0.3, 5)
+        servers.wait_until(lambda: item.deadline > first)
         assert not item.lost
     for item in colour.queues(queues, fair=True).items(30, timeout=0.05):
         with contextlib.suppress(ZeroDivisionError), item:
@@ -197,9 +198,9 @@ def test_a_death_is_published_in_its_queue(
     assert queues[1].lease(0.1) is not None
     waiting = colour.start(queues[1].outcome, "dies")
     blocked(redis_client, 1)
-    servers.wait_until(lambda: queues[1].stats().overdue == 1, 5)
+    servers.wait_until(lambda: queues[1].stats().overdue == 1)
     assert colour.queues(queues).lease(30, block=False) is None
-    assert waiting.result(SOON).state == "failure"
+    assert waiting.result(PATIENCE).state == "failure"
 
 
 def test_nothing_in_time(
@@ -212,24 +213,25 @@ def test_nothing_in_time(
     redis_client.config_resetstat()
     began = time.monotonic()
     assert several.lease(30, timeout=0.4) is None
-    assert 0.4 <= time.monotonic() - began < SOON
-    assert calls(redis_client, *EVALS) == 2 * connections(groups) + 3
+    assert time.monotonic() - began >= 0.4
+    assert calls(redis_client, *EVALS) <= 2 * connections(groups) + 3
     assert several.lease_items(5, 30, timeout=0.001) == []
     blocked(redis_client, 0)
 
 
+@pytest.mark.cap(0.3)
 def test_an_idle_worker_sends_little(
     colour: Colour, redis_client: redis.Redis, url: str, groups: tuple[str, ...]
 ) -> None:
-    """LQ-BLOCK-1, LQ-BLOCK-2: a block and a lease for each 4 s and connection."""
+    """LQ-BLOCK-1, LQ-BLOCK-2: a block and a lease for each cap and connection."""
     several = colour.queues(three(colour, url, groups))
     load(redis_client)
     redis_client.config_resetstat()
-    waiting = colour.start(several.lease, 30, timeout=8.5)
-    assert waiting.result(15) is None
-    # at 0, 4, 8 and 8.5 s, and a settle for each queue
-    assert calls(redis_client, *EVALS) == 4 * connections(groups) + 3
-    assert calls(redis_client, "cmdstat_blpop") <= 3 * connections(groups)
+    waiting = colour.start(several.lease, 30, timeout=1)
+    assert waiting.result(PATIENCE) is None
+    # at 0, 0.3, 0.6, 0.9 and 1 s, and a settle for each queue; a slow machine leaves some out
+    assert 2 * connections(groups) + 3 <= calls(redis_client, *EVALS) <= 5 * connections(groups) + 3
+    assert 1 <= calls(redis_client, "cmdstat_blpop") <= 4 * connections(groups)
 
 
 def add_at_once(client: redis.Redis, *queues: Any) -> None:
@@ -265,15 +267,15 @@ def test_nobody_sleeps_beside_an_item(
         second = colour.start(b.lease, 30)
         blocked(redis_client, connections(groups) + 1)
         add_at_once(redis_client, b, a)
-        item = first.result(SOON)
+        item = first.result(PATIENCE)
         if connections(groups) == 1:
             assert item.id == "a-item"
         if item.id == "a-item":
-            other = second.result(SOON)
+            other = second.result(PATIENCE)
         else:
-            other = a.lease(30, timeout=SOON)
+            other = a.lease(30, timeout=PATIENCE)
             b.add_item(Item(b"x"))
-            assert b.complete(second.result(SOON))
+            assert b.complete(second.result(PATIENCE))
         assert (item.attempt, other.attempt) == (1, 1)
         assert {item.id, other.id} == {"a-item", "b-item"}
         for each in (item, other):
@@ -295,12 +297,12 @@ def test_waiters_on_overlapping_sets(
         ]
         blocked(redis_client, sum(len({queue.group for queue in each}) for each in sets))
         add_at_once(redis_client, *(queues if turn % 2 else queues[::-1]))
-        servers.wait_until(lambda now=waiting: at_rest(queues, now), SOON)  # type: ignore[misc]
+        servers.wait_until(lambda now=waiting: at_rest(queues, now), PATIENCE)  # type: ignore[misc]
         assert any(call.done() for _, call in waiting)
         for each, call in waiting:
             if not call.done():
                 each[0].add_item(Item(b"x"))
-            item = call.result(SOON)
+            item = call.result(PATIENCE)
             assert item.attempt == 1
             assert item.queue.complete(item)
         for item in colour.queues(queues).items(30, timeout=0.01):
@@ -321,14 +323,12 @@ def test_closing_any_queue_ends_the_wait(
         blocked(redis_client, connections(groups))
         stays = colour.start(other.lease, 30)
         blocked(redis_client, connections(groups) + 1)
-        began = time.monotonic()
         queues[which].close()
-        assert time.monotonic() - began < SOON
         with pytest.raises(leaseq.QueueClosedError, match=repr("abc"[which])):
-            waiting.result(SOON)
+            waiting.result(PATIENCE)
         blocked(redis_client, 1)
         other.add_item(Item(b"x"))
-        assert other.complete(stays.result(SOON))
+        assert other.complete(stays.result(PATIENCE))
         with pytest.raises(leaseq.QueueClosedError):
             several.lease(30)
 
@@ -345,12 +345,12 @@ def test_a_block_that_is_ended(
         for ended in blocked_ids(redis_client):
             if how == "kill":
                 redis_client.client_kill_filter(_id=str(ended))
-                servers.wait_until(lambda gone=ended: gone not in blocked_ids(redis_client), 5)  # type: ignore[misc]
+                servers.wait_until(lambda gone=ended: gone not in blocked_ids(redis_client))  # type: ignore[misc]
             else:
                 redis_client.client_unblock(ended, error=how == "unblock error")
     blocked(redis_client, connections(groups))
     queues[2].add_item(Item(b"x", id="c"))
-    assert waiting.result(SOON).id == "c"
+    assert waiting.result(PATIENCE).id == "c"
 
 
 def test_an_error_of_one_ends_the_wait(
@@ -368,10 +368,10 @@ def test_an_error_of_one_ends_the_wait(
         pipe.lpush(f"leaseq:{{{groups[1]}}}:b:wake", "1")
         pipe.execute()
     with pytest.raises(leaseq.WrongTypeError):
-        waiting.result(SOON)
+        waiting.result(PATIENCE)
     blocked(redis_client, 1)
     queues[0].add_item(Item(b"x"))
-    assert stays.result(SOON) is not None
+    assert stays.result(PATIENCE) is not None
 
 
 def test_queues_of_two_servers(
@@ -387,7 +387,7 @@ def test_queues_of_two_servers(
             blocked(redis_client, 1)
             blocked(client, 1)
             queue.add_item(Item(b"x"))
-            item = waiting.result(SOON)
+            item = waiting.result(PATIENCE)
             assert item.queue.name == queue.name
             assert item.queue.complete(item)
             blocked(redis_client, 0)
@@ -397,7 +397,7 @@ def test_queues_of_two_servers(
         blocked(client, 1)
     server.kill9()
     with pytest.raises(leaseq.UnavailableError):
-        waiting.result(SOON)
+        waiting.result(PATIENCE)
     blocked(redis_client, 0)
 
 
@@ -429,13 +429,13 @@ def test_groups_on_different_nodes(colour: Colour, nodes: servers.ClusterSet) ->
 
     for queue in queues * 2:
         waiting = colour.start(several.lease, 30)
-        servers.wait_until(lambda: sum(waits()) == 3, 5)
+        servers.wait_until(lambda: sum(waits()) == 3)
         assert sorted(waits()) == [1, 1, 1]
         queue.add_item(Item(b"x"))
-        item = waiting.result(SOON)
+        item = waiting.result(PATIENCE)
         assert item.queue.name == queue.name
         assert item.queue.complete(item)
-        servers.wait_until(lambda: sum(waits()) == 0, 5)
+        servers.wait_until(lambda: sum(waits()) == 0)
     assert several.lease(30, timeout=0.1) is None
     for each in clients:
         each.close()
@@ -465,7 +465,6 @@ async def test_cancelled_at_any_moment(
             waiting = [asyncio.create_task(queue.lease(60)) for queue in others]
             await until(lambda: count_blocked(redis_client) == connections(groups) + 3)
             proxy.latency = latency
-            began = time.monotonic()
             add_at_once(redis_client, *others)
             if latency:
                 await asyncio.sleep(latency * number / 3)
@@ -482,7 +481,6 @@ async def test_cancelled_at_any_moment(
                 assert got is not None
                 assert got.attempt == 1
                 assert await got.queue.complete(got)
-            assert time.monotonic() - began < SOON
         clients: list[Any] = [queue._transport.client for queue in mine]
         await until(lambda: not any(client.connection_pool._in_use_connections for client in clients))
 
@@ -505,10 +503,10 @@ def test_an_interrupted_thread_leaves_nothing(
         def interrupt() -> None:
             blocked(redis_client, connections(groups))
             if moment != "blocked":
-                proxy.latency = 0.5
+                proxy.latency = 2.0
                 others[1].add_item(Item(b"x", id="a"))
             if moment == "item on its way":
-                servers.wait_until(lambda: others[1].stats().leased == 1, 5)
+                servers.wait_until(lambda: others[1].stats().leased == 1)
             os.kill(os.getpid(), signal.SIGINT)
 
         thread = threading.Thread(target=interrupt)
@@ -519,15 +517,13 @@ def test_an_interrupted_thread_leaves_nothing(
         proxy.latency = 0.0
         if moment == "blocked":
             others[1].add_item(Item(b"x", id="a"))
-        got = others[1].lease(60, timeout=SOON)
+        got = others[1].lease(60, timeout=PATIENCE)
         assert got is not None
         assert got.attempt == 1
         assert got.queue.complete(got)
         blocked(redis_client, 0)
         clients: list[Any] = [queue._transport.client for queue in mine]
-        servers.wait_until(
-            lambda: not any(client.connection_pool._in_use_connections for client in clients), 8
-        )
+        servers.wait_until(lambda: not any(client.connection_pool._in_use_connections for client in clients))
 
 
 def test_what_a_loser_leased_goes_back(
@@ -541,11 +537,11 @@ def test_what_a_loser_leased_goes_back(
     blocked(redis_client, 2)
     proxy.latency = 0.3
     add_at_once(redis_client, other)
-    servers.wait_until(lambda: other.stats().leased == 1, 5)
+    servers.wait_until(lambda: other.stats().leased == 1)
     fast.add_item(Item(b"x", id="won"))
-    assert waiting.result(SOON).id == "won"
+    assert waiting.result(PATIENCE).id == "won"
     proxy.latency = 0.0
-    item = other.lease(30, timeout=SOON)
+    item = other.lease(30, timeout=PATIENCE)
     assert item is not None
     assert (item.id, item.attempt) == ("b-item", 1)
 
@@ -560,10 +556,10 @@ def test_threads_that_lose_end(url: str, redis_client: redis.Redis) -> None:
         for number in range(30):
             timer = threading.Timer(0, lambda n=number: queues[n % 3].add_item(Item(b"x")))
             timer.start()
-            item = several.lease(30, timeout=5)
+            item = several.lease(30, timeout=PATIENCE)
             assert item is not None
             assert item.queue.complete(item)
-        servers.wait_until(lambda: threading.active_count() <= before, 5)
+        servers.wait_until(lambda: threading.active_count() <= before)
         blocked(redis_client, 0)
         assert len(redis_client.client_list()) < 20
 

@@ -67,7 +67,7 @@ def test_a_server_ends_with_a_killed_test_process(startable_name: str) -> None:
         assert process.stdout is not None
         pid = int(process.stdout.readline())
         process.send_signal(signal.SIGKILL)
-    servers.wait_until(lambda: not alive(pid), 10)
+    servers.wait_until(lambda: not alive(pid))
 
 
 def alive(pid: int) -> bool:

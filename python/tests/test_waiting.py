@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import servers
+from servers import PATIENCE
 from watching import BLOCKS, EVALS, blocked, blocked_ids, calls, count_blocked, load, until
 
 import leaseq
 import leaseq.aio
 from leaseq import Item
-from leaseq.flows import WAIT_CAP
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,9 +24,7 @@ if TYPE_CHECKING:
     from colours import Colour
     from faultproxy import FaultProxy
 
-SOON = WAIT_CAP / 2
-"""A waiter that is answered within this was woken: by itself it looks after the cap."""
-
+pytestmark = pytest.mark.usefixtures("cap_of_an_hour")
 
 # Outcomes.
 
@@ -52,7 +50,7 @@ def test_every_waiter_is_told(colour: Colour, redis_client: redis.Redis, url: st
         assert queue.dead_letter(item, error="done")
     else:
         assert queue.release(item, error="done") == "dead"
-    found = [call.result(SOON) for call in waiting]
+    found = [call.result(PATIENCE) for call in waiting]
     assert {outcome.content for outcome in found} == {b"done"}
     assert {outcome.state for outcome in found} == {"result" if ending == "result" else "failure"}
     assert calls(redis_client, *EVALS) == 5 + 1 + 5
@@ -79,11 +77,12 @@ def test_a_wait_that_ends_without_an_outcome(colour: Colour, url: str) -> None:
     began = time.monotonic()
     assert queue.outcome("a", timeout=0.3).state == "delayed"
     assert queue.outcome("a", timeout=0.004).finished is False, "too short for a block"
-    assert 0.3 <= time.monotonic() - began < SOON
+    assert time.monotonic() - began >= 0.3
     with pytest.raises(leaseq.BadArgumentError):
         queue.outcome("a", timeout=-1)
 
 
+@pytest.mark.cap(0.5)
 def test_a_death_that_nobody_published(colour: Colour, redis_client: redis.Redis, url: str) -> None:
     """LQ-BLOCK-2: whoever reclaimed it died too: a waiter looks after the cap, publishes it, and all others are told."""
     queue = colour.queue("q", url)
@@ -91,13 +90,14 @@ def test_a_death_that_nobody_published(colour: Colour, redis_client: redis.Redis
     assert queue.lease(0.1) is not None
     waiting = [colour.start(queue.outcome, "a") for _ in range(3)]
     blocked(redis_client, 3)
-    servers.wait_until(lambda: queue.stats().overdue == 1, 5)
+    servers.wait_until(lambda: queue.stats().overdue == 1)
     command = leaseq.commands.light_clean(queue._keys, 256)
     redis_client.execute_command(*command.eval())  # type: ignore[no-untyped-call]
     assert not redis_client.exists("leaseq:{q}:q:result:a")
-    assert {call.result(WAIT_CAP + 1).state for call in waiting} == {"failure"}
+    assert {call.result(PATIENCE).state for call in waiting} == {"failure"}
 
 
+@pytest.mark.cap(0.5)
 def test_an_item_that_is_gone_or_another_by_now(colour: Colour, redis_client: redis.Redis, url: str) -> None:
     """LQ-BLOCK-12, LQ-BLOCK-13: seen within the cap; the outcome of a later item of the same id is not what was waited for."""
     queue = colour.queue("q", url)
@@ -107,7 +107,7 @@ def test_an_item_that_is_gone_or_another_by_now(colour: Colour, redis_client: re
     assert queue.remove("removed") == "leased"
     assert queue.complete(again, keep=0)
     assert queue.complete(held(queue, "again"), result=b"of another")
-    assert [call.result(WAIT_CAP + 1).state for call in waiting] == ["absent", "absent"]
+    assert [call.result(PATIENCE).state for call in waiting] == ["absent", "absent"]
     assert queue.outcome("again").content == b"of another"
 
 
@@ -119,20 +119,22 @@ def test_an_item_that_was_revived(colour: Colour, redis_client: redis.Redis, url
     waiting = colour.start(queue.outcome, "a")
     blocked(redis_client, 1)
     queue.complete(queue.lease(60), result=b"then")
-    assert waiting.result(SOON).content == b"then"
+    assert waiting.result(PATIENCE).content == b"then"
 
 
+@pytest.mark.cap(0.3)
 def test_a_waiter_for_an_outcome_sends_little(colour: Colour, redis_client: redis.Redis, url: str) -> None:
-    """LQ-BLOCK-1, LQ-BLOCK-2: a block and a call for each 4 s, and nothing to settle."""
+    """LQ-BLOCK-1, LQ-BLOCK-2: a block and a call for each cap, and nothing to settle."""
     queue = colour.queue("q", url)
     load(redis_client)
     held(queue)
     redis_client.delete("leaseq:{q}:q:wake")
     redis_client.config_resetstat()
-    waiting = colour.start(queue.outcome, "a", timeout=8.5)
-    assert waiting.result(15).state == "leased"
-    assert calls(redis_client, "cmdstat_blmove") <= 3
-    assert calls(redis_client, *EVALS) == 4
+    waiting = colour.start(queue.outcome, "a", timeout=1)
+    assert waiting.result(PATIENCE).state == "leased"
+    assert 1 <= calls(redis_client, "cmdstat_blmove") <= 4
+    # at 0, 0.3, 0.6, 0.9 and 1 s; a slow machine leaves some out
+    assert 2 <= calls(redis_client, *EVALS) <= 5
     assert redis_client.llen("leaseq:{q}:q:wake") == 0
 
 
@@ -144,7 +146,7 @@ def test_closing_ends_waits_for_outcomes(colour: Colour, redis_client: redis.Red
     blocked(redis_client, 1)
     queue.close()
     with pytest.raises(leaseq.QueueClosedError):
-        waiting.result(SOON)
+        waiting.result(PATIENCE)
     blocked(redis_client, 0)
 
 
@@ -161,12 +163,12 @@ def test_a_waiter_for_an_outcome_whose_block_is_ended(
         (ended,) = blocked_ids(redis_client)
         if how == "kill":
             redis_client.client_kill_filter(_id=str(ended))
-            servers.wait_until(lambda gone=ended: gone not in blocked_ids(redis_client), 5)  # type: ignore[misc]
+            servers.wait_until(lambda gone=ended: gone not in blocked_ids(redis_client))  # type: ignore[misc]
         else:
             redis_client.client_unblock(ended, error=how == "unblock error")
     blocked(redis_client, 1)
     queue.complete(item, result=b"done")
-    assert waiting.result(SOON).content == b"done"
+    assert waiting.result(PATIENCE).content == b"done"
 
 
 def test_a_lost_look_at_an_outcome(
@@ -180,7 +182,7 @@ def test_a_lost_look_at_an_outcome(
     proxy.blackhole_up = proxy.blackhole_down = True
     other.complete(item, result=b"done")
     with pytest.raises(leaseq.ReplyLostError):
-        waiting.result(15)
+        waiting.result(PATIENCE)
     proxy.blackhole_up = proxy.blackhole_down = False
     assert queue.outcome("a").content == b"done"
 
@@ -192,7 +194,7 @@ def test_a_short_socket_timeout_is_none_of_a_waiter(colour: Colour, url: str) ->
     waiting = colour.start(queue.outcome, "a")
     assert queue.outcome("a", timeout=0.4).state == "leased"
     queue.complete(item, result=b"done")
-    assert waiting.result(SOON).content == b"done"
+    assert waiting.result(PATIENCE).content == b"done"
 
 
 def test_outcomes_of_a_full_server(
@@ -210,9 +212,9 @@ def test_outcomes_of_a_full_server(
         assert queue.outcome("a", timeout=0.5).state == "leased"
         assert calls(client, *EVALS) == 2, "no busy loop"
         waiting = colour.start(queue.outcome, "a", timeout=1)
-        servers.wait_until(lambda: calls(client, *EVALS) == 3, 5)
+        servers.wait_until(lambda: calls(client, *EVALS) == 3)
         assert queue.complete(item, result=b"done")
-        assert waiting.result(SOON).content == b"done"
+        assert waiting.result(PATIENCE).content == b"done"
 
 
 async def test_cancelled_waiters_for_an_outcome(url: str, redis_client: redis.Redis) -> None:
@@ -229,7 +231,7 @@ async def test_cancelled_waiters_for_an_outcome(url: str, redis_client: redis.Re
         await asyncio.gather(*leaving, return_exceptions=True)
         await until(lambda: count_blocked(redis_client) == 1)
         await queue.complete(item, result=b"done")
-        assert (await asyncio.wait_for(stays, SOON)).content == b"done"
+        assert (await asyncio.wait_for(stays, PATIENCE)).content == b"done"
         pool = queue._transport.client.connection_pool
         await until(lambda: not pool._in_use_connections)
 
@@ -260,9 +262,9 @@ def test_a_producer_waits_for_room(colour: Colour, redis_client: redis.Redis, ur
     blocked(redis_client, 1)
     assert not waiting.done()
     assert queue.complete_and_lease(item, 60) == (True, None)
-    assert waiting.result(SOON) is True
+    assert waiting.result(PATIENCE) is True
     # add, complete_and_lease, add, settle
-    servers.wait_until(lambda: calls(redis_client, *EVALS) == 4, 5)
+    servers.wait_until(lambda: calls(redis_client, *EVALS) == 4)
     assert queue.inspect("new").priority == 3
     assert queue.add_item_when_room(Item(b"y", id="new")) is False, "it is there: that needs no room"
 
@@ -277,11 +279,11 @@ def test_room_for_several_producers(colour: Colour, redis_client: redis.Redis, u
     blocked(redis_client, 8)
     assert queue.complete_items(items) == [True] * 5
     lease_nothing(queue)
-    servers.wait_until(lambda: sum(call.done() for call in waiting) == 5, SOON)
+    servers.wait_until(lambda: sum(call.done() for call in waiting) == 5, PATIENCE)
     blocked(redis_client, 3)
     assert queue.complete_items(queue.lease_items(3, 60)) == [True] * 3
     assert queue.lease_items(2, 60), "there is room, and the lease says so"
-    assert [call.result(SOON) for call in waiting] == [True] * 8
+    assert [call.result(PATIENCE) for call in waiting] == [True] * 8
     assert queue.stats().items == 5
 
 
@@ -296,24 +298,25 @@ def test_no_room_in_time(colour: Colour, redis_client: redis.Redis, url: str) ->
     with pytest.raises(leaseq.QueueFullError) as caught:
         queue.add_item_when_room(Item(b"x"), timeout=0.3)
     assert caught.value.answers == [None]
-    assert 0.3 <= time.monotonic() - began < SOON
+    assert time.monotonic() - began >= 0.3
     assert calls(redis_client, *EVALS) == 3, "add, add, settle"
     with pytest.raises(leaseq.BadArgumentError):
         queue.add_item_when_room(Item(b"x"), timeout=-1)
 
 
+@pytest.mark.cap(0.3)
 def test_a_producer_that_waits_sends_little(colour: Colour, redis_client: redis.Redis, url: str) -> None:
-    """LQ-BLOCK-1, LQ-BLOCK-2: a block and an add for each 4 s."""
+    """LQ-BLOCK-1, LQ-BLOCK-2: a block and an add for each cap."""
     queue = colour.queue("q", url)
     load(redis_client)
     full(queue)
     redis_client.delete("leaseq:{q}:q:room")
     redis_client.config_resetstat()
-    waiting = colour.start(queue.add_item_when_room, Item(b"x"), timeout=8.5)
+    waiting = colour.start(queue.add_item_when_room, Item(b"x"), timeout=1)
     with pytest.raises(leaseq.QueueFullError):
-        waiting.result(15)
-    assert calls(redis_client, "cmdstat_blpop") <= 3
-    assert calls(redis_client, *EVALS) == 5, "four adds and a settle"
+        waiting.result(PATIENCE)
+    assert 1 <= calls(redis_client, "cmdstat_blpop") <= 4
+    assert 3 <= calls(redis_client, *EVALS) <= 6, "five adds at most and a settle"
 
 
 def test_producers_that_leave_pass_room_on(colour: Colour, redis_client: redis.Redis, url: str) -> None:
@@ -330,14 +333,14 @@ def test_producers_that_leave_pass_room_on(colour: Colour, redis_client: redis.R
         added = ""
         while added != f"stays-{number}":
             # not by leasing, which would tell producers once more
-            servers.wait_until(lambda: queue.stats().ready == 1, SOON)
+            servers.wait_until(lambda: queue.stats().ready == 1, PATIENCE)
             found = queue.lease(60)
             added = found.id
             assert queue.complete_and_lease(found, 60) == (True, None)
-        assert stays.result(5) is True
+        assert stays.result(PATIENCE) is True
         for call in leaving:
             with contextlib.suppress(leaseq.QueueFullError):
-                assert call.result(5)
+                assert call.result(PATIENCE)
         for found in queue.items(60, timeout=0.01):
             assert queue.complete(found)
         assert queue.stats().items == 0
@@ -352,10 +355,10 @@ def test_a_producer_whose_block_is_ended(colour: Colour, redis_client: redis.Red
         blocked(redis_client, 1)
         (ended,) = blocked_ids(redis_client)
         redis_client.client_kill_filter(_id=str(ended))
-        servers.wait_until(lambda gone=ended: gone not in blocked_ids(redis_client), 5)  # type: ignore[misc]
+        servers.wait_until(lambda gone=ended: gone not in blocked_ids(redis_client))  # type: ignore[misc]
     blocked(redis_client, 1)
     queue.complete_and_lease(item, 60)
-    assert waiting.result(SOON) is True
+    assert waiting.result(PATIENCE) is True
     assert queue.stats().added == 2
 
 
@@ -373,9 +376,9 @@ def test_a_lost_reply_to_an_add_that_waited(
     proxy.cut_after_down = len(b"*2\r\n$21\r\nleaseq:{q}:q:room\r\n$1\r\n1\r\n") + 1
     other.complete_and_lease(item, 60)
     with pytest.raises(leaseq.ReplyLostError):
-        waiting.result(SOON)
+        waiting.result(PATIENCE)
     assert other.stats().added == 2
-    assert other.complete(other.lease(60, timeout=SOON))
+    assert other.complete(other.lease(60, timeout=PATIENCE))
 
 
 def test_closing_ends_waits_for_room(colour: Colour, redis_client: redis.Redis, url: str) -> None:
@@ -388,9 +391,9 @@ def test_closing_ends_waits_for_room(colour: Colour, redis_client: redis.Redis, 
     blocked(redis_client, 2)
     queue.close()
     with pytest.raises(leaseq.QueueClosedError):
-        waiting.result(SOON)
+        waiting.result(PATIENCE)
     other.complete_and_lease(item, 60)
-    assert stays.result(SOON) is True
+    assert stays.result(PATIENCE) is True
 
 
 def test_a_limit_that_is_raised(colour: Colour, redis_client: redis.Redis, url: str) -> None:
@@ -400,7 +403,7 @@ def test_a_limit_that_is_raised(colour: Colour, redis_client: redis.Redis, url: 
     waiting = [colour.start(queue.add_item_when_room, Item(b"x")) for _ in range(2)]
     blocked(redis_client, 2)
     queue.configure(max_items=3)
-    assert [call.result(SOON) for call in waiting] == [True, True]
+    assert [call.result(PATIENCE) for call in waiting] == [True, True]
 
 
 @pytest.mark.parametrize("latency", [0.0, 0.02])
@@ -418,7 +421,6 @@ async def test_a_producer_cancelled_at_any_moment(
             second = asyncio.create_task(other.add_item_when_room(Item(b"x", id="second")))
             await until(lambda: count_blocked(redis_client) == 2)
             proxy.latency = latency
-            began = time.monotonic()
             await other.complete_and_lease(item, 60)
             if latency:
                 await asyncio.sleep(latency * number / 3)
@@ -432,9 +434,9 @@ async def test_a_producer_cancelled_at_any_moment(
             added = ""
             while added != "second":
                 # not by leasing, which would tell producers once more
-                while (await other.stats()).ready == 0:
-                    assert time.monotonic() - began < SOON
-                    await asyncio.sleep(0.005)
+                async with asyncio.timeout(PATIENCE):
+                    while (await other.stats()).ready == 0:  # noqa: ASYNC110 (the condition is the server's)
+                        await asyncio.sleep(0.005)
                 item = await other.lease(60)
                 added = item.id
                 assert await other.complete_and_lease(item, 60) == (True, None)
@@ -450,13 +452,13 @@ def test_room_in_a_cluster(colour: Colour, cluster: servers.ClusterSet) -> None:
         queue: Any = colour.queue(name, client)
         item = full(queue)
         waiting = colour.start(queue.add_item_when_room, Item(b"x", id="new"), keep=60)
-        servers.wait_until(lambda: sum(map(count_blocked, nodes)) == 1, 5)
+        servers.wait_until(lambda: sum(map(count_blocked, nodes)) == 1)
         assert queue.complete_and_lease(item, 60) == (True, None)
-        assert waiting.result(SOON) is True
+        assert waiting.result(PATIENCE) is True
         outcome = colour.start(queue.outcome, "new")
-        servers.wait_until(lambda: sum(map(count_blocked, nodes)) == 1, 5)
+        servers.wait_until(lambda: sum(map(count_blocked, nodes)) == 1)
         assert queue.complete(queue.lease(60), result=b"done")
-        assert outcome.result(SOON).content == b"done"
+        assert outcome.result(PATIENCE).content == b"done"
     for node in nodes:
         node.close()
 
@@ -470,7 +472,7 @@ def test_waits_in_the_child_of_a_fork(url: str, redis_client: redis.Redis) -> No
         blocked(redis_client, 1)
         assert in_child(lambda: queue.outcome("a", timeout=0.1).state == "leased")
         queue.complete(item, result=b"done")
-        waiting.join(SOON)
+        waiting.join(PATIENCE)
         assert not waiting.is_alive()
 
 

@@ -38,7 +38,7 @@ def count_blocked(client: redis.Redis) -> int:
 
 def blocked(client: redis.Redis, count: int) -> None:
     """Wait until so many clients are blocked on the server."""
-    servers.wait_until(lambda: count_blocked(client) == count, 5)
+    servers.wait_until(lambda: count_blocked(client) == count)
 
 
 def blocked_ids(client: redis.Redis) -> list[int]:
@@ -49,6 +49,6 @@ def blocked_ids(client: redis.Redis) -> list[int]:
 
 async def until(check: Callable[[], bool]) -> None:
     """Poll."""
-    async with asyncio.timeout(8):
+    async with asyncio.timeout(servers.PATIENCE):
         while not check():  # noqa: ASYNC110 (the condition is the server's)
             await asyncio.sleep(0.005)
