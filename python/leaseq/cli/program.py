@@ -11,6 +11,9 @@ import leaseq
 from leaseq.cli import ends
 
 _SECTIONS: Final = {
+    "Work": {
+        "work": "work",
+    },
     "Items": {
         "add": "add",
         "lease": "leases",

@@ -59,12 +59,18 @@ def on_server(function: Function) -> Function:
     return with_server
 
 
+in_group: Final = click.option(
+    "--group", "-g", metavar="GROUP", help="The queue's group. [default: its name]"
+)
+"""The option of all commands on one queue."""
+
+
 def on_queue(function: Function) -> Function:
     """Give a command the argument QUEUE and the options --url and --group; it gets `queue`, open."""
 
     @click.argument("queue")
     @on_server
-    @click.option("--group", "-g", metavar="GROUP", help="The queue's group. [default: its name]")
+    @in_group
     @functools.wraps(function)
     def with_queue(*args: Any, queue: str, server: Server, group: str | None, **options: Any) -> Any:
         with server.queue(queue, group) as opened:

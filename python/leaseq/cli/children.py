@@ -1,0 +1,127 @@
+"""A command as a handler of items: each runs in a process of its own, whose exit code decides."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import sys
+import tempfile
+from dataclasses import dataclass
+from typing import IO, TYPE_CHECKING, Final
+
+from leaseq.cli.text import plain
+from leaseq.worker import Backoff, DeadLetter, Release
+
+if TYPE_CHECKING:
+    from asyncio.subprocess import Process
+    from collections.abc import Collection, Sequence
+
+    from leaseq.aio import LeasedItem
+
+BAD_DATA: Final = os.EX_DATAERR
+"""The exit code, 65, that says that the item will never do."""
+
+TRY_AGAIN: Final = os.EX_TEMPFAIL
+"""The exit code, 75, that says that it was not the item's fault."""
+
+_TERM_SECS: Final = 0.5  # from SIGTERM to SIGKILL; less than what a worker that stops leaves to its handlers
+_TAIL: Final = 4096  # bytes of stderr of which the last line is kept
+
+
+@dataclass(frozen=True, slots=True)
+class Children:
+    """Runs the command for an item, its data on stdin.
+
+    Args:
+        command: program and arguments.
+        dead_on: exit codes after which the item dies.
+        with_result: what the command writes to stdout is the item's result.
+        to_stderr: what it writes to stdout goes to stderr.
+    """
+
+    command: Sequence[str]
+    dead_on: Collection[int] = (BAD_DATA,)
+    with_result: bool = False
+    to_stderr: bool = False
+
+    async def __call__(self, item: LeasedItem) -> None:
+        """Handle an item. Raises DeadLetter, Release."""
+        with tempfile.TemporaryFile() as data, tempfile.TemporaryFile() as result:
+            data.write(item.data)
+            data.seek(0)
+            child = await self._start(item, data, result)
+            try:
+                last_line = await _pass_on(child)
+                code = await child.wait()
+            finally:
+                await _end(child)
+            if self.with_result:
+                result.seek(0)
+                item.result = result.read()
+        self._judge(item, code, last_line)
+
+    async def _start(self, item: LeasedItem, data: IO[bytes], result: IO[bytes]) -> Process:
+        return await asyncio.create_subprocess_exec(
+            *self.command,
+            stdin=data,
+            stdout=result if self.with_result else sys.stderr if self.to_stderr else None,
+            stderr=asyncio.subprocess.PIPE,
+            env=os.environ | environment(item),
+            process_group=0,  # Ctrl-C is for leaseq, which lets the command finish
+        )
+
+    def _judge(self, item: LeasedItem, code: int, last_line: str) -> None:
+        if code == 0:
+            return
+        how = f"exit code {code}" if code > 0 else f"ended by {signal.Signals(-code).name}"
+        reason = f"{how}: {last_line}" if last_line else how
+        if code in self.dead_on:
+            raise DeadLetter(reason)
+        if code == TRY_AGAIN:
+            raise Release(reason, uncounted=True, delay=Backoff()(item.attempt))
+        raise Release(reason)
+
+
+def environment(item: LeasedItem) -> dict[str, str]:
+    """What the command learns of the item besides its data."""
+    return {
+        "LEASEQ_QUEUE": item.queue.name,
+        "LEASEQ_GROUP": item.queue.group,
+        "LEASEQ_ID": item.id,
+        "LEASEQ_TOKEN": str(item.token),
+        "LEASEQ_ATTEMPT": str(item.attempt),
+        "LEASEQ_CONTENT_TYPE": item.content_type or "",
+        "LEASEQ_HEADERS": json.dumps(dict(item.headers)),
+    }
+
+
+async def _pass_on(child: Process) -> str:
+    """Pass on what the command writes to stderr, to the end; answer the last line."""
+    tail = b""
+    if child.stderr is not None:
+        while chunk := await child.stderr.read(_TAIL):
+            sys.stderr.buffer.write(chunk)
+            sys.stderr.buffer.flush()
+            tail = (tail + chunk)[-_TAIL:]
+    lines = tail.decode(errors="replace").split("\n")
+    return next((plain(line.strip()) for line in reversed(lines) if line.strip()), "")
+
+
+async def _end(child: Process) -> None:
+    """See to it that nothing of the command is left: it may have been told to stop, or have left processes behind."""
+    try:
+        if child.returncode is None:
+            _signal(child, signal.SIGTERM)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(child.wait(), _TERM_SECS)
+    finally:
+        _signal(child, signal.SIGKILL)
+        child._transport.close()  # type: ignore[attr-defined] # whatever still holds its stderr
+
+
+def _signal(child: Process, number: signal.Signals) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(child.pid, number)

@@ -1,0 +1,199 @@
+"""`leaseq work`."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import shutil
+from typing import TYPE_CHECKING, Any
+
+import click
+
+import leaseq.aio
+from leaseq.cli import output
+from leaseq.cli.children import BAD_DATA, Children
+from leaseq.cli.ends import Code
+from leaseq.cli.kinds import duration
+from leaseq.cli.server import in_group, on_server
+from leaseq.cli.text import duration as in_words
+from leaseq.cli.text import plain
+from leaseq.worker import Hooks
+from leaseq.worker.aio import Worker
+
+if TYPE_CHECKING:
+    from leaseq.cli.server import Server
+    from leaseq.item import LeasedItemBase
+
+
+@click.command()
+@click.argument("queue")
+@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
+@on_server
+@in_group
+@click.option(
+    "--jobs", "-j", type=click.IntRange(1, 1000), default=1, show_default=True, help="How many at a time."
+)
+@click.option(
+    "--for",
+    "lease_secs",
+    type=duration,
+    default="30s",
+    show_default=True,
+    help="How long a lease is; it is extended while the command runs.",
+)
+@click.option(
+    "--max-attempts",
+    type=click.IntRange(0),
+    default=25,
+    show_default=True,
+    help="An item that failed so often dies; 0: only by its own limit.",
+)
+@click.option(
+    "--dead-on",
+    type=click.IntRange(1, 255),
+    multiple=True,
+    default=(BAD_DATA,),
+    show_default=True,
+    help="Exit codes after which an item dies at once.",
+)
+@click.option("--time-limit", type=duration, help="How long the command may take for an item.")
+@click.option(
+    "--grace",
+    type=duration,
+    default="25s",
+    show_default=True,
+    help="How long commands may go on after SIGTERM or Ctrl-C.",
+)
+@click.option(
+    "--result",
+    "with_result",
+    is_flag=True,
+    help="What the command prints is the item's result, kept where that was asked for.",
+)
+@click.option(
+    "--at-most-once",
+    is_flag=True,
+    help="Complete before the command runs: it never runs twice, what fails is not tried again.",
+)
+@click.option("--burst", is_flag=True, help="End when nothing is ready; with 1 if an item failed.")
+@click.option("--quiet", "-q", is_flag=True, help="Do not tell on stderr how each item ended.")
+@click.option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="Tell how each item ended in JSON lines on stdout; what the command prints goes to stderr.",
+)
+def work(
+    *,
+    queue: str,
+    group: str | None,
+    server: Server,
+    command: tuple[str, ...],
+    burst: bool,
+    **options: Any,
+) -> int:
+    """Run COMMAND for each item of QUEUE, its data on stdin, and extend its lease meanwhile.
+
+    The exit code decides. 0: the item is completed. 65, or as --dead-on says: it dies, for a person to look at. 75: it
+    goes back, and the attempt does not count. Any other code, or death by a signal: it goes back, to be tried again
+    after a growing pause, until --max-attempts. The last line on stderr is kept as the item's last error.
+
+    The command finds LEASEQ_ID, LEASEQ_ATTEMPT, LEASEQ_TOKEN, LEASEQ_QUEUE, LEASEQ_GROUP, LEASEQ_CONTENT_TYPE and
+    LEASEQ_HEADERS (JSON) in its environment. When its lease is lost, the item is removed or the time is over, it gets
+    SIGTERM, and half a second later SIGKILL. SIGTERM or Ctrl-C lets commands finish within --grace, a second one does
+    not; then this ends with 0.
+
+    \b
+    Examples:
+      leaseq work sounds --jobs 4 -- sh -c 'ffmpeg -i - "out/$LEASEQ_ID.ogg"'
+      leaseq work orders --burst -- ./handle-order --strict
+    """  # noqa: D301 (click's mark for text that is not to be wrapped)
+    program = shutil.which(command[0])
+    if program is None:
+        raise click.BadParameter(f"{command[0]!r} is no program that can be run", param_hint="COMMAND")
+    if options["at_most_once"] and options["with_result"]:
+        raise click.UsageError("--at-most-once completes before there is a --result")
+    logs = logging.StreamHandler()
+    logs.setFormatter(logging.Formatter("leaseq work: %(message)s"))
+    logs.addFilter(lambda record: record.exc_info is None)  # how items ended is told by Told
+    logging.getLogger("leaseq.worker").addHandler(logs)
+    told = Told(**{name: options[name] for name in ("as_json", "quiet", "at_most_once")})
+    children = Children(command, options["dead_on"], options["with_result"], options["as_json"])
+    try:
+        asyncio.run(
+            _work(leaseq.aio.WorkQueue(queue, server.named(), group=group), children, told, burst, options)
+        )
+    finally:
+        logging.getLogger("leaseq.worker").removeHandler(logs)
+    return Code.NO if burst and told.failed else Code.DONE
+
+
+async def _work(
+    queue: leaseq.aio.WorkQueue, children: Children, told: Told, burst: bool, options: dict[str, Any]
+) -> None:
+    async with queue:
+        await (
+            queue.light_clean()
+        )  # a server that is away or refuses is told now; later the worker tries for ever
+        worker = Worker(
+            queue,
+            children,
+            concurrency=options["jobs"],
+            lease_secs=options["lease_secs"],
+            max_attempts=options["max_attempts"],
+            time_limit=options["time_limit"],
+            at_most_once=options["at_most_once"],
+            grace_secs=options["grace"],
+            burst=burst,
+            hooks=told,
+        )
+        await worker.run()
+
+
+class Told(Hooks):
+    """Tells how each item ended: in words on stderr, or in JSON on stdout."""
+
+    def __init__(self, *, as_json: bool, quiet: bool, at_most_once: bool) -> None:
+        self._as_json = as_json
+        self._quiet = quiet
+        self._at_most_once = at_most_once
+        self._seconds: dict[LeasedItemBase, float] = {}
+        self.failed = 0
+
+    def ended(self, item: LeasedItemBase, seconds: float, error: BaseException | None) -> None:
+        """The command has ended; what becomes of the item is told next, unless that is known already."""
+        if self._at_most_once:
+            self._seconds[item] = seconds
+            self._tell(item, "failed" if error else "completed", None if error is None else str(error))
+        elif not item.lost:
+            self._seconds[item] = seconds
+
+    def completed(self, item: LeasedItemBase) -> None:
+        """It is finished for ever; with at_most_once before the command runs."""
+        if not self._at_most_once:
+            self._tell(item, "completed", None)
+
+    def released(self, item: LeasedItemBase, delay: float, error: str | None) -> None:
+        """It went back."""
+        self._tell(item, "released", error, delay)
+
+    def dead_lettered(self, item: LeasedItemBase, error: str | None) -> None:
+        """It died."""
+        self._tell(item, "dead", error)
+
+    def lost(self, item: LeasedItemBase) -> None:
+        """It is no longer this worker's."""
+        self._tell(item, "lost", None)
+
+    def _tell(self, item: LeasedItemBase, state: str, error: str | None, delay: float = 0) -> None:
+        seconds = self._seconds.pop(item, 0.0)
+        self.failed += state in {"dead", "failed", "lost"} or error is not None
+        if self._as_json:
+            fields = {"id": item.id, "state": state, "attempt": item.attempt, "seconds": seconds}
+            output.record(fields | {"delay": delay, "error": error})
+        elif not self._quiet:
+            again = f", again in {in_words(delay)}" if delay else ""
+            why = f": {error}" if error else ""
+            took = f" after {in_words(seconds)}" if seconds else ""
+            line = f"{state} {item.id}{took}, attempt {item.attempt}{again}{why}"
+            click.echo(plain(line), err=True)
