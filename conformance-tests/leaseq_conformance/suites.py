@@ -16,6 +16,7 @@ MODULES: Final[dict[str, str]] = {
     "vectors": "leaseq_conformance.vectors.suite",
     "sweep": "leaseq_conformance.sweep",
     "history": "leaseq_conformance.history.suite",
+    "cluster": "leaseq_conformance.cluster",
 }
 """Name of a suite, as the names of its cases begin, and its module."""
 

@@ -202,3 +202,14 @@ def test_the_command_prints_the_score_and_exits_with_1_below_100(
         assert done.exit_code == code
         assert said in done.output
     assert "a-bug is not caught" in done.output
+
+
+@pytest.mark.on("last")
+def test_a_client_that_asks_a_replica_is_told_from_one_that_does_not(given: GivenServer) -> None:
+    case = bugs.all_cases()["cluster/calls-go-to-the-primary"]
+    bug = next(bug for bug in bugs.named() if bug.name == "asks-a-replica")
+    right = bugs.run_with(case, bugs.RIGHT, given)
+    assert (right.outcome, right.message) == (Outcome.PASS, "")
+    wrong = bugs.run_with_bug(case, bug, given)
+    assert wrong.outcome is Outcome.FAIL
+    assert "to the replica" in wrong.message

@@ -1,4 +1,4 @@
-"""Clients that split long lists, or put what they are answered together, in the wrong way."""
+"""Clients that send calls in the wrong parts or to the wrong place, or put what they are answered together wrongly."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 from leaseq import flows
 from leaseq._scripts import MAX_ENTRIES
-from leaseq._sync import outcomes
+from leaseq._sync import io, outcomes
 from leaseq_conformance.mutants.registry import everywhere, mutant, patch
 
 
@@ -30,3 +30,19 @@ def short_reply_is_all() -> None:
         return first + [Outcome(item_id, "absent", 0, 0, 0, 0, b"") for item_id in wanted[len(first) :]]
 
     patch(outcomes.Outcomes, "outcomes", told)
+
+
+@mutant("LQ-CLIENT-5", "cluster/calls-go-to-the-primary")
+def asks_a_replica() -> None:
+    """Spares the primary of a cluster, and sends its calls to a replica that it told to answer."""
+    own = io.Cluster.borrow
+
+    def borrow(self: io.Cluster, key: str, redirection: Any) -> io.Wire:
+        if redirection is not None:
+            return own(self, key, redirection)
+        wire = self._wire(self._client.get_node_from_key(key, replica=True))
+        wire.send("READONLY")
+        wire.read()
+        return wire
+
+    patch(io.Cluster, "borrow", borrow)

@@ -1,0 +1,100 @@
+"""The suite `cluster`: what a client does on a primary and its replica, as both servers tell it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from leaseq._scripts import SCRIPTS
+from leaseq_conformance.actor import Actor, AdapterFaultError, NoAnswerError
+from leaseq_conformance.cases import BrokenError, Case, Context, UnjudgedError, Verdict, failed, passed
+from leaseq_conformance.cluster.nodes import Pair
+from leaseq_conformance.history.witness import Witness
+from leaseq_conformance.messages import b64
+from leaseq_conformance.server import OwnServer
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from leaseq_conformance.server import Server
+
+NAMES: Final = {script.sha1: script.name for script in SCRIPTS}
+HOUR_MS: Final = 3_600_000
+ITEMS: Final = 4
+
+
+def cases() -> Sequence[Case]:
+    """One case, for both nodes as the one that the client is told."""
+    return [
+        Case(
+            "cluster/calls-go-to-the-primary",
+            "A client of a cluster sends every call to the primary, whichever node it was told, and none to the replica",
+            ("LQ-CLIENT-5",),
+            ("core", "cluster"),
+            ("asks-a-replica",),
+            {
+                "calls": ["add", "lease", "extend", "release", "lease", "complete"],
+                "told": ["primary", "replica"],
+            },
+        )
+    ]
+
+
+def run(case: Case, context: Context) -> Verdict:
+    """Make a few calls through each node, and look where they were run."""
+    program = context.server.program if isinstance(context.server, OwnServer) else None
+    transcript: list[str] = []
+    with Pair(program) as pair:
+        for told in case.body["told"]:
+            why = _play(told, pair, context, transcript)
+            if why:
+                return failed(f"told of the {told}: {why}", transcript)
+    return passed(transcript)
+
+
+def _play(told: str, pair: Pair, context: Context, transcript: list[str]) -> str:
+    """What is wrong; nothing where all is right."""
+    name = f"orders-{told}"
+    prefix = f"leaseq:{{{name}}}:{name}:"
+    node: Server = getattr(pair, told)
+    with pair.primary.client() as first, pair.replica.client() as second:
+        with Witness(first, NAMES, prefix) as right, Witness(second, NAMES, prefix) as wrong:
+            try:
+                actor = Actor(told, context.adapter, node.url, cluster=True)
+                with actor:
+                    why = _calls(actor, name, context.patience)
+            except AdapterFaultError as error:
+                raise BrokenError(str(error), transcript) from error
+            except NoAnswerError as error:
+                raise UnjudgedError(str(error), transcript) from error
+        for witness in (right, wrong):
+            if witness.fault is not None:
+                raise UnjudgedError(f"a server does not tell what it ran: {witness.fault!r}", transcript)
+    transcript += actor.transcript
+    transcript += [f"the primary ran {ran.script}" for ran in right.ran]
+    transcript += [f"the replica ran {ran.script}" for ran in wrong.ran]
+    if wrong.ran:
+        return f"it sent {wrong.ran[0].script} to the replica"
+    return why or ("" if right.ran else "it sent the primary nothing")
+
+
+def _calls(actor: Actor, name: str, patience: float) -> str:
+    def call(method: str, **args: Any) -> Any:
+        return actor.start("q", method, **args).answer(patience)
+
+    actor.open("q", name)
+    items = [{"id": b64(b"%d" % number), "data": b64(b"data")} for number in range(ITEMS)]
+    answers = [call("add", items=items)]
+    for release in (True, False):
+        leased = call("lease", count=ITEMS, duration_ms=HOUR_MS)
+        answers.append(leased)
+        if leased.kind != "ok":
+            break
+        held = [{"id": lease["id"], "token": lease["token"]} for lease in leased.value["leases"]]
+        if len(held) != ITEMS:
+            return f"it leased {len(held)} of {ITEMS} items"
+        answers.append(call("extend", items=held, duration_ms=HOUR_MS))
+        answers.append(call("release", items=held) if release else call("complete", items=held))
+    refused = next((answer for answer in answers if answer.kind != "ok"), None)
+    if refused is not None:
+        return f"a call was answered {refused.kind} {refused.value}"
+    return "" if answers[-1].value == [True] * ITEMS else f"completing was answered {answers[-1].value}"
