@@ -71,6 +71,7 @@ class Crew:
             door = self.gate.door(f"door {next(self._numbers)}")
             door.actor = name
             hand = Hand(door, Actor(name, self._adapter, self.server.door_url(door)))
+            self.gate.learn(hand.actor.hello["scripts"])
         return hand
 
     def give_back(self, hand: Hand) -> None:

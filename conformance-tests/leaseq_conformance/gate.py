@@ -185,12 +185,16 @@ class Gate:
     def __init__(self, address: Address, scripts: Mapping[str, str] | None = None) -> None:
         self.address = address
         self.commands: list[Command] = []
-        self._scripts = scripts or {}
+        self._scripts = dict(scripts or {})
         self._points: list[Point] = []
         self._doors: dict[str, Door] = {}
         self._numbers = itertools.count(1)
         self._connections = itertools.count(1)
         self._lock = threading.Lock()
+
+    def learn(self, digests: Mapping[str, str]) -> None:
+        """Tell scripts by these digests too; name -> digest, as a client declares them."""
+        self._scripts.update({digest: name for name, digest in digests.items()})
 
     def door(self, actor: str, kill: Callable[[], object] = lambda: None) -> Door:
         """The port of an actor, opened at the first call; `kill` is called when a point says so."""

@@ -247,12 +247,17 @@ class Stage:
         return any(command.sent and command.reply is None for command in self.shift.gate.of(actor, name))
 
     def sent(self, step: Step) -> None:
-        count = len(self.shift.gate.of(step["sent"], step["command"]))
+        deadline = time.monotonic() + self.patience
+        while (count := self._count(step)) < step.get("at_least", 0) and time.monotonic() < deadline:
+            time.sleep(POLL_SECS)
         least, most = int(step.get("at_least", 0)), int(step.get("at_most", count))
         if "count" in step:
             least = most = step["count"]
         if not least <= count <= most:
             raise FailedError(f"{step['sent']} sent {step['command']} {count} times")
+
+    def _count(self, step: Step) -> int:
+        return len(self.shift.gate.of(step["sent"], step["command"]))
 
     def time(self, step: Step) -> None:
         self._saved[step["time"]] = str(keys.now(self.client))

@@ -4,6 +4,8 @@ In arguments and expectations, what is bytes in a message may be written as text
 
     {$b64: ...}                     bytes that are no text
     {$repeat: [text, n]}            a long text
+    {$numbered: n}                  items whose ids are 0 to n-1, without data; $numbers: their ids
+    {$times: [value, n, ...]}       a list with each value so many times
     {$save: name}                   matches anything, and saves it
     {$above: value, plus: n}        a number above that value plus n (and not below it, with $from)
     {$from: value, plus: n}
@@ -33,6 +35,8 @@ class MismatchError(Exception):
 
 def encoded(value: Any) -> Any:
     """Text as the bytes of a message."""
+    if isinstance(value, int):
+        value = str(value)
     if isinstance(value, str) and not NAME.match(value):
         return {"$b64": base64.b64encode(value.encode()).decode()}
     if isinstance(value, dict) and "$repeat" in value:
@@ -47,7 +51,9 @@ def text(value: dict[str, str]) -> str:
 
 
 def plain(value: Any, place: str = "") -> Any:
-    """A value as messages say it: text is made bytes where they want bytes."""
+    """A value as messages say it: text is made bytes where they want bytes, and short forms long."""
+    if isinstance(value, dict) and value.keys() & {"$numbered", "$numbers", "$times"}:
+        value = _long(value)
     if place in BYTES:
         return encoded(value)
     if isinstance(value, list):
@@ -55,6 +61,15 @@ def plain(value: Any, place: str = "") -> Any:
     if isinstance(value, dict):
         return {name: plain(part, "data" if place == "headers" else name) for name, part in value.items()}
     return value
+
+
+def _long(value: dict[str, Any]) -> list[Any]:
+    if "$numbered" in value:
+        return [{"id": str(number), "data": ""} for number in range(value["$numbered"])]
+    if "$numbers" in value:
+        return [str(number) for number in range(value["$numbers"])]
+    parts = value["$times"]
+    return [part for part, times in zip(parts[::2], parts[1::2], strict=True) for _ in range(times)]
 
 
 def filled(value: Any, saved: Saved) -> Any:
