@@ -47,7 +47,7 @@ def commands(group: click.Group, *path: str) -> Iterator[tuple[tuple[str, ...], 
 
 
 ALL = dict(commands(program))
-ON_QUEUE = [path for path, command in ALL.items() if any(each.name == "queue" for each in command.params)]
+ON_QUEUE = [path for path, command in ALL.items() if command.params and command.params[0].name == "queue"]
 BESIDES = {
     "complete": ["id", "5"],
     "extend": ["id", "5"],
@@ -57,6 +57,7 @@ BESIDES = {
     "expire": ["id"],
     "list": ["ready"],
     "add": ["data"],
+    "work": ["--burst", "--", "true"],
     "dead revive": ["id"],
     "dead purge": ["id"],
 }

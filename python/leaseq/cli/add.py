@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import os
-from contextlib import contextmanager
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 import click
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from leaseq.cli import add_input, output
 from leaseq.cli.add_input import Entry
 from leaseq.cli.adding import Adder
 from leaseq.cli.ends import Code
 from leaseq.cli.kinds import duration, moment
+from leaseq.cli.progress import progress
 from leaseq.cli.server import on_queue
 from leaseq.errors import BadArgumentError
 from leaseq.item import Item
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
+    from io import BufferedReader
 
     from leaseq import WorkQueue
 
@@ -64,9 +64,9 @@ def add(
     *,
     queue: WorkQueue,
     data: tuple[str, ...],
-    files: tuple[IO[bytes], ...],
-    lines: IO[bytes] | None,
-    json_lines: IO[bytes] | None,
+    files: tuple[BufferedReader, ...],
+    lines: BufferedReader | None,
+    json_lines: BufferedReader | None,
     item_id: str | None,
     headers: tuple[str, ...],
     content_type: str | None,
@@ -121,9 +121,16 @@ def _headers(given: tuple[str, ...]) -> dict[str, str]:
     return dict(header.split("=", 1) for header in given)
 
 
-def _add_lines(adder: Adder, stream: IO[bytes], read: Read) -> None:
-    with _progress(adder, stream) as heard:
-        for some in add_input.lines(stream, heard):
+def _add_lines(adder: Adder, stream: BufferedReader, read: Read) -> None:
+    heard = 0
+    with progress(_length(stream)) as show:
+
+        def hear(count: int) -> None:
+            nonlocal heard
+            heard += count
+            show(heard, f"{adder.added} added")
+
+        for some in add_input.lines(stream, hear):
             adder.add(_read(adder, read, some))
 
 
@@ -139,17 +146,7 @@ def _read(adder: Adder, read: Read, some: list[tuple[int, bytes]]) -> list[Entry
     return entries
 
 
-@contextmanager
-def _progress(adder: Adder, stream: IO[bytes]) -> Iterator[Callable[[int], None]]:
-    """A bar on stderr, where that is a terminal."""
-    console = output.console(stderr=True)
-    columns = (BarColumn(), TextColumn("{task.fields[added]} added"), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
-        task = progress.add_task("", total=_length(stream), added=0)
-        yield lambda count: progress.update(task, advance=count, added=adder.added)
-
-
-def _length(stream: IO[bytes]) -> int | None:
+def _length(stream: BufferedReader) -> int | None:
     """How many bytes there are to read, where that is known."""
     try:
         return os.fstat(stream.fileno()).st_size or None

@@ -6,7 +6,7 @@ import base64
 import binascii
 import json
 from dataclasses import dataclass, field
-from typing import IO, TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -16,6 +16,7 @@ from leaseq.item import Item
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from io import BufferedReader
 
 _READ: Final = 1 << 20
 _OF_ITEM: Final = ("id", "headers", "content_type")
@@ -41,15 +42,14 @@ class Entry:
     place: str = ""
 
 
-def lines(stream: IO[bytes], heard: Callable[[int], None]) -> Iterator[list[tuple[int, bytes]]]:
+def lines(stream: BufferedReader, heard: Callable[[int], None]) -> Iterator[list[tuple[int, bytes]]]:
     """The numbered lines of a stream, as many at once as have come, so that none waits for the next to be written.
 
     Empty ones are left out. `heard` is told how many bytes were read.
     """
     parts: list[bytes] = []
     number = 0
-    read: Callable[[int], bytes] = getattr(stream, "read1", stream.read)
-    while chunk := read(_READ):
+    while chunk := stream.read1(_READ):
         heard(len(chunk))
         parts.append(chunk)
         if b"\n" in chunk:
