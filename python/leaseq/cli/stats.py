@@ -3,35 +3,80 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any
+import itertools
+import time
+from typing import TYPE_CHECKING, Any, Final
 
 import click
+from rich.live import Live
 
 from leaseq.cli import output, text
+from leaseq.cli.kinds import duration
 from leaseq.cli.server import on_queue, stats_of
+from leaseq.cli.watch import STATES, Watch
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from rich.table import Table
 
     from leaseq import QueueStats, WorkQueue
 
+_OFTEN: Final = 0.1  # seconds between two looks, at least
+
 
 @click.command()
 @on_queue
+@click.option("--watch", is_flag=True, help="Look again and again, until Ctrl-C.")
+@click.option(
+    "--every", type=duration, default="1s", show_default=True, help="With --watch: how often, 100ms or more."
+)
+@click.option("--count", type=click.IntRange(1), help="With --watch: end after so many looks.")
 @output.as_json
-def stats(*, queue: WorkQueue, as_json: bool) -> None:
+def stats(*, queue: WorkQueue, watch: bool, every: float, count: int | None, as_json: bool) -> None:
     """Show how QUEUE stands: items by state, counters, limits.
 
     \b
     Examples:
       leaseq stats orders
       leaseq stats orders --json | jq .ready
+      leaseq stats orders --watch
+      leaseq stats orders --watch --every 1m --json >> orders.jsonl
     """  # noqa: D301 (click's mark for text that is not to be wrapped)
+    if every < _OFTEN:
+        raise click.BadParameter("that is too often: 100ms or more", param_hint="'--every'")
     found = stats_of(queue)
-    if as_json:
+    if watch:
+        _watch(queue, _looks(queue, found, every, count), as_json=as_json)
+    elif as_json:
         output.document(as_dict(queue, found))
     else:
         output.console().print(picture(found))
+
+
+def _looks(queue: WorkQueue, first: QueueStats, every: float, count: int | None) -> Iterator[QueueStats]:
+    yield first
+    for _ in itertools.count() if count is None else range(count - 1):
+        time.sleep(every)
+        yield queue.stats()
+
+
+def _watch(queue: WorkQueue, looks: Iterator[QueueStats], *, as_json: bool) -> None:
+    """Show each look: as a picture that moves in a terminal, as a line of JSON, or as a line for a log."""
+    console = output.console()
+    if as_json:
+        for look in looks:
+            output.record(as_dict(queue, look))
+    elif console.is_terminal:
+        seen = Watch(queue.name)
+        with Live(console=console, auto_refresh=False) as live:
+            for look in looks:
+                seen.saw(look)
+                live.update(seen.picture(), refresh=True)
+    else:
+        for look in looks:
+            counts = ", ".join(f"{getattr(look, state)} {state}" for state in STATES)
+            output.line(f"{text.moment(look.now)}  {counts}{', PAUSED' if look.paused else ''}")
 
 
 def as_dict(queue: WorkQueue, stats: QueueStats) -> dict[str, Any]:
