@@ -1,1 +1,23 @@
-"""The cleaner of leaseq queues, as a service and as a class."""
+"""The cleaner of leaseq queues, as a service (`leaseq-cleaner`) and as a class.
+
+cleaner = Cleaner("redis://localhost", queues=["orders", "mail-*"])
+await cleaner.run()  # until somebody calls cleaner.stop()
+"""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from leaseq_cleaner.cleaner import Cleaner
+    from leaseq_cleaner.report import QueueReport
+
+__all__ = ["Cleaner", "QueueReport"]
+
+
+def __getattr__(name: str) -> Any:
+    """The names above, when they are used: the program says in a line of its own that the extra is not installed."""
+    if name not in __all__:
+        message = f"module {__name__!r} has no attribute {name!r}"
+        raise AttributeError(message)
+    from leaseq_cleaner import cleaner
+
+    return getattr(cleaner, name)

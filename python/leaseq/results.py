@@ -135,7 +135,8 @@ class LightClean:
     """What a light clean did.
 
     Due items promoted, expired leases requeued, items that died (of their attempts, or of their age where that was
-    asked for), items dropped of age, outcomes forgotten.
+    asked for), items dropped of age, outcomes forgotten. `wait` is how many seconds later, as things are, the next of
+    these is due: None for never. It does not count when two answers are compared.
     """
 
     promoted: int = 0
@@ -143,16 +144,23 @@ class LightClean:
     died: int = 0
     expired: int = 0
     pruned: int = 0
+    wait: float | None = field(default=None, compare=False)
 
     def plus(self, other: "LightClean") -> "LightClean":
-        """Both together."""
+        """Both together; `wait` is the other's, which came later."""
         return LightClean(
             self.promoted + other.promoted,
             self.reclaimed + other.reclaimed,
             self.died + other.died,
             self.expired + other.expired,
             self.pruned + other.pruned,
+            other.wait,
         )
+
+    @property
+    def total(self) -> int:
+        """How many in all."""
+        return self.promoted + self.reclaimed + self.died + self.expired + self.pruned
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +168,11 @@ class DeepClean:
     """What a deep clean repaired (or would, in a dry run), by kind of damage (LQ-DEEP-1)."""
 
     repairs: dict[str, int] = field(default_factory=dict)
+
+    def plus(self, other: "DeepClean") -> "DeepClean":
+        """Both together."""
+        kinds = [*self.repairs, *(kind for kind in other.repairs if kind not in self.repairs)]
+        return DeepClean({kind: self.repairs.get(kind, 0) + other.repairs.get(kind, 0) for kind in kinds})
 
     @property
     def total(self) -> int:

@@ -41,16 +41,23 @@ class Tending(QueueBase):
 
         With `dry_run` nothing is written and the answer says what would be repaired.
         """
-        repairs: dict[str, int] = {}
+        done = DeepClean()
         cursor = "0"
         while True:
-            command = commands.deep_clean(self._keys, cursor, 256, dry_run=dry_run)
-            page = await self._transport.run(command)
-            for kind, count in page.done.repairs.items():
-                repairs[kind] = repairs.get(kind, 0) + count
-            cursor = page.cursor
+            cursor, page = await self.deep_clean_page(cursor, dry_run=dry_run)
+            done = done.plus(page)
             if cursor == "0":
-                return DeepClean(repairs)
+                return done
+
+    async def deep_clean_page(
+        self, cursor: str = "0", *, limit: int = 256, dry_run: bool = False
+    ) -> tuple[str, DeepClean]:
+        """One page of `deep_clean`: the cursor of the next one, "0" after the last, and what was repaired.
+
+        For those who pause between pages. `limit` is about how many entries to look at, 1..256. Safe to repeat with the
+        same cursor, at any time, after any error.
+        """
+        return await self._transport.run(commands.deep_clean(self._keys, cursor, limit, dry_run=dry_run))
 
     async def pause(self) -> None:
         """Lease nothing until `resume`, for all clients of the queue. Adding, completing and all else goes on."""

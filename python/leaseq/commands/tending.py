@@ -52,9 +52,10 @@ def light_clean(keys: QueueKeys, limit: int) -> Command[Cleaned]:
     """Move what is due, requeue expired leases, drop what is over, at most `limit` of each."""
 
     def parse(reply: list[Any]) -> Cleaned:
-        *counts, wait = reply[:6]
+        promoted, reclaimed, gone, expired, pruned, wait = reply[:6]
+        left = seconds(wait) if wait >= 0 else None
         died = tuple(item_id.decode() for item_id in reply[6:])
-        return Cleaned(LightClean(*counts), seconds(wait) if wait >= 0 else None, died)
+        return Cleaned(LightClean(promoted, reclaimed, gone, expired, pruned, left), left, died)
 
     return command(_scripts.LIGHT_CLEAN, keys, [whole(limit, "limit")], parse)
 

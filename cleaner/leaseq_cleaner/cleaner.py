@@ -1,0 +1,133 @@
+"""The cleaner: finds queues, and keeps them clean until it is told to stop."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
+
+from leaseq.aio import WorkQueue, registry
+from leaseq.errors import BadArgumentError, LeaseqError
+from leaseq.keys import RegisteredQueue
+from leaseq.results import DeepClean, LightClean
+from leaseq_cleaner.choice import ALL, Choice
+from leaseq_cleaner.metrics import Metrics
+from leaseq_cleaner.opening import Opened, Server
+from leaseq_cleaner.report import QueueReport
+from leaseq_cleaner.rounds import Rounds
+
+LIGHT_SECS = 1.0
+DEEP_SECS = 6 * 3600.0
+DEEP_RATE = 10.0
+
+
+class Cleaner:
+    """Keeps queues clean. Any number of cleaners may do so at once.
+
+    `server` is a URL as for `leaseq.WorkQueue`, redis+sentinel://HOSTS/SERVICE, redis+cluster://HOSTS, or a
+    redis.asyncio client; without one, $REDIS_URL. `queues` are names and patterns (see `Choice`). `light_secs` is how
+    long after a light clean that had something to do the next one comes; one that had nothing sleeps until something is
+    due, at most 4 s. Every `deep_secs` (0: never) each queue is deep-cleaned, `deep_rate` pages of 256 entries a second.
+
+    Raises NoServerError, BadArgumentError, BadTypeError at once.
+    """
+
+    def __init__(
+        self,
+        server: Server | None = None,
+        *,
+        queues: Iterable[str] = (ALL,),
+        light_secs: float = LIGHT_SECS,
+        deep_secs: float = DEEP_SECS,
+        deep_rate: float = DEEP_RATE,
+    ) -> None:
+        if light_secs < 0.05 or deep_secs < 0 or deep_rate <= 0:
+            raise BadArgumentError("light_secs is at least 0.05, deep_secs at least 0, deep_rate above 0")
+        self._server = server
+        self._choice = Choice(queues)
+        self._light_secs = light_secs
+        self._deep_secs = deep_secs
+        self._deep_rate = deep_rate
+        self._stopping = asyncio.Event()
+        self._rounds: Rounds | None = None
+        self.metrics = Metrics()
+
+    def stop(self) -> None:
+        """End `run`, once the calls under way have ended. From a signal handler of the loop, or any task."""
+        self._stopping.set()
+
+    @property
+    def alive(self) -> bool:
+        """Whether its loop turns; true also before the start."""
+        return self._rounds is None or self._rounds.alive
+
+    @property
+    def unready(self) -> str:
+        """Why the cleaner is not at work, or "" if it is: the server answered, and every queue was looked at once."""
+        return "not started" if self._rounds is None else self._rounds.unready
+
+    async def run(self, started: Callable[[], object] = lambda: None) -> None:
+        """Clean until `stop`, through every failure of the server. Raises only what fails at the start.
+
+        That is: the server cannot be reached, the user or password is refused, the registry may not be read. `started`
+        is called once all that has gone well.
+        """
+        async with self._opened() as opened:
+            found = await self._find(opened)
+            rounds = Rounds(
+                opened.client,
+                self._stopping,
+                self.metrics,
+                light_secs=self._light_secs,
+                deep_secs=self._deep_secs,
+                deep_rate=self._deep_rate,
+            )
+            self._rounds = rounds
+            try:
+                await rounds.run(found, lambda: self._find(opened), started)
+            finally:
+                self._rounds = None
+
+    async def once(self, *, dry_run: bool = False) -> AsyncGenerator[QueueReport, None]:
+        """One light and one deep clean of every queue; with `dry_run` only what a deep clean would repair.
+
+        What fails for one queue is in its report. Raises what fails for all: no server, no registry.
+        """
+        async with self._opened() as opened:
+            for queue in sorted(await self._find(opened)):
+                if self._stopping.is_set():
+                    return
+                yield await self._clean(
+                    WorkQueue(queue.name, opened.client, group=queue.group), dry_run=dry_run
+                )
+
+    @contextlib.asynccontextmanager
+    async def _opened(self) -> AsyncIterator[Opened]:
+        opened = Opened(self._server)
+        try:
+            yield opened
+        finally:
+            await opened.close()
+
+    async def _find(self, opened: Opened) -> set[RegisteredQueue]:
+        """The queues to look after, by what the registry says now."""
+        found = set(self._choice.named)
+        if self._choice.asks_the_registry:
+            with self.metrics.call("registry"):
+                found.update(filter(self._choice.fits, await registry.queues(opened.client)))
+        self.metrics.queues.set(len(found))
+        return found
+
+    async def _clean(self, queue: WorkQueue, *, dry_run: bool) -> QueueReport:
+        light, deep, failed = LightClean(), DeepClean(), None
+        async with queue:
+            try:
+                if not dry_run:
+                    light = await queue.light_clean()
+                cursor = None
+                while cursor != "0":
+                    cursor, page = await queue.deep_clean_page(cursor or "0", dry_run=dry_run)
+                    deep = deep.plus(page)
+                    if cursor != "0" and not dry_run:
+                        await asyncio.sleep(1 / self._deep_rate)
+            except LeaseqError as error:
+                failed = error
+        return QueueReport(RegisteredQueue(queue.name, queue.group), light, deep, dry_run, failed)

@@ -1,0 +1,170 @@
+"""What the cleaner tells Prometheus. docs/cleaner.md explains each metric; a test holds the page against this file."""
+
+import contextlib
+import time
+from collections.abc import Iterable, Iterator
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from leaseq.errors import LeaseqError
+from leaseq.keys import RegisteredQueue
+from leaseq.results import DeepClean, LightClean, QueueStats
+
+QUEUE = ("group", "queue")
+STATES = ("ready", "delayed", "leased", "dead")
+EVENTS = [
+    "added",
+    "leases",
+    "completed",
+    "promoted",
+    "reclaimed",
+    "released",
+    "died",
+    "expired",
+    "revived",
+    "purged",
+    "removed",
+    "dropped",
+]
+MOVES = ("promoted", "reclaimed", "died", "expired", "pruned")
+STALE_SECS = 120.0
+"""Counts of a queue that are older are not told any more: the server or the queue is away."""
+
+_BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
+
+
+class QueueCounts(Collector):
+    """The counts of all queues as they were when they were last looked at."""
+
+    def __init__(self) -> None:
+        self._seen: dict[RegisteredQueue, tuple[float, QueueStats]] = {}
+
+    def put(self, queue: RegisteredQueue, stats: QueueStats) -> None:
+        """Take in what a queue told."""
+        self._seen[queue] = (time.monotonic(), stats)
+
+    def drop(self, queue: RegisteredQueue) -> None:
+        """Forget a queue."""
+        self._seen.pop(queue, None)
+
+    def collect(self) -> Iterator[Metric]:
+        """Called by the exporter, in a thread of its own."""
+        states = GaugeMetricFamily("leaseq_items", "Items by state.", labels=[*QUEUE, "state"])
+        events = CounterMetricFamily(
+            "leaseq_events", "What happened to items since the queue began.", labels=[*QUEUE, "event"]
+        )
+        singles = {
+            name: GaugeMetricFamily(f"leaseq_{name}", text, labels=QUEUE) for name, text in _SINGLES.items()
+        }
+        oldest = time.monotonic() - STALE_SECS
+        for queue, (at, stats) in list(self._seen.items()):
+            if at < oldest:
+                continue
+            labels = [queue.group, queue.name]
+            for state in STATES:
+                states.add_metric([*labels, state], getattr(stats, state))
+            for event in EVENTS:
+                events.add_metric([*labels, event], getattr(stats, event))
+            for name, value in _singles(stats).items():
+                singles[name].add_metric(labels, value)
+        yield from (states, events, *singles.values())
+
+
+_SINGLES = {
+    "next_item_wait_seconds": "How long the next ready item has waited; 0 where none is ready.",
+    "overdue_leases": "Leases that have expired and that nobody has reclaimed.",
+    "due_items": "Delayed items that are due and that nobody has promoted.",
+    "kept_outcomes": "Outcomes that are kept.",
+    "max_items": "How many items the queue may hold, dead ones aside; 0 is any number.",
+    "paused": "1 while the queue gives no items.",
+}
+
+
+def _singles(stats: QueueStats) -> dict[str, float]:
+    values = (stats.waited, stats.overdue, stats.due, stats.kept, stats.max_items, int(stats.paused))
+    return dict(zip(_SINGLES, values, strict=True))
+
+
+class Metrics:
+    """All metrics of one cleaner, in a registry of their own.
+
+    Attributes:
+        registry: for `prometheus_client` to export.
+        counts: the counts of all queues.
+        queues: the gauge of how many queues are looked after.
+        up: the gauge of whether the server answers.
+    """
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        self.counts = QueueCounts()
+        self.registry.register(self.counts)
+        given = self.registry
+        self.queues = Gauge("leaseq_cleaner_queues", "Queues that this cleaner looks after.", registry=given)
+        self.up = Gauge(
+            "leaseq_cleaner_server_up", "1 while the server answers this cleaner.", registry=given
+        )
+        self._moved = Counter(
+            "leaseq_cleaner_moved", "What light cleans of this cleaner did.", [*QUEUE, "what"], registry=given
+        )
+        self._repairs = Counter(
+            "leaseq_cleaner_repairs",
+            "Damage that deep cleans of this cleaner repaired.",
+            [*QUEUE, "kind"],
+            registry=given,
+        )
+        self._deep = Gauge(
+            "leaseq_cleaner_deep_clean_timestamp_seconds",
+            "When this cleaner last finished a deep clean of the queue.",
+            QUEUE,
+            registry=given,
+        )
+        self._under_way = Gauge(
+            "leaseq_cleaner_calls_under_way", "Calls that wait for their reply.", registry=given
+        )
+        self._errors = Counter(
+            "leaseq_cleaner_errors", "Calls of this cleaner that failed.", ["call", "error"], registry=given
+        )
+        self._calls = Histogram(
+            "leaseq_cleaner_call_seconds",
+            "How long calls took, as seen here.",
+            ["call"],
+            buckets=_BUCKETS,
+            registry=given,
+        )
+
+    @contextlib.contextmanager
+    def call(self, name: str) -> Iterator[None]:
+        """Measure one call, and count its error."""
+        begun = time.perf_counter()
+        try:
+            with self._under_way.track_inprogress():
+                yield
+        except LeaseqError as error:
+            self._errors.labels(name, type(error).__name__).inc()
+            raise
+        self._calls.labels(name).observe(time.perf_counter() - begun)
+
+    def moved(self, queue: RegisteredQueue, done: LightClean) -> None:
+        """Count what a light clean did."""
+        for what in MOVES:
+            if count := getattr(done, what):
+                self._moved.labels(queue.group, queue.name, what).inc(count)
+
+    def repaired(self, queue: RegisteredQueue, done: DeepClean) -> None:
+        """Count what a page of a deep clean repaired."""
+        for kind, count in done.repairs.items():
+            self._repairs.labels(queue.group, queue.name, kind).inc(count)
+
+    def deep_cleaned(self, queue: RegisteredQueue) -> None:
+        """A pass has ended."""
+        self._deep.labels(queue.group, queue.name).set_to_current_time()
+
+    def drop(self, queues: Iterable[RegisteredQueue]) -> None:
+        """Forget queues that are not looked after any more."""
+        for queue in queues:
+            self.counts.drop(queue)
+            with contextlib.suppress(KeyError):
+                self._deep.remove(queue.group, queue.name)
