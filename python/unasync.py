@@ -32,6 +32,7 @@ FILES = (
     "tending.py",
     "transport.py",
     "waiting.py",
+    "worker/live.py",
     "worker/run.py",
     "worker/source.py",
     "worker/teller.py",

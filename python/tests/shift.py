@@ -29,7 +29,7 @@ class Shift:
         self.asyncio = isinstance(colour, AsyncColour)
         module: Any = leaseq.worker.aio if self.asyncio else leaseq.worker
         self.worker = module.Worker(
-            bare(queues), self._handler(handle), **{"handle_signals": False, **options}
+            bare(queues), self._handler(handle), **{"handle_signals": False, "announce": False, **options}
         )
         self.future: Future[int] = start(colour, self.worker)
 

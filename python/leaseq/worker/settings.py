@@ -26,6 +26,7 @@ class Settings:
     burst: bool
     grace_secs: float
     handle_signals: bool
+    announce: bool
 
 
 def settings(

@@ -8,8 +8,9 @@ from collections.abc import Callable
 from leaseq._sync import io
 from leaseq._sync.leased import LeasedItem
 from leaseq.errors import LeaseqError, QueueClosedError
-from leaseq.worker import outage
+from leaseq.worker import live, outage
 from leaseq.worker._sync.crew import Crew, Handler
+from leaseq.worker._sync.live import Announcer
 from leaseq.worker._sync.source import Source
 from leaseq.worker._sync.system import Aside
 from leaseq.worker._sync.teller import Teller
@@ -45,6 +46,7 @@ class Run:
         self._teller = Teller(self.desk, settings.lease_secs)
         self._crew = Crew(self._handle if hooks.per_start else handler, settings.concurrency, self._ended)
         self.tender = Tender(settings, self.desk, self._crew, hooks, self._heard)
+        self.announcer = Announcer(source.queues[0]._transport.client, name, self._say)
         self._outage = Outage()
         self._bell = io.Bell()
         self._ends: deque[End] = deque()
@@ -79,6 +81,8 @@ class Run:
             (Aside(self._never_silently(self._wait_for_items)), self._ask_bell.ring),
             (Aside(self._never_silently(self.tender.run)), self.tender.end),
         ]
+        if self._settings.announce:
+            asides.append((Aside(self._never_silently(self.announcer.run)), self.announcer.end))
         try:
             self._pump()
         finally:
@@ -88,6 +92,8 @@ class Run:
                 ring()
                 aside.end()
             self._wind_up()
+            if self._settings.announce:
+                self.announcer.leave()
         if self._failure is not None:
             raise self._failure
         return self.desk.completed_count
@@ -226,6 +232,7 @@ class Run:
         if self._grace_ends is None:
             self._grace_ends = io.now() + self._settings.grace_secs
             logger.info("worker %s stops: %d items are being worked on", self._name, self._plan.outstanding)
+            self.announcer.hurry()
         while self._to_begin:
             self.desk.not_begun(self._to_begin.popleft())
         if not self._settings.at_most_once:  # else they are completed already, and have to run
@@ -285,6 +292,18 @@ class Run:
         if len(self._ends) >= self._ring_at:
             self._ring_at = NEVER
             self._bell.ring()
+
+    def _say(self, started: float) -> str:
+        """What is said of this worker."""
+        return live.written(
+            started=started,
+            stopping=self.stopping,
+            concurrency=self._settings.concurrency,
+            completed=self.desk.completed_count,
+            queues=[(queue.group, queue.name) for queue in self._source.queues],
+            held=self.desk.held(),
+            now=io.now(),
+        )
 
     def _handle(self, item: LeasedItem) -> None:
         with self._hooks.context(item):

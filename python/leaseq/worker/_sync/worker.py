@@ -2,12 +2,10 @@
 """The worker, as a program uses it."""
 
 import contextlib
-import os
-import socket
-import uuid
 from collections.abc import Callable, Iterable
 
 from leaseq.errors import LeaseqError
+from leaseq.worker import live
 from leaseq.worker._sync.crew import Handler
 from leaseq.worker._sync.run import Run
 from leaseq.worker._sync.source import Queues, Source
@@ -42,6 +40,7 @@ class Worker:
         hooks: told what happens.
         handle_signals: stop on SIGTERM and SIGINT where `run` is called in the main thread; a second one ends it at
             once.
+        announce: be among the workers that `leaseq.worker.registry.live_workers` lists.
 
     Raises BadTypeError, BadArgumentError.
     """
@@ -63,6 +62,7 @@ class Worker:
         grace_secs: float = 25,
         hooks: Hooks | None = None,
         handle_signals: bool = True,
+        announce: bool = True,
     ) -> None:
         self._settings = settings(
             handler=handler,
@@ -78,11 +78,12 @@ class Worker:
             group=group,
             burst=burst,
             handle_signals=handle_signals,
+            announce=announce,
         )
         self._handler = handler
         self._source = Source(queues, lease_secs)
         self._hooks = SafeHooks(hooks)
-        self._id = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
+        self._id = live.new_id()
         self._run: Run | None = None
         self._stops = 0
 

@@ -1,0 +1,121 @@
+# Generated from _aio/live.py by python/unasync.py: do not edit.
+"""Says that a worker lives and what it holds, and reads what others said (LQ-WORKER-1 to LQ-WORKER-5)."""
+
+import contextlib
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from leaseq._sync import io
+from leaseq._sync.calls import Calls, Held
+from leaseq._sync.opening import OpenedServer
+from leaseq.errors import LeaseqError
+from leaseq.worker import live
+from leaseq.worker.hooks import logger
+from leaseq.worker.live import LiveWorker
+
+PATIENCE = 5.0
+"""Seconds that a reply may take."""
+
+PAGE = 100
+"""Ids that are read, or forgotten, by one command."""
+
+
+class Announcer:
+    """Says every few seconds that a worker lives. Whatever goes wrong with it does not concern the work."""
+
+    def __init__(self, client: io.Client, worker_id: str, say: Callable[[float], str]) -> None:
+        """`say` is called with the time at which the worker began, by the server's clock."""
+        self._id = worker_id
+        self._say = say
+        self._own = Calls(client, live.key(worker_id))
+        self._index = Calls(client, live.INDEX)
+        self._bell = io.Bell()
+        self._said = 0
+        self._started = 0.0
+        self._warned = False
+        self._over = False
+
+    def end(self) -> None:
+        """Say no more."""
+        self._over = True
+        self._bell.ring()
+
+    def hurry(self) -> None:
+        """Say it now: something has changed."""
+        self._bell.ring()
+
+    def run(self) -> None:
+        """Say it again and again."""
+        while not self._over:
+            try:
+                self.announce()
+            except LeaseqError as error:
+                if not self._warned:
+                    logger.warning("worker %s is not seen among the live ones: %s", self._id, error)
+                self._warned = True
+            self._bell.wait(live.EVERY_SECS)
+
+    def announce(self) -> None:
+        """Say it once, and now and then enter the index, out of which goes whoever was not heard of for long."""
+        if self._said % live.INDEX_EVERY == 0:
+            self._enter()
+        self._said += 1
+        _command(self._own, "SET", live.key(self._id), self._say(self._started), "PX", live.LIFE_SECS * 1000)
+
+    def _enter(self) -> None:
+        seconds, microseconds = _command(self._index, "TIME")
+        now = int(seconds) + int(microseconds) / 1_000_000
+        self._started = self._started or now
+        forget_at = round((now + live.INDEX_LIFE_SECS) * 1000)
+        _command(self._index, "ZADD", live.INDEX, forget_at, self._id)
+        over = round(now * 1000)
+        gone = _command(self._index, "ZRANGEBYSCORE", live.INDEX, "-inf", over, "LIMIT", 0, PAGE)
+        if gone:
+            _command(self._index, "ZREM", live.INDEX, *gone)
+
+    def leave(self) -> None:
+        """The worker ends: it is seen no longer."""
+        with contextlib.suppress(LeaseqError):
+            _command(self._own, "DEL", live.key(self._id))
+            _command(self._index, "ZREM", live.INDEX, self._id)
+
+
+def live_workers(server: str | io.Client | None = None) -> list[LiveWorker]:
+    """The workers that live, sorted by id, with what they hold.
+
+    `server` is a URL or a client, as for `WorkQueue`. A worker that was killed is seen for up to 30 seconds; one is missing
+    whose user may not write the keys, or that runs with `announce=False`. Raises the errors of `leaseq.errors`.
+    """
+    opened = OpenedServer(server, "the live workers", "live_workers('redis://localhost')")
+    try:
+        index = Calls(opened.client, live.INDEX)
+        found: list[LiveWorker] = []
+        seen: set[bytes] = set()
+        first = 0
+        while ids := _command(index, "ZRANGE", live.INDEX, first, first + PAGE - 1):
+            for worker_id in ids:
+                if worker_id not in seen:
+                    seen.add(worker_id)
+                    found += _look(opened.client, worker_id)
+            first += PAGE
+        return sorted(found, key=lambda worker: worker.id)
+    finally:
+        opened.close()
+
+
+def _look(client: io.Client, worker_id: bytes) -> list[LiveWorker]:
+    """The worker of that id, if it lives: each has a key of its own, which in a cluster may lie anywhere."""
+    key = live.key(worker_id.decode(errors="replace"))
+    worker = live.read(worker_id, _command(Calls(client, key), "GET", key))
+    return [worker] if worker else []
+
+
+def _command(calls: Calls, *command: Any) -> Any:
+    return calls.talk(partial(_exchange, calls, command), Held())
+
+
+def _exchange(calls: Calls, command: tuple[Any, ...], wire: io.Wire) -> Any:
+    with calls.named(wire):
+        wire.send(*command)
+        return wire.read(PATIENCE)
