@@ -43,8 +43,8 @@ class Level:
 def levels(run: Run) -> list[Level]:
     """Every level, in the order of the specification.
 
-    A case that needs several capabilities counts for each of them, for a client that claims them all; for one that does not
-    it is no case of the others.
+    Core has the cases that need nothing else. One that needs several capabilities counts for each of them, for a client that
+    claims them all; for one that does not it is no case of the others.
     """
     return [_level(name, run) for name in capabilities()]
 
@@ -56,7 +56,9 @@ def _level(name: str, run: Run) -> Level:
 
 
 def _counts(result: Result, name: str, claimed: frozenset[str]) -> bool:
-    needed = set(result.case.capabilities)
+    needed = set(result.case.capabilities) - {CORE}
+    if name == CORE:
+        return not needed and CORE in result.case.capabilities
     return name in needed and needed <= claimed
 
 

@@ -259,6 +259,17 @@ class Stage:
     def _count(self, step: Step) -> int:
         return len(self.shift.gate.of(step["sent"], step["command"]))
 
+    def registered(self, step: Step) -> None:
+        """The client enters a queue behind a call, so it may come a little later."""
+        deadline = time.monotonic() + self.patience
+        while not keys.is_registered(self.client, self.shift.prefix(step["registered"])):
+            if time.monotonic() > deadline:
+                raise FailedError(f"{step['registered']} is not in the registry of queues")
+            time.sleep(POLL_SECS)
+
+    def spoil_registry(self, _step: Step) -> None:
+        keys.spoil_registry(self.client)
+
     def time(self, step: Step) -> None:
         self._saved[step["time"]] = str(keys.now(self.client))
 
@@ -273,19 +284,25 @@ class Stage:
 
 
 KINDS: Final = {
-    **{
-        name: getattr(Stage, name)
-        for name in ("call", "race", "waiting", "cancel", "stop", "reached", "let_go")
-    },
-    **{
-        name: getattr(Stage, name)
-        for name in ("drop", "kill_at", "kill", "cut", "flush_scripts", "restart_server")
-    },
-    **{name: getattr(Stage, name) for name in ("forge", "damage", "sound", "keys", "eventually", "remember")},
-    **{
-        name: getattr(Stage, name) for name in ("unchanged", "blocked", "sent", "time", "not_before", "close")
-    },
-    "start": Stage.start,
     "await": Stage.await_,
+    **{
+        name: getattr(Stage, name)
+        for name in (
+            *("call", "start", "race", "waiting", "cancel", "close"),
+            *(
+                "stop",
+                "reached",
+                "let_go",
+                "drop",
+                "kill_at",
+                "kill",
+                "cut",
+                "flush_scripts",
+                "restart_server",
+            ),
+            *("forge", "damage", "sound", "keys", "eventually", "remember", "unchanged"),
+            *("blocked", "sent", "registered", "spoil_registry", "time", "not_before"),
+        )
+    },
 }
 """What runs each kind of step, by the field that names it."""

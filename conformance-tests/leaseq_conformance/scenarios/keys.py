@@ -19,6 +19,7 @@ NEXT_DUE: Final = 10
 """Where next_due lies in `state`."""
 EXPIRES: Final = 31
 """Where expires lies in a record."""
+REGISTRY: Final = "leaseq:queues"
 KINDS: Final = {1: "result", 2: "failure"}
 
 
@@ -123,3 +124,14 @@ def broken(client: redis.Redis, prefix: str) -> list[str]:
 def raw(client: redis.Redis, prefix: str) -> dict[str, bytes | None]:
     """The queue as the server dumps it, for `unchanged`."""
     return stored.read_raw(client, prefix)
+
+
+def is_registered(client: redis.Redis, prefix: str) -> bool:
+    """Whether the registry of queues has the queue, as `<group>:<name>`."""
+    _, group, name, _ = prefix.split(":")
+    return bool(client.sismember(REGISTRY, f"{group[1:-1]}:{name}"))
+
+
+def spoil_registry(client: redis.Redis) -> None:
+    """Make the registry one that nobody can write."""
+    client.set(REGISTRY, "no set")

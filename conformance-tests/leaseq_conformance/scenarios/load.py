@@ -19,7 +19,18 @@ if TYPE_CHECKING:
 SUITE: Final = "scenarios"
 SCENARIO_PARTS: Final = ("name", "title", "rules", "capabilities", "catches")
 ASSERTS: Final = frozenset(
-    {"ok", "error", "cancelled", "race", "keys", "eventually", "unchanged", "sent", "not_before"}
+    {
+        "ok",
+        "error",
+        "cancelled",
+        "race",
+        "keys",
+        "eventually",
+        "unchanged",
+        "sent",
+        "not_before",
+        "registered",
+    }
 )
 """What makes a step one that can fail for what the client did."""
 NAMED_ACTORS: Final = ("kill", "stop", "cut", "close", "blocked", "sent")
@@ -135,7 +146,7 @@ def _callers(step: dict[str, Any]) -> Iterator[str]:
 
 def _queues(step: dict[str, Any]) -> set[str]:
     parts = [step, *step.get("race", [])]
-    named = {part["queue"] for part in parts if "queue" in part}
+    named = {part[key] for part in parts for key in ("queue", "registered") if key in part}
     for part in parts:
         named |= set(part.get("args", {}).get("queues", []))
     return named
