@@ -13,7 +13,7 @@ from rich.text import Text
 from leaseq.cli import text
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from rich.console import RenderableType
 
@@ -54,13 +54,7 @@ class Watch:
     def picture(self) -> RenderableType:
         """The queue's name, its states and its rates, each with a line of its past."""
         now = self._looks[-1]
-        title = Text.assemble((self._name, "bold"), f"  {text.moment(now.now)}")
-        if now.paused:
-            title.append("  PAUSED: nothing is leased", "bold yellow")
-        if now.overdue:
-            title.append(f"  {now.overdue} leases overdue: does no worker live?", "bold red")
-        if now.ready:
-            title.append(f"  the next has waited {text.duration(now.waited)}")
+        notes = Text("  ").join(_notes(now))
         table = Table(box=None, padding=(0, 3, 0, 0), pad_edge=False, header_style="dim")
         table.add_column("items")
         table.add_column("now", justify="right")
@@ -74,4 +68,14 @@ class Watch:
         for name in _RATES:
             rates = self.rates(name)
             table.add_row(name, f"{rates[-1]:.1f}" if rates else "", sparkline(rates))
-        return Group(title, "", table)
+        return Group(Text.assemble((self._name, "bold"), f"  {text.moment(now.now)}"), notes, table)
+
+
+def _notes(now: QueueStats) -> Iterator[Text]:
+    """What a person should know at a glance."""
+    if now.paused:
+        yield Text("PAUSED: nothing is leased", "bold yellow")
+    if now.overdue:
+        yield Text(f"{now.overdue} leases overdue: does no worker live?", "bold red")
+    if now.ready:
+        yield Text(f"the next has waited {text.duration(now.waited)}", "dim")
