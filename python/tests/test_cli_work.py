@@ -13,6 +13,8 @@ from cli_calls import Calls, Done, one_line
 from servers import wait_until
 
 import leaseq
+from leaseq.cli import workers
+from leaseq.worker.registry import HeldItem, LiveWorker
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -314,3 +316,40 @@ def test_the_server_may_go_and_come_back(own_server: Callable[..., Server], tmp_
         _, err = working.communicate(timeout=50)
     assert working.returncode == 0, err
     assert (tmp_path / "seen").read_text(encoding="utf-8").split() == ["first", "second"]
+
+
+class TestWorkers:
+    def test_a_live_one_is_listed_with_what_it_holds(
+        self, call: Calls, queue: leaseq.WorkQueue, tmp_path: Path
+    ) -> None:
+        call.refused(1, "no worker lives", "workers")
+        queue.add_item(leaseq.Item(b"data", id="a"))
+        with start(call, "--grace", "0s", "--", "sh", "-c", TestStopping.SCRIPT, cwd=tmp_path) as working:
+            pid_in(tmp_path / "pid")
+            wait_until(lambda: call("workers").code == 0, 50)
+            (head, row) = call.yes("workers").lines
+            assert head.startswith("worker")
+            assert f":{working.pid} " in row
+            (record,) = call.yes("workers", "q", "--json").records
+            assert (record["pid"], record["concurrency"], record["queues"]) == (working.pid, 1, ["q:q"])
+            call.refused(1, "no worker lives", "workers", "other")
+            call.refused(1, "no worker lives", "workers", "q", "--group", "other")
+            working.send_signal(signal.SIGTERM)
+            working.communicate(timeout=50)
+        assert call("workers", "--json").code == 1
+
+    def test_a_group_needs_a_queue(self, call: Calls) -> None:
+        call.refused(2, "--group is for a QUEUE", "workers", "--group", "shop")
+
+    def test_a_server_that_is_away(self) -> None:
+        Calls("redis://127.0.0.1:1").refused(3, "cannot be reached", "workers")
+
+    def test_the_table(self) -> None:
+        held = tuple(HeldItem("mails", "shop", f"\x1b{n}", 1, 90.0) for n in range(4))
+        worker = LiveWorker(
+            "w", "host", 7, "leaseq 1", 0, True, 8, 12, 9, (("shop", "mails"), ("q", "q")), held
+        )
+        row = workers._row(worker)
+        assert row[:6] == ("host:7", "leaseq 1", "shop:mails, q", 12, 9, 8)
+        assert row[6].endswith("(1.5 min), and 6 more")
+        assert row[7] == "stops"

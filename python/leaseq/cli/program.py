@@ -25,6 +25,7 @@ _SECTIONS: Final = {
     },
     "Look": {
         "queues": "queues",
+        "workers": "workers",
         "stats": "stats",
         "peek": "looking",
         "inspect": "looking",

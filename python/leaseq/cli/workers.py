@@ -1,0 +1,71 @@
+"""`leaseq workers`."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from leaseq.cli import output, text
+from leaseq.cli.ends import Refusal
+from leaseq.cli.server import in_group, on_server
+from leaseq.worker.registry import live_workers
+
+if TYPE_CHECKING:
+    from leaseq.cli.server import Server
+    from leaseq.worker.registry import LiveWorker
+
+_SHOWN: Final = 3  # items of a worker, in the table
+
+
+@click.command()
+@click.argument("queue", required=False)
+@on_server
+@in_group
+@output.as_json
+def workers(*, queue: str | None, server: Server, group: str | None, as_json: bool) -> None:
+    """List the live workers of the server, or those of QUEUE, and what they hold.
+
+    A worker says every 10 seconds that it lives; one that was killed is listed for up to 30 seconds more. Loops made by
+    hand and `leaseq lease` are not listed. Ends with 1 where there is none.
+
+    \b
+    Examples:
+      leaseq workers
+      leaseq workers orders --json | jq '.items[].id'
+    """  # noqa: D301 (click's mark for text that is not to be wrapped)
+    if group is not None and queue is None:
+        raise click.UsageError("--group is for a QUEUE")
+    wanted = (group or queue, queue)
+    found = [each for each in live_workers(server.named()) if queue is None or wanted in each.queues]
+    if as_json:
+        for each in found:
+            output.record(_as_dict(each))
+    elif found:
+        columns = ("worker", "client", "queues", "completed", "holds", "at most", "works on", "")
+        output.console().print(output.table(columns, map(_row, found), right=columns[3:6]))
+    if not found:
+        raise Refusal("" if as_json else "no worker lives")
+
+
+def _row(worker: LiveWorker) -> tuple[Any, ...]:
+    works = [f"{item.id} ({text.duration(item.seconds)})" for item in worker.items[:_SHOWN]]
+    if worker.held > len(works):
+        works.append(f"and {worker.held - len(works)} more")
+    names = [name if name == group else f"{group}:{name}" for group, name in worker.queues]
+    return (
+        f"{worker.host}:{worker.pid}",
+        worker.client,
+        ", ".join(names),
+        worker.completed,
+        worker.held,
+        worker.concurrency,
+        ", ".join(works),
+        "stops" if worker.stopping else "",
+    )
+
+
+def _as_dict(worker: LiveWorker) -> dict[str, Any]:
+    """For JSON: the fields of LiveWorker, a queue as in the registry: `group:name`."""
+    return dataclasses.asdict(worker) | {"queues": [f"{group}:{name}" for group, name in worker.queues]}
