@@ -291,7 +291,7 @@ class ClusterSet:
             "--cluster-config-file",
             "nodes.conf",
             "--cluster-node-timeout",
-            "1000",
+            "60000",
         )
         self.nodes = [Server(name, *options) for _ in range(3)]
         self.url = self.nodes[0].url
