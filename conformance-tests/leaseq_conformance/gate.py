@@ -209,9 +209,18 @@ class Gate:
     ) -> Point:
         """Stop the nth command from now on that this actor sends, of those that `Command.is_named` so."""
         point = Point(actor, label, when, do, nth)
+        self.add(point)
+        return point
+
+    def add(self, point: Point) -> None:
+        """Ask this point about every command from now on."""
         with self._lock:
             self._points.append(point)
-        return point
+
+    def remove(self, point: Point) -> None:
+        """Ask it no longer."""
+        with self._lock:
+            self._points.remove(point)
 
     def clear(self) -> None:
         """Forget all points, let what is held go, and forget the commands that were seen."""

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from leaseq_conformance.cases import Case, Suite
 
 MODULES: Final[dict[str, str]] = {
+    "wire": "leaseq_conformance.wire",
     "scenarios": "leaseq_conformance.scenarios",
     "vectors": "leaseq_conformance.vectors.suite",
     "sweep": "leaseq_conformance.sweep",

@@ -10,13 +10,15 @@ _NO_RIGHT = ("ACL failure in script", "The user executing the script can't")
 
 _NOT_RUN = (
     redis.exceptions.AskError,
+    redis.exceptions.ClusterCrossSlotError,
     redis.exceptions.ClusterDownError,
     redis.exceptions.ExecAbortError,
+    redis.exceptions.MasterDownError,
     redis.exceptions.NoScriptError,
     redis.exceptions.ReadOnlyError,
     redis.exceptions.TryAgainError,
 )
-_NOT_RUN_CODES = {"BUSY", "CROSSSLOT", "MASTERDOWN", "MISCONF", "NOREPLICAS", "UNBLOCKED"}
+_NOT_RUN_CODES = {"BUSY", "MISCONF", "NOREPLICAS", "UNBLOCKED"}
 """Errors of the server that come before a script's first write. After any other a script may have stopped halfway."""
 
 

@@ -161,6 +161,8 @@ export class Connection implements Runner {
       }
       return known;
     }
+    // What is left of it is of no use, also where it has not noticed yet.
+    this.#discard(redis);
     const notWritten = error.message.startsWith("Stream isn't writeable");
     return new ConnectionError(
       notWritten ? "not connected" : `connection lost: ${error.message}`,

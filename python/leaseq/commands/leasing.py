@@ -122,7 +122,10 @@ def settle(keys: QueueKeys) -> Command[bool]:
 
 
 def lease_reply(reply: list[Any]) -> LeaseReply:
-    """What lease answers: the items, then a triple (which item, name, value) for each thing that few have."""
+    """What lease answers: the items, then a triple (which item, name, value) for each thing that few have.
+
+    A name that is not known is skipped, whatever the type of its value: a later protocol may tell more (LQ-LEASE-11).
+    """
     wait, deadline, count = reply[:3]
     items = [
         Taken(reply[at].decode(), reply[at + 1], reply[at + 2], reply[at + 3])
@@ -135,7 +138,7 @@ def lease_reply(reply: list[Any]) -> LeaseReply:
         if number > 0:
             extra = extras.setdefault(number - 1, Extra())
             _READ.get(name, _header)(extra, name, value)
-        else:  # 0, or of several queues minus the number of one
+        elif name == b"died":  # 0, or of several queues minus the number of one
             died.setdefault(max(0, -number - 1), []).append(value.decode())
     return LeaseReply(
         seconds(wait) if wait >= 0 else None, seconds(deadline), items, extras=extras, died=died
@@ -157,7 +160,8 @@ def _content_type(extra: Extra, _name: bytes, value: bytes) -> None:
 
 
 def _header(extra: Extra, name: bytes, value: bytes) -> None:
-    extra.headers[decoded(name.removeprefix(b"header:"))] = decoded(value)
+    if name.startswith(b"header:"):
+        extra.headers[decoded(name.removeprefix(b"header:"))] = decoded(value)
 
 
 _READ: dict[bytes, Callable[[Extra, bytes, Any], None]] = {b"keep": _keep, b"content_type": _content_type}

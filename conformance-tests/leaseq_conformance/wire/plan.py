@@ -1,0 +1,170 @@
+"""What an actor is expected to send, and what it is answered: stops every call at the gate, and compares it."""
+
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any, Final
+
+from leaseq_conformance import resp
+from leaseq_conformance.gate import Command, Do, Point
+from leaseq_conformance.wire import words
+from leaseq_conformance.wire.words import Prefix
+
+CALLS: Final = ("EVALSHA", "EVAL", "BLPOP", "BLMOVE")
+"""What counts. What a client's connections begin with and the registry of queues is none of this suite's business."""
+MOST_MEANWHILE: Final = 20
+"""How often a client may look again before it does what is expected: a machine that stalls makes it late, not wrong."""
+NIL: Final = b"*-1\r\n"
+SHORTEST_BLOCK: Final = 0.01
+
+Exchange = dict[str, Any]
+
+
+class Plan(Point):
+    """The exchanges of one step, in one or several orders."""
+
+    def __init__(self, actor: str, lanes: dict[str, list[Exchange]], prefix: Prefix, port: int) -> None:
+        super().__init__(actor, None, "before", "let go", 0)
+        self.wrong = ""
+        self.took: set[int] = set()
+        self._lanes = {name: list(lane) for name, lane in lanes.items()}
+        self._allowed: dict[str, list[Exchange]] = {name: [] for name in lanes}
+        self._left = MOST_MEANWHILE
+        self._prefix = prefix
+        self._port = port
+        self._fates: dict[int, Do] = {}
+        self._silent: Counter[int] = Counter()
+        self._done = threading.Event()
+        self._look()
+
+    def takes(self, command: Command) -> bool:
+        """Every call of the actor; the gate asks for one command at a time."""
+        if command.actor != self.actor or command.name not in CALLS:
+            return False
+        self.took.add(command.number)
+        self._fates[command.number] = self._fate(command)
+        self._look()
+        return True
+
+    def stop(self, command: Command) -> Do:
+        """What becomes of it."""
+        return self._fates.pop(command.number)
+
+    def finished(self, secs: float) -> bool:
+        """Wait until all that was expected has come, or something else has."""
+        return self._done.wait(secs)
+
+    def missing(self) -> str:
+        """What has not come."""
+        left = [
+            _name(exchange)
+            for lane in self._lanes.values()
+            for exchange in lane
+            if not exchange.get("optional")
+        ]
+        return ", ".join(left)
+
+    def _look(self) -> None:
+        if self.wrong or not self.missing():
+            self._done.set()
+
+    def _fate(self, command: Command) -> Do:
+        if self.wrong:
+            return "drop"
+        why: list[str] = []
+        for lane, exchange, is_next in self._candidates():
+            difference = self._difference(command, exchange)
+            if difference:
+                why.append(difference)
+                continue
+            if is_next:
+                place = self._lanes[lane].index(exchange)
+                self._lanes[lane] = self._lanes[lane][place + 1 :]
+                self._allowed[lane] = exchange.get("meanwhile", [])
+            else:
+                self._left -= 1
+            return self._answer(command, exchange)
+        self.wrong = f"the client sent {_shown(command)}; " + (
+            why[0] if why else "nothing was to be sent any more"
+        )
+        return "drop"
+
+    def _candidates(self) -> Iterator[tuple[str, Exchange, bool]]:
+        """What may come now: the next of each order, what is behind what need not come, and what may come meanwhile."""
+        for name, lane in self._lanes.items():
+            for exchange in lane:
+                yield name, exchange, True
+                if not exchange.get("optional"):
+                    break
+        if self._left:
+            for name, allowed in self._allowed.items():
+                yield from ((name, exchange, False) for exchange in allowed)
+
+    def _difference(self, command: Command, exchange: Exchange) -> str:
+        if "block" in exchange:
+            return self._difference_of_block(command, exchange)
+        by = ("EVALSHA", "EVAL") if exchange["by"] == "either" else (exchange["by"],)
+        if command.name not in by:
+            return f"expected {_name(exchange)}"
+        source = command.arguments[1]
+        if command.name == "EVALSHA" and source != exchange["sha1"].encode():
+            return f"expected {_name(exchange)}: the digest is {exchange['sha1']}, not {source!r}"
+        if command.name == "EVAL" and source != words.SCRIPTS[exchange["script"]].source.encode():
+            return f"expected {_name(exchange)}: the source is not that of the manifest"
+        keys = [words.key(name, self._prefix) for name in exchange["keys"]]
+        argv = [words.word(value, self._prefix) for value in words.expanded(exchange["argv"])]
+        sent = list(command.arguments[2:])
+        return _first_difference(_name(exchange), [str(len(keys)).encode(), *keys, *argv], sent)
+
+    def _difference_of_block(self, command: Command, exchange: Exchange) -> str:
+        if command.name != exchange["block"]:
+            return f"expected {_name(exchange)}"
+        *sent, secs = command.arguments[1:]
+        wanted = [words.word(value, self._prefix) for value in exchange["words"]]
+        difference = _first_difference(_name(exchange), wanted, sent)
+        if difference:
+            return difference
+        most = exchange["most_secs"]
+        try:
+            fits = SHORTEST_BLOCK <= float(secs) <= most
+        except ValueError:
+            fits = False
+        return "" if fits else f"{_name(exchange)} is to last {SHORTEST_BLOCK} to {most} s, not {secs!r}"
+
+    def _answer(self, command: Command, exchange: Exchange) -> Do:
+        if "server" in exchange:
+            return "let go"
+        if "drop" in exchange:
+            return "drop"
+        if "silent" in exchange:
+            self._silent[command.connection] += 1
+            return b""
+        # the end of a block comes with the reply to what is sent behind it
+        ends = NIL * self._silent.pop(command.connection, 0)
+        if "error" in exchange:
+            return ends + resp.error(exchange["error"].replace("PORT", str(self._port)))
+        if "raw" in exchange:
+            return ends + str(exchange["raw"]).encode()
+        return ends + resp.reply(words.reply(exchange["reply"], self._prefix))
+
+
+def _first_difference(name: str, wanted: list[bytes], sent: list[bytes]) -> str:
+    for number, (one, other) in enumerate(zip(wanted, sent, strict=False), 1):
+        if one != other:
+            return f"{name}: word {number} is {_cut(other)}, expected {_cut(one)}"
+    if len(wanted) != len(sent):
+        return f"{name}: {len(sent)} words, expected {len(wanted)}"
+    return ""
+
+
+def _cut(value: bytes) -> str:
+    return repr(value if len(value) <= 100 else value[:100] + b"...")
+
+
+def _name(exchange: Exchange) -> str:
+    return f"{exchange['by']} {exchange['script']}" if "script" in exchange else str(exchange["block"])
+
+
+def _shown(command: Command) -> str:
+    said = b" ".join(command.keys + command.argv if command.script else command.arguments[1:])
+    return f"{command.name} {command.script or ''} {_cut(said)}"

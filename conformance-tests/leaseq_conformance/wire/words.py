@@ -1,0 +1,85 @@
+"""What is written in wire cases, and the bytes that it stands for.
+
+text                    its UTF-8; in a reply, an integer is an integer and null is nil
+{$b64: ...}             bytes that are no text
+{$repeat: [text, n]}    a long text
+{$key: "q:wake"}        the name of a key: of the queue q, `wake`
+{$each: {from, to, give: [...]}}
+                        in a list: for each number from `from` to before `to`, these; # in a text is the number
+"""
+
+import base64
+from collections.abc import Callable
+from typing import Any, Final
+
+from leaseq import _scripts
+
+Prefix = Callable[[str], str]
+"""What the keys of a queue begin with."""
+
+SCRIPTS: Final = {script.name: script for script in _scripts.SCRIPTS}
+_OF_EACH_TARGET: Final = SCRIPTS["add"].keys
+_OF_EACH_QUEUE: Final = SCRIPTS["lease"].keys
+"""What complete_with and lease_any take of each further queue, which 04 lists in the same order."""
+
+
+def script_keys(exchange: dict[str, Any]) -> list[str]:
+    """All keys that the call of a script has to pass, as `queue:key`."""
+    queue = exchange.get("queue", "q")
+    keys = [f"{queue}:{key}" for key in SCRIPTS[exchange["script"]].keys]
+    keys += [f"{name}:{key}" for name in exchange.get("queues", []) for key in _OF_EACH_QUEUE]
+    keys += [f"{name}:{key}" for name in exchange.get("targets", []) for key in _OF_EACH_TARGET]
+    return keys + [f"{queue}:result:{item_id}" for item_id in exchange.get("results", [])]
+
+
+def expanded(value: Any) -> Any:
+    """With every $each written out."""
+    if isinstance(value, dict):
+        return {name: expanded(part) for name, part in value.items()}
+    if not isinstance(value, list):
+        return value
+    parts: list[Any] = []
+    for part in value:
+        if isinstance(part, dict) and "$each" in part:
+            each = part["$each"]
+            parts += [
+                _numbered(one, number) for number in range(each["from"], each["to"]) for one in each["give"]
+            ]
+        else:
+            parts.append(expanded(part))
+    return parts
+
+
+def _numbered(value: Any, number: int) -> Any:
+    if isinstance(value, str):
+        return value.replace("#", str(number))
+    if isinstance(value, dict):
+        return {name: _numbered(part, number) for name, part in value.items()}
+    return value
+
+
+def key(name: str, prefix: Prefix) -> bytes:
+    """The full name of `queue:key`."""
+    queue, _, rest = name.partition(":")
+    return (prefix(queue) + rest).encode()
+
+
+def word(value: Any, prefix: Prefix) -> bytes:
+    """A word of a command."""
+    if isinstance(value, dict):
+        if "$key" in value:
+            return key(value["$key"], prefix)
+        if "$repeat" in value:
+            text, times = value["$repeat"]
+            return str(text).encode() * int(times)
+        return base64.b64decode(value["$b64"])
+    return str(value).encode()
+
+
+def reply(value: Any, prefix: Prefix) -> Any:
+    """A reply, as `resp.reply` takes it."""
+    if isinstance(value, list):
+        return [reply(part, prefix) for part in expanded(value)]
+    if value is None or isinstance(value, int):
+        return value
+    return word(value, prefix)
