@@ -255,21 +255,23 @@ class Bench:
             self.link.send_packed_command(
                 self.link.pack_commands([command for commands in sent for command in commands])
             )
-            for vector, commands in zip(batch, sent, strict=True):
-                answers = [(command, self._answer()) for command in commands]
-                calls = [at for at, command in enumerate(commands) if command is BEGUN]
-                looks = [len(commands) - 1 - len(commands[1:]) // 2, len(commands) - 1]
-                replies = [answers[at + 1][1] for at in calls]
-                for at, (_, answer) in enumerate(answers):
-                    if isinstance(answer, Exception) and at - 1 not in calls:
-                        raise answer
-                first, second = (
-                    self._seen(vector, reply, answers[at][1])
-                    for reply, at in zip(replies, looks, strict=True)
-                )
-                yield Run(vector, first, second)
+            # all answers are read before one is judged: who stops there leaves none behind
+            answers = [[self.answer() for _ in commands] for commands in sent]
+            for vector, commands, answered in zip(batch, sent, answers, strict=True):
+                yield self._run(vector, commands, answered)
 
-    def _answer(self) -> Any:
+    def _run(self, vector: Vector, commands: list[list[Any]], answers: list[Any]) -> Run:
+        calls = [at + 1 for at, command in enumerate(commands) if command is BEGUN]
+        for at, answer in enumerate(answers):
+            if isinstance(answer, Exception) and at not in calls:
+                raise answer
+        looks = (len(commands) // 2, len(commands) - 1)
+        first, second = (
+            self._seen(vector, answers[at], answers[look]) for at, look in zip(calls, looks, strict=True)
+        )
+        return Run(vector, first, second)
+
+    def answer(self) -> Any:
         try:
             return self.link.read_response()
         except redis.ResponseError as error:
@@ -287,7 +289,9 @@ class Bench:
 
 def refused(reply: Any) -> Any:
     """The reply, an error as its code."""
-    return Refused(str(reply).split(" ", 1)[0]) if isinstance(reply, Exception) else reply
+    if isinstance(reply, Exception):
+        return Refused(str(reply).split(" ", 1)[0])
+    return f"the boolean {reply}" if isinstance(reply, bool) else reply  # 1 is equal to it in Python
 
 
 def encoded(name: str) -> bytes:

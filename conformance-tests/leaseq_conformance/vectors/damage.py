@@ -7,12 +7,14 @@ import struct
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
+from leaseq_conformance.model import several
 from leaseq_conformance.model.base import END, Item, RefusedError
 from leaseq_conformance.model.calls import Add, Complete, Extend, Finish, Release
 from leaseq_conformance.model.packed import EPOCH, LEVEL, Extra, Outcome, Record, State, decode_record
 from leaseq_conformance.model.repair import KINDS, PHASES, deep_clean
 from leaseq_conformance.vectors import samples, worlds
 from leaseq_conformance.vectors.form import Dump, Kept, Refused, Reply, Vector
+from leaseq_conformance.vectors.rules import RULES
 from leaseq_conformance.vectors.worlds import DAY, NOW, START, World, of_keyspace
 
 if TYPE_CHECKING:
@@ -185,6 +187,14 @@ def unbounded() -> World:
     return world
 
 
+def punctual() -> World:
+    """A deadline and a due time are now, others in a microsecond."""
+    world = worlds.full()
+    for item_id, score in ((b"e1", NOW), (b"e3", NOW + 1), (b"p1", NOW), (b"p2", NOW + 1), (b"x1", NOW)):
+        world.queue.items[item_id].score = score
+    return world
+
+
 def rewound() -> World:
     """The server's clock was set back: deadlines and due times are further ahead than any may be."""
     world = worlds.full()
@@ -193,7 +203,7 @@ def rewound() -> World:
 
 
 SERVED: Final[dict[str, Callable[[], World]]] = {
-    made.__name__: made for made in (unrecorded, leftover, over, forgotten, unbounded, rewound)
+    made.__name__: made for made in (unrecorded, leftover, over, forgotten, unbounded, punctual, rewound)
 }
 """More kinds of queue; the sample calls are made on these too."""
 
@@ -404,21 +414,20 @@ def page_of(keys: Keyspace, phase: str) -> list[bytes]:
 
 def repairs(base: str, world: World) -> Iterator[Vector]:
     """Every page of deep_clean on every damage, dry and not; where a page finds nothing, once for each phase is enough."""
-    clean: set[tuple[str, bool]] = set()
+    sound = of_keyspace(world.queue.keyspace())
     for title, spoil in DAMAGES.items():
         keys = world.queue.keyspace()
         keys.wake = 1
         spoil(keys)
+        spoiled = of_keyspace(keys)
         for number, phase in enumerate(PHASES, 1):
             made = [
                 _page(f"{title}, {phase}{', dry' * dry}", base, keys, world, number, dry_run=dry)
                 for dry in ((True, False) if base == "settled" else (False,))
             ]
-            same = all(vector.then == vector.given for vector in made)
-            if not same or title == "nothing":
+            if any(each.then != each.given for each in made) or title == "nothing":
                 yield from made
-            elif (phase, same) not in clean and title != "nothing":
-                clean.add((phase, same))
+            elif spoiled.get(phase) != sound.get(phase):
                 yield made[-1]
 
 
@@ -443,7 +452,7 @@ def _page(title: str, base: str, keys: Keyspace, world: World, number: int, *, d
     return Vector(
         name=f"{title} on {base}",
         script="deep_clean",
-        rules=("LQ-DEEP-3",) if dry_run else (RULE_OF.get(phase, "LQ-DEEP-2"), "LQ-DEEP-2"),
+        rules=("LQ-DEEP-3",) if dry_run else RULES["deep_clean"],
         now=NOW,
         given=given,
         argv=[b"%d:0" % number if number > 1 else b"0", b"256", b"1" if dry_run else b"0"],
@@ -455,17 +464,36 @@ def _page(title: str, base: str, keys: Keyspace, world: World, number: int, *, d
     )
 
 
-RULE_OF: Final = {
-    "items": "LQ-DEEP-5",
-    "meta": "LQ-DEEP-7",
-    "ready": "LQ-DEEP-11",
-    "delayed": "LQ-DEEP-11",
-    "leased": "LQ-DEEP-6",
-    "dead": "LQ-DEEP-6",
-    "expiry": "LQ-DEEP-13",
-    "kept": "LQ-DEEP-14",
-}
-"""The rule that the repairs of a page rest on."""
+def second_damaged(base: str, world: World, count: int) -> Vector:
+    """lease_any on a queue and a second one whose state is none."""
+    after = copy.deepcopy(world)
+    other = {**worlds.stored(world.other, "other:"), "other:state": b"none"}
+    given = worlds.stored(after.queue) | other
+    results: list[tuple[Reply | Refused, Dump]] = []
+    for _ in range(2):
+        stored = worlds.stored(after.queue)
+        reply: Any = several.lease_any(NOW, [after.queue], count, 30_000)
+        then = worlds.stored(after.queue)
+        if (
+            reply[0] == 0 and reply[1] != 0
+        ):  # the second one is asked: an error where nothing was changed before
+            reply = [0, 0, 0, 0, *reply[4:]] if then != stored else Refused("LEASEQ_FORMAT")
+        results.append((reply, then | other))
+    (reply_1, then_1), (reply_2, then_2) = results
+    return Vector(
+        name=f"so {count}, the second queue damaged, on {base}",
+        script="lease_any",
+        rules=("LQ-ANY-2", "LQ-ANY-5"),
+        now=NOW,
+        given=given,
+        argv=[b"2", str(count).encode(), b"30000"],
+        reply=reply_1,
+        then=then_1,
+        again=reply_2,
+        then_again=then_2,
+        more=[*samples.LEASE, *samples.keys_of(samples.LEASE, other=True)],
+        base=base,
+    )
 
 
 def spoiled_outcomes(world: World) -> Iterator[tuple[str, Dump, str, list[Any], list[str]]]:

@@ -28,6 +28,22 @@ TIMELESS: Final = {"complete", "remove", "inspect", "list", "configure"}
 """These work under any clock."""
 RECORDLESS: Final = {"add", "configure", "deep_clean", "list", "purge", "remove", "settle", "stats"}
 """These read no record, or repair it."""
+READ_BY: Final[dict[str, dict[str, tuple[str, ...]]]] = {
+    "inspect": {"r3 on full": ("items", "meta", "ready", "delayed", "leased", "dead", "state")},
+    "list": {
+        f"{name} 0 256 {order} on full": (name,)
+        for name in ("ready", "delayed", "leased", "dead")
+        for order in ("forward", "backward")
+    },
+    "outcome": {
+        "r1 on rich": ("items", "meta", "ready", "delayed", "leased", "dead", "kept", "state", "result:r1")
+    },
+    "settle": {"settle on full": ("state", "wake"), "settle on roomy": ("items", "ready", "dead", "room")},
+    "stats": {"stats on rich": ("items", "ready", "delayed", "leased", "dead", "kept", "state", "counters")},
+}
+"""The keys that calls which need not change them look at."""
+FEW: Final = {"lease", "lease_any", "light_clean", "settle", "stats"}
+"""These have few samples, and all that they answer depends on the queue."""
 LARGE: Final = {
     "crowded": {"lease", "complete_and_lease", "light_clean", "lease_any"},
     "heavy": {"lease", "complete_and_lease", "lease_any"},
@@ -38,12 +54,14 @@ LARGE: Final = {
 
 def signature(made: Vector) -> Any:
     """What kind of thing a vector shows: two of one sample that show the same are one too many."""
-    return (
-        shape(made.reply),
-        changes(made.given, made.then),
-        shape(made.again),
-        changes(made.then, made.then_again),
-    )
+    effect = (changes(made.given, made.then), changes(made.then, made.then_again))
+    return (places(made), shape(made.reply), shape(made.again), *effect)
+
+
+def places(made: Vector) -> frozenset[tuple[str, bytes]]:
+    """In which keys the ids among the arguments are."""
+    hashes = {key: value for key, value in made.given.items() if isinstance(value, dict)}
+    return frozenset((key, each) for each in made.argv for key, value in hashes.items() if each in value)
 
 
 def shape(reply: Any) -> Any:
@@ -105,7 +123,7 @@ class Maker:
                 continue
             for sample in self._samples(world):
                 made = vector(self.script, world, base, sample, sample.rules or self.rules)
-                if (sample.title, signature(made)) not in self._shown:
+                if self.script in FEW or (sample.title, signature(made)) not in self._shown:
                     self._shown.add((sample.title, signature(made)))
                     yield made
 
@@ -131,6 +149,8 @@ class Maker:
                     if (counted or self.script == "stats") and (number, counted) not in self._shown:
                         self._shown.add((number, counted))
                         yield made
+        if self.script == "lease_any":
+            yield from self._second_damaged()
         if self.script in {"lease", "complete_and_lease", "lease_any"}:
             for base in ("stale", "settled", "single"):
                 world, change = damage.ghostly(self.made[base], (b"g1", b"g2"))
@@ -144,6 +164,12 @@ class Maker:
                         title=f"{base} with ghosts",
                         change=change,
                     )
+
+    def _second_damaged(self) -> Iterator[Vector]:
+        """Where nothing was changed, the error of the second queue is the answer."""
+        for base, world in self.made.items():
+            for count in (1, 256) if base != "nowhere" and base not in LARGE else ():
+                yield damage.second_damaged(base, world, count)
 
     def _refused_arguments(self) -> Iterator[Vector]:
         world = self.made["full"]
@@ -210,6 +236,20 @@ class Maker:
     def _wrong_types(self, ordinary: list[Vector]) -> Iterator[Vector]:
         """A key that a call would change has another type."""
         error = Refused("LEASEQ_WRONG_TYPE")
+        for made in ordinary:
+            for key in READ_BY.get(self.script, {}).get(made.name, ()):
+                given = {**made.given, key: damage.wrong_type(key)}
+                note = f"{key} of another type"
+                yield _like(
+                    made,
+                    given=given,
+                    reply=error,
+                    then=given,
+                    again=error,
+                    then_again=given,
+                    note=note,
+                    rules=("LQ-ERROR-3",),
+                )
         for made in _varied(ordinary):
             changed = {
                 key

@@ -155,6 +155,8 @@ def adds(_: World) -> list[Sample]:
         add("is leased", Add(b"c1", b"again")),
         add("is dead, with options", Add(b"x1", b"again", priority=1)),
         add("had a result", Add(b"k1", b"new")),
+        *(add(f"{size} bytes", Add(b"n1", b"d" * size)) for size in (9, 10)),
+        *(add(f"{size} bytes, with an option", Add(b"n1", b"d" * size, priority=1)) for size in (9, 10)),
         add("two", Add(b"n1", b"new"), Add(b"n2", b"")),
         add("twice in a call", Add(b"n1", b"first"), Add(b"n1", b"second"), Add(b"k1", b""), Add(b"k1", b"")),
         add("mixed", Add(b"n1", b"x"), Add(b"r1", b"x"), Add(b"f1", b"x"), Add(b"n2", b"y" * 70), Add(b"e1")),

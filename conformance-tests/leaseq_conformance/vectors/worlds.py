@@ -322,6 +322,32 @@ def single() -> World:
     return world.quiet()
 
 
+def waiting() -> World:
+    """Both queues wait, the other one for less long."""
+    world = World()
+    world.queue.add(START, [Add(b"f1", delay=20 * HOUR)])
+    world.other.add(START, [Add(b"o3", delay=10 * HOUR)])
+    return world.quiet()
+
+
+def later() -> World:
+    """The rich queue after a light clean, with items removed, purged and revived: everything was counted."""
+    world = rich()
+    world.queue.light_clean(NOW - SECOND, 256)
+    world.queue.purge(NOW, 0, [b"x3"])
+    world.queue.remove([b"p2"])
+    world.queue.revive(NOW, [b"x2"])
+    return world.quiet()
+
+
+def narrow() -> World:
+    """Takes data of nine bytes."""
+    world = World()
+    world.queue.configure(max_data=9)
+    world.other.configure(max_data=2)
+    return world.quiet()
+
+
 def heavy() -> World:
     """More data than one lease may carry: of 600000, 448576 and 1 byte."""
     world = World()
@@ -358,10 +384,8 @@ WORLDS: Final[dict[str, Callable[[], World]]] = {
                 paused,
                 ahead,
             ),
-            *(soon, single, heavy, alone),
+            *(soon, single, waiting, later, narrow, heavy, alone),
         )
     },
 }
 """What each kind of queue is called, and what builds it."""
-ORDINARY: Final = tuple(name for name in WORLDS if name not in {"crowded", "heavy", "alone"})
-"""The kinds on which every sample call is made."""
