@@ -31,6 +31,7 @@ class Shift:
         self.worker = module.Worker(
             bare(queues), self._handler(handle), **{"handle_signals": False, "announce": False, **options}
         )
+        self.heard = False
         self.future: Future[int] = start(colour, self.worker)
 
     def _handler(self, handle: Callable[[Any], object]) -> Callable[[Any], object]:
@@ -67,7 +68,8 @@ class Shift:
         self.call(self.worker.stop, **options)
 
     def result(self) -> int:
-        """What `run` answers."""
+        """What `run` answers, or raises."""
+        self.heard = True
         return self.future.result(PATIENCE)
 
 
@@ -87,7 +89,7 @@ def shift(colour: Colour, queues: Any, handle: Callable[[Any], object], **option
     finally:
         if not started.future.done():
             started.stop(at_once=True)
-        with contextlib.suppress(leaseq.LeaseqError):
+        if not started.heard:
             started.result()
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import redis
     from colours import Colour
 
-pytestmark = pytest.mark.on("last")
+pytestmark = [pytest.mark.on("last"), pytest.mark.timeout(300)]
 """Its scripts are those of the client, which is tested on all servers."""
 
 HOUR = 3600.0

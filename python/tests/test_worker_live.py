@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from leaseq.worker.registry import LiveWorker
 
-pytestmark = pytest.mark.on("last")
+pytestmark = [pytest.mark.on("last"), pytest.mark.timeout(300)]
 
 INDEX = "leaseq:workers"
 

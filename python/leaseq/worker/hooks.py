@@ -2,7 +2,7 @@
 
 import contextlib
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -53,33 +53,34 @@ class Hooks:
 
 
 class SafeHooks:
-    """Calls hooks whose failures must not reach the worker. What is not overridden is not called at all."""
+    """Calls hooks whose failures must not reach the worker. What none overrides is not called at all."""
 
-    def __init__(self, hooks: Hooks | None) -> None:
-        self._hooks = hooks or Hooks()
-        self._used = {
-            name
-            for name in vars(Hooks)
-            if not name.startswith("_") and getattr(type(self._hooks), name) is not getattr(Hooks, name)
-        }
-        self.per_start = bool(self._used & {"started", "around", "ended"})
+    def __init__(self, hooks: Sequence[Hooks]) -> None:
+        self._calls: dict[str, list[Callable[..., Any]]] = {}
+        for name in vars(Hooks):
+            overriding = [each for each in hooks if getattr(type(each), name) is not getattr(Hooks, name)]
+            if not name.startswith("_") and overriding:
+                self._calls[name] = [getattr(each, name) for each in overriding]
+        self.per_item = bool(self._calls.keys() & {"started", "around", "ended"})
         """Whether anybody wants to hear of each handler's beginning and end."""
 
     def tell(self, name: str, *arguments: Any) -> None:
-        """Call one hook."""
-        if name in self._used:
+        """Call one hook of all."""
+        for call in self._calls.get(name, ()):
             try:
-                getattr(self._hooks, name)(*arguments)
+                call(*arguments)
             except Exception:
                 logger.exception("the hook %r failed", name)
 
     def context(self, item: LeasedItemBase) -> AbstractContextManager[Any]:
-        """The context in which to run a handler."""
+        """The context in which to run a handler: of all hooks, the first outermost."""
         self.tell("started", item)
-        context: AbstractContextManager[Any] | None = None
-        if "around" in self._used:
+        stack = contextlib.ExitStack()
+        for around in self._calls.get("around", ()):
             try:
-                context = self._hooks.around(item)
+                context = around(item)
+                if context is not None:
+                    stack.enter_context(context)
             except Exception:
                 logger.exception("the hook 'around' failed")
-        return contextlib.nullcontext() if context is None else context
+        return stack

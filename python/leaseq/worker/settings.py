@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from leaseq import commands
+from leaseq import commands, flows
 from leaseq.errors import BadArgumentError, BadTypeError
 from leaseq.worker.hooks import Hooks
 from leaseq.worker.verdicts import Backoff, Policy
@@ -39,7 +39,6 @@ def settings(
     dead_letter_on: Iterable[type[BaseException]] | type[BaseException],
     time_limit: float | None,
     grace_secs: float,
-    hooks: Hooks | None,
     **switches: bool,
 ) -> Settings:
     """The settings. Raises BadTypeError, BadArgumentError."""
@@ -58,14 +57,23 @@ def settings(
         raise BadTypeError(
             "backoff is called with an attempt and answers seconds: leaseq.worker.Backoff(...)"
         )
-    if hooks is not None and not isinstance(hooks, Hooks):
-        raise BadTypeError(f"hooks must be a leaseq.worker.Hooks, not {type(hooks).__name__}")
     policy = Policy(max_attempts, Backoff() if backoff is None else backoff, _exceptions(dead_letter_on))
     return Settings(concurrency, lease_secs, policy, time_limit, grace_secs=grace_secs, **switches)
 
 
+def listed_hooks(hooks: Hooks | Iterable[Hooks] | None) -> list[Hooks]:
+    """One, several or none. Raises BadTypeError."""
+    several = (
+        [] if hooks is None else [hooks] if isinstance(hooks, Hooks) else list(flows.many(hooks, "hooks"))
+    )
+    for each in several:
+        if not isinstance(each, Hooks):
+            raise BadTypeError(f"hooks must be a leaseq.worker.Hooks, not {type(each).__name__}")
+    return several
+
+
 def _exceptions(kinds: Any) -> tuple[type[BaseException], ...]:
-    listed = (kinds,) if isinstance(kinds, type) else tuple(kinds)
+    listed = (kinds,) if isinstance(kinds, type) else tuple(flows.many(kinds, "exceptions"))
     for kind in listed:
         if not isinstance(kind, type) or not issubclass(kind, BaseException):
             raise BadTypeError(f"dead_letter_on takes classes of exceptions, not {kind!r}")

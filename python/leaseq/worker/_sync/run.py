@@ -44,7 +44,7 @@ class Run:
         self._plan = Plan(settings.concurrency, group=settings.group, ahead=not settings.at_most_once)
         self.desk = Desk(settings, self._plan, hooks, self._guard)
         self._teller = Teller(self.desk, settings.lease_secs)
-        self._crew = Crew(self._handle if hooks.per_start else handler, settings.concurrency, self._ended)
+        self._crew = Crew(self._handle if hooks.per_item else handler, settings.concurrency, self._ended)
         self.tender = Tender(settings, self.desk, self._crew, hooks, self._heard)
         self.announcer = Announcer(source.queues[0]._transport.client, name, self._say)
         self._outage = Outage()

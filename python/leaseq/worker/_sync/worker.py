@@ -11,7 +11,7 @@ from leaseq.worker._sync.run import Run
 from leaseq.worker._sync.source import Queues, Source
 from leaseq.worker._sync.system import run_aside, signals
 from leaseq.worker.hooks import Hooks, SafeHooks
-from leaseq.worker.settings import settings
+from leaseq.worker.settings import listed_hooks, settings
 
 
 class Worker:
@@ -37,7 +37,7 @@ class Worker:
         group: tell ends that come together in one call, at most about a millisecond late.
         burst: end when nothing is ready, instead of waiting.
         grace_secs: how long handlers may go on once the worker is stopped; the rest is released, uncounted.
-        hooks: told what happens.
+        hooks: told what happens; one, or several.
         handle_signals: stop on SIGTERM and SIGINT where `run` is called in the main thread; a second one ends it at
             once.
         announce: be among the workers that `leaseq.worker.registry.live_workers` lists.
@@ -60,7 +60,7 @@ class Worker:
         group: bool = True,
         burst: bool = False,
         grace_secs: float = 25,
-        hooks: Hooks | None = None,
+        hooks: Hooks | Iterable[Hooks] | None = None,
         handle_signals: bool = True,
         announce: bool = True,
     ) -> None:
@@ -73,7 +73,6 @@ class Worker:
             dead_letter_on=dead_letter_on,
             time_limit=time_limit,
             grace_secs=grace_secs,
-            hooks=hooks,
             at_most_once=at_most_once,
             group=group,
             burst=burst,
@@ -82,7 +81,7 @@ class Worker:
         )
         self._handler = handler
         self._source = Source(queues, lease_secs)
-        self._hooks = SafeHooks(hooks)
+        self._hooks = SafeHooks(listed_hooks(hooks))
         self._id = live.new_id()
         self._run: Run | None = None
         self._stops = 0

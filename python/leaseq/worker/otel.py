@@ -1,0 +1,48 @@
+"""OpenTelemetry spans that join producer and worker through an item's headers. Needs the extra `otel`.
+
+Where an item is added, inside a span: `Item(b"...", headers=trace_headers())`. Where it is worked on:
+`Worker(queue, handle, hooks=Tracing())`; the handler runs in a child of that span.
+"""
+
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+
+from opentelemetry import propagate, trace
+
+from leaseq.item import LeasedItemBase
+from leaseq.worker.hooks import Hooks
+
+
+def trace_headers(headers: Mapping[str, str] | None = None) -> dict[str, str]:
+    """These headers and those that carry the current span, `traceparent` by default: for `Item(headers=...)`."""
+    carrier = dict(headers or {})
+    propagate.inject(carrier)
+    return carrier
+
+
+class Tracing(Hooks):
+    """Runs each handler in a span `process QUEUE` of kind consumer, whose parent is the span that the headers carry.
+
+    An exception of the handler is recorded in it. `tracer_provider` is the global one unless another is given.
+    """
+
+    def __init__(self, tracer_provider: trace.TracerProvider | None = None) -> None:
+        self._tracer = trace.get_tracer("leaseq.worker", tracer_provider=tracer_provider)
+
+    def around(self, item: LeasedItemBase) -> AbstractContextManager[trace.Span]:
+        """The span of one handler."""
+        queue = getattr(item, "queue", None)
+        name = getattr(queue, "name", "")
+        return self._tracer.start_as_current_span(
+            f"process {name}",
+            context=propagate.extract(item.headers),
+            kind=trace.SpanKind.CONSUMER,
+            attributes={
+                "messaging.system": "leaseq",
+                "messaging.operation.type": "process",
+                "messaging.destination.name": name,
+                "messaging.message.id": item.id,
+                "messaging.message.body.size": len(item.data),
+                "leaseq.attempt": item.attempt,
+            },
+        )
