@@ -50,7 +50,7 @@ class Told:
             self.history.ran.append(Ran(script, [], argv))
         call.end = self._tick()
         if lost:
-            error = {"code": None, "definite": definite, "message": "", "answers": []}
+            error: dict[str, Any] = {"code": None, "definite": definite, "message": "", "answers": []}
             call.told, call.fault = {"error": error}, "drop after"
         else:
             answer = expected(script, [reply])
