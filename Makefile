@@ -97,6 +97,10 @@ conformance-selftest: setup ## the conformance suite judged: every seeded bug mu
 docs: setup ## build the documentation into docs/_build; a warning is an error
 	$(BIN)/sphinx-build -W --keep-going -b html docs docs/_build
 
+.PHONY: pictures
+pictures: setup ## draw the pictures of the documentation anew: what the command line shows on a server at work
+	$(BIN)/python docs/pictures.py
+
 .PHONY: bench
 bench: setup servers-core ## what leaseq costs the server, next to the floor; fails when a target is missed
 	$(BIN)/python benchmarks/core.py
