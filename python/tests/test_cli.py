@@ -47,7 +47,11 @@ def commands(group: click.Group, *path: str) -> Iterator[tuple[tuple[str, ...], 
 
 
 ALL = dict(commands(program))
-ON_QUEUE = [path for path, command in ALL.items() if command.params and command.params[0].name == "queue"]
+ON_QUEUE = [
+    path
+    for path, command in ALL.items()
+    if command.params and command.params[0].name == "queue" and command.params[0].required
+]
 BESIDES = {
     "complete": ["id", "5"],
     "extend": ["id", "5"],

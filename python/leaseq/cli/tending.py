@@ -111,6 +111,7 @@ def clean(*, queue: WorkQueue, deep: bool, dry_run: bool, as_json: bool) -> None
         done = {"promoted": found.due, "reclaimed": found.overdue}
     else:
         done = dataclasses.asdict(queue.light_clean())
+        del done["wait"]  # no count
     if as_json:
         output.document({"queue": queue.name, "dry_run": dry_run, "deep": deep, "done": done})
         return
