@@ -14,6 +14,10 @@ from sphinx.util.inventory import InventoryFile
 
 import leaseq
 import leaseq.aio
+import leaseq.worker
+import leaseq.worker.aio
+import leaseq.worker.otel
+import leaseq.worker.registry
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,6 +35,15 @@ NO_DOCSTRING = {
     "__version__",
 }  # plain values: the page describes them
 REFERENCE = DOCS / "api.md"
+MODULES: tuple[ModuleType, ...] = (
+    leaseq,
+    leaseq.aio,
+    leaseq.worker,
+    leaseq.worker.aio,
+    leaseq.worker.registry,
+    leaseq.worker.otel,
+)
+"""What is public, each name where the reference has it."""
 GUIDES = "\n".join(page.read_text(encoding="utf-8") for page in DOCS.glob("*.md") if page != REFERENCE)
 LIFE = (
     "schedules",
@@ -118,12 +131,12 @@ def test_what_the_pages_say_of_the_spec_is_there() -> None:
 
 
 def public_names() -> list[str]:
-    return [f"{module.__name__}.{name}" for module in (leaseq, leaseq.aio) for name in module.__all__]
+    return [f"{module.__name__}.{name}" for module in MODULES for name in module.__all__]
 
 
 def find(full_name: str) -> Any:
-    module: ModuleType = leaseq.aio if full_name.startswith("leaseq.aio.") else leaseq
-    return getattr(module, full_name.rpartition(".")[2])
+    module, _, name = full_name.rpartition(".")
+    return getattr(sys.modules[module], name)
 
 
 def members(thing: Any) -> Iterator[tuple[str, Any]]:
@@ -150,7 +163,12 @@ def test_every_public_name_is_in_the_reference(full_name: str, names: set[str]) 
     if inspect.isclass(
         thing
     ):  # an inherited attribute may be described at the public class that it comes from
-        bases += [f"leaseq.{base.__name__}" for base in thing.__mro__ if base.__name__ in leaseq.__all__]
+        bases += [
+            f"{module.__name__}.{base.__name__}"
+            for module in (leaseq, leaseq.worker)
+            for base in thing.__mro__
+            if base.__name__ in module.__all__
+        ]
     for member, value in members(thing):
         assert any(f"{base}.{member}" in names for base in bases), f"{full_name}.{member}"
         if callable(value) or isinstance(value, property | classmethod | staticmethod):
@@ -184,7 +202,8 @@ def test_asyncio_has_what_threads_have() -> None:
 
 
 def test_nothing_in_the_reference_is_gone(names: set[str]) -> None:
-    public = {*public_names(), "leaseq", "leaseq.aio"}
+    modules = {module.__name__ for module in MODULES}
+    public = {*public_names(), *modules}
     for name in names - public:
         owner, _, member = name.rpartition(".")
         if owner not in public or not inspect.isclass(

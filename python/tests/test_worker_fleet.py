@@ -31,6 +31,8 @@ PATIENCE = 300.0
 """Seconds that a condition may take on a machine that stalls."""
 
 KILLS = 100
+ROUND = 10
+"""So many in a row: some of those who are killed have just begun."""
 FLEET = ("threads", "async", "threads", "async")
 
 EXPIRE = """
@@ -189,11 +191,11 @@ class Scene:
             self.all_work()
             self.weather.change()
             self.add(40)
-            for _ in range(5):
+            for _ in range(ROUND):
                 self.fleet.send(self.chance.randrange(len(self.fleet.places)), signal.SIGKILL)
                 done += 1
             self.expire()
-            if done % 25 == 0:
+            if done % 20 == 0:
                 self.all_work()
                 self.server.kill9() if self.chance.random() < 0.5 else self.server.stop()
                 self.server.start()
@@ -259,7 +261,7 @@ def test_at_most_once_never_runs_twice(own_server: Callable[..., servers.Server]
     """Under the same troubles: what is lost with a killed process never comes back, and no handler runs twice."""
     server = own_server("--appendonly", "yes", "--appendfsync", "always")
     with scene(server, tmp_path, ("threads once", "async once")) as play:
-        play.trouble(25)
+        play.trouble(20)
         play.all_work()
         servers.wait_until(play.drained, PATIENCE)
         ran = Counter(item_id for item_id, _ in play.fleet.lines("handled"))

@@ -12,6 +12,8 @@ from opentelemetry import propagate, trace
 from leaseq.item import LeasedItemBase
 from leaseq.worker.hooks import Hooks
 
+__all__ = ["Tracing", "trace_headers"]
+
 
 def trace_headers(headers: Mapping[str, str] | None = None) -> dict[str, str]:
     """These headers and those that carry the current span, `traceparent` by default: for `Item(headers=...)`."""
