@@ -46,3 +46,28 @@ def asks_a_replica() -> None:
         return wire
 
     patch(io.Cluster, "borrow", borrow)
+
+
+@mutant("LQ-FAIL-3", "sweep/add-kill-before")
+def in_two_steps() -> None:
+    """Notes among the delayed items what it is about to do, makes the call, and takes the note back: three steps, not one."""
+    send, read = io.Wire.send, io.Wire.read
+    noted: dict[io.Wire, str] = {}
+
+    def sending(self: io.Wire, *command: Any) -> None:
+        if command[0] == "EVALSHA" and not self.owed and self not in noted:
+            group, _, rest = str(command[3]).partition("}:")
+            noted[self] = f"{group}}}:{rest.partition(':')[0]}:delayed"
+            send(self, "ZADD", noted[self], 2**53 - 1, "about-to")
+            read(self)
+        send(self, *command)
+
+    def reading(self: io.Wire, seconds: float | None = None) -> Any:
+        reply = read(self, seconds)
+        if not self.owed and self in noted:
+            send(self, "ZREM", noted.pop(self), "about-to")
+            read(self)
+        return reply
+
+    patch(io.Wire, "send", sending)
+    patch(io.Wire, "read", reading)

@@ -55,7 +55,7 @@ def _case(name: str, fate: str, when: str) -> Case:
         else "when the server has run a command, its reply untold"
     )
     rules = KILL_RULES if fate == "kill" else DROP_RULES
-    catches = (f"{name}-in-two-steps",) if fate == "kill" else ("lost-reply-repeated", "lost-reply-definite")
+    catches = ("in-two-steps",) if fate == "kill" else ("lost-reply-repeated", "lost-reply-definite")
     body = {"operation": name, "call": operation.call, "before": operation.before, "do": fate, "when": when}
     return Case(
         f"sweep/{name}-{fate}-{when}", f"{name}: {what} {where}", rules, operation.capabilities, catches, body
