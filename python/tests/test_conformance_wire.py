@@ -117,7 +117,7 @@ CHANGES: dict[str, tuple[str, Any, str]] = {
     ),
     "the time of a block": (
         "wire/wait-blocks",
-        lambda steps: steps[0]["sent"][""][1].update(most_secs=0.02),
+        lambda steps: steps[0]["sent"][""][1].update(most_secs=3.5),
         "is to last",
     ),
 }

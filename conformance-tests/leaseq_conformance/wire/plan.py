@@ -54,15 +54,14 @@ class Plan(Point):
         """Wait until all that was expected has come, or something else has."""
         return self._done.wait(secs)
 
-    def missing(self) -> str:
+    def missing(self) -> list[str]:
         """What has not come."""
-        left = [
-            _name(exchange)
-            for lane in self._lanes.values()
-            for exchange in lane
-            if not exchange.get("optional")
-        ]
-        return ", ".join(left)
+        lanes = self._lanes.values()
+        return [_name(exchange) for lane in lanes for exchange in lane if not exchange.get("optional")]
+
+    def blocked(self) -> bool:
+        """Whether every block that was expected has come."""
+        return not any("block" in exchange for lane in self._lanes.values() for exchange in lane)
 
     def _look(self) -> None:
         if self.wrong or not self.missing():
@@ -106,6 +105,8 @@ class Plan(Point):
         by = ("EVALSHA", "EVAL") if exchange["by"] == "either" else (exchange["by"],)
         if command.name not in by:
             return f"expected {_name(exchange)}"
+        if exchange.get("behind") and not self._silent[command.connection]:
+            return f"expected {_name(exchange)} behind the block, on its connection"
         source = command.arguments[1]
         if command.name == "EVALSHA" and source != exchange["sha1"].encode():
             return f"expected {_name(exchange)}: the digest is {exchange['sha1']}, not {source!r}"
