@@ -67,11 +67,12 @@ test-servers: servers ## the contract (scripts, state table, rules) on every ser
 	$(PYTEST) $(IN_PARALLEL) --server=$(ALL_SERVERS) $(CONTRACT)
 
 .PHONY: lint
-lint: setup luacheck ## ruff, format, mypy, shellcheck, luacheck, and whether generated files are fresh
+lint: setup luacheck ## ruff, format, mypy, shellcheck, hadolint, luacheck, and whether generated files are fresh
 	$(BIN)/ruff check $(PYTHON_DIRS)
 	$(BIN)/ruff format --check $(PYTHON_DIRS)
 	$(BIN)/mypy $(TYPED_DIRS)
 	$(BIN)/shellcheck $(SHELL_SCRIPTS)
+	$(BIN)/hadolint cleaner/Dockerfile
 	rendered=$$(mktemp -d); trap 'rm -rf "$$rendered"' EXIT; \
 	  $(BIN)/python lua/bundle.py --render "$$rendered"; tools/luacheck.sh "$$rendered"
 	$(BIN)/python lua/bundle.py --check

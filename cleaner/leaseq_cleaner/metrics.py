@@ -2,7 +2,7 @@
 
 import contextlib
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -29,6 +29,22 @@ EVENTS = [
     "dropped",
 ]
 MOVES = ("promoted", "reclaimed", "died", "expired", "pruned")
+KINDS = (
+    "unplaced",
+    "several_states",
+    "far_deadline",
+    "bad_time",
+    "unmeasured",
+    "record_without_item",
+    "bad_record",
+    "dropped",
+    "clock",
+    "next_due",
+    "state",
+    "bad_extra",
+    "unindexed",
+    "stale_index",
+)
 STALE_SECS = 120.0
 """Counts of a queue that are older are not told any more: the server or the queue is away."""
 
@@ -95,6 +111,7 @@ class Metrics:
         counts: the counts of all queues.
         queues: the gauge of how many queues are looked after.
         up: the gauge of whether the server answers.
+        errors: the counter of failed calls, by call and error.
     """
 
     def __init__(self) -> None:
@@ -124,7 +141,7 @@ class Metrics:
         self._under_way = Gauge(
             "leaseq_cleaner_calls_under_way", "Calls that wait for their reply.", registry=given
         )
-        self._errors = Counter(
+        self.errors = Counter(
             "leaseq_cleaner_errors", "Calls of this cleaner that failed.", ["call", "error"], registry=given
         )
         self._calls = Histogram(
@@ -143,7 +160,7 @@ class Metrics:
             with self._under_way.track_inprogress():
                 yield
         except LeaseqError as error:
-            self._errors.labels(name, type(error).__name__).inc()
+            self.errors.labels(name, type(error).__name__).inc()
             raise
         self._calls.labels(name).observe(time.perf_counter() - begun)
 
@@ -162,9 +179,19 @@ class Metrics:
         """A pass has ended."""
         self._deep.labels(queue.group, queue.name).set_to_current_time()
 
-    def drop(self, queues: Iterable[RegisteredQueue]) -> None:
-        """Forget queues that are not looked after any more."""
-        for queue in queues:
-            self.counts.drop(queue)
-            with contextlib.suppress(KeyError):
-                self._deep.remove(queue.group, queue.name)
+    def add(self, queue: RegisteredQueue) -> None:
+        """Begin with 0: where a counter begins with its first event, no rate ever shows that one."""
+        for what in MOVES:
+            self._moved.labels(queue.group, queue.name, what)
+        for kind in KINDS:
+            self._repairs.labels(queue.group, queue.name, kind)
+
+    def drop(self, queue: RegisteredQueue) -> None:
+        """Forget a queue that is not looked after any more."""
+        self.counts.drop(queue)
+        labels = (queue.group, queue.name)
+        self._deep.remove(*labels)
+        for what in MOVES:
+            self._moved.remove(*labels, what)
+        for kind in KINDS:
+            self._repairs.remove(*labels, kind)

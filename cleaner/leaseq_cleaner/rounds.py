@@ -111,10 +111,11 @@ class Rounds:
             self._deep_due.pop(queue, None)
             self._cursors.pop(queue, None)
             self._troubles.forget(label(queue))
-        self._metrics.drop(gone)
+            self._metrics.drop(queue)
         fresh = sorted(found - self._known.keys())
         for queue in fresh:
             self._known[queue] = WorkQueue(queue.name, self._client, group=queue.group)
+            self._metrics.add(queue)
             self._deep_due[queue] = time.monotonic() + pace.first_deep(self._deep_secs)
             group.create_task(self._tend(queue))
         if fresh or gone:
@@ -147,7 +148,7 @@ class Rounds:
             if done is not None and time.monotonic() >= count_at:
                 count_at = time.monotonic() + pace.STATS_SECS
                 stats = await self._call(who, "stats", queue.stats)
-                if stats is not None:
+                if stats is not None and name in self._known:
                     self._metrics.counts.put(name, stats)
 
     async def _deep_cleans(self) -> None:

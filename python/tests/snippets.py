@@ -14,6 +14,7 @@ from pathlib import Path
 import click
 
 from leaseq.cli.program import program
+from leaseq_cleaner.command import program as cleaner_program
 
 ROOT = Path(__file__).resolve().parents[2]
 _FENCE = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
@@ -78,6 +79,9 @@ def check_shell(block: Block) -> None:
                 with (ROOT / "pyproject.toml").open("rb") as file:
                     extras = tomllib.load(file)["project"]["optional-dependencies"]
                 assert set(package[2:-1].split(",")) <= set(extras), str(block)
+            case ["leaseq-cleaner", *words]:
+                options = {option for param in cleaner_program.params for option in param.opts}
+                assert {word for word in words if word.startswith("-")} <= options, str(block)
             case ["leaseq", *words]:
                 _check_call(words, f"{block}: {shlex.join(line)}")
             case _:

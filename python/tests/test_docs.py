@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 DOCS = ROOT / "docs"
 BLOCKS = [block for page in sorted(DOCS.glob("*.md")) for block in blocks(page)]
-NOT_CODE = {"output", "console", "sql", "{toctree}", "{eval-rst}"}
+NOT_CODE = {"output", "console", "sql", "toml", "{toctree}", "{eval-rst}"}
 NO_DOCSTRING = {
     "FollowUp",
     "OutcomeState",
