@@ -27,7 +27,12 @@ def typescript_runs() -> bool:
     )
 
 
+def needs_typescript() -> list[pytest.MarkDecorator]:
+    """Marks for tests that are nothing without the TypeScript client."""
+    return [] if typescript_runs() else [pytest.mark.left_out]
+
+
 def params() -> list[Any]:
     """The names of the adapters, for parametrize; what cannot run here is left out, which CI does not take."""
-    marks = () if typescript_runs() else (pytest.mark.left_out,)
+    marks = needs_typescript()
     return [pytest.param(name, marks=marks if name == "typescript" else ()) for name in COMMANDS]
