@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import subprocess
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -213,3 +214,16 @@ def test_a_client_that_asks_a_replica_is_told_from_one_that_does_not(given: Give
     wrong = bugs.run_with_bug(case, bug, given)
     assert wrong.outcome is Outcome.FAIL
     assert "to the replica" in wrong.message
+
+
+def test_what_the_suite_has_fits_together() -> None:
+    found = plan.complaints(bugs.named(), bugs.all_cases(), rules(), core_rules())
+    assert found == []
+
+
+def test_the_porting_guide_names_every_mistake_with_the_case_that_finds_it() -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs" / "porting.md").read_text()
+    rows = {line.partition(" (`")[2] for line in page.splitlines() if line.startswith("| ") and " (`" in line}
+    assert rows == {
+        f"{bug.name}`) | {bug.breaks} | `{bug.caught_by}` |" for bug, _ in adapter_mutants().values()
+    }
