@@ -15,6 +15,7 @@ import click
 
 from leaseq.cli.program import program
 from leaseq_cleaner.command import program as cleaner_program
+from leaseq_conformance.cli import _program as conformance_program
 
 ROOT = Path(__file__).resolve().parents[2]
 _FENCE = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
@@ -83,12 +84,14 @@ def check_shell(block: Block) -> None:
                 options = {option for param in cleaner_program.params for option in param.opts}
                 assert {word for word in words if word.startswith("-")} <= options, str(block)
             case ["leaseq", *words]:
-                _check_call(words, f"{block}: {shlex.join(line)}")
+                _check_call(program, words, f"{block}: {shlex.join(line)}")
+            case ["leaseq-conformance", *words]:
+                _check_call(conformance_program(), words, f"{block}: {shlex.join(line)}")
             case _:
                 raise AssertionError(f"{block}: nothing checks the line {shlex.join(line)}")
 
 
-def _check_call(words: list[str], place: str) -> None:
+def _check_call(program: click.Group, words: list[str], place: str) -> None:
     """Check that a call of the program, and what its output is piped to, names a command and options that it has."""
     name, *rest = words
     command = program.get_command(click.Context(program), name)
@@ -96,7 +99,7 @@ def _check_call(words: list[str], place: str) -> None:
     options = {option for param in command.params for option in param.opts}
     for number, word in enumerate(rest):
         if word == "|" and rest[number + 1] == "leaseq":
-            _check_call(rest[number + 2 :], place)
+            _check_call(program, rest[number + 2 :], place)
         if word in {"|", "--"}:
             return
         assert not word.startswith("-") or word in options, f"{place}: {word}"
