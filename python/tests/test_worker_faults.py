@@ -62,6 +62,21 @@ def test_a_restarted_server_is_worked_for_again(
     assert len(told.of("server_away")) == len(told.of("server_back")) == caplog.text.count("goes on trying")
 
 
+def test_an_idle_worker_says_when_the_server_is_back(
+    colour: Colour, redis_client: redis.Redis, proxy: FaultProxy
+) -> None:
+    """There is nothing to lease, so no call but a look tells."""
+    queue, told = colour.queue("q", proxy.url), Told()
+    with shift(colour, queue, lambda _: None, hooks=told):
+        blocked(redis_client, 1)
+        proxy.refuse = True
+        proxy.reset_connections()
+        until(lambda: told.of("server_away"))
+        proxy.refuse = False
+        until(lambda: told.of("server_back"))
+        blocked(redis_client, 1)
+
+
 def test_a_server_that_forgets_the_scripts_is_told_again(
     colour: Colour, redis_client: redis.Redis, url: str, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -82,7 +82,7 @@ class Desk:
                 self._collect_odd(end)
             if end.frees:
                 self._late.discard(end.item)
-            if self._hooks.per_item and end.why != "late":
+            if self._hooks.per_item and end.frees and end.why != "gone":
                 self._hooks.tell("ended", end.item, end.seconds, end.error)
         self._plan.outstanding -= freed
         self._plan.measured(freed, seconds)

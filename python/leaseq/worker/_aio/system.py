@@ -26,8 +26,8 @@ class Aside:
         await asyncio.wait([self._task])
 
 
-async def run_aside(work: Callable[[], Awaitable[T]]) -> T:
-    """Run the main loop: here, where the event loop hears signals."""
+async def run_aside(work: Callable[[], Awaitable[T]], _stop: Callable[[], None]) -> T:
+    """Run the main loop: here, where the event loop hears signals, and a cancellation ends it."""
     return await work()
 
 

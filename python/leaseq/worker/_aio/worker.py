@@ -2,6 +2,7 @@
 
 import contextlib
 from collections.abc import Callable, Iterable
+from functools import partial
 
 from leaseq.errors import LeaseqError
 from leaseq.worker import live
@@ -103,7 +104,7 @@ class Worker:
             for _ in range(self._stops):
                 run.stop()
             with signals(self.stop) if self._settings.handle_signals else contextlib.nullcontext():
-                return await run_aside(run.work)
+                return await run_aside(run.work, partial(run.stop, at_once=True))
         finally:
             self._run, self._stops = None, 0
 

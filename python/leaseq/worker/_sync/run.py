@@ -1,6 +1,7 @@
 # Generated from _aio/run.py by python/unasync.py: do not edit.
 """One run of a worker: leases, hands out, tells, until it is stopped."""
 
+import contextlib
 import sys
 from collections import deque
 from collections.abc import Callable
@@ -223,7 +224,7 @@ class Run:
             self._last_end = now
             if self._settings.burst:
                 self._dry = False  # handlers may have added items
-        elif self._crew.waiting() and now - self._last_end >= HOARD_SECS:
+        elif self._crew.waiting() and now - self._last_end >= HOARD_SECS and not self._settings.at_most_once:
             # others may begin these now
             self._plan.measured(1, now - self._last_end)
             self.desk.withdrawn(self._crew.withdraw())
@@ -269,7 +270,9 @@ class Run:
                 self._ask_bell.wait(None)
                 continue
             try:
-                items = self._source.wait(self._asked)
+                # a wait may be long, and says nothing of a server that is back
+                look = self._source.take if self._outage.lasts else self._source.wait
+                items = look(self._asked)
             except QueueClosedError as error:
                 self._fail(error)
                 return
@@ -281,10 +284,18 @@ class Run:
             failures = 0
             self._heard(None)
             if items:
-                self._dry = len(items) < self._asked
-                self._brought.append(items)
-                self._asked = 0
-                self._bell.ring()
+                self._bring(items)
+
+    def _bring(self, items: list[LeasedItem]) -> None:
+        """Bring what the wait has leased to the main loop; if that is over, nobody waits for it any more."""
+        if self._over:
+            with contextlib.suppress(LeaseqError):
+                items[0].queue.release_items(items, uncounted=True)
+            return
+        self._dry = len(items) < self._asked
+        self._brought.append(items)
+        self._asked = 0
+        self._bell.ring()
 
     def _ended(self, end: End) -> None:
         """A handler tells that it has ended; the main loop is woken where that is worth it."""

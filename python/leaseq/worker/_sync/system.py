@@ -4,6 +4,7 @@ Written by hand for threads and for asyncio.
 """
 
 import contextlib
+import queue
 import signal
 import threading
 from collections.abc import Callable, Iterator
@@ -43,20 +44,31 @@ class Aside:
         self._thread.join(END_SECS)
 
 
-def run_aside(work: Callable[[], T]) -> T:
-    """Run the main loop in a thread of its own: the main thread hears signals, and must hold no lock when one comes."""
+def run_aside(work: Callable[[], T], stop: Callable[[], None]) -> T:
+    """Run the main loop in a thread of its own: the main thread hears signals, and must hold no lock when one comes.
+
+    Interrupted (KeyboardInterrupt), the loop is told to stop and to give back what it holds.
+    """
     answers: list[T] = []
     failures: list[BaseException] = []
+    # not join: a thread whose join was interrupted counts as ended in Python 3.11
+    ended: queue.SimpleQueue[None] = queue.SimpleQueue()
 
     def run() -> None:
         try:
             answers.append(work())
         except BaseException as error:  # noqa: BLE001 (raised below)
             failures.append(error)
+        ended.put(None)
 
-    thread = threading.Thread(target=run, name="leaseq worker", daemon=True)
-    thread.start()
-    thread.join()
+    threading.Thread(target=run, name="leaseq worker", daemon=True).start()
+    try:
+        ended.get()
+    except BaseException:
+        stop()
+        with contextlib.suppress(queue.Empty):
+            ended.get(timeout=END_SECS)
+        raise
     if failures:
         raise failures[0]
     return answers[0]

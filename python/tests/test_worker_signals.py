@@ -1,0 +1,126 @@
+"""Signals, in processes of their own: SIGTERM stops, a second one ends at once, and what is held goes back uncounted."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+import servers
+from shift import PATIENCE
+
+import leaseq
+import leaseq.worker.registry
+from leaseq import Item
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+pytestmark = [pytest.mark.on("last"), pytest.mark.timeout(300)]
+
+THREADS = """
+import sys, time, leaseq, leaseq.worker
+
+def handle(item):
+    print("begun", flush=True)
+    if item.id == "long":
+        time.sleep(3600)
+    sys.stdin.readline()
+
+with leaseq.WorkQueue("q", sys.argv[1]) as queue:
+    options = {"grace_secs": 3600, "handle_signals": sys.argv[2] == "signals", "concurrency": 2}
+    print("done", leaseq.worker.Worker(queue, handle, **options).run(), flush=True)
+"""
+
+ASYNCIO = """
+import asyncio, sys, leaseq.aio, leaseq.worker.aio
+
+async def handle(item):
+    print("begun", flush=True)
+    if item.id == "long":
+        await asyncio.sleep(3600)
+    await asyncio.to_thread(sys.stdin.readline)
+
+async def main():
+    async with leaseq.aio.WorkQueue("q", sys.argv[1]) as queue:
+        options = {"grace_secs": 3600, "handle_signals": sys.argv[2] == "signals", "concurrency": 2}
+        print("done", await leaseq.worker.aio.Worker(queue, handle, **options).run(), flush=True)
+
+asyncio.run(main())
+"""
+
+
+@contextlib.contextmanager
+def program(text: str, url: str, signals: str, begun: int) -> Iterator[subprocess.Popen[str]]:
+    """A worker at work on so many items."""
+    command = [sys.executable, "-c", text, url, signals]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            assert process.stdout is not None
+            assert [process.stdout.readline() for _ in range(begun)] == ["begun\n"] * begun
+            yield process
+        finally:
+            process.kill()
+
+
+@pytest.fixture
+def queue(url: str) -> Iterator[leaseq.WorkQueue]:
+    with leaseq.WorkQueue("q", url) as queue:
+        yield queue
+
+
+COLOURS = pytest.mark.parametrize("text", [THREADS, ASYNCIO], ids=["threads", "asyncio"])
+
+
+def stopping(url: str) -> None:
+    """Wait until the worker leases no more: it says so where it is seen."""
+    servers.wait_until(
+        lambda: any(worker.stopping for worker in leaseq.worker.registry.live_workers(url)), PATIENCE
+    )
+
+
+@COLOURS
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_lets_the_handlers_finish(
+    text: str, number: signal.Signals, url: str, queue: leaseq.WorkQueue
+) -> None:
+    queue.add_items([Item(b"", id="a"), Item(b"", id="b")])
+    with program(text, url, "signals", 2) as process:
+        process.send_signal(number)
+        stopping(url)
+        queue.add_item(Item(b"", id="later"))
+        out, err = process.communicate("go\ngo\n", timeout=PATIENCE)
+    assert (process.returncode, out) == (0, "done 2\n"), err
+    assert queue.inspect("later").state == "ready"
+
+
+@COLOURS
+def test_a_second_signal_ends_it_at_once(text: str, url: str, queue: leaseq.WorkQueue) -> None:
+    queue.add_item(Item(b"", id="long"))
+    with program(text, url, "signals", 1) as process:
+        process.send_signal(signal.SIGTERM)
+        stopping(url)
+        process.send_signal(signal.SIGTERM)
+        out, err = process.communicate(timeout=PATIENCE)
+    assert (process.returncode, out) == (0, "done 0\n"), err
+    assert (queue.inspect("long").state, queue.inspect("long").attempt) == ("ready", 0)
+
+
+@COLOURS
+def test_an_interrupt_that_is_not_handled_gives_back_what_is_held(
+    text: str, url: str, queue: leaseq.WorkQueue
+) -> None:
+    """Ctrl-C ends the program as it does any, and no attempt is lost."""
+    queue.add_item(Item(b"", id="long"))
+    with program(text, url, "none", 1) as process:
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=PATIENCE)
+    assert process.returncode != 0
+    assert "KeyboardInterrupt" in err
+    assert out == ""
+    assert (queue.inspect("long").state, queue.inspect("long").attempt) == ("ready", 0)
