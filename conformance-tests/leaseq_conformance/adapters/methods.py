@@ -317,8 +317,12 @@ def pipeline_answers(args: Json, replies: Sequence[Any]) -> list[list[str]]:
     return [[next(words) for _ in call["items"]] for call in args["calls"]]
 
 
+UNASKED: Final = ("live_workers",)
+"""Capabilities that no method asks for, so that nobody can claim them yet."""
+
+
 def hello(language: str) -> Json:
-    """Who this is. Both colours do all that the specification names."""
+    """Who this is. Both colours do all that the protocol has methods for."""
     from leaseq import _scripts
     from leaseq_conformance.messages import PROTOCOL, SCHEMA
 
@@ -326,6 +330,6 @@ def hello(language: str) -> Json:
     return {
         "protocol": PROTOCOL,
         "client": {"name": "leaseq", "version": leaseq.__version__, "language": language},
-        "capabilities": SCHEMA["$defs"]["capability"]["enum"],
+        "capabilities": [name for name in SCHEMA["$defs"]["capability"]["enum"] if name not in UNASKED],
         "scripts": {script.name: script.sha1 for script in scripts},
     }
