@@ -39,6 +39,9 @@ def given(url: str) -> Iterator[GivenServer]:
 class Silent:
     """Progress that nobody sees."""
 
+    def wrong(self, line: str) -> None:
+        """Nothing."""
+
     def begin(self, title: str, steps: int) -> None:
         """Nothing."""
 
@@ -91,9 +94,9 @@ def test_quick_is_each_bug_with_its_own_case() -> None:
 def test_a_score_is_whole_only_where_all_was_looked_at_and_is_right() -> None:
     assert not score.Score().whole
     empty, good, bad = score.Part("empty"), score.Part("good"), score.Part("bad")
-    good.look("")
-    bad.look("")
-    bad.look("not caught")
+    good.look("", Silent())
+    bad.look("", Silent())
+    bad.look("not caught", Silent())
     assert not score.Score([good, empty]).whole
     assert score.Score([good]).whole
     assert score.Score([good]).percent == 100
@@ -195,10 +198,18 @@ def test_the_command_prints_the_score_and_exits_with_1_below_100(
     right = score.Part("all", 3)
     wrong = score.Part("some", 3, ["a-bug is not caught"])
     for parts, code, said in [([right], 0, "score: 100 %"), ([right, wrong], 1, "score: 83.3 %")]:
-        answer = score.Score(parts)
-        monkeypatch.setattr(
-            "leaseq_conformance.selftest.command.selftest", lambda *_, answer=answer, **__: answer
-        )
+
+        def told(
+            _server: object, progress: score.Progress, *, quick: bool, parts: list[score.Part] = parts
+        ) -> score.Score:
+            progress.begin("a part", 3)
+            progress.step("a-bug")
+            for part in parts:
+                for line in part.wrong:
+                    progress.wrong(line)
+            return score.Score(parts)
+
+        monkeypatch.setattr("leaseq_conformance.selftest.command.selftest", told)
         done = CliRunner().invoke(selftest_command, ["--redis", url])
         assert done.exit_code == code
         assert said in done.output

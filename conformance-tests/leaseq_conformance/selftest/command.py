@@ -36,7 +36,7 @@ def selftest_command(quick: bool, url: str | None, program: str | None) -> None:
     except (ServerError, EmbeddedServerError) as error:
         raise click.UsageError(str(error)) from error
     columns = (TextColumn("{task.description}"), BarColumn(20), MofNCompleteColumn(), TimeElapsedColumn())
-    with server, Bars(*columns, console=console) as bars:
+    with server, Bars(*columns, console=console, transient=True) as bars:
         score = selftest(server, _Shown(bars), quick=quick)
     show(score, console)
     sys.exit(0 if score.whole else 1)
@@ -55,11 +55,15 @@ class _Shown:
         self._title = title
         self._task = self._bars.add_task(title, total=steps)
         self._steps = 0
+        self._bars.console.print(f"{title}: {steps}")
 
     def step(self, name: str) -> None:
         assert self._task is not None
         self._bars.update(self._task, completed=self._steps, description=f"{self._title}: {name}")
         self._steps += 1
+
+    def wrong(self, line: str) -> None:
+        self._bars.console.print(f"[red]wrong[/]  {escape(line)}")
 
     def _end(self) -> None:
         if self._task is not None:
@@ -67,10 +71,7 @@ class _Shown:
 
 
 def show(score: Score, console: Console) -> None:
-    """Print what is wrong, then the score."""
-    for part in score.parts:
-        for line in part.wrong:
-            console.print(f"[red]wrong[/]  {escape(line)}")
+    """Print the score; what is wrong was said on the way."""
     table = Table(box=None, pad_edge=False)
     for title in ("", "right", "of"):
         table.add_column(title, justify="left" if not title else "right")

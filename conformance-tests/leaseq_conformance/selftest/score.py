@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from leaseq_conformance.adapters.degenerate import DEGENERATE
 from leaseq_conformance.cases import Outcome
+from leaseq_conformance.mutants import mechanical
+from leaseq_conformance.mutants.lua_edits import edits
+from leaseq_conformance.mutants.scripts import SOURCES
 from leaseq_conformance.rules import CORE, core_rules, rules
 from leaseq_conformance.selftest import bugs, plan
 
@@ -26,11 +29,12 @@ class Part:
     looked_at: int = 0
     wrong: list[str] = field(default_factory=list)
 
-    def look(self, complaint: str) -> None:
+    def look(self, complaint: str, progress: Progress) -> None:
         """Count one more, with what is wrong with it, if anything is."""
         self.looked_at += 1
         if complaint:
             self.wrong.append(complaint)
+            progress.wrong(complaint)
 
     @property
     def right(self) -> int:
@@ -66,23 +70,30 @@ class Progress(Protocol):
     def step(self, name: str) -> None:
         """Say that this one is next."""
 
+    def wrong(self, line: str) -> None:
+        """Say at once what is wrong."""
+
 
 def selftest(server: Server, progress: Progress, *, quick: bool = False) -> Score:
     """Judge the suite. Quick is each named bug against its own case, and the right client on those cases."""
     named, cases = bugs.named(), bugs.all_cases()
     pairs = plan.pairs(named, cases, quick=quick)
-    score = Score([_fit(named, cases)])
+    score = Score([_fit(named, cases, progress)])
+    score.parts.append(_degenerate(cases, server, progress))
     score.parts.append(_right_client(pairs, server, progress))
     score.parts.append(_caught(pairs, server, progress, score))
-    score.parts.append(_degenerate(cases, server, progress))
+    if not quick:
+        score.parts.append(_mechanical(progress))
     return score
 
 
-def _fit(named: list[bugs.Bug], cases: dict[str, Case]) -> Part:
+def _fit(named: list[bugs.Bug], cases: dict[str, Case], progress: Progress) -> Part:
     core = core_rules()
     part = Part("bugs, cases and rules of Core that fit together", len(named) + len(cases) + len(core))
     part.wrong = plan.complaints(named, cases, rules(), core)
     part.looked_at = max(part.looked_at, len(part.wrong))
+    for line in part.wrong:
+        progress.wrong(line)
     return part
 
 
@@ -95,7 +106,7 @@ def _right_client(pairs: list[tuple[Case, bugs.Bug]], server: Server, progress: 
         progress.step(case.name)
         verdict = bugs.run_with(case, bugs.RIGHT, server, 60.0)
         passed = verdict.outcome is Outcome.PASS
-        part.look("" if passed else f"{case.name}: {verdict.outcome.value}: {verdict.message}")
+        part.look("" if passed else f"{case.name}: {verdict.outcome.value}: {verdict.message}", progress)
     return part
 
 
@@ -109,7 +120,7 @@ def _caught(pairs: list[tuple[Case, bugs.Bug]], server: Server, progress: Progre
         if caught and bug.breaks in case.rules:
             score.covered.add(bug.breaks)
         said = f"{verdict.outcome.value} {verdict.message}".strip()
-        part.look("" if caught else f"{bug.name} ({bug.line}) is not caught by {case.name}: {said}")
+        part.look("" if caught else f"{bug.name} ({bug.line}) is not caught by {case.name}: {said}", progress)
     return part
 
 
@@ -122,5 +133,20 @@ def _degenerate(cases: dict[str, Case], server: Server, progress: Progress) -> P
         progress.step(name)
         verdicts = (bugs.run_with(case, bugs.degenerate(name), server, HANGING) for case in core)
         conforms = all(verdict.outcome is Outcome.PASS for verdict in verdicts)
-        part.look(f"{name} conforms to Core" if conforms else "")
+        part.look(f"{name} conforms to Core" if conforms else "", progress)
+    return part
+
+
+def _mechanical(progress: Progress) -> Part:
+    """One edit of a script after the other, none of them chosen."""
+    part = Part("mechanical mutants of scripts that vectors kill, or that are explained")
+    scripts = sorted(SOURCES)
+    chunks = sum(-(-len(edits(text)) // mechanical.CHUNK) for text in SOURCES.values())
+    progress.begin(part.title, chunks)
+    found = mechanical.run(scripts, progress.step)
+    part.looked_at = found.killed + found.explained
+    for script, edit in found.unexplained:
+        part.look(f"{script}: {edit.line} ==> {edit.becomes}: survives and is not explained", progress)
+    for each in found.idle:
+        part.look(f"{each.line} ==> {each.becomes}: explained, and killed or no edit", progress)
     return part
