@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -14,7 +16,7 @@ from click.testing import CliRunner
 from leaseq.cli.program import program
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 COMMAND = [sys.executable, "-W", "error", "-c", "from leaseq.cli import main; main()"]
 
@@ -65,11 +67,23 @@ class Calls:
         one_line(done.err, said)
         return done
 
-    def process(self, *args: str, **options: Any) -> subprocess.Popen[str]:
-        """Start a process of its own; the caller ends it."""
-        return subprocess.Popen(
-            [*COMMAND, *args], env=os.environ | {"REDIS_URL": self.url}, text=True, **options
-        )
+    @contextlib.contextmanager
+    def process(self, *args: str, **options: Any) -> Iterator[subprocess.Popen[str]]:
+        """A process of its own, which ends with the block at the latest."""
+        env = os.environ | {"REDIS_URL": self.url}
+        with subprocess.Popen([*COMMAND, *args], env=env, text=True, **options) as started:
+            try:
+                yield started
+            finally:
+                for number in (
+                    signal.SIGTERM,
+                    signal.SIGTERM,
+                    signal.SIGKILL,
+                ):  # `work` ends its commands at the second
+                    with contextlib.suppress(subprocess.TimeoutExpired):
+                        if started.poll() is None:
+                            started.send_signal(number)
+                            started.wait(5)
 
 
 def run(args: Sequence[str], **options: Any) -> subprocess.CompletedProcess[str]:

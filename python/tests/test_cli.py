@@ -236,10 +236,11 @@ class TestServer:
 
     def test_reply_lost(self, proxy: FaultProxy) -> None:
         """The connection is there, the item is added, and then the reply does not come."""
-        adding = Calls(proxy.url).process(
+        starting = Calls(proxy.url).process(
             "add", "q", "--lines", "-", stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
         )
-        with adding, leaseq.WorkQueue("q", f"redis://{proxy.up[0]}:{proxy.up[1]}") as queue:
+        direct = f"redis://{proxy.up[0]}:{proxy.up[1]}"
+        with starting as adding, leaseq.WorkQueue("q", direct) as queue:
             assert adding.stdin is not None
             adding.stdin.write("first\n")
             adding.stdin.flush()
@@ -275,8 +276,8 @@ class TestServer:
 class TestEnds:
     def test_interrupted(self, call: Calls) -> None:
         call.yes("add", "q", "data", "--delay", "1h")
-        waiting = call.process("lease", "q", "--wait", "0", stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        with waiting, leaseq.WorkQueue("q", call.url) as queue:
+        starting = call.process("lease", "q", "--wait", "0", stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        with starting as waiting, leaseq.WorkQueue("q", call.url) as queue:
             client: Any = queue._transport.client
             wait_until(lambda: blocked(client), 50)
             waiting.send_signal(signal.SIGINT)
@@ -289,9 +290,9 @@ class TestEnds:
         for n in range(20):
             call.yes("add", "q", *(f"{n}-{m}" for m in range(100)))
         read, write = os.pipe()
-        listing = call.process("list", "q", "ready", "--all", "--json", stdout=write, stderr=subprocess.PIPE)
-        os.close(write)
-        with listing:
+        starting = call.process("list", "q", "ready", "--all", "--json", stdout=write, stderr=subprocess.PIPE)
+        with starting as listing:
+            os.close(write)
             with os.fdopen(read, encoding="utf-8") as out:
                 assert out.readline()
             _, err = listing.communicate(timeout=50)
@@ -301,9 +302,9 @@ class TestEnds:
         call.yes("add", "q", "data", "--id", "a")
         read, write = os.pipe()
         os.close(read)
-        leasing = call.process("lease", "q", stdout=write, stderr=subprocess.PIPE)
-        os.close(write)
-        with leasing:
+        starting = call.process("lease", "q", stdout=write, stderr=subprocess.PIPE)
+        with starting as leasing:
+            os.close(write)
             leasing.communicate(timeout=50)
         assert leasing.returncode == 141
         (info,) = call.yes("inspect", "q", "a", "--json").records

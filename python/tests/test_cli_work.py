@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 from pathlib import Path
@@ -17,6 +18,7 @@ from leaseq.cli import workers
 from leaseq.worker.registry import HeldItem, LiveWorker
 
 if TYPE_CHECKING:
+    import contextlib
     from collections.abc import Callable, Iterator
 
     from servers import Server
@@ -36,8 +38,10 @@ def queue(url: str) -> Iterator[leaseq.WorkQueue]:
         yield opened
 
 
-def start(call: Calls, *args: str, **options: Any) -> subprocess.Popen[str]:
-    """`leaseq work q ...`, to be ended by the caller."""
+def start(
+    call: Calls, *args: str, **options: Any
+) -> contextlib.AbstractContextManager[subprocess.Popen[str]]:
+    """`leaseq work q ...`, which ends with the block at the latest."""
     return call.process("work", "q", *args, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
 
 
@@ -140,6 +144,22 @@ class TestCommand:
     def test_need_not_read_its_data(self, call: Calls, queue: leaseq.WorkQueue) -> None:
         queue.add_item(leaseq.Item(b"x" * 1_000_000, id="a"))
         assert work(call, "--", "true").code == 0
+
+    @pytest.mark.parametrize("leave", ["", "setsid "], ids=["in its group", "in another"])
+    def test_what_it_leaves_behind_holds_nothing_up(
+        self, leave: str, call: Calls, queue: leaseq.WorkQueue, tmp_path: Path
+    ) -> None:
+        """It would hold the command's stderr for an hour."""
+        queue.add_item(leaseq.Item(b"data", id="a"))
+        script = f"{leave}sh -c 'echo $$ > pid; exec sleep 3600' > /dev/null & while [ ! -s pid ]; do sleep 0.02; done; echo last >&2; exit 65"
+        try:
+            assert work(call, "--", "sh", "-c", script, cwd=tmp_path).code == 1
+        finally:
+            left = pid_in(tmp_path / "pid")
+            if leave:
+                os.kill(left, signal.SIGKILL)  # ours to end
+        assert queue.inspect("a").error == "exit code 65: last"
+        wait_until(lambda: gone(left), 50)
 
     def test_its_output_can_be_the_result(self, call: Calls, queue: leaseq.WorkQueue) -> None:
         queue.add_item(leaseq.Item(b"two books", id="a"), keep=3600)

@@ -17,7 +17,7 @@ from leaseq.worker import Backoff, DeadLetter, Release
 
 if TYPE_CHECKING:
     from asyncio.subprocess import Process
-    from collections.abc import Collection, Sequence
+    from collections.abc import AsyncIterator, Collection, Sequence
 
     from leaseq.aio import LeasedItem
 
@@ -28,6 +28,7 @@ TRY_AGAIN: Final = os.EX_TEMPFAIL
 """The exit code, 75, that says that it was not the item's fault."""
 
 _TERM_SECS: Final = 0.5  # from SIGTERM to SIGKILL; less than what a worker that stops leaves to its handlers
+_DRAIN_SECS: Final = 1.0  # how long stderr may go on when the command has ended
 _TAIL: Final = 4096  # bytes of stderr of which the last line is kept
 
 
@@ -52,23 +53,21 @@ class Children:
         with tempfile.TemporaryFile() as data, tempfile.TemporaryFile() as result:
             data.write(item.data)
             data.seek(0)
-            child = await self._start(item, data, result)
-            try:
-                last_line = await _pass_on(child)
-                code = await child.wait()
-            finally:
-                await _end(child)
+            async with _stderr() as (stderr, tail):
+                child = await self._start(item, data, result, stderr)
+                code = await _end_of(child)
             if self.with_result:
                 result.seek(0)
                 item.result = result.read()
-        self._judge(item, code, last_line)
+        self._judge(item, code, _last_line(tail))
 
-    async def _start(self, item: LeasedItem, data: IO[bytes], result: IO[bytes]) -> Process:
+    async def _start(self, item: LeasedItem, data: IO[bytes], result: IO[bytes], stderr: int) -> Process:
+        # without pipes of asyncio's: its wait() would last until nobody holds them any more
         return await asyncio.create_subprocess_exec(
             *self.command,
             stdin=data,
             stdout=result if self.with_result else sys.stderr if self.to_stderr else None,
-            stderr=asyncio.subprocess.PIPE,
+            stderr=stderr,
             env=os.environ | environment(item),
             process_group=0,  # Ctrl-C is for leaseq, which lets the command finish
         )
@@ -98,28 +97,52 @@ def environment(item: LeasedItem) -> dict[str, str]:
     }
 
 
-async def _pass_on(child: Process) -> str:
-    """Pass on what the command writes to stderr, to the end; answer the last line."""
-    tail = b""
-    if child.stderr is not None:
-        while chunk := await child.stderr.read(_TAIL):
-            sys.stderr.buffer.write(chunk)
-            sys.stderr.buffer.flush()
-            tail = (tail + chunk)[-_TAIL:]
+@contextlib.asynccontextmanager
+async def _stderr() -> AsyncIterator[tuple[int, bytearray]]:
+    """Where a command writes its errors, which are passed on, and the end of what it wrote, complete when this is over."""
+    read, write = os.pipe()
+    reader, tail = asyncio.StreamReader(), bytearray()
+    transport, _ = await asyncio.get_running_loop().connect_read_pipe(
+        lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(read, "rb", buffering=0)
+    )
+    passing = asyncio.ensure_future(_pass_on(reader, tail))
+    try:
+        try:
+            yield write, tail
+        finally:
+            os.close(write)
+        await asyncio.wait(
+            [passing], timeout=_DRAIN_SECS
+        )  # what left the command's group may hold it for ever
+    finally:
+        passing.cancel()
+        transport.close()
+
+
+async def _pass_on(reader: asyncio.StreamReader, tail: bytearray) -> None:
+    while chunk := await reader.read(_TAIL):
+        sys.stderr.buffer.write(chunk)
+        sys.stderr.buffer.flush()
+        tail += chunk
+        del tail[:-_TAIL]
+
+
+def _last_line(tail: bytearray) -> str:
     lines = tail.decode(errors="replace").split("\n")
     return next((plain(line.strip()) for line in reversed(lines) if line.strip()), "")
 
 
-async def _end(child: Process) -> None:
-    """See to it that nothing of the command is left: it may have been told to stop, or have left processes behind."""
+async def _end_of(child: Process) -> int:
+    """Wait for the end of the command; answer its exit code. Nothing is left of its process group, however this ends."""
     try:
-        if child.returncode is None:
-            _signal(child, signal.SIGTERM)
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(child.wait(), _TERM_SECS)
+        return await child.wait()
+    except asyncio.CancelledError:
+        _signal(child, signal.SIGTERM)
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(child.wait(), _TERM_SECS)
+        raise
     finally:
         _signal(child, signal.SIGKILL)
-        child._transport.close()  # type: ignore[attr-defined] # whatever still holds its stderr
 
 
 def _signal(child: Process, number: signal.Signals) -> None:
