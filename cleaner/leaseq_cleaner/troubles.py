@@ -14,8 +14,11 @@ class UnexpectedError(LeaseqError):
 
 def is_passing(error: LeaseqError) -> bool:
     """Whether the server, and not the queue, is what fails: it is away, starts, or is a replica just now."""
+    if isinstance(error, AccessDeniedError):
+        return False
+    # a definite refusal comes before the script; one from inside it is about what the queue holds
     return isinstance(error, UnavailableError | ReplyLostError) or (
-        isinstance(error, ServerError) and not isinstance(error, AccessDeniedError)
+        isinstance(error, ServerError) and error.definite
     )
 
 

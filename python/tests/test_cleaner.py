@@ -16,7 +16,6 @@ from watching import EVALS, calls
 
 import leaseq
 from leaseq import Item
-from leaseq.flows import WAIT_CAP
 from leaseq.keys import RegisteredQueue
 from leaseq.results import DeepClean, LightClean
 from leaseq_cleaner import Cleaner, pace, rounds
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
 
     import servers
 
+LONGEST_SLEEP = pace.LONGEST_SLEEP
 PATIENCE = 60.0
 """Seconds that a machine which stalls gets for what takes milliseconds."""
 
@@ -142,7 +142,7 @@ class TestLightClean:
 
 @pytest.fixture
 def real_sleep(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pace, "LONGEST_SLEEP", WAIT_CAP)
+    monkeypatch.setattr(pace, "LONGEST_SLEEP", LONGEST_SLEEP)
 
 
 @pytest.mark.usefixtures("real_sleep")
@@ -344,6 +344,32 @@ class TestTwoAtOnce:
         assert repaired == 1500, "each once"
         assert queue.stats().ready == 2000
         assert len({item.id for item in queue.lease_items(256, 60)}) == 256
+
+    async def test_workers_that_drop_items_beside_them(
+        self, url: str, open_queue: Callable[..., leaseq.WorkQueue]
+    ) -> None:
+        """Every item is completed by one call, however leases, reclaims and cleans meet."""
+        queue = open_queue("q")
+        queue.add_items((Item(b"x", id=f"{n}") for n in range(300)), delay=0.001)
+        done: list[str] = []
+
+        def work(worker: leaseq.WorkQueue) -> None:
+            dropped = 0
+            while queue.stats().items:
+                for item in worker.lease_items(5, 3600 if dropped > 60 else 0.001, block=False):
+                    dropped += 1
+                    if dropped % 3 and worker.complete(item):
+                        done.append(item.id)
+                    elif dropped > 60:
+                        worker.release(item)
+
+        cleaners = [Cleaner(url, light_secs=0.05, deep_rate=1000) for _ in range(2)]
+        async with at_work(*cleaners):
+            await asyncio.gather(*(asyncio.to_thread(work, open_queue("q")) for _ in range(3)))
+        assert sorted(done) == sorted(f"{n}" for n in range(300))
+        assert (queue.stats().completed, queue.stats().dropped) == (300, 0)
+        assert queue.deep_clean(dry_run=True).total == 0
+        assert sum(value(each, "leaseq_cleaner_repairs_total") for each in cleaners) == 0
 
 
 class TestFailures:
