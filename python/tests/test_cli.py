@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     import redis
     from faultproxy import FaultProxy
-    from servers import Server
+    from servers import ClusterSet, Server
 
 pytestmark = pytest.mark.on("last")
 
@@ -255,6 +255,20 @@ class TestServer:
     def test_a_key_that_is_somebody_elses(self, call: Calls, redis_client: redis.Redis) -> None:
         redis_client.set("leaseq:{q}:q:items", "text")
         call.refused(3, "LEASEQ_WRONG_TYPE", "add", "q", "data")
+
+    def test_in_a_cluster_the_right_node_is_named(self, cluster: ClusterSet) -> None:
+        others = 0
+        for node in cluster.nodes:
+            done = Calls(node.url)("add", "q", "data", "--id", "a")
+            if done.code in {0, 1}:  # added, or added by way of another node before
+                continue
+            others += 1
+            assert done.code == 3
+            one_line(done.err, "another has the keys: --url redis://127.0.0.1:")
+            there = Calls(done.err.split("--url ")[1].strip())
+            there("add", "q", "data", "--id", "a")
+            assert there.yes("inspect", "q", "a", "--json").document["state"] == "ready"
+        assert others == 2
 
     def test_full(self, call: Calls) -> None:
         call.yes("configure", "q", "--max-items", "1")

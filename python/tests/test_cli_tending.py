@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import io
+import os
+import pty
 import signal
 import subprocess
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from cli_calls import Calls
+from cli_calls import COMMAND, Calls
 from rich.console import Console
 from servers import wait_until
 
@@ -96,6 +99,44 @@ class TestStats:
 
     def test_too_often_is_refused(self, call: Calls) -> None:
         call.refused(2, "100ms or more", "stats", "q", "--watch", "--every", "10ms")
+
+
+def on_a_terminal(call: Calls, *args: str, stdin: bytes = b"") -> str:
+    """What a command draws on a terminal."""
+    screen, terminal = pty.openpty()
+    env = os.environ | {"REDIS_URL": call.url, "TERM": "xterm", "COLUMNS": "100"}
+    drawn = bytearray()
+    with subprocess.Popen(
+        [*COMMAND, *args], stdin=subprocess.PIPE, stdout=terminal, stderr=terminal, env=env
+    ) as running:
+        os.close(terminal)
+        assert running.stdin is not None
+        running.stdin.write(stdin)
+        running.stdin.close()
+        with contextlib.suppress(OSError):  # how a terminal says that nobody writes to it any more
+            while piece := os.read(screen, 65536):
+                drawn += piece
+    os.close(screen)
+    assert running.returncode == 0, drawn.decode()
+    return drawn.decode()
+
+
+class TestOnATerminal:
+    def test_watch_draws_a_picture_that_moves(self, call: Calls, queue: leaseq.WorkQueue) -> None:
+        fill(queue)
+        drawn = on_a_terminal(call, "stats", "q", "--watch", "--count", "3", "--every", "100ms")
+        assert "▁▁" in drawn
+        assert "per second" in drawn
+        assert "\x1b[1mq" in drawn, "colours"
+
+    def test_adding_many_shows_how_far_it_is(self, call: Calls, queue: leaseq.WorkQueue) -> None:
+        drawn = on_a_terminal(call, "add", "q", "--lines", "-", stdin=b"line\n" * 20_000)
+        assert "20000 added, 0 exist" in drawn
+        assert "━" in drawn
+
+    def test_an_id_cannot_draw_there(self, call: Calls, queue: leaseq.WorkQueue) -> None:
+        queue.add_item(leaseq.Item(b"data", id="\x1b[2J"))
+        assert "\x1b[2J" not in on_a_terminal(call, "list", "q", "ready")
 
 
 class TestPicture:

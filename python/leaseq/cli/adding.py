@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING, Any
 
-from leaseq.cli.ends import Refusal, code_of
+from leaseq.cli.ends import Refusal, code_of, words_of
 from leaseq.errors import BadArgumentError, BadIdError, LeaseqError, QueueFullError, TooLargeError
 
 if TYPE_CHECKING:
@@ -84,6 +84,5 @@ class Adder:
 
     def refusal(self, error: LeaseqError, place: str) -> Refusal:
         """What to end with: the error, where it was met, and how many were added before it."""
-        return Refusal(
-            f"{place}: {error} ({self.added} added before)" if place else str(error), code_of(error)
-        )
+        said = words_of(error)
+        return Refusal(f"{place}: {said} ({self.added} added before)" if place else said, code_of(error))

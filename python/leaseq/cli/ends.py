@@ -121,7 +121,7 @@ def _of_server(error: BaseException) -> tuple[str, int] | None:
     if isinstance(error, redis.ResponseError):
         error = errors.from_server(error)
     if isinstance(error, errors.LeaseqError):
-        return str(error), code_of(error)
+        return words_of(error), code_of(error)
     if isinstance(error, redis.AuthenticationError):
         return f"the server refused the user or password: {error}", Code.NO_SERVER
     if isinstance(
@@ -129,6 +129,16 @@ def _of_server(error: BaseException) -> tuple[str, int] | None:
     ):  # of a command that only looks: those that change something are leaseq's
         return f"the server cannot be reached: {error}", Code.NO_SERVER
     return (str(error), Code.BAD_INPUT) if isinstance(error, OSError) else None
+
+
+def words_of(error: errors.LeaseqError) -> str:
+    """What to say of an error of the library."""
+    cause = error.__cause__
+    if isinstance(cause, redis.exceptions.MovedError):  # a URL names one node; that will do for one queue
+        return (
+            f"this is a node of a cluster, and another has the keys: --url redis://{cause.host}:{cause.port}"
+        )
+    return str(error)
 
 
 def code_of(error: errors.LeaseqError) -> Code:
