@@ -27,8 +27,10 @@ if TYPE_CHECKING:
     from leaseq_conformance.gate import Address, Door
 
 START_SECS: Final = 60.0
-PORTS: Final = range(23000, 32000)
+PORTS: Final = range(10000, 12000)
 """Below the ports that the kernel gives to clients, so that none of them takes the server's while it restarts."""
+BUS: Final = 10000
+"""How far above its port a server of a cluster listens for the others."""
 
 
 class ServerError(Exception):
@@ -212,5 +214,9 @@ def _free_port() -> int:
     draw = random.SystemRandom()
     while True:
         port = draw.choice(PORTS)
-        with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):
+        with (
+            contextlib.suppress(OSError),
+            socket.create_server(("127.0.0.1", port)),
+            socket.create_server(("127.0.0.1", port + BUS)),
+        ):
             return port

@@ -22,6 +22,7 @@ class Operation:
         forge: item -> ms: what `before` leaves leased has its deadline there.
         meanwhile: what another client calls once this one blocks.
         queue: the queue of the call; None where the arguments name it.
+        fresh: whether the client has no connection yet, so that its greetings are struck too.
     """
 
     call: Call
@@ -30,6 +31,7 @@ class Operation:
     forge: dict[str, int] = field(default_factory=dict)
     meanwhile: Call | None = None
     queue: str | None = "q"
+    fresh: bool = False
 
 
 def _add(*ids: str, **options: Any) -> Call:
@@ -51,7 +53,7 @@ DIED: Final = (*LEASED, ("dead_letter", _held("a")))
 FOLLOW_UP: Final = {"then": [{"queue": "r", "item": {"id": "a/next", "data": "more"}}]}
 
 OPERATIONS: Final[dict[str, Operation]] = {
-    "add": Operation(_add("a")),
+    "add": Operation(_add("a"), fresh=True),
     "add-several": Operation(_add("a", "b", "c")),
     "add-many": Operation(_add(*(f"i{number}" for number in range(600))), ("core", "many")),
     "add-scheduled": Operation(

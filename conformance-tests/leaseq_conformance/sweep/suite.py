@@ -15,7 +15,7 @@ from leaseq_conformance.cases import Case, FailedError, VerdictError, passed
 from leaseq_conformance.gate import Point, When
 from leaseq_conformance.own_hand import drain, end_everything
 from leaseq_conformance.scenarios import keys, values
-from leaseq_conformance.sweep.operations import OPERATIONS
+from leaseq_conformance.sweep.operations import LEASE, OPERATIONS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,6 +32,7 @@ QUEUES: Final = ("q", "r")
 STRUCK, OTHER = "struck", "other"
 KILL_RULES: Final = ("LQ-FAIL-1", "LQ-FAIL-3", "LQ-ITEM-3", "LQ-COMPLETE-2")
 DROP_RULES: Final = ("LQ-CLIENT-1", "LQ-ERROR-4", "LQ-COMPLETE-2")
+LOST: Final = {"before": "lost-reply-repeated", "after": "lost-reply-definite"}
 OF_ITS_TIME: Final = ("created", "token", "expires")
 """Fields of a record that differ from run to run."""
 POLL_SECS: Final = 0.005
@@ -55,7 +56,7 @@ def _case(name: str, fate: str, when: str) -> Case:
         else "when the server has run a command, its reply untold"
     )
     rules = KILL_RULES if fate == "kill" else DROP_RULES
-    catches = ("in-two-steps",) if fate == "kill" else ("lost-reply-repeated", "lost-reply-definite")
+    catches = ("in-two-steps",) if fate == "kill" else (LOST[when],)
     body = {"operation": name, "call": operation.call, "before": operation.before, "do": fate, "when": when}
     return Case(
         f"sweep/{name}-{fate}-{when}", f"{name}: {what} {where}", rules, operation.capabilities, catches, body
@@ -87,6 +88,8 @@ def _prepare(operation: Operation, shift: Shift, client: redis.Redis, patience: 
     shift.declare("q", "g")
     shift.declare("r", "g")
     tokens: values.Saved = {}
+    if not operation.fresh:
+        _begin(shift, STRUCK, "r", LEASE, tokens).answer(patience)  # finds nothing, and leaves a connection
     for call in operation.before:
         answer = _begin(shift, STRUCK, "q", call, tokens).answer(patience).ok
         for lease in answer["leases"] if isinstance(answer, dict) and "leases" in answer else ():
@@ -189,8 +192,8 @@ class _Strike:
         self._work_to_the_end(shift)
 
     def _look_at_answer(self, shift: Shift, struck: Command, answer: Answer) -> None:
-        if struck.script is None or self.operation.meanwhile is not None:
-            return  # greetings of a connection, and blocks, may be made again
+        if struck.script in {None, "settle"}:
+            return  # greetings and blocks may be made again, and a settle that fails is no error
         if answer.kind != "error":
             raise FailedError(
                 f"its connection was lost, and it answered {answer.kind}: {values.shown(answer.value)}"
