@@ -18,6 +18,8 @@ from leaseq_conformance.vectors.suite import found_wrong
 if TYPE_CHECKING:
     from leaseq_conformance.vectors.form import Vector
 
+pytestmark = pytest.mark.timeout(600)  # thousands of calls, on a machine that may stall
+
 CASES = {case.name: case for case in suite.cases()}
 FIRST = "local call = redis.call\n"
 

@@ -22,14 +22,7 @@ TOKEN: Final = re.compile(
     |(?P<space>\s+)""",
     re.VERBOSE,
 )
-COMPARISONS: Final = {
-    "==": ("~=",),
-    "~=": ("==",),
-    "<": ("<=", ">="),
-    "<=": ("<", ">"),
-    ">": (">=", "<="),
-    ">=": (">", "<"),
-}
+COMPARISONS: Final = {"==": "~=", "~=": "==", "<": "<=", "<=": "<", ">": ">=", ">=": ">"}
 NAMES: Final = {"and": "or", "or": "and", "true": "false", "false": "true", "min": "max", "max": "min"}
 WORDS_BEFORE: Final = {"return", "and", "or", "not", "then", "else", "if", "elseif", "in"}
 """Behind these a minus is a sign."""
@@ -94,7 +87,7 @@ def edits(source: str) -> list[LuaEdit]:
 
 def _named(source: str, start: int, end: int, new: str) -> LuaEdit:
     first = source.rfind("\n", 0, start) + 1
-    last = source.find("\n", start)
+    last = (source + "\n").find("\n", start)
     line = source[first:last]
     becomes = line[: start - first] + new + line[end - first :]
     nth = [each.strip() for each in source[:first].splitlines()].count(line.strip()) + 1
@@ -117,7 +110,8 @@ def _of_tokens(found: list[Token]) -> Iterator[tuple[int, int, str]]:
 def _instead(token: Token, before: str, after: str) -> Iterator[str]:
     text = token.text
     if token.kind == "operator":
-        yield from COMPARISONS.get(text, ())
+        if text in COMPARISONS:
+            yield COMPARISONS[text]
         signed = before in WORDS_BEFORE or (before and before in "(,={[<>~==<=>=%*/+-^")
         if text in "+-" and not signed:
             yield "-" if text == "+" else "+"
@@ -135,6 +129,8 @@ def _instead(token: Token, before: str, after: str) -> Iterator[str]:
 
 def _other_string(text: str, before: str) -> Iterator[str]:
     inner = text[1:-1]
+    if not inner:
+        return  # the empty id stands for no item, so that a command does nothing
     if inner.startswith("LEASEQ_"):
         yield f"'X{inner}'"
     elif re.fullmatch(r"\d+", inner):
@@ -148,7 +144,9 @@ def _of_lines(source: str) -> Iterator[tuple[int, int, str]]:
     for line in source.splitlines(keepends=True):
         text = line.strip()
         first, last = start + len(line) - len(line.lstrip()), start + len(line.rstrip())
-        if CALL.match(text) or (ASSIGNMENT.match(text) and not text.startswith("local ") and text.count("(") == text.count(")")):
+        if CALL.match(text) or (
+            ASSIGNMENT.match(text) and not text.startswith("local ") and text.count("(") == text.count(")")
+        ):
             yield first, last, ""
         if condition := CONDITION.match(text):
             word, what, then = condition.groups()
@@ -158,6 +156,5 @@ def _of_lines(source: str) -> Iterator[tuple[int, int, str]]:
 
 def bounded(source: str) -> str:
     """The source with a limit to the turns of its loops: an edit may make one endless."""
-    head, _, rest = source.partition("\n")
     guard = rf"\1\2 turns = turns + 1 if turns > {TURNS} then error('LEASEQ_ENDLESS', 0) end"
-    return f"local turns = 0 {head if not head.startswith('--') else ''}\n" + LOOP.sub(guard, rest)
+    return "local turns = 0\n" + LOOP.sub(guard, source)

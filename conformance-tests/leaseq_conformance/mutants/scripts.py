@@ -37,7 +37,7 @@ class Edit:
         times = len(pieces) - 1
         if self.nth is None and times != 1:
             raise EditError(f"{self.old!r} is there {times} times: say which with nth")
-        at = self.nth or 1
+        at = 1 if self.nth is None else self.nth
         if not 1 <= at <= times:
             raise EditError(f"{self.old!r} is there {times} times, not {at}")
         return self.old.join(pieces[:at]) + self.new + self.old.join(pieces[at:])

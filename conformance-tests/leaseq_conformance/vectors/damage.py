@@ -66,6 +66,19 @@ BAD_RECORDS: Final[dict[str, bytes]] = {
     "with a tail, created below 0": record(options=1, created=-1) + tail(),
     "with a tail, current no number": record(options=1, current=float("nan")) + tail(),
 }
+TELLING: Final = (
+    *(
+        "short",
+        "a byte too long",
+        "a tail that is not said",
+        "a tail that is missing",
+        "a tail that is short",
+        "of version 2",
+    ),
+    *("of version 2 with a tail", "options 2", "options 9", "created below 0", "current below 0"),
+    *("with a tail, created below 0", "with a tail, current no number"),
+)
+"""One for each way in which a record can be wrong."""
 BAD_STATES: Final[dict[str, bytes]] = {
     "short": state()[:43],
     "long": state() + b"\0",
@@ -195,6 +208,33 @@ def punctual() -> World:
     return world
 
 
+def ancient() -> World:
+    """Creations are 0 and tokens small, as if both clocks had begun with the queue."""
+    world = worlds.rich()
+    for number, (item_id, item) in enumerate(world.queue.items.items(), 1):
+        item.created = 0 if item.recorded else item.created
+        if item.token:
+            item.token = number
+            item.attempt += number % 3
+            world.tokens[item_id] = [number]
+    return world
+
+
+def lone() -> World:
+    """One item, and the state is lost."""
+    world = worlds.single()
+    world.queue.state = None
+    return world
+
+
+def lone_lease() -> World:
+    """One lease that expired, and the state is lost."""
+    world = World()
+    world.leased(b"c1", 1000)
+    world.queue.state = None
+    return world.quiet()
+
+
 def rewound() -> World:
     """The server's clock was set back: deadlines and due times are further ahead than any may be."""
     world = worlds.full()
@@ -203,7 +243,19 @@ def rewound() -> World:
 
 
 SERVED: Final[dict[str, Callable[[], World]]] = {
-    made.__name__: made for made in (unrecorded, leftover, over, forgotten, unbounded, punctual, rewound)
+    made.__name__: made
+    for made in (
+        unrecorded,
+        leftover,
+        over,
+        forgotten,
+        unbounded,
+        punctual,
+        ancient,
+        lone,
+        lone_lease,
+        rewound,
+    )
 }
 """More kinds of queue; the sample calls are made on these too."""
 

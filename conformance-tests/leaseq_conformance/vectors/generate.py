@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import copy
 import sys
 from collections import Counter
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from leaseq import _scripts
 from leaseq_conformance.model.base import END
-from leaseq_conformance.model.packed import EPOCH
+from leaseq_conformance.model.packed import EPOCH, State, decode_state
 from leaseq_conformance.vectors import damage, refused, worlds
 from leaseq_conformance.vectors.build import refused as refused_vector
 from leaseq_conformance.vectors.build import vector
@@ -42,6 +43,18 @@ READ_BY: Final[dict[str, dict[str, tuple[str, ...]]]] = {
     "stats": {"stats on rich": ("items", "ready", "delayed", "leased", "dead", "kept", "state", "counters")},
 }
 """The keys that calls which need not change them look at."""
+ZEROES: Final = {
+    **dict.fromkeys(
+        ("add", "complete", "complete_with", "configure", "extend", "inspect", "release", "remove", "revive"),
+        (0,),
+    ),
+    "lease_any": (0, 1, 2),
+    "light_clean": (0,),
+    "list": (1, 2),
+    "outcome": (0,),
+    "purge": (0, 1),
+}
+"""Arguments that may be written with leading zeroes, to 16 digits."""
 FEW: Final = {"lease", "lease_any", "light_clean", "settle", "stats"}
 """These have few samples, and all that they answer depends on the queue."""
 LARGE: Final = {
@@ -192,7 +205,14 @@ class Maker:
         world = self.made["settled"]
         needs_time = self.script not in TIMELESS
         for title, now in (
-            *(("2024", EPOCH - 1), ("2025", EPOCH), ("2059", END - 9), ("2060", END), ("1970", 1_000_000)),
+            *(
+                ("2024", EPOCH - 1),
+                ("2025", EPOCH),
+                ("2059", END - 9),
+                ("the last", END - 1),
+                ("2060", END),
+                ("1970", 1_000_000),
+            ),
             *(("a microsecond back", worlds.NOW - 1), ("set back by a day", worlds.START - 86_400_000_000)),
         ):
             for sample in self._samples(world)[:2]:
@@ -210,10 +230,30 @@ class Maker:
                         now=now,
                         more=more,
                     )
-                else:
-                    yield vector(
-                        self.script, world, "settled", sample, ("LQ-TIME-3", "LQ-TIME-4"), now=now, title=said
-                    )
+                    continue
+                made = vector(
+                    self.script, world, "settled", sample, ("LQ-TIME-3", "LQ-TIME-4"), now=now, title=said
+                )
+                if _clock(made.then_again) < END:
+                    yield made
+        yield from self._last_clock()
+        for at in ZEROES.get(self.script, ()):
+            for sample in self._samples(world)[:1]:
+                made = vector(self.script, world, "settled", sample, ("LQ-CALL-2",))
+                argv = [*made.argv[:at], made.argv[at].zfill(16), *made.argv[at + 1 :]]
+                yield _like(made, argv=argv, note=f"16 digits in argument {at}")
+
+    def _last_clock(self) -> Iterator[Vector]:
+        """The hybrid clock has come as far as it may."""
+        world = copy.deepcopy(self.made["settled"])
+        assert world.queue.state
+        world.queue.state.clock = END - 1
+        for sample in self._samples(world):
+            made = vector(
+                self.script, world, "settled", sample, ("LQ-TIME-4",), title="settled, the clock's end"
+            )
+            if _clock(made.then_again) < END:
+                yield made
 
     def _full(self, ordinary: list[Vector]) -> Iterator[Vector]:
         """On a server that has reached its memory limit; one for each set of keys that a call changes."""
@@ -288,11 +328,15 @@ class Maker:
         """The record of an item that a call would move is none."""
         if self.script in RECORDLESS:
             return
-        for at, made in enumerate(_varied(ordinary)):
-            for which, item_id in enumerate(_moved(made)[:6]):
-                few = list(damage.BAD_RECORDS.items())[at % 9 :: 9]
-                chosen = few[:1] if at or which else damage.BAD_RECORDS.items()
-                yield from (self._spoiled(made, item_id, title, packed) for title, packed in chosen)
+        ways = set()
+        for made in ordinary:
+            for item_id in _moved(made):
+                if (way := _way(made, item_id)) not in ways:
+                    ways.add(way)
+                    chosen = damage.BAD_RECORDS if len(ways) == 1 else damage.TELLING
+                    for title in chosen:
+                        packed = damage.BAD_RECORDS[title]
+                        yield self._spoiled(made, item_id, title, packed)
         if self.script in {"outcome", "complete_with"}:
             for title, dump, script, argv, more in damage.spoiled_outcomes(self.made["rich"]):
                 if script == self.script:
@@ -332,6 +376,12 @@ class Maker:
             )
 
 
+def _clock(dump: Dump) -> int:
+    """The clock of the first queue."""
+    state = decode_state(dump.get("state"))  # type: ignore[arg-type]  # it is a string or not there
+    return state.clock if isinstance(state, State) else 0
+
+
 def _varied(vectors: list[Vector]) -> list[Vector]:
     """One vector for each set of keys that a call changes."""
     found: dict[Any, Vector] = {}
@@ -367,6 +417,21 @@ def _gives_twice(made: Vector) -> bool:
     """Whether both calls get items of the same queue."""
     both = isinstance(made.reply, list) and isinstance(made.again, list) and made.reply[0] == made.again[0]
     return both and isinstance(made.reply, list) and made.reply[0] != 0
+
+
+def _way(made: Vector, item_id: bytes) -> Any:
+    """How a call comes upon an item: where it is before and after, whether something is due, and whether it is one of several."""
+    state = decode_state(made.given.get("state"))  # type: ignore[arg-type]  # it is a string or not there
+    due = not isinstance(state, State) or state.next_due <= made.now
+    before, after = (
+        frozenset(
+            key
+            for key, value in dump.items()
+            if isinstance(value, dict) and item_id in value and key != "expiry"
+        )
+        for dump in (made.given, made.then)
+    )
+    return before, after, due, made.argv[:1] == [b"1"], isinstance(made.reply, Refused)
 
 
 def _like(made: Vector, *, note: str, **fields: Any) -> Vector:

@@ -181,8 +181,22 @@ PLAIN: Final[dict[str, list[Any]]] = {
 """A call of each script that would be right."""
 
 
+NONE: Final[dict[str, list[Any]]] = {
+    **{
+        name: [0]
+        for name in ("add", "complete", "extend", "inspect", "outcome", "release", "remove", "revive")
+    },
+    "complete_and_lease": [1, 1000, 0],
+    "complete_with": [0, 0],
+    "purge": [0, 0],
+}
+"""Calls of no entries."""
+
+
 def _counts(script: str) -> Iterator[Row]:
     plain = PLAIN[script]
+    if script in NONE:
+        yield "no entries", NONE[script], "BAD_ARGUMENT", []
     more = more_of(script, plain)
     yield "one argument too many", [*plain, "x"], "BAD_ARGUMENT", more
     yield "two arguments too many", [*plain, "x", "0"], "BAD_ARGUMENT", more

@@ -138,6 +138,8 @@ def configure(**values: int) -> Sample:
     return Sample(title, argv, lambda world, _: world.queue.configure(**values))
 
 
+MANY: Final = tuple(b"z%d" % n for n in range(256))
+"""As many ids as a call may have."""
 HEADERS: Final = ((b"a", b"1"), (b"B.c_-", b""))
 UTF8: Final = (
     "\x01\x7f\x80\u07ff\u0800\u1234\ud7ff\ue000\uffff\U00010000\U00050000\U000fffff\U0010ffff".encode()
@@ -160,7 +162,10 @@ def adds(_: World) -> list[Sample]:
         add("two", Add(b"n1", b"new"), Add(b"n2", b"")),
         add("twice in a call", Add(b"n1", b"first"), Add(b"n1", b"second"), Add(b"k1", b""), Add(b"k1", b"")),
         add("mixed", Add(b"n1", b"x"), Add(b"r1", b"x"), Add(b"f1", b"x"), Add(b"n2", b"y" * 70), Add(b"e1")),
+        add("256", *(Add(item_id) for item_id in MANY)),
         add("delay", Add(b"n1", b"", delay=1000)),
+        add("longest delay", Add(b"n1", b"", delay=315_360_000_000)),
+        add("not_before at the end of 2059", Add(b"n1", b"", not_before=2_840_140_799_999)),
         add("delay 0", Add(b"n1", b"", delay=0)),
         add("delay 1 ms", Add(b"n1", b"", delay=1)),
         add("far delay", Add(b"n1", b"", delay=20 * HOUR)),
@@ -189,6 +194,7 @@ def adds(_: World) -> list[Sample]:
         add("id of two bytes", Add(b"\xc3\xa9", b"\0\xff")),
         add("id of braces and lines", Add(b'{e}\r\n"', b"", priority=1)),
         add("id of 256 bytes", Add(b"i" * 256, b"")),
+        add("id of 256 bytes of UTF-8", Add("é".encode() * 128)),
         add("id of every length of UTF-8", Add(UTF8)),
         add("id of every length of UTF-8, with an option", Add(UTF8, priority=1)),
         add("16 attempts", *(Add(b"m%d" % n, b"d" * n, max_attempts=n) for n in range(16))),
@@ -235,8 +241,9 @@ def completes(world: World) -> list[Sample]:
         complete("never leased", Complete(b"r1", 1)),
         complete("with options, never leased", Complete(b"r3", 0)),
         complete("absent", Complete(b"none", 1)),
+        complete("256 absent", *(Complete(item_id, 1) for item_id in MANY)),
         complete("absent, of UTF-8", Complete(UTF8, 1)),
-        complete("absent, of UTF-8, two", Complete(UTF8, 1), Complete(b"n" * 256, 1)),
+        complete("absent, of UTF-8, two", Complete(UTF8, 1), Complete("é".encode() * 128, 1)),
         complete("two", Complete(b"c1", at(b"c1")), Complete(b"c2", at(b"c2"))),
         complete("twice", Complete(b"c1", at(b"c1")), Complete(b"c1", at(b"c1"))),
         complete(
@@ -274,7 +281,8 @@ def fused(world: World) -> list[Sample]:
         fuse("one of every state", 256, 30_000, *every),
         fuse("one of every state, three leased", 3, 4000, *every),
         fuse("absent", 1, 4001, Complete(b"none", 1)),
-        fuse("absent, of UTF-8", 1, 4001, Complete(UTF8, 1), Complete(b"n" * 256, 1)),
+        fuse("256 absent", 1, 4001, *(Complete(item_id, 1) for item_id in MANY)),
+        fuse("absent, of UTF-8", 1, 4001, Complete(UTF8, 1), Complete("é".encode() * 128, 1)),
     ]
 
 
@@ -288,10 +296,11 @@ def finishes(world: World) -> list[Sample]:
         *(finish(f"bare {name.decode()}", Finish(name, at(name))) for name in some),
         *(finish(f"keep 0 {n.decode()}", Finish(n, at(n), keep=0, result=b"done")) for n in some),
         finish("token of the future", Finish(b"c1", at(b"c1") + 1, keep=5)),
-        finish("absent, of UTF-8", Finish(UTF8, 1), Finish(b"n" * 256, 1)),
+        finish("256 absent", *(Finish(item_id, 1) for item_id in MANY)),
+        finish("absent, of UTF-8", Finish(UTF8, 1), Finish("é".encode() * 128, 1)),
         finish(
             "follow-up of UTF-8",
-            Finish(b"c1", at(b"c1"), then=((1, Add(UTF8)), (1, Add(b"n" * 256)))),
+            Finish(b"c1", at(b"c1"), then=((1, Add(UTF8)), (1, Add("é".encode() * 128)))),
             targets="o",
         ),
         finish("superseded", Finish(b"s1", older, keep=5, result=b"r")),
@@ -356,7 +365,8 @@ def extends(world: World) -> list[Sample]:
         extend("dead", Extend(b"x1", at(b"x1"), 60_000)),
         extend("ready", Extend(b"r1", 1, 60_000)),
         extend("absent", Extend(b"none", 1, 60_000)),
-        extend("absent, of UTF-8", Extend(UTF8, 1, 5), Extend(b"n" * 256, 1, 5)),
+        extend("256 absent", *(Extend(item_id, 1, 5) for item_id in MANY)),
+        extend("absent, of UTF-8", Extend(UTF8, 1, 5), Extend("é".encode() * 128, 1, 5)),
         extend("two", Extend(b"c1", at(b"c1"), 60_000), Extend(b"c2", at(b"c2"), 50_000)),
         extend("twice", Extend(b"c1", at(b"c1"), 9000), Extend(b"c1", at(b"c1"), 70_000)),
         extend(
@@ -398,7 +408,9 @@ def releases(world: World) -> list[Sample]:
         one(b"c1", "everything", error=b"why", delay=9, keep=5, uncounted=True),
         one(b"c2", "keep and error", error=b"why", keep=315_360_000_000),
         release("superseded", Release(b"s1", older)),
-        release("absent, of UTF-8", Release(UTF8, 1), Release(b"n" * 256, 1)),
+        release("256 absent", *(Release(item_id, 1) for item_id in MANY)),
+        one(b"c1", "longest delay", delay=315_360_000_000),
+        release("absent, of UTF-8", Release(UTF8, 1), Release("é".encode() * 128, 1)),
         release("wrong token", Release(b"c1", at(b"c1") - 1)),
         release("token of the future", Release(b"c1", at(b"c1") + 1)),
         release("twice", Release(b"c1", at(b"c1")), Release(b"c1", at(b"c1"), dead=True)),
@@ -422,7 +434,8 @@ def removes(_: World) -> list[Sample]:
         *(ids(name.decode(), "remove", name) for name in names),
         ids("two", "remove", b"r1", b"r2"),
         ids("twice", "remove", b"c1", b"c1"),
-        ids("absent, of UTF-8", "remove", UTF8, b"n" * 256),
+        ids("256 absent", "remove", *MANY),
+        ids("absent, of UTF-8", "remove", UTF8, "é".encode() * 128),
         ids("mixed", "remove", *names, b"r1"),
     ]
 
@@ -434,7 +447,8 @@ def revives(_: World) -> list[Sample]:
         *(ids(name.decode(), "revive", name, timed=True) for name in names),
         ids("two", "revive", b"x1", b"none", timed=True),
         ids("twice", "revive", b"x1", b"x1", timed=True),
-        ids("absent, of UTF-8", "revive", UTF8, b"n" * 256, timed=True),
+        ids("256 absent", "revive", *MANY, timed=True),
+        ids("absent, of UTF-8", "revive", UTF8, "é".encode() * 128, timed=True),
         ids("mixed", "revive", *names, b"x1", timed=True),
     ]
 
@@ -449,7 +463,8 @@ def purges(world: World) -> list[Sample]:
         purge("just old enough", old, b"x1"),
         purge("not old enough", old + 1, b"x1"),
         purge("twice", 0, b"x1", b"x1"),
-        purge("absent, of UTF-8", 0, UTF8, b"n" * 256),
+        purge("256 absent", 0, *MANY),
+        purge("absent, of UTF-8", 0, UTF8, "é".encode() * 128),
         purge("mixed", 1, *names, b"x1"),
     ]
 
@@ -461,7 +476,8 @@ def outcomes(_: World) -> list[Sample]:
         *(ids(name.decode(), "outcome", name, timed=True) for name in names),
         ids("mixed", "outcome", *names, timed=True),
         ids("twice", "outcome", b"x1", b"x1", timed=True),
-        ids("absent, of UTF-8", "outcome", UTF8, b"n" * 256, timed=True),
+        ids("256 absent", "outcome", *MANY, timed=True),
+        ids("absent, of UTF-8", "outcome", UTF8, "é".encode() * 128, timed=True),
     ]
 
 
@@ -486,7 +502,8 @@ def inspects(_: World) -> list[Sample]:
     return [
         *(ids(name.decode(), "inspect", name) for name in names),
         ids("all", "inspect", *names),
-        ids("absent, of UTF-8", "inspect", UTF8, b"n" * 256),
+        ids("256 absent", "inspect", *MANY),
+        ids("absent, of UTF-8", "inspect", UTF8, "é".encode() * 128),
     ]
 
 

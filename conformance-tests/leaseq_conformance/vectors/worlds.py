@@ -140,6 +140,7 @@ def full() -> World:
         Add(b"f1", b"data of f1", delay=10 * HOUR),
         Add(b"p1", b"data of p1", delay=1000),
         Add(b"p2", b"data of p2", delay=2000, priority=-2, max_attempts=3),
+        Add(b"1", b"its id is a count"),
     ]
     world.queue.add(START, items)
     return world.quiet()
@@ -204,10 +205,10 @@ def rich() -> World:
     world.leased(b"s2", keep=DAY, headers=((b"a", b"1"),))
     world.leased(b"p3", keep=DAY)
     world.leased(b"s1")
-    world.leased(b"e1", 1000, expires_in=HOUR, headers=((b"a", b"1"), (b"b.c", b"2")))
+    world.leased(b"e1", 1000, expires_in=HOUR, dies=True, headers=((b"a", b"1"), (b"b.c", b"2")))
     world.leased(b"e2", 2000, max_attempts=1, keep=DAY, content_type=b"text/plain")
     world.leased(b"e3", 3000, priority=2, max_attempts=0, keep=DAY)
-    world.leased(b"c1", 10 * HOUR, keep=DAY, headers=((b"a", b"1"),), expires_in=HOUR)
+    world.leased(b"c1", 10 * HOUR, keep=DAY, headers=((b"a", b"1"),), expires_in=HOUR, dies=True)
     world.leased(b"c2", 10 * HOUR, priority=-7, max_attempts=1, content_type=b"text/plain")
     world.give_back(b"x1", error=b"why x1 failed")
     world.give_back(b"x2", error=b"why x2 failed", dead=True, keep=0)
@@ -225,6 +226,7 @@ def rich() -> World:
         Add(b"f1", b"data of f1", delay=10 * HOUR, expires_in=20 * HOUR, keep=DAY),
         Add(b"p1", b"data of p1", delay=1000, expires_in=2000, headers=((b"a", b"1"),)),
         Add(b"p2", b"data of p2", delay=2000, priority=-2, max_attempts=3, headers=((b"a", b"1"),)),
+        Add(b"1", b"its id is a count", priority=-1),
     ]
     world.queue.add(START, items)
     world.other.add(START, [Add(b"o2", b"data of o2", max_attempts=1, keep=DAY, headers=((b"a", b"1"),))])
@@ -315,6 +317,25 @@ def soon() -> World:
     return world.quiet()
 
 
+def _within(wait: int) -> World:
+    world = World()
+    world.queue.add(START, [Add(b"f1", not_before=(NOW + 30 * SECOND) // 1000)])
+    world.queue.items[b"f1"].score = NOW + wait
+    assert world.queue.state
+    world.queue.state.next_due = NOW + wait
+    return world.quiet()
+
+
+def cap() -> World:
+    """What is due next lies just within the cap."""
+    return _within(4 * SECOND)
+
+
+def beyond() -> World:
+    """What is due next lies just beyond the cap."""
+    return _within(4 * SECOND + 1)
+
+
 def single() -> World:
     """One plain item is ready."""
     world = World()
@@ -384,7 +405,7 @@ WORLDS: Final[dict[str, Callable[[], World]]] = {
                 paused,
                 ahead,
             ),
-            *(soon, single, waiting, later, narrow, heavy, alone),
+            *(soon, cap, beyond, single, waiting, later, narrow, heavy, alone),
         )
     },
 }
