@@ -59,6 +59,7 @@ class Rounds:
         self._deep_due: dict[RegisteredQueue, float] = {}
         self._cursors: dict[RegisteredQueue, str] = {}
         self._turned = time.monotonic()
+        self._begun = False
 
     @property
     def alive(self) -> bool:
@@ -68,6 +69,8 @@ class Rounds:
     @property
     def unready(self) -> str:
         """Why not all queues are kept clean just now, or "" if they are. From any thread."""
+        if not self._begun:
+            return "not started"
         if self._troubles.away:
             return "the server does not answer"
         if self._troubles.has(REGISTRY):
@@ -86,6 +89,7 @@ class Rounds:
         started()
         async with asyncio.TaskGroup() as group:
             self._adopt(found, group)
+            self._begun = True
             group.create_task(self._discover(find, group))
             if self._deep_secs > 0:
                 group.create_task(self._deep_cleans())

@@ -399,6 +399,26 @@ class TestFailures:
         assert lines.count("the server answers again") == 1
 
     @pytest.mark.on("last")
+    async def test_it_is_not_ready_before_it_has_looked(
+        self, url: str, open_queue: Callable[..., leaseq.WorkQueue], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """From the first question on, through the first call that is under way, to the first look at the queue."""
+        open_queue("q").add_item(Item(b"x"))
+        monkeypatch.setattr(pace, "first_look", lambda _: 3600.0)
+        cleaner = Cleaner(url)
+        seen = {cleaner.unready}
+        real = leaseq.aio.WorkQueue.light_clean
+
+        async def light_clean(self: leaseq.aio.WorkQueue) -> LightClean:
+            seen.add(cleaner.unready)
+            return await real(self)
+
+        monkeypatch.setattr(leaseq.aio.WorkQueue, "light_clean", light_clean)
+        async with at_work(cleaner):
+            seen.add(cleaner.unready)
+        assert seen == {"not started", "1 queues were not looked at yet"}
+
+    @pytest.mark.on("last")
     async def test_a_script_flush(
         self, url: str, redis_client: redis.Redis, open_queue: Callable[..., leaseq.WorkQueue]
     ) -> None:
