@@ -141,15 +141,17 @@ def tryagain_indefinite() -> None:
 @mutant("LQ-FAIL-5", "scenarios/server-restart")
 def connection_never_replaced() -> None:
     """Keeps to its first connection: once that is broken, every call fails."""
-    own = io.OneServer.borrow
+    own, cut = io.OneServer.borrow, io.Wire.cut
+    broken: set[str] = set()
 
     def borrow(self: io.OneServer, key: str, redirection: Any) -> io.Wire:
-        first: io.Wire | None = getattr(self, "_first", None)
-        if first is not None and first._is_cut:
+        if broken:
             raise OSError("the connection is closed")
-        borrowed = own(self, key, redirection)
-        if first is None:
-            vars(self)["_first"] = borrowed
-        return borrowed
+        return own(self, key, redirection)
 
+    def cutting(self: io.Wire) -> None:
+        broken.add("the first")
+        cut(self)
+
+    patch(io.Wire, "cut", cutting)
     patch(io.OneServer, "borrow", borrow)
