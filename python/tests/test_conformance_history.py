@@ -325,11 +325,10 @@ def test_the_witness_tells_every_byte_in_the_servers_order(redis_client: redis.R
         redis_client.evalsha(digest, 1, "other", b"")
         redis_client.eval("return redis.call('GET', KEYS[1])", 1, "p:a")
     assert witness.fault is None
-    assert [(ran.script, ran.argv) for ran in witness.ran] == [
-        ("one", [every]),
-        ("a script of its own", [b'"\\x41"']),
-        ("a script of its own", []),
-    ]
+    assert [ran.argv for ran in witness.ran] == [[every], [b'"\\x41"'], []]
+    first, second, other = (ran.script for ran in witness.ran)
+    assert (first, second) == ("one", "one")
+    assert other.startswith("script ")
 
 
 @pytest.mark.parametrize(

@@ -150,6 +150,9 @@ def _answer(call: Call, of: list[Sent], places: dict[int, int]) -> str:
     lost = [sent for sent in of if not sent.delivered]
     if lost:
         return f"it was answered {told['ok']}, though the reply to {lost[0].script} was lost (LQ-CLIENT-1)"
+    refused = next((sent for sent in of if sent.error is not None), None)
+    if refused is not None:
+        return f"it was answered {told['ok']}, and the server refused {refused.script}: {refused.error}"
     try:
         right = expected(call.method, [sent.reply for sent in of])
     except UnexplainedError as error:

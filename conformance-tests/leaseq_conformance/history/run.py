@@ -54,11 +54,9 @@ def run(program: Program, context: Context) -> History:
                 client.script_load(script.source)
         forge = client.script_load(FORGED)
         history.began = _time(client)
-        with (
-            Witness(client, {**SCRIPTS, forge: FORGE}, PREFIX) as witness,
-            Gate(context.server.address, SCRIPTS) as gate,
-        ):
-            stage = _Stage(history, context, gate)
+        names = {**SCRIPTS, forge: FORGE}  # and what clients say that they send, whatever is wrong with it
+        with Witness(client, names, PREFIX) as witness, Gate(context.server.address, names) as gate:
+            stage = _Stage(history, context, gate, names)
             parts = [_Part(stage, name, steps) for name, steps in program.actors.items()]
             threads = [threading.Thread(target=part.play, name=part.name) for part in parts]
             threads.append(threading.Thread(target=stage.forge, args=(client, forge, program.forger)))
@@ -72,6 +70,7 @@ def run(program: Program, context: Context) -> History:
         if witness.fault is not None:
             history.complaints.append(f"unknown: the server's order is not known: {witness.fault!r}")
         history.sent = _sent(commands, stage.begun)
+        _forget_unknown(history)
         history.left = _left(client)
     history.calls.sort(key=lambda call: call.number)
     return history
@@ -82,6 +81,7 @@ class _Stage:
     """What all actors share.
 
     Attributes:
+        names: scripts by their digests.
         begun: for each actor the calls that it made, and how many commands the gate had seen before each.
         pace: counts the steps that actors made, for whoever keeps pace with them.
     """
@@ -89,6 +89,7 @@ class _Stage:
     history: History
     context: Context
     gate: Gate
+    names: dict[str, str]
     begun: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
     lock: threading.Lock = field(default_factory=threading.Lock)
     numbers: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
@@ -151,6 +152,9 @@ class _Part:
             context = self._stage.context
             self._actor = Actor(self.name, context.adapter, context.server.door_url(door))
             self._stage.gate.door(self.name, kill=self._actor.kill)
+            declared = self._actor.hello["scripts"]
+            self._stage.names.update({digest: name for name, digest in declared.items()})
+            self._stage.gate.learn(declared)
             self._actor.open("q", NAME).ok  # noqa: B018 (raises where it is none)
         return self._actor
 
@@ -233,6 +237,15 @@ def _sent(commands: list[Command], begun: dict[str, list[tuple[int, int]]]) -> l
             sent.reply = decoded(command.reply)
         found.append(sent)
     return found
+
+
+def _forget_unknown(history: History) -> None:
+    """Forget calls that were answered NOSCRIPT: the server tells of them, and ran nothing."""
+    for sent in [one for one in history.sent if one.error and one.error.startswith("NOSCRIPT")]:
+        history.sent.remove(sent)
+        told = next((ran for ran in history.ran if (ran.script, ran.argv) == (sent.script, sent.argv)), None)
+        if told is not None:
+            history.ran.remove(told)
 
 
 def _left(client: redis.Redis) -> dict[str, Left]:

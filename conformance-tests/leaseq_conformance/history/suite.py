@@ -46,7 +46,7 @@ def cases() -> Sequence[Case]:
             "four clients at random on eight items: every answer is one that some order of their calls explains",
             ALWAYS,
             ("core",),
-            ("extend-superseded",),
+            ("lease-reclaims-live", "lease-first-attempt"),
             _BODIES["crowd"],
         ),
         Case(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 import secrets
 import threading
@@ -84,8 +85,11 @@ class Witness:
         keys, argv = words[3 : 3 + count], words[3 + count :]
         if not keys or not all(key.startswith(self._prefix) for key in keys):
             return
-        digest = words[1].decode("ascii", "replace")
-        name = self._scripts.get(digest, digest if words[0] == b"evalsha" else "a script of its own")
+        if words[0] == b"eval":
+            digest = hashlib.sha1(words[1], usedforsecurity=False).hexdigest()
+        else:
+            digest = words[1].decode("ascii", "replace")
+        name = self._scripts.get(digest, f"script {digest}")
         self.ran.append(Ran(name, [key.removeprefix(self._prefix).decode() for key in keys], argv))
 
 
