@@ -74,7 +74,7 @@ def revive(
         raise click.UsageError("say which: ID..., --all or --matching TEXT, one of the three")
     if ids:
         return _told(ids, queue.revive_items(ids), "revived", as_json=as_json)
-    return _counted(queue.revive_all(matching), "revived", as_json=as_json)
+    return output.counted(queue.revive_all(matching), "revived", as_json=as_json)
 
 
 @dead.command()
@@ -109,7 +109,7 @@ def purge(
         raise Refusal("" if as_json else "nothing is dead")
     which = "all" if everything else f"those dead for {text.duration(older_than or 0)}"
     asking.confirm(f"Drop dead items of {queue.name} for ever, {which} of {there}?", yes=yes)
-    return _counted(queue.purge_all(older_than or 0), "purged", as_json=as_json)
+    return output.counted(queue.purge_all(older_than or 0), "purged", as_json=as_json)
 
 
 def _told(ids: tuple[str, ...], answers: list[bool], what: str, *, as_json: bool) -> int:
@@ -119,11 +119,3 @@ def _told(ids: tuple[str, ...], answers: list[bool], what: str, *, as_json: bool
         else:
             output.line(f"{what if answer else 'not dead:'} {item_id}")
     return Code.DONE if all(answers) else Code.NO
-
-
-def _counted(count: int, what: str, *, as_json: bool) -> int:
-    if as_json:
-        output.record({what: count})
-    else:
-        output.line(f"{count} {what}")
-    return Code.DONE if count else Code.NO

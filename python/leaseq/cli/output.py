@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from leaseq.cli.ends import Code
 from leaseq.cli.text import plain
 
 if TYPE_CHECKING:
@@ -32,6 +33,15 @@ def record(value: Any) -> None:
 def line(text: str) -> None:
     """Print a line for people."""
     click.echo(plain(text))
+
+
+def counted(count: int, what: str, *, as_json: bool) -> int:
+    """Print how many items something was done to; answer the exit code, which is a no for none."""
+    if as_json:
+        record({what: count})
+    else:
+        line(f"{count} {what}")
+    return Code.DONE if count else Code.NO
 
 
 def console(*, stderr: bool = False) -> Console:

@@ -76,8 +76,7 @@ def expire(
     now = stats_of(queue).now
     if everything:
         count = _each_page(queue, "leased", lambda info: info.token <= now * 1e6, end)
-        _counted(count, "expired", as_json=as_json)
-        return Code.DONE if count else Code.NO
+        return output.counted(count, "expired", as_json=as_json)
     infos = queue.inspect_items(ids)
     ended = set(end([info for info in infos if info.state == "leased"]))
     for item_id in ids:
@@ -128,7 +127,7 @@ def drain(*, queue: WorkQueue, states: tuple[str, ...], yes: bool, as_json: bool
         count += _each_page(
             queue, state, lambda info: info.created <= stats.now, lambda infos: _remove(queue, infos)
         )
-    return _counted(count, "removed", as_json=as_json)
+    return output.counted(count, "removed", as_json=as_json)
 
 
 def _remove(queue: WorkQueue, infos: list[ItemInfo]) -> list[str]:
@@ -157,11 +156,3 @@ def _each_page(
         done += taken
         if not taken:
             return done
-
-
-def _counted(count: int, what: str, *, as_json: bool) -> int:
-    if as_json:
-        output.record({what: count})
-    else:
-        output.line(f"{count} {what}")
-    return Code.DONE if count else Code.NO

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import time
-from typing import Any
 
 _UNITS = ((86400.0, "d"), (3600.0, "h"), (60.0, "min"), (1.0, "s"))
 
@@ -54,5 +53,5 @@ def data_fields(data: bytes, name: str = "data") -> dict[str, str]:
 
 def preview(data: bytes, width: int = 60) -> str:
     """The beginning of the data, on one line."""
-    text: Any = plain(data[: 4 * width].decode(errors="replace"))
+    text = plain(data[: 4 * width].decode(errors="replace"))
     return text if len(text) <= width else f"{text[: width - 1]}…"
