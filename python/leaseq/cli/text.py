@@ -43,12 +43,12 @@ def moment(seconds: float) -> str:
     return time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(seconds)) + " UTC"
 
 
-def data_fields(data: bytes, name: str = "data") -> dict[str, str]:
-    """Bytes for JSON: under their name where they are UTF-8, else in base64 under `name_base64`."""
+def data_fields(data: bytes) -> dict[str, str]:
+    """Data for JSON: as `data` where it is UTF-8, else in base64 as `data_base64`."""
     try:
-        return {name: data.decode()}
+        return {"data": data.decode()}
     except UnicodeDecodeError:
-        return {f"{name}_base64": base64.b64encode(data).decode()}
+        return {"data_base64": base64.b64encode(data).decode()}
 
 
 def preview(data: bytes, width: int = 60) -> str:
