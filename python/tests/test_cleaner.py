@@ -527,9 +527,7 @@ class TestServersAndRights:
         queue = open_queue("q")
         queue.add_item(Item(b"x", id="a"), max_attempts=1, keep=3600)
         queue.lease(0.001)
-        user = ["reset", "on", ">password", "~leaseq:*", "-@all", "+client|setinfo", *RULES["cleaner"]]
-        if redis_client.info("server")["redis_version"].startswith("6."):
-            user.remove("+client|setinfo")
+        user = ["reset", "on", ">password", "~leaseq:*", "-@all", *RULES["cleaner"]]
         redis_client.execute_command("ACL", "SETUSER", "janitor", *user)  # type: ignore[no-untyped-call]
         try:
             cleaner = Cleaner(url.replace("//", "//janitor:password@"), light_secs=0.05)
