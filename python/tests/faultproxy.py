@@ -40,6 +40,10 @@ class FaultProxy:
         blackhole_up: swallow what the client sends.
         blackhole_down: swallow what the server answers.
         cut_after_down: reset the connection after so many reply bytes, counted from arming; happens once.
+        hold_down: hold the server's replies back, in order, once so many more bytes of them have passed; None lets them
+            go. What is on its way is on its way until a test says so, however long the machine stalls.
+        hold_up: hold back what clients send, likewise.
+        sent_up: bytes that clients have sent so far, held ones included.
         refuse: reset new connections.
     """
 
@@ -53,6 +57,9 @@ class FaultProxy:
         self.blackhole_up = False
         self.blackhole_down = False
         self.cut_after_down: int | None = None
+        self.hold_down: int | None = None
+        self.hold_up = False
+        self.sent_up = 0
         self.refuse = False
         self._pairs: set[Pair] = set()
         self._loop = asyncio.new_event_loop()
@@ -71,6 +78,9 @@ class FaultProxy:
 
     async def _pipe_up(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while data := await reader.read(65536):
+            self.sent_up += len(data)
+            while self.hold_up:  # noqa: ASYNC110 (set from other threads)
+                await asyncio.sleep(0.002)
             await self._delay(data)
             if not self.blackhole_up:
                 writer.write(data)
@@ -83,6 +93,8 @@ class FaultProxy:
             await self._delay(data)
             if self.blackhole_down:
                 continue
+            if self.hold_down is not None:
+                data = await self._held(data, writer)
             left = self.cut_after_down
             if left is not None and len(data) >= left:
                 self.cut_after_down = None
@@ -94,6 +106,16 @@ class FaultProxy:
                 self.cut_after_down = left - len(data)
             writer.write(data)
             await writer.drain()
+
+    async def _held(self, data: bytes, writer: asyncio.StreamWriter) -> bytes:
+        """Let pass what may pass; answer the rest once it may go."""
+        passes = min(len(data), self.hold_down or 0)
+        writer.write(data[:passes])
+        if self.hold_down is not None:
+            self.hold_down -= passes
+        while passes < len(data) and self.hold_down is not None:  # noqa: ASYNC110 (set from other threads)
+            await asyncio.sleep(0.002)
+        return data[passes:]
 
     async def _delay(self, data: bytes) -> None:
         if self.latency or self.jitter:

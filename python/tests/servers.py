@@ -340,6 +340,8 @@ def _own_slots(client: redis.Redis, slots: Sequence[int], epoch: int) -> None:
 class SentinelSet:
     """A primary, two replicas and three sentinels that watch them as `service`.
 
+    A primary is given up after 5 s: a machine that stalls is no reason for a failover.
+
     Attributes:
         service: the name that sentinels are asked for.
         primary, replicas: the servers as they were at the start.
@@ -394,7 +396,7 @@ class _Watcher(Server):
             f"dir {self.dir}",
             f"logfile {self.dir}/log",
             f"sentinel monitor {service} 127.0.0.1 {primary_port} 2",
-            f"sentinel down-after-milliseconds {service} 500",
+            f"sentinel down-after-milliseconds {service} 5000",
             f"sentinel failover-timeout {service} 3000",
         ]
         (self.dir / "sentinel.conf").write_text("\n".join(lines) + "\n")

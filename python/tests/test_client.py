@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.usefixtures("cap_of_an_hour")
 
+SHORT = 0.2
 CONNECTIONS: dict[str, dict[str, Any]] = {
     "default": {},
     "decoding": {"decode_responses": True},
@@ -34,7 +35,7 @@ CONNECTIONS: dict[str, dict[str, Any]] = {
     "resp3": {"protocol": 3, "decode_responses": True},
     "resp2 decoding": {"protocol": 2, "decode_responses": True},
     "health checks": {"health_check_interval": 1},
-    "short timeout": {"socket_timeout": 0.2},
+    "short timeout": {"socket_timeout": SHORT},
     "no timeout": {"socket_timeout": None},
     "two connections": {"max_connections": 2},
 }
@@ -102,7 +103,7 @@ def test_ids_and_data_come_back_as_they_were(colour: Colour, url: str, item_id: 
 def test_adding_takes_its_options(colour: Colour, url: str) -> None:
     """LQ-ADD-3, LQ-ORDER-1, LQ-RELEASE-3."""
     queue = colour.queue("q", url)
-    queue.add_item(Item("late", id="late"), delay=0.15)
+    queue.add_item(Item("late", id="late"), delay=3600)
     queue.add_item(Item("low", id="low"), priority=-7)
     queue.add_item(Item("high", id="high"), priority=7, max_attempts=1)
     queue.add_item(Item("then", id="then"), not_before=queue.stats().now + 3600)
@@ -111,7 +112,9 @@ def test_adding_takes_its_options(colour: Colour, url: str) -> None:
     assert [item.id for item in leased] == ["high", "low"]
     assert queue.release_items(leased) == ["dead", "ready"]
     assert queue.list_items("dead").total == 1
-    items = queue.items(timeout=1)
+    assert queue.remove("late") == "delayed"
+    queue.add_item(Item("late", id="late"), delay=0.1)
+    items = queue.items(timeout=PATIENCE)
     assert [next(items).id, next(items).id] == ["low", "late"]
     assert queue.remove_items(["then", "high", "nothing"]) == ["delayed", "dead", "absent"]
     items.close()  # type: ignore[attr-defined]
@@ -197,11 +200,12 @@ def test_with_completes_releases_and_backs_off(colour: Colour, url: str) -> None
         assert (queue.inspect("a").state, queue.inspect("a").attempt) == ("ready", 0)
     item = queue.lease(30)
     assert item is not None
+    before = queue.stats().now
     with pytest.raises(ZeroDivisionError), item:
         raise ZeroDivisionError
     info = queue.inspect("a")
     assert (info.state, info.attempt) == ("delayed", 1)
-    assert 0.4 < info.time - queue.stats().now <= 1
+    assert before + 0.4 < info.time <= queue.stats().now + 1
     item = queue.lease(30, timeout=PATIENCE)
     assert item is not None
     with item:
@@ -372,6 +376,10 @@ def test_any_client_will_do(
     while time.monotonic() < ends:
         assert not waiting.done()
         time.sleep(0.05)
+    if options.get("socket_timeout") == SHORT:
+        queue = colour.queue(
+            "q", url
+        )  # the block has shown it; other calls may take longer on a busy machine
     queue.add_item(Item(b"\xff\0", id="ü"))
     item = waiting.result(PATIENCE)
     assert (item.id, item.data) == ("ü", b"\xff\0")
@@ -525,12 +533,15 @@ def test_wakes_come_in_time(colour: Colour, redis_client: redis.Redis, url: str)
     queue = colour.queue("q", url)
     for kind in ("add", "due", "expired"):
         for number in range(3):
+            held = None
             if kind == "expired":
                 queue.add_item(Item(b"x", id=f"held-{number}"))
-                assert queue.lease(0.25) is not None
+                held = queue.lease(3600)
             waiting = colour.start(queue.lease, 30, timeout=PATIENCE)
             blocked(redis_client, 1)
-            if kind != "expired":
+            if held is not None:
+                assert queue.extend(held, 0.25), "now it ends soon"
+            else:
                 queue.add_item(Item(b"x"), delay=0.25 if kind == "due" else 0)
             assert queue.complete(waiting.result(PATIENCE))
 

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import redis
 import servers
+from colours import bare
 from servers import PATIENCE
+from watching import load
 
 import leaseq
 import leaseq.aio
@@ -24,7 +26,16 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.usefixtures("cap_of_an_hour")
 
-LATENCY = 0.3
+WAKE_UP = b"*2\r\n$17\r\nleaseq:{q}:q:wake\r\n$1\r\n1\r\n"
+"""The reply to a BLPOP that was woken."""
+
+
+def close_with_replies_held(colour: Colour, queue: Any, proxy: FaultProxy) -> None:
+    """Close a queue while what the server has answered is still on its way; that arrives then."""
+    closing = colour.start(queue.close)
+    servers.wait_until(lambda: bare(queue)._transport.life.closed)
+    proxy.hold_down = None
+    closing.result(PATIENCE)
 
 
 def test_what_a_wait_leased_is_given_back(
@@ -35,40 +46,43 @@ def test_what_a_wait_leased_is_given_back(
     assert queue.lease(30, block=False) is None, "the script is known"
     waiting = colour.start(queue.lease, 30)
     servers.wait_until(lambda: redis_client.info("clients")["blocked_clients"] == 1)
-    proxy.latency = LATENCY
+    proxy.hold_down = len(WAKE_UP)
     other.add_item(Item(b"x", id="a"))
     servers.wait_until(lambda: other.stats().leased == 1)
-    proxy.latency = 0.0
-    queue.close()
+    close_with_replies_held(colour, queue, proxy)
     with pytest.raises(leaseq.QueueClosedError):
         waiting.result(PATIENCE)
     info = other.inspect("a")
     assert (info.state, info.attempt) == ("ready", 0)
 
 
-def test_a_call_in_flight_is_answered(colour: Colour, url: str, proxy: FaultProxy) -> None:
+def test_a_call_in_flight_is_answered(
+    colour: Colour, redis_client: redis.Redis, url: str, proxy: FaultProxy
+) -> None:
     """LQ-ERROR-4: closed when the call has run and its reply is on the way: the caller gets it."""
     queue, other = colour.queue("q", proxy.url), colour.queue("q", url)
     queue.add_item(Item(b"x"))
     item = queue.lease(30)
-    proxy.latency = LATENCY
+    load(redis_client)
+    proxy.hold_down = 0
     call = colour.start(queue.complete, item)
     servers.wait_until(lambda: other.stats().completed == 1)
-    proxy.latency = 0.0
-    queue.close()
+    close_with_replies_held(colour, queue, proxy)
     assert call.result(PATIENCE) is True
 
 
-def test_complete_and_lease_in_flight(colour: Colour, url: str, proxy: FaultProxy) -> None:
+def test_complete_and_lease_in_flight(
+    colour: Colour, redis_client: redis.Redis, url: str, proxy: FaultProxy
+) -> None:
     """LQ-FUSED-1: the caller learns that the item is completed; the next one goes back."""
     queue, other = colour.queue("q", proxy.url), colour.queue("q", url)
     queue.add_items([Item(b"x", id="a"), Item(b"x", id="b")])
     item = queue.lease(30)
-    proxy.latency = LATENCY
+    load(redis_client)
+    proxy.hold_down = 0
     call = colour.start(queue.complete_and_lease, item, 30)
     servers.wait_until(lambda: other.stats().completed == 1)
-    proxy.latency = 0.0
-    queue.close()
+    close_with_replies_held(colour, queue, proxy)
     assert call.result(PATIENCE) == (True, None)
     info = other.inspect("b")
     assert (info.state, info.attempt) == ("ready", 0)
@@ -80,12 +94,13 @@ def test_a_call_that_is_never_answered_ends(
     """LQ-ERROR-4: close waits a while only, and the caller is told that the reply is lost."""
     for module in ("leaseq._aio.life", "leaseq._sync.life"):
         monkeypatch.setattr(f"{module}.REPLY_GRACE", 0.3)
-    queue, other = colour.queue("q", proxy.url), colour.queue("q", url)
+    queue = colour.queue("q", f"{proxy.url}?socket_timeout=3600")
+    other = colour.queue("q", url)
     queue.configure(max_data=7)
     proxy.blackhole_down = True
     call = colour.start(queue.configure, max_data=77)
     servers.wait_until(lambda: other.stats().max_data == 77)
-    queue.close()
+    colour.start(queue.close).result(PATIENCE)  # the call itself would go on for an hour
     with pytest.raises(leaseq.ReplyLostError):
         call.result(PATIENCE)
 
@@ -159,7 +174,7 @@ async def test_a_cancellation_while_connecting_is_heeded(url: str, steps: int) -
         for _ in range(steps):
             await asyncio.sleep(0)
         waiting.cancel()
-        await asyncio.wait([waiting], timeout=5)
+        await asyncio.wait([waiting], timeout=PATIENCE)
         assert waiting.cancelled()
 
 

@@ -223,18 +223,19 @@ def test_a_server_that_is_killed(colour: Colour, own_server: Callable[..., serve
     assert queue.stats().delayed == 2
 
 
+@pytest.mark.cap(0.5)  # one block after the other, so that one ends soon
 def test_a_half_open_connection_is_replaced(
     colour: Colour, redis_client: redis.Redis, url: str, proxy: FaultProxy
 ) -> None:
     """LQ-BLOCK-9, LQ-ERROR-4: the network swallows everything during a block; the worker is told and goes on."""
     queue, other = colour.queue("q", proxy.url), colour.queue("q", url)
-    other.add_item(Item(b"x", id="later"), delay=2)
     waiting = colour.start(queue.lease, 30, timeout=PATIENCE)
     blocked(redis_client, 1)
     proxy.blackhole_up = proxy.blackhole_down = True
     with pytest.raises(leaseq.ReplyLostError):
         waiting.result(20)
     proxy.blackhole_up = proxy.blackhole_down = False
+    other.add_item(Item(b"x", id="later"))
     item = queue.lease(30, timeout=PATIENCE)
     assert item is not None
     assert item.id == "later"
@@ -285,19 +286,22 @@ def test_a_blocked_worker_whose_server_becomes_a_replica(
     assert waiting.result(PATIENCE).id == "a"
 
 
+@pytest.mark.cap(1.0)  # the end of a block: then the lease is sent
 def test_a_demotion_in_front_of_a_lease(colour: Colour, own_server: Callable[..., servers.Server]) -> None:
     """LQ-BLOCK-5: the lease was sent while the news was on its way: the server has not run it, so lease again."""
     server = own_server()
     with FaultProxy("127.0.0.1", server.port) as proxy:
         queue, other = colour.queue("q", proxy.url), colour.queue("q", server.url)
-        other.add_item(Item(b"x", id="a"), delay=1)
         waiting = colour.start(queue.lease, 30, timeout=PATIENCE)
         with server.client() as client:
             blocked(client, 1)
-            proxy.latency = 1.2  # the lease is sent after 1 s, the end of the block heard after 1.2 s
+            # the end of the block is heard only when the lease has been sent
+            proxy.hold_down, proxy.hold_up, sent = 0, True, proxy.sent_up
             demote_for_a_moment(client)
-            time.sleep(1.4)
-            proxy.latency = 0.0
+            other.add_item(Item(b"x", id="a"))
+            servers.wait_until(lambda: proxy.sent_up > sent)
+            proxy.hold_down = None
+            proxy.hold_up = False
         assert waiting.result(PATIENCE).id == "a"
         assert other.inspect("a").attempt == 1
 
@@ -495,6 +499,7 @@ async def test_a_timeout_around_a_lease(url: str) -> None:
 
 PROGRAM = """
 import sys, leaseq
+leaseq.flows.WAIT_CAP = 3600  # what ends the wait is the signal
 with leaseq.WorkQueue("q", sys.argv[1]) as queue:
     print("go", flush=True)
     try:
@@ -537,6 +542,10 @@ def test_ctrl_c(url: str, redis_client: redis.Redis, state: str) -> None:
         assert item.attempt == 1
 
 
+WAKE_UP = b"*2\r\n$17\r\nleaseq:{q}:q:wake\r\n$1\r\n1\r\n"
+"""The reply to a BLPOP that was woken."""
+
+
 @pytest.mark.parametrize("moment", ["blocked", "wake-up on its way", "item on its way"])
 def test_an_interrupted_thread_leaves_nothing(
     url: str, redis_client: redis.Redis, proxy: FaultProxy, moment: str
@@ -552,7 +561,7 @@ def test_an_interrupted_thread_leaves_nothing(
     def interrupt() -> None:
         blocked(redis_client, 1)
         if moment != "blocked":
-            proxy.latency = 2.0
+            proxy.hold_down = 0 if moment == "wake-up on its way" else len(WAKE_UP)
             other.add_item(Item(b"x", id="a"))
         if moment == "item on its way":
             servers.wait_until(lambda: other.stats().leased == 1)
@@ -563,8 +572,8 @@ def test_an_interrupted_thread_leaves_nothing(
         thread.start()
         with pytest.raises(KeyboardInterrupt):
             queue.lease(60)
+        proxy.hold_down = None
         thread.join()
-        proxy.latency = 0.0
         if moment == "blocked":
             other.add_item(Item(b"x", id="a"))
         got = other.lease(60, timeout=PATIENCE)
@@ -575,43 +584,59 @@ def test_an_interrupted_thread_leaves_nothing(
         servers.wait_until(lambda: not pool._in_use_connections)
 
 
-async def test_a_cancelled_complete_and_lease_loses_nothing(url: str, proxy: FaultProxy) -> None:
+async def test_a_cancelled_complete_and_lease_loses_nothing(
+    url: str, redis_client: redis.Redis, proxy: FaultProxy
+) -> None:
     """LQ-FUSED-1, LQ-BLOCK-6: cancelled with the answer on its way: the next item is ready again, uncounted."""
     async with leaseq.aio.WorkQueue("q", proxy.url) as queue, leaseq.aio.WorkQueue("q", url) as other:
         await queue.add_items([Item(b"x", id="a"), Item(b"x", id="b")])
         item = await queue.lease(60)
         assert item is not None
-        proxy.latency = 1.0
+        load(redis_client)
+        proxy.hold_down = 0
         task = asyncio.create_task(queue.complete_and_lease(item, 60))
         while (await other.stats()).completed == 0:  # noqa: ASYNC110 (the condition is the server's)
             await asyncio.sleep(0.01)
         task.cancel()
+        proxy.hold_down = None  # the cancellation came first; who is cancelled waits for the answer
         with pytest.raises(asyncio.CancelledError):
             await task
-        proxy.latency = 0.0
         got = await other.lease(60, timeout=PATIENCE)
         assert got is not None
         assert (got.id, got.attempt) == ("b", 1)
 
 
-def test_an_interrupted_complete_and_lease_loses_nothing(url: str, proxy: FaultProxy) -> None:
+def test_an_interrupted_complete_and_lease_loses_nothing(
+    url: str, redis_client: redis.Redis, proxy: FaultProxy
+) -> None:
     """LQ-FUSED-1, LQ-BLOCK-6: KeyboardInterrupt with the answer on its way: the same for threads."""
     with leaseq.WorkQueue("q", proxy.url) as queue, leaseq.WorkQueue("q", url) as other:
         queue.add_items([Item(b"x", id="a"), Item(b"x", id="b")])
         item = queue.lease(60)
         assert item is not None
-        proxy.latency = 1.0
+        load(redis_client)
+        proxy.hold_down = 0
+        heard = threading.Event()
+
+        def on_signal(*_: object) -> None:
+            heard.set()
+            raise KeyboardInterrupt
+
+        before = signal.signal(signal.SIGINT, on_signal)
 
         def interrupt() -> None:
             servers.wait_until(lambda: other.stats().completed == 1)
             os.kill(os.getpid(), signal.SIGINT)
+            # who is interrupted waits for the answer
+            heard.wait(PATIENCE)
+            proxy.hold_down = None
 
         thread = threading.Thread(target=interrupt)
         thread.start()
         with pytest.raises(KeyboardInterrupt):
             queue.complete_and_lease(item, 60)
         thread.join()
-        proxy.latency = 0.0
+        signal.signal(signal.SIGINT, before)
         got = other.lease(60, timeout=PATIENCE)
         assert got is not None
         assert (got.id, got.attempt) == ("b", 1)

@@ -20,11 +20,11 @@ from leaseq import Item
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-SAFE = 20.0
+SAFE = 90.0
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(600)
 def test_a_failover(sentinel: servers.SentinelSet) -> None:  # noqa: C901 (one scenario)
     """LQ-SCRIPT-2, LQ-LEASE-2, LQ-COMPLETE-2, LQ-FAIL-5, LQ-BLOCK-5: the primary is killed; both colours go on by themselves.
 
@@ -132,7 +132,7 @@ def wait_for_replicas(client: Any) -> None:
 def add_until_it_works(queue: leaseq.WorkQueue, ids: list[str]) -> int:
     """Add the items one after the other, through the failover; answers how many calls failed."""
     failures = 0
-    until = time.monotonic() + 40
+    until = time.monotonic() + 200
     for item_id in ids:
         while True:
             assert time.monotonic() < until

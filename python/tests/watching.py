@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import TYPE_CHECKING, Any
 
 import servers
+from colours import bare
 
 import leaseq
 
@@ -45,6 +47,21 @@ def blocked_ids(client: redis.Redis) -> list[int]:
     """Ids of the blocked connections."""
     listed: Any = client.client_list()
     return [int(entry["id"]) for entry in listed if "b" in entry["flags"]]
+
+
+def beat(queue: Any) -> None:
+    """Make the heart of a queue beat now, for all that it extends: by itself it would do so in a third of their leases."""
+    heart: Any = bare(queue)._heart
+
+    def all_due() -> None:
+        for item, (_, lease_secs) in list(heart._beats._next.items()):
+            heart._beats._next[item] = (time.monotonic(), lease_secs)
+        heart._bell.ring()
+
+    if queue is bare(queue):
+        all_due()
+    else:  # a stand-in for a queue of asyncio, whose loop runs in another thread
+        queue.colour.loop.call_soon_threadsafe(all_due)
 
 
 async def until(check: Callable[[], bool]) -> None:
