@@ -7,6 +7,7 @@ import json
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -164,10 +165,18 @@ def test_the_dockerfile() -> None:
     )
     assert (lint.returncode, lint.stdout) == (0, "")
     text = file.read_text(encoding="utf-8")
-    for line in re.findall(r"^COPY (?!--)(.*)$", text, re.MULTILINE):
-        *sources, _ = line.split()
-        for source in sources:
-            assert (ROOT / source).exists(), source
+    copied = {
+        source
+        for line in re.findall(r"^COPY (?!--)(.*)$", text, re.MULTILINE)
+        for source in line.split()[:-1]
+    }
+    with (ROOT / "pyproject.toml").open("rb") as project_file:
+        project = tomllib.load(project_file)
+    wheel = project["tool"]["hatch"]["build"]["targets"]["wheel"]
+    needed = {"pyproject.toml", project["project"]["readme"], *project["project"]["license-files"]}
+    assert copied == needed | {*wheel["packages"], *wheel.get("force-include", {})}, (
+        "what the wheel is made of"
+    )
     users = re.findall(r"^USER (.*)$", text, re.MULTILINE)
     assert users
     assert users[-1] not in {"root", "0"}
