@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from leaseq_conformance.cases import Verdict
 
-pytestmark = pytest.mark.on("last")
+pytestmark = [pytest.mark.on("last"), pytest.mark.timeout(300)]
 ADAPTER = (sys.executable, "-m", "leaseq_conformance.adapters.python_sync")
 MUTANT = (sys.executable, "-m", "leaseq_conformance.adapters.mutant")
 CLAIMED = frozenset(capabilities())

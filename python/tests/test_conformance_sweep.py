@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from leaseq_conformance.cases import Verdict
 
-pytestmark = pytest.mark.on("last")
+pytestmark = [pytest.mark.on("last"), pytest.mark.timeout(300)]
 MUTANT = (sys.executable, "-m", "leaseq_conformance.adapters.mutant")
 ADAPTER = (sys.executable, "-m", "leaseq_conformance.adapters.python_sync")
 LOOKING = {"stats", "inspect", "list", "lost", "hold", "wait_outcome", "pipeline"}
