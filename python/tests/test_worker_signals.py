@@ -124,3 +124,34 @@ def test_an_interrupt_that_is_not_handled_gives_back_what_is_held(
     assert "KeyboardInterrupt" in err
     assert out == ""
     assert (queue.inspect("long").state, queue.inspect("long").attempt) == ("ready", 0)
+
+
+STORM = """
+import os, signal, sys, threading, leaseq, leaseq.worker
+from leaseq.worker._sync.run import Run
+
+guard, real = threading.Lock(), Run.stop
+
+def stop(self, **options):
+    # as a lock inside would be held when the next signal comes
+    if not guard.acquire(timeout=5):
+        print("a signal waits for itself", flush=True)
+        os._exit(3)
+    signal.raise_signal(signal.SIGTERM) if self._stops < 2 else None
+    real(self, **options)
+    guard.release()
+
+Run.stop = stop
+with leaseq.WorkQueue("q", sys.argv[1]) as queue:
+    worker = leaseq.worker.Worker(queue, lambda item: os.kill(os.getpid(), signal.SIGTERM), grace_secs=3600)
+    worker.run()
+print("ended", flush=True)
+"""
+
+
+def test_a_signal_in_the_middle_of_a_signal_waits_for_nobody(url: str, queue: leaseq.WorkQueue) -> None:
+    """In threads a signal interrupts the main thread anywhere, also where it sees to an earlier one."""
+    queue.add_item(Item(b""))
+    command = [sys.executable, "-c", STORM, url]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    assert (done.returncode, done.stdout) == (0, "ended\n"), done.stderr

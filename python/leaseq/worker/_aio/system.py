@@ -26,13 +26,16 @@ class Aside:
         await asyncio.wait([self._task])
 
 
-async def run_aside(work: Callable[[], Awaitable[T]], _stop: Callable[[], None]) -> T:
-    """Run the main loop: here, where the event loop hears signals, and a cancellation ends it."""
-    return await work()
+async def run_hearing(
+    work: Callable[[], Awaitable[T]], stop: Callable[[], None], *, handle_signals: bool
+) -> T:
+    """Run the main loop, while the event loop hears signals, each of which calls `stop`. A cancellation ends it."""
+    with _signals(stop) if handle_signals else contextlib.nullcontext():
+        return await work()
 
 
 @contextlib.contextmanager
-def signals(stop: Callable[[], None]) -> Iterator[None]:
+def _signals(stop: Callable[[], None]) -> Iterator[None]:
     """Call `stop` for SIGTERM and SIGINT, in the main thread; elsewhere signals are not ours."""
     loop = asyncio.get_running_loop()
     heard = []

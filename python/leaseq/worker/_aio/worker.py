@@ -1,15 +1,13 @@
 """The worker, as a program uses it."""
 
-import contextlib
 from collections.abc import Callable, Iterable
-from functools import partial
 
 from leaseq.errors import LeaseqError
 from leaseq.worker import live
 from leaseq.worker._aio.crew import Handler
 from leaseq.worker._aio.run import Run
 from leaseq.worker._aio.source import Queues, Source
-from leaseq.worker._aio.system import run_aside, signals
+from leaseq.worker._aio.system import run_hearing
 from leaseq.worker.hooks import Hooks, SafeHooks
 from leaseq.worker.settings import listed_hooks, settings
 
@@ -103,8 +101,7 @@ class Worker:
         try:
             for _ in range(self._stops):
                 run.stop()
-            with signals(self.stop) if self._settings.handle_signals else contextlib.nullcontext():
-                return await run_aside(run.work, partial(run.stop, at_once=True))
+            return await run_hearing(run.work, self.stop, handle_signals=self._settings.handle_signals)
         finally:
             self._run, self._stops = None, 0
 

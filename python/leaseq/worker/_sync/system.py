@@ -44,44 +44,49 @@ class Aside:
         self._thread.join(END_SECS)
 
 
-def run_aside(work: Callable[[], T], stop: Callable[[], None]) -> T:
-    """Run the main loop in a thread of its own: the main thread hears signals, and must hold no lock when one comes.
+def run_hearing(work: Callable[[], T], stop: Callable[[], None], *, handle_signals: bool) -> T:
+    """Run the main loop in a thread of its own, while this one hears signals, each of which calls `stop`.
 
-    Interrupted (KeyboardInterrupt), the loop is told to stop and to give back what it holds.
+    A signal only leaves a word: one that comes while `stop` holds a lock must not wait for that lock. Interrupted
+    (KeyboardInterrupt), the loop is stopped at once.
     """
     answers: list[T] = []
     failures: list[BaseException] = []
-    # not join: a thread whose join was interrupted counts as ended in Python 3.11
-    ended: queue.SimpleQueue[None] = queue.SimpleQueue()
+    # no other queue, nor join: what a signal may interrupt in the middle has to bear being called from there
+    words: queue.SimpleQueue[str] = queue.SimpleQueue()
 
     def run() -> None:
         try:
             answers.append(work())
         except BaseException as error:  # noqa: BLE001 (raised below)
             failures.append(error)
-        ended.put(None)
+        words.put("ended")
 
-    threading.Thread(target=run, name="leaseq worker", daemon=True).start()
-    try:
-        ended.get()
-    except BaseException:
-        stop()
-        with contextlib.suppress(queue.Empty):
-            ended.get(timeout=END_SECS)
-        raise
+    with _signals(lambda: words.put("stop")) if handle_signals else contextlib.nullcontext():
+        threading.Thread(target=run, name="leaseq worker", daemon=True).start()
+        try:
+            while words.get() == "stop":
+                stop()
+        except BaseException:
+            stop()
+            stop()
+            with contextlib.suppress(queue.Empty):
+                while words.get(timeout=END_SECS) == "stop":
+                    pass
+            raise
     if failures:
         raise failures[0]
     return answers[0]
 
 
 @contextlib.contextmanager
-def signals(stop: Callable[[], None]) -> Iterator[None]:
-    """Call `stop` for SIGTERM and SIGINT, in the main thread; elsewhere signals are not ours."""
+def _signals(heard: Callable[[], None]) -> Iterator[None]:
+    """Call `heard` for SIGTERM and SIGINT, in the main thread; elsewhere signals are not ours."""
     before: dict[signal.Signals, Any] = {}
     try:
         if threading.current_thread() is threading.main_thread():
             for number in SIGNALS:
-                before[number] = signal.signal(number, lambda _number, _frame: stop())
+                before[number] = signal.signal(number, lambda _number, _frame: heard())
         yield
     finally:
         for number, handler in before.items():

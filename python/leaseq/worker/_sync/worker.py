@@ -1,16 +1,14 @@
 # Generated from _aio/worker.py by python/unasync.py: do not edit.
 """The worker, as a program uses it."""
 
-import contextlib
 from collections.abc import Callable, Iterable
-from functools import partial
 
 from leaseq.errors import LeaseqError
 from leaseq.worker import live
 from leaseq.worker._sync.crew import Handler
 from leaseq.worker._sync.run import Run
 from leaseq.worker._sync.source import Queues, Source
-from leaseq.worker._sync.system import run_aside, signals
+from leaseq.worker._sync.system import run_hearing
 from leaseq.worker.hooks import Hooks, SafeHooks
 from leaseq.worker.settings import listed_hooks, settings
 
@@ -104,8 +102,7 @@ class Worker:
         try:
             for _ in range(self._stops):
                 run.stop()
-            with signals(self.stop) if self._settings.handle_signals else contextlib.nullcontext():
-                return run_aside(run.work, partial(run.stop, at_once=True))
+            return run_hearing(run.work, self.stop, handle_signals=self._settings.handle_signals)
         finally:
             self._run, self._stops = None, 0
 
