@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -79,10 +80,11 @@ def tokens(source: str) -> list[Token]:
     return found
 
 
-def edits(source: str) -> list[LuaEdit]:
+@cache
+def edits(source: str) -> tuple[LuaEdit, ...]:
     """Every edit of a source, in its order."""
     raw = [*_of_tokens(tokens(source)), *_of_lines(source)]
-    return [_named(source, *each) for each in sorted(set(raw))]
+    return tuple(_named(source, *each) for each in sorted(set(raw)))
 
 
 def _named(source: str, start: int, end: int, new: str) -> LuaEdit:

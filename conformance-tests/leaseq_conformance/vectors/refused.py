@@ -223,6 +223,10 @@ def _option(name: Any, value: Any, *more: Any) -> list[Any]:
 _WITH: Final = [1, 1, "c1", "TOKEN", 0, 1, 1, "n1", "x"]
 SPECIAL: Final[dict[str, list[Row]]] = {
     "add": [
+        ("an option that is not there", [1, "n1", "x", 1], "BAD_ARGUMENT", []),
+        ("an option that is not there, data 0", [1, "n1", "0", 1], "BAD_ARGUMENT", []),
+        ("an entry that is not there", [2, "n1", "x", 0], "BAD_ID", []),
+        ("an entry that is not there, id 1", [2, "1", "x", 0], "BAD_ID", []),
         *(
             (f"priority {value!r}", _option("priority", value), "BAD_ARGUMENT", [])
             for value in ("8", "-8", "+1", "01", "", "-", "1.0", "--1", "10", "-10", "x", "1e0")
@@ -272,6 +276,8 @@ SPECIAL: Final[dict[str, list[Row]]] = {
         ("fewer options than said", [1, "n1", "x", 2, "delay", 1], "BAD_ARGUMENT", []),
     ],
     "complete": [
+        ("an option that is not there", [1, "c1", "TOKEN", 1], "BAD_ARGUMENT", []),
+        ("an option that is not there, token 0", [1, "c1", 0, 1], "BAD_ARGUMENT", []),
         ("unknown option", [1, "c1", "TOKEN", 1, "keep", 1], "BAD_ARGUMENT", []),
         ("only_current 0", [1, "c1", "TOKEN", 1, "only_current", 0], "BAD_ARGUMENT", []),
         ("option without a value", [1, "c1", "TOKEN", 1, "only_current"], "BAD_ARGUMENT", []),

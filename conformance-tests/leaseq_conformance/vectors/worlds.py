@@ -296,6 +296,21 @@ def paused() -> World:
     return world
 
 
+def halted() -> World:
+    """The quiet queue paused; nothing of it keeps an outcome."""
+    world = settled()
+    world.queue.configure(paused=1)
+    return world.quiet()
+
+
+def tight() -> World:
+    """Takes one item, has it, and somebody was told of room."""
+    world = single()
+    world.queue.configure(max_items=1)
+    world.quiet().queue.room = 1
+    return world
+
+
 def ahead() -> World:
     """The hybrid clock runs a year ahead of the server's."""
     world = World()
@@ -403,6 +418,8 @@ WORLDS: Final[dict[str, Callable[[], World]]] = {
                 roomy,
                 brim,
                 paused,
+                halted,
+                tight,
                 ahead,
             ),
             *(soon, cap, beyond, single, waiting, later, narrow, heavy, alone),
