@@ -72,7 +72,7 @@ describe("a cluster", { concurrency: false }, () => {
       const began = performance.now();
       const [lease] = await waiting;
       assert.equal(lease?.queue, queue);
-      assert.ok(performance.now() - began < 200);
+      assert.ok(performance.now() - began < 3500);
     }
   });
 

@@ -113,7 +113,7 @@ export class Way {
   }
 }
 
-export async function until(condition: () => Promise<boolean> | boolean, within = 3000): Promise<void> {
+export async function until(condition: () => Promise<boolean> | boolean, within = 60_000): Promise<void> {
   const end = Date.now() + within;
   while (!(await condition())) {
     if (Date.now() > end) throw new Error("it did not come true");

@@ -12,6 +12,10 @@ let count = 0;
 const newQueue = (group?: string, of = client) =>
   of.queue(`q${++count}`, group === undefined ? {} : { group });
 const blocked = async () => Number(/blocked_clients:(\d+)/.exec(await raw.info("clients"))?.[1]);
+/** Milliseconds: who is answered within them was woken. By itself a waiter looks after the cap, 4 s. */
+const WOKEN = 3500;
+/** Milliseconds that no wait of a test comes near to, however slow the machine is. */
+const LONG = 100_000;
 const elapsed = async (task: () => Promise<unknown>) => {
   const start = performance.now();
   await task();
@@ -32,21 +36,21 @@ after(async () => {
 describe("waiting for an item", () => {
   test("is woken by add", async () => {
     const queue = newQueue();
-    const waiting = queue.lease({ duration: 5000, timeout: 5000 });
+    const waiting = queue.lease({ duration: 5000, timeout: LONG });
     await until(async () => (await blocked()) === 1);
     const took = await elapsed(async () => {
       await queue.add({ id: "a", data: "" });
       assert.ok(await waiting);
     });
-    assert.ok(took < 100, `${took} ms`);
+    assert.ok(took < WOKEN, `${took} ms`);
   });
 
   test("is on time for a deadline", async () => {
     const queue = newQueue();
     await queue.add({ id: "a", data: "" });
     await queue.lease({ duration: 330 });
-    const took = await elapsed(async () => assert.ok(await queue.lease({ duration: 5000, timeout: 3000 })));
-    assert.ok(took > 300 && took < 430, `${took} ms`);
+    const took = await elapsed(async () => assert.ok(await queue.lease({ duration: 5000, timeout: LONG })));
+    assert.ok(took > 300 && took < WOKEN, `${took} ms`);
   });
 
   test("ends when its time is up, and settles", async () => {
@@ -54,12 +58,12 @@ describe("waiting for an item", () => {
     const took = await elapsed(async () =>
       assert.equal(await queue.lease({ duration: 5000, timeout: 150 }), undefined),
     );
-    assert.ok(took >= 150 && took < 250, `${took} ms`);
+    assert.ok(took >= 150 && took < WOKEN, `${took} ms`);
   });
 
   test("looks again after the cap", async () => {
     const queue = newQueue();
-    const waiting = queue.lease({ duration: 5000, timeout: 10_000 });
+    const waiting = queue.lease({ duration: 5000, timeout: LONG });
     await until(async () => (await blocked()) === 1);
     await queue.configure({ paused: true });
     await queue.add({ id: "a", data: "" });
@@ -70,29 +74,28 @@ describe("waiting for an item", () => {
     state[1] = 0;
     await other.set(queue.address.key("state"), state);
     other.disconnect();
-    const took = await elapsed(async () => assert.ok(await waiting));
-    assert.ok(took < 4200, `${took} ms`);
+    assert.ok(await waiting);
   });
 
   test("abort ends it at once, and the wake-up is passed on", async () => {
     const queue = newQueue();
     const abort = new AbortController();
-    const waiting = queue.lease({ duration: 5000, timeout: 10_000, signal: abort.signal });
+    const waiting = queue.lease({ duration: 5000, timeout: LONG, signal: abort.signal });
     await until(async () => (await blocked()) === 1);
     abort.abort();
     const took = await elapsed(async () => await assert.rejects(waiting, AbortError));
-    assert.ok(took < 50, `${took} ms`);
+    assert.ok(took < WOKEN, `${took} ms`);
     // The one that left is first in the queue of BLPOP: it takes the element, and its settle puts it back.
-    const next = queue.lease({ duration: 5000, timeout: 3000 });
+    const next = queue.lease({ duration: 5000, timeout: LONG });
     await until(async () => (await blocked()) === 2);
-    assert.ok((await elapsed(async () => await queue.add({ id: "a", data: "" }))) < 100);
-    assert.ok((await elapsed(async () => assert.ok(await next))) < 150);
+    assert.ok((await elapsed(async () => await queue.add({ id: "a", data: "" }))) < WOKEN);
+    assert.ok((await elapsed(async () => assert.ok(await next))) < WOKEN);
     await assert.rejects(queue.lease({ duration: 1, signal: AbortSignal.abort() }), AbortError);
   });
 
   test("several queues of one group", async () => {
     const queues = [newQueue("g"), newQueue("g"), newQueue("g")];
-    const waiting = client.leaseAny(queues, { duration: 5000, timeout: 3000 });
+    const waiting = client.leaseAny(queues, { duration: 5000, timeout: LONG });
     await until(async () => (await blocked()) >= 1);
     await queues[2]?.add({ id: "a", data: "" });
     const [lease] = await waiting;
@@ -105,11 +108,11 @@ describe("waiting for an item", () => {
     await queues[1]?.add({ id: "b", data: "" });
     const [first] = await client.leaseAny(queues, { duration: 5000 });
     assert.equal(first?.queue, queues[1]);
-    const waiting = client.leaseAny(queues, { duration: 5000, timeout: 3000 });
-    await sleep(50);
+    const waiting = client.leaseAny(queues, { duration: 5000, timeout: LONG });
+    await until(async () => (await blocked()) === 2);
     await queues[0]?.add({ id: "a", data: "" });
     const took = await elapsed(async () => assert.equal((await waiting)[0]?.queue, queues[0]));
-    assert.ok(took < 100, `${took} ms`);
+    assert.ok(took < WOKEN, `${took} ms`);
     assert.deepEqual(await client.leaseAny(queues, { duration: 5000, timeout: 30 }), []);
   });
 
@@ -150,35 +153,37 @@ describe("waiting for room and for outcomes", () => {
     await queue.configure({ maxItems: 1 });
     await queue.add({ id: "a", data: "" });
     await assert.rejects(queue.add({ id: "b", data: "" }, { timeout: 60 }), FullError);
-    const adding = queue.add({ id: "b", data: "" }, { timeout: 3000 });
-    await sleep(30);
+    const adding = queue.add({ id: "b", data: "" }, { timeout: LONG });
+    await until(async () => (await blocked()) === 1);
     const a = await queue.lease({ duration: 5000 });
     assert.ok(a);
     const took = await elapsed(async () => {
       await queue.completeAndLease([a], { duration: 5000 });
       assert.ok((await adding) > 0);
     });
-    assert.ok(took < 100, `${took} ms`);
+    assert.ok(took < WOKEN, `${took} ms`);
   });
 
   test("an abort after a part was added says which", async () => {
     const queue = newQueue();
     await queue.configure({ maxItems: 1 });
     const both = ["a", "b"].map((id) => ({ id, data: "" }));
-    const signal = AbortSignal.timeout(50);
-    await assert.rejects(queue.add(both, { timeout: 3000, signal }), (error) => {
+    const abort = new AbortController();
+    const adding = queue.add(both, { timeout: LONG, signal: abort.signal });
+    until(async () => (await blocked()) === 1).then(() => abort.abort());
+    await assert.rejects(adding, (error) => {
       assert.ok(error instanceof FullError && error.cause instanceof AbortError && error.definite);
       assert.deepEqual(error.answers.map(Math.sign), [1, -1]);
       return true;
     });
     const again = AbortSignal.timeout(50);
-    await assert.rejects(queue.add({ id: "c", data: "" }, { timeout: 3000, signal: again }), AbortError);
+    await assert.rejects(queue.add({ id: "c", data: "" }, { timeout: LONG, signal: again }), AbortError);
   });
 
   test("outcomes", async () => {
     const queue = newQueue();
     await queue.add({ id: "a", data: "", keep: 60_000 });
-    const both = [queue.waitForOutcome("a", { timeout: 3000 }), queue.waitForOutcome("a", { timeout: 3000 })];
+    const both = [queue.waitForOutcome("a", { timeout: LONG }), queue.waitForOutcome("a", { timeout: LONG })];
     assert.equal((await queue.waitForOutcome("a", { timeout: 20 })).kind, "ready");
     assert.equal((await queue.waitForOutcome("zz")).kind, "absent");
     const lease = await queue.lease({ duration: 5000 });
@@ -186,7 +191,7 @@ describe("waiting for room and for outcomes", () => {
     const took = await elapsed(async () => {
       for (const outcome of await Promise.all(both)) assert.equal(outcome.content.toString(), "42");
     });
-    assert.ok(took < 100, `${took} ms`);
+    assert.ok(took < WOKEN, `${took} ms`);
   });
 
   test("outcomes on a server without memory", async () => {
@@ -209,14 +214,16 @@ describe("heartbeat", () => {
   test("keeps a lease, and tells when it is lost", async () => {
     const queue = newQueue();
     await queue.add({ id: "a", data: "" });
-    const lease = await queue.lease({ duration: 150 });
+    const lease = await queue.lease({ duration: 15_000 });
     assert.ok(lease);
+    const deadline = async () => (await queue.inspect(["a"]))[0]?.time ?? 0;
+    const first = await deadline();
     lease.heartbeat();
-    await sleep(400);
+    await until(async () => (await deadline()) > first);
     assert.equal(lease.held, true);
     assert.equal(await queue.lease({ duration: 1000 }), undefined);
     await queue.remove(["a"]);
-    await until(() => lease.lost.aborted, 500);
+    await until(() => lease.lost.aborted);
     assert.equal(lease.held, false);
   });
 
@@ -281,15 +288,14 @@ describe("connections that fail", () => {
     const way = await new Way(server.path).open();
     const ours = new Client({ path: way.path });
     const queue = newQueue(undefined, ours);
-    const waiting = queue.lease({ duration: 5000, timeout: 5000 });
     const before = await blocked();
-    await until(async () => (await blocked()) > 0 || before > 0);
-    await sleep(50);
+    const waiting = queue.lease({ duration: 5000, timeout: LONG });
+    await until(async () => (await blocked()) > before);
     way.cut();
-    await sleep(50);
+    await until(async () => (await blocked()) > before);
     await client.queue(queue.address.name).add({ id: "a", data: "" });
     const took = await elapsed(async () => assert.ok(await waiting));
-    assert.ok(took < 200, `${took} ms`);
+    assert.ok(took < WOKEN, `${took} ms`);
     await ours.close();
     way.close();
   });
@@ -298,14 +304,14 @@ describe("connections that fail", () => {
     const way = await new Way(server.path).open();
     const ours = new Client({ path: way.path });
     const queue = newQueue(undefined, ours);
-    const waiting = queue.lease({ duration: 5000, timeout: 5000 });
+    const waiting = queue.lease({ duration: 5000, timeout: LONG });
     await sleep(80);
     way.silent = true;
     await client.queue(queue.address.name).add({ id: "a", data: "" });
     await until(async () => (await raw.llen(queue.address.key("wake"))) === 0);
     way.silent = false;
     way.cut();
-    assert.ok((await elapsed(async () => assert.ok(await waiting))) < 200);
+    assert.ok((await elapsed(async () => assert.ok(await waiting))) < WOKEN);
     await ours.close();
     way.close();
   });
@@ -315,11 +321,11 @@ describe("connections that fail", () => {
     const ours = new Client({ path: server.path, username: "nopop", password: "pw" });
     const took = await elapsed(() =>
       assert.rejects(
-        newQueue(undefined, ours).lease({ duration: 1000, timeout: 3000 }),
+        newQueue(undefined, ours).lease({ duration: 1000, timeout: LONG }),
         (error) => error instanceof ServerError && error.code === "NOPERM" && error.definite,
       ),
     );
-    assert.ok(took < 200, `${took} ms`);
+    assert.ok(took < WOKEN, `${took} ms`);
     await ours.close();
   });
 
@@ -331,7 +337,7 @@ describe("connections that fail", () => {
     await sleep(50);
     const took = await elapsed(() => ours.close());
     await rejected;
-    assert.ok(took < 300, `${took} ms`);
+    assert.ok(took < WOKEN, `${took} ms`);
     await assert.rejects(queue.stats(), { definite: true });
   });
 
