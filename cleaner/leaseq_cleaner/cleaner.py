@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
+from functools import partial
 
 from leaseq.aio import WorkQueue, registry
 from leaseq.errors import BadArgumentError, LeaseqError
@@ -82,7 +83,8 @@ class Cleaner:
             )
             self._rounds = rounds
             try:
-                await rounds.run(found, lambda: self._find(opened), started)
+                find = partial(self._find, opened) if self._choice.asks_the_registry else None
+                await rounds.run(found, find, started)
             finally:
                 self._rounds = None
 
@@ -111,8 +113,7 @@ class Cleaner:
         """The queues to look after, by what the registry says now."""
         found = set(self._choice.named)
         if self._choice.asks_the_registry:
-            with self.metrics.call("registry"):
-                found.update(filter(self._choice.fits, await registry.queues(opened.client)))
+            found.update(filter(self._choice.fits, await registry.queues(opened.client)))
         self.metrics.queues.set(len(found))
         return found
 

@@ -8,7 +8,6 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from leaseq.errors import LeaseqError
 from leaseq.keys import RegisteredQueue
 from leaseq.results import DeepClean, LightClean, QueueStats
 
@@ -159,7 +158,7 @@ class Metrics:
         try:
             with self._under_way.track_inprogress():
                 yield
-        except LeaseqError as error:
+        except Exception as error:
             self.errors.labels(name, type(error).__name__).inc()
             raise
         self._calls.labels(name).observe(time.perf_counter() - begun)

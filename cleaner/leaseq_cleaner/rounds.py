@@ -81,10 +81,10 @@ class Rounds:
     async def run(
         self,
         found: set[RegisteredQueue],
-        find: Callable[[], Awaitable[set[RegisteredQueue]]],
+        find: Callable[[], Awaitable[set[RegisteredQueue]]] | None,
         started: Callable[[], object],
     ) -> None:
-        """Keep these queues clean, and those that `find` finds, until the stop. Raises what fails at the first look."""
+        """Keep these queues clean, and those that `find`, if any, finds, until the stop. Raises what fails at the first look."""
         await self._probe(found)
         started()
         async with asyncio.TaskGroup() as group:
@@ -111,11 +111,7 @@ class Rounds:
         gone = self._known.keys() - found
         for queue in gone:
             del self._known[queue]  # its task ends when it wakes
-            self._looked.discard(queue)
-            self._deep_due.pop(queue, None)
-            self._cursors.pop(queue, None)
-            self._troubles.forget(label(queue))
-            self._metrics.drop(queue)
+            self._forget(queue)
         fresh = sorted(found - self._known.keys())
         for queue in fresh:
             self._known[queue] = WorkQueue(queue.name, self._client, group=queue.group)
@@ -125,12 +121,21 @@ class Rounds:
         if fresh or gone:
             log.info("looking after %d queues: %d new, %d gone", len(found), len(fresh), len(gone))
 
+    def _forget(self, queue: RegisteredQueue) -> None:
+        """Remember nothing of a queue that is gone; once more after a call that was under way meanwhile."""
+        self._looked.discard(queue)
+        self._deep_due.pop(queue, None)
+        self._cursors.pop(queue, None)
+        self._troubles.forget(label(queue))
+        self._metrics.drop(queue)
+
     async def _discover(
-        self, find: Callable[[], Awaitable[set[RegisteredQueue]]], group: asyncio.TaskGroup
+        self, find: Callable[[], Awaitable[set[RegisteredQueue]]] | None, group: asyncio.TaskGroup
     ) -> None:
+        """Look for queues now and then; without `find`, only show that the loop turns."""
         while not await self._sleep(pace.DISCOVERY_SECS):
             self._turned = time.monotonic()
-            found = await self._call(REGISTRY, "discovery", find)
+            found = None if find is None else await self._call(REGISTRY, "registry", find)
             if found is not None:
                 self._adopt(found, group)
 
@@ -152,8 +157,10 @@ class Rounds:
             if done is not None and time.monotonic() >= count_at:
                 count_at = time.monotonic() + pace.STATS_SECS
                 stats = await self._call(who, "stats", queue.stats)
-                if stats is not None and name in self._known:
+                if stats is not None:
                     self._metrics.counts.put(name, stats)
+        if name not in self._known:
+            self._forget(name)
 
     async def _deep_cleans(self) -> None:
         """One queue after the other, one page at a time."""
@@ -162,6 +169,8 @@ class Rounds:
             for name in [name for name, due in self._deep_due.items() if due <= now]:
                 if not self._stopping.is_set():
                     await self._deep_clean(name)
+                if name not in self._known:
+                    self._forget(name)
 
     async def _deep_clean(self, name: RegisteredQueue) -> None:
         """One pass, or what is left of it after an error."""

@@ -453,6 +453,37 @@ class TestFailures:
         assert caplog.text.count("light_clean of bad fails") == 1
 
     @pytest.mark.on("last")
+    async def test_a_queue_that_goes_during_a_call_leaves_no_trouble(
+        self,
+        url: str,
+        redis_client: redis.Redis,
+        open_queue: Callable[..., leaseq.WorkQueue],
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        for name in ("goes", "stays"):
+            open_queue(name).add_item(Item(b"x"))
+        begun, go_on = asyncio.Event(), asyncio.Event()
+        real = leaseq.aio.WorkQueue.light_clean
+
+        async def light_clean(self: leaseq.aio.WorkQueue) -> LightClean:
+            if self.name == "goes" and cleaner.unready != "not started":
+                begun.set()
+                await go_on.wait()
+                raise leaseq.UnavailableError("its node is away")
+            return await real(self)
+
+        monkeypatch.setattr(leaseq.aio.WorkQueue, "light_clean", light_clean)
+        cleaner = Cleaner(url, light_secs=0.05)
+        async with at_work(cleaner):
+            await asyncio.wait_for(begun.wait(), PATIENCE)
+            redis_client.srem("leaseq:queues", "goes:goes")
+            await until(lambda: value(cleaner, "leaseq_cleaner_queues") == 1)
+            go_on.set()
+            await until(lambda: value(cleaner, "leaseq_cleaner_errors_total", call="light_clean") == 1)
+            await until(lambda: not cleaner.unready)
+            await until(lambda: value(cleaner, "leaseq_cleaner_server_up") == 1)
+
+    @pytest.mark.on("last")
     async def test_a_failover(self, sentinel: servers.SentinelSet) -> None:
         hosts = ",".join(f"{host}:{port}" for host, port in sentinel.sentinels)
         with leaseq.WorkQueue("q", sentinel.primary.url) as queue:
