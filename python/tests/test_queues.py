@@ -443,6 +443,9 @@ def test_groups_on_different_nodes(colour: Colour, nodes: servers.ClusterSet) ->
 
 # Interruptions.
 
+WAKE_UP = b"*2\r\n$17\r\nleaseq:{h}:b:wake\r\n$1\r\n1\r\n"
+"""The reply to a BLPOP that was woken by b."""
+
 
 @pytest.mark.parametrize("latency", [0.0, 0.02])
 async def test_cancelled_at_any_moment(
@@ -503,7 +506,7 @@ def test_an_interrupted_thread_leaves_nothing(
         def interrupt() -> None:
             blocked(redis_client, connections(groups))
             if moment != "blocked":
-                proxy.latency = 2.0
+                proxy.hold_down = 0 if moment == "wake-up on its way" else len(WAKE_UP)
                 others[1].add_item(Item(b"x", id="a"))
             if moment == "item on its way":
                 servers.wait_until(lambda: others[1].stats().leased == 1)
@@ -513,8 +516,8 @@ def test_an_interrupted_thread_leaves_nothing(
         thread.start()
         with pytest.raises(KeyboardInterrupt):
             leaseq.WorkQueues(mine).lease(60)
+        proxy.hold_down = None
         thread.join()
-        proxy.latency = 0.0
         if moment == "blocked":
             others[1].add_item(Item(b"x", id="a"))
         got = others[1].lease(60, timeout=PATIENCE)
@@ -535,12 +538,12 @@ def test_what_a_loser_leased_goes_back(
     load(redis_client)
     waiting = colour.start(colour.queues([slow, fast]).lease, 30)
     blocked(redis_client, 2)
-    proxy.latency = 0.3
+    proxy.hold_down = len(WAKE_UP)
     add_at_once(redis_client, other)
     servers.wait_until(lambda: other.stats().leased == 1)
     fast.add_item(Item(b"x", id="won"))
     assert waiting.result(PATIENCE).id == "won"
-    proxy.latency = 0.0
+    proxy.hold_down = None
     item = other.lease(30, timeout=PATIENCE)
     assert item is not None
     assert (item.id, item.attempt) == ("b-item", 1)
