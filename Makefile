@@ -45,7 +45,7 @@ demo: setup ## the queue at work, live in the terminal, on a server of its own
 	$(BIN)/leaseq demo
 
 .PHONY: test
-test: lint servers-core typescript-where-node ## everything a change must pass: linters, types, generated files, tests on three servers
+test: lint servers-core typescript-where-node conformance-test ## everything a change must pass: linters, types, generated files, tests on three servers
 	$(PYTEST) $(IN_PARALLEL) --server=$(TEST_SERVERS)
 
 .PHONY: typescript
@@ -57,6 +57,20 @@ typescript: servers-core ## the TypeScript client: biome, tsc, its tests on one 
 .PHONY: typescript-where-node
 typescript-where-node: servers-core # without Node the rest is tested, and tools/node.sh says how to get it; CI has it
 	if tools/node.sh true; then $(MAKE) typescript; else [ -z "$${CI:-}" ]; fi
+
+# Each adapter: those of Python, and where there is Node that of TypeScript.
+CONFORMANCE := $(BIN)/python conformance-tests/matrix.py
+
+.PHONY: conformance-test
+conformance-test: servers-core typescript-where-node ## each adapter through the conformance suite, on one server
+	$(CONFORMANCE) --servers valkey-9.1.2 \
+	  --adapters python,asyncio$$(if tools/node.sh true 2>/dev/null; then echo ,typescript; fi)
+
+.PHONY: conformance
+conformance: servers-core ## the three adapters through the conformance suite, on three servers; needs Node
+	tools/node.sh npm --prefix typescript ci --ignore-scripts --no-audit --no-fund
+	tools/node.sh npm --prefix typescript run build
+	$(CONFORMANCE) --servers $(TEST_SERVERS) --adapters python,asyncio,typescript
 
 .PHONY: test-quick
 test-quick: setup ## the tests on one server, nothing else

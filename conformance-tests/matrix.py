@@ -38,6 +38,7 @@ class Cell:
 
     adapter: str
     server: str
+    case: str | None
     code: int = 0
     right: int = 0
     cases: int = 0
@@ -58,10 +59,10 @@ def main() -> int:
     )
     parser.add_argument("--servers", required=True, help="names of server programs, separated by commas")
     parser.add_argument("--adapters", default=",".join(ADAPTERS), help=f"of {', '.join(ADAPTERS)}")
+    parser.add_argument("--case", help="only cases whose names fit, such as 'wire/*'")
     asked = parser.parse_args()
-    cells = [
-        Cell(adapter, server) for server in asked.servers.split(",") for adapter in asked.adapters.split(",")
-    ]
+    servers, adapters = asked.servers.split(","), asked.adapters.split(",")
+    cells = [Cell(adapter, server, asked.case) for server in servers for adapter in adapters]
     with ThreadPoolExecutor(AT_A_TIME) as pool:
         for cell in pool.map(run, cells):
             print(cell.line, flush=True)
@@ -79,6 +80,7 @@ def run(cell: Cell) -> Cell:
         results = Path(folder) / "results.json"
         command = [sys.executable, "-c", "from leaseq_conformance.cli import main; main()", "run"]
         command += ["--server-program", str(program(cell.server)), "--results", str(results)]
+        command += ["--case", cell.case] if cell.case else []
         done = subprocess.run(
             [*command, "--", *ADAPTERS[cell.adapter]], capture_output=True, text=True, check=False, cwd=ROOT
         )

@@ -111,7 +111,9 @@ def _run(
         suites.check_patterns(known)
     except ValueError as error:
         raise click.UsageError(str(error)) from error
-    cases = [case for case in cases if adapter or not case.capabilities]
+    cases = [
+        case for case in cases if bool(case.capabilities) == bool(adapter)
+    ]  # of the client, or of the scripts
     about = _run_cases(cases, known, opened(adapter, url, program, seed, patience))
     for name, path in reports.items():
         if path is not None:
