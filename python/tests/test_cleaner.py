@@ -473,7 +473,7 @@ class TestFailures:
             return await real(self)
 
         monkeypatch.setattr(leaseq.aio.WorkQueue, "light_clean", light_clean)
-        cleaner = Cleaner(url, light_secs=0.05)
+        cleaner = Cleaner(url, light_secs=0.05, deep_secs=0)
         async with at_work(cleaner):
             await asyncio.wait_for(begun.wait(), PATIENCE)
             redis_client.srem("leaseq:queues", "goes:goes")
