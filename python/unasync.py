@@ -37,6 +37,7 @@ FILES = (
     "worker/source.py",
     "worker/teller.py",
     "worker/tender.py",
+    "worker/waiter.py",
     "worker/worker.py",
 )
 RULES = (

@@ -1,7 +1,6 @@
 # Generated from _aio/run.py by python/unasync.py: do not edit.
 """One run of a worker: leases, hands out, tells, until it is stopped."""
 
-import contextlib
 import sys
 from collections import deque
 from collections.abc import Callable
@@ -16,6 +15,7 @@ from leaseq.worker._sync.source import Source
 from leaseq.worker._sync.system import Aside
 from leaseq.worker._sync.teller import Teller
 from leaseq.worker._sync.tender import Tender
+from leaseq.worker._sync.waiter import Waiter
 from leaseq.worker.desk import Desk
 from leaseq.worker.ends import End
 from leaseq.worker.hooks import SafeHooks, logger
@@ -50,20 +50,17 @@ class Run:
         self.announcer = Announcer(source.queues[0]._transport.client, name, self._say)
         self._outage = Outage()
         self._bell = io.Bell()
+        self._waiter = Waiter(source, self._outage, self._heard, self._bell.ring)
         self._ends: deque[End] = deque()
         self._ring_at = NEVER
         self._last_end = 0.0
-        self._brought: deque[list[LeasedItem]] = deque()
         self._to_begin: deque[list[LeasedItem]] = deque()
-        self._asked = 0
-        self._ask_bell = io.Bell()
         self._dry = False
         self._empty = False
         self._failures = 0
         self._failure: Exception | None = None
         self._stops = 0
         self._grace_ends: float | None = None
-        self._over = False
 
     @property
     def stopping(self) -> bool:
@@ -79,7 +76,7 @@ class Run:
         """Work; answers how many items were completed. Raises what cannot be got over: QueueClosedError."""
         self._crew.start()
         asides = [
-            (Aside(self._never_silently(self._wait_for_items)), self._ask_bell.ring),
+            (Aside(self._never_silently(self._waiter.run)), self._waiter.end),
             (Aside(self._never_silently(self.tender.run)), self.tender.end),
         ]
         if self._settings.announce:
@@ -88,7 +85,6 @@ class Run:
             self._pump()
         finally:
             self._stops = self._stops or 1
-            self._over = True
             for aside, ring in asides:
                 ring()
                 aside.end()
@@ -126,7 +122,7 @@ class Run:
         return self._is_done() or (self._grace_ends is not None and io.now() >= self._grace_ends)
 
     def _is_done(self) -> bool:
-        waiting = (self._plan.outstanding, self._ends, self._brought, self._to_begin)
+        waiting = (self._plan.outstanding, self._ends, self._waiter.brought, self._to_begin)
         return not (any(waiting) or self.desk.completions or self.desk.returns)
 
     def _step(self) -> tuple[float | None, int] | None:
@@ -150,14 +146,13 @@ class Run:
 
     def _want(self) -> int:
         """How many items to lease without waiting."""
-        if self.stopping or self._asked or self._brought:
+        if self.stopping or self._waiter.asked or self._waiter.brought:
             return 0
         want = self._plan.want()
         if want and self._dry:
             if self._settings.burst:
                 return want if self._is_done() else 0
-            self._asked = want
-            self._ask_bell.ring()
+            self._waiter.ask(want)
             return 0
         return want
 
@@ -175,7 +170,7 @@ class Run:
     def _sleep(self, pause: float | None, ring_at: int) -> None:
         """Sleep, or until so many ends have been told; what else is to be seen to rings."""
         self._ring_at = ring_at
-        if len(self._ends) < ring_at and not self._brought and (pause is None or pause > 0):
+        if len(self._ends) < ring_at and not self._waiter.brought and (pause is None or pause > 0):
             self._bell.wait(pause)
         self._ring_at = NEVER
 
@@ -214,9 +209,8 @@ class Run:
         self._crew.put(items)
 
     def _collect(self) -> None:
-        while self._brought:
-            items = self._brought.popleft()
-            self._to_begin.append(self.desk.leased(items))
+        while self._waiter.brought:
+            self._leased(*self._waiter.brought.popleft())
         now = io.now()
         if self._ends:
             ends = [self._ends.popleft() for _ in range(len(self._ends))]
@@ -261,41 +255,6 @@ class Run:
                 io.sleep(outage.pause(attempt))
             else:
                 return
-
-    def _wait_for_items(self) -> None:
-        """Beside the main loop: wait for items when asked to, so that ends are told meanwhile."""
-        failures = 0
-        while not self._over:
-            if not self._asked:
-                self._ask_bell.wait(None)
-                continue
-            try:
-                # a wait may be long, and says nothing of a server that is back
-                look = self._source.take if self._outage.lasts else self._source.wait
-                items = look(self._asked)
-            except QueueClosedError as error:
-                self._fail(error)
-                return
-            except LeaseqError as error:
-                self._heard(error)
-                failures += 1
-                io.sleep(outage.pause(failures))
-                continue
-            failures = 0
-            self._heard(None)
-            if items:
-                self._bring(items)
-
-    def _bring(self, items: list[LeasedItem]) -> None:
-        """Bring what the wait has leased to the main loop; if that is over, nobody waits for it any more."""
-        if self._over:
-            with contextlib.suppress(LeaseqError):
-                items[0].queue.release_items(items, uncounted=True)
-            return
-        self._dry = len(items) < self._asked
-        self._brought.append(items)
-        self._asked = 0
-        self._bell.ring()
 
     def _ended(self, end: End) -> None:
         """A handler tells that it has ended; the main loop is woken where that is worth it."""

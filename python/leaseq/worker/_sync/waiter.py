@@ -1,0 +1,78 @@
+# Generated from _aio/waiter.py by python/unasync.py: do not edit.
+"""Waits for items beside the main loop, so that ends are told meanwhile."""
+
+import contextlib
+from collections import deque
+from collections.abc import Callable
+
+from leaseq._sync import io
+from leaseq._sync.leased import LeasedItem
+from leaseq.errors import LeaseqError, QueueClosedError
+from leaseq.worker import outage
+from leaseq.worker._sync.source import Source
+from leaseq.worker.outage import Outage
+
+
+class Waiter:
+    """Leases when there is something, after it was asked to; brings what it leased, with how many were asked for.
+
+    `heard` is told of each failure and success, `ring` wakes the main loop.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        trouble: Outage,
+        heard: Callable[[LeaseqError | None], None],
+        ring: Callable[[], None],
+    ) -> None:
+        self._source = source
+        self._outage = trouble
+        self._heard = heard
+        self._ring = ring
+        self._bell = io.Bell()
+        self._over = False
+        self.asked = 0
+        self.brought: deque[tuple[list[LeasedItem], int]] = deque()
+
+    def ask(self, count: int) -> None:
+        """Wait for up to so many items."""
+        self.asked = count
+        self._bell.ring()
+
+    def end(self) -> None:
+        """Wait for nothing any longer."""
+        self._over = True
+        self._bell.ring()
+
+    def run(self) -> None:
+        """Wait when asked to. Raises QueueClosedError."""
+        failures = 0
+        while not self._over:
+            if not self.asked:
+                self._bell.wait(None)
+                continue
+            try:
+                # a wait may be long, and says nothing of a server that is back
+                look = self._source.take if self._outage.lasts else self._source.wait
+                items = look(self.asked)
+            except QueueClosedError:
+                raise
+            except LeaseqError as error:
+                self._heard(error)
+                failures += 1
+                io.sleep(outage.pause(failures))
+                continue
+            failures = 0
+            self._heard(None)
+            if items:
+                self._bring(items)
+
+    def _bring(self, items: list[LeasedItem]) -> None:
+        if self._over:  # nobody takes them any more
+            with contextlib.suppress(LeaseqError):
+                items[0].queue.release_items(items, uncounted=True)
+            return
+        self.brought.append((items, self.asked))
+        self.asked = 0
+        self._ring()
