@@ -48,13 +48,14 @@ _WAITS: Final = {
 _SCANS: Final = {"hscan": (KEY, "0"), "zscan": (KEY, "0"), "memory|usage": (KEY,)}
 _ENTERS: Final = {"sadd": (REGISTRY, "m")}
 _FINDS: Final = {"sscan": (REGISTRY, "0")}
-_LOOKS: Final = {"zcount": (KEY, "0", "0"), "zrevrange": (KEY, "0", "0")}
+_COUNTS: Final = {"zcount": (KEY, "0", "0")}
+_LOOKS: Final = {"zrevrange": (KEY, "0", "0")}
 
 ROLES: Final[dict[str, dict[str, tuple[str, ...]]]] = {
     "worker": _RUNS | _READS | _CLEANS | _WAITS | _ENTERS,
-    "cleaner": _RUNS | _READS | _CLEANS | _SCANS | _FINDS,
-    "reader": _RUNS | _READS | _LOOKS | _FINDS,
-    "operator": _RUNS | _READS | _CLEANS | _WAITS | _ENTERS | _SCANS | _FINDS | _LOOKS,
+    "cleaner": _RUNS | _READS | _CLEANS | _COUNTS | _SCANS | _FINDS,
+    "reader": _RUNS | _READS | _COUNTS | _LOOKS | _FINDS,
+    "operator": _RUNS | _READS | _CLEANS | _WAITS | _ENTERS | _COUNTS | _SCANS | _FINDS | _LOOKS,
 }
 """For each role its commands, and arguments to try them with."""
 
