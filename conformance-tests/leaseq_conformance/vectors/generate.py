@@ -55,6 +55,8 @@ ZEROES: Final = {
     "purge": (0, 1),
 }
 """Arguments that may be written with leading zeroes, to 16 digits."""
+UNLIKE: Final = {"ancient", "paused", "tight"}
+"""On these a call has the same effect as on others for another reason, so that none is one too many."""
 FEW: Final = {"lease", "lease_any", "light_clean", "settle", "stats"}
 """These have few samples, and all that they answer depends on the queue."""
 LARGE: Final = {
@@ -136,7 +138,7 @@ class Maker:
                 continue
             for sample in self._samples(world):
                 made = vector(self.script, world, base, sample, sample.rules or self.rules)
-                if self.script in FEW or (sample.title, signature(made)) not in self._shown:
+                if self.script in FEW or base in UNLIKE or (sample.title, signature(made)) not in self._shown:
                     self._shown.add((sample.title, signature(made)))
                     yield made
 

@@ -235,7 +235,7 @@ def completes(world: World) -> list[Sample]:
         complete("of the future", Complete(b"c1", at(b"c1") + 1)),
         complete("token is its creation", Complete(b"c1", created)),
         complete("token right after creation", Complete(b"c1", created + 1)),
-        complete("before its creation", Complete(b"c1", created - 1)),
+        complete("before its creation", Complete(b"c1", max(0, created - 1))),
         complete("token 0", Complete(b"c1", 0)),
         complete("of an earlier item", Complete(b"t1", at(b"t1"))),
         complete("never leased", Complete(b"r1", 1)),
