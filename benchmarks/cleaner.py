@@ -15,7 +15,6 @@ import contextlib
 import json
 import os
 import socket
-import subprocess
 import sys
 import threading
 import time
@@ -27,6 +26,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 import leaseq
 from bench_server import BenchServer
+from leaseq._guard import GuardedProcess
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -70,15 +70,22 @@ class Cleaner:
     """One `leaseq-cleaner` and what it uses."""
 
     def __init__(self, url: str) -> None:
-        self._process = subprocess.Popen(
-            [PROGRAM, "--url", url, "--listen", "127.0.0.1:0"], stderr=subprocess.PIPE, text=True
-        )
-        line = ""
-        while "serving " not in line:
-            line = self._process.stderr.readline() if self._process.stderr else ""
-            if not line:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            listen = f"127.0.0.1:{free.getsockname()[1]}"
+        self._url = f"http://{listen}"
+        self._process = GuardedProcess([str(PROGRAM), "--url", url, "--listen", listen], Path.cwd())
+        while not self._is_ready():
+            if not self._process.running():
                 raise RuntimeError("leaseq-cleaner did not start")
-        self._url = line.split("serving ")[1].split(": ")[0]
+            time.sleep(0.05)
+
+    def _is_ready(self) -> bool:
+        try:
+            with urllib.request.urlopen(f"{self._url}/readyz", timeout=10):  # noqa: S310 (its own address)
+                return True
+        except OSError:
+            return False
 
     def cpu_secs(self) -> float:
         """CPU time so far."""
@@ -100,11 +107,9 @@ class Cleaner:
             families = text_string_to_metric_families(answer.read().decode())
         return sum(sample.value for family in families for sample in family.samples if sample.name == name)
 
-    def close(self) -> int:
-        """Stop it; answers its exit code."""
-        self._process.terminate()
-        self._process.communicate(timeout=30)
-        return self._process.returncode
+    def close(self) -> None:
+        """Stop it."""
+        self._process.stop()
 
 
 @contextlib.contextmanager
