@@ -178,9 +178,8 @@ def test_both_languages_on_one_queue_under_kills(fleet: tuple[Fleet, redis.Redis
         try:
             for kill in range(1, KILLS + 1):
                 # counted in completions, not in seconds: a slow machine is killed as often
-                servers.wait_until(
-                    lambda count=kill: sum(crew.calls.values()) >= count * ITEMS // (2 * KILLS), 120
-                )
+                due = kill * ITEMS // (2 * KILLS)
+                servers.wait_until(lambda due=due: sum(crew.calls.values()) >= due, 120)  # type: ignore[misc]
                 chance.choice(crew.members).kill()
                 expire_leases(client)
             for future in producing:
