@@ -33,6 +33,9 @@ PATIENCE: Final = 120.0
 """How long a held command is held at most, and how long anybody waits for one, seconds."""
 ANY_SCRIPT: Final = "SCRIPT"
 """The label of a call of whatever script."""
+ANY_CALL: Final = "CALL"
+"""The label of what an operation is made of: calls of scripts, and blocks."""
+BLOCKS: Final = frozenset({"BLPOP", "BLMOVE"})
 _RESET: Final = struct.pack("ii", 1, 0)  # close with RST instead of FIN
 
 When = Literal["before", "after"]
@@ -80,9 +83,11 @@ class Command:
         return self.script or self.name
 
     def is_named(self, label: str | None) -> bool:
-        """Whether it is a call of the script, or the command, of this name; `SCRIPT` is a call of any, None is all."""
+        """Whether it is a call of the script, or the command, of this name; `SCRIPT` is a call of any, `CALL` that or a block."""
         if label == ANY_SCRIPT:
             return self.script is not None
+        if label == ANY_CALL:
+            return self.script is not None or self.name in BLOCKS
         return label in {None, self.label, self.name}
 
     @property

@@ -1,18 +1,20 @@
 """The suite: for each operation four cases, killed or unanswered, before or after the server ran the command.
 
-Nothing about a client is written down here. Each case first watches the operation once, command by command, with a
-picture of the queue after each. Then it makes the operation anew for every command and strikes there. What is left must be the
-picture before that command or behind it, the invariants must hold, and every item must still be completed, once.
+Nothing about a client is written down here. Each case first watches the operation once, call by call, with a picture of
+the queue after each. Then it makes the operation anew for every command and strikes there: the nth of its name, for what a
+client sends besides (greetings, the registry) may come earlier or later, or not at all. What is left must be the picture
+before that call or behind it, the invariants must hold, and every item must still be completed, once.
 """
 
 from __future__ import annotations
 
 import time
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, get_args
 
 from leaseq_conformance.cases import Case, FailedError, VerdictError, passed
-from leaseq_conformance.gate import Point, When
+from leaseq_conformance.gate import ANY_CALL, Do, Point, When
 from leaseq_conformance.own_hand import drain, end_everything
 from leaseq_conformance.scenarios import keys, values
 from leaseq_conformance.sweep.operations import LEASE, OPERATIONS
@@ -67,20 +69,22 @@ def run(case: Case, context: Context) -> Verdict:
     """Watch the operation, then strike at each of its commands."""
     operation, do, when = OPERATIONS[case.body["operation"]], case.body["do"], case.body["when"]
     with context.server.client() as client:
-        watched = _watch(operation, context, client)
+        targets = _watch(operation, context, client)
         transcript: list[str] = []
-        for number in range(1, len(watched.commands) + 1):
-            strike = _Strike(operation, context, client, watched, number)
+        for number, target in enumerate(targets, 1):
+            strike = _Strike(operation, context, client, target, f"{number} of {len(targets)}")
             transcript += strike.run(do, when)
     return passed(transcript)
 
 
-@dataclass
-class _Watched:
-    """An operation that nothing happened to: its commands, and a picture before the first and behind each."""
+@dataclass(frozen=True)
+class _Target:
+    """A command to strike: the nth of its name in the operation, and for a call pictures before it and behind it."""
 
-    commands: list[Command]
-    pictures: list[Any]
+    label: str
+    nth: int
+    before: list[Any] | None = None
+    behind: list[Any] | None = None
 
 
 def _prepare(operation: Operation, shift: Shift, client: redis.Redis, patience: float) -> values.Saved:
@@ -116,21 +120,31 @@ def _picture(shift: Shift, client: redis.Redis) -> list[Any]:
     return pictures
 
 
-def _watch(operation: Operation, context: Context, client: redis.Redis) -> _Watched:
+def _watch(operation: Operation, context: Context, client: redis.Redis) -> list[_Target]:
+    """The commands of the operation when nothing happens to it: its calls, then what is sent besides."""
     with context.the_crew.shift() as shift:
         tokens = _prepare(operation, shift, client, context.patience)
-        watched = _Watched([], [_picture(shift, client)])
-        point = shift.gate.point(STRUCK, None, "after")
+        earlier = len(shift.gate.of(STRUCK))
+        targets: list[_Target] = []
+        count: Counter[str] = Counter()
+        picture = _picture(shift, client)
+        point = shift.gate.point(STRUCK, ANY_CALL, "after")
         pending = _begin(shift, STRUCK, operation.queue, operation.call, tokens)
         while _next(operation, shift, point, pending, context.patience):
-            watched.commands.append(point.reached())
-            watched.pictures.append(_picture(shift, client))
-            done, point = point, shift.gate.point(STRUCK, None, "after")
+            label = point.reached().label
+            before, picture = picture, _picture(shift, client)
+            count[label] += 1
+            targets.append(_Target(label, count[label], before, picture))
+            done, point = point, shift.gate.point(STRUCK, ANY_CALL, "after")
             done.let_go()
         answer = pending.answer(context.patience)
-        if answer.kind != "ok" or not watched.commands:
+        if answer.kind != "ok" or not targets:
             raise FailedError(f"with nothing wrong it answered {answer}", shift.transcript())
-        return watched
+        for command in shift.gate.of(STRUCK)[earlier:]:
+            if not command.is_named(ANY_CALL):
+                count[command.label] += 1
+                targets.append(_Target(command.label, count[command.label]))
+        return targets
 
 
 def _next(operation: Operation, shift: Shift, point: Point, pending: Pending, patience: float) -> bool:
@@ -162,8 +176,8 @@ class _Strike:
     operation: Operation
     context: Context
     client: redis.Redis
-    watched: _Watched
-    number: int
+    target: _Target
+    place: str
 
     def run(self, do: str, when: When) -> tuple[str, ...]:
         """Strike, and look at what is left; the transcript."""
@@ -171,17 +185,18 @@ class _Strike:
             try:
                 self._strike(shift, do, when)
             except VerdictError as error:
-                error.args = (f"at command {self.number} of {len(self.watched.commands)}: {error}",)
+                error.args = (f"at command {self.place}: {error}",)
                 error.transcript = shift.transcript()
                 raise
             return shift.transcript()
 
     def _strike(self, shift: Shift, do: str, when: When) -> None:
         tokens = _prepare(self.operation, shift, self.client, self.context.patience)
-        point = shift.gate.point(STRUCK, None, when, "kill" if do == "kill" else "drop", self.number)
+        fate: Do = "kill" if do == "kill" else "drop"
+        point = shift.gate.point(STRUCK, self.target.label, when, fate, self.target.nth)
         pending = _begin(shift, STRUCK, self.operation.queue, self.operation.call, tokens)
         if not _next(self.operation, shift, point, pending, self.context.patience):
-            return  # a client that waits may get by with fewer commands than when it was watched
+            return  # with fewer commands than when it was watched: in the background, or where it waits
         struck = point.reached()
         while not pending.done and _next(self.operation, shift, NEVER, pending, self.context.patience):
             pass
@@ -213,9 +228,9 @@ class _Strike:
                 raise FailedError(f"invariants of {queue}: {'; '.join(broken)}")
         if struck.script is None or self.operation.meanwhile is not None:
             return
-        expected = self.watched.pictures[self.number - (when == "before")]
+        expected = self.target.before if when == "before" else self.target.behind
         found = _picture(shift, self.client)
-        if found != expected:
+        if expected is not None and found != expected:
             raise FailedError(
                 "the queue is neither as before the command nor as behind it",
                 difference=_difference(expected, found),
