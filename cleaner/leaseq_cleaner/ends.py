@@ -21,6 +21,7 @@ class Code(IntEnum):
     NO_SERVER = 3
     BUG = 70
     INTERRUPTED = 130
+    BROKEN_PIPE = 141
 
 
 MEANINGS = {
@@ -30,6 +31,7 @@ MEANINGS = {
     Code.NO_SERVER.value: "the server is away, or refuses the user or a right",
     Code.BUG.value: "an error in leaseq itself: please report it; --log-level debug says more",
     Code.INTERRUPTED.value: "interrupted a second time, before the calls under way had ended",
+    Code.BROKEN_PIPE.value: "whoever read the output has gone: not every queue was looked at",
 }
 
 
@@ -39,8 +41,10 @@ def end(run: Callable[[], int]) -> NoReturn:
         code = run()
         sys.stdout.flush()
     except BrokenPipeError:
-        code = Code.DONE  # whoever read the reports has gone
+        code = Code.BROKEN_PIPE
         sys.stdout = None  # nothing is left to flush at the end
+    except click.exceptions.Exit as error:
+        code = error.exit_code
     except (Exception, KeyboardInterrupt, CancelledError) as error:  # noqa: BLE001 (what is not foreseen has a line and a code too)
         message, code = _meaning(error)
         click.echo(f"leaseq-cleaner: {' '.join(message.split())}", err=True)
@@ -49,8 +53,6 @@ def end(run: Callable[[], int]) -> NoReturn:
 
 def _meaning(error: BaseException) -> tuple[str, int]:
     match error:
-        case click.exceptions.Exit():
-            return "", error.exit_code
         case KeyboardInterrupt() | CancelledError() | click.Abort():
             return "interrupted", Code.INTERRUPTED
         case click.UsageError():

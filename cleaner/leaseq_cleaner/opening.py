@@ -2,6 +2,7 @@
 
 import re
 from typing import Any
+from urllib.parse import unquote
 
 from redis.asyncio import Redis, RedisCluster, sentinel
 from redis.asyncio.retry import Retry
@@ -41,7 +42,10 @@ class Opened:
         if match is None:
             # not the URL: there may be a password in it
             raise BadArgumentError(f"this is not a URL of a set of servers, which looks like {_FORMS}")
-        options: dict[str, Any] = {"username": match["user"] or None, "password": match["password"]}
+        options: dict[str, Any] = {
+            "username": unquote(match["user"] or "") or None,
+            "password": unquote(match["password"] or "") or None,
+        }
         if match["tls"]:
             options["ssl"] = True
         hosts = [

@@ -96,6 +96,22 @@ def test_a_bad_flag_is_one_line_and_2(run: Any, arguments: list[str], says: str)
     assert "secret" not in error
 
 
+@pytest.mark.parametrize(("redirection", "code"), [("", 141), (">&-", 0)])
+def test_nobody_reads_what_once_did(url: str, redirection: str, code: int) -> None:
+    read, write = os.pipe()
+    os.close(read)
+    call = f'exec "$@" --once --queue orders {redirection}'
+    with os.fdopen(write, "wb") as out:
+        done = subprocess.run(
+            ["sh", "-c", call, "sh", PROGRAM, "-u", url],
+            stdout=out,
+            stderr=subprocess.PIPE,
+            timeout=PATIENCE,
+            check=False,
+        )
+    assert (done.returncode, done.stderr) == (code, b"")
+
+
 @pytest.mark.parametrize(
     ("text", "says"),
     [

@@ -324,6 +324,38 @@ class TestEnds:
         (info,) = call.yes("inspect", "q", "a", "--json").records
         assert (info["state"], info["attempt"]) == ("ready", 0)
 
+    def test_nobody_reads_the_help(self) -> None:
+        read, write = os.pipe()
+        os.close(read)
+        with os.fdopen(write, "wb") as out:
+            done = subprocess.run(
+                [*COMMAND, "--help"], stdout=out, stderr=subprocess.PIPE, timeout=50, check=False
+            )
+        assert (done.returncode, done.stderr) == (141, b"")
+
+    @pytest.mark.parametrize(
+        ("call_and_closed", "code"),
+        [("stats q >&-", 0), ("add q --lines - <&-", 0), ("drain q <&-", 2), ("stats q <&- >&- 2>&-", 0)],
+    )
+    def test_streams_may_be_closed(self, call: Calls, call_and_closed: str, code: int) -> None:
+        """Of a daemon, or with >&- in a shell."""
+        call.yes("add", "q", "data")
+        done = subprocess.run(
+            ["sh", "-c", f'exec "$@" {call_and_closed}', "sh", *COMMAND],
+            env=os.environ | {"REDIS_URL": call.url},
+            capture_output=True,
+            text=True,
+            timeout=50,
+            check=False,
+        )
+        assert done.returncode == code, done.stderr
+        assert "Traceback" not in done.stderr
+
+    def test_without_a_command(self) -> None:
+        done = run([])
+        assert (done.returncode, done.stdout) == (2, "")
+        one_line(done.stderr, "Missing command (see leaseq --help)")
+
     def test_an_error_of_leaseq_itself_is_no_answer(self) -> None:
         """A script must not take it for a no; and whoever reports it needs the traceback."""
         before = "import leaseq.cli.stats as s; s.stats_of = None"

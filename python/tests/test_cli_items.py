@@ -249,6 +249,17 @@ class TestLease:
         call.yes("lease", "q", "--data", str(tmp_path / "data"))
         assert (tmp_path / "data").read_bytes() == b"\x00\xff"
 
+    def test_a_file_is_replaced_only_by_data(
+        self, call: Calls, queue: leaseq.WorkQueue, tmp_path: Path
+    ) -> None:
+        file = tmp_path / "data"
+        file.write_bytes(b"of an earlier item")
+        call.refused(1, "nothing to lease", "lease", "q", "--data", str(file))
+        assert file.read_bytes() == b"of an earlier item"
+        queue.add_item(leaseq.Item(b"new", id="a"))
+        call.yes("lease", "q", "--data", str(file))
+        assert file.read_bytes() == b"new"
+
     def test_where_the_file_cannot_be_written_the_item_goes_back(
         self, call: Calls, queue: leaseq.WorkQueue
     ) -> None:

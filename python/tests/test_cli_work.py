@@ -103,6 +103,11 @@ class TestExitCodes:
         assert work(call, "--", "sh", "-c", "kill -9 $$").code == 1
         assert (queue.inspect("a").state, queue.inspect("a").error) == ("delayed", "ended by SIGKILL")
 
+    def test_a_signal_without_a_name_is_one_too(self, call: Calls, queue: leaseq.WorkQueue) -> None:
+        queue.add_item(leaseq.Item(b"data", id="a"))
+        assert work(call, "--", "bash", "-c", "kill -40 $$").code == 1
+        assert queue.inspect("a").error == "ended by signal 40"
+
     def test_other_codes_may_mean_death(self, call: Calls, queue: leaseq.WorkQueue) -> None:
         queue.add_items([leaseq.Item(b"4", id="a"), leaseq.Item(b"5", id="b"), leaseq.Item(b"65", id="c")])
         work(call, "--dead-on", "4", "--dead-on", "5", "--", "sh", "-c", "exit $(cat)")

@@ -14,6 +14,7 @@ import leaseq
 from leaseq import Item
 from leaseq._scripts import ADD
 from leaseq.flows import CHUNK_BYTES
+from leaseq.registry import queues
 from leaseq.transfer import export_queue, import_lines
 
 if TYPE_CHECKING:
@@ -256,6 +257,14 @@ def test_a_bad_line_is_named(other: leaseq.WorkQueue, line: str, says: str) -> N
 
 
 @pytest.mark.on("last")
+def test_what_was_imported_can_be_found(queue: leaseq.WorkQueue, other: leaseq.WorkQueue) -> None:
+    """By cleaners and `leaseq queues`: LQ-REGISTRY-2."""
+    queue.add_item(Item(b"data"))
+    import_lines(other, exported(queue))
+    found = [each.name for each in queues(other._transport.client)]
+    assert other.name in found
+
+
 def test_what_is_no_export_is_refused(other: leaseq.WorkQueue) -> None:
     with pytest.raises(leaseq.BadArgumentError, match="no export of leaseq"):
         import_lines(other, ['{"id": "a", "data": "x"}'])

@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Final
 
+from leaseq.cli import standard
+
 if TYPE_CHECKING:
     import click
 
@@ -13,6 +15,7 @@ _EXTRA: Final = {"click", "rich"}  # what the extra `cli` installs
 
 def main() -> None:
     """Run the program; without the extra `cli`, say how to install it and end with 2."""
+    standard.reopen()
     try:
         program = _program()
     except ModuleNotFoundError as error:

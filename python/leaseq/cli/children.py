@@ -75,7 +75,7 @@ class Children:
     def _judge(self, item: LeasedItem, code: int, last_line: str) -> None:
         if code == 0:
             return
-        how = f"exit code {code}" if code > 0 else f"ended by {signal.Signals(-code).name}"
+        how = f"exit code {code}" if code > 0 else f"ended by {_name(-code)}"
         reason = f"{how}: {last_line}" if last_line else how
         if code in self.dead_on:
             raise DeadLetter(reason)
@@ -125,6 +125,14 @@ async def _pass_on(reader: asyncio.StreamReader, tail: bytearray) -> None:
         sys.stderr.buffer.flush()
         tail += chunk
         del tail[:-_TAIL]
+
+
+def _name(number: int) -> str:
+    """Of a signal. Most of the real-time ones have none."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
 
 
 def _last_line(tail: bytearray) -> str:

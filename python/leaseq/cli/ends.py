@@ -70,7 +70,7 @@ def end(run: Callable[[], object]) -> NoReturn:
     try:
         sys.stdout.flush()
     except BrokenPipeError:
-        code = _let_go()
+        code = let_go()
     sys.exit(code)
 
 
@@ -81,7 +81,7 @@ def code_of_run(run: Callable[[], object], context: click.Context | None = None)
     except click.exceptions.Exit as error:
         return error.exit_code
     except BrokenPipeError:
-        return _let_go()
+        return let_go()
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 # what is not foreseen is printed whole
         command = context.invoked_subcommand if context else None
         return _tell(error, f"leaseq {command}" if command else "leaseq")
@@ -150,7 +150,7 @@ def code_of(error: errors.LeaseqError) -> Code:
     return Code.FULL if isinstance(error, _FULL) else Code.NO_SERVER
 
 
-def _let_go() -> int:
+def let_go() -> int:
     """Nobody reads: let Python find nothing to flush when it ends."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return Code.BROKEN_PIPE

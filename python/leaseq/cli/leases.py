@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 import click
@@ -40,7 +41,7 @@ _for = click.option(
 @click.option(
     "--data",
     "data_file",
-    type=click.File("wb", lazy=False),
+    type=click.File("ab", lazy=False),
     help="Write the data of the item here; needs --count 1.",
 )
 @output.as_json
@@ -71,13 +72,20 @@ def lease(
         raise Refusal("nothing to lease")
     try:
         if data_file is not None:
-            data_file.write(items[0].data)
-            data_file.flush()
+            _replace(data_file, items[0].data)
         for item in items:
             _show(item, as_json=as_json)
     except BaseException:
         queue.release_items(items, uncounted=True)  # nobody has heard of these leases
         raise
+
+
+def _replace(file: IO[bytes], data: bytes) -> None:
+    """Write a file anew. It was opened before the lease, which must not be given in vain, and kept what it held till now."""
+    if Path(file.name).is_file():  # no pipe, no device, not stdout, which is -
+        file.truncate(0)
+    file.write(data)
+    file.flush()
 
 
 def _show(item: LeasedItem, *, as_json: bool) -> None:

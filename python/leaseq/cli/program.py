@@ -81,6 +81,13 @@ class Program(click.Group):
         with formatter.section("Exit codes"):
             formatter.write_dl([(str(code), meaning) for code, meaning in ends.MEANINGS.items()])
 
+    def make_context(self, *args: Any, **options: Any) -> click.Context:
+        """Read the options of the program itself: of them, --help and --version write."""
+        try:
+            return super().make_context(*args, **options)
+        except BrokenPipeError:  # click's own end for it is 1
+            raise click.exceptions.Exit(ends.let_go()) from None
+
     def invoke(self, ctx: click.Context) -> int:
         """Run a command; answer its exit code. An error is told here, where the command's name is known."""
         run = super().invoke
@@ -92,7 +99,11 @@ class Program(click.Group):
         ends.end(lambda: run(*args, **{**options, "standalone_mode": False}))
 
 
-@click.group(cls=Program, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(
+    cls=Program,
+    no_args_is_help=False,  # an error is one line
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
 @click.version_option(leaseq.__version__, prog_name="leaseq", message="%(prog)s %(version)s")
 def program() -> None:
     """Work queues with leases on Redis and Valkey.

@@ -91,6 +91,7 @@ def _add(queue: WorkQueue, chunk: list[lines.Entry], done: Imported) -> None:
         named: Any = type(error)(f"lines {place}: {error}; those before were imported")
         named.definite = error.definite
         raise named from error
+    queue._enter()  # a command by itself does not
     for entry, answer in zip(chunk, answers, strict=True):
         if answer:
             done.added += 1
