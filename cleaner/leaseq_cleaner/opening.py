@@ -1,5 +1,6 @@
 """From a URL to a client: those of `leaseq`, and sets of servers, which those do not name."""
 
+import os
 import re
 from typing import Any
 from urllib.parse import unquote
@@ -30,6 +31,8 @@ class Opened:
         """Opens nothing yet. Raises NoServerError, BadArgumentError, BadTypeError."""
         self._watchers: list[Any] = []
         self.client: Redis | RedisCluster
+        if server is None:
+            server = os.environ.get("REDIS_URL")
         if isinstance(server, str) and "+" in server.split("://", 1)[0]:
             self._plain = None
             self.client = self._open_set(server)

@@ -554,8 +554,11 @@ class TestServersAndRights:
 
     @pytest.mark.on("last")
     @pytest.mark.parametrize("kind", ["sentinel", "cluster"])
-    async def test_what_a_url_escapes(self, kind: str) -> None:
-        opened = Opened(f"redis+{kind}://a%40b:c%2Fd@127.0.0.1:1")
+    async def test_what_a_url_in_the_environment_escapes(
+        self, kind: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("REDIS_URL", f"redis+{kind}://a%40b:c%2Fd@127.0.0.1:1")
+        opened = Opened(None)
         client: Any = opened.client
         settings = client.connection_pool if kind == "sentinel" else client
         found = settings.connection_kwargs

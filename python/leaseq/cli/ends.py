@@ -37,7 +37,7 @@ MEANINGS: Final = {
     Code.NO.value: "the answer is no: nothing is there, the lease is lost, the id exists",
     Code.BAD_INPUT.value: "bad input: a flag, an argument, a file; nothing was done",
     Code.NO_SERVER.value: "the server is away, refuses or cannot do it; nothing was done",
-    Code.UNKNOWN.value: "the reply was lost: it may or may not have been done",
+    Code.UNKNOWN.value: "the reply was lost, or the server broke off: it may or may not have been done",
     Code.FULL.value: "the queue or the server takes no more items: try later",
     Code.BUG.value: "an error in leaseq itself: please report what it printed",
     Code.INTERRUPTED.value: "interrupted with Ctrl-C (143: with SIGTERM)",
