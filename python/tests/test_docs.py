@@ -95,7 +95,7 @@ def names(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
         ],
         capture_output=True,
         text=True,
-        timeout=55,
+        timeout=170,
         check=False,
     )
     assert done.returncode == 0, done.stderr
