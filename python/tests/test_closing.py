@@ -9,6 +9,7 @@ import pytest
 import redis
 import servers
 from colours import bare
+from redis._parsers import _HiredisParser, _RESP3Parser
 from servers import PATIENCE
 from watching import load
 
@@ -132,7 +133,7 @@ class Broken:
         self.is_connected = not self.closes
         raise self.odd
 
-    send_packed_command = can_read = fail
+    send_packed_command = fail
 
     def read_response(self, **_: object) -> Any:
         """A reply."""
@@ -140,6 +141,10 @@ class Broken:
 
     @property
     def _writer(self) -> Any:
+        return self.fail()
+
+    @property
+    def _parser(self) -> Any:
         return self.fail()
 
 
@@ -153,6 +158,28 @@ def test_a_closed_connection_is_a_connection_error(odd: type[Exception]) -> None
         still_open.closes = False
         with pytest.raises(odd):
             call(sync.Wire(still_open, lambda: None))
+
+
+@pytest.mark.parametrize("parser", [_HiredisParser, _RESP3Parser])
+def test_a_connection_that_is_cut_before_it_is_read_is_not_opened_again(
+    url: str, redis_client: redis.Redis, monkeypatch: pytest.MonkeyPatch, parser: Any
+) -> None:
+    """LQ-BLOCK-6: closing comes between a waiter's last look and its read: it must not wait on a new connection."""
+    client = redis.Redis.from_url(url, parser_class=parser, protocol=3)
+    with client:
+        wire = sync.Wire(client.connection_pool.get_connection(), lambda: None)
+        connected = len(redis_client.client_list())
+        wire.send("BLPOP", "nothing", "3600")
+        look = wire._check
+
+        def look_and_be_cut() -> None:
+            look()
+            wire.cut()
+
+        monkeypatch.setattr(wire, "_check", look_and_be_cut)
+        with pytest.raises((redis.ConnectionError, sync.NothingYetError)):
+            wire.read_within(3600)
+        servers.wait_until(lambda: len(redis_client.client_list()) == connected - 1)
 
 
 @pytest.mark.parametrize("odd", ODD)

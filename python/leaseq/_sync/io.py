@@ -113,10 +113,18 @@ class Wire:
         self._check()
         stop = current()
         with self._told():
-            ready = self._connection.can_read(seconds) if stop is None else self._heard(stop, seconds)
+            ready = self._begins(seconds) if stop is None else self._heard(stop, seconds)
         if not ready:
             raise NothingYetError
         return self.read()
+
+    def _begins(self, seconds: float) -> bool:
+        """Whether a reply begins within the time.
+
+        Not asked of the connection, which would connect again where another thread has just cut it, and then wait for a
+        reply that cannot come.
+        """
+        return bool(self._connection._parser.can_read(seconds))
 
     def _heard(self, stop: Stop, seconds: float) -> bool:
         """Whether a reply begins within the time, in a thread that can be interrupted."""
@@ -124,7 +132,7 @@ class Wire:
         while True:
             stop.wait(None, 0)
             self._check()
-            if self._connection.can_read(0):
+            if self._begins(0):
                 return True
             left, sock = over - now(), self._connection._sock
             if left <= 0:
