@@ -48,6 +48,8 @@ ZEROES: Final = {
         ("add", "complete", "complete_with", "configure", "extend", "inspect", "release", "remove", "revive"),
         (0,),
     ),
+    "complete_and_lease": (0, 1, 2),
+    "lease": (0, 1),
     "lease_any": (0, 1, 2),
     "light_clean": (0,),
     "list": (1, 2),
