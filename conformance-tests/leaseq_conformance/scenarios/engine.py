@@ -140,7 +140,10 @@ class Stage:
         for place, index in zip(("first", "second"), order, strict=True):
             points[index].let_go()
             self.shift.note(f"{actors[index]} goes {place}")
-            self._check(racers[index][place], calls[index].answer(self.patience))
+            turn = racers[index][place]
+            self._check(turn, calls[index].answer(self.patience))
+            if "keys" in turn:
+                self.keys({**racers[index], "keys": turn["keys"]})
 
     # Faults
 
@@ -263,6 +266,8 @@ class Stage:
         """The client enters a queue behind a call, so it may come a little later."""
         deadline = time.monotonic() + self.patience
         while not keys.is_registered(self.client, self.shift.prefix(step["registered"])):
+            if wrong := keys.misregistered(self.client):
+                raise FailedError(f"the registry of queues has {', '.join(wrong)}, no <group>:<name>")
             if time.monotonic() > deadline:
                 raise FailedError(f"{step['registered']} is not in the registry of queues")
             time.sleep(POLL_SECS)

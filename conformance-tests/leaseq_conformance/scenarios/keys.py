@@ -132,6 +132,12 @@ def is_registered(client: redis.Redis, prefix: str) -> bool:
     return bool(client.sismember(REGISTRY, f"{group[1:-1]}:{name}"))
 
 
+def misregistered(client: redis.Redis) -> list[str]:
+    """Members of the registry that no queue can have."""
+    members: set[bytes] = client.smembers(REGISTRY)  # type: ignore[assignment]
+    return sorted(_text(member) for member in members if member.count(b":") != 1)
+
+
 def spoil_registry(client: redis.Redis) -> None:
     """Make the registry one that nobody can write."""
     client.set(REGISTRY, "no set")
