@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import struct
+from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -28,6 +29,36 @@ COUNTERS: Final = (
     *(b"promoted", b"reclaimed", b"released", b"died", b"removed"),
     *(b"dropped", b"expired", b"purged", b"revived"),
 )
+
+
+NO_COUNTS: Final = (
+    *(
+        b"x",
+        b"",
+        b"9223372036854775807",
+        b"9223372036854775808",
+        b"18446744073709551617",
+        b"10000000000000000000",
+    ),
+    *(
+        b"1.5",
+        b"1.0",
+        b"1e3",
+        b"0x10",
+        b"01",
+        b"+1",
+        b" 1",
+        b"1 ",
+        b"nan",
+        b"inf",
+        b"-0",
+        b"-1",
+        b"-9223372036854775808",
+    ),
+)
+"""What `stats` reads as 0."""
+COUNTS: Final = (1, 10, 2**53, 10**17, 10**18, 2**63 - 1025, 2**63 - 1024, 2**63 - 2)
+"""What it reads as a number, more exactly than a double or not."""
 
 
 def record(version: int = 1, options: int = 0, created: float = START - 1, current: float = START) -> bytes:
@@ -270,6 +301,15 @@ def miscounted(world: World, damaged: bytes) -> tuple[World, Callable[[Dump], Du
         return {**dump, "counters": {**dict.fromkeys(COUNTERS, damaged), **counted}}
 
     return world, change
+
+
+def counted(world: World, counts: dict[str, int]) -> World:
+    """The world with these counts, and so much added that they leave something completed."""
+    world = copy.deepcopy(world)
+    assert world.queue.state
+    world.queue.state.added = 1000
+    world.queue.counters = Counter(counts)
+    return world
 
 
 def ghostly(world: World, ghosts: tuple[bytes, ...]) -> tuple[World, Callable[[Dump], Dump]]:

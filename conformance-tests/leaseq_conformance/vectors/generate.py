@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from leaseq import _scripts
 from leaseq_conformance.model.base import END
 from leaseq_conformance.model.packed import EPOCH, State, decode_state
+from leaseq_conformance.model.reading import COUNTED
 from leaseq_conformance.vectors import damage, refused, worlds
 from leaseq_conformance.vectors.build import refused as refused_vector
 from leaseq_conformance.vectors.build import vector
@@ -147,7 +148,27 @@ class Maker:
     def _damaged_but_served(self) -> Iterator[Vector]:
         for sample in damage.on_nowhere(self.made["nowhere"]).get(self.script, []):
             yield vector(self.script, self.made["nowhere"], "nowhere", sample, self.rules)
-        for number in (b"x",) if self.script == "stats" else (b"x", b"9223372036854775807", b"1.5"):
+        yield from self._counters()
+        if self.script == "lease_any":
+            yield from self._second_damaged()
+        if self.script in {"lease", "complete_and_lease", "lease_any"}:
+            for base in ("stale", "settled", "single"):
+                world, change = damage.ghostly(self.made[base], (b"g1", b"g2"))
+                for sample in self._samples(world):
+                    yield vector(
+                        self.script,
+                        world,
+                        base,
+                        sample,
+                        ("LQ-LEASE-8",),
+                        title=f"{base} with ghosts",
+                        change=change,
+                    )
+
+    def _counters(self) -> Iterator[Vector]:
+        """A counter is no number or can grow no further; and what `stats` makes of those that are one."""
+        numbers = damage.NO_COUNTS if self.script == "stats" else (b"x", b"9223372036854775807", b"1.5")
+        for number in numbers:
             for base in ("rich", "spent"):
                 world, change = damage.miscounted(self.made[base], number)
                 for sample in self._samples(world):
@@ -166,21 +187,14 @@ class Maker:
                     if (counted or self.script == "stats") and (number, counted) not in self._shown:
                         self._shown.add((number, counted))
                         yield made
-        if self.script == "lease_any":
-            yield from self._second_damaged()
-        if self.script in {"lease", "complete_and_lease", "lease_any"}:
-            for base in ("stale", "settled", "single"):
-                world, change = damage.ghostly(self.made[base], (b"g1", b"g2"))
-                for sample in self._samples(world):
-                    yield vector(
-                        self.script,
-                        world,
-                        base,
-                        sample,
-                        ("LQ-LEASE-8",),
-                        title=f"{base} with ghosts",
-                        change=change,
-                    )
+        if self.script == "stats":
+            each = {name: number for number, name in enumerate(COUNTED, 1)}
+            same = {str(number): dict.fromkeys(COUNTED, number) for number in damage.COUNTS}
+            for title, counts in {"of their own": each, **same}.items():
+                world = damage.counted(self.made["settled"], counts)
+                (sample,) = self._samples(world)
+                rules = ("LQ-READ-3", "LQ-READ-6")
+                yield vector(self.script, world, "settled", sample, rules, title=f"settled, counters {title}")
 
     def _second_damaged(self) -> Iterator[Vector]:
         """Where nothing was changed, the error of the second queue is the answer."""
