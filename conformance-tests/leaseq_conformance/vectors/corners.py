@@ -1,0 +1,519 @@
+"""Calls on queues that were made for one of them: limits just reached, and damage that only one place comes upon."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from leaseq_conformance.model.base import END, Item
+from leaseq_conformance.model.calls import Add, Complete
+from leaseq_conformance.model.outcomes import CONTENTS, RESULT
+from leaseq_conformance.model.packed import DIES, EPOCH, EXTRA, LEVEL, TAIL, UNLIMITED, Extra, Outcome, State
+from leaseq_conformance.vectors import samples, worlds
+from leaseq_conformance.vectors.build import as_bytes, refused, vector
+from leaseq_conformance.vectors.damage import (
+    BAD_RECORDS,
+    BAD_STATES,
+    WRONG_STATES,
+    record,
+    second_damaged,
+    tail,
+)
+from leaseq_conformance.vectors.form import Dump, Refused, Vector
+from leaseq_conformance.vectors.worlds import DAY, NOW, SECOND, START, World
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from leaseq_conformance.model.queue import Queue
+    from leaseq_conformance.vectors.samples import Sample
+
+
+def of(script: str) -> Iterator[Vector]:
+    """The calls of a script on queues that were made for them."""
+    return MAKERS.get(script, lambda: iter(()))()
+
+
+def _clean(limit: int = 256) -> Sample:
+    def run(world: World, now: int) -> Any:
+        return world.queue.light_clean(now, limit)
+
+    return samples.Sample(f"limit {limit}", [limit], run)
+
+
+def _asked(*ids: bytes) -> Sample:
+    return samples.ids(" ".join(item_id.decode() for item_id in ids), "outcome", *ids, timed=True)
+
+
+def _with(dump: Dump, more: Mapping[str, Mapping[bytes, Any]]) -> Dump:
+    """A keyspace with more fields in its hashes and sorted sets."""
+    changed: dict[str, Any] = dict(dump)
+    for key, fields in more.items():
+        changed[key] = {**changed.get(key, {}), **fields}
+    return changed
+
+
+def _but(made: Vector, given: Dump) -> Vector:
+    """The vector from another keyspace, after which all is as it was."""
+    return Vector(**{**vars(made), "given": given})
+
+
+def _always(more: Mapping[str, Mapping[bytes, Any]]) -> Callable[[Dump], Dump]:
+    return lambda dump: _with(dump, more)
+
+
+# -- light_clean
+
+
+def _light_clean() -> Iterator[Vector]:
+    for title, world, limit, rule in _to_clean():
+        yield vector("light_clean", world, "empty", _clean(limit), (rule,), title=title)
+    yield vector(
+        "light_clean", World(), "empty", _clean(), ("LQ-TIME-3",), now=END - 1, title="nothing, at the last"
+    )
+    yield from _beside_expiry()
+    yield _cleaned_without_state()
+    world = worlds.single()
+    change = _always({"dead": {b"g1": float(START), b"g2": float(START)}})
+    yield vector(
+        "light_clean",
+        world,
+        "single",
+        _clean(),
+        ("LQ-ROOM-1",),
+        title="single, dead ids without data",
+        change=change,
+    )
+    yield from _bad_records("light_clean", [256], b"r2", expires=NOW)
+
+
+def _to_clean() -> Iterator[tuple[str, World, int, str]]:
+    """What stands there, the limit, and the rule."""
+    world = worlds.tight()
+    world.queue.room = 0
+    yield "a queue without room that told nobody", world, 256, "LQ-ROOM-1"
+    world = World()
+    world.queue.configure(max_items=1)
+    yield "an empty queue of one item", world.quiet(), 256, "LQ-ROOM-1"
+    world = World()
+    world.leased(b"e1", 1000, max_attempts=65_534)
+    world.leased(b"e2", 1000, max_attempts=65_534)
+    world.leased(b"e3", 1000, max_attempts=0)
+    for item_id, attempt in ((b"e1", 65_533), (b"e2", 65_534), (b"e3", UNLIMITED + 1)):
+        world.queue.items[item_id].attempt = attempt
+    yield "leases at the highest limit of attempts", world.quiet(), 256, "LQ-LIGHT-2"
+    world = World()
+    world.leased(b"e1", 1000, keep=1, max_attempts=1)
+    world.leased(b"e2", 1000, keep=2, max_attempts=1)
+    yield "deaths that are kept for 1 ms", world.quiet(), 256, "LQ-LIGHT-3"
+    world = World()
+    for item_id, keep in ((b"r1", 1), (b"r2", 0)):
+        world.queue.items[item_id] = item = _lasting(item_id, 1 if keep else NOW)
+        item.options |= DIES
+        item.keep = keep
+    yield "ends that are kept for 1 ms", world, 256, "LQ-LIGHT-4"
+    world = World()
+    world.queue.add(START, [Add(b"r1")])
+    world.queue.items[b"r2"] = item = _lasting(b"r2", NOW)
+    item.options |= DIES | EXTRA
+    item.extra = Extra(b"an error", samples.HEADERS)
+    yield "an end of what has an error", world.quiet(), 256, "LQ-LIGHT-4"
+    world = World()
+    world.queue.add(START, [Add(b"p%d" % number, delay=1000) for number in range(3)])
+    for number in range(3):
+        world.queue.items[b"p%d" % number].score = number - 5
+    yield "due times below 0", world.quiet(), 1, "LQ-LIGHT-1"
+    world = worlds.single()
+    world.queue.kept[b"k9"] = 2**53 - 1
+    yield "one kept for long", world, 256, "LQ-LIGHT-3"
+
+
+def _lasting(item_id: bytes, expires: int) -> Item:
+    """A ready item that goes at a time."""
+    item = Item(b"data of " + item_id, "ready", START - EPOCH + 1, START + 1, recorded=True)
+    item.options, item.expires, item.indexed = TAIL, expires, True
+    return item
+
+
+def _beside_expiry() -> Iterator[Vector]:
+    """Ids in `expiry` that are not to end: they are taken out of it, and nothing else."""
+    title = "awake, in expiry what does not end"
+    sound = vector("light_clean", worlds.awake(), "awake", _clean(), ("LQ-LIGHT-4",), title=title)
+    plain = {b"c1": NOW, b"r1": NOW, b"x1": NOW - 1, b"r4": NOW, b"g1": NOW}
+    yield _but(sound, _with(sound.given, {"expiry": plain}))
+    for title, item_id, expires, packed in (
+        ("one of an hour later", b"r1", NOW - 1, NOW + 3600 * SECOND),
+        ("a leased one", b"c1", NOW, NOW - 1),
+        ("a dead one", b"x1", NOW, NOW - 1),
+        ("one without data", b"g1", NOW, NOW - 1),
+    ):
+        meta = {"meta": {item_id: record(options=1, current=0) + tail(packed)}}
+        made = vector(
+            "light_clean",
+            worlds.awake(),
+            "awake",
+            _clean(),
+            ("LQ-LIGHT-4", "LQ-LEASE-10"),
+            title=f"awake, in expiry {title}",
+            change=_always(meta),
+        )
+        yield _but(made, _with(made.given, {"expiry": {item_id: float(expires)}}))
+    world = worlds.awake()
+    world.queue.items[b"r9"] = item = _lasting(b"r9", NOW)
+    item.options |= DIES | EXTRA
+    item.extra = Extra(b"expired")
+    made = vector(
+        "light_clean", world, "awake", _clean(), ("LQ-LIGHT-4",), title="awake, an extra of one byte"
+    )
+    yield _but(made, _with(made.given, {"meta": {b"\0r9": b"\1"}}))
+
+
+def _cleaned_without_state() -> Vector:
+    """An id in `expiry`, no item, no state: it is made anew."""
+    state = State(next_due=2**53).encode()
+    return Vector(
+        "no item, no state, an id in expiry",
+        "light_clean",
+        ("LQ-KEY-4", "LQ-LIGHT-4"),
+        NOW,
+        {"expiry": {b"g1": float(NOW)}},
+        [b"256"],
+        [0, 0, 0, 0, 0, -1],
+        {"state": state},
+        [0, 0, 0, 0, 0, -1],
+        {"state": state},
+        base="empty",
+    )
+
+
+def _bad_records(script: str, argv: list[Any], item_id: bytes, expires: int = 0) -> Iterator[Vector]:
+    """The record of an item that the call reads is none."""
+    more = samples.result(item_id) if script == "outcome" else []
+    for title, packed in BAD_RECORDS.items():
+        fields: dict[str, dict[bytes, Any]] = {"meta": {item_id: packed}}
+        if expires:
+            fields["expiry"] = {item_id: float(expires)}
+        given = _with(worlds.rich().stored(), fields)
+        name = f"record of {item_id.decode()} {title}, read by itself"
+        yield refused(script, name, "rich", given, argv, "FORMAT", ("LQ-ERROR-1",), more=more)
+
+
+# -- outcome
+
+
+def _outcome() -> Iterator[Vector]:
+    world = worlds.rich()
+    world.queue.items[b"x3"].keep = DAY
+    made = _asked(b"x3")
+    yield vector(
+        "outcome", world, "rich", made, ("LQ-OUTCOME-6",), now=NOW + 500_123, title="rich, at odd µs"
+    )
+    yield vector(
+        "outcome",
+        _one_dead(keep=5000, ago=0, state=None),
+        "empty",
+        _asked(b"x1"),
+        ("LQ-OUTCOME-6",),
+        title="one dead, no state",
+    )
+    yield vector(
+        "outcome",
+        _one_dead(keep=5000, ago=0, state=State(flags=1)),
+        "empty",
+        _asked(b"x1"),
+        ("LQ-KEY-7",),
+        title="one dead, paused",
+    )
+    for keep, ago in ((1000, 1_000_000), (1000, 999_999), (1000, 999_000), (1, 0), (1, 1)):
+        world = _one_dead(keep=keep, ago=ago, state=State())
+        title = f"one that died {ago} µs ago and is kept for {keep} ms"
+        yield vector("outcome", world, "empty", _asked(b"x1"), ("LQ-OUTCOME-6",), title=title)
+    for size in (0, CONTENTS, CONTENTS + 1):
+        world = World()
+        for item_id, content in ((b"k1", b"r" * size), (b"k2", b"after it")):
+            world.queue.results[item_id] = Outcome(RESULT, 1, START + 9, START, START + 99, content)
+            world.queue.ttls[item_id] = DAY
+            world.queue.kept[item_id] = NOW + DAY * 1000
+        sample = _asked(b"k1", b"k2", b"none")
+        yield vector("outcome", world, "empty", sample, ("LQ-OUTCOME-9",), title=f"a result of {size} bytes")
+    world = worlds.single()
+    item = world.queue.items[b"r1"]
+    item.score -= 3 * LEVEL
+    yield vector(
+        "outcome",
+        world,
+        "single",
+        _asked(b"r1"),
+        ("LQ-OUTCOME-4",),
+        title="an item of level 3 without a record",
+    )
+    yield from _bad_records("outcome", [1, "x1"], b"x1")
+    yield from _bad_records("outcome", [1, "r1"], b"r1")
+    yield _crowded_call("outcome", [1, "x1"])
+    world = _one_dead(keep=5000, ago=0, state=State())
+    item = world.queue.items[b"x1"]
+    item.options, item.extra = TAIL | EXTRA, Extra(b"")
+    yield vector(
+        "outcome",
+        world,
+        "empty",
+        _asked(b"x1"),
+        ("LQ-OUTCOME-6",),
+        title="an extra of one byte",
+        change=_always({"meta": {b"\0x1": b"\1"}}),
+    )
+
+
+def _one_dead(*, keep: int, ago: int, state: State | None) -> World:
+    """A dead item that keeps its failure, and of which nothing is kept yet."""
+    world = World()
+    world.queue.items[b"x1"] = item = Item(b"data of x1", "dead", NOW - ago, START, recorded=True)
+    item.attempt, item.token, item.options, item.keep = 1, START + 1, TAIL, keep
+    world.queue.state = state
+    return world
+
+
+# -- what leases
+
+
+def _leases(script: str) -> Iterator[Vector]:
+    """Of one queue, for `lease_any` and `complete_and_lease`."""
+    for title, world, count, rule in _to_lease():
+        sample = _lease_one(script, count)
+        yield vector(script, world, "empty", sample, (rule,), title=title)
+        if "tells" in title:
+            full = vector(script, world, "empty", sample, (rule,), title=f"{title}, full server")
+            yield Vector(**{**vars(full), "full": True})
+    sample = _lease_one(script, 1)
+    yield vector(script, World(), "empty", sample, ("LQ-TIME-3",), now=END - 1, title="nothing, at the last")
+    world = worlds.single()
+    dead = _always({"dead": {b"g1": float(START), b"g2": float(START)}})
+    yield vector(
+        script, world, "single", sample, ("LQ-ROOM-1",), title="single, dead ids without data", change=dead
+    )
+    world = worlds.full()
+    second = [item_id for item_id, _ in world.queue._in("ready")][1]
+    behind = _always({"meta": {second: record(version=2)}})
+    yield vector(
+        script, world, "full", sample, ("LQ-LEASE-1",), title="full, a record behind is none", change=behind
+    )
+    for base in ("full", "settled"):
+        given = _with(worlds.WORLDS[base]().stored(), {"meta": {b"r3": record(version=0)}})
+        name = f"first record of version 0 on {base}"
+        yield refused(script, name, base, given, sample.argv, "FORMAT", ("LQ-ERROR-1",), more=sample.more)
+    for title, world, key in _mistyped():
+        given = {**world.stored(), key: [b"of another type"]}
+        name = f"{title}, {key} of another type"
+        yield refused(
+            script, name, "empty", given, sample.argv, "WRONG_TYPE", ("LQ-ERROR-3",), more=sample.more
+        )
+
+
+def _lease_one(script: str, count: int) -> Sample:
+    if script == "lease_any":
+        return samples.lease_any(f"s {count}", "s", count, 30_000)
+    return samples.complete_and_lease(f"absent, {count}", count, 30_000, Complete(b"none", 1))
+
+
+def _to_lease() -> Iterator[tuple[str, World, int, str]]:
+    """What stands there, how many are leased, and the rule."""
+    for title, world, _, _ in _to_clean():
+        if title.startswith(("leases", "deaths")):
+            yield title, world, 1, "LQ-LEASE-12"
+        if title.startswith("an empty"):
+            yield f"{title}, which tells of room", world, 1, "LQ-ROOM-1"
+    world = World()
+    for item_id, expires in ((b"r1", 1), (b"r2", NOW)):
+        world.queue.items[item_id] = item = _lasting(item_id, expires)
+        item.options |= DIES | EXTRA
+        item.keep, item.extra = 1, Extra(b"an error", samples.HEADERS)
+    world.queue.items[b"r3"] = _lasting(b"r3", 1)
+    yield "ends that are kept for 1 ms", world, 256, "LQ-LEASE-10"
+    world = World()
+    world.queue.add(START, [Add(b"r%d" % n, keep=n + 1, headers=samples.HEADERS) for n in range(40)])
+    yield "forty that are kept", world.quiet(), 37, "LQ-LEASE-11"
+    world = World()
+    world.queue.add(START, [Add(b"r%02d" % n, b"x" * 61_681) for n in range(17)])
+    yield "a byte more than a mebibyte", world.quiet(), 17, "LQ-LEASE-6"
+    world = worlds.single()
+    world.queue.items[b"r1"].score -= 3 * LEVEL
+    yield "an item of level 3 without a record", world, 1, "LQ-LEASE-5"
+    for paused in (0, 1):
+        world = World()
+        world.queue.add(START, [Add(b"p%02d" % n, delay=1000) for n in range(70)])
+        for number in range(70):
+            world.queue.items[b"p%02d" % number].score = number - 100
+        world.queue.configure(paused=paused)
+        yield f"due times below 0{', paused' * paused}", world.quiet(), 1, "LQ-LEASE-4"
+    yield from _to_wait()
+
+
+def _to_wait() -> Iterator[tuple[str, World, int, str]]:
+    """Queues that have nothing to give, or whose next time is near."""
+    for where in ("delayed", "leased"):
+        world = _bounded(NOW + SECOND, NOW + 10 * SECOND, where)
+        yield f"a bound that is early, the first is {where}", world, 1, "LQ-LEASE-7"
+    yield "a bound that is late", _bounded(NOW + SECOND, NOW - SECOND), 1, "LQ-LEASE-7"
+    yield "due in the last microsecond of all", _bounded(NOW + SECOND, 2**53 - 1), 1, "LQ-LEASE-7"
+    world = _bounded(START, 1)
+    world.queue.state = None
+    world.queue.items[b"f1"].score = NOW + SECOND
+    yield "one that is delayed, no state", world, 1, "LQ-LEASE-7"
+    world = _bounded(NOW, NOW)
+    world.queue.configure(paused=1)
+    yield "one that is due, paused", world.quiet(), 1, "LQ-PAUSE-1"
+    world = _bounded(NOW, NOW)
+    world.queue.items[b"f2"] = Item(b"", "delayed", NOW + 2 * SECOND, START, recorded=True)
+    world.queue.configure(paused=1)
+    yield "one that is due and one within the cap, paused", world.quiet(), 1, "LQ-PAUSE-1"
+    world = worlds.beyond()
+    world.queue.add(START, [Add(b"r1")])
+    yield "one, and what is due next is just beyond the cap", world.quiet(), 1, "LQ-LEASE-7"
+    world = World()
+    world.queue.state = State(clock=END - 1, next_due=2**53)
+    yield "nothing, the clock's end", world, 1, "LQ-TIME-4"
+
+
+def _bounded(bound: int, score: int, where: str = "delayed", *, max_items: int = 0) -> World:
+    """One item in its time, and the bound that is told."""
+    world = World()
+    world.queue.items[b"f1"] = item = Item(b"data of f1", where, score, START, recorded=True)
+    if where == "leased":
+        item.attempt, item.token = 1, START + 1
+    world.queue.state = State(clock=START + 1, next_due=bound, largest=10, added=1, max_items=max_items)
+    return world
+
+
+def _mistyped() -> Iterator[tuple[str, World, str]]:
+    """A key is of another type that is needed only behind what is written first."""
+    yield "a bound that is early, a limit", _bounded(NOW + SECOND, NOW + 10 * SECOND, max_items=9), "items"
+    world = worlds.single()
+    world.queue.configure(max_items=9)
+    yield "one, a limit", world.quiet(), "dead"
+    world = World()
+    world.queue.items[b"r2"] = _lasting(b"r2", NOW)
+    world.queue.state = State(clock=START + 1, next_due=2**53, largest=10, added=1)
+    yield "one that ends", world, "delayed"
+
+
+# -- lease_any
+
+
+def _lease_any() -> Iterator[Vector]:
+    yield from _leases("lease_any")
+    yield _crowded_call("lease_any", [1, 1, 1000])
+    given = worlds.full().stored()
+    yield refused(
+        "lease_any", "no queues", "full", given, [0, 1, 1000], "BAD_ARGUMENT", ("LQ-CALL-2",), keys=[]
+    )
+    sixteen = samples.lease_any("sixteen queues", "so" * 8, 1, 1000)
+    yield vector("lease_any", World(), "empty", sixteen, ("LQ-ANY-3",))
+    yield from _settled_beside()
+    yield from _behind_the_first()
+    yield _dropped_without_state()
+
+
+def _beside(other: Queue) -> World:
+    world = worlds.single()
+    world.other = other
+    return world
+
+
+def _settled_beside() -> Iterator[Vector]:
+    """The first queue gives an item, the second is settled, or stays as it is where it cannot be."""
+    for title, queue in (
+        ("one ready", worlds.single().queue),
+        ("one delayed, no state", _bounded(NOW, NOW + 3600 * SECOND).queue),
+        ("one just within the cap", worlds.cap().queue),
+        ("one just beyond the cap", worlds.beyond().queue),
+        ("one ready, the clock's end", worlds.single().queue),
+    ):
+        world = _beside(queue)
+        if "end" in title:
+            world.other.state = State(clock=END - 1, next_due=2**53, added=1, largest=99)
+        if "no state" in title:
+            world.other.state = None
+        sample = samples.lease_any("so 1", "so", 1, 30_000)
+        yield vector("lease_any", world, "single", sample, ("LQ-ANY-2",), title=f"single, beside {title}")
+    plain = vector(
+        "lease_any", worlds.single(), "single", samples.lease_any("so 1", "so", 1, 30_000), ("LQ-ANY-2",)
+    )
+    beside = {
+        key: value for key, value in _beside(worlds.single().queue).stored().items() if key[:6] == "other:"
+    }
+    for title, packed in {**BAD_STATES, **WRONG_STATES}.items():
+        wrong: Dump = {**beside, "other:state": packed}
+        dumps = {name: {**getattr(plain, name), **wrong} for name in ("given", "then", "then_again")}
+        yield Vector(
+            **{
+                **vars(plain),
+                **dumps,
+                "again": Refused("LEASEQ_FORMAT"),
+                "name": f"so 1, state of the second {title}",
+            }
+        )
+
+
+def _behind_the_first() -> Iterator[Vector]:
+    """The first queue gives nothing."""
+    sample = samples.lease_any("so 1", "so", 1, 30_000)
+    for title, queue, other in (
+        ("due soon, then one ready", worlds.soon().queue, worlds.single().queue),
+        (
+            "a bound that is late, then one ready",
+            _bounded(NOW + SECOND, NOW - SECOND).queue,
+            worlds.single().queue,
+        ),
+        ("one waits for a microsecond", _bounded(NOW + 9, NOW + 9).queue, _bounded(NOW + 1, NOW + 1).queue),
+        ("both wait for a microsecond", _bounded(NOW + 1, NOW + 1).queue, _bounded(NOW + 1, NOW + 1).queue),
+    ):
+        world = World(queue=queue, other=other)
+        yield vector("lease_any", world, "empty", sample, ("LQ-ANY-3", "LQ-ANY-4"), title=title)
+    world = World()
+    world.queue.configure(max_items=1)
+    yield second_damaged("empty", world.quiet(), 1)
+    moved = second_damaged("empty", _bounded(NOW + SECOND, NOW + 10 * SECOND), 1)
+    keys = samples.keys_of(samples.LEASE)
+    three = {
+        "argv": [b"3", *moved.argv[1:]],
+        "more": [*keys, *moved.more],
+        "name": f"s{moved.name}, a bound that is early",
+    }
+    yield Vector(**{**vars(moved), **three})
+
+
+def _dropped_without_state() -> Vector:
+    """An id in `ready` without data, no item, no state: it is made anew."""
+    state = State(next_due=2**53).encode()
+    then: Dump = {"state": state, "counters": {b"dropped": b"1"}}
+    sample = samples.lease_any("s 1", "s", 1, 30_000)
+    given: Dump = {"ready": {b"g1": 5.0}, "expiry": {b"g1": float(NOW)}}
+    reply: list[int | bytes] = [0, 0, 0, 0]
+    again: list[int | bytes] = [0, -1, 0, 0]
+    return Vector(
+        "no item, no state, an id in ready",
+        "lease_any",
+        ("LQ-LEASE-8", "LQ-KEY-4"),
+        NOW,
+        given,
+        [as_bytes(each) for each in sample.argv],
+        reply,
+        then,
+        again,
+        then,
+        more=list(sample.more),
+        base="empty",
+    )
+
+
+def _crowded_call(script: str, argv: list[Any]) -> Vector:
+    """More keys than Lua can take apart at once."""
+    return refused(
+        script, "9000 keys", "empty", {}, argv, "BAD_ARGUMENT", ("LQ-CALL-1",), keys=["items"] * 9000
+    )
+
+
+MAKERS: Final[dict[str, Callable[[], Iterator[Vector]]]] = {
+    "lease_any": _lease_any,
+    "light_clean": _light_clean,
+    "outcome": _outcome,
+}
