@@ -53,10 +53,7 @@ def test_the_scenarios_of_the_package_name_rules_and_capabilities_that_there_are
     for case in cases:
         assert set(case.rules) <= set(rules()), case.name
         assert set(case.capabilities) <= CLAIMED, case.name
-    assert set(capabilities()) - {name for case in cases for name in case.capabilities} <= {
-        "cluster",
-        "live_workers",
-    }
+    assert set(capabilities()) - {name for case in cases for name in case.capabilities} <= {"cluster"}
 
 
 @pytest.mark.parametrize(
