@@ -106,7 +106,14 @@ TELLING: Final = (
         "a tail that is short",
         "of version 2",
     ),
-    *("of version 2 with a tail", "options 2", "options 9", "created below 0", "current below 0"),
+    *(
+        "of version 0",
+        "of version 2 with a tail",
+        "options 2",
+        "options 9",
+        "created below 0",
+        "current below 0",
+    ),
     *("with a tail, created below 0", "with a tail, current no number"),
 )
 """One for each way in which a record can be wrong."""
@@ -333,6 +340,22 @@ def ghostly(world: World, ghosts: tuple[bytes, ...]) -> tuple[World, Callable[[D
             counters[b"dropped"] = counters.pop(b"expired")
             changed["counters"] = counters
         return changed
+
+    return world, change
+
+
+def haunted(world: World) -> tuple[World, Callable[[Dump], Dump]]:
+    """More ids in `dead` than there are items, all without data. The model has them as dead items."""
+    world = copy.deepcopy(world)
+    ghosts = [b"g%d" % number for number in range(len(world.queue.items) + 1)]
+    for item_id in ghosts:
+        world.queue.items[item_id] = Item(b"", "dead", START, START)
+
+    def change(dump: Dump) -> Dump:
+        items: Any = dump["items"]
+        left = {name: value for name, value in items.items() if name not in ghosts}
+        without = {key: value for key, value in dump.items() if key != "items"}
+        return {**without, "items": left} if left else without
 
     return world, change
 

@@ -13,7 +13,7 @@ from leaseq import _scripts
 from leaseq_conformance.model.base import END
 from leaseq_conformance.model.packed import EPOCH, State, decode_state
 from leaseq_conformance.model.reading import COUNTED
-from leaseq_conformance.vectors import corners, damage, refused, worlds
+from leaseq_conformance.vectors import corners, damage, edges, refused, worlds
 from leaseq_conformance.vectors.build import refused as refused_vector
 from leaseq_conformance.vectors.build import vector
 from leaseq_conformance.vectors.form import FOLDER, Dump, Refused, Vector, render
@@ -46,9 +46,10 @@ READ_BY: Final[dict[str, dict[str, tuple[str, ...]]]] = {
 """The keys that calls which need not change them look at."""
 ZEROES: Final = {
     **dict.fromkeys(
-        ("add", "complete", "complete_with", "configure", "extend", "inspect", "release", "remove", "revive"),
+        ("complete_with", "configure", "extend", "inspect", "release", "remove", "revive"),
         (0,),
     ),
+    **dict.fromkeys(("add", "complete"), (0, 3)),
     "complete_and_lease": (0, 1, 2),
     "lease": (0, 1),
     "lease_any": (0, 1, 2),
@@ -62,6 +63,8 @@ UNLIKE: Final = {"ancient", "paused", "tight"}
 """On these a call has the same effect as on others for another reason, so that none is one too many."""
 FEW: Final = {"lease", "lease_any", "light_clean", "settle", "stats"}
 """These have few samples, and all that they answer depends on the queue."""
+ROOM: Final = {"lease", "lease_any", "complete_and_lease", "light_clean", "settle"}
+"""These look whether there is room to tell of."""
 LARGE: Final = {
     "crowded": {"lease", "complete_and_lease", "light_clean", "lease_any"},
     "heavy": {"lease", "complete_and_lease", "lease_any"},
@@ -121,6 +124,7 @@ class Maker:
     def _all(self) -> Iterator[Vector]:
         ordinary = list(self._ordinary())
         yield from ordinary
+        yield from self._edges()
         yield from self._damaged_but_served()
         if self.script == "deep_clean":
             for base in ("settled", "rich"):
@@ -146,12 +150,42 @@ class Maker:
                     self._shown.add((sample.title, signature(made)))
                     yield made
 
+    def _edges(self) -> Iterator[Vector]:
+        for edge in edges.of(self.script, self.made):
+            base = edge.on if edge.on in self.made else "empty"
+            yield vector(
+                self.script,
+                edge.world,
+                base,
+                edge.sample,
+                edge.rules,
+                now=edge.now,
+                title=edge.on,
+                change=edge.change,
+            )
+
     def _damaged_but_served(self) -> Iterator[Vector]:
         for sample in damage.on_nowhere(self.made["nowhere"]).get(self.script, []):
             yield vector(self.script, self.made["nowhere"], "nowhere", sample, self.rules)
         yield from self._counters()
         if self.script == "lease_any":
             yield from self._second_damaged()
+        yield from self._ghosts()
+
+    def _ghosts(self) -> Iterator[Vector]:
+        """Ids without data in `dead` and in `ready`."""
+        if self.script in ROOM:
+            world, change = damage.haunted(self.made["single"])
+            for sample in self._samples(world):
+                yield vector(
+                    self.script,
+                    world,
+                    "single",
+                    sample,
+                    ("LQ-ROOM-1",),
+                    title="single, more ids dead than items",
+                    change=change,
+                )
         if self.script in {"lease", "complete_and_lease", "lease_any"}:
             for base in ("stale", "settled", "single"):
                 world, change = damage.ghostly(self.made[base], (b"g1", b"g2"))
