@@ -276,7 +276,7 @@ def _one_dead(*, keep: int, ago: int, state: State | None) -> World:
 
 
 def _leases(script: str) -> Iterator[Vector]:
-    """Of one queue, for `lease_any` and `complete_and_lease`."""
+    """Of one queue, for `lease`, `lease_any` and `complete_and_lease`."""
     for title, world, count, rule in _to_lease():
         sample = _lease_one(script, count)
         yield vector(script, world, "empty", sample, (rule,), title=title)
@@ -311,6 +311,8 @@ def _leases(script: str) -> Iterator[Vector]:
 def _lease_one(script: str, count: int) -> Sample:
     if script == "lease_any":
         return samples.lease_any(f"s {count}", "s", count, 30_000)
+    if script == "lease":
+        return samples.lease(f"{count}", count, 30_000)
     return samples.complete_and_lease(f"absent, {count}", count, 30_000, Complete(b"none", 1))
 
 
@@ -513,6 +515,7 @@ def _crowded_call(script: str, argv: list[Any]) -> Vector:
 
 
 MAKERS: Final[dict[str, Callable[[], Iterator[Vector]]]] = {
+    "lease": lambda: _leases("lease"),
     "lease_any": _lease_any,
     "light_clean": _light_clean,
     "outcome": _outcome,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from leaseq_conformance.model.base import END, Item
 from leaseq_conformance.model.calls import Add, Complete, Release
 from leaseq_conformance.model.packed import TAIL, UNLIMITED, Outcome
-from leaseq_conformance.vectors.samples import HEADERS, Sample, add, complete, release, settles
+from leaseq_conformance.vectors.samples import HEADERS, Sample, add, complete, lease, release, settles
 from leaseq_conformance.vectors.worlds import DAY, HOUR, NOW, START, World
 
 if TYPE_CHECKING:
@@ -103,6 +103,55 @@ def _completes(made: Mapping[str, World]) -> Iterator[Edge]:
     for title, entries in (("one", [extra]), ("two", [extra, Complete(b"none", 1)])):
         sample = complete(f"an extra's name, {title}", *entries)
         yield Edge("rich", rich, sample, ("LQ-ITEM-1",))
+
+
+# -- lease
+
+
+def _leases(made: Mapping[str, World]) -> Iterator[Edge]:
+    one, two = lease("1", 1, 30_000), lease("2", 2, 30_000)
+    for title, options in AGAIN.items():
+        world = _held(**options)
+        world.give_back(b"c1")
+        yield Edge(f"one that was leased, {title}", world.quiet(), one, ("LQ-LEASE-3", "LQ-KEY-5"))
+    world = made["cap"]
+    yield Edge("what is due next within the cap", _with_one(world), one, ("LQ-SETTLE-4",))
+    yield Edge("what is due next within the cap, two", _with_one(world), two, ("LQ-SETTLE-4",))
+    yield Edge("what is due next beyond the cap, two", _with_one(made["beyond"]), two, ("LQ-SETTLE-4",))
+    place = World()
+    place.queue.add(START, [Add(b"r1")])
+    place.queue.add(START, [Add(b"%d" % place.queue.items[b"r1"].score, b"its id is a place")])
+    yield Edge("an item whose id is a place", place.quiet(), one, ("LQ-LEASE-1",))
+    for held, limit in ((1, 1), (1, 2)):
+        for sample in (one, two):
+            yield Edge(f"a limit of {limit}, dead ones", _with_dead(held, limit), sample, ("LQ-ROOM-1",))
+
+
+AGAIN: Final[dict[str, dict[str, Any]]] = {
+    "plain": {},
+    "priority": {"priority": 3},
+    "limit": {"max_attempts": 5},
+    "keep 1": {"keep": 1},
+    "headers": {"headers": HEADERS},
+    "was to die": {"expires_in": HOUR, "dies": True},
+    "was to die, headers": {"expires_in": HOUR, "dies": True, "headers": HEADERS},
+}
+
+
+def _with_one(world: World) -> World:
+    world = copy.deepcopy(world)
+    world.queue.add(START, [Add(b"r1")])
+    return world.quiet()
+
+
+def _with_dead(held: int, limit: int) -> World:
+    world = World()
+    for item_id in (b"x1", b"x2"):
+        world.leased(item_id, 10 * HOUR)
+        world.give_back(item_id, dead=True)
+    world.queue.add(START, [Add(b"r%d" % number) for number in range(held)])
+    world.queue.configure(max_items=limit)
+    return world.quiet()
 
 
 # -- release
@@ -199,6 +248,7 @@ def _settles(made: Mapping[str, World]) -> Iterator[Edge]:
 EDGES: Final[dict[str, Callable[[Mapping[str, World]], Iterator[Edge]]]] = {
     "add": _adds,
     "complete": _completes,
+    "lease": _leases,
     "release": _releases,
     "settle": _settles,
 }
