@@ -114,6 +114,8 @@ def _leases(made: Mapping[str, World]) -> Iterator[Edge]:
         world = _held(**options)
         world.give_back(b"c1")
         yield Edge(f"one that was leased, {title}", world.quiet(), one, ("LQ-LEASE-3", "LQ-KEY-5"))
+        world.queue.items[b"c1"].created = 0
+        yield Edge(f"one that was created at 0, {title}", world, one, ("LQ-LEASE-3",))
     world = made["cap"]
     yield Edge("what is due next within the cap", _with_one(world), one, ("LQ-SETTLE-4",))
     yield Edge("what is due next within the cap, two", _with_one(world), two, ("LQ-SETTLE-4",))
@@ -122,6 +124,8 @@ def _leases(made: Mapping[str, World]) -> Iterator[Edge]:
     place.queue.add(START, [Add(b"r1")])
     place.queue.add(START, [Add(b"%d" % place.queue.items[b"r1"].score, b"its id is a place")])
     yield Edge("an item whose id is a place", place.quiet(), one, ("LQ-LEASE-1",))
+    brief = lease("2 for 1 ms", 2, 1)
+    yield Edge("settled", made["settled"], brief, ("LQ-LEASE-1", "LQ-LEASE-4"))
     for held, limit in ((1, 1), (1, 2)):
         for sample in (one, two):
             yield Edge(f"a limit of {limit}, dead ones", _with_dead(held, limit), sample, ("LQ-ROOM-1",))
