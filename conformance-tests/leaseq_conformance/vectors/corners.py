@@ -9,6 +9,7 @@ from leaseq_conformance.model.calls import Add, Complete, Finish
 from leaseq_conformance.model.outcomes import CONTENTS, RESULT
 from leaseq_conformance.model.packed import DIES, EPOCH, EXTRA, LEVEL, TAIL, UNLIMITED, Extra, Outcome, State
 from leaseq_conformance.model.queue import Queue
+from leaseq_conformance.model.repair import KINDS
 from leaseq_conformance.vectors import samples, worlds
 from leaseq_conformance.vectors.build import as_bytes, refused, vector
 from leaseq_conformance.vectors.damage import (
@@ -734,10 +735,66 @@ def _finished() -> Iterator[Vector]:
         )
 
 
+# -- deep_clean
+
+
+def _deep_clean() -> Iterator[Vector]:
+    for title, argv, now in (
+        ("limit 1", ["0", 1, 0], NOW),
+        ("at the first", ["0", 10, 0], EPOCH),
+        ("at the last", ["0", 10, 0], END - 1),
+        ("numbers of 16 digits", ["0", "0" * 14 + "10", "0" * 16], NOW),
+        ("a cursor of one digit", ["1:9", 10, 0], NOW),
+        ("the highest cursor", ["1:18446744073709551615", 10, 0], NOW),
+    ):
+        yield _nothing_found(title, [as_bytes(each) for each in argv], now)
+    full = worlds.full().stored()
+    for title, now in (("2024", EPOCH - 1), ("1970", 1_000_000), ("2060", END)):
+        name = f"clock {title}"
+        yield refused("deep_clean", name, "full", full, ["0", 10, 0], "CLOCK", ("LQ-TIME-3",), now=now)
+    for phase, key in enumerate(("items", "meta", "ready", "delayed", "leased", "dead", "expiry", "kept"), 1):
+        given: Dump = {**full, key: [b"of another type"]}
+        name = f"{key} of another type"
+        yield refused("deep_clean", name, "full", given, [f"{phase}:0", 10, 0], "WRONG_TYPE", ("LQ-ERROR-3",))
+    for counters, counted in (({}, b"1"), ({b"dropped": b"x"}, b"1"), ({b"dropped": b"8"}, b"9")):
+        yield _dropped(counters, counted)
+
+
+def _found(cursor: bytes, **counts: int) -> list[int | bytes]:
+    return [cursor, *(part for kind in KINDS for part in (kind.encode(), counts.get(kind, 0)))]
+
+
+def _nothing_found(title: str, argv: list[bytes], now: int) -> Vector:
+    reply: Any = _found(b"2:0")
+    rules = ("LQ-DEEP-2", "LQ-TIME-3", "LQ-CALL-2")
+    return Vector(title, "deep_clean", rules, now, {}, argv, reply, {}, reply, {}, base="empty")
+
+
+def _dropped(counters: dict[bytes, bytes], counted: bytes) -> Vector:
+    """An id in `ready`, no item, no state: it is made anew."""
+    state = State(next_due=2**53).encode()
+    then: Dump = {"state": state, "counters": {b"dropped": counted}}
+    given: Dump = {"ready": {b"g1": 5.0}, **({"counters": counters} if counters else {})}
+    return Vector(
+        f"no item, no state, an id in ready, {len(counters)} counted {counted!r}",
+        "deep_clean",
+        ("LQ-DEEP-6", "LQ-KEY-4"),
+        NOW,
+        given,
+        [b"3:0", b"10", b"0"],
+        _found(b"4:0", dropped=1),
+        then,
+        _found(b"4:0"),
+        then,
+        base="empty",
+    )
+
+
 MAKERS: Final[dict[str, Callable[[], Iterator[Vector]]]] = {
     "lease": lambda: _leases("lease"),
     "complete_with": _complete_with,
     "complete_and_lease": lambda: _leases("complete_and_lease"),
+    "deep_clean": _deep_clean,
     "lease_any": _lease_any,
     "light_clean": _light_clean,
     "outcome": _outcome,
