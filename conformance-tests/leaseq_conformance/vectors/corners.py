@@ -15,6 +15,7 @@ from leaseq_conformance.vectors.build import as_bytes, refused, vector
 from leaseq_conformance.vectors.damage import (
     BAD_RECORDS,
     BAD_STATES,
+    STOPPING,
     WRONG_STATES,
     record,
     second_damaged,
@@ -756,6 +757,11 @@ def _deep_clean() -> Iterator[Vector]:
         given: Dump = {**full, key: [b"of another type"]}
         name = f"{key} of another type"
         yield refused("deep_clean", name, "full", given, [f"{phase}:0", 10, 0], "WRONG_TYPE", ("LQ-ERROR-3",))
+    settled = worlds.settled().stored()
+    for title in STOPPING:
+        given = _with(settled, {"meta": {b"c1": BAD_RECORDS[title]}})
+        name = f"record {title}, a page of meta"
+        yield refused("deep_clean", name, "settled", given, ["2:0", 256, 0], "FORMAT", ("LQ-ERROR-1",))
     for counters, counted in (({}, b"1"), ({b"dropped": b"x"}, b"1"), ({b"dropped": b"8"}, b"9")):
         yield _dropped(counters, counted)
 
