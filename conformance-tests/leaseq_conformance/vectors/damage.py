@@ -273,6 +273,22 @@ def lone_lease() -> World:
     return world.quiet()
 
 
+def lone_dead() -> World:
+    """One item, which is dead, and the state is lost."""
+    world = World()
+    world.leased(b"x1")
+    world.give_back(b"x1", dead=True)
+    world.queue.state = None
+    return world.quiet()
+
+
+def least() -> World:
+    """Takes data of one byte."""
+    world = World()
+    world.queue.configure(max_data=1)
+    return world.quiet()
+
+
 def rewound() -> World:
     """The server's clock was set back: deadlines and due times are further ahead than any may be."""
     world = worlds.full()
@@ -292,6 +308,8 @@ SERVED: Final[dict[str, Callable[[], World]]] = {
         ancient,
         lone,
         lone_lease,
+        lone_dead,
+        least,
         rewound,
     )
 }
@@ -308,6 +326,20 @@ def miscounted(world: World, damaged: bytes) -> tuple[World, Callable[[Dump], Du
         return {**dump, "counters": {**dict.fromkeys(COUNTERS, damaged), **counted}}
 
     return world, change
+
+
+BAD_EXTRAS: Final = (b"", b"\0", b"\1", b"\0\0", b"\0\0\0", b"\5\0why")
+"""What an extra may have become; in the last one the error is shorter than it says."""
+
+
+def with_extra(item_id: bytes, packed: bytes) -> Callable[[Dump], Dump]:
+    """What makes this the extra of an item."""
+
+    def change(dump: Dump) -> Dump:
+        meta: Any = dump["meta"]
+        return {**dump, "meta": {**meta, b"\0" + item_id: packed}}
+
+    return change
 
 
 def counted(world: World, counts: dict[str, int]) -> World:

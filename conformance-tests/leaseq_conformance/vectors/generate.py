@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from leaseq import _scripts
 from leaseq_conformance.model.base import END
-from leaseq_conformance.model.packed import EPOCH, State, decode_state
+from leaseq_conformance.model.packed import EPOCH, Extra, State, decode_state
 from leaseq_conformance.model.reading import COUNTED
-from leaseq_conformance.vectors import corners, damage, edges, refused, worlds
+from leaseq_conformance.vectors import corners, damage, edges, refused, samples, worlds
 from leaseq_conformance.vectors.build import refused as refused_vector
 from leaseq_conformance.vectors.build import vector
 from leaseq_conformance.vectors.form import FOLDER, Dump, Refused, Vector, render
@@ -65,12 +65,14 @@ FEW: Final = {"lease", "lease_any", "light_clean", "settle", "stats"}
 """These have few samples, and all that they answer depends on the queue."""
 ROOM: Final = {"lease", "lease_any", "complete_and_lease", "light_clean", "settle"}
 """These look whether there is room to tell of."""
-LARGE: Final = {
+ONLY_FOR: Final = {
     "crowded": {"lease", "complete_and_lease", "light_clean", "lease_any"},
     "heavy": {"lease", "complete_and_lease", "lease_any"},
     "alone": {"lease", "complete_and_lease", "lease_any"},
+    "lone_dead": {"revive"},
+    "least": {"stats"},
 }
-"""Kinds of queue that are large, and what they are for."""
+"""Kinds of queue that are large, or tell something of few scripts only, and what they are for."""
 
 
 def signature(made: Vector) -> Any:
@@ -142,7 +144,7 @@ class Maker:
 
     def _ordinary(self) -> Iterator[Vector]:
         for base, world in self.made.items():
-            if base == "nowhere" or self.script not in LARGE.get(base, {self.script}):
+            if base == "nowhere" or self.script not in ONLY_FOR.get(base, {self.script}):
                 continue
             for sample in self._samples(world):
                 made = vector(self.script, world, base, sample, sample.rules or self.rules)
@@ -168,6 +170,8 @@ class Maker:
         for sample in damage.on_nowhere(self.made["nowhere"]).get(self.script, []):
             yield vector(self.script, self.made["nowhere"], "nowhere", sample, self.rules)
         yield from self._counters()
+        if self.script == "inspect":
+            yield from self._extras()
         if self.script == "lease_any":
             yield from self._second_damaged()
         yield from self._ghosts()
@@ -231,10 +235,20 @@ class Maker:
                 rules = ("LQ-READ-3", "LQ-READ-6")
                 yield vector(self.script, world, "settled", sample, rules, title=f"settled, counters {title}")
 
+    def _extras(self) -> Iterator[Vector]:
+        """Extras that are cut: what is there of the error is told."""
+        for packed in damage.BAD_EXTRAS:
+            world = copy.deepcopy(self.made["rich"])
+            world.queue.items[b"x1"].extra = Extra(packed[2:] if any(packed) else b"")
+            sample = next(each for each in self._samples(world) if each.title == "x1")
+            change = damage.with_extra(b"x1", packed)
+            title = f"rich, extra {packed!r}"
+            yield vector(self.script, world, "rich", sample, self.rules, title=title, change=change)
+
     def _second_damaged(self) -> Iterator[Vector]:
         """Where nothing was changed, the error of the second queue is the answer."""
         for base, world in self.made.items():
-            for count in (1, 256) if base != "nowhere" and base not in LARGE else ():
+            for count in (1, 256) if base != "nowhere" and base not in ONLY_FOR else ():
                 yield damage.second_damaged(base, world, count)
 
     def _refused_arguments(self) -> Iterator[Vector]:
@@ -290,6 +304,12 @@ class Maker:
                 if _clock(made.then_again) < END:
                     yield made
         yield from self._last_clock()
+        if self.script == "purge":
+            for older_than in (500, 501):
+                sample = samples.purge(f"older than {older_than} ms", older_than, b"x1")
+                half = worlds.START + 500_000
+                title = "settled, half a second on"
+                yield vector(self.script, world, "settled", sample, self.rules, now=half, title=title)
         for at in ZEROES.get(self.script, ()):
             for sample in self._samples(world)[:1]:
                 made = vector(self.script, world, "settled", sample, ("LQ-CALL-2",))
@@ -383,7 +403,7 @@ class Maker:
             return
         ways = set()
         for made in ordinary:
-            for item_id in _moved(made):
+            for item_id in _read(made) if self.script == "inspect" else _moved(made):
                 if (way := _way(made, item_id)) not in ways:
                     ways.add(way)
                     chosen = damage.BAD_RECORDS if len(ways) == 1 else damage.TELLING
@@ -456,6 +476,12 @@ def _moved(made: Vector) -> list[bytes]:
         found |= {name for name in old if old.get(name) != new.get(name) and name[:1] != b"\0"}
     records: Any = made.given.get("meta", {})
     return sorted(name for name in found if name in records)
+
+
+def _read(made: Vector) -> list[bytes]:
+    """Ids among the arguments that have a record."""
+    records: Any = made.given.get("meta", {})
+    return [each for each in made.argv if each in records]
 
 
 def _leased_from(made: Vector, key: str) -> bool:
