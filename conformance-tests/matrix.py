@@ -42,6 +42,8 @@ class Cell:
     code: int = 0
     right: int = 0
     cases: int = 0
+    """Those of what the client claims."""
+    unclaimed: int = 0
     output: str = ""
     seconds: float = 0.0
 
@@ -49,7 +51,9 @@ class Cell:
     def line(self) -> str:
         """What to print."""
         word = "right" if self.code == 0 else f"NOT RIGHT (exit code {self.code})"
-        return f"{self.adapter} on {self.server}: {self.right} of {self.cases} cases, {self.seconds:.0f} s: {word}"
+        others = f" ({self.unclaimed} of what it does not claim)" if self.unclaimed else ""
+        counted = f"{self.right} of {self.cases} cases{others}"
+        return f"{self.adapter} on {self.server}: {counted}, {self.seconds:.0f} s: {word}"
 
 
 def main() -> int:
@@ -90,7 +94,9 @@ def run(cell: Cell) -> Cell:
         except (OSError, ResultsError) as error:
             cell.code, cell.output = cell.code or 1, f"{cell.output}\n{error}"
         else:
-            cell.right, cell.cases = sum(result.right for result in found.results), len(found.results)
+            claimed = [each for each in found.results if set(each.case.capabilities) <= found.capabilities]
+            cell.right, cell.cases = sum(result.right for result in claimed), len(claimed)
+            cell.unclaimed = len(found.results) - len(claimed)
     cell.seconds = time.monotonic() - begun
     return cell
 

@@ -22,7 +22,13 @@ local counts = call('HMGET', counters, unpack(names))
 local held = call('HLEN', items)
 local ended = 0
 for i, name in ipairs(names) do
-  counts[i] = tonumber(counts[i] or 0) or 0
+  -- what HINCRBY takes and can add to, as near as a reply can say it; `tonumber` alone would take 1.5, 0x10 and nan
+  local text = counts[i] or ''
+  if #text > 19 or not string.find(text, '^[1-9][0-9]*$') or #text == 19 and text >= '9223372036854775807' then
+    counts[i] = 0
+  else
+    counts[i] = math.min(tonumber(text), 9223372036854774784)
+  end
   if name == 'expired' or name == 'purged' or name == 'removed' or name == 'dropped' then
     ended = ended + counts[i]
   end

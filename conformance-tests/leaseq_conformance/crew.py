@@ -58,7 +58,7 @@ class Crew:
     def __init__(self, server: Server, adapter: tuple[str, ...]) -> None:
         self.server = server
         self.gate = Gate(server.address, NAMES)
-        self._adapter = adapter
+        self.adapter = adapter
         self._idle: list[Hand] = []
         self._numbers = itertools.count(1)
 
@@ -70,7 +70,7 @@ class Crew:
         else:
             door = self.gate.door(f"door {next(self._numbers)}")
             door.actor = name
-            hand = Hand(door, Actor(name, self._adapter, self.server.door_url(door)))
+            hand = Hand(door, Actor(name, self.adapter, self.server.door_url(door)))
             self.gate.learn(hand.actor.hello["scripts"])
         return hand
 

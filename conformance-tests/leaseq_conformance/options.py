@@ -55,6 +55,19 @@ def server_options(command: Command) -> Command:
     return url(program(command))
 
 
+def adapter_options(command: Command) -> Command:
+    """What every command takes that lets an adapter work: `--seed`, `--patience` and the server."""
+    seed = click.option("--seed", type=int, default=0, show_default=True, help="for what is drawn at random")
+    patience = click.option(
+        "--patience",
+        type=click.FloatRange(1),
+        default=60.0,
+        show_default=True,
+        help="seconds to wait for an answer",
+    )
+    return seed(patience(server_options(command)))
+
+
 def run_options(command: Command) -> Command:
     """What every command that runs cases takes."""
     options = [
@@ -76,18 +89,11 @@ def run_options(command: Command) -> Command:
         click.option(
             "--badge", type=click.Path(dir_okay=False), help="write the JSON of a badge (shields.io endpoint)"
         ),
-        click.option("--seed", type=int, default=0, show_default=True, help="for what is drawn at random"),
-        click.option(
-            "--patience",
-            type=click.FloatRange(1),
-            default=60.0,
-            show_default=True,
-            help="seconds to wait for an answer",
-        ),
     ]
+    command = adapter_options(command)
     for option in reversed(options):
         command = option(command)
-    return server_options(command)
+    return command
 
 
 adapter_argument = click.argument("adapter", nargs=-1, required=True, type=click.UNPROCESSED)

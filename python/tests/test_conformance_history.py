@@ -388,6 +388,10 @@ def test_the_command_runs_rounds_and_tells(url: str, tmp_path: Path) -> None:
         "5",
         "--actors",
         "2",
+        "--seed",
+        "7",
+        "--patience",
+        "90",
         "--out",
         str(tmp_path / "out"),
     ]

@@ -53,10 +53,7 @@ def test_the_scenarios_of_the_package_name_rules_and_capabilities_that_there_are
     for case in cases:
         assert set(case.rules) <= set(rules()), case.name
         assert set(case.capabilities) <= CLAIMED, case.name
-    assert set(capabilities()) - {name for case in cases for name in case.capabilities} <= {
-        "cluster",
-        "live_workers",
-    }
+    assert set(capabilities()) - {name for case in cases for name in case.capabilities} <= {"cluster"}
 
 
 @pytest.mark.parametrize(
@@ -178,6 +175,9 @@ def test_the_python_client_passes_a_race_a_kill_and_a_restart(context: Context) 
         ("server-restart", "connection-never-replaced"),
         ("outcome-of-another-item", "created-not-remembered"),
         ("extend", "extend-superseded"),
+        ("add-race", "add-overwrites"),
+        ("registry", "registered-without-group"),
+        ("live-workers-listed", "gone-workers-listed"),
     ],
 )
 def test_a_client_with_a_bug_fails_the_scenario_that_is_about_it(own: OwnServer, name: str, bug: str) -> None:
@@ -188,6 +188,8 @@ def test_a_client_with_a_bug_fails_the_scenario_that_is_about_it(own: OwnServer,
 
 
 RACE = {"call": "p.add", "args": ADD["args"], "first": {"ok": ["added"]}, "second": {"ok": ["added"]}}
+
+LOOKING = {**RACE, "first": {"ok": ["added"], "keys": {"leased": ["a"]}}}
 
 
 @pytest.mark.parametrize(
@@ -202,6 +204,7 @@ RACE = {"call": "p.add", "args": ADD["args"], "first": {"ok": ["added"]}, "secon
         ([ADD, {"sent": "p", "command": "add", "at_most": 0}], "sent add"),
         ([ADD, {"time": "t"}, {"not_before": "$t", "plus_ms": 3_600_000}], "too early"),
         ([{"race": [RACE, {**RACE, "call": "w.add"}]}], "expected 'added'"),
+        ([{"race": [LOOKING, {**LOOKING, "call": "w.add"}]}], "the queue.leased"),
         ([{"stop": "p", "command": "add", "when": "after", "do": "drop"}, ADD], "answered error"),
         (
             [{"start": "p.lease", "args": LEASE["args"], "as": "w"}, {"await": "w", "cancelled": True}],

@@ -13,6 +13,7 @@ from click.testing import CliRunner
 
 from leaseq_conformance.adapters.degenerate import DEGENERATE
 from leaseq_conformance.cases import Case, Outcome
+from leaseq_conformance.crew import Crew
 from leaseq_conformance.mutants.registry import adapter_mutants
 from leaseq_conformance.rules import core_rules, rules
 from leaseq_conformance.selftest import bugs, plan, score
@@ -22,6 +23,8 @@ from leaseq_conformance.server import GivenServer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from leaseq_conformance.cases import Verdict
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -47,6 +50,16 @@ class Silent:
 
     def step(self, name: str) -> None:
         """Nothing."""
+
+
+def with_bug(case: Case, bug: Bug, given: GivenServer) -> Verdict:
+    with Crew(given, bug.adapter) as crew:
+        return bugs.run_with_bug(case, bug, crew)
+
+
+def with_right(case: Case, given: GivenServer) -> Verdict:
+    with Crew(given, bugs.RIGHT) as crew:
+        return bugs.run_with(case, crew)
 
 
 def complaints(found: list[Bug], *cases: Case, core: tuple[str, ...] = ("LQ-ADD-1",)) -> list[str]:
@@ -91,6 +104,13 @@ def test_quick_is_each_bug_with_its_own_case() -> None:
     assert plan.pairs([BUG], cases, quick=False) == [(CASE, BUG), (second, BUG)]
 
 
+def test_the_cases_of_a_bug_are_run_together() -> None:
+    other = dataclasses.replace(BUG, name="other")
+    pairs = [(CASE, BUG), (CASE, other), (dataclasses.replace(CASE, name="scenarios/two"), BUG)]
+    together = [(bug.name, [case.name for case in cases]) for bug, cases in plan.by_bug(pairs)]
+    assert together == [("a-bug", ["scenarios/one", "scenarios/two"]), ("other", ["scenarios/one"])]
+
+
 def test_a_score_is_whole_only_where_all_was_looked_at_and_is_right() -> None:
     assert not score.Score().whole
     empty, good, bad = score.Part("empty"), score.Part("good"), score.Part("bad")
@@ -119,6 +139,7 @@ def test_every_seeded_bug_of_clients_can_be_put_in() -> None:
     program = """
 import os, sys
 from leaseq_conformance.adapters import python_sync
+from leaseq_conformance.crew import Crew
 from leaseq_conformance.mutants.registry import adapter_mutants
 for name, (_, patch) in adapter_mutants().items():
     child = os.fork()
@@ -148,26 +169,27 @@ def test_an_adapter_with_a_bug_that_there_is_not_says_which_there_are() -> None:
 def test_a_case_tells_a_client_with_a_bug_from_the_right_one(given: GivenServer) -> None:
     case = bugs.all_cases()[ADD]
     bug = next(bug for bug in bugs.named() if bug.name == "data-decoded-as-text")
-    assert bugs.run_with(case, bugs.RIGHT, given).outcome is Outcome.PASS
-    assert bugs.run_with_bug(case, bug, given).outcome is Outcome.FAIL
+    assert with_right(case, given).outcome is Outcome.PASS
+    assert with_bug(case, bug, given).outcome is Outcome.FAIL
 
 
 @pytest.mark.on("last")
 def test_a_bug_of_a_script_is_found_by_vectors_and_through_a_client(given: GivenServer) -> None:
     bug = next(bug for bug in bugs.named() if bug.kind == "script")
     cases = bugs.all_cases()
-    assert bugs.run_with_bug(cases[bug.caught_by], bug, given).outcome is Outcome.FAIL
+    assert with_bug(cases[bug.caught_by], bug, given).outcome is Outcome.FAIL
     (script,) = bug.sources
-    assert bugs.run_with(cases[bug.caught_by], bugs.RIGHT, given).outcome is Outcome.PASS
+    assert with_right(cases[bug.caught_by], given).outcome is Outcome.PASS
     broken = dataclasses.replace(bug, sources={script: "return {}"})
-    assert bugs.run_with_bug(cases[bug.caught_by], broken, given).outcome is not Outcome.PASS
+    assert with_bug(cases[bug.caught_by], broken, given).outcome is not Outcome.PASS
 
 
 @pytest.mark.on("last")
 @pytest.mark.parametrize("name", sorted(DEGENERATE))
 def test_an_adapter_of_no_client_does_not_pass(name: str, given: GivenServer) -> None:
     # one that hangs is not judged by the seconds: without an answer nothing passes
-    verdict = bugs.run_with(bugs.all_cases()[ADD], bugs.degenerate(name), given, patience=1)
+    with Crew(given, bugs.degenerate(name)) as crew:
+        verdict = bugs.run_with(bugs.all_cases()[ADD], crew, patience=1)
     assert verdict.outcome is not Outcome.PASS
 
 
@@ -220,9 +242,9 @@ def test_the_command_prints_the_score_and_exits_with_1_below_100(
 def test_a_client_that_asks_a_replica_is_told_from_one_that_does_not(given: GivenServer) -> None:
     case = bugs.all_cases()["cluster/calls-go-to-the-primary"]
     bug = next(bug for bug in bugs.named() if bug.name == "asks-a-replica")
-    right = bugs.run_with(case, bugs.RIGHT, given)
+    right = with_right(case, given)
     assert (right.outcome, right.message) == (Outcome.PASS, "")
-    wrong = bugs.run_with_bug(case, bug, given)
+    wrong = with_bug(case, bug, given)
     assert wrong.outcome is Outcome.FAIL
     assert "to the replica" in wrong.message
 

@@ -173,8 +173,10 @@ def test_a_number_is_decimal_digits_in_its_range(lab: Lab, number: Number) -> No
         lab.restore(before)
         lab.ok(number.script, *filled(number.args, inside, lab), more=number.more)
     lab.restore(before)
-    padded = lab.run(number.script, filled(number.args, "01", lab), more=number.more)
-    assert padded.code == (None if number.padded else "LEASEQ_BAD_ARGUMENT")
+    for one in ("01", "1".zfill(16)):
+        lab.restore(before)
+        padded = lab.run(number.script, filled(number.args, one, lab), more=number.more)
+        assert padded.code == (None if number.padded else "LEASEQ_BAD_ARGUMENT"), one
 
 
 class Entries:

@@ -101,6 +101,28 @@ def test_a_damaged_counter_begins_anew(lab: Lab, name: str) -> None:
             assert after == expected, (call, kind, count)
 
 
+@pytest.mark.parametrize(
+    ("damage", "told"),
+    [
+        *((text, 0) for text in (b"x", b"", b"1.5", b"1e3", b"0x10", b"01", b" 1", b"+1", b"nan", b"-1")),
+        *((b"%d" % number, 0) for number in (2**63 - 1, 2**63, 10**19, 2**64, -(2**63))),
+        *((b"%d" % number, number) for number in (1, 2**53 - 1, 10**18, 2**63 - 1024)),
+        (b"%d" % (2**63 - 2), 2**63 - 1024),
+    ],
+)
+def test_a_damaged_counter_is_read_as_0(lab: Lab, damage: bytes, told: int) -> None:
+    """LQ-READ-6, LQ-READ-3: what stats takes for a number is what HINCRBY takes, and `completed` stays one."""
+    lab.queue("full")
+    reply = lab.ok("stats")
+    numbers = dict(zip(reply[::2], reply[1::2], strict=True))
+    for name in (b"promoted", b"removed"):
+        lab.client.hset(key("counters"), name.decode(), damage)
+        reply = lab.ok("stats")
+        now = dict(zip(reply[::2], reply[1::2], strict=True))
+        assert now[name] == told, name
+        assert now[b"completed"] == max(0, numbers[b"completed"] - told * (name == b"removed"))
+
+
 # -- full servers
 
 

@@ -30,8 +30,10 @@ class Plan(NamedTuple):
 class Session:
     """What an actor has: its queues, and the leases that it was given."""
 
-    def __init__(self, module: ModuleType, server: Any) -> None:
+    def __init__(self, module: ModuleType, workers: ModuleType, server: Any) -> None:
+        """`workers` is the module that lists live workers."""
         self._module = module
+        self._workers = workers
         self._server = server
         self._queues: dict[str, Any] = {}
         self._leases: dict[tuple[str, bytes, int], Any] = {}
@@ -61,6 +63,10 @@ class Session:
     def together(self, handles: Sequence[str]) -> Any:
         """Several queues as one."""
         return self._module.WorkQueues([self.queue(handle) for handle in handles])
+
+    def live_workers(self) -> Any:
+        """The workers that say they live."""
+        return self._workers.live_workers(self._server)
 
     def leased(self, items: Sequence[Any]) -> Json:
         """Remember the leases; answers as messages do, with the queue's handle."""
@@ -263,6 +269,10 @@ def _deep_clean(session: Session, handle: str | None, args: Json) -> Plan:
     return Plan(lambda: queue.deep_clean(dry_run=args["dry_run"]), lambda done: done.repairs)
 
 
+def _live_workers(session: Session, _: str | None, __: Json) -> Plan:
+    return Plan(session.live_workers, lambda found: [values.live_worker(one) for one in found])
+
+
 def _ids(args: Json) -> list[str]:
     return [unb64(one).decode("utf-8", "surrogateescape") for one in args["ids"]]
 
@@ -298,8 +308,9 @@ METHODS: Final[dict[str, Method]] = {
     "resume": _resume,
     "light_clean": _light_clean,
     "deep_clean": _deep_clean,
+    "live_workers": _live_workers,
 }
-"""Those that both colours have alike; `hold`, `lost` and `pipeline` are theirs."""
+"""Those that both colours have alike; `hold`, `lost`, `pipeline` and the loop of a worker are theirs."""
 
 
 def pipeline_calls(args: Json) -> list[tuple[list[leaseq.Item], leaseq.AddOptions]]:
@@ -317,10 +328,6 @@ def pipeline_answers(args: Json, replies: Sequence[Any]) -> list[list[str]]:
     return [[next(words) for _ in call["items"]] for call in args["calls"]]
 
 
-UNASKED: Final = ("live_workers",)
-"""Capabilities that no method asks for, so that nobody can claim them yet."""
-
-
 def hello(language: str) -> Json:
     """Who this is. Both colours do all that the protocol has methods for."""
     from leaseq import _scripts
@@ -330,6 +337,6 @@ def hello(language: str) -> Json:
     return {
         "protocol": PROTOCOL,
         "client": {"name": "leaseq", "version": leaseq.__version__, "language": language},
-        "capabilities": [name for name in SCHEMA["$defs"]["capability"]["enum"] if name not in UNASKED],
+        "capabilities": list(SCHEMA["$defs"]["capability"]["enum"]),
         "scripts": {script.name: script.sha1 for script in scripts},
     }

@@ -14,10 +14,30 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
 import leaseq.aio
+import leaseq.worker.aio.registry
 from leaseq import LeaseqError, QueueClosedError
+from leaseq.worker.aio import Worker
 from leaseq_conformance.adapters import methods, values
 from leaseq_conformance.adapters.methods import METHODS, HarnessError, Session
 from leaseq_conformance.messages import LONGEST_LINE, Json
+
+
+class Loop:
+    """The client's own loop on a queue, which holds what it leases until it is to finish."""
+
+    def __init__(self, queue: leaseq.aio.WorkQueue, concurrency: int) -> None:
+        self._finished = asyncio.Event()
+        self.worker = Worker(queue, self._hold, concurrency=concurrency, handle_signals=False)
+        self.run = asyncio.create_task(self.worker.run())
+
+    async def _hold(self, _item: leaseq.aio.LeasedItem) -> None:
+        await self._finished.wait()
+
+    async def finish(self) -> int:
+        """Let the handlers end; answers how many items were completed, once the loop has ended."""
+        self.worker.stop()
+        self._finished.set()
+        return await self.run
 
 
 class Adapter:
@@ -29,6 +49,7 @@ class Adapter:
         self._cluster: redis.asyncio.RedisCluster | None = None
         self._calls: dict[int, asyncio.Task[None]] = {}
         self._holding: dict[Any, asyncio.Task[None]] = {}
+        self._loops: dict[str, Loop] = {}
 
     def take(self, message: Json) -> None:
         """Begin to answer a message."""
@@ -38,11 +59,12 @@ class Adapter:
 
     async def end(self) -> None:
         """Close all connections."""
-        for task in (*self._calls.values(), *self._holding.values()):
+        loops = [loop.run for loop in self._loops.values()]
+        for task in (*self._calls.values(), *self._holding.values(), *loops):
             task.cancel()
         for queue in self._session.forget_all() if self._url else []:
             await queue.close()
-        await asyncio.gather(*self._calls.values(), *self._holding.values(), return_exceptions=True)
+        await asyncio.gather(*self._calls.values(), *self._holding.values(), *loops, return_exceptions=True)
         if self._cluster is not None:
             await self._cluster.aclose()
 
@@ -63,7 +85,7 @@ class Adapter:
         self._url = message["url"]
         if message.get("cluster", False):
             self._cluster = redis.asyncio.RedisCluster.from_url(self._url)
-        self._session = Session(leaseq.aio, self._cluster or self._url)
+        self._session = Session(leaseq.aio, leaseq.worker.aio.registry, self._cluster or self._url)
         return {"ok": methods.hello("Python, asyncio")}
 
     async def _open(self, message: Json) -> Json:
@@ -91,6 +113,14 @@ class Adapter:
                 return {"error": values.error(error, plan.shape)}
         if name == "pipeline":
             return {"ok": await self._pipeline(handle, args)}
+        if name == "work":
+            self._loops[handle] = Loop(self._session.queue(handle), args["concurrency"])
+            return {"ok": {}}
+        if name == "leave_off":
+            self._loops[handle].worker.stop()
+            return {"ok": {}}
+        if name == "finish":
+            return {"ok": {"completed": await self._loops.pop(handle).finish()}}
         item = self._session.held(handle, args)
         if name == "hold":
             return await self._hold(item)

@@ -7,6 +7,7 @@ import contextlib
 import json
 import sys
 import threading
+from concurrent.futures import Future
 from typing import Any
 
 import redis
@@ -14,13 +15,39 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 import leaseq
+import leaseq.worker.registry
 from leaseq import LeaseqError, QueueClosedError
+from leaseq.worker import Worker
 from leaseq_conformance.adapters import methods, values
 from leaseq_conformance.adapters.methods import METHODS, HarnessError, Session
 from leaseq_conformance.messages import LONGEST_LINE, Json
 
 LOOK_SECS = 0.005
 """Threads are not told that a lease is lost: they look."""
+
+
+class Loop:
+    """The client's own loop on a queue, which holds what it leases until it is to finish."""
+
+    def __init__(self, queue: leaseq.WorkQueue, concurrency: int) -> None:
+        self._finished = threading.Event()
+        self.worker = Worker(
+            queue, lambda _: self._finished.wait(), concurrency=concurrency, handle_signals=False
+        )
+        self._ended: Future[int] = Future()
+        threading.Thread(target=self._run, daemon=True).start()
+
+    def _run(self) -> None:
+        try:
+            self._ended.set_result(self.worker.run())
+        except BaseException as error:  # noqa: BLE001 (whoever asks is told)
+            self._ended.set_exception(error)
+
+    def finish(self) -> int:
+        """Let the handlers end; answers how many items were completed, once the loop has ended."""
+        self.worker.stop()
+        self._finished.set()
+        return self._ended.result()
 
 
 class Adapter:
@@ -32,6 +59,7 @@ class Adapter:
         self._cluster: bool
         self._guard = threading.Lock()
         self._looking: dict[int, threading.Event] = {}
+        self._loops: dict[str, Loop] = {}
         self._holding = contextlib.ExitStack()  # never left: what ends a block early would release its item
 
     def take(self, message: Json) -> None:
@@ -66,7 +94,7 @@ class Adapter:
     def _hello(self, message: Json) -> Json:
         self._url, self._cluster = message["url"], message.get("cluster", False)
         server = redis.RedisCluster.from_url(self._url) if self._cluster else self._url
-        self._session = Session(leaseq, server)
+        self._session = Session(leaseq, leaseq.worker.registry, server)
         return {"ok": methods.hello("Python")}
 
     def _open(self, message: Json) -> Json:
@@ -96,6 +124,14 @@ class Adapter:
                 return {"error": values.error(error, plan.shape)}
         if name == "pipeline":
             return {"ok": self._pipeline(handle, args)}
+        if name == "work":
+            self._loops[handle] = Loop(self._session.queue(handle), args["concurrency"])
+            return {"ok": {}}
+        if name == "leave_off":
+            self._loops[handle].worker.stop()
+            return {"ok": {}}
+        if name == "finish":
+            return {"ok": {"completed": self._loops.pop(handle).finish()}}
         item = self._session.held(handle, args)
         if name == "hold":
             self._holding.enter_context(item)

@@ -6,6 +6,7 @@ from typing import Any, Final, cast
 
 import leaseq.aio
 from leaseq import AddOptions, Item, ItemInfo, LeasedItem, LeaseqError, Outcome, QueueStats
+from leaseq.worker.registry import LiveWorker
 from leaseq_conformance.messages import Json, b64, unb64
 
 FOR_EVER: Final = 0
@@ -120,6 +121,27 @@ def inspection(info: ItemInfo) -> Json:
         "keep_ms": millis(info.keep),
         "expires": micros(info.expires),
         "error": info.error,
+    }
+
+
+def live_worker(seen: LiveWorker) -> Json:
+    """A worker and what it holds."""
+    return {
+        "worker": seen.id,
+        **{name: getattr(seen, name) for name in ("host", "pid", "client", "stopping", "concurrency")},
+        "started": micros(seen.started),
+        "completed": seen.completed,
+        "queues": [f"{group}:{name}" for group, name in seen.queues],
+        "held": seen.held,
+        "items": [
+            {
+                "queue": f"{one.group}:{one.queue}",
+                "id": b64(one.id.encode("utf-8", "surrogateescape")),
+                "attempt": one.attempt,
+                "ms": millis(one.seconds),
+            }
+            for one in seen.items
+        ],
     }
 
 

@@ -19,8 +19,8 @@ from leaseq_conformance.options import (
     EXIT_FAILED,
     EXIT_UNJUDGED,
     adapter_argument,
+    adapter_options,
     opened,
-    server_options,
 )
 
 if TYPE_CHECKING:
@@ -37,7 +37,6 @@ EXITS: Final = {
 
 
 @click.command("history", epilog=EXIT_CODES)
-@click.option("--seed", type=int, default=1, show_default=True, help="of the first history")
 @click.option("--rounds", type=click.IntRange(1), default=10, show_default=True, help="how many histories")
 @click.option("--actors", type=click.IntRange(1, 32), default=4, show_default=True, help="clients at once")
 @click.option("--steps", type=click.IntRange(1), default=40, show_default=True, help="calls of each client")
@@ -51,29 +50,31 @@ EXITS: Final = {
     show_default=True,
     help="the folder for histories that are not right, made when there is one",
 )
-@server_options
+@adapter_options
 @adapter_argument
 def history(
-    seed: int,
     rounds: int,
     actors: int,
     steps: int,
     faulty: float,
     out: Path,
+    adapter: tuple[str, ...],
+    *,
+    seed: int,
+    patience: float,
     url: str | None,
     program: str | None,
-    adapter: tuple[str, ...],
 ) -> None:
     """Run random histories of the client behind ADAPTER, and check each in two ways.
 
     The reference model makes the same calls in the server's order, and Porcupine (it needs Go) looks for an order that
     explains what clients were told. A history that is not right is written to a folder, with a picture where Porcupine has
-    one. Its seed draws the same programs again, but not the same interleaving.
+    one. Its seed, of which the first is that given, draws the same programs again, but not the same interleaving.
     """
     console = Console(highlight=False)
     seen: list[Outcome] = []
     with (
-        opened(adapter, url, program) as (context, about),
+        opened(adapter, url, program, seed, patience) as (context, about),
         Progress(console=console, transient=True) as progress,
     ):
         task = progress.add_task("histories", total=rounds)

@@ -194,10 +194,9 @@ class Base:
         return promoted, ended - deaths, deaths
 
     def first_due(self) -> int:
-        """The first due time or deadline."""
-        return min(
-            (item.score for item in self.items.values() if item.where in {"delayed", "leased"}), default=NEVER
-        )
+        """The first due time or deadline; one below 0, which no clock gave, counts as 0."""
+        dues = (item.score for item in self.items.values() if item.where in {"delayed", "leased"})
+        return max(0, min(dues, default=NEVER))
 
     def _attended(self, state: State) -> bool:
         """Whether something can be leased, so that somebody must be awake for it."""

@@ -13,10 +13,17 @@ if TYPE_CHECKING:
 
     from leaseq_conformance.model.calls import Answer, Reply
 
+LARGEST = 2**63 - 1024
+"""The largest count that is told: the last double that 64 bits hold."""
 COUNTED = (
     *("promoted", "reclaimed", "released", "died", "expired"),
     *("revived", "purged", "removed", "dropped"),
 )
+
+
+def told(count: int) -> int:
+    """A count as a reply says it: none below 0, and beyond 2^53 the nearest double."""
+    return max(0, min(int(float(count)), LARGEST))
 
 
 class Reading(Base):
@@ -25,7 +32,7 @@ class Reading(Base):
     def stats(self, now: int) -> Reply:
         """All numbers of the queue."""
         state = self._open(now)
-        count = self.counters
+        count = {name: told(self.counters[name]) for name in COUNTED}
         sizes = Counter(item.where for item in self.items.values())
         ready = self._in("ready")
         gone = sum(count[name] for name in ("removed", "dropped", "expired", "purged"))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-MODULES: Final = ("encoding", "errors", "splitting", "waiting")
+MODULES: Final = ("encoding", "errors", "registering", "splitting", "waiting")
 """Of this package, those with seeded bugs of adapters."""
 
 

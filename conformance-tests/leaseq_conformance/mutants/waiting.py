@@ -198,6 +198,22 @@ def created_not_remembered() -> None:
     patch(finishing, "Outcome", outcome)
 
 
+@mutant("LQ-FAIL-2", "scenarios/waiter-killed")
+def one_watches_for_all() -> None:
+    """Lets the first waiter alone watch the deadlines: the others block for ever, also when that one was killed."""
+    own = waiting.Waiting._block
+    watches: list[bool] = []
+
+    def block(self: waiting.Waiting, wait: Any, wire: Any) -> bool:
+        if not watches:
+            wire.send("SET", f"{wait.block[1]}:watched", "1", "NX")
+            watches.append(wire.read() is not None)
+        seconds = wait.seconds if watches[0] else 10.0**6
+        return own(self, flows.Wait(wait.block, seconds, wait.then, wait.settles), wire)
+
+    patch(waiting.Waiting, "_block", block)
+
+
 @mutant("LQ-ROOM-2", "wire/room-blocks-on-room")
 def room_awaited_on_wake() -> None:
     """Waits for room on the list of the workers, and takes their wake-ups."""

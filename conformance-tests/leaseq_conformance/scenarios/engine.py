@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Final
 from leaseq_conformance.actor import NoAnswerError
 from leaseq_conformance.cases import FailedError, SkippedError
 from leaseq_conformance.gate import ANY_SCRIPT, GateError, Point
-from leaseq_conformance.scenarios import keys, values
+from leaseq_conformance.scenarios import keys, values, workers
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     import redis
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 Step = dict[str, Any]
 POLL_SECS: Final = 0.02
+QUEUELESS: Final = ("lease_any", "live_workers")
 BLOCKING: Final = ("BLPOP", "BLMOVE")
 
 
@@ -87,7 +88,7 @@ class Stage:
     def _begin(self, call: str, step: Step) -> Pending:
         actor, _, method = call.partition(".")
         args = values.filled(values.plain(step.get("args", {})), self._saved)
-        queue = None if method == "lease_any" else step.get("queue", "q")
+        queue = None if method in QUEUELESS else step.get("queue", "q")
         for follow_up in (then for item in args.get("items", []) for then in item.get("then", [])):
             self.shift.hand(actor, follow_up["queue"])
         return self.shift.start(actor, queue, method, args)
@@ -140,7 +141,10 @@ class Stage:
         for place, index in zip(("first", "second"), order, strict=True):
             points[index].let_go()
             self.shift.note(f"{actors[index]} goes {place}")
-            self._check(racers[index][place], calls[index].answer(self.patience))
+            turn = racers[index][place]
+            self._check(turn, calls[index].answer(self.patience))
+            if "keys" in turn:
+                self.keys({**racers[index], "keys": turn["keys"]})
 
     # Faults
 
@@ -263,12 +267,41 @@ class Stage:
         """The client enters a queue behind a call, so it may come a little later."""
         deadline = time.monotonic() + self.patience
         while not keys.is_registered(self.client, self.shift.prefix(step["registered"])):
+            if wrong := keys.misregistered(self.client):
+                raise FailedError(f"the registry of queues has {', '.join(wrong)}, no <group>:<name>")
             if time.monotonic() > deadline:
                 raise FailedError(f"{step['registered']} is not in the registry of queues")
             time.sleep(POLL_SECS)
 
     def spoil_registry(self, _step: Step) -> None:
         keys.spoil_registry(self.client)
+
+    def announced(self, step: Step) -> None:
+        """Exactly one worker of the queue is announced, as the rules say, and says these things of itself."""
+        entry = keys.entry(self._prefix(step))
+        self._until(lambda: workers.check(self.client, entry, step["announced"]))
+
+    def unannounced(self, _step: Step) -> None:
+        self._until(lambda: workers.check_none(self.client))
+
+    def _until(self, check: Callable[[], None]) -> None:
+        deadline = time.monotonic() + self.patience
+        while True:
+            last = time.monotonic() > deadline
+            try:
+                check()
+            except values.MismatchError:
+                if last:
+                    raise
+                time.sleep(POLL_SECS)
+            else:
+                return
+
+    def workers(self, step: Step) -> None:
+        workers.write(self.client, step["workers"])
+
+    def spoil_workers(self, _step: Step) -> None:
+        workers.spoil(self.client)
 
     def time(self, step: Step) -> None:
         self._saved[step["time"]] = str(keys.now(self.client))
@@ -302,6 +335,7 @@ KINDS: Final = {
             ),
             *("forge", "damage", "sound", "keys", "eventually", "remember", "unchanged"),
             *("blocked", "sent", "registered", "spoil_registry", "time", "not_before"),
+            *("announced", "unannounced", "workers", "spoil_workers"),
         )
     },
 }

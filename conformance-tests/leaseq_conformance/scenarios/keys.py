@@ -128,8 +128,19 @@ def raw(client: redis.Redis, prefix: str) -> dict[str, bytes | None]:
 
 def is_registered(client: redis.Redis, prefix: str) -> bool:
     """Whether the registry of queues has the queue, as `<group>:<name>`."""
+    return bool(client.sismember(REGISTRY, entry(prefix)))
+
+
+def entry(prefix: str) -> str:
+    """A queue as registries name it: `<group>:<name>`."""
     _, group, name, _ = prefix.split(":")
-    return bool(client.sismember(REGISTRY, f"{group[1:-1]}:{name}"))
+    return f"{group[1:-1]}:{name}"
+
+
+def misregistered(client: redis.Redis) -> list[str]:
+    """Members of the registry that no queue can have."""
+    members: set[bytes] = client.smembers(REGISTRY)  # type: ignore[assignment]
+    return sorted(_text(member) for member in members if member.count(b":") != 1)
 
 
 def spoil_registry(client: redis.Redis) -> None:

@@ -30,6 +30,8 @@ ASSERTS: Final = frozenset(
         "sent",
         "not_before",
         "registered",
+        "announced",
+        "unannounced",
     }
 )
 """What makes a step one that can fail for what the client did."""

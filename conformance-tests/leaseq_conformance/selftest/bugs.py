@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final
 from leaseq_conformance import suites
 from leaseq_conformance.adapters.degenerate import DEGENERATE
 from leaseq_conformance.cases import Context, VerdictError
-from leaseq_conformance.crew import Crew
 from leaseq_conformance.messages import SCHEMA
 from leaseq_conformance.mutants import scripts
 from leaseq_conformance.mutants.registry import adapter_mutants
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from leaseq_conformance.cases import Case, Verdict
-    from leaseq_conformance.server import Server
+    from leaseq_conformance.crew import Crew
 
 PATIENCE: Final = 30.0
 """Seconds that an adapter with a bug may take to answer; one that hangs is `unknown`, and so is no pass."""
@@ -72,21 +71,20 @@ def degenerate(name: str) -> tuple[str, ...]:
     return (*MODULE, "leaseq_conformance.adapters.degenerate", name)
 
 
-def run_with_bug(case: Case, bug: Bug, server: Server) -> Verdict:
-    """Run a case on what has the bug: the script itself where the case needs no client, else the client."""
+def run_with_bug(case: Case, bug: Bug, crew: Crew) -> Verdict:
+    """Run a case on what has the bug: the script itself where the case needs no client, else the crew of the bug's client."""
     if bug.sources and case.suite == "vectors":
-        server.flush()
+        crew.server.flush()
         try:
-            return vectors.run_with(case, Context(server), bug.sources)
+            return vectors.run_with(case, Context(crew.server), bug.sources)
         except VerdictError as error:
             return error.judged()
-    return run_with(case, bug.adapter, server)
+    return run_with(case, crew)
 
 
-def run_with(case: Case, adapter: tuple[str, ...], server: Server, patience: float = PATIENCE) -> Verdict:
-    """Run a case on an adapter of its own."""
-    with Crew(server, adapter) as crew:
-        return run_case(case, Context(server, adapter, CLAIMED, 1, patience, crew))
+def run_with(case: Case, crew: Crew, patience: float = PATIENCE) -> Verdict:
+    """Run a case on a crew, whose processes are kept from case to case: their start is what costs time."""
+    return run_case(case, Context(crew.server, crew.adapter, CLAIMED, 1, patience, crew))
 
 
 def all_cases() -> dict[str, Case]:

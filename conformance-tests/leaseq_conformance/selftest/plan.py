@@ -29,6 +29,14 @@ def pairs(bugs: Sequence[Bug], cases: Mapping[str, Case], *, quick: bool) -> lis
     return found
 
 
+def by_bug(pairs: Iterable[tuple[Case, Bug]]) -> list[tuple[Bug, list[Case]]]:
+    """The same pairs, the cases of each bug together."""
+    found: dict[str, tuple[Bug, list[Case]]] = {}
+    for case, bug in pairs:
+        found.setdefault(bug.name, (bug, []))[1].append(case)
+    return list(found.values())
+
+
 def complaints(
     bugs: Sequence[Bug], cases: Mapping[str, Case], known: Iterable[str], core: Sequence[str]
 ) -> list[str]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from leaseq_conformance.adapters.degenerate import DEGENERATE
 from leaseq_conformance.cases import Outcome
+from leaseq_conformance.crew import Crew
 from leaseq_conformance.mutants import mechanical
 from leaseq_conformance.mutants.lua_edits import edits
 from leaseq_conformance.mutants.scripts import SOURCES
@@ -102,25 +103,29 @@ def _right_client(pairs: list[tuple[Case, bugs.Bug]], server: Server, progress: 
     part = Part("cases that the right client passes")
     cases = {case.name: case for case, _ in pairs}
     progress.begin(part.title, len(cases))
-    for case in cases.values():
-        progress.step(case.name)
-        verdict = bugs.run_with(case, bugs.RIGHT, server, 60.0)
-        passed = verdict.outcome is Outcome.PASS
-        part.look("" if passed else f"{case.name}: {verdict.outcome.value}: {verdict.message}", progress)
+    with Crew(server, bugs.RIGHT) as crew:
+        for case in cases.values():
+            progress.step(case.name)
+            verdict = bugs.run_with(case, crew, 60.0)
+            passed = verdict.outcome is Outcome.PASS
+            part.look("" if passed else f"{case.name}: {verdict.outcome.value}: {verdict.message}", progress)
     return part
 
 
 def _caught(pairs: list[tuple[Case, bugs.Bug]], server: Server, progress: Progress, score: Score) -> Part:
     part = Part("bugs that fail the cases that are to catch them")
     progress.begin(part.title, len(pairs))
-    for case, bug in pairs:
-        progress.step(f"{bug.name} by {case.name}")
-        verdict = bugs.run_with_bug(case, bug, server)
-        caught = verdict.outcome is Outcome.FAIL
-        if caught and bug.breaks in case.rules:
-            score.covered.add(bug.breaks)
-        said = f"{verdict.outcome.value} {verdict.message}".strip()
-        part.look("" if caught else f"{bug.name} ({bug.line}) is not caught by {case.name}: {said}", progress)
+    for bug, cases in plan.by_bug(pairs):
+        with Crew(server, bug.adapter) as crew:
+            for case in cases:
+                progress.step(f"{bug.name} by {case.name}")
+                verdict = bugs.run_with_bug(case, bug, crew)
+                caught = verdict.outcome is Outcome.FAIL
+                if caught and bug.breaks in case.rules:
+                    score.covered.add(bug.breaks)
+                said = f"{verdict.outcome.value} {verdict.message}".strip()
+                missed = f"{bug.name} ({bug.line}) is not caught by {case.name}: {said}"
+                part.look("" if caught else missed, progress)
     return part
 
 
@@ -131,8 +136,9 @@ def _degenerate(cases: dict[str, Case], server: Server, progress: Progress) -> P
     progress.begin(part.title, len(DEGENERATE))
     for name in DEGENERATE:
         progress.step(name)
-        verdicts = (bugs.run_with(case, bugs.degenerate(name), server, HANGING) for case in core)
-        conforms = all(verdict.outcome is Outcome.PASS for verdict in verdicts)
+        with Crew(server, bugs.degenerate(name)) as crew:
+            verdicts = (bugs.run_with(case, crew, HANGING) for case in core)
+            conforms = all(verdict.outcome is Outcome.PASS for verdict in verdicts)
         part.look(f"{name} conforms to Core" if conforms else "", progress)
     return part
 

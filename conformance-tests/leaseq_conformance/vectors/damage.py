@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import struct
+from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -28,6 +29,36 @@ COUNTERS: Final = (
     *(b"promoted", b"reclaimed", b"released", b"died", b"removed"),
     *(b"dropped", b"expired", b"purged", b"revived"),
 )
+
+
+NO_COUNTS: Final = (
+    *(
+        b"x",
+        b"",
+        b"9223372036854775807",
+        b"9223372036854775808",
+        b"18446744073709551617",
+        b"10000000000000000000",
+    ),
+    *(
+        b"1.5",
+        b"1.0",
+        b"1e3",
+        b"0x10",
+        b"01",
+        b"+1",
+        b" 1",
+        b"1 ",
+        b"nan",
+        b"inf",
+        b"-0",
+        b"-1",
+        b"-9223372036854775808",
+    ),
+)
+"""What `stats` reads as 0."""
+COUNTS: Final = (1, 10, 2**53, 10**17, 10**18, 2**63 - 1025, 2**63 - 1024, 2**63 - 2)
+"""What it reads as a number, more exactly than a double or not."""
 
 
 def record(version: int = 1, options: int = 0, created: float = START - 1, current: float = START) -> bytes:
@@ -75,7 +106,14 @@ TELLING: Final = (
         "a tail that is short",
         "of version 2",
     ),
-    *("of version 2 with a tail", "options 2", "options 9", "created below 0", "current below 0"),
+    *(
+        "of version 0",
+        "of version 2 with a tail",
+        "options 2",
+        "options 9",
+        "created below 0",
+        "current below 0",
+    ),
     *("with a tail, created below 0", "with a tail, current no number"),
 )
 """One for each way in which a record can be wrong."""
@@ -235,6 +273,22 @@ def lone_lease() -> World:
     return world.quiet()
 
 
+def lone_dead() -> World:
+    """One item, which is dead, and the state is lost."""
+    world = World()
+    world.leased(b"x1")
+    world.give_back(b"x1", dead=True)
+    world.queue.state = None
+    return world.quiet()
+
+
+def least() -> World:
+    """Takes data of one byte."""
+    world = World()
+    world.queue.configure(max_data=1)
+    return world.quiet()
+
+
 def rewound() -> World:
     """The server's clock was set back: deadlines and due times are further ahead than any may be."""
     world = worlds.full()
@@ -254,6 +308,8 @@ SERVED: Final[dict[str, Callable[[], World]]] = {
         ancient,
         lone,
         lone_lease,
+        lone_dead,
+        least,
         rewound,
     )
 }
@@ -270,6 +326,29 @@ def miscounted(world: World, damaged: bytes) -> tuple[World, Callable[[Dump], Du
         return {**dump, "counters": {**dict.fromkeys(COUNTERS, damaged), **counted}}
 
     return world, change
+
+
+BAD_EXTRAS: Final = (b"", b"\0", b"\1", b"\0\0", b"\0\0\0", b"\5\0why")
+"""What an extra may have become; in the last one the error is shorter than it says."""
+
+
+def with_extra(item_id: bytes, packed: bytes) -> Callable[[Dump], Dump]:
+    """What makes this the extra of an item."""
+
+    def change(dump: Dump) -> Dump:
+        meta: Any = dump["meta"]
+        return {**dump, "meta": {**meta, b"\0" + item_id: packed}}
+
+    return change
+
+
+def counted(world: World, counts: dict[str, int]) -> World:
+    """The world with these counts, and so much added that they leave something completed."""
+    world = copy.deepcopy(world)
+    assert world.queue.state
+    world.queue.state.added = 1000
+    world.queue.counters = Counter(counts)
+    return world
 
 
 def ghostly(world: World, ghosts: tuple[bytes, ...]) -> tuple[World, Callable[[Dump], Dump]]:
@@ -293,6 +372,22 @@ def ghostly(world: World, ghosts: tuple[bytes, ...]) -> tuple[World, Callable[[D
             counters[b"dropped"] = counters.pop(b"expired")
             changed["counters"] = counters
         return changed
+
+    return world, change
+
+
+def haunted(world: World) -> tuple[World, Callable[[Dump], Dump]]:
+    """More ids in `dead` than there are items, all without data. The model has them as dead items."""
+    world = copy.deepcopy(world)
+    ghosts = [b"g%d" % number for number in range(len(world.queue.items) + 1)]
+    for item_id in ghosts:
+        world.queue.items[item_id] = Item(b"", "dead", START, START)
+
+    def change(dump: Dump) -> Dump:
+        items: Any = dump["items"]
+        left = {name: value for name, value in items.items() if name not in ghosts}
+        without = {key: value for key, value in dump.items() if key != "items"}
+        return {**without, "items": left} if left else without
 
     return world, change
 

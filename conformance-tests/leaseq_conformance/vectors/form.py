@@ -238,6 +238,14 @@ def _reply_from_json(value: Any) -> Reply | Refused:
     return value if isinstance(value, int) else untext(value)
 
 
+def _repeated(keys: list[str]) -> Any:
+    return {"repeat": [keys[0], len(keys)]} if len(keys) > 64 and len(set(keys)) == 1 else keys
+
+
+def _unrepeated(said: Any) -> list[str] | None:
+    return [said["repeat"][0]] * said["repeat"][1] if isinstance(said, dict) else said
+
+
 # -- files
 
 
@@ -248,7 +256,7 @@ def vector_to_json(vector: Vector, base: Dump) -> dict[str, Any]:
         said["but"] = but
     said |= {"now": vector.now, "argv": [text(each) for each in vector.argv]}
     if vector.keys is not None:
-        said["keys"] = vector.keys
+        said["keys"] = _repeated(vector.keys)
     if vector.more:
         said["more"] = vector.more
     if vector.full:
@@ -297,7 +305,7 @@ def _vector(script: str, queues: Mapping[str, Dump], said: Mapping[str, Any]) ->
         again=_reply_from_json(said.get("again", said["reply"])),
         then_again=patched(then, said.get("then_again", {})),
         more=said.get("more", []),
-        keys=said.get("keys"),
+        keys=_unrepeated(said.get("keys")),
         full=said.get("full", False),
         base=said["given"],
     )

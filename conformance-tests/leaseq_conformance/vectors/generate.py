@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from leaseq import _scripts
 from leaseq_conformance.model.base import END
-from leaseq_conformance.model.packed import EPOCH, State, decode_state
-from leaseq_conformance.vectors import damage, refused, worlds
+from leaseq_conformance.model.packed import EPOCH, Extra, State, decode_state
+from leaseq_conformance.model.reading import COUNTED
+from leaseq_conformance.vectors import corners, damage, edges, refused, samples, worlds
 from leaseq_conformance.vectors.build import refused as refused_vector
 from leaseq_conformance.vectors.build import vector
 from leaseq_conformance.vectors.form import FOLDER, Dump, Refused, Vector, render
@@ -45,9 +46,12 @@ READ_BY: Final[dict[str, dict[str, tuple[str, ...]]]] = {
 """The keys that calls which need not change them look at."""
 ZEROES: Final = {
     **dict.fromkeys(
-        ("add", "complete", "complete_with", "configure", "extend", "inspect", "release", "remove", "revive"),
+        ("complete_with", "configure", "extend", "inspect", "release", "remove", "revive"),
         (0,),
     ),
+    **dict.fromkeys(("add", "complete"), (0, 3)),
+    "complete_and_lease": (0, 1, 2),
+    "lease": (0, 1),
     "lease_any": (0, 1, 2),
     "light_clean": (0,),
     "list": (1, 2),
@@ -59,12 +63,16 @@ UNLIKE: Final = {"ancient", "paused", "tight"}
 """On these a call has the same effect as on others for another reason, so that none is one too many."""
 FEW: Final = {"lease", "lease_any", "light_clean", "settle", "stats"}
 """These have few samples, and all that they answer depends on the queue."""
-LARGE: Final = {
+ROOM: Final = {"lease", "lease_any", "complete_and_lease", "light_clean", "settle"}
+"""These look whether there is room to tell of."""
+ONLY_FOR: Final = {
     "crowded": {"lease", "complete_and_lease", "light_clean", "lease_any"},
     "heavy": {"lease", "complete_and_lease", "lease_any"},
     "alone": {"lease", "complete_and_lease", "lease_any"},
+    "lone_dead": {"revive"},
+    "least": {"stats"},
 }
-"""Kinds of queue that are large, and what they are for."""
+"""Kinds of queue that are large, or tell something of few scripts only, and what they are for."""
 
 
 def signature(made: Vector) -> Any:
@@ -118,6 +126,7 @@ class Maker:
     def _all(self) -> Iterator[Vector]:
         ordinary = list(self._ordinary())
         yield from ordinary
+        yield from self._edges()
         yield from self._damaged_but_served()
         if self.script == "deep_clean":
             for base in ("settled", "rich"):
@@ -128,13 +137,14 @@ class Maker:
         yield from self._wrong_types(ordinary)
         yield from self._bad_records(ordinary)
         yield from self._bad_states()
+        yield from corners.of(self.script)
 
     def _samples(self, world: World) -> list[Sample]:
         return SAMPLES[self.script](world) if self.script in SAMPLES else []
 
     def _ordinary(self) -> Iterator[Vector]:
         for base, world in self.made.items():
-            if base == "nowhere" or self.script not in LARGE.get(base, {self.script}):
+            if base == "nowhere" or self.script not in ONLY_FOR.get(base, {self.script}):
                 continue
             for sample in self._samples(world):
                 made = vector(self.script, world, base, sample, sample.rules or self.rules)
@@ -142,10 +152,62 @@ class Maker:
                     self._shown.add((sample.title, signature(made)))
                     yield made
 
+    def _edges(self) -> Iterator[Vector]:
+        for edge in edges.of(self.script, self.made):
+            base = edge.on if edge.on in self.made else "empty"
+            yield vector(
+                self.script,
+                edge.world,
+                base,
+                edge.sample,
+                edge.rules,
+                now=edge.now,
+                title=edge.on,
+                change=edge.change,
+            )
+
     def _damaged_but_served(self) -> Iterator[Vector]:
         for sample in damage.on_nowhere(self.made["nowhere"]).get(self.script, []):
             yield vector(self.script, self.made["nowhere"], "nowhere", sample, self.rules)
-        for number in (b"x",) if self.script == "stats" else (b"x", b"9223372036854775807", b"1.5"):
+        yield from self._counters()
+        if self.script == "inspect":
+            yield from self._extras()
+        if self.script == "lease_any":
+            yield from self._second_damaged()
+        yield from self._ghosts()
+
+    def _ghosts(self) -> Iterator[Vector]:
+        """Ids without data in `dead` and in `ready`."""
+        if self.script in ROOM:
+            world, change = damage.haunted(self.made["single"])
+            for sample in self._samples(world):
+                yield vector(
+                    self.script,
+                    world,
+                    "single",
+                    sample,
+                    ("LQ-ROOM-1",),
+                    title="single, more ids dead than items",
+                    change=change,
+                )
+        if self.script in {"lease", "complete_and_lease", "lease_any"}:
+            for base in ("stale", "settled", "single"):
+                world, change = damage.ghostly(self.made[base], (b"g1", b"g2"))
+                for sample in self._samples(world):
+                    yield vector(
+                        self.script,
+                        world,
+                        base,
+                        sample,
+                        ("LQ-LEASE-8",),
+                        title=f"{base} with ghosts",
+                        change=change,
+                    )
+
+    def _counters(self) -> Iterator[Vector]:
+        """A counter is no number or can grow no further; and what `stats` makes of those that are one."""
+        numbers = damage.NO_COUNTS if self.script == "stats" else (b"x", b"9223372036854775807", b"1.5")
+        for number in numbers:
             for base in ("rich", "spent"):
                 world, change = damage.miscounted(self.made[base], number)
                 for sample in self._samples(world):
@@ -164,26 +226,29 @@ class Maker:
                     if (counted or self.script == "stats") and (number, counted) not in self._shown:
                         self._shown.add((number, counted))
                         yield made
-        if self.script == "lease_any":
-            yield from self._second_damaged()
-        if self.script in {"lease", "complete_and_lease", "lease_any"}:
-            for base in ("stale", "settled", "single"):
-                world, change = damage.ghostly(self.made[base], (b"g1", b"g2"))
-                for sample in self._samples(world):
-                    yield vector(
-                        self.script,
-                        world,
-                        base,
-                        sample,
-                        ("LQ-LEASE-8",),
-                        title=f"{base} with ghosts",
-                        change=change,
-                    )
+        if self.script == "stats":
+            each = {name: number for number, name in enumerate(COUNTED, 1)}
+            same = {str(number): dict.fromkeys(COUNTED, number) for number in damage.COUNTS}
+            for title, counts in {"of their own": each, **same}.items():
+                world = damage.counted(self.made["settled"], counts)
+                (sample,) = self._samples(world)
+                rules = ("LQ-READ-3", "LQ-READ-6")
+                yield vector(self.script, world, "settled", sample, rules, title=f"settled, counters {title}")
+
+    def _extras(self) -> Iterator[Vector]:
+        """Extras that are cut: what is there of the error is told."""
+        for packed in damage.BAD_EXTRAS:
+            world = copy.deepcopy(self.made["rich"])
+            world.queue.items[b"x1"].extra = Extra(packed[2:] if any(packed) else b"")
+            sample = next(each for each in self._samples(world) if each.title == "x1")
+            change = damage.with_extra(b"x1", packed)
+            title = f"rich, extra {packed!r}"
+            yield vector(self.script, world, "rich", sample, self.rules, title=title, change=change)
 
     def _second_damaged(self) -> Iterator[Vector]:
         """Where nothing was changed, the error of the second queue is the answer."""
         for base, world in self.made.items():
-            for count in (1, 256) if base != "nowhere" and base not in LARGE else ():
+            for count in (1, 256) if base != "nowhere" and base not in ONLY_FOR else ():
                 yield damage.second_damaged(base, world, count)
 
     def _refused_arguments(self) -> Iterator[Vector]:
@@ -239,6 +304,12 @@ class Maker:
                 if _clock(made.then_again) < END:
                     yield made
         yield from self._last_clock()
+        if self.script == "purge":
+            for older_than in (500, 501):
+                sample = samples.purge(f"older than {older_than} ms", older_than, b"x1")
+                half = worlds.START + 500_000
+                title = "settled, half a second on"
+                yield vector(self.script, world, "settled", sample, self.rules, now=half, title=title)
         for at in ZEROES.get(self.script, ()):
             for sample in self._samples(world)[:1]:
                 made = vector(self.script, world, "settled", sample, ("LQ-CALL-2",))
@@ -332,7 +403,7 @@ class Maker:
             return
         ways = set()
         for made in ordinary:
-            for item_id in _moved(made):
+            for item_id in _read(made) if self.script == "inspect" else _moved(made):
                 if (way := _way(made, item_id)) not in ways:
                     ways.add(way)
                     chosen = damage.BAD_RECORDS if len(ways) == 1 else damage.TELLING
@@ -405,6 +476,12 @@ def _moved(made: Vector) -> list[bytes]:
         found |= {name for name in old if old.get(name) != new.get(name) and name[:1] != b"\0"}
     records: Any = made.given.get("meta", {})
     return sorted(name for name in found if name in records)
+
+
+def _read(made: Vector) -> list[bytes]:
+    """Ids among the arguments that have a record."""
+    records: Any = made.given.get("meta", {})
+    return [each for each in made.argv if each in records]
 
 
 def _leased_from(made: Vector, key: str) -> bool:

@@ -226,6 +226,7 @@ SPECIAL: Final[dict[str, list[Row]]] = {
         ("an option that is not there", [1, "n1", "x", 1], "BAD_ARGUMENT", []),
         ("an option that is not there, data 0", [1, "n1", "0", 1], "BAD_ARGUMENT", []),
         ("an entry that is not there", [2, "n1", "x", 0], "BAD_ID", []),
+        ("id of 257 bytes, of two", [2, "i" * 257, "x", 0, "n1", "x", 0], "BAD_ID", []),
         ("an entry that is not there, id 1", [2, "1", "x", 0], "BAD_ID", []),
         *(
             (f"priority {value!r}", _option("priority", value), "BAD_ARGUMENT", [])
@@ -276,6 +277,11 @@ SPECIAL: Final[dict[str, list[Row]]] = {
         ("fewer options than said", [1, "n1", "x", 2, "delay", 1], "BAD_ARGUMENT", []),
     ],
     "complete": [
+        ("an entry that is not there", [2, "1", 5, 0], "BAD_ARGUMENT", []),
+        ("257 entries", [257, *["c1", 5, 0] * 257], "BAD_ARGUMENT", []),
+        ("id of 257 bytes, of two", [2, "i" * 257, 5, 0, "c1", 5, 0], "BAD_ID", []),
+        ("token of 17 digits, of two", [2, "c1", "1" * 17, 0, "c2", 5, 0], "BAD_ARGUMENT", []),
+        ("two options, one there", [1, "c1", "TOKEN", 2, "only_current", 1], "BAD_ARGUMENT", []),
         ("an option that is not there", [1, "c1", "TOKEN", 1], "BAD_ARGUMENT", []),
         ("an option that is not there, token 0", [1, "c1", 0, 1], "BAD_ARGUMENT", []),
         ("unknown option", [1, "c1", "TOKEN", 1, "keep", 1], "BAD_ARGUMENT", []),

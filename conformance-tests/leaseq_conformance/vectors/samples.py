@@ -432,6 +432,7 @@ def removes(_: World) -> list[Sample]:
     names = (b"r1", b"f1", b"c1", b"x1", b"e1", b"s1", b"p1", b"k1", b"none")
     return [
         *(ids(name.decode(), "remove", name) for name in names),
+        ids("its id is the count of entries", "remove", b"1"),
         ids("two", "remove", b"r1", b"r2"),
         ids("twice", "remove", b"c1", b"c1"),
         ids("256 absent", "remove", *MANY),
@@ -445,6 +446,7 @@ def revives(_: World) -> list[Sample]:
     names = (b"x1", b"x2", b"x3", b"c1", b"none", b"r1")
     return [
         *(ids(name.decode(), "revive", name, timed=True) for name in names),
+        *(ids(name.decode(), "revive", name, timed=True) for name in (b"r3", b"r5", b"u3")),
         ids("two", "revive", b"x1", b"none", timed=True),
         ids("twice", "revive", b"x1", b"x1", timed=True),
         ids("256 absent", "revive", *MANY, timed=True),
@@ -462,6 +464,7 @@ def purges(world: World) -> list[Sample]:
         *(purge(name.decode(), 0, name) for name in names),
         purge("just old enough", old, b"x1"),
         purge("not old enough", old + 1, b"x1"),
+        purge("of ten years", 315_360_000_000, b"x1"),
         purge("twice", 0, b"x1", b"x1"),
         purge("256 absent", 0, *MANY),
         purge("absent, of UTF-8", 0, UTF8, "é".encode() * 128),
@@ -556,6 +559,7 @@ def configures(_: World) -> list[Sample]:
         configure(max_data=536_870_912),
         configure(max_items=0),
         configure(max_items=1),
+        configure(max_items=3),
         configure(max_items=8),
         configure(max_items=12),
         configure(max_items=4_294_967_295),

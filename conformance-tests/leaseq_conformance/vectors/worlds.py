@@ -311,6 +311,13 @@ def tight() -> World:
     return world
 
 
+def spare() -> World:
+    """Takes one item, has none, and nobody was told of room."""
+    world = World()
+    world.queue.configure(max_items=1)
+    return world.quiet()
+
+
 def ahead() -> World:
     """The hybrid clock runs a year ahead of the server's."""
     world = World()
@@ -422,7 +429,7 @@ WORLDS: Final[dict[str, Callable[[], World]]] = {
                 tight,
                 ahead,
             ),
-            *(soon, cap, beyond, single, waiting, later, narrow, heavy, alone),
+            *(soon, cap, beyond, single, waiting, later, narrow, heavy, alone, spare),
         )
     },
 }

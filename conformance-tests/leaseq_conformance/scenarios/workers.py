@@ -1,0 +1,81 @@
+"""Workers that say on the server that they live, as scenarios look at them and forge them (LQ-WORKER-1 to LQ-WORKER-5)."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Final
+
+from leaseq_conformance.scenarios.values import MismatchError, match
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import redis
+
+INDEX: Final = "leaseq:workers"
+KEYS: Final = "leaseq:worker:*"
+LIFE_MS: Final = 30_000
+INDEX_LIFE_MS: Final = 600_000
+MEMBERS: Final[Mapping[str, type]] = {
+    "version": int,
+    "host": str,
+    "pid": int,
+    "client": str,
+    "started": int,
+    "stopping": bool,
+    "concurrency": int,
+    "completed": int,
+    "queues": list,
+    "held": int,
+    "items": list,
+}
+
+
+def check(client: redis.Redis, entry: str, wanted: Mapping[str, Any]) -> None:
+    """Look whether one worker is announced, of this queue, in the right form, with these members.
+
+    Raises:
+        MismatchError: it is not so.
+    """
+    index: list[tuple[bytes, float]] = client.zrange(INDEX, 0, -1, withscores=True)  # type: ignore[assignment]
+    keys: list[bytes] = client.keys(KEYS)  # type: ignore[assignment]
+    if len(keys) != 1:
+        raise MismatchError(f"{len(keys)} workers are announced, expected 1")
+    if [b"leaseq:worker:" + worker_id for worker_id, _ in index] != keys:
+        raise MismatchError(f"{INDEX} has {[worker_id for worker_id, _ in index]}, the key is {keys[0]!r}")
+    said = json.loads(client.get(keys[0]) or b"{}")
+    life = client.pttl(keys[0])
+    if not 0 < life <= LIFE_MS:
+        raise MismatchError(f"{keys[0]!r} has a time to live of {life} ms, expected at most {LIFE_MS}")
+    seconds, _ = client.time()
+    ahead = index[0][1] - seconds * 1000
+    if not 0 < ahead <= INDEX_LIFE_MS + 1000:
+        raise MismatchError(f"its score lies {ahead:.0f} ms ahead, expected at most {INDEX_LIFE_MS}")
+    for name, kind in MEMBERS.items():
+        if type(said.get(name)) is not kind:
+            raise MismatchError(f"its {name} is {said.get(name)!r}, no {kind.__name__}")
+    match({"version": 1, "queues": [entry]} | dict(wanted), said, {}, "what it says")
+    if abs(said["started"] - seconds * 1000) > INDEX_LIFE_MS:
+        raise MismatchError(f"it started at {said['started']}, the server's time is {seconds * 1000}")
+
+
+def check_none(client: redis.Redis) -> None:
+    """Raises MismatchError while a worker is announced."""
+    left = [*client.keys(KEYS), *client.zrange(INDEX, 0, -1)]
+    if left:
+        raise MismatchError(f"{left[0]!r} is still there")
+
+
+def write(client: redis.Redis, workers: Mapping[str, Any]) -> None:
+    """Enter ids into the index, and what they say of themselves: an object, a text, or nothing for null."""
+    seconds, _ = client.time()
+    for worker_id, said in workers.items():
+        client.zadd(INDEX, {worker_id: seconds * 1000 + INDEX_LIFE_MS})
+        if said is not None:
+            text = said if isinstance(said, str) else json.dumps(said)
+            client.set(f"leaseq:worker:{worker_id}", text, px=LIFE_MS)
+
+
+def spoil(client: redis.Redis) -> None:
+    """Make the index one that nobody can write."""
+    client.set(INDEX, "no set")
