@@ -82,7 +82,7 @@ class Adapter:
         print(json.dumps({"id": message["id"], **reply}), flush=True)
 
     async def _hello(self, message: Json) -> Json:
-        self._url = message["url"]
+        self._url = values.patient(message["url"])
         if message.get("cluster", False):
             self._cluster = redis.asyncio.RedisCluster.from_url(self._url)
         self._session = Session(leaseq.aio, leaseq.worker.aio.registry, self._cluster or self._url)

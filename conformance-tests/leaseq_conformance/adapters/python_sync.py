@@ -92,7 +92,7 @@ class Adapter:
             print(line, flush=True)
 
     def _hello(self, message: Json) -> Json:
-        self._url, self._cluster = message["url"], message.get("cluster", False)
+        self._url, self._cluster = values.patient(message["url"]), message.get("cluster", False)
         server = redis.RedisCluster.from_url(self._url) if self._cluster else self._url
         self._session = Session(leaseq, leaseq.worker.registry, server)
         return {"ok": methods.hello("Python")}

@@ -160,3 +160,8 @@ def error(raised: LeaseqError, shape: Callable[[Any], Any]) -> Json:
         "message": str(raised),
         "answers": shape(raised.answers) if raised.answers else [],
     }
+
+
+def patient(url: str) -> str:
+    """The URL with 20 s for each reply, not redis-py's 5: what the suite holds up for a while is no lost reply."""
+    return f"{url}{'&' if '?' in url else '?'}socket_timeout=20"
