@@ -370,7 +370,7 @@ def test_an_adapter_that_breaks_its_protocol_is_no_verdict_on_a_history(url: str
     with GivenServer(url) as server:
         context = Context(server, (sys.executable, "-c", "print('noise')"), frozenset({"core"}))
         made = suite.record(context, 1, actors=2, steps=2, faulty=0)
-    with pytest.raises(BrokenError, match="w[12]"):
+    with pytest.raises(BrokenError, match=r"w[12]"):
         suite.judge(made)
     made.complaints = ["unknown: w1 did not answer"]
     with pytest.raises(UnjudgedError, match="w1 did not answer"):
