@@ -15,6 +15,7 @@ from leaseq_conformance.cases import Case, Context, UnjudgedError, Verdict, fail
 from leaseq_conformance.mutants.scripts import load as load_mutants
 from leaseq_conformance.vectors import form
 from leaseq_conformance.vectors.bench import BATCH, Bench, Watch, slots
+from leaseq_conformance.vectors.rules import ALWAYS, TOGETHER
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -35,7 +36,9 @@ def cases() -> Sequence[Case]:
 def _case(script: str) -> Case:
     name = f"vectors/{script}"
     vectors = form.load(script)
-    rules = sorted({rule for vector in vectors for rule in vector.rules})
+    rules = sorted(
+        {rule for vector in vectors for rule in vector.rules} | {*ALWAYS, *TOGETHER.get(script, ())}
+    )
     return Case(
         name=name,
         title=f"{script}: {len(vectors)} calls, their replies and the keys that they leave",
