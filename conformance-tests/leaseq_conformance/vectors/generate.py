@@ -13,7 +13,7 @@ from leaseq import _scripts
 from leaseq_conformance.model.base import END
 from leaseq_conformance.model.packed import EPOCH, Extra, State, decode_state
 from leaseq_conformance.model.reading import COUNTED
-from leaseq_conformance.vectors import corners, damage, edges, refused, samples, worlds
+from leaseq_conformance.vectors import corners, damage, edges, leasing, refused, samples, worlds
 from leaseq_conformance.vectors.build import refused as refused_vector
 from leaseq_conformance.vectors.build import vector
 from leaseq_conformance.vectors.form import FOLDER, Dump, Refused, Vector, render
@@ -138,6 +138,7 @@ class Maker:
         yield from self._bad_records(ordinary)
         yield from self._bad_states()
         yield from corners.of(self.script)
+        yield from leasing.of(self.script)
 
     def _samples(self, world: World) -> list[Sample]:
         return SAMPLES[self.script](world) if self.script in SAMPLES else []
