@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.on("last"), pytest.mark.timeout(300)]
 MUTANT = (sys.executable, "-m", "leaseq_conformance.adapters.mutant")
 ADAPTER = (sys.executable, "-m", "leaseq_conformance.adapters.python_sync")
-LOOKING = {"stats", "inspect", "list", "lost", "hold", "wait_outcome", "pipeline"}
+LOOKING = {"stats", "inspect", "list", "queues", "lost", "hold", "held", "wait_outcome", "pipeline"}
 """Methods that change nothing, or that come down to those that are swept."""
 WORKERS = {"work", "leave_off", "finish", "live_workers"}
 """Methods whose calls come when they come; what they change is what the others do."""

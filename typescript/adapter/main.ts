@@ -68,7 +68,8 @@ const OPS: Record<string, (request: Request) => Promise<Json> | Json> = {
 
 async function answered(request: Request, stop: AbortController): Promise<Json> {
   const args = request.args as Json;
-  const waitedOn = (args.queues as string[] | undefined) ?? [request.queue];
+  const own = request.queue === null ? [] : [request.queue];
+  const waitedOn = (args.queues as string[] | undefined) ?? own;
   const signal = AbortSignal.any([stop.signal, ...waitedOn.map((handle) => opened().closing(handle))]);
   const call: Call = { session: opened(), queue: request.queue, args, signal };
   const name = String(request.method);

@@ -191,12 +191,15 @@ export const METHODS: Record<string, Method> = {
       return {};
     },
   },
+  held: { run: async ({ session, queue, args }) => ({ held: session.held(queue, args).held }) },
   lost: {
     run: async ({ session, queue, args, signal }) => {
       await aborted(session.held(queue, args).lost, signal);
       return {};
     },
   },
+  // this client enters queues and offers no list of them
+  queues: { run: async () => ({ queues: null }) },
 };
 
 /** Resolves when the first is aborted, throws when the second is. */

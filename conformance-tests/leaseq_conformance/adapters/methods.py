@@ -30,9 +30,10 @@ class Plan(NamedTuple):
 class Session:
     """What an actor has: its queues, and the leases that it was given."""
 
-    def __init__(self, module: ModuleType, workers: ModuleType, server: Any) -> None:
-        """`workers` is the module that lists live workers."""
+    def __init__(self, module: ModuleType, registry: ModuleType, workers: ModuleType, server: Any) -> None:
+        """`registry` is the module that lists queues, `workers` the one that lists live workers."""
         self._module = module
+        self._registry = registry
         self._workers = workers
         self._server = server
         self._queues: dict[str, Any] = {}
@@ -63,6 +64,10 @@ class Session:
     def together(self, handles: Sequence[str]) -> Any:
         """Several queues as one."""
         return self._module.WorkQueues([self.queue(handle) for handle in handles])
+
+    def queues(self) -> Any:
+        """The queues that are in the registry."""
+        return self._registry.queues(self._server)
 
     def live_workers(self) -> Any:
         """The workers that say they live."""
@@ -269,6 +274,10 @@ def _deep_clean(session: Session, handle: str | None, args: Json) -> Plan:
     return Plan(lambda: queue.deep_clean(dry_run=args["dry_run"]), lambda done: done.repairs)
 
 
+def _queues(session: Session, _: str | None, __: Json) -> Plan:
+    return Plan(session.queues, lambda found: {"queues": [f"{one.group}:{one.name}" for one in found]})
+
+
 def _live_workers(session: Session, _: str | None, __: Json) -> Plan:
     return Plan(session.live_workers, lambda found: [values.live_worker(one) for one in found])
 
@@ -283,6 +292,11 @@ def _each_added(answers: Sequence[Any]) -> list[str | None]:
 
 def _nothing(_: None) -> Json:
     return {}
+
+
+def told_held(_item: Any) -> Json:
+    """What the client tells its user of whether a lease is still held: the Python clients count none down (LQ-CLIENT-3)."""
+    return {"held": None}
 
 
 METHODS: Final[dict[str, Method]] = {
@@ -308,9 +322,10 @@ METHODS: Final[dict[str, Method]] = {
     "resume": _resume,
     "light_clean": _light_clean,
     "deep_clean": _deep_clean,
+    "queues": _queues,
     "live_workers": _live_workers,
 }
-"""Those that both colours have alike; `hold`, `lost`, `pipeline` and the loop of a worker are theirs."""
+"""Those that both colours have alike; `hold`, `held`, `lost`, `pipeline` and the loop of a worker are theirs."""
 
 
 def pipeline_calls(args: Json) -> list[tuple[list[leaseq.Item], leaseq.AddOptions]]:

@@ -14,11 +14,12 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
 import leaseq.aio
+import leaseq.aio.registry
 import leaseq.worker.aio.registry
 from leaseq import LeaseqError, QueueClosedError
 from leaseq.worker.aio import Worker
 from leaseq_conformance.adapters import methods, values
-from leaseq_conformance.adapters.methods import METHODS, HarnessError, Session
+from leaseq_conformance.adapters.methods import METHODS, HarnessError, Session, told_held
 from leaseq_conformance.messages import LONGEST_LINE, Json
 
 
@@ -85,7 +86,9 @@ class Adapter:
         self._url = values.patient(message["url"])
         if message.get("cluster", False):
             self._cluster = redis.asyncio.RedisCluster.from_url(self._url)
-        self._session = Session(leaseq.aio, leaseq.worker.aio.registry, self._cluster or self._url)
+        self._session = Session(
+            leaseq.aio, leaseq.aio.registry, leaseq.worker.aio.registry, self._cluster or self._url
+        )
         return {"ok": methods.hello("Python, asyncio")}
 
     async def _open(self, message: Json) -> Json:
@@ -122,6 +125,8 @@ class Adapter:
         if name == "finish":
             return {"ok": {"completed": await self._loops.pop(handle).finish()}}
         item = self._session.held(handle, args)
+        if name == "held":
+            return {"ok": told_held(item)}
         if name == "hold":
             return await self._hold(item)
         await asyncio.shield(self._holding[item])

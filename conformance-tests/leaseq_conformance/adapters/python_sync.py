@@ -15,11 +15,12 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 import leaseq
+import leaseq.registry
 import leaseq.worker.registry
 from leaseq import LeaseqError, QueueClosedError
 from leaseq.worker import Worker
 from leaseq_conformance.adapters import methods, values
-from leaseq_conformance.adapters.methods import METHODS, HarnessError, Session
+from leaseq_conformance.adapters.methods import METHODS, HarnessError, Session, told_held
 from leaseq_conformance.messages import LONGEST_LINE, Json
 
 LOOK_SECS = 0.005
@@ -94,7 +95,7 @@ class Adapter:
     def _hello(self, message: Json) -> Json:
         self._url, self._cluster = values.patient(message["url"]), message.get("cluster", False)
         server = redis.RedisCluster.from_url(self._url) if self._cluster else self._url
-        self._session = Session(leaseq, leaseq.worker.registry, server)
+        self._session = Session(leaseq, leaseq.registry, leaseq.worker.registry, server)
         return {"ok": methods.hello("Python")}
 
     def _open(self, message: Json) -> Json:
@@ -133,6 +134,8 @@ class Adapter:
         if name == "finish":
             return {"ok": {"completed": self._loops.pop(handle).finish()}}
         item = self._session.held(handle, args)
+        if name == "held":
+            return {"ok": told_held(item)}
         if name == "hold":
             self._holding.enter_context(item)
             return {"ok": {}}

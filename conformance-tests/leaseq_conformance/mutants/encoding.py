@@ -163,6 +163,18 @@ def groups_mixed() -> None:
     patch(queues, "_server", server)
 
 
+@mutant("LQ-CLUSTER-1", "wire/wait-on-one-group")
+def group_ignored() -> None:
+    """Makes the queue's own name the hash tag, whatever its group: queues of one group lie in several slots."""
+    own = QueueKeys.__init__
+
+    def init(self: QueueKeys, name: str, group: str | None = None) -> None:
+        own(self, name, group)
+        self._prefix = f"leaseq:{{{name}}}:{name}:"
+
+    patch(QueueKeys, "__init__", init)
+
+
 @mutant("LQ-TIME-1", "wire/add-delay")
 def delay_by_own_clock() -> None:
     """Turns a delay into a time of its own clock before it sends it."""

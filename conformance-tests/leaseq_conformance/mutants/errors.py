@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any
 
 from leaseq import errors
@@ -97,6 +98,23 @@ def died_not_published() -> None:
         return None
 
     patch(base.QueueBase, "_publish", publish)
+
+
+@mutant("LQ-CLIENT-3", "scenarios/lease-counted-from-the-call")
+def counted_from_the_reply() -> None:
+    """Counts a lease down for its user from the moment in which it reads the reply, however long that was under way."""
+    from leaseq.item import LeasedItemBase
+    from leaseq_conformance.adapters import python_sync
+
+    own = LeasedItemBase.__init__
+    over: dict[int, float] = {}
+
+    def init(self: LeasedItemBase, *lease: Any) -> None:
+        own(self, *lease)
+        over[self.token] = time.monotonic() + self._lease_secs
+
+    patch(LeasedItemBase, "__init__", init)
+    patch(python_sync, "told_held", lambda item: {"held": time.monotonic() < over[item.token]})
 
 
 @mutant("LQ-CLIENT-4", "scenarios/heartbeat-lost-is-told")

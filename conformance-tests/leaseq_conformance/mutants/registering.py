@@ -5,8 +5,12 @@ from __future__ import annotations
 import time
 from typing import Any
 
+import redis
+
+from leaseq import registry
 from leaseq._sync.calls import Held
 from leaseq._sync.registry import Registration
+from leaseq.keys import REGISTRY, RegisteredQueue
 from leaseq.worker import live
 from leaseq.worker._sync.live import Announcer
 from leaseq.worker._sync.run import Run
@@ -39,6 +43,19 @@ def registry_fails_the_call() -> None:
         self._calls.talk(self._say, Held())
 
     patch(Registration, "enter", enter)
+
+
+@mutant("LQ-REGISTRY-4", "scenarios/registry-listed")
+def registry_read_whole() -> None:
+    """Reads the registry with one SMEMBERS, however long it is, and takes all that it finds for queues."""
+
+    def queues(server: Any) -> list[RegisteredQueue]:
+        with redis.Redis.from_url(server) as client:
+            members = client.smembers(REGISTRY)
+        halves = [member.decode().partition(":") for member in members]
+        return sorted(RegisteredQueue(name, group) for group, _, name in halves)
+
+    patch(registry, "queues", queues)
 
 
 @mutant("LQ-WORKER-1", "scenarios/live-worker")

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 Step = dict[str, Any]
 POLL_SECS: Final = 0.02
-QUEUELESS: Final = ("lease_any", "live_workers")
+QUEUELESS: Final = ("lease_any", "live_workers", "queues")
 BLOCKING: Final = ("BLPOP", "BLMOVE")
 
 
@@ -273,6 +273,9 @@ class Stage:
                 raise FailedError(f"{step['registered']} is not in the registry of queues")
             time.sleep(POLL_SECS)
 
+    def registry(self, step: Step) -> None:
+        keys.fill_registry(self.client, step["registry"], step["more"])
+
     def spoil_registry(self, _step: Step) -> None:
         keys.spoil_registry(self.client)
 
@@ -306,6 +309,12 @@ class Stage:
     def time(self, step: Step) -> None:
         self._saved[step["time"]] = str(keys.now(self.client))
 
+    def wait_until(self, step: Step) -> None:
+        """For what only time can show: no verdict hangs on how much later it is when this is over."""
+        end = int(values.filled(step["wait_until"], self._saved)) + step["plus_ms"] * 1000
+        while (left := end - keys.now(self.client)) >= 0:
+            time.sleep(left / 1_000_000 + POLL_SECS)
+
     def not_before(self, step: Step) -> None:
         bound = int(values.filled(step["not_before"], self._saved)) + step["plus_ms"] * 1000
         now = keys.now(self.client)
@@ -334,7 +343,16 @@ KINDS: Final = {
                 "restart_server",
             ),
             *("forge", "damage", "sound", "keys", "eventually", "remember", "unchanged"),
-            *("blocked", "sent", "registered", "spoil_registry", "time", "not_before"),
+            *(
+                "blocked",
+                "sent",
+                "registered",
+                "registry",
+                "spoil_registry",
+                "time",
+                "wait_until",
+                "not_before",
+            ),
             *("announced", "unannounced", "workers", "spoil_workers"),
         )
     },

@@ -10,6 +10,8 @@ from leaseq_conformance.model.packed import Extra, Outcome, State
 from leaseq_conformance.model.promises import violations
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import redis
 
     from leaseq_conformance.model.keyspace import Keyspace
@@ -141,6 +143,11 @@ def misregistered(client: redis.Redis) -> list[str]:
     """Members of the registry that no queue can have."""
     members: set[bytes] = client.smembers(REGISTRY)  # type: ignore[assignment]
     return sorted(_text(member) for member in members if member.count(b":") != 1)
+
+
+def fill_registry(client: redis.Redis, members: Sequence[str], more: int) -> None:
+    """Enter these members into the registry, and so many queues besides that one page does not hold them."""
+    client.sadd(REGISTRY, *members, *(f"filled:{number}" for number in range(more)))
 
 
 def spoil_registry(client: redis.Redis) -> None:
