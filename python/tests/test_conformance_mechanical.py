@@ -5,13 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+import servers
 
 from leaseq_conformance.mutants import mechanical
 from leaseq_conformance.mutants.lua_edits import bounded, edits, tokens
-from leaseq_conformance.mutants.mechanical import Killer, Survivor, judge
+from leaseq_conformance.mutants.mechanical import Killer, Survivor, judge, judged, killer_on, programs
 from leaseq_conformance.mutants.scripts import SOURCES, Edit, EditError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import redis
 
 pytestmark = pytest.mark.timeout(600)  # a machine may stall
@@ -126,6 +129,32 @@ def test_explanations_are_of_edits_that_there_are() -> None:
         assert fits, each
         assert not each.scripts or set(fits) == set(each.scripts), each
         assert len(each.why) > 20, each
+
+
+def test_a_script_of_two_ways_is_judged_on_an_older_server_too(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("LEASEQ_SERVERS_DIR", str(tmp_path))
+    assert programs("settle") == [None]
+    with pytest.raises(SystemExit, match="make servers-core"):
+        programs("deep_clean")
+    older = tmp_path / "bin" / mechanical.OLDER["deep_clean"]
+    older.parent.mkdir()
+    older.touch()
+    assert programs("deep_clean") == [None, str(older)]
+
+
+def test_what_no_newer_server_runs_is_killed_on_an_older_one() -> None:
+    source = SOURCES["deep_clean"]
+    moves = "page[2][i] = page[2][2 * i - 1]"
+    assert source.count(moves) == 1
+    program = str(servers.find(mechanical.OLDER["deep_clean"]))
+    with killer_on(None, "deep_clean") as newer, killer_on(program, "deep_clean") as older:
+        mutant = source.replace(moves, "")
+        assert newer.kills(mutant) is False
+        assert judged([newer, older], mutant) is True
+        assert judged([newer, older], source) is False
+        assert judged([newer, older], source.replace("local call", "local local")) is None
 
 
 @pytest.mark.on("last")

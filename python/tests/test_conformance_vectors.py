@@ -13,6 +13,7 @@ from leaseq_conformance.cases import Context, Outcome
 from leaseq_conformance.mutants.scripts import SOURCES, load
 from leaseq_conformance.server import GivenServer
 from leaseq_conformance.vectors import form, suite
+from leaseq_conformance.vectors.bench import agree
 from leaseq_conformance.vectors.suite import found_wrong
 
 if TYPE_CHECKING:
@@ -94,6 +95,14 @@ def test_a_look_at_a_key_that_was_not_passed_is_told(redis_client: redis.Redis) 
     assert told(redis_client, [vector("settle", "settle on full")], looks) == [
         "settle on full: leaseq:{vectors}:queue:kept is touched and was not passed"
     ]
+
+
+def test_which_cursor_goes_on_within_a_key_is_for_the_server_to_say() -> None:
+    right = vector("deep_clean", "forty, items on empty, limit 1")
+    assert isinstance(right.reply, list)
+    assert right.reply[0] == b"1:1"
+    for cursor, alike in ((b"1:34", True), (b"1:0", False), (b"2:34", False), (b"2:0", False), (b"0", False)):
+        assert agree(right, [cursor, *right.reply[1:]], right.reply) is alike
 
 
 def test_keys_of_two_slots_are_seen() -> None:

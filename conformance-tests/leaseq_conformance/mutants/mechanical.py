@@ -1,18 +1,22 @@
 """Run every mechanical mutant of every script against the script's vectors: `python -m leaseq_conformance.mutants.mechanical`.
 
-A mutant is killed by the first vector whose reply or keyspace is another. Each that survives has to be explained in
+A mutant is killed by the first vector whose reply or keyspace is another. A script that takes another way on an older
+server is judged there too, and survives only where it survives on both. Each that survives has to be explained in
 `survivors.yaml`; an explanation of an edit that is killed, or is no more, is an error too.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import time
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import redis
@@ -30,6 +34,8 @@ if TYPE_CHECKING:
     from leaseq_conformance.vectors.form import Vector
 
 SERVERS: Final = 2
+OLDER: Final = {"deep_clean": "redis-6.2.14"}
+"""Scripts that take another way on an older server, and such a one: its HSCAN knows no NOVALUES."""
 CHUNK: Final = 120
 """Edits that one process takes at a time."""
 STEPS: Final = (8, 32, 128)
@@ -152,17 +158,45 @@ class Killer:
         return False
 
 
+def programs(script: str) -> list[str | None]:
+    """The servers that a script is judged on: the one that leaseq embeds, and the older one.
+
+    Raises:
+        SystemExit: the older one is not there.
+    """
+    if script not in OLDER:
+        return [None]
+    program = Path(os.environ.get("LEASEQ_SERVERS_DIR", ".servers"), "bin", OLDER[script])
+    if not program.exists():
+        raise SystemExit(
+            f"{script} is judged on {OLDER[script]} too: {program} is not there, run `make servers-core`"
+        )
+    return [None, str(program)]
+
+
+@contextmanager
+def killer_on(program: str | None, script: str) -> Iterator[Killer]:
+    """A killer with a server of its own."""
+    with OwnServer(program) as server, server.client() as client:
+        client.config_set("appendonly", "no")
+        with closing(Killer(client, script)) as killer:
+            yield killer
+
+
+def judged(killers: Sequence[Killer], source: str) -> bool | None:
+    """Whether one of them kills a mutant, each asked only where those before it did not; None where it is no Lua."""
+    return next((told for each in killers if (told := each.kills(source)) is not False), False)
+
+
 def work(script: str, start: int) -> list[tuple[LuaEdit, bool]]:
     """What came of a chunk of the edits of a script; those that are no Lua are left out."""
     killed = []
-    with OwnServer() as server, server.client() as client:
-        client.config_set("appendonly", "no")
-        killer = Killer(client, script)
+    with ExitStack() as stack:
+        killers = [stack.enter_context(killer_on(program, script)) for program in programs(script)]
         for edit in edits(SOURCES[script])[start : start + CHUNK]:
-            told = killer.kills(edit.apply(SOURCES[script]))
+            told = judged(killers, edit.apply(SOURCES[script]))
             if told is not None:
                 killed.append((edit, told))
-        killer.close()
     return killed
 
 
@@ -208,6 +242,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("scripts", nargs="*", help="scripts to take, all without any")
     scripts = parser.parse_args().scripts or sorted(SOURCES)
+    for script in scripts:
+        programs(script)  # what is not there is told at once, and not after an hour
     score = run(scripts)
     for script, edit in score.unexplained:
         print(f"{script}: {edit.line} ==> {edit.becomes}  (nth {edit.nth})")

@@ -83,6 +83,8 @@ parts[#parts + 1] = size
 return redis.sha1hex(table.concat(parts))
 """
 INNER: Final = re.compile(rb'\[\d+ lua\] "(\w+)" "((?:[^"\\]|\\.)*)"(?: "((?:[^"\\]|\\.)*)")?')
+WITHIN: Final = re.compile(rb"^([1-8]):[1-9]\d*$")
+"""A cursor that goes on within a key; vectors have it as 1, since only the server knows it."""
 
 
 BEGUN: Final = ["ECHO", "the call begins"]
@@ -368,9 +370,11 @@ def told_from(script: str, reply: Sequence[Any], entries: int) -> tuple[int, int
 
 
 def in_order(script: str, reply: Any, entries: int) -> Any:
-    """A reply with what it tells in an order: which comes first is not laid down."""
+    """A reply with what it tells in an order: which comes first is not laid down, nor where a page of a key ends."""
     if not isinstance(reply, list) or not reply:
         return reply
+    if script == "deep_clean":
+        return [WITHIN.sub(rb"\1:1", reply[0]), *reply[1:]]
     start, end, size = told_from(script, reply, entries)
     told = sorted((tuple(reply[at : at + size]) for at in range(start, end, size)), key=repr)
     return [*reply[:start], *(part for each in told for part in each), *reply[end:]]

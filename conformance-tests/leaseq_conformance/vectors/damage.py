@@ -569,7 +569,7 @@ def repairs(base: str, world: World) -> Iterator[Vector]:
         spoiled = of_keyspace(keys)
         for number, phase in enumerate(PHASES, 1):
             made = [
-                _page(f"{title}, {phase}{', dry' * dry}", base, keys, world, number, dry_run=dry)
+                page(f"{title}, {phase}{', dry' * dry}", base, keys, world, number, dry_run=dry)
                 for dry in ((True, False) if base == "settled" else (False,))
             ]
             if any(each.then != each.given for each in made) or title == "nothing":
@@ -578,7 +578,10 @@ def repairs(base: str, world: World) -> Iterator[Vector]:
                 yield made[-1]
 
 
-def _page(title: str, base: str, keys: Keyspace, world: World, number: int, *, dry_run: bool) -> Vector:
+def page(
+    title: str, base: str, keys: Keyspace, world: World, number: int, *, dry_run: bool, now: int = NOW
+) -> Vector:
+    """One page of deep_clean, as the reference model does it."""
     phase = PHASES[number - 1]
     other = worlds.stored(world.other, "other:")
     given = of_keyspace(keys) | other
@@ -587,7 +590,7 @@ def _page(title: str, base: str, keys: Keyspace, world: World, number: int, *, d
     for _ in range(2):
         looked = copy.deepcopy(after)
         try:
-            counts = deep_clean(looked, NOW, phase, page_of(looked, phase))
+            counts = deep_clean(looked, now, phase, page_of(looked, phase))
         except RefusedError as refused:
             results.append((Refused(str(refused)), of_keyspace(after) | other))
             continue
@@ -600,7 +603,7 @@ def _page(title: str, base: str, keys: Keyspace, world: World, number: int, *, d
         name=f"{title} on {base}",
         script="deep_clean",
         rules=("LQ-DEEP-3",) if dry_run else RULES["deep_clean"],
-        now=NOW,
+        now=now,
         given=given,
         argv=[b"%d:0" % number if number > 1 else b"0", b"256", b"1" if dry_run else b"0"],
         reply=reply_1,

@@ -60,7 +60,8 @@ class Vector:
     """One call of a script and what must come of it.
 
     `more` are the keys behind the fixed ones, by their names; `keys` takes the place of all. `full` says that the server
-    has reached its memory limit. `again` is what the same call must answer and leave the second time.
+    has reached its memory limit. `again` is what the same call must answer and leave the second time. A cursor of
+    `deep_clean` that goes on within a key is 1: which one it is only the server knows.
     """
 
     name: str

@@ -13,7 +13,7 @@ from leaseq import _scripts
 from leaseq_conformance.model.base import END
 from leaseq_conformance.model.packed import EPOCH, Extra, State, decode_state
 from leaseq_conformance.model.reading import COUNTED
-from leaseq_conformance.vectors import corners, damage, edges, leasing, refused, samples, worlds
+from leaseq_conformance.vectors import corners, damage, edges, leasing, pages, refused, samples, worlds
 from leaseq_conformance.vectors.build import refused as refused_vector
 from leaseq_conformance.vectors.build import vector
 from leaseq_conformance.vectors.form import FOLDER, Dump, Refused, Vector, render
@@ -131,6 +131,7 @@ class Maker:
         if self.script == "deep_clean":
             for base in ("settled", "rich"):
                 yield from damage.repairs(base, self.made[base])
+            yield from pages.vectors()
         yield from self._refused_arguments()
         yield from self._clocks()
         yield from self._full(ordinary)
