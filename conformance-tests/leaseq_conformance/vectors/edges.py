@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 from leaseq_conformance.model.base import END, Item
 from leaseq_conformance.model.calls import Add, Complete, Release
 from leaseq_conformance.model.packed import TAIL, UNLIMITED, Outcome
-from leaseq_conformance.vectors.samples import HEADERS, Sample, add, complete, lease, release, settles
+from leaseq_conformance.vectors.other_samples import settles
+from leaseq_conformance.vectors.samples import HEADERS, Sample, add, complete, lease, release
 from leaseq_conformance.vectors.worlds import DAY, HOUR, NOW, START, World
 
 if TYPE_CHECKING:

@@ -17,14 +17,17 @@ from leaseq_conformance.vectors import corners, damage, edges, leasing, pages, r
 from leaseq_conformance.vectors.build import refused as refused_vector
 from leaseq_conformance.vectors.build import vector
 from leaseq_conformance.vectors.form import FOLDER, Dump, Refused, Vector, render
+from leaseq_conformance.vectors.other_samples import BY_OTHERS
 from leaseq_conformance.vectors.rules import RULES
-from leaseq_conformance.vectors.samples import SAMPLES, Sample
+from leaseq_conformance.vectors.worker_samples import BY_WORKERS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from leaseq_conformance.vectors.samples import Sample
     from leaseq_conformance.vectors.worlds import World
 
+SAMPLES: Final = {**BY_WORKERS, **BY_OTHERS}
 SCRIPTS: Final = {script.name: script for script in _scripts.SCRIPTS}
 TIMELESS: Final = {"complete", "remove", "inspect", "list", "configure"}
 """These work under any clock."""
