@@ -53,7 +53,10 @@ class Colour:
 
     def cluster_client(self, url: str, **options: Any) -> Any:
         """A redis-py cluster client; closed with the colour."""
-        return self.own(self.module.RedisCluster.from_url(url, **options))
+        client = self.own(self.module.RedisCluster.from_url(url, **options))
+        if isinstance(client, redis.RedisCluster):
+            self._closers.append(client.disconnect_connection_pools)  # its close leaves them open
+        return client
 
     def own(self, client: Any) -> Any:
         """Close this client with the colour."""

@@ -26,7 +26,7 @@ from leaseq.embedded import find_program
 from leaseq.errors import EmbeddedServerError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from types import TracebackType
 
 DEFAULT: Final = "valkey-9.1.2"
@@ -323,6 +323,17 @@ class ClusterSet:
         """Stop all nodes."""
         for node in self.nodes:
             node.close()
+
+
+@contextlib.contextmanager
+def cluster_client(url: str) -> Iterator[redis.RedisCluster]:
+    """A cluster client, closed at the end with its connections: redis-py leaves open the pools of one made from a URL."""
+    client = redis.RedisCluster.from_url(url)
+    try:
+        yield client
+    finally:
+        client.disconnect_connection_pools()  # type: ignore[no-untyped-call]
+        client.close()
 
 
 def _command(client: redis.Redis, *args: str | int) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import redis
 import redis.asyncio
+import servers
 from prometheus_client.parser import text_string_to_metric_families
 from test_access_rules import RULES
 from watching import EVALS, calls
@@ -26,7 +27,6 @@ from leaseq_cleaner.opening import Opened
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
 
-    import servers
 
 LONGEST_SLEEP = pace.LONGEST_SLEEP
 PATIENCE = 60.0
@@ -517,7 +517,7 @@ class TestFailures:
         names = ["a", "b", "c", "d", "e", "f"]
         port = cluster.nodes[1].port
         with contextlib.ExitStack() as stack:
-            client = stack.enter_context(contextlib.closing(redis.RedisCluster.from_url(cluster.url)))
+            client = stack.enter_context(servers.cluster_client(cluster.url))
             queues = [stack.enter_context(leaseq.WorkQueue(name, client)) for name in names]
             for queue in queues:
                 queue.add_item(Item(b"x"), delay=0.001)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import redis
+import servers
 from programs import leaseq as program
 from redis.backoff import NoBackoff
 from redis.retry import Retry
@@ -24,7 +25,6 @@ from leaseq.doctor.node import Node
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    import servers
     from faultproxy import FaultProxy
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -418,11 +418,8 @@ def test_wrong_arguments_are_refused(redis_client: redis.Redis) -> None:
 
 @pytest.mark.on("last")
 def test_a_cluster_is_checked_node_by_node(cluster: servers.ClusterSet) -> None:
-    client = redis.RedisCluster.from_url(cluster.url)
-    try:
+    with servers.cluster_client(cluster.url) as client:
         report = doctor(client, ["q"])
-    finally:
-        client.close()
     nodes = {f"127.0.0.1:{node.port}" for node in cluster.nodes}
     assert {one.about for one in report.findings} == {"client", "queue q", *nodes}
     for one in report.findings:

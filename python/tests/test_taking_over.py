@@ -242,14 +242,12 @@ def test_a_prefix_of_something_else_is_refused(
 
 @pytest.mark.on("last")
 def test_a_cluster_is_refused(cluster: servers.ClusterSet) -> None:
-    import redis
 
-    client = redis.RedisCluster.from_url(cluster.url)
-    try:
-        with pytest.raises(leaseq.BadTypeError, match="one server"):
-            OriginalQueue(client, PREFIX)
-    finally:
-        client.close()
+    with (
+        servers.cluster_client(cluster.url) as client,
+        pytest.raises(leaseq.BadTypeError, match="one server"),
+    ):
+        OriginalQueue(client, PREFIX)
 
 
 @pytest.mark.on("last")
