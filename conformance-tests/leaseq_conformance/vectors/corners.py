@@ -22,7 +22,8 @@ from leaseq_conformance.vectors.damage import (
     tail,
 )
 from leaseq_conformance.vectors.form import Dump, Kept, Refused, Vector
-from leaseq_conformance.vectors.refused import BAD_IDS, LATE, NUMBERS, SPECIAL
+from leaseq_conformance.vectors.particular import LATE, SPECIAL
+from leaseq_conformance.vectors.refused import BAD_IDS, NUMBERS
 from leaseq_conformance.vectors.worlds import DAY, NOW, SECOND, START, World
 
 if TYPE_CHECKING:

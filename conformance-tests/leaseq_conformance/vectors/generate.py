@@ -18,6 +18,7 @@ from leaseq_conformance.vectors.build import refused as refused_vector
 from leaseq_conformance.vectors.build import vector
 from leaseq_conformance.vectors.form import FOLDER, Dump, Refused, Vector, render
 from leaseq_conformance.vectors.other_samples import BY_OTHERS
+from leaseq_conformance.vectors.particular import LATE
 from leaseq_conformance.vectors.rules import RULES
 from leaseq_conformance.vectors.worker_samples import BY_WORKERS
 
@@ -268,7 +269,7 @@ class Maker:
             yield refused_vector(
                 self.script, title, "full", dump, argv, "BAD_ARGUMENT", ("LQ-CALL-1",), keys=keys
             )
-        for title, argv, now in refused.LATE.get(self.script, []):
+        for title, argv, now in LATE.get(self.script, []):
             yield refused_vector(
                 self.script, title, "full", dump, argv, "BAD_ARGUMENT", ("LQ-ADD-4",), now=now
             )
