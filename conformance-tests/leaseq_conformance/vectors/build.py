@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from leaseq_conformance.model.base import RefusedError
 from leaseq_conformance.vectors.form import Dump, Refused, Reply, Vector
-from leaseq_conformance.vectors.worlds import NOW, World
+from leaseq_conformance.vectors.world import NOW, World
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

@@ -24,7 +24,7 @@ from leaseq_conformance.vectors.damage import (
 from leaseq_conformance.vectors.form import Dump, Kept, Refused, Vector
 from leaseq_conformance.vectors.particular import LATE, SPECIAL
 from leaseq_conformance.vectors.refused import BAD_IDS, NUMBERS
-from leaseq_conformance.vectors.worlds import DAY, NOW, SECOND, START, World
+from leaseq_conformance.vectors.world import DAY, NOW, SECOND, START, World
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

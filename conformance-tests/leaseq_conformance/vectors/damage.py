@@ -16,7 +16,7 @@ from leaseq_conformance.model.repair import KINDS, PHASES, deep_clean
 from leaseq_conformance.vectors import samples, worlds
 from leaseq_conformance.vectors.form import Dump, Kept, Refused, Reply, Vector
 from leaseq_conformance.vectors.rules import RULES
-from leaseq_conformance.vectors.worlds import DAY, NOW, START, World, of_keyspace
+from leaseq_conformance.vectors.world import DAY, NOW, START, World, of_keyspace, stored
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -583,7 +583,7 @@ def page(
 ) -> Vector:
     """One page of deep_clean, as the reference model does it."""
     phase = PHASES[number - 1]
-    other = worlds.stored(world.other, "other:")
+    other = stored(world.other, "other:")
     given = of_keyspace(keys) | other
     results: list[tuple[Reply | Refused, Dump]] = []
     after = copy.deepcopy(keys)
@@ -617,17 +617,17 @@ def page(
 def second_damaged(base: str, world: World, count: int) -> Vector:
     """lease_any on a queue and a second one whose state is none."""
     after = copy.deepcopy(world)
-    other = {**worlds.stored(world.other, "other:"), "other:state": b"none"}
-    given = worlds.stored(after.queue) | other
+    other = {**stored(world.other, "other:"), "other:state": b"none"}
+    given = stored(after.queue) | other
     results: list[tuple[Reply | Refused, Dump]] = []
     for _ in range(2):
-        stored = worlds.stored(after.queue)
+        before = stored(after.queue)
         reply: Any = several.lease_any(NOW, [after.queue], count, 30_000)
-        then = worlds.stored(after.queue)
+        then = stored(after.queue)
         if (
             reply[0] == 0 and reply[1] != 0
         ):  # the second one is asked: an error where nothing was changed before
-            reply = [0, 0, 0, 0, *reply[4:]] if then != stored else Refused("LEASEQ_FORMAT")
+            reply = [0, 0, 0, 0, *reply[4:]] if then != before else Refused("LEASEQ_FORMAT")
         results.append((reply, then | other))
     (reply_1, then_1), (reply_2, then_2) = results
     return Vector(

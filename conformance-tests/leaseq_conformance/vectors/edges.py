@@ -11,7 +11,7 @@ from leaseq_conformance.model.calls import Add, Complete, Release
 from leaseq_conformance.model.packed import TAIL, UNLIMITED, Outcome
 from leaseq_conformance.vectors.other_samples import settles
 from leaseq_conformance.vectors.samples import HEADERS, Sample, add, complete, lease, release
-from leaseq_conformance.vectors.worlds import DAY, HOUR, NOW, START, World
+from leaseq_conformance.vectors.world import DAY, HOUR, NOW, START, World
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

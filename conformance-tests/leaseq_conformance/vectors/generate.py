@@ -21,12 +21,12 @@ from leaseq_conformance.vectors.other_samples import BY_OTHERS
 from leaseq_conformance.vectors.particular import LATE
 from leaseq_conformance.vectors.rules import RULES
 from leaseq_conformance.vectors.worker_samples import BY_WORKERS
+from leaseq_conformance.vectors.world import NOW, START, World
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from leaseq_conformance.vectors.samples import Sample
-    from leaseq_conformance.vectors.worlds import World
 
 SAMPLES: Final = {**BY_WORKERS, **BY_OTHERS}
 SCRIPTS: Final = {script.name: script for script in _scripts.SCRIPTS}
@@ -286,7 +286,7 @@ class Maker:
                 ("2060", END),
                 ("1970", 1_000_000),
             ),
-            *(("a microsecond back", worlds.NOW - 1), ("set back by a day", worlds.START - 86_400_000_000)),
+            *(("a microsecond back", NOW - 1), ("set back by a day", START - 86_400_000_000)),
         ):
             for sample in self._samples(world)[:2]:
                 said = f"settled, clock {title}"
@@ -313,7 +313,7 @@ class Maker:
         if self.script == "purge":
             for older_than in (500, 501):
                 sample = samples.purge(f"older than {older_than} ms", older_than, b"x1")
-                half = worlds.START + 500_000
+                half = START + 500_000
                 title = "settled, half a second on"
                 yield vector(self.script, world, "settled", sample, self.rules, now=half, title=title)
         for at in ZEROES.get(self.script, ()):

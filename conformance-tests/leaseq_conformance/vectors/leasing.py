@@ -10,7 +10,7 @@ from leaseq_conformance.vectors import samples, worlds
 from leaseq_conformance.vectors.build import vector
 from leaseq_conformance.vectors.damage import with_extra
 from leaseq_conformance.vectors.form import Dump, Reply, Vector
-from leaseq_conformance.vectors.worlds import NOW, START, World
+from leaseq_conformance.vectors.world import NOW, START, World
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -16,7 +16,7 @@ from leaseq_conformance.vectors.samples import (
     page,
     purge,
 )
-from leaseq_conformance.vectors.worlds import DAY, HOUR, NOW, World
+from leaseq_conformance.vectors.world import DAY, HOUR, NOW, World
 
 if TYPE_CHECKING:
     from collections.abc import Callable

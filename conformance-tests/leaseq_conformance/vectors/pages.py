@@ -12,7 +12,7 @@ from leaseq_conformance.model.repair import PHASES
 from leaseq_conformance.vectors import damage, worlds
 from leaseq_conformance.vectors.build import refused
 from leaseq_conformance.vectors.damage import US_DAY, record
-from leaseq_conformance.vectors.worlds import NOW, START, World
+from leaseq_conformance.vectors.world import NOW, START, World, of_keyspace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -111,7 +111,7 @@ def _of_newer_clients() -> Iterator[Vector]:
         keys = worlds.settled().queue.keyspace()
         keys.meta[b"c1"] = record(options=options)
         name = f"record of options {options} and 22 bytes, a page of meta"
-        given = worlds.of_keyspace(keys)
+        given = of_keyspace(keys)
         yield refused("deep_clean", name, "settled", given, ["2:0", 256, 0], "FORMAT", ("LQ-VERSION-2",))
 
 

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any, Final
 from leaseq import _scripts
 from leaseq_conformance.vectors.particular import DECADE, SPECIAL, Row
 from leaseq_conformance.vectors.samples import LEASE
-from leaseq_conformance.vectors.worlds import DAY
+from leaseq_conformance.vectors.world import DAY
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from leaseq_conformance.vectors.worlds import World
+    from leaseq_conformance.vectors.world import World
 
 SCRIPTS: Final = {script.name: script for script in _scripts.SCRIPTS}
 MONTH: Final = 30 * DAY

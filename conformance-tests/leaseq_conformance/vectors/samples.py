@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from leaseq import _scripts
 from leaseq_conformance.model import several
-from leaseq_conformance.vectors.worlds import DAY, World
+from leaseq_conformance.vectors.world import DAY, World
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

@@ -19,7 +19,7 @@ from leaseq_conformance.vectors.samples import (
     lease_any,
     release,
 )
-from leaseq_conformance.vectors.worlds import DAY, HOUR, World
+from leaseq_conformance.vectors.world import DAY, HOUR, World
 
 if TYPE_CHECKING:
     from collections.abc import Callable
