@@ -13,7 +13,7 @@ from leaseq_conformance.cases import Context, Outcome
 from leaseq_conformance.mutants.scripts import SOURCES, load
 from leaseq_conformance.server import GivenServer
 from leaseq_conformance.vectors import form, suite
-from leaseq_conformance.vectors.bench import agree
+from leaseq_conformance.vectors.seen import agree
 from leaseq_conformance.vectors.suite import found_wrong
 
 if TYPE_CHECKING:

@@ -26,7 +26,8 @@ from leaseq_conformance.mutants.lua_edits import LuaEdit, bounded, edits
 from leaseq_conformance.mutants.scripts import SOURCES
 from leaseq_conformance.server import OwnServer
 from leaseq_conformance.vectors import form
-from leaseq_conformance.vectors.bench import Bench, in_order, refused
+from leaseq_conformance.vectors.bench import Bench, refused
+from leaseq_conformance.vectors.seen import in_order
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -7,11 +7,8 @@ units that no test outlasts.
 
 from __future__ import annotations
 
-import json
-import re
-from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final
 
 import redis
 from redis.crc import key_slot
@@ -23,13 +20,11 @@ from leaseq_conformance.vectors.form import (
     Dump,
     Kept,
     Refused,
-    Reply,
     Value,
     Vector,
     bare,
-    difference,
-    reply_to_json,
 )
+from leaseq_conformance.vectors.seen import Run, Seen
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -82,54 +77,11 @@ end
 parts[#parts + 1] = size
 return redis.sha1hex(table.concat(parts))
 """
-INNER: Final = re.compile(rb'\[\d+ lua\] "(\w+)" "((?:[^"\\]|\\.)*)"(?: "((?:[^"\\]|\\.)*)")?')
-WITHIN: Final = re.compile(rb"^([1-8]):[1-9]\d*$")
-"""A cursor that goes on within a key; vectors have it as 1, since only the server knows it."""
 
 
 BEGUN: Final = ["ECHO", "the call begins"]
 ENDED: Final = ["ECHO", "the call is over"]
 """For whoever listens with MONITOR."""
-
-
-@dataclass(frozen=True)
-class Seen:
-    """What a call answered and left; `extra` are keys of the database that nobody asked for."""
-
-    reply: Reply | Refused
-    dump: Dump
-    extra: int
-
-
-@dataclass(frozen=True)
-class Run:
-    """A vector and what its call did, the first and the second time."""
-
-    vector: Vector
-    first: Seen
-    second: Seen
-
-    def wrong(self) -> str:
-        """What is not as the vector says; empty where all is."""
-        vector = self.vector
-        for title, seen, reply, then in (
-            ("", self.first, vector.reply, vector.then),
-            ("the second time, ", self.second, vector.again, vector.then_again),
-        ):
-            if not agree(vector, seen.reply, reply):
-                return (
-                    f"{title}it answers {_cut(reply_to_json(seen.reply))}, not {_cut(reply_to_json(reply))}"
-                )
-            if seen.dump != then:
-                return f"{title}it leaves other keys; what they have more or less: {_cut(difference(then, seen.dump))}"
-            if seen.extra:
-                return f"{title}it leaves {seen.extra} more keys that no call names"
-        return ""
-
-
-def _cut(said: Any) -> str:
-    text = json.dumps(said)
-    return text if len(text) < 2000 else text[:2000] + " ..."
 
 
 def whole(name: str) -> str:
@@ -310,80 +262,3 @@ def _value(kind: bytes, content: list[bytes], ttl: int) -> Any:
     if kind == b"list":
         return Kept(tuple(content), ttl) if ttl > 0 else content
     return content[0] if kind == b"string" else None
-
-
-class Watch:
-    """Listens with MONITOR to what scripts do."""
-
-    def __init__(self, client: redis.Redis) -> None:
-        self._monitor: Any = client.monitor()  # type: ignore[no-untyped-call]
-        self.link: Any = None
-
-    def __enter__(self) -> Self:
-        self._monitor.__enter__()
-        self.link = self._monitor.connection
-        return self
-
-    def __exit__(self, *said: object) -> None:
-        self._monitor.__exit__(*said)
-
-    def undeclared(self, runs: Sequence[Run]) -> list[str]:
-        """The keys that the calls of these runs, all that were made since, touched and did not pass."""
-        found = []
-        for run in runs:
-            known = {_escaped(encoded(name)) for name in passed(run.vector)}
-            odd = {key for _ in range(2) for key in self._touched()} - known
-            found += [f"{run.vector.name}: {key.decode('latin-1')}" for key in sorted(odd)]
-        return found
-
-    def _touched(self) -> Iterator[bytes]:
-        """The keys of one call."""
-        within = False
-        while True:
-            line: bytes = self.link.read_response()
-            if line.endswith(b'"the call begins"'):
-                within = True
-            elif line.endswith(b'"the call is over"'):
-                return
-            elif within and (found := INNER.search(line[:4096])):
-                command, first, second = found.groups()
-                if command.upper() != b"TIME":
-                    yield second if command.upper() == b"MEMORY" else first
-
-
-def _escaped(key: bytes) -> bytes:
-    """A key as MONITOR writes it."""
-    plain = {10: b"\\n", 13: b"\\r", 9: b"\\t", 7: b"\\a", 8: b"\\b", 34: b'\\"', 92: b"\\\\"}
-    return b"".join(
-        plain.get(byte) or (bytes([byte]) if 32 <= byte < 127 else b"\\x%02x" % byte) for byte in key
-    )
-
-
-def told_from(script: str, reply: Sequence[Any], entries: int) -> tuple[int, int, int]:
-    """Where what a reply tells in no order begins and ends, and how many elements each has; nothing where it does not."""
-    if script in {"lease", "lease_any", "complete_and_lease"}:
-        first = int(script == "lease_any")
-        return first + 3 + 4 * reply[first + 2], len(reply) - entries, 3
-    if script == "light_clean":
-        return 6, len(reply), 1
-    return 0, 0, 1
-
-
-def in_order(script: str, reply: Any, entries: int) -> Any:
-    """A reply with what it tells in an order: which comes first is not laid down, nor where a page of a key ends."""
-    if not isinstance(reply, list) or not reply:
-        return reply
-    if script == "deep_clean":
-        return [WITHIN.sub(rb"\1:1", reply[0]), *reply[1:]]
-    start, end, size = told_from(script, reply, entries)
-    told = sorted((tuple(reply[at : at + size]) for at in range(start, end, size)), key=repr)
-    return [*reply[:start], *(part for each in told for part in each), *reply[end:]]
-
-
-def agree(vector: Vector, one: Any, other: Any) -> bool:
-    """Whether two replies to a vector's call say the same."""
-    entries = int(vector.argv[2]) if vector.script == "complete_and_lease" and isinstance(other, list) else 0
-    try:
-        return bool(in_order(vector.script, one, entries) == in_order(vector.script, other, entries))
-    except (IndexError, TypeError):
-        return False

@@ -14,14 +14,15 @@ import redis
 from leaseq_conformance.cases import Case, Context, UnjudgedError, Verdict, failed, passed
 from leaseq_conformance.mutants.scripts import load as load_mutants
 from leaseq_conformance.vectors import form
-from leaseq_conformance.vectors.bench import BATCH, Bench, Watch, slots
+from leaseq_conformance.vectors.bench import BATCH, Bench, slots
 from leaseq_conformance.vectors.rules import ALWAYS, TOGETHER
+from leaseq_conformance.vectors.watch import Watch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from leaseq_conformance.vectors.bench import Run
     from leaseq_conformance.vectors.form import Vector
+    from leaseq_conformance.vectors.seen import Run
 
 CROSS_GROUP: Final = "LEASEQ_CROSS_GROUP"
 SHOWN: Final = 5
