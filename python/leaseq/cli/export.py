@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from leaseq import WorkQueue
 
 
-@click.command()
+@click.command(short_help="Write all items of QUEUE as JSON lines.")
 @on_queue
 @click.option(
     "--output",

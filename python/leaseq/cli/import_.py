@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from leaseq.transfer import Imported
 
 
-@click.command("import")
+@click.command("import", short_help="Add to QUEUE what `leaseq export` wrote.")
 @on_queue
 @click.argument("source", metavar="[FILE]", type=click.File("rb"), default="-")
 @click.option(

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from leaseq.transfer.original import Counts
 
 
-@click.command("import-redis-work-queue")
+@click.command("import-redis-work-queue", short_help="Move a queue of MeVitae's redis-work-queue here.")
 @click.argument("prefix")
 @click.argument("queue")
 @on_server
