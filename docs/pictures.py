@@ -52,7 +52,7 @@ def draw(name: str, title: str, fill: Callable[[Console], None]) -> None:
 
 def type_in(console: Console, *commands: str) -> None:
     """Run commands as if they were typed."""
-    with mock.patch.object(output, "console", return_value=console):
+    with mock.patch.object(output, "show", console.print):
         for number, command in enumerate(commands):
             console.print(f"{'' if number == 0 else chr(10)}[bold green]$[/] leaseq {command}", markup=True)
             with contextlib.suppress(SystemExit):

@@ -31,7 +31,14 @@ Exit codes:
 {_CODES}"""
 
 
-@click.command(context_settings={"auto_envvar_prefix": ENVIRONMENT, "max_content_width": 100}, epilog=_EPILOG)
+@click.command(
+    context_settings={
+        "auto_envvar_prefix": ENVIRONMENT,
+        "help_option_names": ["-h", "--help"],
+        "max_content_width": 100,
+    },
+    epilog=_EPILOG,
+)
 @click.option(
     "--config",
     type=click.Path(path_type=Path),

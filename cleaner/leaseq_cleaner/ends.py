@@ -20,6 +20,7 @@ class Code(IntEnum):
     BAD_INPUT = 2
     NO_SERVER = 3
     BUG = 70
+    IO = 74
     INTERRUPTED = 130
     BROKEN_PIPE = 141
 
@@ -30,6 +31,7 @@ MEANINGS = {
     Code.BAD_INPUT.value: "bad input: a flag, the environment, the file, an address that is taken; nothing was done",
     Code.NO_SERVER.value: "the server is away, or refuses the user or a right",
     Code.BUG.value: "an error in leaseq itself: please report it; --log-level debug says more",
+    Code.IO.value: "the output could not be written: not every queue was looked at",
     Code.INTERRUPTED.value: "interrupted a second time, before the calls under way had ended",
     Code.BROKEN_PIPE.value: "whoever read the output has gone: not every queue was looked at",
 }
@@ -65,6 +67,8 @@ def _meaning(error: BaseException) -> tuple[str, int]:
             return str(error), Code.NO_SERVER
         case LeaseqError():
             return str(error), Code.BAD_INPUT
+        case OSError():
+            return f"writing failed: {error.strerror or error}", Code.IO
         case BaseExceptionGroup() if len(error.exceptions) == 1:
             return _meaning(error.exceptions[0])
     return f"unexpected {type(error).__name__}: {error}", Code.BUG

@@ -112,6 +112,20 @@ def test_nobody_reads_what_once_did(url: str, redirection: str, code: int) -> No
     assert (done.returncode, done.stderr) == (code, b"")
 
 
+def test_the_output_cannot_be_written(url: str) -> None:
+    with Path("/dev/full").open("wb") as out:
+        done = subprocess.run(
+            [PROGRAM, "-u", url, "--once", "--queue", "orders"],
+            stdout=out,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=PATIENCE,
+            check=False,
+        )
+    assert done.returncode == Code.IO
+    assert "No space left" in one_line(done.stderr)
+
+
 @pytest.mark.parametrize(
     ("text", "says"),
     [
@@ -302,6 +316,7 @@ class TestOnce:
 def test_help_and_version(run: Any) -> None:
     code, out, _ = run("--help")
     assert code == 0
+    assert run("-h") == (code, out, "")
     for number, meaning in MEANINGS.items():
         assert f"{number}  {meaning}" in out
     assert run("--version") == (0, f"leaseq-cleaner {leaseq.__version__}\n", "")

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -97,6 +98,16 @@ def test_the_program_lists_all_commands_and_all_codes() -> None:
     for code, meaning in ends.MEANINGS.items():
         assert re.search(rf"^  {code} +{re.escape(meaning[:40])}", done.out, re.MULTILINE)
     assert sorted(ends.MEANINGS) == sorted(map(int, ends.Code))
+
+
+def test_the_list_of_commands_has_a_line_for_each() -> None:
+    commands, _ = Calls("")("--help").out.split("Exit codes:")
+    for section in re.findall(r"^[A-Z].*:\n((?:  .*\n)+)", commands, re.MULTILINE):
+        for line in section.splitlines():
+            assert not line.endswith("...")
+    names = program.list_commands(click.Context(program))
+    listed = re.findall(r"^  ([a-z][a-z-]*)  +[A-Z].*\.$", commands, re.MULTILINE)
+    assert listed == names
 
 
 def test_version() -> None:
@@ -333,6 +344,31 @@ class TestEnds:
             )
         assert (done.returncode, done.stderr) == (141, b"")
 
+    @pytest.mark.parametrize("args", [["list", "q", "ready"], ["stats", "q"], ["doctor", "q"]], ids=" ".join)
+    def test_nobody_reads_a_table(self, args: list[str], call: Calls) -> None:
+        call.yes("add", "q", "data")
+        read, write = os.pipe()
+        os.close(read)
+        with call.process(*args, stdout=write, stderr=subprocess.PIPE) as looking:
+            os.close(write)
+            _, err = looking.communicate(timeout=50)
+        assert (looking.returncode, err) == (141, "")
+
+    @pytest.mark.parametrize(
+        "args",
+        [["--help"], ["add", "--help"], ["stats", "q"], ["list", "q", "ready", "--json"], ["export", "q"]],
+        ids=" ".join,
+    )
+    def test_the_output_cannot_be_written(self, args: list[str], call: Calls) -> None:
+        call.yes("add", "q", "data")
+        env = os.environ | {"REDIS_URL": call.url}
+        with Path("/dev/full").open("wb") as out:
+            done = subprocess.run(
+                [*COMMAND, *args], env=env, stdout=out, stderr=subprocess.PIPE, timeout=50, check=False
+            )
+        assert done.returncode == 74
+        one_line(done.stderr.decode(), "No space left")
+
     @pytest.mark.parametrize(
         ("call_and_closed", "code"),
         [("stats q >&-", 0), ("add q --lines - <&-", 0), ("drain q <&-", 2), ("stats q <&- >&- 2>&-", 0)],
@@ -377,6 +413,10 @@ class TestEnds:
         assert done.returncode == 0, done.stderr
         assert "\x1b" not in done.stdout
         assert long in done.stdout
+
+    def test_in_a_pipe_no_line_ends_with_blanks(self, call: Calls) -> None:
+        call.yes("add", "q", "data")
+        assert not re.search(" $", call.yes("stats", "q").out, re.MULTILINE)
 
 
 def blocked(client: Any) -> bool:

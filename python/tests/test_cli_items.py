@@ -264,7 +264,7 @@ class TestLease:
         self, call: Calls, queue: leaseq.WorkQueue
     ) -> None:
         queue.add_item(leaseq.Item(b"data", id="a"))
-        call.refused(2, "No space left", "lease", "q", "--data", "/dev/full")
+        call.refused(74, "No space left", "lease", "q", "--data", "/dev/full")
         assert (queue.inspect("a").state, queue.inspect("a").attempt) == ("ready", 0)
 
     def test_wait_waits(self, call: Calls, queue: leaseq.WorkQueue) -> None:

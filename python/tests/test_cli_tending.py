@@ -306,18 +306,18 @@ class TestDead:
         assert call.yes("dead", "revive", "q", "--matching", "timeout", "--json").document == {"revived": 1}
         assert call.yes("dead", "revive", "q", "--all").out == "1 revived\n"
         assert queue.stats().ready == 3
-        assert call("dead", "revive", "q", "--all").code == 1
+        call.refused(1, "leaseq dead revive: nothing was revived", "dead", "revive", "q", "--all")
 
     def test_purge(self, call: Calls, queue: leaseq.WorkQueue) -> None:
         self.kill(queue, a="1", b="2", c="3")
         assert call.yes("dead", "purge", "q", "a", "--json").document == {"id": "a", "purged": True}
-        assert call("dead", "purge", "q", "--older-than", "1h", "--yes").out == "0 purged\n"
+        call.refused(1, "nothing was purged", "dead", "purge", "q", "--older-than", "1h", "--yes")
         done = call("dead", "purge", "q", "--all", stdin="n\n")
         assert (done.code, queue.stats().dead) == (1, 2)
         assert "all of 2?" in done.err
         done = call("dead", "purge", "q", "--all", stdin="y\n")
         assert (done.code, done.out, queue.stats().dead) == (0, "2 purged\n", 0)
-        call.refused(1, "nothing is dead", "dead", "purge", "q", "--all")
+        call.refused(1, "leaseq dead purge: nothing was purged", "dead", "purge", "q", "--all")
 
 
 class TestTending:
@@ -349,7 +349,7 @@ class TestTending:
     def test_light_clean(self, call: Calls, queue: leaseq.WorkQueue, redis_client: redis.Redis) -> None:
         queue.add_item(leaseq.Item(b"data", id="a"))
         self.overdue(queue, redis_client)
-        assert call.yes("clean", "q", "--dry-run").out == "there are: 1 reclaimed\n"
+        assert call.yes("clean", "q", "--dry-run").out == "to do: 1 reclaimed\n"
         assert queue.stats().overdue == 1
         assert call.yes("clean", "q", "--json").document["done"] == {
             "promoted": 0,
@@ -379,7 +379,23 @@ class TestDrain:
         assert "Remove 1 ready, 1 delayed, 1 leased, 1 dead from q for ever?" in done.err
         done = call("drain", "q", stdin="y\n")
         assert (done.code, done.out, queue.stats().items) == (0, "4 removed\n", 0)
-        call.refused(1, "nothing to remove", "drain", "q")
+        call.refused(1, "nothing was removed", "drain", "q")
+
+    @pytest.mark.parametrize(
+        ("args", "answer"),
+        [
+            (["drain", "q"], {"removed": 0}),
+            (["expire", "q", "--all"], {"expired": 0}),
+            (["dead", "revive", "q", "--all"], {"revived": 0}),
+            (["dead", "purge", "q", "--all"], {"purged": 0}),
+        ],
+    )
+    def test_a_program_is_told_a_number_also_where_it_is_0(
+        self, args: list[str], answer: dict[str, int], call: Calls, queue: leaseq.WorkQueue
+    ) -> None:
+        queue.pause()  # so that there is a queue
+        done = call(*args, "--json")
+        assert (done.code, done.document, done.err) == (1, answer, "")
 
     @pytest.mark.parametrize("args", [["drain", "q"], ["dead", "purge", "q", "--all"]])
     def test_where_nobody_answers_nothing_is_done(

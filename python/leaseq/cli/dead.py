@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from leaseq.cli import asking, output, text
-from leaseq.cli.ends import Code, Refusal
+from leaseq.cli.ends import Code, Group, Refusal
 from leaseq.cli.kinds import duration
 from leaseq.cli.server import on_queue, stats_of
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from leaseq import WorkQueue
 
 
-@click.group(no_args_is_help=False)
+@click.group(cls=Group, no_args_is_help=False)
 def dead() -> None:
     """Look at dead letters, put them back, drop them.
 
@@ -47,9 +47,7 @@ def list_(*, queue: WorkQueue, limit: int, offset: int, backward: bool, as_json:
             output.record(dataclasses.asdict(letter))
     elif letters:
         rows = [(each.id, text.when(each.time - now), each.attempt, each.error) for each in letters]
-        output.console().print(
-            output.table(("id", "died", "attempts", "last error"), rows, right=("attempts",))
-        )
+        output.show(output.table(("id", "died", "attempts", "last error"), rows, right=("attempts",)))
     if not letters:
         raise Refusal("" if as_json else "nothing is dead")
 
@@ -74,6 +72,7 @@ def revive(
         raise click.UsageError("say which: ID..., --all or --matching TEXT, one of the three")
     if ids:
         return _told(ids, queue.revive_items(ids), "revived", as_json=as_json)
+    stats_of(queue)
     return output.counted(queue.revive_all(matching), "revived", as_json=as_json)
 
 
@@ -104,11 +103,9 @@ def purge(
         raise click.UsageError("say which: ID..., --all or --older-than DURATION, one of the three")
     if ids:
         return _told(ids, queue.purge_items(ids), "purged", as_json=as_json)
-    there = stats_of(queue).dead
-    if not there:
-        raise Refusal("" if as_json else "nothing is dead")
-    which = "all" if everything else f"those dead for {text.duration(older_than or 0)}"
-    asking.confirm(f"Drop dead items of {queue.name} for ever, {which} of {there}?", yes=yes)
+    if there := stats_of(queue).dead:
+        which = "all" if everything else f"those dead for {text.duration(older_than or 0)}"
+        asking.confirm(f"Drop dead items of {queue.name} for ever, {which} of {there}?", yes=yes)
     return output.counted(queue.purge_all(older_than or 0), "purged", as_json=as_json)
 
 

@@ -59,7 +59,7 @@ def doctor(
     if as_json:
         output.document([dataclasses.asdict(finding) for finding in report.findings])
     else:
-        output.console().print(picture(report))
+        output.show(picture(report))
         output.line(summary(report))
     return Code.DONE if report.healthy else Code.NO
 

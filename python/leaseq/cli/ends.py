@@ -28,6 +28,7 @@ class Code(IntEnum):
     UNKNOWN = 4
     FULL = 5
     BUG = 70
+    IO = 74
     INTERRUPTED = 130
     BROKEN_PIPE = 141
 
@@ -40,6 +41,7 @@ MEANINGS: Final = {
     Code.UNKNOWN.value: "the reply was lost, or the server broke off: it may or may not have been done",
     Code.FULL.value: "the queue or the server takes no more items: try later",
     Code.BUG.value: "an error in leaseq itself: please report what it printed",
+    Code.IO.value: "a file or the output could not be read or written: it may or may not have been done",
     Code.INTERRUPTED.value: "interrupted with Ctrl-C (143: with SIGTERM)",
     Code.BROKEN_PIPE.value: "whoever read the output has gone",
 }
@@ -64,14 +66,19 @@ class Refusal(Exception):  # noqa: N818 # often it is an answer, not an error
         self.code = code
 
 
+class Group(click.Group):
+    """Commands whose errors are told here, where their names are known."""
+
+    def invoke(self, ctx: click.Context) -> int:
+        """Run a command; answer its exit code."""
+        run = super().invoke
+        return code_of_run(lambda: run(ctx), ctx)
+
+
 def end(run: Callable[[], object]) -> NoReturn:
     """Run a command and exit with its code. What it raises becomes one line on stderr, save an error of leaseq itself."""
     code = code_of_run(run)
-    try:
-        sys.stdout.flush()
-    except BrokenPipeError:
-        code = let_go()
-    sys.exit(code)
+    sys.exit(code_of_run(sys.stdout.flush) or code)
 
 
 def code_of_run(run: Callable[[], object], context: click.Context | None = None) -> int:
@@ -83,16 +90,22 @@ def code_of_run(run: Callable[[], object], context: click.Context | None = None)
     except BrokenPipeError:
         return let_go()
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 # what is not foreseen is printed whole
-        command = context.invoked_subcommand if context else None
-        return _tell(error, f"leaseq {command}" if command else "leaseq")
+        return _tell(error, _name_of(context))
     return code if isinstance(code, int) else Code.DONE
+
+
+def _name_of(context: click.Context | None) -> str:
+    """What to call the command that a group, or the program, was asked for."""
+    if context is None:
+        return "leaseq"
+    return " ".join(filter(None, (context.command_path, context.invoked_subcommand)))
 
 
 def _tell(error: BaseException, name: str) -> int:
     """Write what it was, after the name of the command; answer the exit code."""
     if isinstance(error, click.UsageError):
         name = error.ctx.command_path if error.ctx else name
-    meaning = _of_command(error) or _of_server(error)
+    meaning = _of_command(error) or _of_server(error) or _of_system(error)
     if meaning is None:
         # a script must not take it for an answer, which Python's own code 1 would be
         traceback.print_exception(error)
@@ -124,11 +137,17 @@ def _of_server(error: BaseException) -> tuple[str, int] | None:
         return words_of(error), code_of(error)
     if isinstance(error, redis.AuthenticationError):
         return f"the server refused the user or password: {error}", Code.NO_SERVER
-    if isinstance(
-        error, redis.RedisError
-    ):  # of a command that only looks: those that change something are leaseq's
+    if isinstance(error, redis.RedisError):
+        # of a command that only looks: those that change something are leaseq's
         return f"the server cannot be reached: {error}", Code.NO_SERVER
-    return (str(error), Code.BAD_INPUT) if isinstance(error, OSError) else None
+    return None
+
+
+def _of_system(error: BaseException) -> tuple[str, int] | None:
+    if not isinstance(error, OSError):
+        return None
+    where = f"{error.filename}: " if error.filename else ""
+    return f"reading or writing failed: {where}{error.strerror or error}", Code.IO
 
 
 def words_of(error: errors.LeaseqError) -> str:

@@ -31,7 +31,7 @@ _for = click.option(
 )
 
 
-@click.command()
+@click.command(short_help="Lease items of QUEUE; print token and id of each.")
 @on_queue
 @_for
 @click.option(
@@ -69,7 +69,7 @@ def lease(
         raise click.UsageError("--data is for one item: leave --count out")
     items = queue.lease_items(count, lease_secs, block=wait is not None, timeout=wait or 0)
     if not items:
-        raise Refusal("nothing to lease")
+        raise Refusal("" if as_json else "nothing to lease")
     try:
         if data_file is not None:
             _replace(data_file, items[0].data)
@@ -110,7 +110,7 @@ def _held(item_id: str, token: int) -> LeasedItemBase:
     return item
 
 
-@click.command()
+@click.command(short_help="Finish a leased item of QUEUE.")
 @_on_lease
 @click.option("--result", help="What is kept as its outcome, where that was asked for.")
 @click.option("--result-file", type=click.File("rb"), help="The same, from a file; - is stdin.")
@@ -153,7 +153,7 @@ def complete(
         )
 
 
-@click.command()
+@click.command(short_help="Give a leased item of QUEUE back.")
 @_on_lease
 @click.option("--delay", type=duration, default=0.0, help="Not to be leased before so long from now.")
 @click.option("--error", help="Why; kept as the item's last error.")
@@ -195,7 +195,7 @@ def release(
         raise Refusal("" if as_json else f"the lease of {item_id} is lost: nothing was changed")
 
 
-@click.command()
+@click.command(short_help="Move the deadline of a leased item of QUEUE: a heartbeat.")
 @_on_lease
 @_for
 @output.as_json

@@ -24,7 +24,7 @@ _TIMES: Final = {"ready": "ready", "delayed": "due", "leased": "lease ends", "de
 """What the time of an item says, by its state."""
 
 
-@click.command()
+@click.command(short_help="Show the items of QUEUE that are leased next.")
 @on_queue
 @click.option("--count", type=click.IntRange(1, 256), default=1, show_default=True, help="How many.")
 @output.as_json
@@ -41,7 +41,7 @@ def peek(*, queue: WorkQueue, count: int, as_json: bool) -> None:
     now = stats_of(queue).now
     infos = queue.inspect_items([each.id for each in queue.list_items("ready", limit=count).items])
     if not infos:
-        raise Refusal("nothing is ready")
+        raise Refusal("" if as_json else "nothing is ready")
     if as_json:
         for info in infos:
             output.record(dataclasses.asdict(info) | text.data_fields(data_of(queue, info.id)))
@@ -58,7 +58,7 @@ def peek(*, queue: WorkQueue, count: int, as_json: bool) -> None:
         )
         for info in infos
     ]
-    output.console().print(output.table(columns, rows, right=columns[1:5]))
+    output.show(output.table(columns, rows, right=columns[1:5]))
 
 
 @click.command()
@@ -82,11 +82,11 @@ def inspect(*, queue: WorkQueue, ids: tuple[str, ...], with_data: bool, as_json:
         else:
             if number:
                 output.line("")
-            output.console().print(output.facts(_facts(info, data)))
+            output.show(output.facts(_facts(info, data)))
     return Code.NO if any(info.state == "absent" for info in infos) else Code.DONE
 
 
-@click.command("list")
+@click.command("list", short_help="List the items of QUEUE in a STATE.")
 @on_queue
 @click.argument("state", type=click.Choice(_STATES))
 @click.option("--limit", type=click.IntRange(min=1), default=100, show_default=True, help="At most so many.")
@@ -118,10 +118,10 @@ def list_(
         return
     if state == "kept":
         rows = [(each.id, text.when(each.time - now)) for each in every]
-        output.console().print(output.table(("id", "forgotten"), rows))
+        output.show(output.table(("id", "forgotten"), rows))
         return
     columns = ("id", _TIMES[state], "priority", "attempts", "size")
-    output.console().print(output.table(columns, [_row(each, now) for each in every], right=columns[2:]))
+    output.show(output.table(columns, [_row(each, now) for each in every], right=columns[2:]))
 
 
 def _row(info: Any, now: float) -> tuple[Any, ...]:

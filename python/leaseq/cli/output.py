@@ -10,11 +10,13 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from leaseq.cli.ends import Code
+from leaseq.cli.ends import Code, Refusal
 from leaseq.cli.text import plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+
+    from rich.console import RenderableType
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
 """The option of all commands that answer something; the parameter is `as_json`."""
@@ -36,11 +38,13 @@ def line(text: str) -> None:
 
 
 def counted(count: int, what: str, *, as_json: bool) -> int:
-    """Print how many items something was done to; answer the exit code, which is a no for none."""
+    """Print how many items something was done to; answer the exit code, which is a no for none. Raises Refusal."""
     if as_json:
         record({what: count})
-    else:
+    elif count:
         line(f"{count} {what}")
+    else:
+        raise Refusal(f"nothing was {what}")
     return Code.DONE if count else Code.NO
 
 
@@ -50,6 +54,15 @@ def console(*, stderr: bool = False) -> Console:
     if not made.is_terminal:
         made.width = 10_000
     return made
+
+
+def show(picture: RenderableType) -> None:
+    """Print a table for people. rich writes it itself only into a string: it has an exit code of its own for a closed pipe."""
+    made = console()
+    with made.capture() as drawn:
+        made.print(picture)
+    lines = (line.rstrip(" ") for line in drawn.get().split("\n"))
+    click.echo("\n".join(lines), nl=False, color=True)
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, right: Sequence[str] = ()) -> Table:

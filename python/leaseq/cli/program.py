@@ -55,7 +55,7 @@ _SECTIONS: Final = {
 _MODULES: Final = {name: module for section in _SECTIONS.values() for name, module in section.items()}
 
 
-class Program(click.Group):
+class Program(ends.Group):
     """A group whose commands are imported when they are called for, so that a command in a script's loop starts fast."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
@@ -87,11 +87,6 @@ class Program(click.Group):
             return super().make_context(*args, **options)
         except BrokenPipeError:  # click's own end for it is 1
             raise click.exceptions.Exit(ends.let_go()) from None
-
-    def invoke(self, ctx: click.Context) -> int:
-        """Run a command; answer its exit code. An error is told here, where the command's name is known."""
-        run = super().invoke
-        return ends.code_of_run(lambda: run(ctx), ctx)
 
     def main(self, *args: Any, **options: Any) -> Any:
         """Run, and end with one of the documented exit codes."""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from leaseq.cli.server import Server
 
 
-@click.command()
+@click.command(short_help="List the queues of the server, and how each stands.")
 @on_server
 @output.as_json
 def queues(*, server: Server, as_json: bool) -> None:
@@ -41,7 +41,7 @@ def queues(*, server: Server, as_json: bool) -> None:
         raise Refusal("" if as_json else "no client has entered a queue here")
     if not as_json:
         columns = ("queue", "group", "ready", "delayed", "leased", "dead", "next has waited", "")
-        output.console().print(output.table(columns, rows, right=columns[2:7]))
+        output.show(output.table(columns, rows, right=columns[2:7]))
 
 
 def _row(queue: WorkQueue, stats: QueueStats) -> tuple[Any, ...]:

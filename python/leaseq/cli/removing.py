@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from leaseq.cli import asking, output
-from leaseq.cli.ends import Code, Refusal
+from leaseq.cli.ends import Code
 from leaseq.cli.server import on_queue, stats_of
 from leaseq.item import LeasedItemBase
 
@@ -20,7 +20,7 @@ _PAGE: Final = 256
 _STATES: Final = ("ready", "delayed", "leased", "dead")
 
 
-@click.command()
+@click.command(short_help="Remove items of QUEUE in any state.")
 @on_queue
 @click.argument("ids", metavar="ID...", nargs=-1, required=True)
 @output.as_json
@@ -43,7 +43,7 @@ def remove(*, queue: WorkQueue, ids: tuple[str, ...], as_json: bool) -> int:
     return Code.NO if "absent" in states else Code.DONE
 
 
-@click.command()
+@click.command(short_help="End current leases of QUEUE now.")
 @on_queue
 @click.argument("ids", metavar="[ID]...", nargs=-1)
 @click.option("--all", "everything", is_flag=True, help="All leases that are current now.")
@@ -118,10 +118,8 @@ def drain(*, queue: WorkQueue, states: tuple[str, ...], yes: bool, as_json: bool
     stats = stats_of(queue)
     chosen = states or _STATES
     counts = {state: getattr(stats, state) for state in chosen}
-    if not sum(counts.values()):
-        raise Refusal("" if as_json else f"{queue.name} has nothing to remove")
-    what = ", ".join(f"{count} {state}" for state, count in counts.items() if count)
-    asking.confirm(f"Remove {what} from {queue.name} for ever?", yes=yes)
+    if what := ", ".join(f"{count} {state}" for state, count in counts.items() if count):
+        asking.confirm(f"Remove {what} from {queue.name} for ever?", yes=yes)
     count = 0
     for state in chosen:
         count += _each_page(

@@ -51,7 +51,7 @@ def stats(*, queue: WorkQueue, watch: bool, every: float, count: int | None, as_
     elif as_json:
         output.document(as_dict(queue, found))
     else:
-        output.console().print(picture(found))
+        output.show(picture(found))
 
 
 def _looks(queue: WorkQueue, first: QueueStats, every: float, count: int | None) -> Iterator[QueueStats]:

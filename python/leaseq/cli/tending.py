@@ -51,7 +51,7 @@ def _told(queue: WorkQueue, *, paused: bool, as_json: bool) -> None:
         output.line(f"{queue.name} {'is paused' if paused else 'goes on'}")
 
 
-@click.command()
+@click.command(short_help="Set limits of QUEUE for all its clients.")
 @on_queue
 @click.option("--max-data", type=click.IntRange(1, 536870912), help="Bytes of data that an item may have.")
 @click.option(
@@ -84,10 +84,10 @@ def configure(
     if as_json:
         output.document({"queue": queue.name, **limits})
     else:
-        output.console().print(output.facts((name, value) for name, value in limits.items()))
+        output.show(output.facts((name, value) for name, value in limits.items()))
 
 
-@click.command()
+@click.command(short_help="Requeue expired leases, promote what is due; repair damage.")
 @on_queue
 @click.option(
     "--deep", is_flag=True, help="Look through the whole queue for damage and repair it, page by page."
@@ -116,4 +116,4 @@ def clean(*, queue: WorkQueue, deep: bool, dry_run: bool, as_json: bool) -> None
         output.document({"queue": queue.name, "dry_run": dry_run, "deep": deep, "done": done})
         return
     counts = [f"{count} {text.plain(kind)}" for kind, count in done.items() if count]
-    output.line(f"{'there are: ' if dry_run and counts else ''}{', '.join(counts) or 'nothing to do'}")
+    output.line(f"{'to do: ' if dry_run and counts else ''}{', '.join(counts) or 'nothing to do'}")

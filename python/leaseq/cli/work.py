@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from leaseq.item import LeasedItemBase
 
 
-@click.command()
+@click.command(short_help="Run a command for each item of QUEUE, its data on stdin.")
 @click.argument("queue")
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 @on_server

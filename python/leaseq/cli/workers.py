@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _SHOWN: Final = 3  # items of a worker, in the table
 
 
-@click.command()
+@click.command(short_help="List the live workers, and what they hold.")
 @click.argument("queue", required=False)
 @on_server
 @in_group
@@ -44,7 +44,7 @@ def workers(*, queue: str | None, server: Server, group: str | None, as_json: bo
             output.record(_as_dict(each))
     elif found:
         columns = ("worker", "client", "queues", "completed", "holds", "at most", "works on", "")
-        output.console().print(output.table(columns, map(_row, found), right=columns[3:6]))
+        output.show(output.table(columns, map(_row, found), right=columns[3:6]))
     if not found:
         raise Refusal("" if as_json else "no worker lives")
 
