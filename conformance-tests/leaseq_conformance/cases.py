@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from leaseq_conformance.crew import Crew
     from leaseq_conformance.server import Server
@@ -160,3 +160,10 @@ class Suite(Protocol):
 
     run: Callable[[Case, Context], Verdict]
     """Run one case on an emptied server. An exception that is none of those above is an `error`."""
+
+
+class ScriptSuite(Suite, Protocol):
+    """A suite with cases that need no client: they can be run on other scripts."""
+
+    run_with: Callable[[Case, Context, Mapping[str, str]], Verdict]
+    """Run one case with other sources of scripts, by their names: seeded bugs."""

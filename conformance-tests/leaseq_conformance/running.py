@@ -53,7 +53,7 @@ def run(names: tuple[str, ...], adapter: tuple[str, ...], **options: Any) -> Non
 @run_options
 def vectors(**options: Any) -> None:
     """Check the scripts on a server; no client is needed."""
-    _run(("vectors",), (), **options)
+    _run(("vectors", "rights", "bounds"), (), **options)
 
 
 @click.command(epilog=EXIT_CODES)

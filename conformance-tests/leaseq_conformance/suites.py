@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Final, cast
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from leaseq_conformance.cases import Case, Suite
+    from leaseq_conformance.cases import Case, ScriptSuite, Suite
 
 MODULES: Final[dict[str, str]] = {
     "wire": "leaseq_conformance.wire",
     "scenarios": "leaseq_conformance.scenarios",
     "vectors": "leaseq_conformance.vectors.suite",
+    "rights": "leaseq_conformance.rights",
+    "bounds": "leaseq_conformance.bounds",
     "sweep": "leaseq_conformance.sweep",
     "history": "leaseq_conformance.history.suite",
     "cluster": "leaseq_conformance.cluster",
@@ -25,6 +27,11 @@ MODULES: Final[dict[str, str]] = {
 def suite(name: str) -> Suite:
     """The module of a suite."""
     return cast("Suite", importlib.import_module(MODULES[name]))
+
+
+def of_scripts(name: str) -> ScriptSuite:
+    """The module of a suite that has cases of scripts."""
+    return cast("ScriptSuite", importlib.import_module(MODULES[name]))
 
 
 def all_cases(names: Iterable[str] = (), patterns: Iterable[str] = ()) -> list[Case]:

@@ -62,8 +62,8 @@ def with_right(case: Case, given: GivenServer) -> Verdict:
         return bugs.run_with(case, crew)
 
 
-def complaints(found: list[Bug], *cases: Case, core: tuple[str, ...] = ("LQ-ADD-1",)) -> list[str]:
-    return plan.complaints(found, {case.name: case for case in cases}, rules(), core)
+def complaints(found: list[Bug], *cases: Case) -> list[str]:
+    return plan.complaints(found, {case.name: case for case in cases}, ["LQ-ADD-1"])
 
 
 def test_bugs_and_cases_that_fit_are_not_complained_about(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -86,7 +86,7 @@ def test_bugs_and_cases_that_fit_are_not_complained_about(monkeypatch: pytest.Mo
         (
             [dataclasses.replace(BUG, breaks="LQ-CALL-1")],
             CASE,
-            "no named bug breaks LQ-ADD-1, which is of Core",
+            "no named bug breaks LQ-ADD-1",
         ),
     ],
 )
@@ -250,7 +250,7 @@ def test_a_client_that_asks_a_replica_is_told_from_one_that_does_not(given: Give
 
 
 def test_what_the_suite_has_fits_together() -> None:
-    found = plan.complaints(bugs.named(), bugs.all_cases(), rules(), core_rules())
+    found = plan.complaints(bugs.named(), bugs.all_cases(), rules())
     assert found == []
 
 

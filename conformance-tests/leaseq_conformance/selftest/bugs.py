@@ -13,7 +13,6 @@ from leaseq_conformance.messages import SCHEMA
 from leaseq_conformance.mutants import scripts
 from leaseq_conformance.mutants.registry import adapter_mutants
 from leaseq_conformance.runner import run_case
-from leaseq_conformance.vectors import suite as vectors
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -73,10 +72,10 @@ def degenerate(name: str) -> tuple[str, ...]:
 
 def run_with_bug(case: Case, bug: Bug, crew: Crew) -> Verdict:
     """Run a case on what has the bug: the script itself where the case needs no client, else the crew of the bug's client."""
-    if bug.sources and case.suite == "vectors":
+    if bug.sources and not case.capabilities:
         crew.server.flush()
         try:
-            return vectors.run_with(case, Context(crew.server), bug.sources)
+            return suites.of_scripts(case.suite).run_with(case, Context(crew.server), bug.sources)
         except VerdictError as error:
             return error.judged()
     return run_with(case, crew)

@@ -37,14 +37,13 @@ def by_bug(pairs: Iterable[tuple[Case, Bug]]) -> list[tuple[Bug, list[Case]]]:
     return list(found.values())
 
 
-def complaints(
-    bugs: Sequence[Bug], cases: Mapping[str, Case], known: Iterable[str], core: Sequence[str]
-) -> list[str]:
-    """All that does not fit, a line each; `known` are the rules that there are, `core` those of the level Core."""
+def complaints(bugs: Sequence[Bug], cases: Mapping[str, Case], known: Iterable[str]) -> list[str]:
+    """All that does not fit, a line each; `known` are the rules that there are, each of which needs a bug."""
+    rules = list(known)
     return [
-        *_of_bugs(bugs, cases, set(known)),
+        *_of_bugs(bugs, cases, set(rules)),
         *_of_cases(bugs, cases),
-        *(f"no named bug breaks {rule}, which is of Core" for rule in core if rule not in _broken(bugs)),
+        *(f"no named bug breaks {rule}" for rule in rules if rule not in _broken(bugs)),
     ]
 
 

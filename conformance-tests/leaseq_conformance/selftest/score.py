@@ -11,7 +11,7 @@ from leaseq_conformance.crew import Crew
 from leaseq_conformance.mutants import mechanical
 from leaseq_conformance.mutants.lua_edits import edits
 from leaseq_conformance.mutants.scripts import SOURCES
-from leaseq_conformance.rules import CORE, core_rules, rules
+from leaseq_conformance.rules import CORE, rules
 from leaseq_conformance.selftest import bugs, plan
 
 if TYPE_CHECKING:
@@ -89,9 +89,9 @@ def selftest(server: Server, progress: Progress, *, quick: bool = False) -> Scor
 
 
 def _fit(named: list[bugs.Bug], cases: dict[str, Case], progress: Progress) -> Part:
-    core = core_rules()
-    part = Part("bugs, cases and rules of Core that fit together", len(named) + len(cases) + len(core))
-    part.wrong = plan.complaints(named, cases, rules(), core)
+    known = rules()
+    part = Part("bugs, cases and rules that fit together", len(named) + len(cases) + len(known))
+    part.wrong = plan.complaints(named, cases, known)
     part.looked_at = max(part.looked_at, len(part.wrong))
     for line in part.wrong:
         progress.wrong(line)

@@ -19,7 +19,7 @@ from leaseq_conformance.vectors.rules import ALWAYS, TOGETHER
 from leaseq_conformance.vectors.watch import Watch
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Generator, Iterator, Mapping, Sequence
 
     from leaseq_conformance.vectors.form import Vector
     from leaseq_conformance.vectors.seen import Run
@@ -83,7 +83,7 @@ def found_wrong(
     sources: Mapping[str, str] = MappingProxyType({}),
     *,
     watched: bool,
-) -> Iterator[str]:
+) -> Generator[str]:
     """What is not as the vectors say, a line for each."""
     bench = Bench(client)
     try:
