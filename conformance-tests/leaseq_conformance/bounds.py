@@ -16,7 +16,7 @@ from leaseq_conformance.cases import Case, Context, UnjudgedError, Verdict, fail
 from leaseq_conformance.model.packed import EPOCH, LEVEL, Record, State
 from leaseq_conformance.vectors.bench import PREFIX, SCRIPTS, whole
 from leaseq_conformance.vectors.refused import PLAIN, more_of
-from leaseq_conformance.vectors.worlds import HOUR, NOW, START
+from leaseq_conformance.vectors.world import HOUR, NOW, START
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

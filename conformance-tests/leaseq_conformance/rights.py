@@ -17,7 +17,8 @@ from leaseq_conformance.cases import BrokenError, Case, Context, UnjudgedError, 
 from leaseq_conformance.messages import b64
 from leaseq_conformance.rules import pages
 from leaseq_conformance.vectors import form
-from leaseq_conformance.vectors.bench import BATCH, Bench, agree, refused
+from leaseq_conformance.vectors.bench import BATCH, Bench, refused
+from leaseq_conformance.vectors.seen import agree
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
