@@ -12,16 +12,9 @@ from leaseq_conformance.model.queue import Queue
 from leaseq_conformance.model.repair import KINDS
 from leaseq_conformance.vectors import samples, worlds
 from leaseq_conformance.vectors.build import as_bytes, refused, vector
-from leaseq_conformance.vectors.damage import (
-    BAD_RECORDS,
-    BAD_STATES,
-    STOPPING,
-    WRONG_STATES,
-    record,
-    second_damaged,
-    tail,
-)
+from leaseq_conformance.vectors.damage import second_damaged
 from leaseq_conformance.vectors.form import Dump, Kept, Refused, Vector
+from leaseq_conformance.vectors.malformed import BAD_RECORDS, BAD_STATES, STOPPING, WRONG_STATES, record, tail
 from leaseq_conformance.vectors.particular import LATE, SPECIAL
 from leaseq_conformance.vectors.refused import BAD_IDS, NUMBERS
 from leaseq_conformance.vectors.world import DAY, NOW, SECOND, START, World

@@ -13,7 +13,18 @@ from leaseq import _scripts
 from leaseq_conformance.model.base import END
 from leaseq_conformance.model.packed import EPOCH, Extra, State, decode_state
 from leaseq_conformance.model.reading import COUNTED
-from leaseq_conformance.vectors import corners, damage, edges, leasing, pages, refused, samples, worlds
+from leaseq_conformance.vectors import (
+    corners,
+    damage,
+    edges,
+    leasing,
+    malformed,
+    pages,
+    refused,
+    repairs,
+    samples,
+    worlds,
+)
 from leaseq_conformance.vectors.build import refused as refused_vector
 from leaseq_conformance.vectors.build import vector
 from leaseq_conformance.vectors.form import FOLDER, Dump, Refused, Vector, render
@@ -134,7 +145,7 @@ class Maker:
         yield from self._damaged_but_served()
         if self.script == "deep_clean":
             for base in ("settled", "rich"):
-                yield from damage.repairs(base, self.made[base])
+                yield from repairs.repairs(base, self.made[base])
             yield from pages.vectors()
         yield from self._refused_arguments()
         yield from self._clocks()
@@ -212,7 +223,7 @@ class Maker:
 
     def _counters(self) -> Iterator[Vector]:
         """A counter is no number or can grow no further; and what `stats` makes of those that are one."""
-        numbers = damage.NO_COUNTS if self.script == "stats" else (b"x", b"9223372036854775807", b"1.5")
+        numbers = malformed.NO_COUNTS if self.script == "stats" else (b"x", b"9223372036854775807", b"1.5")
         for number in numbers:
             for base in ("rich", "spent"):
                 world, change = damage.miscounted(self.made[base], number)
@@ -234,7 +245,7 @@ class Maker:
                         yield made
         if self.script == "stats":
             each = {name: number for number, name in enumerate(COUNTED, 1)}
-            same = {str(number): dict.fromkeys(COUNTED, number) for number in damage.COUNTS}
+            same = {str(number): dict.fromkeys(COUNTED, number) for number in malformed.COUNTS}
             for title, counts in {"of their own": each, **same}.items():
                 world = damage.counted(self.made["settled"], counts)
                 (sample,) = self._samples(world)
@@ -243,7 +254,7 @@ class Maker:
 
     def _extras(self) -> Iterator[Vector]:
         """Extras that are cut: what is there of the error is told."""
-        for packed in damage.BAD_EXTRAS:
+        for packed in malformed.BAD_EXTRAS:
             world = copy.deepcopy(self.made["rich"])
             world.queue.items[b"x1"].extra = Extra(packed[2:] if any(packed) else b"")
             sample = next(each for each in self._samples(world) if each.title == "x1")
@@ -357,7 +368,7 @@ class Maker:
         error = Refused("LEASEQ_WRONG_TYPE")
         for made in ordinary:
             for key in READ_BY.get(self.script, {}).get(made.name, ()):
-                given = {**made.given, key: damage.wrong_type(key)}
+                given = {**made.given, key: malformed.wrong_type(key)}
                 note = f"{key} of another type"
                 yield _like(
                     made,
@@ -377,7 +388,7 @@ class Maker:
             }
             for key in sorted(changed):
                 bare = key.removeprefix("other:")
-                given = {**made.given, key: damage.wrong_type(bare)}
+                given = {**made.given, key: malformed.wrong_type(bare)}
                 if self.script == "lease_any" and bare == "wake" and not _leased_from(made, key):
                     # it would only be settled: that it cannot be harms nobody
                     then, again = ({**dump, key: given[key]} for dump in (made.then, made.then_again))
@@ -412,9 +423,9 @@ class Maker:
             for item_id in _read(made) if self.script == "inspect" else _moved(made):
                 if (way := _way(made, item_id)) not in ways:
                     ways.add(way)
-                    chosen = damage.BAD_RECORDS if len(ways) == 1 else damage.TELLING
+                    chosen = malformed.BAD_RECORDS if len(ways) == 1 else malformed.TELLING
                     for title in chosen:
-                        packed = damage.BAD_RECORDS[title]
+                        packed = malformed.BAD_RECORDS[title]
                         yield self._spoiled(made, item_id, title, packed)
         if self.script in {"outcome", "complete_with"}:
             for title, dump, script, argv, more in damage.spoiled_outcomes(self.made["rich"]):
@@ -445,10 +456,10 @@ class Maker:
             and self.script != "lease_any"
         ):
             return
-        worse = {} if self.script == "deep_clean" else damage.WRONG_STATES
+        worse = {} if self.script == "deep_clean" else malformed.WRONG_STATES
         argv = refused.PLAIN[self.script]
         more = refused.more_of(self.script, argv)
-        for title, packed in {**damage.BAD_STATES, **worse}.items():
+        for title, packed in {**malformed.BAD_STATES, **worse}.items():
             dump = {**self.made["settled"].stored(), "state": packed}
             yield refused_vector(
                 self.script, f"state {title}", "settled", dump, argv, "FORMAT", ("LQ-ERROR-1",), more=more

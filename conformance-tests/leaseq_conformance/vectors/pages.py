@@ -9,10 +9,10 @@ from leaseq_conformance.model.base import END
 from leaseq_conformance.model.calls import Add
 from leaseq_conformance.model.packed import Extra, Record
 from leaseq_conformance.model.repair import PHASES
-from leaseq_conformance.vectors import damage, worlds
+from leaseq_conformance.vectors import damage, repairs, worlds
 from leaseq_conformance.vectors.build import refused
-from leaseq_conformance.vectors.damage import US_DAY, record
-from leaseq_conformance.vectors.world import NOW, START, World, of_keyspace
+from leaseq_conformance.vectors.malformed import record
+from leaseq_conformance.vectors.world import NOW, START, US_DAY, World, of_keyspace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -50,7 +50,7 @@ def _page(
     keys.wake = 1
     spoil(keys)
     number = PHASES.index(phase) + 1
-    made = damage.page(f"{title}, {phase}", base, keys, world, number, dry_run=False, now=now)
+    made = repairs.page(f"{title}, {phase}", base, keys, world, number, dry_run=False, now=now)
     return replace(made, rules=rules)
 
 

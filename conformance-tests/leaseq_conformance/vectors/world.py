@@ -23,6 +23,7 @@ SECOND: Final = 1_000_000
 HOUR: Final = 3_600_000
 DAY: Final = 24 * HOUR
 """In milliseconds."""
+US_DAY: Final = DAY * 1000
 
 
 def stored(queue: Queue, prefix: str = "") -> Dump:
