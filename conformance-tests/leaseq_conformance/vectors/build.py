@@ -84,3 +84,8 @@ def refused(
     return Vector(
         name, script, tuple(rules), now, given, sent, error, given, error, given, list(more), keys, base=base
     )
+
+
+def like(made: Vector, *, note: str, **fields: Any) -> Vector:
+    """A vector that differs in some fields."""
+    return Vector(**{**vars(made), **fields, "name": f"{made.name}, {note}"})

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from leaseq import _scripts
-from leaseq_conformance.model.base import END
-from leaseq_conformance.model.packed import EPOCH, Extra, State, decode_state
+from leaseq_conformance.model.packed import Extra
 from leaseq_conformance.model.reading import COUNTED
 from leaseq_conformance.vectors import (
+    clocks,
     corners,
     damage,
     edges,
@@ -22,58 +22,26 @@ from leaseq_conformance.vectors import (
     pages,
     refused,
     repairs,
-    samples,
+    variations,
     worlds,
 )
 from leaseq_conformance.vectors.build import refused as refused_vector
 from leaseq_conformance.vectors.build import vector
-from leaseq_conformance.vectors.form import FOLDER, Dump, Refused, Vector, render
+from leaseq_conformance.vectors.form import FOLDER, Vector, render
 from leaseq_conformance.vectors.other_samples import BY_OTHERS
 from leaseq_conformance.vectors.particular import LATE
 from leaseq_conformance.vectors.rules import RULES
+from leaseq_conformance.vectors.shown import changes, signature
 from leaseq_conformance.vectors.worker_samples import BY_WORKERS
-from leaseq_conformance.vectors.world import NOW, START, World
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from leaseq_conformance.vectors.samples import Sample
+    from leaseq_conformance.vectors.world import World
 
 SAMPLES: Final = {**BY_WORKERS, **BY_OTHERS}
 SCRIPTS: Final = {script.name: script for script in _scripts.SCRIPTS}
-TIMELESS: Final = {"complete", "remove", "inspect", "list", "configure"}
-"""These work under any clock."""
-RECORDLESS: Final = {"add", "configure", "deep_clean", "list", "purge", "remove", "settle", "stats"}
-"""These read no record, or repair it."""
-READ_BY: Final[dict[str, dict[str, tuple[str, ...]]]] = {
-    "inspect": {"r3 on full": ("items", "meta", "ready", "delayed", "leased", "dead", "state")},
-    "list": {
-        f"{name} 0 256 {order} on full": (name,)
-        for name in ("ready", "delayed", "leased", "dead")
-        for order in ("forward", "backward")
-    },
-    "outcome": {
-        "r1 on rich": ("items", "meta", "ready", "delayed", "leased", "dead", "kept", "state", "result:r1")
-    },
-    "settle": {"settle on full": ("state", "wake"), "settle on roomy": ("items", "ready", "dead", "room")},
-    "stats": {"stats on rich": ("items", "ready", "delayed", "leased", "dead", "kept", "state", "counters")},
-}
-"""The keys that calls which need not change them look at."""
-ZEROES: Final = {
-    **dict.fromkeys(
-        ("complete_with", "configure", "extend", "inspect", "release", "remove", "revive"),
-        (0,),
-    ),
-    **dict.fromkeys(("add", "complete"), (0, 3)),
-    "complete_and_lease": (0, 1, 2),
-    "lease": (0, 1),
-    "lease_any": (0, 1, 2),
-    "light_clean": (0,),
-    "list": (1, 2),
-    "outcome": (0,),
-    "purge": (0, 1),
-}
-"""Arguments that may be written with leading zeroes, to 16 digits."""
 UNLIKE: Final = {"ancient", "paused", "tight"}
 """On these a call has the same effect as on others for another reason, so that none is one too many."""
 FEW: Final = {"lease", "lease_any", "light_clean", "settle", "stats"}
@@ -88,38 +56,6 @@ ONLY_FOR: Final = {
     "least": {"stats"},
 }
 """Kinds of queue that are large, or tell something of few scripts only, and what they are for."""
-
-
-def signature(made: Vector) -> Any:
-    """What kind of thing a vector shows: two of one sample that show the same are one too many."""
-    effect = (changes(made.given, made.then), changes(made.then, made.then_again))
-    return (places(made), shape(made.reply), shape(made.again), *effect)
-
-
-def places(made: Vector) -> frozenset[tuple[str, bytes]]:
-    """In which keys the ids among the arguments are."""
-    hashes = {key: value for key, value in made.given.items() if isinstance(value, dict)}
-    return frozenset((key, each) for each in made.argv for key, value in hashes.items() if each in value)
-
-
-def shape(reply: Any) -> Any:
-    """A reply without its numbers."""
-    if isinstance(reply, list):
-        return tuple(shape(each) for each in reply)
-    return min(reply, 2) if isinstance(reply, int) else reply
-
-
-def changes(before: Dump, after: Dump) -> frozenset[Any]:
-    """Which fields of which keys came, went or changed."""
-    found: set[Any] = set()
-    for key in before.keys() | after.keys():
-        old, new = before.get(key), after.get(key)
-        if isinstance(old, dict) and isinstance(new, dict):
-            fields: set[Any] = {name for name in old.keys() | new.keys() if old.get(name) != new.get(name)}
-            found |= {(key, name, name in old, name in new) for name in fields}
-        elif old != new:
-            found.add((key, old is None, new is None))
-    return frozenset(found)
 
 
 class Maker:
@@ -148,11 +84,15 @@ class Maker:
                 yield from repairs.repairs(base, self.made[base])
             yield from pages.vectors()
         yield from self._refused_arguments()
-        yield from self._clocks()
-        yield from self._full(ordinary)
-        yield from self._wrong_types(ordinary)
-        yield from self._bad_records(ordinary)
-        yield from self._bad_states()
+        settled = self.made["settled"]
+        called = self._samples(settled)
+        yield from clocks.of(self.script, settled, called)
+        if called:
+            yield from variations.digits(self.script, settled, called[0])
+        yield from variations.full(self.script, ordinary)
+        yield from variations.wrong_types(self.script, ordinary)
+        yield from variations.bad_records(self.script, ordinary, self.made["rich"])
+        yield from variations.bad_states(self.script, settled)
         yield from corners.of(self.script)
         yield from leasing.of(self.script)
 
@@ -284,255 +224,6 @@ class Maker:
             yield refused_vector(
                 self.script, title, "full", dump, argv, "BAD_ARGUMENT", ("LQ-ADD-4",), now=now
             )
-
-    def _clocks(self) -> Iterator[Vector]:
-        world = self.made["settled"]
-        needs_time = self.script not in TIMELESS
-        for title, now in (
-            *(
-                ("2024", EPOCH - 1),
-                ("2025", EPOCH),
-                ("2059", END - 9),
-                ("the last", END - 1),
-                ("2060", END),
-                ("1970", 1_000_000),
-            ),
-            *(("a microsecond back", NOW - 1), ("set back by a day", START - 86_400_000_000)),
-        ):
-            for sample in self._samples(world)[:2]:
-                said = f"settled, clock {title}"
-                if needs_time and not EPOCH <= now < END:
-                    more = list(sample.more)
-                    yield refused_vector(
-                        self.script,
-                        f"{sample.title} on {said}",
-                        "settled",
-                        world.stored(),
-                        sample.argv,
-                        "CLOCK",
-                        ("LQ-TIME-3",),
-                        now=now,
-                        more=more,
-                    )
-                    continue
-                made = vector(
-                    self.script, world, "settled", sample, ("LQ-TIME-3", "LQ-TIME-4"), now=now, title=said
-                )
-                if _clock(made.then_again) < END:
-                    yield made
-        yield from self._last_clock()
-        if self.script == "purge":
-            for older_than in (500, 501):
-                sample = samples.purge(f"older than {older_than} ms", older_than, b"x1")
-                half = START + 500_000
-                title = "settled, half a second on"
-                yield vector(self.script, world, "settled", sample, self.rules, now=half, title=title)
-        for at in ZEROES.get(self.script, ()):
-            for sample in self._samples(world)[:1]:
-                made = vector(self.script, world, "settled", sample, ("LQ-CALL-2",))
-                argv = [*made.argv[:at], made.argv[at].zfill(16), *made.argv[at + 1 :]]
-                yield _like(made, argv=argv, note=f"16 digits in argument {at}")
-
-    def _last_clock(self) -> Iterator[Vector]:
-        """The hybrid clock has come as far as it may."""
-        world = copy.deepcopy(self.made["settled"])
-        assert world.queue.state
-        world.queue.state.clock = END - 1
-        for sample in self._samples(world):
-            made = vector(
-                self.script, world, "settled", sample, ("LQ-TIME-4",), title="settled, the clock's end"
-            )
-            if _clock(made.then_again) < END:
-                yield made
-
-    def _full(self, ordinary: list[Vector]) -> Iterator[Vector]:
-        """On a server that has reached its memory limit; one for each set of keys that a call changes."""
-        for made in _varied(ordinary):
-            rules = ("LQ-HANDOFF-5",) if self.script == "complete_with" else self.rules
-            if self.script == "add":
-                error = Refused("LEASEQ_OUT_OF_MEMORY")
-                yield _like(
-                    made,
-                    reply=error,
-                    then=made.given,
-                    again=error,
-                    then_again=made.given,
-                    note="full server",
-                    full=True,
-                )
-            else:
-                yield _like(made, note="full server", full=True, rules=rules)
-
-    def _wrong_types(self, ordinary: list[Vector]) -> Iterator[Vector]:
-        """A key that a call would change has another type."""
-        error = Refused("LEASEQ_WRONG_TYPE")
-        for made in ordinary:
-            for key in READ_BY.get(self.script, {}).get(made.name, ()):
-                given = {**made.given, key: malformed.wrong_type(key)}
-                note = f"{key} of another type"
-                yield _like(
-                    made,
-                    given=given,
-                    reply=error,
-                    then=given,
-                    again=error,
-                    then_again=given,
-                    note=note,
-                    rules=("LQ-ERROR-3",),
-                )
-        for made in _varied(ordinary):
-            changed = {
-                key
-                for key in made.given.keys() | made.then.keys()
-                if made.given.get(key) != made.then.get(key)
-            }
-            for key in sorted(changed):
-                bare = key.removeprefix("other:")
-                given = {**made.given, key: malformed.wrong_type(bare)}
-                if self.script == "lease_any" and bare == "wake" and not _leased_from(made, key):
-                    # it would only be settled: that it cannot be harms nobody
-                    then, again = ({**dump, key: given[key]} for dump in (made.then, made.then_again))
-                    rules: tuple[str, ...] = ("LQ-ANY-2",)
-                    if made.then[key] == made.then_again[key] and _gives_twice(made):
-                        yield _like(
-                            made,
-                            given=given,
-                            then=then,
-                            then_again=again,
-                            note=f"{key} of another type",
-                            rules=rules,
-                        )
-                    continue
-                yield _like(
-                    made,
-                    given=given,
-                    reply=error,
-                    then=given,
-                    again=error,
-                    then_again=given,
-                    note=f"{key} of another type",
-                    rules=("LQ-ERROR-3", "LQ-ERROR-1"),
-                )
-
-    def _bad_records(self, ordinary: list[Vector]) -> Iterator[Vector]:
-        """The record of an item that a call would move is none."""
-        if self.script in RECORDLESS:
-            return
-        ways = set()
-        for made in ordinary:
-            for item_id in _read(made) if self.script == "inspect" else _moved(made):
-                if (way := _way(made, item_id)) not in ways:
-                    ways.add(way)
-                    chosen = malformed.BAD_RECORDS if len(ways) == 1 else malformed.TELLING
-                    for title in chosen:
-                        packed = malformed.BAD_RECORDS[title]
-                        yield self._spoiled(made, item_id, title, packed)
-        if self.script in {"outcome", "complete_with"}:
-            for title, dump, script, argv, more in damage.spoiled_outcomes(self.made["rich"]):
-                if script == self.script:
-                    yield refused_vector(
-                        script, f"outcome {title}", "rich", dump, argv, "FORMAT", ("LQ-OUTCOME-8",), more=more
-                    )
-
-    def _spoiled(self, made: Vector, item_id: bytes, title: str, packed: bytes) -> Vector:
-        meta: Any = made.given.get("meta", {})
-        given = {**made.given, "meta": {**meta, item_id: packed}}
-        error = Refused("LEASEQ_FORMAT")
-        note = f"record of {item_id.decode('latin-1')} {title}"
-        return _like(
-            made,
-            given=given,
-            reply=error,
-            then=given,
-            again=error,
-            then_again=given,
-            note=note,
-            rules=("LQ-ERROR-1",),
-        )
-
-    def _bad_states(self) -> Iterator[Vector]:
-        if (
-            "state" not in [key.removeprefix("other:") for key in SCRIPTS[self.script].keys]
-            and self.script != "lease_any"
-        ):
-            return
-        worse = {} if self.script == "deep_clean" else malformed.WRONG_STATES
-        argv = refused.PLAIN[self.script]
-        more = refused.more_of(self.script, argv)
-        for title, packed in {**malformed.BAD_STATES, **worse}.items():
-            dump = {**self.made["settled"].stored(), "state": packed}
-            yield refused_vector(
-                self.script, f"state {title}", "settled", dump, argv, "FORMAT", ("LQ-ERROR-1",), more=more
-            )
-
-
-def _clock(dump: Dump) -> int:
-    """The clock of the first queue."""
-    state = decode_state(dump.get("state"))  # type: ignore[arg-type]  # it is a string or not there
-    return state.clock if isinstance(state, State) else 0
-
-
-def _varied(vectors: list[Vector]) -> list[Vector]:
-    """One vector for each set of keys that a call changes."""
-    found: dict[Any, Vector] = {}
-    for each in vectors:
-        changed = frozenset(
-            key for key in each.given.keys() | each.then.keys() if each.given.get(key) != each.then.get(key)
-        )
-        if changed and not isinstance(each.reply, Refused):
-            found.setdefault(changed, each)
-    return list(found.values())
-
-
-def _moved(made: Vector) -> list[bytes]:
-    """Ids of the first queue whose place, data or record changes."""
-    found: set[bytes] = set()
-    for key in ("meta", "ready", "delayed", "leased", "dead"):
-        old: Any = made.given.get(key, {})
-        new: Any = made.then.get(key, {})
-        found |= {name for name in old if old.get(name) != new.get(name) and name[:1] != b"\0"}
-    records: Any = made.given.get("meta", {})
-    return sorted(name for name in found if name in records)
-
-
-def _read(made: Vector) -> list[bytes]:
-    """Ids among the arguments that have a record."""
-    records: Any = made.given.get("meta", {})
-    return [each for each in made.argv if each in records]
-
-
-def _leased_from(made: Vector, key: str) -> bool:
-    """Whether the key is one of the queue that gave the items."""
-    assert isinstance(made.reply, list)
-    number = made.reply[0]
-    assert isinstance(number, int)
-    return number > 0 and made.more[11 * (number - 1)].startswith("other:") == key.startswith("other:")
-
-
-def _gives_twice(made: Vector) -> bool:
-    """Whether both calls get items of the same queue."""
-    both = isinstance(made.reply, list) and isinstance(made.again, list) and made.reply[0] == made.again[0]
-    return both and isinstance(made.reply, list) and made.reply[0] != 0
-
-
-def _way(made: Vector, item_id: bytes) -> Any:
-    """How a call comes upon an item: where it is before and after, whether something is due, and whether it is one of several."""
-    state = decode_state(made.given.get("state"))  # type: ignore[arg-type]  # it is a string or not there
-    due = not isinstance(state, State) or state.next_due <= made.now
-    before, after = (
-        frozenset(
-            key
-            for key, value in dump.items()
-            if isinstance(value, dict) and item_id in value and key != "expiry"
-        )
-        for dump in (made.given, made.then)
-    )
-    return before, after, due, made.argv[:1] == [b"1"], isinstance(made.reply, Refused)
-
-
-def _like(made: Vector, *, note: str, **fields: Any) -> Vector:
-    """A vector that differs in some fields."""
-    return Vector(**{**vars(made), **fields, "name": f"{made.name}, {note}"})
 
 
 def files() -> dict[str, str]:

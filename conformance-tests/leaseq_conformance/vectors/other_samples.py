@@ -224,4 +224,4 @@ BY_OTHERS: Final[dict[str, Callable[[World], list[Sample]]]] = {
     "settle": settles,
     "stats": counts,
 }
-"""What producers and operators call on each kind of queue; deep_clean is in `damage`."""
+"""What producers and operators call on each kind of queue; deep_clean is in `repairs`."""

@@ -24,6 +24,7 @@ HOUR: Final = 3_600_000
 DAY: Final = 24 * HOUR
 """In milliseconds."""
 US_DAY: Final = DAY * 1000
+"""In microseconds."""
 
 
 def stored(queue: Queue, prefix: str = "") -> Dump:
