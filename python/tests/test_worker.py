@@ -383,6 +383,23 @@ def test_an_idle_worker_stops(colour: Colour, url: str) -> None:
     blocked.close()
 
 
+@pytest.mark.usefixtures("cap_of_an_hour")
+def test_an_idle_worker_of_several_groups_stops(colour: Colour, redis_client: redis.Redis, url: str) -> None:
+    """It waits in each group on a connection of its own; none of these waits is left behind."""
+    before = set(threading.enumerate())
+    queues = [colour.queue(name, url) for name in "abc"]
+    with shift(colour, queues, lambda _: None) as work:
+        until(lambda: redis_client.info("clients")["blocked_clients"] == len(queues))
+        work.stop()
+        assert work.result() == 0
+    ours = {"leaseq", "leaseq worker"}
+    until(lambda: not [each for each in set(threading.enumerate()) - before if each.name in ours])
+    until(lambda: redis_client.info("clients")["blocked_clients"] == 0)
+    for queue in queues:
+        queue.add_item(Item(b"", id="later"))
+        assert queue.lease(30, block=False) is not None
+
+
 def test_a_worker_can_be_stopped_before_it_runs_and_run_again(colour: Colour, url: str) -> None:
     queue = colour.queue("q", url)
     queue.add_item(Item(b""))

@@ -3,10 +3,11 @@
 Written by hand for threads and for asyncio. A thread of a race can be interrupted where it waits, as a task can.
 """
 
+import contextlib
 import selectors
 import socket
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -15,6 +16,9 @@ _local = threading.local()
 
 # not epoll, which never tells of a socket that another thread closes meanwhile
 _Selector: type[selectors.BaseSelector] = getattr(selectors, "PollSelector", selectors.SelectSelector)
+
+NOBODY = -1
+"""The place of an end that is no thread's."""
 
 UNWIND_SECS = 1.0
 """How long an interrupted race waits for its threads, so that a program that ends now leaves nothing behind."""
@@ -31,6 +35,7 @@ class Stop:
         self._threads = threads
         self._guard = threading.Lock()
         self._stopped = False
+        self._heirs: list[Callable[[], None]] = []
         self._ear, self._mouth = socket.socketpair()
 
     def stop(self) -> None:
@@ -39,6 +44,21 @@ class Stop:
             self._stopped = True
             if self._threads:
                 self._mouth.send(b".")
+            for interrupt in self._heirs:
+                interrupt()
+
+    @contextlib.contextmanager
+    def passed_on(self, interrupt: Callable[[], None]) -> Iterator[None]:
+        """For a thread that waits by other means: interrupt that wait too, with this call."""
+        with self._guard:
+            self._heirs.append(interrupt)
+            if self._stopped:
+                interrupt()
+        try:
+            yield
+        finally:
+            with self._guard:
+                self._heirs.remove(interrupt)
 
     def leave(self) -> None:
         """One thread has ended."""
@@ -97,6 +117,12 @@ class _Race:
         if failure is None and self._won(answer):
             self._undo(place, answer)
 
+    def interrupt(self) -> None:
+        """End the wait for the first that wins: whoever waits is interrupted itself."""
+        with self._guard:
+            self._ends.append((NOBODY, None, InterruptedWaitError()))
+        self._ended.release()
+
     def first(self, runs: int) -> tuple[int, Any] | None:
         """Wait for the first that wins. Raises what one raises."""
         for number in range(runs):
@@ -131,10 +157,12 @@ def race(
         threading.Thread(target=running.run, args=each, name="leaseq", daemon=True)
         for each in enumerate(runs)
     ]
+    outer = current()
     try:
-        for thread in threads:
-            thread.start()
-        winner = running.first(len(runs))
+        with contextlib.nullcontext() if outer is None else outer.passed_on(running.interrupt):
+            for thread in threads:
+                thread.start()
+            winner = running.first(len(runs))
     except BaseException:
         running.end()
         for thread in threads:

@@ -26,13 +26,11 @@ class Source:
         several = queues if isinstance(queues, WorkQueues) else WorkQueues(self.queues)
         self.one = self.queues[0] if len(self.queues) == 1 else None
         self._from = self.one or several
-        # a wait on several servers or groups cannot be interrupted everywhere: it looks up in between
-        self._patience = 0 if len(several._in_turn()) == 1 else flows.WAIT_CAP
 
     def take(self, count: int) -> list[LeasedItem]:
         """Lease what there is."""
         return self._from.lease_items(count, self._lease_secs, block=False)
 
     def wait(self, count: int) -> list[LeasedItem]:
-        """Lease when there is something; nothing means: ask again."""
-        return self._from.lease_items(count, self._lease_secs, timeout=self._patience)
+        """Lease when there is something."""
+        return self._from.lease_items(count, self._lease_secs)
