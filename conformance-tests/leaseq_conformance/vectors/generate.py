@@ -17,6 +17,7 @@ from leaseq_conformance.vectors import (
     corners,
     damage,
     edges,
+    fused,
     leasing,
     malformed,
     pages,
@@ -95,6 +96,8 @@ class Maker:
         yield from variations.bad_states(self.script, settled)
         yield from corners.of(self.script)
         yield from leasing.of(self.script)
+        if self.script == "complete_and_lease":
+            yield from fused.vectors()
 
     def _samples(self, world: World) -> list[Sample]:
         return SAMPLES[self.script](world) if self.script in SAMPLES else []
