@@ -203,7 +203,7 @@ def test_a_bug_that_is_not_caught_costs_the_score(
     monkeypatch.setattr(bugs, "named", lambda: [caught, dataclasses.replace(missed, caught_by=ADD)])
     monkeypatch.setattr(bugs, "all_cases", lambda: {ADD: case})
     monkeypatch.setattr(score, "DEGENERATE", {"echo": DEGENERATE["echo"]})
-    monkeypatch.setattr(score, "core_rules", lambda: (caught.breaks, missed.breaks))
+    monkeypatch.setattr(score, "rules", lambda: dict.fromkeys((caught.breaks, missed.breaks), ""))
     monkeypatch.setattr(plan, "LEAST", 2)
     found = score.selftest(given, Silent(), quick=True)
     assert not found.whole

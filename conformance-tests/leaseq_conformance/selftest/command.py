@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+import time
+from typing import TYPE_CHECKING, Final
 
 import click
 from rich.console import Console
@@ -20,6 +21,10 @@ from leaseq_conformance.server import ServerError, open_server
 
 if TYPE_CHECKING:
     from rich.progress import TaskID
+
+
+SAID_EACH: Final = 25
+"""Where there is no terminal to show a bar in, one line for so many steps."""
 
 
 @click.command("selftest")
@@ -54,13 +59,16 @@ class _Shown:
         self._end()
         self._title = title
         self._task = self._bars.add_task(title, total=steps)
-        self._steps = 0
+        self._steps, self._of, self._begun = 0, steps, time.monotonic()
         self._bars.console.print(f"{title}: {steps}")
 
     def step(self, name: str) -> None:
         assert self._task is not None
-        self._bars.update(self._task, completed=self._steps, description=f"{self._title}: {name}")
         self._steps += 1
+        self._bars.update(self._task, completed=self._steps, description=f"{self._title}: {name}")
+        if not self._bars.console.is_terminal and (self._steps % SAID_EACH == 0 or self._steps == self._of):
+            passed = time.monotonic() - self._begun
+            self._bars.console.print(f"  {self._steps} of {self._of}, {passed:.0f} s")
 
     def wrong(self, line: str) -> None:
         self._bars.console.print(f"[red]wrong[/]  {escape(line)}")

@@ -12,7 +12,7 @@ from leaseq_conformance.mutants import mechanical
 from leaseq_conformance.mutants.lua_edits import edits
 from leaseq_conformance.mutants.scripts import SOURCES
 from leaseq_conformance.rules import CORE, rules
-from leaseq_conformance.selftest import bugs, plan
+from leaseq_conformance.selftest import bugs, hands, plan
 
 if TYPE_CHECKING:
     from leaseq_conformance.cases import Case
@@ -69,7 +69,7 @@ class Progress(Protocol):
         """Say what is looked at now, and how much of it there is."""
 
     def step(self, name: str) -> None:
-        """Say that this one is next."""
+        """Say that this one was looked at."""
 
     def wrong(self, line: str) -> None:
         """Say at once what is wrong."""
@@ -103,29 +103,27 @@ def _right_client(pairs: list[tuple[Case, bugs.Bug]], server: Server, progress: 
     part = Part("cases that the right client passes")
     cases = {case.name: case for case, _ in pairs}
     progress.begin(part.title, len(cases))
-    with Crew(server, bugs.RIGHT) as crew:
-        for case in cases.values():
-            progress.step(case.name)
-            verdict = bugs.run_with(case, crew, 60.0)
-            passed = verdict.outcome is Outcome.PASS
-            part.look("" if passed else f"{case.name}: {verdict.outcome.value}: {verdict.message}", progress)
+    for told in hands.run(hands.tasks(None, list(cases.values())), server):
+        progress.step(told.case.name)
+        passed = told.outcome is Outcome.PASS
+        part.look("" if passed else f"{told.case.name}: {told.outcome.value}: {told.message}", progress)
     return part
 
 
 def _caught(pairs: list[tuple[Case, bugs.Bug]], server: Server, progress: Progress, score: Score) -> Part:
     part = Part("bugs that fail the cases that are to catch them")
     progress.begin(part.title, len(pairs))
-    for bug, cases in plan.by_bug(pairs):
-        with Crew(server, bug.adapter) as crew:
-            for case in cases:
-                progress.step(f"{bug.name} by {case.name}")
-                verdict = bugs.run_with_bug(case, bug, crew)
-                caught = verdict.outcome is Outcome.FAIL
-                if caught and bug.breaks in case.rules:
-                    score.covered.add(bug.breaks)
-                said = f"{verdict.outcome.value} {verdict.message}".strip()
-                missed = f"{bug.name} ({bug.line}) is not caught by {case.name}: {said}"
-                part.look("" if caught else missed, progress)
+    todo = [task for bug, cases in plan.by_bug(pairs) for task in hands.tasks(bug, cases)]
+    for told in hands.run(todo, server):
+        bug, case = told.bug, told.case
+        assert bug is not None
+        progress.step(f"{bug.name} by {case.name}")
+        caught = told.outcome is Outcome.FAIL
+        if caught and bug.breaks in case.rules:
+            score.covered.add(bug.breaks)
+        said = f"{told.outcome.value} {told.message}".strip()
+        missed = f"{bug.name} ({bug.line}) is not caught by {case.name}: {said}"
+        part.look("" if caught else missed, progress)
     return part
 
 
@@ -135,10 +133,10 @@ def _degenerate(cases: dict[str, Case], server: Server, progress: Progress) -> P
     core = [case for case in cases.values() if CORE in case.capabilities]
     progress.begin(part.title, len(DEGENERATE))
     for name in DEGENERATE:
-        progress.step(name)
         with Crew(server, bugs.degenerate(name)) as crew:
             verdicts = (bugs.run_with(case, crew, HANGING) for case in core)
             conforms = all(verdict.outcome is Outcome.PASS for verdict in verdicts)
+        progress.step(name)
         part.look(f"{name} conforms to Core" if conforms else "", progress)
     return part
 
