@@ -9,10 +9,10 @@ from leaseq_conformance.model.calls import Complete
 from leaseq_conformance.model.packed import State
 from leaseq_conformance.vectors import worlds
 from leaseq_conformance.vectors.build import as_bytes, refused, vector
-from leaseq_conformance.vectors.damage import record
 from leaseq_conformance.vectors.form import Dump, Refused, Vector
+from leaseq_conformance.vectors.malformed import record
 from leaseq_conformance.vectors.samples import complete_and_lease
-from leaseq_conformance.vectors.worlds import NOW
+from leaseq_conformance.vectors.world import NOW
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
