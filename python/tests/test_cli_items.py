@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import subprocess
 import threading
 from typing import TYPE_CHECKING, Any
@@ -44,6 +45,14 @@ class TestAdd:
         item = queue.lease(30)
         assert item is not None
         assert (item.id, item.data) == ("a", b"two books")
+
+    def test_an_argument_of_any_bytes(self, call: Calls, queue: leaseq.WorkQueue) -> None:
+        call.yes("add", "q", os.fsdecode(b"\xff\xfe"), "--id", "a", "--keep", "1h")
+        item = queue.lease(3600)
+        assert item is not None
+        assert item.data == b"\xff\xfe"
+        call.yes("complete", "q", "a", str(item.token), "--result", os.fsdecode(b"\xfd"))
+        assert queue.outcome("a").content == b"\xfd"
 
     def test_an_id_that_exists_is_a_no(self, call: Calls, queue: leaseq.WorkQueue) -> None:
         call.yes("add", "q", "one", "--id", "a")
@@ -259,6 +268,19 @@ class TestLease:
         queue.add_item(leaseq.Item(b"new", id="a"))
         call.yes("lease", "q", "--data", str(file))
         assert file.read_bytes() == b"new"
+
+    def test_an_output_that_is_added_to_keeps_what_it_has(
+        self, call: Calls, queue: leaseq.WorkQueue, tmp_path: Path
+    ) -> None:
+        queue.add_item(leaseq.Item(b"new", id="a"))
+        file = tmp_path / "data"
+        file.write_bytes(b"of an earlier item, ")
+        with (
+            file.open("ab") as out,
+            call.process("lease", "q", "--data", "/dev/stdout", stdout=out) as leasing,
+        ):
+            assert leasing.wait(50) == 0
+        assert file.read_bytes().startswith(b"of an earlier item, new")
 
     def test_where_the_file_cannot_be_written_the_item_goes_back(
         self, call: Calls, queue: leaseq.WorkQueue

@@ -183,6 +183,18 @@ class TestCommand:
         assert a == {"id": "a", "state": "completed", "attempt": 1, "delay": 0, "error": None}
         assert b == {"id": "b", "state": "dead", "attempt": 1, "delay": 0, "error": "exit code 65"}
 
+    def test_it_ends_when_nobody_reads_its_json(self, call: Calls, queue: leaseq.WorkQueue) -> None:
+        """It would wait for more items else, and work on them unheard."""
+        queue.add_item(leaseq.Item(b"data", id="a"))
+        read, write = os.pipe()
+        os.close(read)
+        args = ("work", "q", "--json", "--", "true")
+        with call.process(*args, stdout=write, stderr=subprocess.PIPE) as working:
+            os.close(write)
+            _, err = working.communicate(timeout=100)
+        assert (working.returncode, err) == (141, "")
+        assert queue.stats().completed == 1
+
     def test_at_most_once(self, call: Calls, queue: leaseq.WorkQueue) -> None:
         queue.add_items([leaseq.Item(b"0", id="a"), leaseq.Item(b"3", id="b")])
         done = work(call, "--at-most-once", "--json", "--", "sh", "-c", "exit $(cat)")
@@ -282,6 +294,9 @@ def stopping(working: subprocess.Popen[str]) -> bool:
 class TestRefused:
     def test_no_such_program(self, call: Calls) -> None:
         call.refused(2, "'no-such-program' is no program", "work", "q", "--", "no-such-program")
+
+    def test_no_time(self, call: Calls) -> None:
+        call.refused(2, "leave it out for no limit", "work", "q", "--time-limit", "0s", "--", "true")
 
     def test_no_command(self, call: Calls) -> None:
         call.refused(2, "Missing argument 'COMMAND", "work", "q")

@@ -109,7 +109,8 @@ def add(
         if not as_json:
             output.line(f"{adder.added} added, {adder.existed} exist")
     else:
-        every = (*data, *(file.read() for file in files))
+        # as the shell gave it: an argument may be any bytes
+        every = (*map(os.fsencode, data), *(file.read() for file in files))
         adder.add(Entry(Item(each, item_id, **own)) for each in every)  # type: ignore[arg-type] # a dict of both
     return Code.NO if adder.existed else Code.DONE
 

@@ -111,9 +111,8 @@ async def _stderr() -> AsyncIterator[tuple[int, bytearray]]:
             yield write, tail
         finally:
             os.close(write)
-        await asyncio.wait(
-            [passing], timeout=_DRAIN_SECS
-        )  # what left the command's group may hold it for ever
+        # not for ever: what left the command's group may hold it
+        await asyncio.wait([passing], timeout=_DRAIN_SECS)
     finally:
         passing.cancel()
         transport.close()

@@ -21,6 +21,14 @@ def duration(value: str | float) -> float:
     return float(match[1]) * _SECONDS[match[2]]
 
 
+def positive_duration(value: str | float) -> float:
+    """A duration above 0: its seconds. Raises click.BadParameter."""
+    seconds = duration(value)
+    if seconds <= 0:
+        raise click.BadParameter("that is no time at all; leave it out for no limit")
+    return seconds
+
+
 def moment(value: str | float) -> float:
     """A date and time with its offset from UTC, or seconds since 1970: the latter. Raises click.BadParameter."""
     with contextlib.suppress(ValueError):

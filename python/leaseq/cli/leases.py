@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, Final
 
 import click
 
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from leaseq import LeasedItem, WorkQueue
 
     Function = Callable[..., Any]
+
+_STDOUT: Final = 1
 
 _for = click.option(
     "--for",
@@ -82,7 +85,7 @@ def lease(
 
 def _replace(file: IO[bytes], data: bytes) -> None:
     """Write a file anew. It was opened before the lease, which must not be given in vain, and kept what it held till now."""
-    if Path(file.name).is_file():  # no pipe, no device, not stdout, which is -
+    if Path(file.name).is_file() and not os.path.sameopenfile(file.fileno(), _STDOUT):  # no pipe, no device
         file.truncate(0)
     file.write(data)
     file.flush()
@@ -139,7 +142,7 @@ def complete(
     """  # noqa: D301 (click's mark for text that is not to be wrapped)
     if result is not None and result_file is not None:
         raise click.UsageError("--result and --result-file exclude each other")
-    content = result_file.read() if result_file else result
+    content = result_file.read() if result_file else result and os.fsencode(result)
     done = queue.complete(_held(item_id, token), result=content, keep=keep, only_current=only_current)
     if as_json:
         output.record({"id": item_id, "completed": done})

@@ -13,7 +13,7 @@ import leaseq.aio
 from leaseq.cli import output
 from leaseq.cli.children import BAD_DATA, Children
 from leaseq.cli.ends import Code
-from leaseq.cli.kinds import duration
+from leaseq.cli.kinds import duration, positive_duration
 from leaseq.cli.server import in_group, on_server
 from leaseq.cli.text import duration as in_words
 from leaseq.cli.text import plain
@@ -21,6 +21,8 @@ from leaseq.worker import Hooks
 from leaseq.worker.aio import Worker
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from leaseq.cli.server import Server
     from leaseq.item import LeasedItemBase
 
@@ -56,7 +58,7 @@ if TYPE_CHECKING:
     show_default=True,
     help="Exit codes after which an item dies at once.",
 )
-@click.option("--time-limit", type=duration, help="How long the command may take for an item.")
+@click.option("--time-limit", type=positive_duration, help="How long the command may take for an item.")
 @click.option(
     "--grace",
     type=duration,
@@ -125,6 +127,8 @@ def work(
         )
     finally:
         logging.getLogger("leaseq.worker").removeHandler(logs)
+    if told.unheard is not None:
+        raise told.unheard
     return Code.NO if burst and told.failed else Code.DONE
 
 
@@ -132,9 +136,8 @@ async def _work(
     queue: leaseq.aio.WorkQueue, children: Children, told: Told, burst: bool, options: dict[str, Any]
 ) -> None:
     async with queue:
-        await (
-            queue.light_clean()
-        )  # a server that is away or refuses is told now; later the worker tries for ever
+        # a server that is away or refuses is told now; later the worker tries for ever
+        await queue.light_clean()
         worker = Worker(
             queue,
             children,
@@ -147,11 +150,18 @@ async def _work(
             burst=burst,
             hooks=told,
         )
+        told.stop = worker.stop
         await worker.run()
 
 
 class Told(Hooks):
-    """Tells how each item ended: in words on stderr, or in JSON on stdout."""
+    """Tells how each item ended: in words on stderr, or in JSON on stdout.
+
+    Attributes:
+        failed: how many items were not completed.
+        stop: called when JSON cannot be written.
+        unheard: why it could not be.
+    """
 
     def __init__(self, *, as_json: bool, quiet: bool, at_most_once: bool) -> None:
         self._as_json = as_json
@@ -159,6 +169,8 @@ class Told(Hooks):
         self._at_most_once = at_most_once
         self._seconds: dict[LeasedItemBase, float] = {}
         self.failed = 0
+        self.stop: Callable[[], None] = lambda: None
+        self.unheard: OSError | None = None
 
     def ended(self, item: LeasedItemBase, seconds: float, error: BaseException | None) -> None:
         """The command has ended; what becomes of the item is told next, unless that is known already."""
@@ -190,10 +202,19 @@ class Told(Hooks):
         self.failed += state in {"dead", "failed", "lost"} or error is not None
         if self._as_json:
             fields = {"id": item.id, "state": state, "attempt": item.attempt, "seconds": seconds}
-            output.record(fields | {"delay": delay, "error": error})
+            self._write(fields | {"delay": delay, "error": error})
         elif not self._quiet:
             again = f", again in {in_words(delay)}" if delay else ""
             why = f": {error}" if error else ""
             took = f" after {in_words(seconds)}" if seconds else ""
             line = f"{state} {item.id}{took}, attempt {item.attempt}{again}{why}"
             click.echo(plain(line), err=True)
+
+    def _write(self, record: dict[str, Any]) -> None:
+        """Write JSON. Work that nobody hears of any more is not begun."""
+        try:
+            output.record(record)
+        except OSError as error:
+            if self.unheard is None:  # a second stop would end the commands that run
+                self.stop()
+            self.unheard = error
