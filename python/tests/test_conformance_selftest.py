@@ -222,19 +222,21 @@ def test_the_command_prints_the_score_and_exits_with_1_below_100(
     for parts, code, said in [([right], 0, "score: 100 %"), ([right, wrong], 1, "score: 83.3 %")]:
 
         def told(
-            _server: object, progress: score.Progress, *, quick: bool, parts: list[score.Part] = parts
+            _server: object, progress: score.Progress, found: list[score.Part] = parts, **_options: object
         ) -> score.Score:
             progress.begin("a part", 3)
-            progress.step("a-bug")
-            for part in parts:
+            for _ in range(3):
+                progress.step("a-bug")
+            for part in found:
                 for line in part.wrong:
                     progress.wrong(line)
-            return score.Score(parts)
+            return score.Score(found)
 
         monkeypatch.setattr("leaseq_conformance.selftest.command.selftest", told)
         done = CliRunner().invoke(selftest_command, ["--redis", url])
         assert done.exit_code == code
         assert said in done.output
+        assert "3 of 3" in done.output
     assert "a-bug is not caught" in done.output
 
 

@@ -15,11 +15,16 @@ from leaseq_conformance.rules import CORE, rules
 from leaseq_conformance.selftest import bugs, hands, plan
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from leaseq_conformance.cases import Case
     from leaseq_conformance.server import Server
 
 HANGING: Final = 5.0
 """Seconds that an adapter which answers nothing is waited for: nothing is judged by them but that it is no pass."""
+
+PARTS: Final = ("degenerate", "right", "bugs", "mechanical")
+"""What there is to look at, once bugs, cases and rules fit together."""
 
 
 @dataclass
@@ -75,15 +80,23 @@ class Progress(Protocol):
         """Say at once what is wrong."""
 
 
-def selftest(server: Server, progress: Progress, *, quick: bool = False) -> Score:
-    """Judge the suite. Quick is each named bug against its own case, and the right client on those cases."""
+def selftest(
+    server: Server, progress: Progress, *, quick: bool = False, parts: Collection[str] = PARTS
+) -> Score:
+    """Judge the suite, or parts of it.
+
+    Quick is each named bug against its own case, the right client on those cases, and no mechanical mutant.
+    """
     named, cases = bugs.named(), bugs.all_cases()
     pairs = plan.pairs(named, cases, quick=quick)
     score = Score([_fit(named, cases, progress)])
-    score.parts.append(_degenerate(cases, server, progress))
-    score.parts.append(_right_client(pairs, server, progress))
-    score.parts.append(_caught(pairs, server, progress, score))
-    if not quick:
+    if "degenerate" in parts:
+        score.parts.append(_degenerate(cases, server, progress))
+    if "right" in parts:
+        score.parts.append(_right_client(pairs, server, progress))
+    if "bugs" in parts:
+        score.parts.append(_caught(pairs, server, progress, score))
+    if "mechanical" in parts and not quick:
         score.parts.append(_mechanical(progress))
     return score
 
