@@ -118,9 +118,7 @@ def test_a_failed_snapshot(own_server: Callable[..., servers.Server]) -> None:
     with server.client() as client:
         (server.dir / "in-the-way").mkdir()  # a folder: the snapshot cannot be put in its place
         client.bgsave()
-        import servers as helpers
-
-        helpers.wait_until(lambda: client.info("persistence")["rdb_last_bgsave_status"] == "err", 60)
+        servers.wait_until(lambda: client.info("persistence")["rdb_last_bgsave_status"] == "err", 60)
         finding = found(client, "persistence")
     assert finding.status == "problem", told(finding)
     assert "snapshot failed" in finding.found
@@ -141,14 +139,21 @@ def test_replicas(sentinel: servers.SentinelSet) -> None:
         assert "this is a replica" in finding.found
 
 
+def test_the_connection_to_a_replica_is_closed(own_server: Callable[..., servers.Server]) -> None:
+    server = own_server()
+    with server.client() as client, Node(client, "here").replica("127.0.0.1", server.port) as replica:
+        replica.time()
+        (connection,) = replica.client.connection_pool._available_connections
+        assert connection.is_connected
+    assert not connection.is_connected
+
+
 def test_a_replica_that_does_not_follow(own_server: Callable[..., servers.Server]) -> None:
     primary = own_server("--repl-diskless-sync", "yes", "--repl-diskless-sync-delay", "3600")
     # it waits for company for an hour before it gets the data
     replica = own_server("--replicaof", "127.0.0.1", str(primary.port))
-    import servers as helpers
-
     with primary.client() as client:
-        helpers.wait_until(lambda: client.info("replication")["connected_slaves"] == 1, 60)
+        servers.wait_until(lambda: client.info("replication")["connected_slaves"] == 1, 60)
         finding = found(client, "replication")
         assert finding.status == "problem", told(finding)
         assert f"127.0.0.1:{replica.port}" in finding.found
@@ -158,12 +163,10 @@ def test_a_replica_that_does_not_follow(own_server: Callable[..., servers.Server
 def test_a_replica_that_cannot_be_asked_is_unknown(own_server: Callable[..., servers.Server]) -> None:
     primary = own_server("--repl-diskless-sync-delay", "0")
     replica = own_server("--replicaof", "127.0.0.1", str(primary.port))
-    import servers as helpers
-
     with replica.client() as client:
         client.config_set("requirepass", "secret")
     with primary.client() as client:
-        helpers.wait_until(lambda: client.info("replication").get("slave0", {}).get("state") == "online", 60)
+        servers.wait_until(lambda: client.info("replication").get("slave0", {}).get("state") == "online", 60)
         report = doctor(client)
     (finding,) = [one for one in report.findings if one.check == "replica-clocks"]
     assert finding.status == "unknown", told(finding)

@@ -69,7 +69,8 @@ class Node:
             if issubclass(pool.connection_class, redis.SSLConnection)
             else redis.Connection
         )
-        with redis.Redis(connection_pool=redis.ConnectionPool(connection_class=kind, **options)) as client:
+        # from_pool: a client that is handed a pool in another way leaves it open
+        with redis.Redis.from_pool(redis.ConnectionPool(connection_class=kind, **options)) as client:
             yield Node(client, f"{host}:{port}")
 
 
