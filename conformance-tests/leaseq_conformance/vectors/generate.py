@@ -16,9 +16,6 @@ from leaseq_conformance.vectors import (
     clocks,
     corners,
     damage,
-    edges,
-    fused,
-    leasing,
     malformed,
     pages,
     refused,
@@ -78,7 +75,7 @@ class Maker:
     def _all(self) -> Iterator[Vector]:
         ordinary = list(self._ordinary())
         yield from ordinary
-        yield from self._edges()
+        yield from corners.FIRST.get(self.script, list)()
         yield from self._damaged_but_served()
         if self.script == "deep_clean":
             for base in ("settled", "rich"):
@@ -94,10 +91,7 @@ class Maker:
         yield from variations.wrong_types(self.script, ordinary)
         yield from variations.bad_records(self.script, ordinary, self.made["rich"])
         yield from variations.bad_states(self.script, settled)
-        yield from corners.of(self.script)
-        yield from leasing.of(self.script)
-        if self.script == "complete_and_lease":
-            yield from fused.vectors()
+        yield from corners.LAST.get(self.script, list)()
 
     def _samples(self, world: World) -> list[Sample]:
         return SAMPLES[self.script](world) if self.script in SAMPLES else []
@@ -111,20 +105,6 @@ class Maker:
                 if self.script in FEW or base in UNLIKE or (sample.title, signature(made)) not in self._shown:
                     self._shown.add((sample.title, signature(made)))
                     yield made
-
-    def _edges(self) -> Iterator[Vector]:
-        for edge in edges.of(self.script, self.made):
-            base = edge.on if edge.on in self.made else "empty"
-            yield vector(
-                self.script,
-                edge.world,
-                base,
-                edge.sample,
-                edge.rules,
-                now=edge.now,
-                title=edge.on,
-                change=edge.change,
-            )
 
     def _damaged_but_served(self) -> Iterator[Vector]:
         for sample in damage.on_nowhere(self.made["nowhere"]).get(self.script, []):

@@ -9,6 +9,7 @@ from leaseq_conformance.model.calls import Complete
 from leaseq_conformance.model.packed import State
 from leaseq_conformance.vectors import worlds
 from leaseq_conformance.vectors.build import as_bytes, refused, vector
+from leaseq_conformance.vectors.corners.leasing import extras, leases
 from leaseq_conformance.vectors.form import Dump, Refused, Vector
 from leaseq_conformance.vectors.malformed import record
 from leaseq_conformance.vectors.samples import complete_and_lease
@@ -23,6 +24,8 @@ ABSENT: Final = Complete(b"none", 1)
 
 def vectors() -> Iterator[Vector]:
     """All of them."""
+    yield from leases(SCRIPT)
+    yield from extras(SCRIPT)
     yield from _arguments()
     yield from _entries()
     yield from _no_room()

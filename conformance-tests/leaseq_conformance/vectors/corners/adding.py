@@ -1,0 +1,71 @@
+"""Calls of add on queues that were made for them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from leaseq_conformance.model.calls import Add
+from leaseq_conformance.model.packed import Outcome
+from leaseq_conformance.vectors import worlds
+from leaseq_conformance.vectors.corners.making import (
+    LAST_SECOND,
+    edge,
+)
+from leaseq_conformance.vectors.samples import add
+from leaseq_conformance.vectors.world import DAY, NOW, START, World
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from leaseq_conformance.vectors.form import Vector
+
+
+MEBIBYTE: Final = 1_048_576
+
+
+def vectors() -> Iterator[Vector]:
+    """All of them."""
+    one = Add(b"n1", b"new")
+    paused = worlds.halted()
+    yield edge("add", "a paused queue", paused, add("plain", one), ("LQ-PAUSE-3",))
+    yield edge("add", "a paused queue", paused, add("keep", Add(b"n1", keep=DAY)), ("LQ-KEY-7", "LQ-PAUSE-3"))
+    yield edge(
+        "add", "a lost state and one outcome", _one_outcome(), add("plain", one), ("LQ-ADD-8", "LQ-KEY-7")
+    )
+    limits: tuple[dict[str, int], ...] = ({}, {"max_items": 9}, {"max_data": 1})
+    for limit in limits:
+        world = _configured(**limit)
+        longest = world.queue.state.max_data if world.queue.state else 0
+        for size in (longest or MEBIBYTE, (longest or MEBIBYTE) + 1):
+            said = " ".join(f"{name} {value}" for name, value in limit.items()) or "no limits"
+            rules = ("LQ-ITEM-4", "LQ-CONFIG-1")
+            yield edge("add", said, world, add(f"{size} bytes", Add(b"n1", b"d" * size)), rules)
+    most = tuple((b"h%d" % number, b"") for number in range(16))
+    typed = add("a content type and 16 headers", Add(b"n1", content_type=b"t", headers=most))
+    yield edge("add", "an empty queue", World(), typed, ("LQ-ITEM-6",))
+    for title, entry in (("due", Add(b"n1", delay=1000)), ("expires", Add(b"n1", expires_in=1000))):
+        yield edge("add", "an empty queue", World(), add(f"{title} last", entry), ("LQ-ADD-4",), LAST_SECOND)
+    three = add("three", one, Add(b"n2"), Add(b"n3"))
+    yield edge("add", "a queue with room for two", _room_for_two(), three, ("LQ-ADD-7",))
+
+
+def _one_outcome() -> World:
+    world = World()
+    world.queue.kept[b"n1"] = NOW + DAY
+    world.queue.results[b"n1"] = Outcome(1, 1, START + 1, START, START + 2, b"earlier")
+    world.queue.ttls[b"n1"] = DAY
+    return world
+
+
+def _configured(**limits: int) -> World:
+    world = World()
+    if limits:
+        world.queue.configure(**limits)
+    return world.quiet()
+
+
+def _room_for_two() -> World:
+    world = World()
+    world.queue.add(START, [Add(b"r1")])
+    world.queue.configure(max_items=3)
+    return world.quiet()
