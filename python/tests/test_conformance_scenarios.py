@@ -16,6 +16,7 @@ from leaseq_conformance.rules import capabilities, rules
 from leaseq_conformance.runner import run_case
 from leaseq_conformance.scenarios import load, values
 from leaseq_conformance.server import OwnServer
+from leaseq_conformance.written import WrittenError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -78,12 +79,12 @@ def test_the_scenarios_of_the_package_name_rules_and_capabilities_that_there_are
     ],
 )
 def test_a_scenario_that_is_not_right_is_refused_with_its_place(changed: dict[str, Any], said: str) -> None:
-    with pytest.raises(load.ScenarioError, match=said):
+    with pytest.raises(WrittenError, match=said):
         load.load(yaml.safe_dump([{**RIGHT, **changed}]), "test.yaml")
 
 
 def test_text_that_is_no_yaml_is_refused() -> None:
-    with pytest.raises(load.ScenarioError, match=r"test\.yaml"):
+    with pytest.raises(WrittenError, match=r"test\.yaml"):
         load.load("- {", "test.yaml")
 
 

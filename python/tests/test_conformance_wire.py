@@ -15,8 +15,9 @@ from leaseq_conformance.crew import Crew
 from leaseq_conformance.messages import SCHEMA
 from leaseq_conformance.server import GivenServer
 from leaseq_conformance.wire import cases, run
-from leaseq_conformance.wire.load import WireError, load
+from leaseq_conformance.wire.load import load
 from leaseq_conformance.wire.words import SCRIPTS
+from leaseq_conformance.written import WrittenError
 
 pytestmark = pytest.mark.on("last")
 
@@ -169,7 +170,7 @@ def test_a_right_file_is_read() -> None:
 def test_a_wrong_file_is_refused(what: str) -> None:
     old, new, says = BAD[what]
     assert old in GOOD
-    with pytest.raises(WireError, match=says):
+    with pytest.raises(WrittenError, match=says):
         load(textwrap.dedent(GOOD.replace(old, new)), "bad.yaml")
 
 

@@ -214,40 +214,37 @@ def one_watches_for_all() -> None:
     patch(waiting.Waiting, "_block", block)
 
 
+def ask_otherwise(otherwise: Callable[[Any], Any]) -> None:
+    """Change what a wait for room asks for: another request, or None for none."""
+    own = flows.add_when_room
+
+    def add_when_room(*given: Any, **options: Any) -> Any:
+        flow, answer = own(*given, **options), None
+        while True:
+            try:
+                request = otherwise(flow.send(answer))
+            except StopIteration as end:
+                return end.value
+            answer = None if request is None else (yield request)
+
+    patch(flows, "add_when_room", add_when_room)
+
+
 @mutant("LQ-ROOM-2", "wire/room-blocks-on-room")
 def room_awaited_on_wake() -> None:
     """Waits for room on the list of the workers, and takes their wake-ups."""
-    own = flows.add_when_room
 
-    def add_when_room(keys: QueueKeys, *more: Any, **options: Any) -> Any:
-        flow = own(keys, *more, **options)
-        answer = None
-        while True:
-            try:
-                request = flow.send(answer)
-            except StopIteration as end:
-                return end.value
-            if isinstance(request, flows.Wait):
-                block = ("BLPOP", keys.key("wake"))
-                request = flows.Wait(block, request.seconds, request.then, request.settles)
-            answer = yield request
+    def otherwise(request: Any) -> Any:
+        if not isinstance(request, flows.Wait):
+            return request
+        command, room = request.block
+        block = (command, room.removesuffix("room") + "wake")
+        return flows.Wait(block, request.seconds, request.then, request.settles)
 
-    patch(flows, "add_when_room", add_when_room)
+    ask_otherwise(otherwise)
 
 
 @mutant("LQ-ROOM-3", "wire/room-settles")
 def room_not_passed_on() -> None:
     """Got room, and does not look whether there is more of it for the next."""
-    own = flows.add_when_room
-
-    def add_when_room(keys: QueueKeys, *more: Any, **options: Any) -> Any:
-        flow = own(keys, *more, **options)
-        answer = None
-        while True:
-            try:
-                request = flow.send(answer)
-            except StopIteration as end:
-                return end.value
-            answer = None if isinstance(request, flows.Leave) else (yield request)
-
-    patch(flows, "add_when_room", add_when_room)
+    ask_otherwise(lambda request: None if isinstance(request, flows.Leave) else request)

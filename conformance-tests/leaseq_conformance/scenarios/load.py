@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import functools
-import json
-from importlib import resources
 from typing import TYPE_CHECKING, Any, Final
 
-import yaml
-from jsonschema import Draft202012Validator
-
-from leaseq_conformance.cases import Case
 from leaseq_conformance.scenarios.values import names_in, names_saved
+from leaseq_conformance.written import LISTS, read, texts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from leaseq_conformance.cases import Case
+
 SUITE: Final = "scenarios"
-SCENARIO_PARTS: Final = ("name", "title", "rules", "capabilities", "catches")
+SCENARIO_PARTS: Final = ("name", "title", *LISTS)
 ASSERTS: Final = frozenset(
     {
         "ok",
@@ -44,40 +40,22 @@ USED_NAMES: Final = (
 """Steps that use a name, and the step that gives it with `as`."""
 
 
-class ScenarioError(Exception):
-    """A scenario that is not right; the message says which and why."""
-
-
 def load_all() -> list[Case]:
     """The scenarios that the package carries."""
-    folder = resources.files("leaseq_conformance") / "cases" / SUITE
-    files = sorted(
-        (entry for entry in folder.iterdir() if entry.name.endswith(".yaml")), key=lambda entry: entry.name
-    )
-    return [case for entry in files for case in load(entry.read_text("utf-8"), entry.name)]
+    return [case for text, name in texts(SUITE) for case in load(text, name)]
 
 
 def load(text: str, source: str) -> list[Case]:
     """The scenarios of one file.
 
     Raises:
-        ScenarioError: one of them is not right.
+        WrittenError: one of them is not right.
     """
-    try:
-        found = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise ScenarioError(f"{source}: {error}") from error
-    wrong = next(_validator().iter_errors(found), None)
-    if wrong is not None:
-        place = "/".join(map(str, wrong.absolute_path))
-        raise ScenarioError(f"{source}: at {place or 'the top'}: {_deepest(wrong)}")
-    return [_case(scenario, source) for scenario in found]
+    return read(SUITE, text, source, _problems, _body, _deepest)
 
 
-@functools.cache
-def _validator() -> Draft202012Validator:
-    schema = resources.files("leaseq_conformance.scenarios") / "schema.json"
-    return Draft202012Validator(json.loads(schema.read_text("utf-8")))
+def _body(scenario: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in scenario.items() if key not in SCENARIO_PARTS}
 
 
 def _deepest(error: Any) -> str:
@@ -90,19 +68,11 @@ def _deepest(error: Any) -> str:
         if "required" not in {other.validator for other in kinds if _kind(other) == _kind(part)}
     ]
     chosen = min(close, key=lambda part: len(str(part.message)), default=error)
-    return str(chosen.message)[:300]
+    return str(chosen.message)
 
 
 def _kind(error: Any) -> Any:
     return error.relative_schema_path[0]
-
-
-def _case(scenario: dict[str, Any], source: str) -> Case:
-    for problem in _problems(scenario):
-        raise ScenarioError(f"{source}: {scenario['name']}: {problem}")
-    lists = {key: tuple(scenario[key]) for key in ("rules", "capabilities", "catches")}
-    body = {key: value for key, value in scenario.items() if key not in SCENARIO_PARTS}
-    return Case(f"{SUITE}/{scenario['name']}", scenario["title"], **lists, body=body)
 
 
 def _problems(scenario: dict[str, Any]) -> Iterator[str]:

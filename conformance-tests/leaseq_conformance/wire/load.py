@@ -1,66 +1,33 @@
 """Reads files of wire cases. What the schema does not know, what no adapter could be asked and what has no rule is refused."""
 
 import functools
-import json
 from collections.abc import Iterator
-from importlib import resources
 from typing import Any, Final
-
-import yaml
-from jsonschema import Draft202012Validator
 
 from leaseq_conformance import rules
 from leaseq_conformance.cases import Case
 from leaseq_conformance.messages import MessageError, check_request
 from leaseq_conformance.scenarios.values import plain
 from leaseq_conformance.wire.words import SCRIPTS, expanded, script_keys
+from leaseq_conformance.written import read, texts
 
 SUITE: Final = "wire"
-LISTS: Final = ("rules", "capabilities", "catches")
-
-
-class WireError(Exception):
-    """A wire case that is not right; the message says which and why."""
 
 
 @functools.cache
 def load_all() -> tuple[Case, ...]:
     """The cases that the package carries."""
-    folder = resources.files("leaseq_conformance") / "cases" / SUITE
-    files = sorted(
-        (file for file in folder.iterdir() if file.name.endswith(".yaml")), key=lambda file: file.name
-    )
-    return tuple(case for file in files for case in load(file.read_text("utf-8"), file.name))
+    return tuple(case for text, name in texts(SUITE) for case in load(text, name))
 
 
 def load(text: str, source: str) -> list[Case]:
-    """The cases of one file. Raises WireError."""
-    try:
-        found = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise WireError(f"{source}: {error}") from error
-    wrong = next(_validator().iter_errors(found), None)
-    if wrong is not None:
-        place = "/".join(map(str, wrong.absolute_path))
-        raise WireError(f"{source}: at {place or 'the top'}: {wrong.message[:300]}")
-    return [_case(written, source) for written in found]
+    """The cases of one file. Raises WrittenError."""
+    return read(SUITE, text, source, _problems, _body)
 
 
-@functools.cache
-def _validator() -> Draft202012Validator:
-    schema = resources.files("leaseq_conformance.wire") / "schema.json"
-    return Draft202012Validator(json.loads(schema.read_text("utf-8")))
-
-
-def _case(written: dict[str, Any], source: str) -> Case:
-    for problem in _problems(written):
-        raise WireError(f"{source}: {written['name']}: {problem}")
-    body = {
-        "queues": written.get("queues", {"q": "q"}),
-        "steps": [_explicit(step) for step in written["steps"]],
-    }
-    lists = {name: tuple(written[name]) for name in LISTS}
-    return Case(f"{SUITE}/{written['name']}", written["title"], **lists, body=body)
+def _body(written: dict[str, Any]) -> dict[str, Any]:
+    steps = [_explicit(step) for step in written["steps"]]
+    return {"queues": written.get("queues", {"q": "q"}), "steps": steps}
 
 
 def _problems(written: dict[str, Any]) -> Iterator[str]:
