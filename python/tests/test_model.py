@@ -34,7 +34,7 @@ SEED = os.environ.get("LEASEQ_HYPOTHESIS_SEED")
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(0 if EXAMPLES else 300)
+@pytest.mark.timeout(0 if EXAMPLES else 900)
 def test_scripts_do_what_the_model_does(
     redis_client: redis.Redis, capsys: pytest.CaptureFixture[str]
 ) -> None:
