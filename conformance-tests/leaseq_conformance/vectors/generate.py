@@ -25,6 +25,7 @@ from leaseq_conformance.vectors import (
 )
 from leaseq_conformance.vectors.build import refused as refused_vector
 from leaseq_conformance.vectors.build import vector
+from leaseq_conformance.vectors.corners import strays
 from leaseq_conformance.vectors.form import FOLDER, Vector, render
 from leaseq_conformance.vectors.other_samples import BY_OTHERS
 from leaseq_conformance.vectors.particular import LATE
@@ -92,6 +93,7 @@ class Maker:
         yield from variations.bad_records(self.script, ordinary, self.made["rich"])
         yield from variations.bad_states(self.script, settled)
         yield from corners.LAST.get(self.script, list)()
+        yield from strays.of(self.script)
 
     def _samples(self, world: World) -> list[Sample]:
         return SAMPLES[self.script](world) if self.script in SAMPLES else []
