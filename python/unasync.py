@@ -29,6 +29,7 @@ FILES = (
     "queue.py",
     "queues.py",
     "registry.py",
+    "server_set.py",
     "tending.py",
     "transport.py",
     "waiting.py",
@@ -52,6 +53,7 @@ RULES = (
     (r"__aexit__", "__exit__"),
     (r"leaseq\.(worker\.)?_aio", r"leaseq.\1_sync"),
     (r"redis\.asyncio client", "redis client"),
+    (r"from redis\.asyncio", "from redis"),
     (r"Tasks may share", "Threads may share"),
     (r"KeyboardInterrupt, SystemExit, cancellation", "KeyboardInterrupt, SystemExit"),
 )

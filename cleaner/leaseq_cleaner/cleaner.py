@@ -5,13 +5,14 @@ import contextlib
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
 from functools import partial
 
+from leaseq._aio.io import Client
+from leaseq._aio.opening import OpenedServer
 from leaseq.aio import WorkQueue, registry
 from leaseq.errors import BadArgumentError, LeaseqError
 from leaseq.keys import RegisteredQueue
 from leaseq.results import DeepClean, LightClean
 from leaseq_cleaner.choice import ALL, Choice
 from leaseq_cleaner.metrics import Metrics
-from leaseq_cleaner.opening import Opened, Server
 from leaseq_cleaner.report import QueueReport
 from leaseq_cleaner.rounds import Rounds
 
@@ -23,17 +24,16 @@ DEEP_RATE = 10.0
 class Cleaner:
     """Keeps queues clean. Any number of cleaners may do so at once.
 
-    `server` is a URL as for `leaseq.WorkQueue`, redis+sentinel://HOSTS/SERVICE, redis+cluster://HOSTS, or a
-    redis.asyncio client; without one, $REDIS_URL. `queues` are names and patterns (see `Choice`). `light_secs` is how
-    long after a light clean that had something to do the next one comes; one that had nothing sleeps until something is
-    due, at most 4 s. Every `deep_secs` (0: never) each queue is deep-cleaned, `deep_rate` pages of 256 entries a second.
+    `server` is a URL as for `leaseq.WorkQueue`, or a redis.asyncio client; without one, $REDIS_URL. `queues` are names
+    and patterns (see `Choice`). `light_secs` is how long after a light clean that had something to do the next one
+    comes; one that had nothing sleeps until something is due, at most 4 s. Every `deep_secs` (0: never) each queue is deep-cleaned, `deep_rate` pages of 256 entries a second.
 
     Raises NoServerError, BadArgumentError, BadTypeError at once.
     """
 
     def __init__(
         self,
-        server: Server | None = None,
+        server: str | Client | None = None,
         *,
         queues: Iterable[str] = (ALL,),
         light_secs: float = LIGHT_SECS,
@@ -102,14 +102,14 @@ class Cleaner:
                 )
 
     @contextlib.asynccontextmanager
-    async def _opened(self) -> AsyncIterator[Opened]:
-        opened = Opened(self._server)
+    async def _opened(self) -> AsyncIterator[OpenedServer]:
+        opened = OpenedServer(self._server, "the cleaner", "Cleaner('redis://localhost')")
         try:
             yield opened
         finally:
             await opened.close()
 
-    async def _find(self, opened: Opened) -> set[RegisteredQueue]:
+    async def _find(self, opened: OpenedServer) -> set[RegisteredQueue]:
         """The queues to look after, by what the registry says now."""
         found = set(self._choice.named)
         if self._choice.asks_the_registry:

@@ -22,7 +22,6 @@ from leaseq.results import DeepClean, LightClean
 from leaseq_cleaner import Cleaner, pace, rounds
 from leaseq_cleaner.choice import Choice
 from leaseq_cleaner.metrics import STALE_SECS
-from leaseq_cleaner.opening import Opened
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
@@ -551,19 +550,6 @@ class TestServersAndRights:
     async def test_what_is_no_server(self, server: Any, error: type[Exception]) -> None:
         with pytest.raises(error):
             await Cleaner(server).run()
-
-    @pytest.mark.on("last")
-    @pytest.mark.parametrize("kind", ["sentinel", "cluster"])
-    async def test_what_a_url_in_the_environment_escapes(
-        self, kind: str, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setenv("REDIS_URL", f"redis+{kind}://a%40b:c%2Fd@127.0.0.1:1")
-        opened = Opened(None)
-        client: Any = opened.client
-        settings = client.connection_pool if kind == "sentinel" else client
-        found = settings.connection_kwargs
-        await opened.close()
-        assert (found["username"], found["password"]) == ("a@b", "c/d")
 
     async def test_the_access_rules_of_a_cleaner_are_enough(
         self, url: str, redis_client: redis.Redis, open_queue: Callable[..., leaseq.WorkQueue]

@@ -8,7 +8,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Hashable, Iterator
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import redis
 import redis.asyncio
@@ -324,6 +324,8 @@ class Bell:
 def close(client: Client) -> None:
     """Close a client and its connections."""
     client.close()
+    if isinstance(client, RedisCluster):
+        cast("Any", client).disconnect_connection_pools()  # its close leaves them open
 
 
 Swallows = Literal[False]

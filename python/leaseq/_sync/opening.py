@@ -4,8 +4,10 @@
 import os
 
 from leaseq._sync import io
+from leaseq._sync.server_set import OpenedSet
 from leaseq.embedded import EmbeddedServer, embedded
 from leaseq.errors import BadArgumentError, NoServerError
+from leaseq.server_url import server_set
 
 
 class OpenedServer:
@@ -19,6 +21,7 @@ class OpenedServer:
     def __init__(self, server: str | io.Client | None, what: str, example: str) -> None:
         """`server` is a URL or a client; None is $REDIS_URL. `what` needs it, as in `example`. Raises NoServerError."""
         self._embedded: EmbeddedServer | None = None
+        self._set: OpenedSet | None = None
         url = os.environ.get("REDIS_URL") if server is None else server
         if url is None or url == "":
             message = (
@@ -36,19 +39,25 @@ class OpenedServer:
                 raise BadArgumentError("embedded: needs a folder, as in 'embedded:my-queue-data'")
             self._embedded = embedded(folder)
             url = self._embedded.url
+        servers = server_set(url)
+        if servers is not None:
+            self._set = OpenedSet(servers)
+            return self._set.client
         try:
             return io.connect(url)
         except (ValueError, TypeError):
             # neither the URL nor the cause, which quotes it: there may be a password in it
             message = (
                 "this is not a server URL, which looks like redis://user:password@host:6379/0, rediss://...,"
-                " unix://path or embedded:DIR"
+                " unix://path, redis+sentinel://..., redis+cluster://... or embedded:DIR"
             )
             raise BadArgumentError(message) from None
 
     def close(self) -> None:
-        """Close what was opened here: the client, and the embedded server."""
-        if self.owned:
+        """Close what was opened here: the client, the Sentinels, and the embedded server."""
+        if self._set is not None:
+            self._set.close()
+        elif self.owned:
             io.close(self.client)
         if self._embedded is not None:
             self._embedded.close()

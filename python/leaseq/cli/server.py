@@ -50,7 +50,8 @@ def on_server(function: Function) -> Function:
         "-u",
         envvar="REDIS_URL",
         metavar="URL",
-        help="The server: redis://HOST, rediss://, unix://, embedded:DIR. [default: $REDIS_URL]",
+        help="The server: redis://HOST, rediss://, unix://, redis+sentinel://HOST,HOST/SERVICE,"
+        " redis+cluster://HOST, embedded:DIR. [default: $REDIS_URL]",
     )
     @functools.wraps(function)
     def with_server(*args: Any, url: str | None, **options: Any) -> Any:

@@ -1,0 +1,60 @@
+"""URLs of sets of servers, which redis-py does not know: Sentinel and Cluster. No input or output."""
+
+import re
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+from urllib.parse import unquote
+
+from leaseq.errors import BadArgumentError
+
+FORMS: Final = (
+    "redis+sentinel://[USER:PASSWORD@]HOST[:26379],HOST...[/SERVICE[/DB]] or"
+    " redis+cluster://[USER:PASSWORD@]HOST[:6379],HOST..."
+)
+
+_URL: Final = re.compile(
+    r"redis(?P<tls>s?)\+(?P<kind>sentinel|cluster)://"
+    r"(?:(?P<user>[^:@/]*)(?::(?P<password>[^@/]*))?@)?(?P<hosts>[^/?@]+)(?:/(?P<service>[^/?]+))?(?:/(?P<db>\d+))?/?"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ServerSet:
+    """What such a URL says.
+
+    `hosts` are Sentinels or nodes; `service` and `database` are for Sentinel; `options` are arguments of redis-py: username,
+    password, ssl.
+    """
+
+    kind: Literal["sentinel", "cluster"]
+    hosts: tuple[tuple[str, int], ...]
+    service: str
+    database: int
+    options: dict[str, Any]
+
+
+def server_set(url: str) -> ServerSet | None:
+    """The set of servers that a URL names; None for one that names a single server. Raises BadArgumentError."""
+    if "+" not in url.split("://", 1)[0]:
+        return None
+    match = _URL.fullmatch(url)
+    if match is None:
+        # not the URL: there may be a password in it
+        raise BadArgumentError(f"this is not a URL of a set of servers, which looks like {FORMS}")
+    options: dict[str, Any] = {
+        "username": unquote(match["user"] or "") or None,
+        "password": unquote(match["password"] or "") or None,
+    }
+    if match["tls"]:
+        options["ssl"] = True
+    kind: Literal["sentinel", "cluster"] = "sentinel" if match["kind"] == "sentinel" else "cluster"
+    if kind == "cluster" and match["service"]:
+        raise BadArgumentError(f"a cluster has neither services nor databases: write {FORMS}")
+    port = 26379 if kind == "sentinel" else 6379
+    hosts = tuple(_address(host, port) for host in match["hosts"].split(","))
+    return ServerSet(kind, hosts, match["service"] or "mymaster", int(match["db"] or 0), options)
+
+
+def _address(text: str, port: int) -> tuple[str, int]:
+    host, _, given = text.rpartition(":") if re.search(r":\d+$", text) else (text, "", "")
+    return host, int(given or port)
