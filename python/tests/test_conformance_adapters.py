@@ -283,9 +283,7 @@ def test_the_capabilities_are_those_of_the_specification(actor: Actor) -> None:
     page = Path(__file__).parents[2].joinpath("spec", "12-conformance.md").read_text()
     named = {"core", *re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)}
     assert set(SCHEMA["$defs"]["capability"]["enum"]) == named
-    # the TypeScript client has no loop of its own
-    lacking = {"live_workers"} if actor.hello["client"]["language"] == "TypeScript" else set()
-    assert actor.capabilities == named - lacking
+    assert actor.capabilities == named
 
 
 def test_the_scripts_are_those_of_the_manifest(actor: Actor) -> None:

@@ -198,6 +198,29 @@ export const METHODS: Record<string, Method> = {
       return {};
     },
   },
+  work: {
+    run: async ({ session, queue, args }) => {
+      session.work(queue, number(args.concurrency));
+      return {};
+    },
+  },
+  leave_off: {
+    run: async ({ session, queue }) => {
+      session.loop(queue).worker.stop();
+      return {};
+    },
+  },
+  finish: {
+    run: async ({ session, queue }) => {
+      const { worker, finish, completed } = session.loop(queue);
+      worker.stop();
+      finish();
+      return { completed: await completed };
+    },
+  },
+  live_workers: {
+    run: async ({ session }) => (await session.client.liveWorkers()).map(values.liveWorker),
+  },
   // this client enters queues and offers no list of them
   queues: { run: async () => ({ queues: null }) },
 };

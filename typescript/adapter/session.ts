@@ -1,5 +1,5 @@
 // What an actor has: its queues, and the leases that it was given.
-import type { Client, Lease, Queue } from "leaseq";
+import type { Client, Lease, Queue, Worker } from "leaseq";
 import { bytes, type Json, lease } from "./values.js";
 
 /** The adapter cannot do what it was asked, whatever the client can. */
@@ -11,9 +11,16 @@ interface Open {
   readonly closing: AbortController;
 }
 
+interface Loop {
+  readonly worker: Worker;
+  finish(): void;
+  readonly completed: Promise<number>;
+}
+
 export class Session {
   readonly #queues = new Map<string, Open>();
   readonly #leases = new Map<string, Lease>();
+  readonly #loops = new Map<string, Loop>();
 
   constructor(readonly client: Client) {}
 
@@ -40,6 +47,24 @@ export class Session {
     const open = this.#queues.get(handle ?? "");
     if (!open) throw new HarnessError(`queue ${handle} is not open`);
     return open;
+  }
+
+  /** The client's own loop on a queue, whose handlers end when they are told to. */
+  work(handle: string | null, concurrency: number): void {
+    let finish = () => {};
+    const finished = new Promise<void>((resolve) => {
+      finish = resolve;
+    });
+    const worker = this.client.worker(this.queue(handle), () => finished, { concurrency });
+    const completed = worker.run();
+    completed.catch(() => {}); // whoever finishes it is told
+    this.#loops.set(handle ?? "", { worker, finish, completed });
+  }
+
+  loop(handle: string | null): Loop {
+    const loop = this.#loops.get(handle ?? "");
+    if (!loop) throw new HarnessError(`there is no loop on ${handle}`);
+    return loop;
   }
 
   leased(leases: readonly Lease[]): Json {

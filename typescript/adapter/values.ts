@@ -1,5 +1,5 @@
 // Values as messages have them, and as the client takes and gives them (conformance-tests/ADAPTER.md).
-import type { Inspection, Lease, NewItem, Outcome } from "leaseq";
+import type { Inspection, Lease, LiveWorker, NewItem, Outcome } from "leaseq";
 
 export type Json = Record<string, unknown>;
 export interface Bytes64 {
@@ -111,3 +111,10 @@ export function stats(counts: ReadonlyMap<string, number>): Json {
   shaped.paused = shaped.paused === 1;
   return shaped;
 }
+
+export const liveWorker = ({ id, started, items, ...said }: LiveWorker): Json => ({
+  worker: id,
+  started: String(started),
+  items: items.map((item) => ({ ...item, id: b64(Buffer.from(item.id)) })),
+  ...said,
+});

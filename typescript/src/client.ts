@@ -4,8 +4,10 @@ import { Connections } from "./connections.js";
 import { BadArgumentError } from "./errors.js";
 import { Address } from "./keys.js";
 import type { Lease } from "./lease.js";
+import { type LiveWorker, liveWorkers } from "./live.js";
 import { Queue } from "./queue.js";
 import { type Aim, type Begun, lookOnce, now } from "./waiting.js";
+import { type Handler, Worker, type WorkerOptions } from "./worker.js";
 
 export interface ClientOptions {
   /** Milliseconds after which a call without a reply has failed, and its connection is given up; 10000 without it. */
@@ -15,12 +17,14 @@ export interface ClientOptions {
 /** The connections to one server or cluster, opened when they are needed, and the queues on it. */
 export class Client {
   readonly #connections: Connections;
+  readonly #replyTimeout: number;
 
   /** One server, or several nodes of a cluster, one of which has to be there for the others to be found. */
   constructor(to: Server | readonly Server[], options: ClientOptions = {}) {
     const given = Array.isArray(to) ? (to as readonly Server[]) : [to as Server];
     if (given.length === 0) throw new BadArgumentError("no servers");
-    this.#connections = new Connections(given, options.replyTimeout ?? 10_000);
+    this.#replyTimeout = options.replyTimeout ?? 10_000;
+    this.#connections = new Connections(given, this.#replyTimeout);
   }
 
   /**
@@ -56,6 +60,20 @@ export class Client {
       looks.push(begun);
     }
     return await this.#race(aims, looks, giveUp - now(), signal);
+  }
+
+  /**
+   * A worker on one queue or several, by strict precedence as `leaseAny`: `run` leases, and gives each item to the handler.
+   * It says on the server that it lives and what it holds.
+   */
+  worker(queues: Queue | readonly Queue[], handler: Handler, options: WorkerOptions = {}): Worker {
+    const all = Array.isArray(queues) ? (queues as readonly Queue[]) : [queues as Queue];
+    return new Worker(this, this.#connections, all, handler, options);
+  }
+
+  /** The workers, of all clients, that say that they live: for people who look (LQ-WORKER-5). */
+  async liveWorkers(): Promise<LiveWorker[]> {
+    return await liveWorkers(this.#connections.shared, this.#replyTimeout);
   }
 
   /** Ends every wait, with an AbortError, and closes the connections. */

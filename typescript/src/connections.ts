@@ -36,6 +36,16 @@ export class Connections implements Lanes {
     return this.#idle.pop() ?? this.#make();
   }
 
+  /** Aborted when the client is closed. */
+  get closing(): AbortSignal {
+    return this.#closing.signal;
+  }
+
+  /** A connection of somebody's own, who closes it. */
+  apart(): Route {
+    return this.#make();
+  }
+
   leave(lane: Route, settle: readonly Call<unknown>[]): void {
     if (this.#closing.signal.aborted) {
       lane.close();

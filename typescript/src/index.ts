@@ -42,7 +42,9 @@ export {
   WrongTypeError,
 } from "./errors.js";
 export type { CompleteOptions, Lease } from "./lease.js";
+export type { LiveItem, LiveWorker } from "./live.js";
 export type { Queue } from "./queue.js";
 export { SCRIPTS } from "./scripts.generated.js";
 export type { Patience } from "./waiting.js";
 export type { Bytes } from "./wire.js";
+export type { Handler, Worker, WorkerOptions } from "./worker.js";

@@ -76,6 +76,18 @@ describe("a cluster", { concurrency: false }, () => {
     }
   });
 
+  test("workers are announced and listed, whichever nodes their keys are on", async () => {
+    const { queue } = await queueOn(0, "works");
+    const stop: (() => void)[] = [];
+    const hold = () => new Promise<void>((resolve) => stop.push(resolve));
+    const workers = Array.from({ length: 6 }, () => client.worker(queue, hold));
+    const ran = workers.map((worker) => worker.run());
+    await until(async () => (await client.liveWorkers()).length === workers.length);
+    for (const worker of workers) worker.stop();
+    await Promise.all(ran);
+    assert.deepEqual(await client.liveWorkers(), []);
+  });
+
   test("a slot that moves: ASK, TRYAGAIN and MOVED are definite, the call runs once, at its new place", async () => {
     const { queue, slot } = await queueOn(0, "moves");
     const waiting = queue.lease({ duration: 5000, timeout: 10_000 });

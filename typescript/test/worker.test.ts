@@ -1,0 +1,248 @@
+import assert from "node:assert/strict";
+import { after, before, beforeEach, describe, test } from "node:test";
+import type { Redis } from "ioredis";
+import { BadArgumentError, Client, type Lease, type LiveWorker } from "../src/index.js";
+import { Server, until } from "./server.js";
+
+const INDEX = "leaseq:workers";
+let server: Server;
+let raw: Redis;
+let client: Client;
+
+before(async () => {
+  server = await Server.start();
+  raw = server.raw();
+});
+beforeEach(async () => {
+  await client?.close();
+  await raw.flushall();
+  client = new Client({ path: server.path });
+});
+after(async () => {
+  await client.close();
+  raw.disconnect();
+  await server.end();
+});
+
+/** A handler that holds what it is given until it is told to end, and whom it has. */
+function holding(): { handler: (lease: Lease) => Promise<void>; held: string[]; end: () => void } {
+  const held: string[] = [];
+  let end = () => {};
+  const ended = new Promise<void>((resolve) => {
+    end = resolve;
+  });
+  const handler = async (lease: Lease) => {
+    held.push(lease.id.toString());
+    await ended;
+  };
+  return { handler, held, end: () => end() };
+}
+
+/** What the one worker that is announced says of itself, and its id. */
+async function announced(): Promise<{ id: string; said: Record<string, unknown> }> {
+  const [id, ...others] = await raw.zrange(INDEX, "0", "-1");
+  assert.deepEqual(others, []);
+  return { id: String(id), said: JSON.parse((await raw.get(`leaseq:worker:${id}`)) ?? "{}") };
+}
+
+describe("a worker", { concurrency: false }, () => {
+  test("completes what its handler ends with, and keeps what it answers", async () => {
+    const queue = client.queue("q");
+    await queue.add([
+      { id: "a", data: "1", keep: 60_000 },
+      { id: "b", data: "2" },
+    ]);
+    const worker = client.worker(queue, (lease) => {
+      if (lease.id.toString() === "b") worker.stop();
+      return `did ${lease.data}`;
+    });
+    assert.equal(await worker.run(), 2);
+    const [a, b] = await queue.outcome(["a", "b"]);
+    assert.deepEqual([a?.kind, a?.content.toString()], ["result", "did 1"]);
+    assert.equal(b?.kind, "absent");
+    await assert.rejects(worker.run(), BadArgumentError);
+  });
+
+  test("releases what its handler throws at, tells it, and goes on", async () => {
+    const queue = client.queue("q");
+    await queue.add({ id: "a", data: "" });
+    const told: unknown[] = [];
+    const worker = client.worker(
+      queue,
+      (lease) => {
+        if (lease.attempt === 1) throw new Error("not yet");
+        worker.stop();
+      },
+      { onError: (error, lease) => told.push(String(error), lease.attempt) },
+    );
+    assert.equal(await worker.run(), 1);
+    assert.deepEqual(told, ["Error: not yet", 1]);
+  });
+
+  test("lets an item that failed wait for as long as it was told", async () => {
+    const queue = client.queue("q");
+    await queue.add({ id: "a", data: "" });
+    const worker = client.worker(
+      queue,
+      () => {
+        worker.stop();
+        throw new Error("no");
+      },
+      { retryDelay: 3_600_000 },
+    );
+    assert.equal(await worker.run(), 0);
+    assert.equal((await queue.stats()).get("delayed"), 1);
+    assert.equal(String((await queue.inspect("a")).error), "Error: no");
+  });
+
+  test("works on as many as it may at a time, and gives the rest to nobody else", async () => {
+    const queue = client.queue("q");
+    await queue.add(["a", "b", "c"].map((id) => ({ id, data: "" })));
+    const { handler, held, end } = holding();
+    const worker = client.worker(queue, handler, { concurrency: 2 });
+    const ran = worker.run();
+    await until(async () => held.length === 2);
+    assert.deepEqual(held, ["a", "b"]);
+    assert.equal((await queue.stats()).get("ready"), 1);
+    worker.stop();
+    end();
+    assert.equal(await ran, 2);
+    assert.equal((await queue.stats()).get("ready"), 1);
+  });
+
+  test("leases from its queues in their order, and ends when the client is closed", async () => {
+    const first = client.queue("first");
+    const second = client.queue("second");
+    await second.add({ id: "b", data: "" });
+    await first.add({ id: "a", data: "" });
+    const seen: string[] = [];
+    const worker = client.worker([first, second], (lease) => void seen.push(lease.queue.address.name));
+    const ran = worker.run();
+    await until(
+      async () => (await first.stats()).get("items") === 0 && (await second.stats()).get("items") === 0,
+    );
+    assert.deepEqual(seen, ["first", "second"]);
+    await client.close();
+    assert.equal(await ran, 2);
+  });
+
+  test("waits for a server that is not there", async () => {
+    const own = await Server.start();
+    const there = new Client({ path: own.path });
+    const worker = there.worker(there.queue("q"), () => worker.stop());
+    const ran = worker.run();
+    await own.stop();
+    await own.start();
+    await there.queue("q").add({ id: "a", data: "" });
+    assert.equal(await ran, 1);
+    await there.close();
+    await own.end();
+  });
+
+  test("takes no number that is none", () => {
+    for (const concurrency of [0, -1, 1.5, Number.NaN]) {
+      assert.throws(() => client.worker(client.queue("q"), () => {}, { concurrency }), BadArgumentError);
+    }
+    assert.throws(() => client.worker([], () => {}), BadArgumentError);
+  });
+});
+
+describe("a live worker", { concurrency: false }, () => {
+  test("is announced while it works and stops, and leaves no trace (LQ-WORKER-1, 2, 4)", async () => {
+    const queue = client.queue("orders", { group: "shop" });
+    await raw.zadd(INDEX, 1, "long-gone");
+    await queue.add({ id: "a", data: "secret", headers: { name: "secret" } });
+    const { handler, end } = holding();
+    const worker = client.worker(queue, handler, { concurrency: 3 });
+    const ran = worker.run();
+    await until(async () => (await raw.keys("leaseq:worker:*")).length === 1);
+    await until(async () => (await raw.zcard(INDEX)) === 1);
+    worker.stop();
+    await until(async () => (await announced()).said.stopping === true);
+    const { id, said } = await announced();
+    assert.match(id, /^[A-Za-z0-9_.:-]{1,200}$/);
+    const { started, items, host: _host, client: name, ...rest } = said;
+    const fixed = { version: 1, pid: process.pid, concurrency: 3, queues: ["shop:orders"] };
+    assert.deepEqual(rest, { ...fixed, stopping: true, completed: 0, held: 1 });
+    assert.match(String(name), /^leaseq .*\d/);
+    const [item] = items as LiveWorker["items"];
+    assert.deepEqual([item?.queue, item?.id, item?.attempt], ["shop:orders", "a", 1]);
+    assert.ok(!JSON.stringify(said).includes("secret"));
+    const life = await raw.pttl(`leaseq:worker:${id}`);
+    assert.ok(life > 0 && life <= 30_000);
+    const [seconds] = await raw.time();
+    const ahead = Number(await raw.zscore(INDEX, id)) - Number(seconds) * 1000;
+    assert.ok(ahead > 0 && ahead <= 601_000);
+    const [seen] = await client.liveWorkers();
+    assert.deepEqual([seen?.id, seen?.started, seen?.stopping], [id, Number(started) * 1000, true]);
+    end();
+    assert.equal(await ran, 1);
+    assert.deepEqual(await raw.keys("leaseq:worker*"), []);
+  });
+
+  test("that cannot be announced works all the same (LQ-WORKER-3)", async () => {
+    await raw.set(INDEX, "mine");
+    const queue = client.queue("q");
+    await queue.add({ id: "a", data: "" });
+    const worker = client.worker(queue, () => worker.stop());
+    assert.equal(await worker.run(), 1);
+    assert.equal(await raw.get(INDEX), "mine");
+  });
+
+  test("is not announced where it is not to be", async () => {
+    const queue = client.queue("q");
+    await queue.add({ id: "a", data: "" });
+    const worker = client.worker(
+      queue,
+      async () => {
+        assert.deepEqual(await raw.keys("leaseq:worker*"), []);
+        worker.stop();
+      },
+      { announce: false },
+    );
+    assert.equal(await worker.run(), 1);
+  });
+
+  test("is listed where its key is there and can be read, from all pages (LQ-WORKER-5)", async () => {
+    const said = {
+      version: 1,
+      host: "h",
+      pid: 1,
+      client: "c 1",
+      started: 1_795_227_027_266,
+      stopping: false,
+      concurrency: 2,
+      completed: 7,
+      queues: ["g:n"],
+      held: 1,
+      items: [{ queue: "g:n", id: "a", attempt: 3, ms: 12, new: 1 }],
+      new: 1,
+    };
+    const wrong: Record<string, unknown> = {
+      garbled: "{",
+      list: [],
+      later: { ...said, version: 2 },
+      short: { version: 1, host: "h" },
+      "no id!": said,
+      text: { ...said, pid: "1" },
+      queues: { ...said, queues: ["n"] },
+      items: { ...said, items: [{ queue: "g:n" }] },
+    };
+    const names = Array.from({ length: 2500 }, (_, number) => [number, `gone:${number}`]).flat();
+    await raw.zadd(INDEX, ...(names as [number, string]));
+    await raw.zadd(INDEX, 1e15, "h:1:2", ...Object.keys(wrong).flatMap((name) => [1e15, name]));
+    await raw.set("leaseq:worker:h:1:2", JSON.stringify(said));
+    for (const [name, text] of Object.entries(wrong)) {
+      await raw.set(`leaseq:worker:${name}`, typeof text === "string" ? text : JSON.stringify(text));
+    }
+    const { version: _version, new: _new, items: _items, started, ...same } = said;
+    assert.deepEqual(await client.liveWorkers(), [
+      {
+        id: "h:1:2",
+        started: started * 1000,
+        ...same,
+        items: [{ queue: "g:n", id: "a", attempt: 3, ms: 12 }],
+      },
+    ]);
+  });
+});
