@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING, Any
 
+from leaseq._scripts import MAX_ENTRIES
 from leaseq.cli.ends import Refusal, code_of, words_of
 from leaseq.errors import BadArgumentError, BadIdError, LeaseqError, QueueFullError, TooLargeError
 
@@ -15,8 +16,6 @@ if TYPE_CHECKING:
     from leaseq.cli.add_input import Entry
 
     Heard = Callable[[Entry, bool], None]
-
-_AT_ONCE = 256
 
 
 class Adder:
@@ -37,7 +36,7 @@ class Adder:
         """Add them. Raises Refusal, which says what was added before."""
         for options, alike in itertools.groupby(entries, lambda entry: self._options | entry.options):
             run = iter(alike)
-            while batch := list(itertools.islice(run, _AT_ONCE)):
+            while batch := list(itertools.islice(run, MAX_ENTRIES)):
                 self._add_batch(batch, options)
 
     def _add_batch(self, batch: list[Entry], options: dict[str, Any]) -> None:

@@ -7,7 +7,7 @@ from typing import IO, TYPE_CHECKING
 import click
 
 from leaseq.cli import output
-from leaseq.cli.ends import Code
+from leaseq.cli.ends import Refusal
 from leaseq.cli.progress import progress
 from leaseq.cli.server import on_queue
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     "--revive-dead", is_flag=True, help="Add dead items too, as ready ones. [default: leave them out]"
 )
 @output.as_json
-def import_(*, queue: WorkQueue, source: IO[bytes], revive_dead: bool, as_json: bool) -> int:
+def import_(*, queue: WorkQueue, source: IO[bytes], revive_dead: bool, as_json: bool) -> None:
     """Add to QUEUE the items of FILE (or stdin), which `leaseq export` wrote.
 
     Ids that exist are left as they are, so an import that was cut is run again. What cannot be carried is counted:
@@ -61,8 +61,7 @@ def import_(*, queue: WorkQueue, source: IO[bytes], revive_dead: bool, as_json: 
         for text in told(done):
             output.line(text)
     if not done.complete:
-        click.echo("the file has no end: its export was cut, items are missing", err=True)
-    return Code.DONE if done.complete else Code.NO
+        raise Refusal("the file has no end: its export was cut, items are missing")
 
 
 def told(done: Imported) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Kinds of arguments that click has not: durations, points in time. Each is a function that click calls."""
+"""Kinds of arguments that click has not: durations and points in time, which are functions that it calls; states."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ from datetime import datetime
 from typing import Final
 
 import click
+
+STATES: Final = ("ready", "delayed", "leased", "dead")
+"""The states of an item."""
 
 _SECONDS: Final = {"ms": 0.001, "s": 1.0, "": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 _DURATION: Final = re.compile(r"(\d+(?:\.\d+)?) *([a-z]*)", re.ASCII)

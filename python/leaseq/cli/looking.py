@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from leaseq._scripts import MAX_ENTRIES
 from leaseq.cli import output, text
 from leaseq.cli.ends import Code, Refusal
+from leaseq.cli.kinds import STATES
 from leaseq.cli.server import data_of, on_queue, stats_of
 
 if TYPE_CHECKING:
@@ -18,8 +20,6 @@ if TYPE_CHECKING:
 
     from leaseq import ItemInfo, ListedItem, WorkQueue
 
-_PAGE: Final = 256
-_STATES: Final = ("ready", "delayed", "leased", "dead", "kept")
 _TIMES: Final = {"ready": "ready", "delayed": "due", "leased": "lease ends", "dead": "died"}
 """What the time of an item says, by its state."""
 
@@ -88,7 +88,7 @@ def inspect(*, queue: WorkQueue, ids: tuple[str, ...], with_data: bool, as_json:
 
 @click.command("list", short_help="List the items of QUEUE in a STATE.")
 @on_queue
-@click.argument("state", type=click.Choice(_STATES))
+@click.argument("state", type=click.Choice((*STATES, "kept")))
 @click.option("--limit", type=click.IntRange(min=1), default=100, show_default=True, help="At most so many.")
 @click.option("--all", "everything", is_flag=True, help="All of them.")
 @click.option("--offset", type=click.IntRange(min=0), default=0, help="Leave out so many at the beginning.")
@@ -134,7 +134,7 @@ def _listed(
     """What is in the state, page by page: all that is known of it, or of what is only an outcome its id and time."""
     left = sys.maxsize if limit is None else limit
     while left > 0:
-        page = queue.list_items(state, offset=offset, limit=min(_PAGE, left), backward=backward).items
+        page = queue.list_items(state, offset=offset, limit=min(MAX_ENTRIES, left), backward=backward).items
         if not page:
             return
         if state == "kept":

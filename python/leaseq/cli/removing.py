@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from leaseq._scripts import MAX_ENTRIES
 from leaseq.cli import asking, output
 from leaseq.cli.ends import Code
+from leaseq.cli.kinds import STATES
 from leaseq.cli.server import on_queue, stats_of
 from leaseq.item import LeasedItemBase
 
@@ -15,9 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from leaseq import ItemInfo, WorkQueue
-
-_PAGE: Final = 256
-_STATES: Final = ("ready", "delayed", "leased", "dead")
 
 
 @click.command(short_help="Remove items of QUEUE in any state.")
@@ -101,7 +100,7 @@ def _release(queue: WorkQueue, infos: list[ItemInfo], **options: Any) -> list[st
 @click.command()
 @on_queue
 @click.option(
-    "--state", "states", type=click.Choice(_STATES), multiple=True, help="Only these. [default: all four]"
+    "--state", "states", type=click.Choice(STATES), multiple=True, help="Only these. [default: all four]"
 )
 @asking.yes
 @output.as_json
@@ -116,7 +115,7 @@ def drain(*, queue: WorkQueue, states: tuple[str, ...], yes: bool, as_json: bool
       leaseq drain orders --state delayed --state dead --yes
     """  # noqa: D301 (click's mark for text that is not to be wrapped)
     stats = stats_of(queue)
-    chosen = states or _STATES
+    chosen = states or STATES
     counts = {state: getattr(stats, state) for state in chosen}
     if what := ", ".join(f"{count} {state}" for state, count in counts.items() if count):
         asking.confirm(f"Remove {what} from {queue.name} for ever?", yes=yes)
@@ -146,7 +145,7 @@ def _each_page(
     done = 0
     while True:
         taken = offset = 0
-        while page := queue.list_items(state, offset=offset, limit=_PAGE).items:
+        while page := queue.list_items(state, offset=offset, limit=MAX_ENTRIES).items:
             infos = queue.inspect_items([each.id for each in page])
             gone = take([info for info in infos if info.state == state and fits(info)])
             taken += len(gone)

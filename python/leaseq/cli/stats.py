@@ -11,9 +11,9 @@ import click
 from rich.live import Live
 
 from leaseq.cli import output, text
-from leaseq.cli.kinds import duration
+from leaseq.cli.kinds import STATES, duration
 from leaseq.cli.server import on_queue, stats_of
-from leaseq.cli.watch import STATES, Watch
+from leaseq.cli.watch import Watch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

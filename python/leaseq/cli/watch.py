@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from leaseq.cli import text
+from leaseq.cli.kinds import STATES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
 _BARS: Final = "▁▂▃▄▅▆▇█"
 _KEPT: Final = 60  # looks that are shown
-STATES: Final = ("ready", "delayed", "leased", "dead")
 _RATES: Final = ("added", "leases", "completed", "released", "reclaimed", "died")
 
 
