@@ -180,4 +180,5 @@ def from_connection(error: Exception, *, sent: bool) -> LeaseqError:
         return ReplyLostError(
             f"the connection broke before the reply came, the call may have taken effect: {error}"
         )
-    return UnavailableError(f"the server cannot be reached, nothing was sent: {error}")
+    text = str(error).partition(" : <")[0]  # redis-py describes a Sentinel that is away by all its settings
+    return UnavailableError(f"the server cannot be reached, nothing was sent: {text}")
