@@ -10,16 +10,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 from click.testing import CliRunner
+from servers import wait_until
 
 from leaseq_conformance.adapters.degenerate import DEGENERATE
 from leaseq_conformance.cases import Case, Outcome
 from leaseq_conformance.crew import Crew
 from leaseq_conformance.mutants.registry import adapter_mutants
 from leaseq_conformance.rules import core_rules, rules
-from leaseq_conformance.selftest import bugs, plan, score
+from leaseq_conformance.selftest import bugs, hands, plan, score
 from leaseq_conformance.selftest.bugs import Bug
 from leaseq_conformance.selftest.command import selftest_command
-from leaseq_conformance.server import GivenServer
+from leaseq_conformance.server import GivenServer, OwnServer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -211,6 +212,36 @@ def test_a_bug_that_is_not_caught_costs_the_score(
     wrong = [line for part in found.parts for line in part.wrong]
     assert any(line.startswith("names-unchecked (") and "is not caught by" in line for line in wrong)
     assert not any("data-decoded-as-text" in line for line in wrong)
+
+
+@pytest.mark.on("last")
+def test_several_bugs_are_looked_at_at_a_time_on_servers_of_their_own() -> None:
+    bug = next(bug for bug in bugs.named() if bug.name == "data-decoded-as-text")
+    case = bugs.all_cases()[ADD]
+    with OwnServer() as own:
+        told = list(hands.run([*hands.tasks(None, [case]), *hands.tasks(bug, [case])], own))
+    found = sorted((each.bug.name if each.bug else "", each.outcome) for each in told)
+    assert found == [("", Outcome.PASS), ("data-decoded-as-text", Outcome.FAIL)]
+
+
+@pytest.mark.on("last")
+def test_processes_end_with_a_starter_that_is_killed() -> None:
+    program = """
+import multiprocessing, os, time
+from concurrent.futures import ProcessPoolExecutor
+from leaseq_conformance.selftest import hands
+if __name__ == "__main__":
+    spawn = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, spawn, initializer=hands._end_with_starter) as pool:
+        print(pool.submit(os.getpid).result(), flush=True)
+        time.sleep(3600)
+"""
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as starter:
+        assert starter.stdout is not None
+        process = Path("/proc", starter.stdout.readline().strip())
+        assert process.exists()
+        starter.kill()
+    wait_until(lambda: not process.exists(), 60)
 
 
 @pytest.mark.on("last")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import threading
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -60,13 +61,27 @@ def run(todo: Iterable[Task], server: Server) -> Iterator[Told]:
             yield from _on(server, task)
         return
     # no fork: this process has threads
-    with ProcessPoolExecutor(AT_ONCE, multiprocessing.get_context("spawn")) as pool:
+    todo = list(todo)
+    spawn = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(min(AT_ONCE, len(todo)) or 1, spawn, initializer=_end_with_starter) as pool:
         pending = [pool.submit(_on_its_own, server.program, task) for task in todo]
         try:
             for future in as_completed(pending):
                 yield from future.result()
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _end_with_starter() -> None:
+    """A starter that is killed cannot end this process, which would wait for its next task for ever."""
+    starter = multiprocessing.parent_process()
+    assert starter is not None
+
+    def watch() -> None:
+        starter.join()
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def _on_its_own(program: str, task: Task) -> list[Told]:
