@@ -69,7 +69,7 @@ def run(todo: Iterable[Task], server: Server) -> Iterator[Told]:
             for future in as_completed(pending):
                 yield from future.result()
         finally:
-            pool.shutdown(wait=False, cancel_futures=True)
+            pool.shutdown(cancel_futures=True)
 
 
 def _end_with_starter() -> None:
