@@ -217,3 +217,18 @@ def test_as_many_waiters_as_one_likes(url: str) -> None:
             other.close()
 
     asyncio.run(work())
+
+
+def test_a_wait_that_is_cut_off_keeps_its_socket_until_its_thread_closes_it(url: str) -> None:
+    """Closed by another thread, its number could be that of a new connection when the wait begins."""
+    with redis.Redis.from_url(url) as client:
+        connection: Any = client.connection_pool.get_connection()
+        wire = sync.Wire(connection, lambda: client.connection_pool.release(connection))
+        wire.send("BLPOP", "nothing", 0)
+        sock = connection._sock
+        wire.cut_off()
+        assert sock.fileno() != -1
+        with pytest.raises(redis.ConnectionError):
+            wire.read_within(3600)
+        wire.give_back()
+        assert sock.fileno() == -1

@@ -151,6 +151,10 @@ class Wire:
         self._is_cut = True
         await self._connection.disconnect(nowait=True)
 
+    async def cut_off(self) -> None:
+        """Close the connection under the task that reads."""
+        await self.cut()
+
     async def hang_up(self) -> None:
         """Close the connection, and wait until the server has: then no wake-up goes there any more."""
         connection = self._connection

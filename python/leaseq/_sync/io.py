@@ -166,6 +166,17 @@ class Wire:
         self._is_cut = True
         self._connection.disconnect()
 
+    def cut_off(self) -> None:
+        """End the connection under the thread that reads, and then closes it.
+
+        The number of a socket that is closed here may be another's by the time that thread begins to wait for it.
+        """
+        self._is_cut = True
+        sock = self._connection._sock
+        if sock is not None:
+            with contextlib.suppress(OSError):
+                sock.shutdown(socket.SHUT_RDWR)
+
     def hang_up(self) -> None:
         """Close the connection, and wait until the server has: then no wake-up goes there any more."""
         sock = self._connection._sock

@@ -86,7 +86,7 @@ class Life:
         for wire in waiting:
             with self._guard:  # a wire that is no longer waiting may be somebody else's connection by now
                 if wire in self._waiting:
-                    wire.cut()
+                    wire.cut_off()
         give_up = io.now() + REPLY_GRACE
         while self._in_flight and io.now() < give_up:
             io.sleep(CLOSE_STEP)
