@@ -68,13 +68,15 @@ local function facts(record)
     return nil
   end
   local format, bits = string.byte(record, 1, 2)
-  if format == 1 and #record ~= (bits == 0 and 22 or 39) and (bits == 0 or bits < 8 and bits % 2 == 1) then
-    return nil
-  end
-  local latest, first = struct.unpack('<dd', record, 7)
-  if not (latest >= 0 and latest < 2840140800000000 and first >= 0 and first < 2840140800000000) then
-    -- no clock gave these, and one raised to them would break every place and token to come
-    return nil
+  if format == 1 and (bits == 0 or bits < 8 and bits % 2 == 1) then
+    if #record ~= (bits == 0 and 22 or 39) then
+      return nil
+    end
+    local latest, first = struct.unpack('<dd', record, 7)
+    if not (latest >= 0 and latest < 2840140800000000 and first >= 0 and first < 2840140800000000) then
+      -- no clock gave these, and one raised to them would break every place and token to come
+      return nil
+    end
   end
   --#part unpack_record
   --#part unpack_tail

@@ -11,7 +11,7 @@ from leaseq_conformance.model.packed import Extra, Record
 from leaseq_conformance.model.repair import PHASES
 from leaseq_conformance.vectors import damage, repairs, worlds
 from leaseq_conformance.vectors.build import refused
-from leaseq_conformance.vectors.malformed import record
+from leaseq_conformance.vectors.malformed import record, tail
 from leaseq_conformance.vectors.world import NOW, START, US_DAY, World, of_keyspace
 
 if TYPE_CHECKING:
@@ -106,11 +106,15 @@ def _of_one_item() -> Iterator[Vector]:
 
 
 def _of_newer_clients() -> Iterator[Vector]:
-    """Options that nothing is known of, and so not how long such a record is."""
-    for options in (2, 4, 6, 8, 9):
+    """Records that nothing is known of, and so not how long they are or where their times stand."""
+    for title, packed in (
+        *((f"of options {options} and 22 bytes", record(options=options)) for options in (2, 4, 6, 8, 9)),
+        ("of options 9 with no times", record(options=9, created=-1, current=float("nan")) + tail()),
+        ("of version 2 with no times", record(version=2, created=-1, current=float("nan"))),
+    ):
         keys = worlds.settled().queue.keyspace()
-        keys.meta[b"c1"] = record(options=options)
-        name = f"record of options {options} and 22 bytes, a page of meta"
+        keys.meta[b"c1"] = packed
+        name = f"record {title}, a page of meta"
         given = of_keyspace(keys)
         yield refused("deep_clean", name, "settled", given, ["2:0", 256, 0], "FORMAT", ("LQ-VERSION-2",))
 
