@@ -17,6 +17,7 @@ from cli_calls import COMMAND, Calls, one_line, run
 from servers import wait_until
 
 import leaseq
+from leaseq import registry
 from leaseq.cli import ends
 from leaseq.cli.program import program
 
@@ -255,8 +256,11 @@ class TestServer:
             assert adding.stdin is not None
             adding.stdin.write("first\n")
             adding.stdin.flush()
-            wait_until(lambda: queue.queue_len() == 1, 50)
-            proxy.cut_after_down = 0
+            # entered in the registry is a queue whose first reply has come
+            wait_until(lambda: bool(registry.queues(direct)), 50)
+            assert queue.queue_len() == 1
+            # more than the registry's ":1", which may be under way, and less than "added"
+            proxy.cut_after_down = 5
             _, err = adding.communicate("second\n", timeout=50)
         assert adding.returncode == 4
         one_line(err, "may have taken effect")
