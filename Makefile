@@ -92,6 +92,7 @@ lint: setup luacheck ## ruff, format, mypy, shellcheck, hadolint, luacheck, and 
 	$(BIN)/python lua/bundle.py --check
 	$(BIN)/python python/unasync.py --check
 	$(BIN)/python -m leaseq_conformance.vectors.generate --check
+	if [ -d benchmarks ]; then cd benchmarks && ../$(BIN)/python -m peers tables --check; fi
 
 .PHONY: format
 format: setup ## let ruff rewrite what it can
@@ -99,10 +100,11 @@ format: setup ## let ruff rewrite what it can
 	$(BIN)/ruff format $(PYTHON_DIRS)
 
 .PHONY: generate
-generate: setup ## rewrite the generated files: script modules of the clients, the sync half of the Python client, vectors
+generate: setup ## rewrite the generated files: script modules of the clients, the sync half of the Python client, vectors, tables
 	$(BIN)/python lua/bundle.py
 	$(BIN)/python python/unasync.py
 	$(BIN)/python -m leaseq_conformance.vectors.generate
+	if [ -d benchmarks ]; then cd benchmarks && ../$(BIN)/python -m peers tables; fi
 
 .PHONY: conformance-selftest
 conformance-selftest: setup ## the conformance suite judged: every seeded bug must fail its case; prints the score; needs Go
@@ -120,6 +122,10 @@ pictures: setup ## draw the pictures of the documentation anew: what the command
 bench: setup servers-core ## what leaseq costs the server, next to the floor; fails when a target is missed
 	$(BIN)/python benchmarks/core.py
 
+.PHONY: bench-peers
+bench-peers: setup servers-core ## leaseq beside the libraries people would otherwise take, within 40 minutes; needs Node
+	cd benchmarks && ../$(BIN)/python -m peers $(PEERS_OPTIONS)
+
 .PHONY: luacheck
 luacheck: ## fetch luacheck unless it is on PATH
 	tools/luacheck.sh --fetch
@@ -134,6 +140,6 @@ servers: setup ## fetch every server that `make test-servers` needs (about 400 M
 
 .PHONY: clean
 clean: ## remove .venv, .servers, caches and build results
-	rm -rf .venv .servers .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist docs/_build
+	rm -rf .venv .servers .peers .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist docs/_build
 	rm -rf typescript/node_modules typescript/dist
 	find python lua cleaner conformance-tests -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

@@ -21,6 +21,7 @@ import large_queue
 import lifecycle
 import report
 from bench_server import BenchServer, ServerNotFoundError, environment, pin
+from progress import Progress
 
 JUDGED = "redis-7.0"
 SERVERS = "redis-7.0,valkey-9.1.2,redis-6.2.14"
@@ -57,34 +58,6 @@ class Target:
     def passed(self) -> bool:
         """Whether it is kept."""
         return self.value <= self.limit
-
-
-class Progress:
-    """Says what is going on: a live line in a terminal, plain lines elsewhere."""
-
-    def __init__(self) -> None:
-        self._status: Any = None
-        self._started = time.monotonic()
-        if sys.stdout.isatty():
-            try:
-                from rich.console import Console
-            except ModuleNotFoundError:
-                return
-            self._status = Console().status("")
-            self._status.start()
-
-    def tell(self, text: str) -> None:
-        """One step is done."""
-        line = f"{time.monotonic() - self._started:4.0f} s  {text}"
-        if self._status is None:
-            print(line, flush=True)
-        else:
-            self._status.update(line)
-
-    def end(self) -> None:
-        """Give the terminal back."""
-        if self._status is not None:
-            self._status.stop()
 
 
 def measure(name: str, size: Size, progress: Progress) -> dict[str, Any]:

@@ -1,0 +1,160 @@
+"""leaseq beside its peers: measures, writes results/peers.json and peers.html, judges the targets.
+
+    make bench-peers                          everything, within 40 minutes once the environments are there
+    python -m peers --quick                   a few minutes; does it all run? the figures mean nothing
+    python -m peers --only rq                 one library; `rq/latency` one measure of it, `/latency` one measure
+    python -m peers tables [--check]          writes the tables of README.md and docs/benchmarks.md anew, or compares
+
+Run in the folder benchmarks/. Ends with 0 when all ran and every target was met, 1 when not, 2 on wrong usage.
+docs/benchmarks.md explains what is measured and how to read it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bench_server import ServerNotFoundError, environment, pin
+from peers import environments, plan, results, tables
+from peers.bench import FULL, QUICK, Bench, start_server
+from peers.libraries import BY_NAME
+from peers.page import page
+from peers.processes import RoleError
+from progress import Progress
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from peers.bench import Step
+
+SERVER = "redis-7.0"
+ROOT = Path(__file__).parents[2]
+PAGES = (ROOT / "README.md", ROOT / "docs" / "benchmarks.md")
+"""They may have generated tables between markers."""
+
+
+def measure(bench: Bench, steps: Sequence[Step], progress: Progress) -> None:
+    """Do all steps. What a role fails at is told at the end; the others go on."""
+    for at, step in enumerate(steps, 1):
+        left = plan.minutes(steps[at - 1 :])
+        progress.tell(f"{at}/{len(steps)}, about {left:.0f} min left: {step.title}")
+        try:
+            bench.records += step.run()
+        except RoleError as error:
+            bench.failures.append(f"{step.title}: {error}")
+
+
+def run(options: argparse.Namespace) -> dict[str, Any]:
+    """Set up, measure, and put together what was found. Raises NothingToDoError, SetupError."""
+    progress = Progress(sys.stderr)
+    size = QUICK if options.quick else FULL
+    try:
+        cpu = pin()
+        with start_server(options.server) as server:
+            bench = Bench(size, options.server, server)
+            steps = plan.steps(bench, [plan.Only.parse(text) for text in options.only])
+            print(plan.told(steps), file=sys.stderr, flush=True)
+            taking_part = {BY_NAME[name] for step in steps for name in step.libraries if name in BY_NAME}
+            environments.make_missing(sorted(taking_part, key=lambda each: each.name), progress.tell)
+            machine, began = environment(cpu), time.monotonic()
+            measure(bench, steps, progress)
+            machine["load_after"] = [round(load, 2) for load in os.getloadavg()]
+            return results.collected(bench, machine, seconds=time.monotonic() - began)
+    finally:
+        progress.end()
+
+
+def bench_peers(options: argparse.Namespace) -> int:
+    """Run, write, judge."""
+    found = run(options)
+    output: Path | None = options.output or (None if options.quick or options.only else results.PATH)
+    if output:
+        output.write_text(results.compact_json(found))
+        output.with_suffix(".html").write_text(page(found))
+    if options.json:
+        print(json.dumps(found))
+    else:
+        print("\n".join([*tables.comparison(found), ""]))
+        for name, target, measured, met in tables.target_rows(found):
+            print(f"{met:12}  {name}: {target}, measured {measured}")
+    for failure in found["failures"]:
+        print(f"failed: {failure}", file=sys.stderr)
+    # a part of a run judges what it measured, the whole has to have measured everything
+    whole = not (options.quick or options.only)
+    kept = all(target["met"] or (target["met"] is None and not whole) for target in found["targets"])
+    return 0 if not found["failures"] and (options.quick or kept) else 1
+
+
+def write_tables(options: argparse.Namespace) -> int:
+    """Write the generated parts of pages anew, or say which are not what they should be."""
+    stale = []
+    for file in PAGES:
+        text = file.read_text()
+        wanted = tables.filled(text, parts())
+        if wanted != text:
+            stale.append(str(file.relative_to(ROOT)))
+            if not options.check:
+                file.write_text(wanted)
+    if stale and options.check:
+        print(f"not what `make generate` writes: {', '.join(stale)}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def parts() -> dict[str, list[str]]:
+    """What belongs between the markers of each name."""
+    measured = json.loads(results.PATH.read_text()) if results.PATH.exists() else None
+    return {
+        "settings": tables.settings(),
+        "comparison": tables.comparison(measured) if measured else ["No results have been committed yet."],
+        "targets": tables.verdicts(measured) if measured else ["No results have been committed yet."],
+    }
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    made = argparse.ArgumentParser(
+        prog="peers", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    made.set_defaults(run=bench_peers)
+    made.add_argument("--quick", action="store_true", help="small counts, nothing under results/, no targets")
+    made.add_argument(
+        "--only",
+        action="append",
+        default=[],
+        metavar="LIBRARY/MEASURE",
+        help="a part; either may be a pattern",
+    )
+    made.add_argument("--json", action="store_true", help="print the results as JSON in place of the tables")
+    made.add_argument("--output", type=Path, metavar="FILE", help="where the JSON and beside it the page go")
+    made.add_argument("--server", default=SERVER, metavar="NAME", help="default: %(default)s")
+    commands = made.add_subparsers(metavar="COMMAND")
+    made_tables = commands.add_parser("tables", help="write the generated tables of pages anew")
+    made_tables.add_argument("--check", action="store_true", help="compare only")
+    made_tables.set_defaults(run=write_tables)
+    return made
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line."""
+    commands = parser()
+    options = commands.parse_args(arguments)
+    try:
+        code: int = options.run(options)
+    except (
+        ServerNotFoundError,
+        environments.SetupError,
+        plan.NothingToDoError,
+        tables.MarkerError,
+    ) as error:
+        commands.error(str(error))
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,229 @@
+"""What every measure does: a server, roles on it, and what both cost."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import time
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from bench_server import BenchServer
+from peers.libraries import BY_NAME
+from peers.processes import Producer, Traces, Worker
+from peers.roles.kit import Orders
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from peers.libraries import Library
+
+SETTLE_SECS: Final = 0.05
+"""After the last handler, for what is told of it."""
+
+
+@dataclass(frozen=True)
+class Record:
+    """What one repetition of one measure gave for one library.
+
+    Attributes:
+        case: what else tells repetitions apart, such as a size.
+        values: figures by name, units in the names.
+    """
+
+    measure: str
+    library: str
+    repetition: int
+    values: dict[str, Any]
+    case: str = ""
+
+    def json(self) -> dict[str, Any]:
+        """For the results."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Step:
+    """A part of a run: what it measures, of which libraries, how long it takes roughly, and how it is done."""
+
+    measure: str
+    libraries: tuple[str, ...]
+    repetition: int
+    secs: float
+    run: Callable[[], list[Record]]
+    case: str = ""
+
+    @property
+    def title(self) -> str:
+        """For the progress."""
+        who = self.libraries[0] if len(self.libraries) == 1 else f"{len(self.libraries)} libraries"
+        return " ".join(part for part in (self.measure, who, self.case, f"#{self.repetition}") if part)
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much is measured.
+
+    Attributes:
+        repetitions: of every measure.
+        drain_secs: how long the drain of one worker takes, roughly.
+        samples: latencies of one repetition.
+        recovery_secs: after so long without a second run it is "never".
+        idle_secs: how long idle workers are watched.
+        waiting: how many items wait while others are added and worked on.
+        payloads: bytes of data.
+        workers: handlers that run side by side.
+        limit_commands: of one figure of the limit.
+        memory_items: that wait while memory is weighed; hash tables grow by doubling, so near three quarters of one.
+    """
+
+    repetitions: int
+    drain_secs: float
+    samples: int
+    recovery_secs: float
+    idle_secs: float
+    waiting: tuple[int, ...]
+    payloads: tuple[int, ...]
+    workers: tuple[int, ...]
+    limit_commands: int
+    memory_items: int
+    quick: bool = False
+
+
+FULL: Final = Size(
+    repetitions=5,
+    drain_secs=0.8,
+    samples=300,
+    recovery_secs=120.0,
+    idle_secs=6.0,
+    waiting=(1_000, 100_000, 1_000_000),
+    payloads=(10, 1_000, 100_000, 1_000_000),
+    workers=(1, 20, 200),
+    limit_commands=20_000,
+    memory_items=3_000,
+)
+QUICK: Final = Size(
+    repetitions=1,
+    drain_secs=0.2,
+    samples=50,
+    recovery_secs=10.0,
+    idle_secs=3.0,
+    waiting=(1_000, 10_000),
+    payloads=(10, 100_000),
+    workers=(1, 50),
+    limit_commands=5_000,
+    memory_items=1_500,
+    quick=True,
+)
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What the server has spent so far."""
+
+    cpu_usec: float
+    commands: int
+    reads: int
+
+
+def cost(server: BenchServer) -> Cost:
+    """What the server has spent since it was asked to count anew; its CPU time since it started."""
+    reads: dict[str, Any] = server.client.info("stats")
+    return Cost(server.cpu_usec(), sum(server.calls().values()), reads["total_reads_processed"])
+
+
+def per_item(before: Cost, after: Cost, items: int) -> dict[str, float]:
+    """Server CPU time in us, commands (those inside scripts too) and reads from sockets, per item."""
+    return {
+        "server_us": round((after.cpu_usec - before.cpu_usec) / items, 3),
+        "commands": round((after.commands - before.commands) / items, 3),
+        "reads": round((after.reads - before.reads) / items, 3),
+    }
+
+
+def free_port() -> int:
+    """A port of 127.0.0.1 that nobody listens on."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port: int = free.getsockname()[1]
+    return port
+
+
+def start_server(name: str, options: Sequence[str] = ()) -> BenchServer:
+    """Start one that roles reach."""
+    return BenchServer(name, free_port(), options)
+
+
+@dataclass
+class Bench:
+    """A run: its size, its server, and what it has found so far."""
+
+    size: Size
+    server_name: str
+    server: BenchServer
+    records: list[Record] = field(default_factory=list)
+    failures: list[str] = field(default_factory=list)
+
+    def library(self, name: str) -> Library:
+        """By its name."""
+        return BY_NAME[name]
+
+    def items(self, library: Library) -> int:
+        """How many items one worker drains in the time meant for it."""
+        return max(100, int(library.per_second * self.size.drain_secs))
+
+    def producer(self, library: Library, server: BenchServer | None = None, **orders: Any) -> Producer:
+        """Start one."""
+        port = (server or self.server).port
+        return Producer(library, Orders("produce", port, "", variant=library.variant, **orders))
+
+    def worker(
+        self, library: Library, traces: Traces, server: BenchServer | None = None, **orders: Any
+    ) -> Worker:
+        """Start one."""
+        port = (server or self.server).port
+        return Worker(library, Orders("work", port, str(traces.path), variant=library.variant, **orders))
+
+    @contextlib.contextmanager
+    def workers(
+        self, library: Library, count: int = 1, **orders: Any
+    ) -> Iterator[tuple[Traces, list[Worker]]]:
+        """Start so many, with a folder for their traces."""
+        with contextlib.ExitStack() as stack:
+            traces = stack.enter_context(Traces())
+            yield traces, [stack.enter_context(self.worker(library, traces, **orders)) for _ in range(count)]
+
+    def fill(
+        self,
+        library: Library,
+        count: int,
+        *,
+        first: int = 0,
+        size: int = 100,
+        server: BenchServer | None = None,
+    ) -> None:
+        """Enqueue items in the fastest way there is."""
+        with self.producer(library, server) as producer:
+            producer.enqueue("bulk" if library.bulk else "one", count, first=first, size=size)
+
+    def drain(
+        self, library: Library, count: int, server: BenchServer | None = None, **orders: Any
+    ) -> dict[str, float]:
+        """Let one worker handle what waits, so many items: how many in a second, and what they cost the server."""
+        on = server or self.server
+        on.reset()
+        before = cost(on)
+        with self.workers(library, server=on, **orders) as (traces, workers):
+            first, last = traces.wait_count(count, workers)
+            time.sleep(SETTLE_SECS)
+            after = cost(on)
+        # the first item marks the start, so one less was done in that time
+        return {
+            "per_second": round((count - 1) / max(last - first, 1) * 1e9, 1),
+            **per_item(before, after, count),
+        }
+
+    def empty(self) -> None:
+        """Delete everything on the server."""
+        self.server.client.flushall()
+        self.server.reset()

@@ -1,0 +1,76 @@
+"""The libraries that are measured."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True)
+class Library:
+    """One library in one way to use it.
+
+    Attributes:
+        name: as `--only` and the results have it.
+        title: as pages have it.
+        role: the program under roles/.
+        environment: the folder under .peers/ with its packages; "" is the checkout's own.
+        package: what its version is looked up by.
+        variant: see `kit.Orders`.
+        per_second: items that one worker drains in a second, roughly: so many items make a measurement long enough.
+        bulk: its call for many items: "call", "gather" (single calls side by side), or "" where there is none.
+        is_peer: not leaseq itself.
+        gap_ms: least and longest pause between items where an idle worker is wanted; long for what polls by itself.
+    """
+
+    name: str
+    title: str
+    role: str
+    environment: str
+    package: str
+    per_second: int
+    variant: str = ""
+    bulk: str = "call"
+    is_peer: bool = True
+    gap_ms: tuple[float, float] = (2.0, 8.0)
+
+    @property
+    def on_node(self) -> bool:
+        """Whether it runs on Node, otherwise on Python."""
+        return self.role.endswith(".mjs")
+
+
+def _leaseq(variant: str, title: str, per_second: int) -> Library:
+    name = "leaseq" if variant == "threads" else f"leaseq-{variant}"
+    return Library(name, title, "leaseq", "", "leaseq", per_second, variant, is_peer=False)
+
+
+LIBRARIES: Final = (
+    _leaseq("threads", "leaseq", 50_000),
+    _leaseq("asyncio", "leaseq, asyncio", 40_000),
+    _leaseq("two-calls", "leaseq, one by one", 5_000),
+    _leaseq("fused", "leaseq, one by one, fused", 8_000),
+    Library(
+        "redis-work-queue",
+        "redis-work-queue",
+        "redis_work_queue",
+        "redis-work-queue",
+        "redis-work-queue",
+        3_500,
+    ),
+    Library("rq", "RQ", "rq", "rq", "rq", 450),
+    Library("arq", "arq", "arq", "arq", "arq", 1_000, bulk="gather"),
+    Library("saq", "SAQ", "saq", "saq", "saq", 1_600, bulk="gather"),
+    Library("dramatiq", "dramatiq", "dramatiq", "dramatiq", "dramatiq", 2_000, bulk="", gap_ms=(50.0, 150.0)),
+    Library("huey", "huey", "huey", "huey", "huey", 5_700, bulk=""),
+    Library("taskiq-list", "taskiq, list", "taskiq", "taskiq", "taskiq", 3_200, "list", bulk="gather"),
+    Library("taskiq-stream", "taskiq, stream", "taskiq", "taskiq", "taskiq", 3_100, "stream", bulk="gather"),
+    Library("streaq", "streaQ", "streaq", "streaq", "streaq", 1_000),
+    Library("celery", "Celery", "celery", "celery", "celery", 1_300, bulk=""),
+    Library("bullmq-python", "BullMQ, Python", "bullmq", "bullmq", "bullmq", 2_000),
+    Library("bullmq-node", "BullMQ, Node", "bullmq_node.mjs", "node", "bullmq", 6_400),
+)
+
+BY_NAME: Final = {library.name: library for library in LIBRARIES}
+PYTHON_PEERS: Final = tuple(each.name for each in LIBRARIES if each.is_peer and not each.on_node)
+PEERS: Final = tuple(each.name for each in LIBRARIES if each.is_peer)

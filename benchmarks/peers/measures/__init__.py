@@ -1,0 +1,1 @@
+"""The measures: each module says which steps it has, and does them."""

@@ -1,0 +1,43 @@
+"""Whether every role does its work: each item that was enqueued is handled once, as the server is told of it."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from peers.bench import Record, Step
+from peers.processes import RoleError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from peers.bench import Bench
+
+NAME = "check"
+ITEMS = 300
+HANDLER = "record"
+
+
+def steps(bench: Bench, libraries: Sequence[str]) -> Iterator[Step]:
+    """One for each library."""
+    for name in libraries:
+        yield Step(NAME, (name,), 1, 2.5, partial(check, bench, name))
+
+
+def check(bench: Bench, name: str) -> list[Record]:
+    """Enqueue one by one and, where there is a call for it, in bulk; let handlers name the items in the server."""
+    library = bench.library(name)
+    bench.empty()
+    ways = ["one", "bulk"] if library.bulk else ["one"]
+    with bench.producer(library) as producer:
+        if producer.has_bulk != bool(library.bulk):
+            raise RoleError(f"{name}: whether it has a call for many is said differently in libraries.py")
+        for at, how in enumerate(ways):
+            producer.enqueue(how, ITEMS, first=at * ITEMS)
+    items = ITEMS * len(ways)
+    with bench.workers(library, handler=HANDLER) as (traces, workers):
+        traces.wait_count(items, workers)
+        named = bench.server.client.smembers("effects")
+        if {int(number) for number in named} != set(range(items)):
+            raise RoleError(f"{name}: {len(named)} different items were handled where there were {items}")
+    return [Record(NAME, name, 1, {"items": items})]

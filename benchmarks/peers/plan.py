@@ -1,0 +1,105 @@
+"""Which steps a run has: the measures in their order, the libraries of each, what `--only` leaves."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Final
+
+from peers.libraries import LIBRARIES, PEERS
+from peers.measures import check, growth, latency, life, limit, sweeps, waves
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from peers.bench import Bench, Step
+
+ALL: Final = tuple(each.name for each in LIBRARIES)
+WORKERS: Final = ("leaseq", "leaseq-asyncio", *PEERS)
+"""Those that differ in how they wait: the loops of leaseq that work one by one are about throughput."""
+SWEPT: Final = ("leaseq", "redis-work-queue", "huey", "bullmq-node")
+"""Where there are many cases: those that are closest, so that the run ends in time. `--only` takes any other."""
+
+
+@dataclass(frozen=True)
+class Measure:
+    """One measure: its name, who takes part unless `--only` says so, and its steps."""
+
+    name: str
+    libraries: tuple[str, ...]
+    steps: Callable[[Bench, Sequence[str]], Iterator[Step]]
+    about: str
+
+
+CROWD: Final = (*SWEPT, "leaseq-asyncio", "rq", "saq", "dramatiq", "taskiq-list")
+"""Likewise, since starting four workers takes long."""
+
+MEASURES: Final = (
+    Measure("check", ALL, check.steps, "every role handles each item once"),
+    Measure("limit", ALL, limit.steps, "what the server could do"),
+    Measure("drain", ALL, life.steps, "enqueue one by one and in bulk, drain by one worker"),
+    Measure("memory", ("leaseq", *PEERS), life.memory_steps, "memory of a waiting item"),
+    Measure("latency", WORKERS, latency.steps, "from adding an item to its handler"),
+    Measure("growth", ("leaseq", "leaseq-fused", "redis-work-queue", "bullmq-node"), growth.steps, "cost with many waiting"),
+    Measure("drain-4", CROWD, life.crowd_steps, "drain by four worker processes"),
+    Measure("recovery-1s", ("leaseq", "leaseq-asyncio"), waves.own_recovery_steps, "a lease of 1 s and a killed worker"),
+    Measure("recovery", WORKERS, waves.recovery_steps, "a killed worker's item, side by side"),
+    Measure("idle", WORKERS, waves.idle_steps, "commands of an idle worker, side by side"),
+    Measure("payload", SWEPT, sweeps.payload_steps, "by size of the data"),
+    Measure("workers", ("leaseq", "leaseq-asyncio", "dramatiq", "bullmq-node"), sweeps.workers_steps, "by handlers side by side"),
+    Measure("servers", SWEPT, sweeps.servers_steps, "with AOF, and on Valkey"),
+)  # fmt: skip
+
+
+class NothingToDoError(Exception):
+    """`--only` names nothing that there is."""
+
+
+@dataclass(frozen=True)
+class Only:
+    """What `--only LIBRARY/MEASURE` leaves; either part may be a pattern or be missing."""
+
+    library: str = "*"
+    measure: str = "*"
+
+    @classmethod
+    def parse(cls, text: str) -> Only:
+        """From the command line: "rq", "rq/drain", "/latency", "leaseq*/drain"."""
+        library, _, measure = text.partition("/")
+        return cls(library or "*", measure or "*")
+
+    def libraries(self, measure: Measure) -> list[str]:
+        """Those that take part; one that is named in full does so in every measure."""
+        if not fnmatchcase(measure.name, self.measure):
+            return []
+        among = ALL if self.library in ALL else measure.libraries
+        return [name for name in among if fnmatchcase(name, self.library)]
+
+
+def steps(bench: Bench, only: Sequence[Only]) -> list[Step]:
+    """All steps in their order. Raises NothingToDoError."""
+    found: list[Step] = []
+    for measure in MEASURES:
+        wanted = {name for each in only or [Only()] for name in each.libraries(measure)}
+        found += measure.steps(bench, [name for name in ALL if name in wanted])
+    if not found:
+        names = ", ".join(ALL), ", ".join(measure.name for measure in MEASURES)
+        raise NothingToDoError(f"--only leaves nothing. Libraries: {names[0]}. Measures: {names[1]}.")
+    return found
+
+
+def minutes(steps: Iterable[Step]) -> float:
+    """How long they take, roughly, on a machine that does nothing else."""
+    return sum(step.secs for step in steps) / 60
+
+
+def told(steps: Sequence[Step]) -> str:
+    """The plan, a line for each measure."""
+    lines = []
+    for measure in MEASURES:
+        own = [step for step in steps if step.measure == measure.name]
+        if own:
+            who = len({name for step in own for name in step.libraries})
+            lines.append(f"  {measure.name:12} {minutes(own):5.1f} min  {who:2} libraries  {measure.about}")
+    return "\n".join([*lines, f"  {'in all':12} {math.ceil(minutes(steps)):3} min"])

@@ -1,0 +1,249 @@
+"""The processes of a measurement: each role in a fresh one, on a leash."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from peers import environments
+from peers.leash import in_session, kill_session
+from peers.roles.kit import COUNT, TIME, Orders
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from types import TracebackType
+
+    from peers.libraries import Library
+
+BENCHMARKS: Final = Path(__file__).parents[1]
+LEASH: Final = Path(__file__).with_name("leash.py")
+ANSWER_SECS: Final = 120.0
+READY_SECS: Final = 60.0
+LOOK_SECS: Final = 0.02
+TICKS: Final = os.sysconf("SC_CLK_TCK")
+
+
+class RoleError(Exception):
+    """A role did not do what it was told; the message has the end of what it wrote to standard error."""
+
+
+class Process:
+    """One command in a session of its own, which ends with this process. A context manager."""
+
+    def __init__(self, argv: Sequence[str], environment: dict[str, str] | None = None) -> None:
+        held, self._hold = os.pipe()
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 (closed in close)
+        self.process = subprocess.Popen(
+            [sys.executable, "-I", "-S", str(LEASH), str(held), *argv],
+            cwd=BENCHMARKS,
+            env=os.environ | (environment or {}),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+            pass_fds=[held],
+            start_new_session=True,
+        )
+        os.close(held)
+
+    @property
+    def session(self) -> int:
+        """What its processes have in common."""
+        return self.process.pid
+
+    def cpu_secs(self) -> float:
+        """CPU time of all its processes so far."""
+        ticks = 0
+        for pid in in_session(self.session):
+            with contextlib.suppress(OSError):
+                fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+                ticks += int(fields[11]) + int(fields[12])
+        return ticks / TICKS
+
+    def signal(self, number: int) -> None:
+        """Send a signal to all its processes but the leash."""
+        for pid in in_session(self.session):
+            if pid != self.session:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, number)
+
+    def check(self) -> None:
+        """Raise RoleError where it has ended."""
+        if self.process.poll() is not None:
+            raise self.failure(f"ended with {self.process.returncode}")
+
+    def failure(self, what: str) -> RoleError:
+        """An error that says what went wrong, and what the role said of it."""
+        self._errors.seek(0)
+        said = self._errors.read()[-2000:].decode(errors="replace").strip()
+        return RoleError(f"{what}; it said: {said}" if said else what)
+
+    def kill(self) -> None:
+        """Kill -9 all its processes, and see them gone."""
+        kill_session(self.session)
+        self.process.wait()
+
+    def close(self) -> None:
+        """Kill it, and give back what it used."""
+        self.kill()
+        for stream in (self.process.stdin, self.process.stdout):
+            if stream is not None:
+                with contextlib.suppress(BrokenPipeError):
+                    stream.close()
+        self._errors.close()
+        if self._hold >= 0:
+            os.close(self._hold)
+            self._hold = -1
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class Role(Process):
+    """One role of a library."""
+
+    def __init__(self, library: Library, orders: Orders) -> None:
+        self.library = library
+        environment = {
+            "LEASEQ_BENCH": json.dumps(asdict(orders)),
+            "LEASEQ_BENCH_MODULES": environments.modules(library),
+            "PYTHONPATH": str(BENCHMARKS),
+            "PYTHONDONTWRITEBYTECODE": "",
+            "PYTHONWARNINGS": "ignore",
+        }
+        super().__init__(environments.command(library), environment)
+
+    def failure(self, what: str) -> RoleError:
+        """An error that names the library too."""
+        return RoleError(f"{self.library.name}: {super().failure(what)}")
+
+
+class Producer(Role):
+    """Enqueues as told."""
+
+    def __init__(self, library: Library, orders: Orders) -> None:
+        super().__init__(library, orders)
+        self._rest = b""
+        try:
+            self.has_bulk = bool(self._answer()["bulk"])
+        except BaseException:
+            self.close()
+            raise
+
+    def _answer(self) -> dict[str, Any]:
+        stdout = self.process.stdout
+        if stdout is None:
+            raise AssertionError
+        deadline = time.monotonic() + ANSWER_SECS
+        while b"\n" not in self._rest:
+            left = deadline - time.monotonic()
+            if left <= 0 or not select.select([stdout], [], [], left)[0]:
+                raise self.failure(f"no answer in {ANSWER_SECS:.0f} s")
+            if not (chunk := os.read(stdout.fileno(), 1 << 16)):
+                raise self.failure("ended without an answer")
+            self._rest += chunk
+        line, _, self._rest = self._rest.partition(b"\n")
+        answer: dict[str, Any] = json.loads(line)
+        return answer
+
+    def enqueue(
+        self, how: str, count: int, *, first: int = 0, size: int = 100, gap_ms: tuple[float, float] = (0, 0)
+    ) -> dict[str, Any]:
+        """Enqueue `count` items, the first with that number: "one" by one, in "bulk", or "paced". Raises RoleError.
+
+        Answers `seconds`, and for paced ones `sent`: when each was sent, in ns of the monotonic clock.
+        """
+        stdin = self.process.stdin
+        if stdin is None:
+            raise AssertionError
+        order = {"how": how, "count": count, "first": first, "size": size, "gap_ms": gap_ms}
+        stdin.write(json.dumps(order).encode() + b"\n")
+        stdin.flush()
+        return self._answer()
+
+
+class Worker(Role):
+    """Works until it is closed."""
+
+    def wait_idle(self) -> None:
+        """Wait until it has started: until it rests for a while. Raises RoleError."""
+        deadline = time.monotonic() + READY_SECS
+        rested, last = 0, -1.0
+        while rested < 3:
+            if time.monotonic() > deadline:
+                raise self.failure("did not come to rest")
+            time.sleep(0.15)
+            self.check()
+            now = self.cpu_secs()
+            # what polls never rests wholly; 0.3 s of CPU time is what the quickest to start need
+            rested = rested + 1 if now >= 0.05 and now - last <= 0.02 else 0
+            last = now
+
+
+class Traces:
+    """What the handlers of some workers leave, in a folder of their own. A context manager."""
+
+    def __init__(self) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="leaseq-bench-")
+        self.path = Path(self._folder.name)
+
+    def count(self) -> tuple[int, int, int]:
+        """How many items were handled; when the first and the last was, in ns."""
+        seen = [COUNT.unpack(file.read_bytes()) for file in self.path.glob("*.count") if file.stat().st_size]
+        seen = [each for each in seen if each[0]]
+        if not seen:
+            return 0, 0, 0
+        counts, firsts, lasts = zip(*seen, strict=True)
+        return sum(counts), min(firsts), max(lasts)
+
+    def times(self) -> list[tuple[int, int]]:
+        """Number and time of each item that was handled."""
+        return [
+            (number, at)
+            for file in self.path.glob("*.times")
+            for number, at in TIME.iter_unpack(file.read_bytes())
+        ]
+
+    def is_held(self) -> bool:
+        """Whether a handler holds its item."""
+        return (self.path / "held").exists()
+
+    def wait_count(
+        self, wanted: int, workers: Sequence[Process], seconds: float = ANSWER_SECS, *, exactly: bool = True
+    ) -> tuple[int, int]:
+        """Wait until so many items were handled; when the first and the last was. Raises RoleError."""
+        deadline = time.monotonic() + seconds
+        while (seen := self.count())[0] < wanted:
+            for worker in workers:
+                worker.check()
+            if time.monotonic() > deadline:
+                raise workers[0].failure(f"{seen[0]} of {wanted} items were handled in {seconds:.0f} s")
+            time.sleep(LOOK_SECS)
+        if exactly and seen[0] > wanted:
+            raise workers[0].failure(f"{seen[0]} items were handled where there were {wanted}")
+        return seen[1], seen[2]
+
+    def close(self) -> None:
+        """Delete them."""
+        self._folder.cleanup()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

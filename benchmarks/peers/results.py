@@ -1,0 +1,65 @@
+"""The results of a run, as JSON and back: results/peers.json."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from peers import environments
+from peers.bench import Record
+from peers.libraries import LIBRARIES
+from peers.targets import targets
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from peers.bench import Bench
+
+PATH: Final = Path(__file__).parents[1] / "results" / "peers.json"
+
+
+def collected(bench: Bench, machine: dict[str, Any], *, seconds: float) -> dict[str, Any]:
+    """Everything of a run: what it ran on, every record, every target."""
+    return {
+        "measured_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "minutes": round(seconds / 60, 1),
+        "quick": bench.size.quick,
+        "server": bench.server.version(),
+        "environment": machine,
+        "size": asdict(bench.size),
+        "versions": {library.name: environments.version(library) for library in LIBRARIES},
+        "targets": [_finite(target.json()) for target in targets(bench.records)],
+        "failures": bench.failures,
+        "records": [record.json() for record in bench.records],
+    }
+
+
+def _finite(of: dict[str, Any]) -> dict[str, Any]:
+    """JSON has no infinity: what never happened has no number."""
+    return {
+        name: None if isinstance(value, float) and math.isinf(value) else value for name, value in of.items()
+    }
+
+
+def records(results: dict[str, Any]) -> list[Record]:
+    """The records of a run that was written."""
+    return [Record(**each) for each in results["records"]]
+
+
+def compact_json(results: dict[str, Any]) -> str:
+    """JSON with a record on each line."""
+    text = json.dumps({**results, "records": "RECORDS"}, indent=1)
+    lines = ",\n".join(f"  {json.dumps(each)}" for each in results["records"])
+    text = re.sub(r"\[\s+([-\d.,\s]+?)\s+\]", lambda match: "[" + re.sub(r"\s+", " ", match[1]) + "]", text)
+    return text.replace('"RECORDS"', f"[\n{lines}\n ]") + "\n"
+
+
+def chosen(of: Sequence[Record], measure: str) -> list[str]:
+    """The libraries that have records of a measure, in the order of the list."""
+    seen = {record.library for record in of if record.measure == measure}
+    return [library.name for library in LIBRARIES if library.name in seen]

@@ -1,0 +1,57 @@
+"""Celery.
+
+Settings:
+- `--pool threads --concurrency 1`: no process for the handler; `worker_prefetch_multiplier=100`
+- `ignore_result`; no gossip, mingle or heartbeat, which are events between workers; no remote control
+- bulk: it has no call for many
+- recovery: by default an item is acknowledged before it runs; quickest: `acks_late`, and of the transport
+  `visibility_timeout=1`, `unacked_restore_interval=1`, `unacked_restore_throttle=1`
+
+Reference: https://docs.celeryq.dev/en/stable/userguide/optimizing.html,
+https://docs.celeryq.dev/en/stable/getting-started/backends-and-brokers/redis.html#visibility-timeout
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from celery import Celery
+
+from peers.roles import kit
+
+TRANSPORT = {"visibility_timeout": 1, "unacked_restore_interval": 1, "unacked_restore_throttle": 1}
+
+app = Celery("bench", broker=kit.ORDERS.url)
+app.conf.update(
+    task_ignore_result=True,
+    task_default_queue="bench",
+    worker_prefetch_multiplier=100,
+    worker_enable_remote_control=False,
+    worker_hijack_root_logger=False,
+    broker_connection_retry_on_startup=True,
+)
+if kit.ORDERS.quickest:
+    app.conf.update(
+        task_acks_late=True, worker_prefetch_multiplier=1, broker_transport_options=dict[str, Any](TRANSPORT)
+    )
+
+
+@app.task(name="handle")
+def handle(data: str) -> None:
+    """Work on one item."""
+    kit.handle(data)
+
+
+def one(job: kit.Job) -> None:
+    """Enqueue one."""
+    handle.apply_async((job.data,), task_id=job.id)
+
+
+if __name__ == "__main__":
+    if kit.ORDERS.role == "produce":
+        kit.produce(one)
+    else:
+        kit.become(
+            "celery", "-A", "peers.roles.celery", "worker", "--pool", "threads", "--concurrency", str(kit.concurrency(1)),
+            "--without-gossip", "--without-mingle", "--without-heartbeat", "--loglevel", "ERROR",
+        )  # fmt: skip

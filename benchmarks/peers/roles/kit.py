@@ -1,0 +1,265 @@
+"""What every role shares: its orders, what handlers do, and the producer's loop.
+
+Runs in the environment of every library, so it imports the standard library only. A role is told what to do in the
+environment variable LEASEQ_BENCH (see Orders). A worker runs until it is killed; its handlers leave traces in a folder:
+
+    <pid>.count    24 bytes: handled (u64), first and last time (ns of the monotonic clock)
+    <pid>.times    16 bytes for each handled item: its number, the time
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import mmap
+import os
+import random
+import socket
+import struct
+import sys
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+
+HOLD_SECS: Final = 3600
+COUNT: Final = struct.Struct("<QQQ")
+TIME: Final = struct.Struct("<QQ")
+
+
+class Job(NamedTuple):
+    """What is enqueued: an id for the libraries that take one, and the data, which begins with the number."""
+
+    id: str
+    data: str
+
+
+@dataclass(frozen=True)
+class Orders:
+    """What a role is told.
+
+    Attributes:
+        role: "produce" or "work".
+        port: of the server on 127.0.0.1.
+        folder: where handlers leave their traces.
+        handler: "count", "times", "record" (also in the server: SADD effects NUMBER), "wait" or "hold".
+        wait_ms: how long the handler "wait" takes.
+        concurrency: handlers at a time; 0 is what the role thinks best for work that needs no time.
+        recovery: "default", or "quickest": set so that an abandoned item runs again as soon as the library can.
+        variant: which of the role's ways to work, where it has several.
+    """
+
+    role: str
+    port: int
+    folder: str
+    handler: str = "count"
+    wait_ms: int = 0
+    concurrency: int = 0
+    recovery: str = "default"
+    variant: str = ""
+
+    @property
+    def url(self) -> str:
+        """The server, as redis-py takes it."""
+        return f"redis://127.0.0.1:{self.port}"
+
+    @property
+    def quickest(self) -> bool:
+        """Whether recovery is to be as quick as it goes."""
+        return self.recovery == "quickest"
+
+
+ORDERS: Final = Orders(**json.loads(os.environ.get("LEASEQ_BENCH", '{"role": "", "port": 0, "folder": "."}')))
+
+
+class _Count:
+    """How many items this process has handled, where the harness can see it without asking the server."""
+
+    def __init__(self) -> None:
+        path = Path(ORDERS.folder, f"{os.getpid()}.count")
+        path.write_bytes(bytes(COUNT.size))
+        with path.open("r+b") as file:
+            self._seen = mmap.mmap(file.fileno(), COUNT.size)
+        self._lock = threading.Lock()
+        self._count = 0
+        self._first = 0
+
+    def add(self) -> None:
+        """One more."""
+        now = time.monotonic_ns()
+        with self._lock:
+            self._count += 1
+            self._first = self._first or now
+            COUNT.pack_into(self._seen, 0, self._count, self._first, now)
+
+
+class _Traces:
+    """What handlers leave; made at the first item, in the process that handles it: several libraries fork."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._count: _Count | None = None
+        self._times = -1
+        self._server: socket.socket | None = None
+
+    def count(self) -> None:
+        """Count one item."""
+        (self._count or self._begun_count()).add()
+
+    def _begun_count(self) -> _Count:
+        with self._lock:
+            if self._count is None:
+                self._count = _Count()
+            return self._count
+
+    def time(self, number: int) -> None:
+        """Note when an item was handled."""
+        with self._lock:
+            if self._times < 0:
+                path = Path(ORDERS.folder, f"{os.getpid()}.times")
+                self._times = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+            os.write(self._times, TIME.pack(number, time.monotonic_ns()))
+
+    def record(self, number: int) -> None:
+        """Put the number into the server, over a connection of its own."""
+        with self._lock:
+            if self._server is None:
+                self._server = socket.create_connection(("127.0.0.1", ORDERS.port))
+            self._server.sendall(b"SADD effects %d\r\n" % number)
+            if self._server.recv(64)[:1] != b":":
+                raise RuntimeError("SADD failed")
+
+
+_traces: Final = _Traces()
+
+
+def _holds() -> bool:
+    """Whether this is the first handler of all: it holds its item; those that run again do not."""
+    try:
+        os.close(os.open(Path(ORDERS.folder, "held"), os.O_WRONLY | os.O_CREAT | os.O_EXCL))
+    except FileExistsError:
+        return False
+    return True
+
+
+def _leave_traces(data: str | bytes) -> None:
+    if ORDERS.handler in {"times", "hold"}:
+        _traces.time(int(data[:10]))
+    elif ORDERS.handler == "record":
+        _traces.record(int(data[:10]))
+    _traces.count()
+
+
+def handle(data: str | bytes) -> None:
+    """What every handler does, in threads."""
+    if ORDERS.handler == "count":
+        _traces.count()
+        return
+    if ORDERS.handler == "wait":
+        time.sleep(ORDERS.wait_ms / 1000)
+    elif ORDERS.handler == "hold" and _holds():
+        time.sleep(HOLD_SECS)
+    _leave_traces(data)
+
+
+async def handle_async(data: str | bytes) -> None:
+    """What every handler does, on an event loop."""
+    if ORDERS.handler == "count":
+        _traces.count()
+        return
+    if ORDERS.handler == "wait":
+        await asyncio.sleep(ORDERS.wait_ms / 1000)
+    elif ORDERS.handler == "hold" and _holds():
+        await asyncio.sleep(HOLD_SECS)
+    _leave_traces(data)
+
+
+def concurrency(best: int) -> int:
+    """How many handlers run at a time."""
+    return ORDERS.concurrency or best
+
+
+def _jobs(order: dict[str, Any]) -> list[Job]:
+    size, first = order["size"], order["first"]
+    return [
+        Job(f"item-{number:010d}", f"{number:010d}".ljust(size, "x"))
+        for number in range(first, first + order["count"])
+    ]
+
+
+def _answer(**reply: Any) -> None:
+    sys.stdout.write(json.dumps(reply) + "\n")
+    sys.stdout.flush()
+
+
+def _gaps(order: dict[str, Any]) -> list[float]:
+    chance = random.Random(order["first"])  # the same for every library
+    low, high = order["gap_ms"]
+    return [chance.uniform(low, high) / 1000 for _ in range(order["count"])]
+
+
+def produce(one: Callable[[Job], object], bulk: Callable[[Sequence[Job]], object] | None = None) -> None:
+    """Enqueue as told on standard input, one order a line: one by one, in bulk, or one by one with pauses.
+
+    `bulk` is None where the library has no call for many.
+    """
+    _answer(ready=True, bulk=bulk is not None)
+    for line in sys.stdin:
+        order = json.loads(line)
+        jobs = _jobs(order)
+        sent: list[int] = []
+        began = time.perf_counter()
+        if order["how"] == "bulk" and bulk is not None:
+            bulk(jobs)
+        elif order["how"] == "paced":
+            for job, gap in zip(jobs, _gaps(order), strict=True):
+                time.sleep(gap)
+                sent.append(time.monotonic_ns())
+                one(job)
+        else:
+            for job in jobs:
+                one(job)
+        _answer(seconds=time.perf_counter() - began, sent=sent)
+
+
+async def produce_async(
+    one: Callable[[Job], Awaitable[object]], bulk: Callable[[Sequence[Job]], Awaitable[object]] | None = None
+) -> None:
+    """Do as `produce`, for libraries of asyncio."""
+    _answer(ready=True, bulk=bulk is not None)
+    while line := await asyncio.to_thread(sys.stdin.readline):
+        order = json.loads(line)
+        jobs = _jobs(order)
+        sent: list[int] = []
+        began = time.perf_counter()
+        if order["how"] == "bulk" and bulk is not None:
+            await bulk(jobs)
+        elif order["how"] == "paced":
+            for job, gap in zip(jobs, _gaps(order), strict=True):
+                await asyncio.sleep(gap)
+                sent.append(time.monotonic_ns())
+                await one(job)
+        else:
+            for job in jobs:
+                await one(job)
+        _answer(seconds=time.perf_counter() - began, sent=sent)
+
+
+def gathered(one: Callable[[Job], Awaitable[object]], width: int = 100) -> Callable[[Sequence[Job]], Any]:
+    """Many single calls at once, for libraries of asyncio that have no call for many."""
+
+    async def bulk(jobs: Sequence[Job]) -> None:
+        for at in range(0, len(jobs), width):
+            await asyncio.gather(*(one(job) for job in jobs[at : at + width]))
+
+    return bulk
+
+
+def become(program: str, *arguments: str) -> None:
+    """Turn into a program of this role's environment: for libraries whose worker is a command."""
+    path = str(Path(sys.executable).with_name(program))
+    os.execv(path, [path, *arguments])  # noqa: S606 (no shell is wanted)

@@ -1,0 +1,102 @@
+"""leaseq, from this checkout.
+
+Settings:
+- the variants `threads` and `asyncio` are `leaseq.worker.Worker` of either colour with its default settings
+- `two-calls` is a loop of `lease` and `complete`; `fused` is one of `complete_and_lease`: one item at a time
+- bulk: `add_items`
+- quickest recovery: `lease_secs=1`; by default it is 30
+
+Reference: docs/worker.md
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import leaseq
+import leaseq.aio
+import leaseq.worker.aio
+from peers.roles import kit
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+LEASE_SECS = 1.0 if kit.ORDERS.quickest else 30.0
+OPTIONS: dict[str, Any] = {"lease_secs": LEASE_SECS}
+if kit.ORDERS.concurrency:
+    OPTIONS["concurrency"] = kit.ORDERS.concurrency
+
+
+def produce() -> None:
+    """Enqueue as told."""
+    with leaseq.WorkQueue("bench", kit.ORDERS.url) as queue:
+
+        def one(job: kit.Job) -> None:
+            queue.add_item(leaseq.Item(job.data, id=job.id))
+
+        def bulk(jobs: Sequence[kit.Job]) -> None:
+            queue.add_items(leaseq.Item(job.data, id=job.id) for job in jobs)
+
+        kit.produce(one, bulk)
+
+
+async def produce_asyncio() -> None:
+    """Enqueue as told."""
+    async with leaseq.aio.WorkQueue("bench", kit.ORDERS.url) as queue:
+
+        async def one(job: kit.Job) -> None:
+            await queue.add_item(leaseq.Item(job.data, id=job.id))
+
+        async def bulk(jobs: Sequence[kit.Job]) -> None:
+            await queue.add_items(leaseq.Item(job.data, id=job.id) for job in jobs)
+
+        await kit.produce_async(one, bulk)
+
+
+def work_threads(queue: leaseq.WorkQueue) -> None:
+    """Work until killed."""
+    leaseq.worker.Worker(queue, lambda item: kit.handle(item.data), **OPTIONS).run()
+
+
+def work_two_calls(queue: leaseq.WorkQueue) -> None:
+    """Lease and complete."""
+    while item := queue.lease(LEASE_SECS):
+        kit.handle(item.data)
+        queue.complete(item)
+
+
+def work_fused(queue: leaseq.WorkQueue) -> None:
+    """Complete and lease in one call."""
+    item = queue.lease(LEASE_SECS)
+    while True:
+        while item:
+            kit.handle(item.data)
+            _, item = queue.complete_and_lease(item, LEASE_SECS)
+        item = queue.lease(LEASE_SECS)
+
+
+async def work_asyncio() -> None:
+    """Work until killed."""
+
+    async def handle(item: leaseq.aio.LeasedItem) -> None:
+        await kit.handle_async(item.data)
+
+    async with leaseq.aio.WorkQueue("bench", kit.ORDERS.url) as queue:
+        await leaseq.worker.aio.Worker(queue, handle, **OPTIONS).run()
+
+
+LOOPS = {"threads": work_threads, "two-calls": work_two_calls, "fused": work_fused}
+
+if __name__ == "__main__":
+    is_asyncio = kit.ORDERS.variant == "asyncio"
+    if kit.ORDERS.role == "produce":
+        if is_asyncio:
+            asyncio.run(produce_asyncio())
+        else:
+            produce()
+    elif is_asyncio:
+        asyncio.run(work_asyncio())
+    else:
+        with leaseq.WorkQueue("bench", kit.ORDERS.url) as mine:
+            LOOPS[kit.ORDERS.variant](mine)

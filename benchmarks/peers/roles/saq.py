@@ -1,0 +1,51 @@
+"""SAQ.
+
+Settings:
+- `concurrency=10`, its default; uvloop; `ttl=-1`: results are not kept
+- bulk: it has no call for many that waits for no result; 100 calls at a time with `asyncio.gather`
+- quickest recovery: `timeout=1` and `retries=3` for the job, `timers={"sweep": 1}` for the worker
+
+Reference: https://saq-py.readthedocs.io/en/latest/api.html (Worker, Job)
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import uvloop
+from saq import Queue, Worker
+
+from peers.roles import kit
+
+queue = Queue.from_url(kit.ORDERS.url, name="bench")
+OPTIONS: dict[str, Any] = {"ttl": -1}
+if kit.ORDERS.quickest:
+    OPTIONS |= {"timeout": 1, "retries": 3}
+
+
+async def handle(_: dict[str, Any], *, data: str) -> None:
+    """Work on one item."""
+    await kit.handle_async(data)
+
+
+async def produce() -> None:
+    """Enqueue as told."""
+    await queue.connect()
+
+    async def one(job: kit.Job) -> None:
+        await queue.enqueue("handle", key=job.id, data=job.data, **OPTIONS)
+
+    await kit.produce_async(one, kit.gathered(one))
+
+
+async def work() -> None:
+    """Work until killed."""
+    timers: Any = {"sweep": 1} if kit.ORDERS.quickest else None
+    worker = Worker(queue, functions=[("handle", handle)], concurrency=kit.concurrency(10), timers=timers)
+    await worker.start()
+
+
+if __name__ == "__main__":
+    asyncio.set_event_loop_policy(uvloop.EventLoopPolicy())
+    asyncio.run(produce() if kit.ORDERS.role == "produce" else work())

@@ -1,0 +1,56 @@
+"""taskiq with taskiq-redis, on a list or on a stream.
+
+Settings:
+- `--workers 1 --max-async-tasks 100`, which many tasks are its default; no result backend; `--no-parse`: no
+  pydantic
+- the variant `stream` is `RedisStreamBroker`, which acknowledges; `list` is `ListQueueBroker`, which does not
+- bulk: it has no call for many; 100 calls at a time with `asyncio.gather`
+- recovery: none on a list; quickest on a stream: `idle_timeout=1000`, `xread_block=100`
+
+Reference: https://taskiq-python.github.io/guide/cli.html, https://github.com/taskiq-python/taskiq-redis#readme
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import uvloop
+from taskiq_redis import ListQueueBroker, RedisStreamBroker
+
+from peers.roles import kit
+
+STREAM: dict[str, Any] = {"consumer_id": "0"}  # what was enqueued before the first worker came counts
+if kit.ORDERS.quickest:
+    STREAM |= {"idle_timeout": 1000, "xread_block": 100}
+
+broker = (
+    RedisStreamBroker(kit.ORDERS.url, queue_name="bench", **STREAM)
+    if kit.ORDERS.variant == "stream"
+    else ListQueueBroker(kit.ORDERS.url, queue_name="bench")
+)
+
+
+@broker.task(task_name="handle")
+async def handle(data: str) -> None:
+    """Work on one item."""
+    await kit.handle_async(data)
+
+
+async def produce() -> None:
+    """Enqueue as told."""
+    await broker.startup()
+
+    async def one(job: kit.Job) -> None:
+        await handle.kiq(job.data)
+
+    await kit.produce_async(one, kit.gathered(one))
+
+
+if __name__ == "__main__":
+    if kit.ORDERS.role == "produce":
+        uvloop.run(produce())
+    else:
+        kit.become(
+            "taskiq", "worker", "peers.roles.taskiq:broker", "--workers", "1", "--no-parse", "--log-level", "ERROR",
+            "--max-async-tasks", str(kit.concurrency(100)), "--no-configure-logging",
+        )  # fmt: skip

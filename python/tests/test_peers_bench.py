@@ -1,0 +1,346 @@
+"""The benchmark beside other libraries: its plan, statistics, targets, pages, and leaseq's own roles for real."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from xml.etree import ElementTree as ET
+
+import pytest
+import servers
+
+from peers import __main__ as program
+from peers import environments, figures, plan, results, tables, targets
+from peers.bench import FULL, QUICK, Bench, Record, start_server
+from peers.leash import in_session
+from peers.libraries import BY_NAME, LIBRARIES, PEERS
+from peers.measures import check, latency
+from peers.page import page
+from peers.processes import Process, RoleError, Traces, Worker
+from peers.roles.kit import Orders
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+OWN = [library.name for library in LIBRARIES if not library.is_peer]
+
+
+class NoServer:
+    """A plan asks no server."""
+
+
+def planned(size: Any = FULL, *only: str) -> list[Any]:
+    bench = Bench(size, "redis-7.0", NoServer())  # type: ignore[arg-type]
+    return plan.steps(bench, [plan.Only.parse(text) for text in only])
+
+
+# figures
+
+
+def test_a_percentile_is_a_value_that_was_measured() -> None:
+    values = [float(number) for number in range(1, 1001)]
+    assert [figures.percentile(values, share) for share in (50, 99, 99.9, 100)] == [500, 990, 999, 1000]
+    assert figures.percentile([7.0], 99.9) == 7.0
+
+
+def test_a_ratio_is_of_one_repetition() -> None:
+    assert figures.ratios({1: 10.0, 2: 30.0, 4: 1.0}, {1: 5.0, 2: 3.0, 3: 1.0}) == [2.0, 10.0]
+
+
+def test_the_best_is_looked_for_in_each_repetition() -> None:
+    records = [
+        Record("drain", name, repetition, {"per_second": value})
+        for name, repetition, value in (("rq", 1, 5.0), ("huey", 1, 4.0), ("rq", 2, 1.0), ("huey", 2, 6.0))
+    ]
+
+    def rate(name: str, measure: str) -> dict[int, float]:
+        return figures.by_repetition(records, measure, name, "per_second")
+
+    assert targets.best(rate, PEERS, "drain") == {1: 5.0, 2: 6.0}
+    assert targets.best(rate, ("arq",), "drain") == {}
+
+
+# targets
+
+GOOD = {
+    ("enqueue", "per_second"): 1.4,
+    ("bulk", "per_second"): 4.1,
+    ("drain", "per_second"): 9.0,
+    ("enqueue", "server_us"): 0.1,
+    ("bulk", "server_us"): 0.1,
+    ("drain", "server_us"): 0.1,
+    ("memory", "bytes_waiting"): 0.4,
+}
+
+
+def records_of(factor: float = 1.0) -> list[Record]:
+    """A run in which leaseq keeps every target; with a factor below one, none."""
+    found = []
+    for repetition in (1, 2, 3):
+        values: dict[str, dict[str, float]] = {}
+        for (measure, figure), own in GOOD.items():
+            values.setdefault(measure, {})[figure] = own
+        for library in LIBRARIES:
+            for measure, of in values.items():
+                better = {
+                    figure: value * factor if figure == "per_second" else value / factor
+                    for figure, value in of.items()
+                }
+                given = dict.fromkeys(of, 1.0) if library.is_peer else better
+                found.append(Record(measure, library.name, repetition, given))
+            took = sorted([1.0 if library.is_peer else 0.9 / factor] * 500)
+            shares = {name: figures.percentile(took, share) for name, share in latency.PERCENTILES.items()}
+            found.append(Record("latency", library.name, repetition, {**shares, "all_ms": took}))
+            seconds = None if library.name == "huey" else 60.0
+            for case in ("default", "quickest"):
+                own_seconds = {"seconds": seconds if library.is_peer else 30 / factor}
+                found.append(Record("recovery", library.name, repetition, own_seconds, case))
+        for name in ("leaseq", "leaseq-asyncio"):
+            found += [
+                Record("recovery-1s", name, repetition, {"seconds": 1.05 / factor}, case)
+                for case in ("without a cleaner", "with a cleaner")
+            ]
+        for name in ("leaseq", "leaseq-fused"):
+            for case, cost in (("1,000 waiting", 10.0), ("1,000,000 waiting", 11.0 / factor)):
+                found.append(Record("growth", name, repetition, {"server_us": cost}, case))
+    return found
+
+
+def test_every_target_can_be_met_and_missed() -> None:
+    met, missed = targets.targets(records_of()), targets.targets(records_of(0.1))
+    assert [(target.name, target.met) for target in met] == [(target.name, True) for target in met]
+    assert [(target.name, target.met) for target in missed] == [(target.name, False) for target in met]
+    assert len({target.name for target in met}) == len(met) == 23
+
+
+def test_what_was_not_measured_is_not_judged() -> None:
+    assert {target.met for target in targets.targets([])} == {None}
+
+
+def test_never_misses_and_is_no_number_in_the_results() -> None:
+    records = [Record("recovery-1s", "leaseq", 1, {"seconds": None}, "with a cleaner")]
+    (target,) = [target for target in targets.targets(records) if target.met is not None]
+    assert target.met is False
+    assert "Infinity" not in json.dumps(results._finite(target.json()))
+
+
+# the plan
+
+
+def test_a_whole_run_ends_within_forty_minutes() -> None:
+    assert 20 < plan.minutes(planned()) < 40
+    assert plan.minutes(planned(QUICK)) < 10
+
+
+def test_repetitions_take_turns() -> None:
+    steps = [step for step in planned() if step.measure == "drain"]
+    rounds = [[step.libraries[0] for step in steps if step.repetition == number] for number in range(1, 6)]
+    assert all(sorted(of) == sorted(BY_NAME) for of in rounds)
+    assert len({of[0] for of in rounds}) == len(rounds) == FULL.repetitions >= 5
+    assert [step.repetition for step in steps] == sorted(step.repetition for step in steps)
+
+
+@pytest.mark.parametrize(
+    ("only", "libraries", "measures"),
+    [
+        ("rq/latency", {"rq"}, {"latency"}),
+        ("saq/payload", {"saq"}, {"payload"}),
+        ("/idle", {"leaseq", "leaseq-asyncio", *PEERS}, {"idle"}),
+        ("leaseq*/drain", set(OWN), {"drain"}),
+    ],
+)
+def test_only_leaves_what_it_names(only: str, libraries: set[str], measures: set[str]) -> None:
+    steps = planned(FULL, only)
+    assert {name for step in steps for name in step.libraries} == libraries
+    assert {step.measure for step in steps} == measures
+
+
+def test_the_plan_tells_its_minutes() -> None:
+    told = plan.told(planned())
+    assert all(measure.name in told for measure in plan.MEASURES)
+    assert re.search(r"in all +\d+ min", told)
+
+
+# environments
+
+
+def test_every_library_is_pinned() -> None:
+    for library in LIBRARIES:
+        assert re.fullmatch(r"\d+(\.\d+)+", environments.version(library)), library.name
+        assert (
+            (BENCHMARKS / "peers" / "roles" / f"{library.role.removesuffix('.mjs')}")
+            .with_suffix(".mjs" if library.on_node else ".py")
+            .exists()
+        )
+    for file in environments.REQUIREMENTS.glob("*.txt"):
+        assert all(re.fullmatch(r"[\w.-]+==[\w.]+", line) for line in file.read_text().split()), file.name
+
+
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+
+
+# results and pages
+
+
+@pytest.fixture(scope="module")
+def found() -> dict[str, Any]:
+    """Results as a run has them, of records that were made up."""
+
+    class Told:
+        def version(self) -> str:
+            return "Redis 7.0.0"
+
+    bench = Bench(FULL, "redis-7.0", Told(), records_of(), ["rq: what went wrong"])  # type: ignore[arg-type]
+    machine = {"cpu_model": "a CPU", "cpus": 2, "load_before": [0.1], "load_after": [0.2]}
+    return results.collected(bench, machine, seconds=600.0)
+
+
+def test_results_can_be_read_again(found: dict[str, Any]) -> None:
+    text = results.compact_json(found)
+    assert json.loads(text) == json.loads(json.dumps(found))
+    assert results.records(json.loads(text)) == records_of()
+
+
+def test_the_page_needs_nothing_else_and_its_plots_are_whole(found: dict[str, Any]) -> None:
+    text = page(found)
+    assert not re.findall(r"(?:src|href)=|@import|url\(", text)
+    plots = re.findall(r"<svg.*?</svg>", text)
+    assert len(plots) == 8
+    for plot in plots:
+        for element in ET.fromstring(plot).iter():  # noqa: S314 (our own)
+            numbers = [value for name, value in element.attrib.items() if name in {"x", "y", "width", "d"}]
+            assert not any("nan" in value or "inf" in value for value in numbers)
+    assert "rq: what went wrong" in text
+    assert all(library.title in text for library in LIBRARIES)
+
+
+def test_tables_have_a_row_for_each(found: dict[str, Any]) -> None:
+    rows = [line for line in tables.comparison(found) if line.startswith("| ")]
+    assert len(rows) == len(LIBRARIES) + 2
+    assert len({row.count("|") for row in rows}) == 1
+    assert "| never |" in next(row for row in rows if row.startswith("| huey"))
+    assert len(tables.verdicts(found)) == len(found["targets"]) + 2
+
+
+def test_generated_parts_of_pages_are_fresh() -> None:
+    assert program.main(["tables", "--check"]) == 0
+
+
+def test_a_stale_part_is_noticed_and_written_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "page.md"
+    file.write_text("a\n<!-- peers: begin settings (x) -->\nold\n<!-- peers: end settings -->\nb\n")
+    monkeypatch.setattr(program, "PAGES", (file,))
+    monkeypatch.setattr(program, "ROOT", tmp_path)
+    assert program.main(["tables", "--check"]) == 1
+    assert "old" in file.read_text()
+    assert program.main(["tables"]) == 0
+    assert program.main(["tables", "--check"]) == 0
+    assert "old" not in file.read_text()
+    assert "### RQ" in file.read_text()
+    file.write_text("<!-- peers: begin nosuch -->\n<!-- peers: end nosuch -->")
+    with pytest.raises(SystemExit):
+        program.main(["tables"])
+
+
+def test_settings_name_their_reference() -> None:
+    text = "\n".join(tables.settings())
+    assert text.count("### ") == text.count("Reference: ") == len({library.role for library in LIBRARIES})
+
+
+# processes
+
+
+def alive(session: int) -> list[int]:
+    return in_session(session)
+
+
+def test_everything_on_a_leash_ends_with_its_starter() -> None:
+    starter = """
+import sys, time
+from peers.processes import Process
+process = Process([sys.executable, "-c", "import subprocess, os, time; subprocess.Popen(['sleep', '600'], process_group=0); time.sleep(600)"])
+print(process.session, flush=True)
+time.sleep(600)
+"""
+    with subprocess.Popen(
+        [sys.executable, "-c", starter],
+        stdout=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"PYTHONPATH": str(BENCHMARKS)},
+    ) as process:
+        assert process.stdout is not None
+        session = int(process.stdout.readline())
+        servers.wait_until(lambda: len(alive(session)) == 3)
+        process.send_signal(signal.SIGKILL)
+    servers.wait_until(lambda: not alive(session))
+
+
+def test_a_role_that_fails_says_why() -> None:
+    with Process([sys.executable, "-c", "raise SystemExit('no such thing')"]) as process:
+        process.process.wait()
+        with pytest.raises(RoleError, match="no such thing"):
+            process.check()
+
+
+def test_only_the_first_handler_holds(tmp_path: Path) -> None:
+    (tmp_path / "held").touch()
+    with Traces() as traces:
+        (traces.path / "held").touch()
+        code = "from peers.roles import kit; kit.handle(b'0000000012xxx'); kit.handle('0000000013')"
+        orders = {"role": "work", "port": 0, "folder": str(traces.path), "handler": "hold"}
+        environment = os.environ | {"PYTHONPATH": str(BENCHMARKS), "LEASEQ_BENCH": json.dumps(orders)}
+        subprocess.run([sys.executable, "-c", code], check=True, env=environment)
+        assert [number for number, _ in traces.times()] == [12, 13]
+        count, first, last = traces.count()
+        assert (count, first <= last) == (2, True)
+
+
+# leaseq's own roles, on a real server
+
+
+@pytest.fixture(scope="module")
+def bench(server_name: str) -> Iterator[Bench]:
+    given = server_name == "LEASEQ_TEST_URL" or server_name.startswith("docker:")
+    name = str(servers.find(servers.DEFAULT if given else server_name))
+    with start_server(name) as server:
+        yield Bench(QUICK, name, server)
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_each_way_to_work_handles_every_item_once(bench: Bench, name: str) -> None:
+    (record,) = check.check(bench, name)
+    assert record.values == {"items": 2 * check.ITEMS}
+
+
+def test_a_worker_that_handles_nothing_fails_the_check(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(check, "HANDLER", "count")
+    with pytest.raises(RoleError, match="0 different items"):
+        check.check(bench, "leaseq")
+
+
+def test_a_role_that_cannot_start_is_told(bench: Bench) -> None:
+    orders = Orders("work", bench.server.port, "/nowhere", variant="nosuch")
+    with Worker(BY_NAME["leaseq"], orders) as worker:
+        worker.process.wait()
+        with pytest.raises(RoleError, match="nosuch"):
+            worker.check()
+
+
+def test_a_name_that_is_not_there_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    ended = subprocess.run(
+        [sys.executable, "-m", "peers", "--only", "nosuch"],
+        cwd=BENCHMARKS,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert ended.returncode == 2
+    assert "redis-work-queue" in ended.stderr
+    assert "latency" in ended.stderr
