@@ -31,10 +31,18 @@ BARS: Final = (
     ("Server CPU, drain", "drain", "server_us", "us for each item; less is better"),
     ("Commands, drain", "drain", "commands", "for each item, those inside scripts too"),
     ("Memory of a waiting item", "memory", "bytes_waiting", "bytes; less is better"),
-    ("Commands of an idle worker", "idle", "commands_per_second", "a second; less is better"),
+    (
+        "Commands of an idle worker",
+        "idle",
+        "commands_per_second",
+        "a second, those inside scripts too; less is better",
+    ),
+    ("Requests of an idle worker", "idle", "requests_per_second", "a second; less is better"),
 )
+GROWS: Final = "growth"
+"""Its costs are compared with each other, so from zero; the other sweeps go over orders of magnitude."""
 SWEEPS: Final = (
-    ("Cost as the queue grows", "growth", "server_us", "items that wait", "server CPU, us for each item"),
+    ("Cost as the queue grows", GROWS, "server_us", "items that wait", "server CPU, us for each item"),
     ("By size of the data", "payload", "drain_per_second", "bytes of data", "drained a second"),
     ("By handlers side by side", "workers", "per_second", "handlers, each takes 5 ms", "drained a second"),
 )
@@ -92,7 +100,7 @@ def _latency(records: Sequence[Record]) -> str:
     lines, rows = [], []
     for name in results_of.chosen(records, "latency"):
         took = pooled(records, "latency", name, "all_ms")
-        shares = [*range(1, 100), 99.5, 99.9] if len(took) >= 1000 else [*range(1, 100)]
+        shares = [*range(1, 100), 99.5, 99.9, 100]
         title = BY_NAME[name].title
         lines.append(svg.Line(title, [(percentile(took, share), share) for share in shares]))
         slowest = svg.number(percentile(took, 99.9)) if len(took) >= 1000 else "too few"
@@ -151,7 +159,11 @@ def _sweep(
             if (value := middle(by_repetition(records, measure, name, figure, case))) is not None
         ]
         lines.append(svg.Line(BY_NAME[name].title, sorted(points)))
-    return _section(title, "Medians.", svg.lines(title, lines, x_label, y_label)) if lines else ""
+    return (
+        _section(title, "Medians.", svg.lines(title, lines, x_label, y_label, log_y=measure != GROWS))
+        if lines
+        else ""
+    )
 
 
 def _servers(records: Sequence[Record]) -> str:

@@ -217,9 +217,10 @@ class Traces:
             for number, at in TIME.iter_unpack(file.read_bytes())
         ]
 
-    def is_held(self) -> bool:
-        """Whether a handler holds its item."""
-        return (self.path / "held").exists()
+    def holder(self) -> int | None:
+        """The process whose handler holds its item; None while there is none."""
+        held = self.path / "held"
+        return int(held.read_text()) if held.exists() else None
 
     def wait_count(
         self, wanted: int, workers: Sequence[Process], seconds: float = ANSWER_SECS, *, exactly: bool = True

@@ -74,8 +74,8 @@ def bars(title: str, rows: Sequence[Bar]) -> str:
 class _Axes:
     """A frame with logarithmic or plain axes."""
 
-    height = 300.0
-    left, right, top, bottom = 60.0, WIDTH - 190.0, 10.0, 260.0
+    height = 310.0
+    left, right, top, bottom = 60.0, WIDTH - 215.0, 24.0, 270.0
 
     def __init__(self, lines: Sequence[Line], *, log_x: bool, log_y: bool) -> None:
         points = [point for line in lines for point in line.points]
@@ -89,7 +89,7 @@ class _Axes:
         parts = [
             f'<path d="M{self.left} {self.top}V{self.bottom}H{self.right}" fill="none" stroke="#888"/>',
             _text((self.left + self.right) / 2, self.bottom + 34, x_label, "middle", "#555"),
-            _text(4, self.top + 4, y_label, "start", "#555"),
+            _text(4, 12, y_label, "start", "#555"),
         ]
         parts += [
             _text(self._x.at(tick), self.bottom + 16, number(tick), "middle", "#555")

@@ -288,10 +288,11 @@ def test_a_role_that_fails_says_why() -> None:
             process.check()
 
 
-def test_only_the_first_handler_holds(tmp_path: Path) -> None:
-    (tmp_path / "held").touch()
+def test_only_the_first_handler_holds() -> None:
     with Traces() as traces:
-        (traces.path / "held").touch()
+        assert traces.holder() is None
+        (traces.path / "held").write_text("7")
+        assert traces.holder() == 7
         code = "from peers.roles import kit; kit.handle(b'0000000012xxx'); kit.handle('0000000013')"
         orders = {"role": "work", "port": 0, "folder": str(traces.path), "handler": "hold"}
         environment = os.environ | {"PYTHONPATH": str(BENCHMARKS), "LEASEQ_BENCH": json.dumps(orders)}

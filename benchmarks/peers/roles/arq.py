@@ -6,7 +6,7 @@ Settings:
 - bulk: it has no call for many; 100 calls at a time with `asyncio.gather`
 - quickest recovery: `job_timeout=1`, which makes the mark of a running job last 11 s, and `poll_delay=0.1`
 
-Reference: https://arq-docs.helpmanual.io/#arq.worker.Worker
+Reference: https://arq-docs.helpmanual.io/ (arq.worker.Worker)
 """
 
 from __future__ import annotations

@@ -55,8 +55,10 @@ async function record(number) {
 }
 
 function holds() {
+  const own = path.join(ORDERS.folder, `${process.pid}.holder`);
+  fs.writeFileSync(own, String(process.pid));
   try {
-    fs.closeSync(fs.openSync(path.join(ORDERS.folder, "held"), "wx"));
+    fs.linkSync(own, path.join(ORDERS.folder, "held")); // appears with its content
     return true;
   } catch {
     return false;

@@ -5,6 +5,7 @@ environment variable LEASEQ_BENCH (see Orders). A worker runs until it is killed
 
     <pid>.count    24 bytes: handled (u64), first and last time (ns of the monotonic clock)
     <pid>.times    16 bytes for each handled item: its number, the time
+    held           the process whose handler holds its item
 """
 
 from __future__ import annotations
@@ -139,8 +140,10 @@ _traces: Final = _Traces()
 
 def _holds() -> bool:
     """Whether this is the first handler of all: it holds its item; those that run again do not."""
+    own = Path(ORDERS.folder, f"{os.getpid()}.holder")
+    own.write_text(str(os.getpid()))
     try:
-        os.close(os.open(Path(ORDERS.folder, "held"), os.O_WRONLY | os.O_CREAT | os.O_EXCL))
+        os.link(own, Path(ORDERS.folder, "held"))  # appears with its content
     except FileExistsError:
         return False
     return True

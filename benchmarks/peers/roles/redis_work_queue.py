@@ -3,6 +3,7 @@
 Settings:
 - one loop of `lease` and `complete`, as the README's worker: the library has no other; several handlers at a time
   are several such loops in threads
+- `socket_timeout=None`, since `lease` waits without end and redis-py 8 gives up after 5 s by default
 - bulk: `add_item_to_pipeline` on pipelines of 1000, the documented way to add many
 - a lease of 30 s; nobody cleans by default, since the library starts no cleaner
 - quickest recovery: a lease of 1 s, `light_clean` every 0.1 s in a thread of the worker
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 WIDTH = 1000
 
-db = Redis.from_url(kit.ORDERS.url)
+db = Redis.from_url(kit.ORDERS.url, socket_timeout=None)
 queue = WorkQueue(KeyPrefix("bench"))
 
 

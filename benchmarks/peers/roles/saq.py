@@ -5,7 +5,7 @@ Settings:
 - bulk: it has no call for many that waits for no result; 100 calls at a time with `asyncio.gather`
 - quickest recovery: `timeout=1` and `retries=3` for the job, `timers={"sweep": 1}` for the worker
 
-Reference: https://saq-py.readthedocs.io/en/latest/api.html (Worker, Job)
+Reference: https://saq-py.readthedocs.io/en/latest/ (Worker, Job)
 """
 
 from __future__ import annotations

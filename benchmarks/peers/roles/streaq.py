@@ -5,7 +5,7 @@ Settings:
 - bulk: `enqueue_many`, 500 at a time
 - quickest recovery: `idle_timeout=1`
 
-Reference: https://streaq.readthedocs.io/en/latest/worker.html, https://streaq.readthedocs.io/en/latest/task.html
+Reference: https://streaq.readthedocs.io/en/latest/ (Worker, its method task)
 """
 
 from __future__ import annotations

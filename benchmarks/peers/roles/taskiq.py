@@ -4,6 +4,7 @@ Settings:
 - `--workers 1 --max-async-tasks 100`, which many tasks are its default; no result backend; `--no-parse`: no
   pydantic
 - the variant `stream` is `RedisStreamBroker`, which acknowledges; `list` is `ListQueueBroker`, which does not
+- `socket_timeout=None` for the list: it waits without end, and the default of redis-py 8 ends its process every 5 s
 - bulk: it has no call for many; 100 calls at a time with `asyncio.gather`
 - recovery: none on a list; quickest on a stream: `idle_timeout=1000`, `xread_block=100`
 
@@ -26,7 +27,7 @@ if kit.ORDERS.quickest:
 broker = (
     RedisStreamBroker(kit.ORDERS.url, queue_name="bench", **STREAM)
     if kit.ORDERS.variant == "stream"
-    else ListQueueBroker(kit.ORDERS.url, queue_name="bench")
+    else ListQueueBroker(kit.ORDERS.url, queue_name="bench", socket_timeout=None)
 )
 
 
