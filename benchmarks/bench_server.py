@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from leaseq.commands import Argument
 
 CACHE = Path(os.environ.get("LEASEQ_SERVERS_DIR") or Path(__file__).parents[1] / ".servers")
-START_SECS = 10.0
+START_SECS = 30.0
 
 
 class ServerNotFoundError(Exception):

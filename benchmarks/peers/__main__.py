@@ -21,10 +21,9 @@ from typing import TYPE_CHECKING, Any
 
 from bench_server import ServerNotFoundError, environment, pin
 from peers import environments, plan, results, tables
-from peers.bench import FULL, QUICK, Bench, start_server
+from peers.bench import FAILURES, FULL, QUICK, Bench, start_server
 from peers.libraries import BY_NAME
 from peers.page import page
-from peers.processes import RoleError
 from progress import Progress
 
 if TYPE_CHECKING:
@@ -45,7 +44,7 @@ def measure(bench: Bench, steps: Sequence[Step], progress: Progress) -> None:
         progress.tell(f"{at}/{len(steps)}, about {left:.0f} min left: {step.title}")
         try:
             bench.records += step.run()
-        except RoleError as error:
+        except FAILURES as error:
             bench.failures.append(f"{step.title}: {error}")
 
 

@@ -8,15 +8,20 @@ import time
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+import redis
+
 from bench_server import BenchServer
 from peers.libraries import BY_NAME
-from peers.processes import Producer, Traces, Worker
+from peers.processes import Producer, RoleError, Traces, Worker
 from peers.roles.kit import Orders
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from peers.libraries import Library
+
+FAILURES: Final = (RoleError, redis.RedisError, RuntimeError, OSError, ValueError)
+"""What one measurement can fail at without ending the whole run: it is told at the end."""
 
 SETTLE_SECS: Final = 0.05
 """After the last handler, for what is told of it."""

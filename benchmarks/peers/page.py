@@ -84,15 +84,22 @@ def _targets(results: dict[str, Any]) -> str:
 
 
 def _bars(records: Sequence[Record], title: str, measure: str, figure: str, note: str) -> str:
+    most = limit_of(records, measure) if figure == "per_second" else None
     rows = []
     for name in results_of.chosen(records, measure):
         if of := summary(by_repetition(records, measure, name, figure).values()):
             library = BY_NAME[name]
-            rows.append(svg.Bar(library.title, of["median"], of["min"], of["max"], not library.is_peer))
+            share = f"  {of['median'] / most:.1%}" if most else ""
+            rows.append(
+                svg.Bar(library.title, of["median"], of["min"], of["max"], not library.is_peer, share)
+            )
     if not rows:
         return ""
-    if figure == "per_second" and (most := limit_of(records, measure)):
-        note += f"; the server itself could do {svg.number(most)} (the floor: fewest commands, no guarantees)"
+    if most:
+        note += (
+            f", and the share of the {svg.number(most)} that the server's CPU would do of the floor's scripts, "
+            "the fewest commands, with no guarantees and no client"
+        )
     return _section(title, note, svg.bars(title, rows))
 
 

@@ -18,13 +18,14 @@ FONT: Final = 'font-family="system-ui, sans-serif" font-size="12"'
 
 
 class Bar(NamedTuple):
-    """One bar: its median, how far repetitions went, and whether it is our own."""
+    """One bar: its median, how far repetitions went, whether it is our own, and what is said behind its number."""
 
     label: str
     value: float
     low: float
     high: float
     is_own: bool = False
+    note: str = ""
 
 
 class Line(NamedTuple):
@@ -55,7 +56,7 @@ def _open(height: float, title: str) -> str:
 def bars(title: str, rows: Sequence[Bar]) -> str:
     """Horizontal bars from zero, each with the range of its repetitions."""
     top = max((row.high for row in rows), default=1.0) or 1.0
-    scale = (WIDTH - LABEL - 90) / top
+    scale = (WIDTH - LABEL - 120) / top
     parts = [_open(ROW * len(rows) + 6, title)]
     for at, row in enumerate(rows):
         y = ROW * at + 4
@@ -66,7 +67,7 @@ def bars(title: str, rows: Sequence[Bar]) -> str:
             _text(LABEL - 8, middle + 4, row.label, "end"),
             f'<rect x="{LABEL}" y="{y}" {size} fill="{OWN if row.is_own else OTHER}"/>',
             f'<path d="M{LABEL + row.low * scale:.1f} {middle:.1f}H{LABEL + row.high * scale:.1f}" stroke="#222"/>',
-            _text(max(end, LABEL + row.high * scale) + 6, middle + 4, number(row.value)),
+            _text(max(end, LABEL + row.high * scale) + 6, middle + 4, number(row.value) + row.note),
         ]
     return "".join([*parts, "</svg>"])
 

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from peers.bench import Record, Step, cost, start_server
+from peers.bench import FAILURES, Record, Step, cost, start_server
 from peers.processes import Process, RoleError, Traces
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def recovery(bench: Bench, libraries: Sequence[str]) -> list[Record]:
 
     def trial(name: str, repetition: int, setting: str) -> Record:
         time.sleep((repetition - 1) * STAGGER_SECS)
-        with start_server(bench.server_name) as server:
+        with _server(bench) as server:
             seconds = recovered_after(bench, server, name, setting)
         return Record(RECOVERY, name, repetition, {"seconds": seconds}, setting)
 
@@ -140,7 +140,7 @@ def idle(bench: Bench, libraries: Sequence[str]) -> list[Record]:
     def watched(name: str) -> list[Record]:
         library = bench.library(name)
         found = []
-        with start_server(bench.server_name) as server, Traces() as traces:
+        with _server(bench) as server, Traces() as traces:
             with AT_ONCE:
                 worker = bench.worker(library, traces, server)
             with worker:
@@ -162,6 +162,11 @@ def idle(bench: Bench, libraries: Sequence[str]) -> list[Record]:
     return [record for several in nested for record in several]
 
 
+def _server(bench: Bench) -> BenchServer:
+    with AT_ONCE:
+        return start_server(bench.server_name)
+
+
 def _side_by_side(bench: Bench, calls: Sequence[Callable[[], Any]]) -> list[Any]:
     """Make all calls, each in a thread, on all CPUs. What fails is left out, and told at the end."""
     pinned = os.sched_getaffinity(0)
@@ -174,8 +179,8 @@ def _side_by_side(bench: Bench, calls: Sequence[Callable[[], Any]]) -> list[Any]
     done = []
     for future in futures:
         error = future.exception()
-        if isinstance(error, RoleError):
-            bench.failures.append(str(error))
+        if isinstance(error, FAILURES):
+            bench.failures.append(f"{type(error).__name__}: {error}")
         elif error is not None:
             raise error
         else:
