@@ -20,7 +20,7 @@ from peers import environments, figures, plan, results, tables, targets
 from peers.bench import FULL, QUICK, Bench, Record, start_server
 from peers.leash import in_session
 from peers.libraries import BY_NAME, LIBRARIES, PEERS
-from peers.measures import check, latency
+from peers.measures import check, latency, life
 from peers.page import page
 from peers.processes import Process, RoleError, Traces, Worker
 from peers.roles.kit import Orders
@@ -28,6 +28,7 @@ from peers.roles.kit import Orders
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+ONCE = pytest.mark.on("last")  # about the benchmark, not the server
 OWN = [library.name for library in LIBRARIES if not library.is_peer]
 
 
@@ -313,18 +314,35 @@ def bench(server_name: str) -> Iterator[Bench]:
         yield Bench(QUICK, name, server)
 
 
+@ONCE
 @pytest.mark.parametrize("name", OWN)
 def test_each_way_to_work_handles_every_item_once(bench: Bench, name: str) -> None:
     (record,) = check.check(bench, name)
     assert record.values == {"items": 2 * check.ITEMS}
 
 
+@ONCE
+def test_commands_and_requests_are_counted_for_each_item(bench: Bench) -> None:
+    library = BY_NAME["leaseq-two-calls"]
+    bench.empty()
+    added = life.enqueue(bench, library, "one", 500, bench.server)
+    drained = bench.drain(library, 500)
+    # connecting and looking on cost some more, once
+    assert 7 <= added["commands"] < 7.2
+    assert 1 <= added["reads"] < 1.1
+    assert 2 + 10 + 5 <= drained["commands"] < 17.3
+    assert 2 <= drained["reads"] < 2.1
+    assert min(added["server_us"], added["per_second"], drained["server_us"], drained["per_second"]) > 0
+
+
+@ONCE
 def test_a_worker_that_handles_nothing_fails_the_check(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(check, "HANDLER", "count")
     with pytest.raises(RoleError, match="0 different items"):
         check.check(bench, "leaseq")
 
 
+@ONCE
 def test_a_role_that_cannot_start_is_told(bench: Bench) -> None:
     orders = Orders("work", bench.server.port, "/nowhere", variant="nosuch")
     with Worker(BY_NAME["leaseq"], orders) as worker:

@@ -11,7 +11,9 @@ from peers.measures.life import enqueue, turned
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from bench_server import BenchServer
     from peers.bench import Bench
+    from peers.libraries import Library
 
 PAYLOAD, WORKERS, SERVERS = "payload", "workers", "servers"
 SHARE: Final = 0.5
@@ -36,14 +38,19 @@ def payload(bench: Bench, name: str, repetition: int, size: int) -> list[Record]
     library = bench.library(name)
     items = max(LEAST_ITEMS, min(int(bench.items(library) * SHARE), 2_000, MOST_BYTES // size))
     bench.empty()
-    added = enqueue(bench, library, "one", items, bench.server, size=size)
-    drained = bench.drain(library, items)
-    values = {
+    values = _both(bench, library, items, bench.server, size)
+    return [Record(PAYLOAD, name, repetition, values, f"{size:,} bytes")]
+
+
+def _both(bench: Bench, library: Library, items: int, server: BenchServer, size: int) -> dict[str, float]:
+    """Enqueue one by one, then drain."""
+    added = enqueue(bench, library, "one", items, server, size=size)
+    drained = bench.drain(library, items, server)
+    return {
         "enqueue_per_second": added["per_second"],
         "drain_per_second": drained["per_second"],
         "server_us": round(added["server_us"] + drained["server_us"], 3),
     }
-    return [Record(PAYLOAD, name, repetition, values, f"{size:,} bytes")]
 
 
 def workers_steps(bench: Bench, libraries: Sequence[str]) -> Iterator[Step]:
@@ -86,11 +93,5 @@ def on_server(
     library = bench.library(name)
     items = max(LEAST_ITEMS, min(2_000, int(bench.items(library) * SHARE)))
     with start_server(server_name, options) as server:
-        added = enqueue(bench, library, "one", items, server)
-        drained = bench.drain(library, items, server)
-    values = {
-        "enqueue_per_second": added["per_second"],
-        "drain_per_second": drained["per_second"],
-        "server_us": round(added["server_us"] + drained["server_us"], 3),
-    }
+        values = _both(bench, library, items, server, 100)
     return [Record(SERVERS, name, repetition, values, case)]
