@@ -26,9 +26,9 @@ RECOVERY, RECOVERY_1S, IDLE = "recovery", "recovery-1s", "idle"
 SETTINGS: Final = ("default", "quickest")
 STAGGER_SECS: Final = 30.0
 """Between the starts of two repetitions of the recovery: they overlap."""
-HELD_SECS: Final = 0.3
+HELD_SECS: Final = 0.1
 START_SECS: Final = 90.0
-LOOK_SECS: Final = 0.05
+LOOK_SECS: Final = 0.02
 OWN_READS: Final = 3
 """Between two looks at what a server has spent: the rest of the first, the beginning of the second."""
 AT_ONCE: Final = threading.Semaphore(4)
@@ -107,9 +107,9 @@ def recovered_after(bench: Bench, server: BenchServer, name: str, setting: str) 
             with bench.producer(library, server, recovery=setting) as producer:
                 producer.enqueue("one", 1)
                 holder, other = _holder_and_other(traces, workers)
-        time.sleep(HELD_SECS)
-        killed = time.monotonic_ns()
-        holder.kill()
+                time.sleep(HELD_SECS)
+                killed = time.monotonic_ns()
+                holder.kill()
         deadline = time.monotonic() + bench.size.recovery_secs
         while not (times := traces.times()):
             other.check()
