@@ -76,9 +76,13 @@ class Cleaner:
         self._url = f"http://{listen}"
         self._process = GuardedProcess([str(PROGRAM), "--url", url, "--listen", listen], Path.cwd())
         while not self._is_ready():
-            if not self._process.running():
-                raise RuntimeError("leaseq-cleaner did not start")
+            self.check()
             time.sleep(0.05)
+
+    def check(self) -> None:
+        """Raise RuntimeError where it ended."""
+        if not self._process.running():
+            raise RuntimeError("leaseq-cleaner does not run")
 
     def _is_ready(self) -> bool:
         try:
@@ -156,6 +160,8 @@ def measure(server: BenchServer, queues: int, cleaners: int, seconds: float) -> 
         for each in running:
             stack.callback(each.close)
         while requests.count < len(idle) * cleaners:
+            for each in running:
+                each.check()
             time.sleep(0.05)
         time.sleep(SETTLE_SECS)
         begun, cpu, counted = time.monotonic(), [each.cpu_secs() for each in running], requests.count
