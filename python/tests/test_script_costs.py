@@ -162,11 +162,11 @@ def test_a_delay_costs_a_record_and_a_look_at_what_is_ready_where_nobody_is_awak
     """Who sleeps is woken where something is ready besides."""
     lab.ok("add", 1, "before", "data", 0, now=START)
     lab.client.delete(key("wake"))
-    far, farther = ([1, "delay", HOUR_MS * n] for n in (1, 2))
-    assert executed(lab, "add", 1, "a", "data", *far) == "TIME GET LLEN HLEN ZCARD HSETNX ZADD HSET SET LPUSH"
-    assert executed(lab, "add", 1, "b", "data", *farther) == ADD
+    looks = "TIME GET LLEN HLEN ZCARD HSETNX ZADD HSET SET"
+    assert executed(lab, "add", 1, "a", "data", 1, "delay", HOUR_MS) == f"{looks} LPUSH"
+    assert executed(lab, "add", 1, "b", "data", 1, "delay", HOUR_MS) == ADD
     lab.client.delete(key("wake"), key("ready"))
-    assert executed(lab, "add", 1, "c", "data", *farther) == "TIME GET LLEN HLEN ZCARD HSETNX ZADD HSET SET"
+    assert executed(lab, "add", 1, "c", "data", 1, "delay", HOUR_MS * 2) == looks
 
 
 def test_kept_outcomes_cost_each_add_two_commands(lab: Lab) -> None:
