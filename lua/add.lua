@@ -36,65 +36,89 @@ if limits ~= '\0\0\0\0\0\0\0\0\0\0' then
   max_data, max_items = struct.unpack('<I4I4', limits)
   max_data = max_data > 0 and max_data or 1048576
 end
-if ARGV[1] == '1' and ARGV[4] == '0' and #ARGV == 4 and flags == 0 and max_items == 0 then
-  local id, data = ARGV[2], ARGV[3]
+local id, data, option = ARGV[2], ARGV[3]
+if ARGV[1] == '1' and ARGV[4] == '0' and #ARGV == 4 then
   --#part check_id
-  local size = #data
-  if size > max_data then
+  if #data > max_data then
     error('LEASEQ_TOO_LARGE the data of an item is longer than this queue takes: ' .. max_data .. ' bytes', 0)
   end
-  if call('HSETNX', items, id, data) == 0 then
-    return 0
+else
+  --#part integer
+  --#part add_options
+  local entries, at = integer(ARGV[1], 1, 256, 'the number of entries'), 2
+  if entries == 1 then
+    at, option = entry_options(at, max_data)
+    --#part arity
+  else
+    --#part add_several
+    return answers
   end
-  clock = clock + 1
-  if now > clock then
-    clock = now
-  end
-  -- a key of another type is found here and undone: cheaper than to look at it each time
-  local placed = redis.pcall('ZADD', ready, clock - 1735689600000000, id)
-  if type(placed) == 'table' then
-    call('HDEL', items, id)
-    error(placed.err, 0)
-  end
-  if size > largest then
-    largest = size
-  end
-  added = added + 1
-  --#part write_state
-  if asleep then
-    call('LPUSH', wake, '1')
-  end
-  return clock
 end
---#part integer
---#part add_options
-local entries, at = integer(ARGV[1], 1, 256, 'the number of entries'), 2
-local first, options, plain = {}, {}, true
-for i = 1, entries do
-  first[i] = at
-  at, options[i] = entry_options(at, max_data)
-  plain = plain and not options[i]
-end
---#part arity
-call('HLEN', meta)
-call('ZCARD', ready)
-call('ZCARD', delayed)
-if not plain or flags > 0 or max_items > 0 then
-  call('ZCARD', dead)
-  call('ZCARD', expiry)
+-- One entry, and no command that it does not need. Of another type, a key that will be written is found here.
+local others = 0
+if flags >= 2 then
   call('ZCARD', kept)
 end
-local queue = {
-  items = items, meta = meta, ready = ready, delayed = delayed, dead = dead, expiry = expiry, kept = kept,
-  flags = flags, clock = clock, next_due = next_due, largest = largest, added = added,
-}
---#part add_entries
-local answers = add_entries(queue, entries, first, options, max_items)
-if queue.changed then
-  flags, clock, next_due, largest, added = queue.flags, queue.clock, queue.next_due, queue.largest, queue.added
-  --#part write_state
-  if asleep and (queue.nearer or flags % 2 == 0 and call('ZCARD', ready) > 0) then
-    call('LPUSH', wake, '1')
+if option then
+  if option.bits > 0 or option.due then
+    call('HLEN', meta)
+  end
+  if option.expires > 0 then
+    call('ZCARD', expiry)
+  end
+  if option.due and asleep then
+    others = call('ZCARD', ready)
   end
 end
-return entries == 1 and answers[1] or answers
+if max_items > 0 and call('HLEN', items) - call('ZCARD', dead) >= max_items then
+  return call('HEXISTS', items, id) - 1
+end
+if call('HSETNX', items, id, data) == 0 then
+  return 0
+end
+clock = clock + 1
+if now > clock then
+  clock = now
+end
+local where, score = ready, clock - 1735689600000000
+if option and option.due then
+  where, score = delayed, option.due
+elseif option then
+  score = score - option.priority * 1125899906842624
+end
+-- only this one is not looked at before: what was written is undone, which is cheaper than a look each time
+local placed = redis.pcall('ZADD', where, score, id)
+if type(placed) == 'table' then
+  call('HDEL', items, id)
+  error(placed.err, 0)
+end
+if option then
+  --#part new_record
+  if option.extra then
+    call('HSET', meta, id, record, '\0' .. id, option.extra)
+  elseif record then
+    call('HSET', meta, id, record)
+  end
+  if option.expires > 0 then
+    call('ZADD', expiry, option.expires, id)
+  end
+end
+if flags >= 2 then
+  -- the outcome of an earlier item of this id
+  call('ZREM', kept, id)
+elseif option and option.keep > 0 then
+  flags = flags + 2
+end
+local nearer = next_due == 0
+if option and option.due and option.due < next_due then
+  next_due, nearer = option.due, true
+end
+if #data > largest then
+  largest = #data
+end
+added = added + 1
+--#part write_state
+if asleep and (nearer or flags % 2 == 0 and (where == ready or others > 0)) then
+  call('LPUSH', wake, '1')
+end
+return clock

@@ -4,7 +4,7 @@
 local function add_entries(queue, entries, first, options, max_items)
   local items, next_due = queue.items, queue.next_due
   local clock, added, largest, soonest = queue.clock, queue.added, queue.largest, next_due
-  local answers, places, dues, records, expiries, keeping, ids = {}, {}, {}, {}, {}, false, {}
+  local answers, places, dues, records, expiries, ids, keeping = {}, {}, {}, {}, {}, {}, false
   local held = max_items > 0 and call('HLEN', items) - call('ZCARD', queue.dead)
   for i = 1, entries do
     local id, data, option = ARGV[first[i]], ARGV[first[i] + 1], options[i]
@@ -17,7 +17,6 @@ local function add_entries(queue, entries, first, options, max_items)
         clock = now
       end
       answers[i] = clock
-      added = added + 1
       ids[#ids + 1] = id
       held = held and held + 1
       if #data > largest then
@@ -25,41 +24,31 @@ local function add_entries(queue, entries, first, options, max_items)
       end
       local place = clock - 1735689600000000
       if option then
-        local priority, waits = option.priority or 0, option.due and option.due > now
-        local max_attempts, keep, expires = option.max_attempts or 0, option.keep or 0, option.expires or 0
-        if waits then
-          dues[#dues + 1] = option.due
-          dues[#dues + 1] = id
+        if option.due then
+          local n = #dues
+          dues[n + 1], dues[n + 2] = option.due, id
           soonest = math.min(soonest, option.due)
           place = nil
         else
-          place = place - priority * 1125899906842624
+          place = place - option.priority * 1125899906842624
         end
-        local bits = 0
-        if priority ~= 0 or max_attempts ~= 0 or keep ~= 0 or expires ~= 0 or option.extra then
-          bits = 1 + (option.extra and 2 or 0) + (option.dies and 4 or 0)
-        end
-        if waits or bits > 0 then
-          local record = struct.pack('<BBI4dd', 1, bits, 0, 0, clock)
-          if bits > 0 then
-            record = record .. struct.pack('<bI2I6d', priority, max_attempts, keep, expires)
+        --#part new_record
+        if record then
+          local n = #records
+          records[n + 1], records[n + 2] = id, record
+          if option.extra then
+            records[n + 3], records[n + 4] = '\0' .. id, option.extra
           end
-          records[#records + 1] = id
-          records[#records + 1] = record
         end
-        if option.extra then
-          records[#records + 1] = '\0' .. id
-          records[#records + 1] = option.extra
+        if option.expires > 0 then
+          local n = #expiries
+          expiries[n + 1], expiries[n + 2] = option.expires, id
         end
-        if expires > 0 then
-          expiries[#expiries + 1] = expires
-          expiries[#expiries + 1] = id
-        end
-        keeping = keeping or keep > 0
+        keeping = keeping or option.keep > 0
       end
       if place then
-        places[#places + 1] = place
-        places[#places + 1] = id
+        local n = #places
+        places[n + 1], places[n + 2] = place, id
       end
     end
   end
@@ -81,7 +70,7 @@ local function add_entries(queue, entries, first, options, max_items)
   elseif keeping then
     queue.flags = queue.flags + 2
   end
-  queue.clock, queue.added, queue.largest, queue.next_due = clock, added, largest, soonest
+  queue.clock, queue.added, queue.largest, queue.next_due = clock, added + #ids, largest, soonest
   queue.changed = queue.changed or #ids > 0
   queue.nearer = queue.nearer or soonest < next_due or #ids > 0 and next_due == 0
   return answers

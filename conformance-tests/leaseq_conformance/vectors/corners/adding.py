@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from leaseq_conformance.model.calls import Add
 from leaseq_conformance.model.packed import Outcome
 from leaseq_conformance.vectors import worlds
+from leaseq_conformance.vectors.corners import adding_one
 from leaseq_conformance.vectors.corners.making import (
     LAST_SECOND,
     edge,
@@ -47,6 +48,7 @@ def vectors() -> Iterator[Vector]:
         yield edge("add", "an empty queue", World(), add(f"{title} last", entry), ("LQ-ADD-4",), LAST_SECOND)
     three = add("three", one, Add(b"n2"), Add(b"n3"))
     yield edge("add", "a queue with room for two", _room_for_two(), three, ("LQ-ADD-7",))
+    yield from adding_one.vectors()
 
 
 def _one_outcome() -> World:

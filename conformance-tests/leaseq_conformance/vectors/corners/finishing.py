@@ -68,6 +68,7 @@ FOLLOW_UPS: Final = (
     Add(b"n1", b"", headers=((b"h", b"v" * 4088),)),
     Add(b"n1", b"", content_type=b"", headers=tuple((b"h%d" % n, b"%d" % n) for n in range(16))),
     Add(b"n1", b"", headers=((b"h" * 100, b"x"),)),
+    Add(b"n1", b"", headers=((b"a", b"header:c"), (b"b", b""), (b"c", b""))),
     Add(b"i" * 256, b""),
 )
 """One of every option, at its limits."""
