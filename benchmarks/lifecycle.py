@@ -68,10 +68,7 @@ class Leaseq:
 
 def leased_items(reply: LeaseReply) -> list[LeasedItemBase]:
     """What complete and its like take, from what lease answered."""
-    return [
-        LeasedItemBase(taken.id, taken.data, taken.token, taken.attempt, reply.deadline, LEASE_SECS)
-        for taken in reply.items
-    ]
+    return [LeasedItemBase(*taken, reply.deadline, LEASE_SECS) for taken in reply.items]
 
 
 SUBJECTS: dict[str, Callable[[BenchServer, int], Subject]] = {"floor": Floor, "leaseq": Leaseq}

@@ -3,7 +3,7 @@
 import math
 import random
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
 from leaseq import commands
@@ -101,7 +101,7 @@ def _lease(
     else:
         # others were asked meanwhile
         left_of_it = None if known.wait is None else max(0.0, known.asked + known.wait - clock())
-        reply = known._replace(wait=left_of_it)
+        reply = replace(known, wait=left_of_it)
     if reply.items:
         return reply
     settles = tuple(commands.settle(keys) for keys in queues)
@@ -238,6 +238,11 @@ class Beats:
 
     def __init__(self) -> None:
         self._next: dict[LeasedItemBase, tuple[float, float]] = {}
+
+    @property
+    def any(self) -> bool:
+        """Whether there is anything to extend."""
+        return bool(self._next)
 
     def add(self, item: LeasedItemBase, lease_secs: float, now: float) -> float:
         """Begin to extend an item; answers when for the first time."""

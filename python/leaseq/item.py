@@ -113,7 +113,14 @@ class LeasedItemBase(Item):
     )
 
     def __init__(
-        self, item_id: str, data: bytes, token: int, attempt: int, deadline: float, lease_secs: float
+        self,
+        item_id: str,
+        data: bytes,
+        token: int,
+        attempt: int,
+        deadline: float,
+        lease_secs: float,
+        since: float | None = None,
     ) -> None:
         self.id = item_id
         self.data = data
@@ -128,7 +135,7 @@ class LeasedItemBase(Item):
         self._lost = False
         self._ending = False
         self._ended = False
-        self._since: float | None = None
+        self._since = since
 
     @property
     def deadline(self) -> float:

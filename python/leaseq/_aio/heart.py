@@ -1,6 +1,6 @@
 """The heartbeat of the items that are worked on."""
 
-import os
+from collections.abc import Iterable
 
 from leaseq import commands, flows
 from leaseq._aio import io
@@ -8,6 +8,7 @@ from leaseq._aio.transport import Transport
 from leaseq.errors import LeaseqError, QueueClosedError, ReplyLostError, ServerError, UnavailableError
 from leaseq.item import LeasedItemBase
 from leaseq.keys import QueueKeys
+from leaseq.process import THIS
 
 Leases = list[tuple[LeasedItemBase, float]]
 
@@ -25,7 +26,7 @@ class Heart:
         self._start_over()
 
     def _start_over(self) -> None:
-        self._pid = os.getpid()
+        self._pid = THIS.number
         self._beats = flows.Beats()
         self._bell = io.Bell()
         self._guard = io.Guard()
@@ -35,7 +36,7 @@ class Heart:
 
     def _after_fork(self) -> None:
         """The child of a fork has no thread that beats, and the guard may be held by one that it does not have."""
-        if self._pid != os.getpid():
+        if self._pid != THIS.number:
             self._start_over()
 
     def add(self, item: LeasedItemBase) -> None:
@@ -53,11 +54,13 @@ class Heart:
             elif first < self._looks_at:
                 self._bell.ring()  # only then: to be woken for every item cost a thread half as much as its lease
 
-    def drop(self, item: LeasedItemBase) -> None:
-        """Extend an item no longer."""
+    def drop(self, items: Iterable[LeasedItemBase]) -> None:
+        """Extend items no longer."""
         self._after_fork()
-        with self._guard:
-            self._beats.drop(item)
+        if self._beats.any:  # what is added meanwhile and has ended is dropped before it is extended
+            with self._guard:
+                for item in items:
+                    self._beats.drop(item)
 
     async def end(self) -> None:
         """Extend nothing any longer."""

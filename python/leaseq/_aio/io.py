@@ -6,6 +6,7 @@ Written by hand on both sides; everything above is written once, in `_aio`, and 
 import asyncio
 import contextlib
 import math
+import time
 from collections.abc import Awaitable, Callable, Coroutine, Hashable
 from functools import partial
 from typing import Any, cast
@@ -25,9 +26,8 @@ from leaseq.packing import pack
 Client = Redis | RedisCluster
 
 
-def now() -> float:
-    """Seconds on a clock that never steps."""
-    return asyncio.get_running_loop().time()
+now = time.monotonic
+"""Seconds on a clock that never steps."""
 
 
 _late: set[asyncio.Task[None]] = set()

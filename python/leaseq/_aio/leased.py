@@ -2,11 +2,12 @@
 
 import traceback
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 from leaseq import flows
 from leaseq._aio import io
 from leaseq._aio.heart import Heart
+from leaseq.commands import Taken
 from leaseq.errors import LeaseqError, TooLargeError
 from leaseq.item import LeasedItemBase
 
@@ -30,8 +31,11 @@ class LeasedItem(LeasedItemBase):
 
     __slots__ = ("_heart", "_stopper", "queue")
 
-    def __init__(self, queue: "WorkQueue", heart: Heart, *fields: Any) -> None:
-        super().__init__(*fields)
+    def __init__(
+        self, queue: "WorkQueue", heart: Heart, taken: Taken, deadline: float, lease_secs: float, since: float
+    ) -> None:
+        item_id, data, token, attempt = taken
+        super().__init__(item_id, data, token, attempt, deadline, lease_secs, since)
         self.queue = queue
         self._heart = heart
         self._stopper: io.Stopper | None = None
@@ -44,7 +48,7 @@ class LeasedItem(LeasedItemBase):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> io.Swallows:
-        self._heart.drop(self)
+        self._heart.drop([self])
         stopper, self._stopper = self._stopper, None
         if stopper is not None and stopper.end(error):
             return True

@@ -1,11 +1,11 @@
 """Whether a queue is open, and what closing it has to wait for."""
 
-import os
 from collections.abc import Sequence
 
 from leaseq import errors
 from leaseq._aio import io
 from leaseq.flows import REPLY_GRACE
+from leaseq.process import THIS
 
 CLOSE_STEP = 0.005
 """Seconds between two looks at whether the calls in flight have ended."""
@@ -20,7 +20,7 @@ class Life:
         self._start_over()
 
     def _start_over(self) -> None:
-        self._pid = os.getpid()
+        self._pid = THIS.number
         self._waiting: set[io.Wire] = set()
         self._in_flight = 0
         self._guard = io.Guard()
@@ -33,7 +33,7 @@ class Life:
 
     def _after_fork(self) -> None:
         """The waits, calls and threads of a parent process are not ours, and nobody here would let go of its guard."""
-        if self._pid != os.getpid():
+        if self._pid != THIS.number:
             self._start_over()
 
     @property

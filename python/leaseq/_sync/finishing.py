@@ -169,7 +169,7 @@ class Finishing(QueueBase):
     def _end(self, items: list[LeasedItemBase]) -> None:
         for item in items:
             item._ended = True
-            self._heart.drop(item)
+        self._heart.drop(items)
 
 
 def _result_size(item: Any) -> int:

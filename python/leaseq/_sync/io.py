@@ -28,9 +28,8 @@ from leaseq.packing import pack
 Client = Redis | RedisCluster
 
 
-def now() -> float:
-    """Seconds on a clock that never steps."""
-    return time.monotonic()
+now = time.monotonic
+"""Seconds on a clock that never steps."""
 
 
 MANY = 2**31

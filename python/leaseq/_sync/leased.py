@@ -3,11 +3,12 @@
 
 import traceback
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 from leaseq import flows
 from leaseq._sync import io
 from leaseq._sync.heart import Heart
+from leaseq.commands import Taken
 from leaseq.errors import LeaseqError, TooLargeError
 from leaseq.item import LeasedItemBase
 
@@ -31,8 +32,11 @@ class LeasedItem(LeasedItemBase):
 
     __slots__ = ("_heart", "_stopper", "queue")
 
-    def __init__(self, queue: "WorkQueue", heart: Heart, *fields: Any) -> None:
-        super().__init__(*fields)
+    def __init__(
+        self, queue: "WorkQueue", heart: Heart, taken: Taken, deadline: float, lease_secs: float, since: float
+    ) -> None:
+        item_id, data, token, attempt = taken
+        super().__init__(item_id, data, token, attempt, deadline, lease_secs, since)
         self.queue = queue
         self._heart = heart
         self._stopper: io.Stopper | None = None
@@ -45,7 +49,7 @@ class LeasedItem(LeasedItemBase):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> io.Swallows:
-        self._heart.drop(self)
+        self._heart.drop([self])
         stopper, self._stopper = self._stopper, None
         if stopper is not None and stopper.end(error):
             return True

@@ -88,9 +88,8 @@ class Leasing(Finishing):
     def _leased(self, reply: LeaseReply, lease_secs: float) -> list[LeasedItem]:
         """The items of a reply, which this queue and its heart look after."""
         queue = cast("WorkQueue", self)
-        items = [LeasedItem(queue, self._heart, *taken, reply.deadline, lease_secs) for taken in reply.items]
-        for item in items:
-            item._since = reply.asked or io.now()
+        heart, deadline, since = self._heart, reply.deadline, reply.asked or io.now()
+        items = [LeasedItem(queue, heart, taken, deadline, lease_secs, since) for taken in reply.items]
         for number, extra in reply.extras.items():
             item = items[number]
             item.keep, item.content_type, item.headers = extra.keep, extra.content_type, extra.headers

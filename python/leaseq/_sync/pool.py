@@ -1,12 +1,13 @@
 # Generated from _aio/pool.py by python/unasync.py: do not edit.
 """The connections of the clients that are opened here."""
 
-import os
 from typing import Any
 
 from redis import ConnectionPool
 from redis.exceptions import ConnectionError as BrokenError
 from redis.exceptions import TimeoutError as LateError
+
+from leaseq.process import THIS
 
 
 class Pool(ConnectionPool):
@@ -24,7 +25,7 @@ class Pool(ConnectionPool):
 
     def idle(self) -> list[Any]:
         """The connections that this process may be handed."""
-        return self._idle.setdefault(os.getpid(), [])
+        return self._idle.setdefault(THIS.number, [])
 
     def get_connection(self, *_: Any, **__: Any) -> Any:
         """The connection that came back last, if it stands and has nothing to read; else what redis-py gives."""
@@ -44,7 +45,7 @@ class Pool(ConnectionPool):
 
     def release(self, connection: Any) -> None:
         """Take a connection back."""
-        here = os.getpid()
+        here = THIS.number
         # those of asyncio know no process, since no event loop outlives a fork
         if connection.is_connected and getattr(connection, "pid", here) == here:
             self.idle().append(connection)

@@ -2,7 +2,8 @@
 """What a queue runs its calls with."""
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from dataclasses import replace
+from typing import Any, TypeVar, cast
 
 from leaseq._sync import io
 from leaseq._sync.calls import Calls
@@ -77,8 +78,8 @@ class Transport:
         given: Any = answer
         if not isinstance(given, LeaseReply) or not given.completed:
             self.life.raise_if_closed()
-        rest: T = given._replace(items=[], extras={})
-        return rest
+        rest: Any = replace(given, items=[], extras={})
+        return cast("T", rest)
 
     def close(self) -> bool:
         """End all waits and let other calls finish; false if this has been done before."""

@@ -121,7 +121,7 @@ class Waiting:
         reply = self._calls.reply(command, wire, partial(wire.read_within, REPLY_GRACE))
         answer: Any = command.parse(reply)
         if isinstance(answer, LeaseReply):
-            answer = answer._replace(asked=asked_at)
+            answer.asked = asked_at
         taken: T = answer
         return taken
 

@@ -49,10 +49,7 @@ def complete(
 def completions(items: Sequence[LeasedItemBase], *, only_current: bool) -> list[Argument]:
     """The entries of complete and complete_and_lease."""
     options: list[Argument] = [1, "only_current", 1] if only_current else [0]
-    arguments: list[Argument] = []
-    for item in items:
-        arguments += [*held(item), *options]
-    return arguments
+    return [part for item in items for part in (*held(item), *options)]
 
 
 def complete_with(keys: QueueKeys, finished: Sequence[Finished]) -> Command[list[Completed]]:

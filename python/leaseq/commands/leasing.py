@@ -1,10 +1,9 @@
 """Leasing items, and keeping what is leased."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
-from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 from leaseq import _scripts
 from leaseq.commands.finishing import completions, release
@@ -18,13 +17,8 @@ LONGEST_LEASE = 30 * 86400
 """Seconds."""
 
 
-class Taken(NamedTuple):
-    """One leased item of a reply: id, data, token, attempt."""
-
-    id: str
-    data: bytes
-    token: int
-    attempt: int
+Taken = tuple[str, bytes, int, int]
+"""One leased item of a reply: id, data, token, attempt."""
 
 
 @dataclass(slots=True)
@@ -36,7 +30,8 @@ class Extra:
     headers: dict[str, str] = field(default_factory=dict)
 
 
-class LeaseReply(NamedTuple):
+@dataclass(slots=True)
+class LeaseReply:
     """What lease answers.
 
     `wait` is the time in seconds until something is leasable, None when nothing will be; `asked` is when the call was
@@ -51,9 +46,9 @@ class LeaseReply(NamedTuple):
     items: list[Taken]
     asked: float = 0.0
     completed: tuple[bool, ...] = ()
-    extras: Mapping[int, Extra] = MappingProxyType({})
+    extras: Mapping[int, Extra] = field(default_factory=dict)
     queue: int = 0
-    died: Mapping[int, Sequence[str]] = MappingProxyType({})
+    died: Mapping[int, Sequence[str]] = field(default_factory=dict)
 
 
 def lease(keys: QueueKeys, count: int, lease_secs: float) -> Command[LeaseReply]:
@@ -66,7 +61,7 @@ def lease_any(queues: Sequence[QueueKeys], count: int, lease_secs: float) -> Com
     """Lease up to `count` items from the first of several queues of one group that has any."""
 
     def parse(reply: list[Any]) -> LeaseReply:
-        return lease_reply(reply[1:])._replace(queue=max(0, reply[0] - 1))
+        return replace(lease_reply(reply[1:]), queue=max(0, reply[0] - 1))
 
     def undo(reply: LeaseReply) -> Command[Any] | None:
         return give_back(queues[reply.queue], reply)
@@ -90,8 +85,9 @@ def complete_and_lease(
 
     def parse(reply: list[Any]) -> LeaseReply:
         split = len(reply) - len(items)
-        completed = tuple(answer == 1 for answer in reply[split:])
-        return lease_reply(reply[:split])._replace(completed=completed)
+        given = lease_reply(reply[:split])
+        given.completed = tuple([answer == 1 for answer in reply[split:]])
+        return given
 
     return command(_scripts.COMPLETE_AND_LEASE, keys, arguments, parse, undo=partial(give_back, keys))
 
@@ -128,9 +124,8 @@ def lease_reply(reply: list[Any]) -> LeaseReply:
     """
     wait, deadline, count = reply[:3]
     end = 3 + 4 * count
-    items = [
-        Taken(reply[at].decode(), reply[at + 1], reply[at + 2], reply[at + 3]) for at in range(3, end, 4)
-    ]
+    ids = map(bytes.decode, reply[3:end:4])
+    items = list(zip(ids, reply[4:end:4], reply[5:end:4], reply[6:end:4], strict=True))
     until_then = seconds(wait) if wait >= 0 else None
     if len(reply) == end:
         return LeaseReply(until_then, seconds(deadline), items)

@@ -75,6 +75,8 @@ def milliseconds_kept(seconds: float, what: str) -> int:
 
 def whole(number: int, what: str) -> int:
     """A whole number. Raises BadTypeError."""
+    if type(number) is int and -(10**16) < number < 10**16:
+        return number
     if isinstance(number, bool) or not isinstance(number, int):
         message = f"{what} must be an int, not {type(number).__name__}"
         raise BadTypeError(message)

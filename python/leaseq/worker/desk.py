@@ -43,7 +43,7 @@ class Desk:
         self._hooks.tell("leased", items)
         with self._guard:
             self._held.update(dict.fromkeys(items))
-        spent = {item: verdict for item in items if (verdict := self._settings.policy.spent(item))}
+        spent = self._settings.policy.spent(items)
         for item, verdict in spent.items():
             self._give_back(item, verdict)
         return [item for item in items if item not in spent] if spent else list(items)
@@ -68,39 +68,40 @@ class Desk:
 
     def collect(self, ends: Iterable[End], now: float) -> None:
         """Take in how handlers ended."""
-        freed, seconds = 0, 0.0
+        freed, together = 0, 0.0
         for end in ends:
-            if end.frees:
+            item, error, seconds, why, frees = end
+            if frees:
                 freed += 1
-                seconds += end.seconds
+                together += seconds
             # work that is done is done, whatever happened meanwhile; the server knows whether it counts
-            ended = end.item._ended and end.item not in self._late
-            if end.error is None and end.frees and end.why != "gone" and not ended:
-                self.completions.append(end.item)
-                self._plan.heard_end(now)
+            if error is None and frees and why != "gone" and (not item._ended or item in self._late):
+                self.completions.append(item)
             else:
                 self._collect_odd(end)
-            if end.frees:
-                self._late.discard(end.item)
-            if self._hooks.per_item and end.frees and end.why != "gone":
-                self._hooks.tell("ended", end.item, end.seconds, end.error)
+            if frees:
+                self._late.discard(item)
+                if self._hooks.per_item and why != "gone":
+                    self._hooks.tell("ended", item, seconds, error)
+        if self.completions:
+            self._plan.heard_end(now)
         self._plan.outstanding -= freed
-        self._plan.measured(freed, seconds)
+        self._plan.measured(freed, together)
 
     def _collect_odd(self, end: End) -> None:
         """An end that is no plain success."""
-        item = end.item
-        if end.why == "late":
-            if not end.frees:
+        item, error, _, why, frees = end
+        if why == "late":
+            if not frees:
                 self._late.add(item)  # its thread runs on, and may yet do the work
             limit = self._settings.time_limit
             self._judge(item, TimeoutError(f"took longer than {limit:g} seconds"))
-        elif end.why in {"lost", "gone"}:
+        elif why in {"lost", "gone"}:
             self.forget([item])
-        elif end.why == "stop":
+        elif why == "stop":
             self._unless_over(item, UNCOUNTED)
-        elif end.error is not None:
-            self._judge(item, end.error)
+        elif error is not None:
+            self._judge(item, error)
         else:  # the handler has completed or released it itself
             self.forget([item])
 
@@ -151,7 +152,8 @@ class Desk:
         batch: list[Item] = []
         weight = 0
         for item in islice(self.completions, MAX_ENTRIES):
-            weight += len(item._result or b"")
+            if item._result:
+                weight += len(item._result)
             if item.queue is not queue or (batch and weight > flows.CHUNK_BYTES):
                 break
             batch.append(item)
@@ -173,13 +175,17 @@ class Desk:
         """The server's answers: true for those that this worker finished."""
         self.completed_count += sum(answers)
         self.forget(items)
+        if not all(answers) or self._hooks.hear("completed"):
+            self._tell_each(items, answers)
+        self._doubt.difference_update(items)
+
+    def _tell_each(self, items: Sequence[Item], answers: Sequence[bool]) -> None:
         for item, answer in zip(items, answers, strict=True):
             if answer or item in self._doubt:  # the call whose answer was lost may have been the one
                 self._hooks.tell("completed", item)
             elif not item._lost:
                 item._heard(None)
                 self._hooks.tell("lost", item)
-        self._doubt.difference_update(items)
 
     def not_completed(self, items: Sequence[Item], *, definite: bool, now: float) -> None:
         """The call failed: these are to be told again. Where it may have worked, false will mean no loss."""
@@ -214,9 +220,10 @@ class Desk:
 
     def forget(self, items: Iterable[Item]) -> None:
         """These are held no longer."""
+        held = self._held
         with self._guard:
             for item in items:
-                self._held.pop(item, None)
+                held.pop(item, None)
 
 
 def _queue(given: GivenBack) -> Any:

@@ -64,6 +64,10 @@ class SafeHooks:
         self.per_item = bool(self._calls.keys() & {"started", "around", "ended"})
         """Whether anybody wants to hear of each handler's beginning and end."""
 
+    def hear(self, name: str) -> bool:
+        """Whether anybody wants to hear of that."""
+        return name in self._calls
+
     def tell(self, name: str, *arguments: Any) -> None:
         """Call one hook of all."""
         for call in self._calls.get(name, ()):

@@ -1,8 +1,9 @@
 """What becomes of an item whose handler failed."""
 
+import math
 import random
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from leaseq import flows
@@ -92,9 +93,14 @@ class Policy:
     def _last(self, item: LeasedItemBase) -> bool:
         return 0 < self.max_attempts <= item.attempt
 
-    def spent(self, item: LeasedItemBase) -> Verdict | None:
-        """What becomes of an item that has had its attempts before this one: those workers did not live to say so."""
-        if 0 < self.max_attempts < item.attempt:
-            text = f"leased {item.attempt} times, which is more than the {self.max_attempts} attempts of this worker"
-            return Verdict(dead=True, error=text)
-        return None
+    def spent(self, items: Sequence[LeasedItemBase]) -> dict[LeasedItemBase, Verdict]:
+        """What becomes of the items that have had their attempts before this one: those workers did not live to say so."""
+        most = self.max_attempts or math.inf
+        return {
+            item: Verdict(
+                dead=True,
+                error=f"leased {item.attempt} times, which is more than the {most} attempts of this worker",
+            )
+            for item in items
+            if item.attempt > most
+        }

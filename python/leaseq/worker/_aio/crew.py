@@ -104,27 +104,30 @@ class Crew:
             await asyncio.wait(tasks, timeout=UNWIND_SECS)
 
     async def _work(self, slot: Slot) -> None:
+        inbox, moment = self._inbox, 0.0
         while True:
-            if not self._inbox:
+            if not inbox:
                 await self._wait()
-            elif now() - self._turn > TURN_SECS:
+                moment = self._turn = now()
+            elif moment - self._turn > TURN_SECS:
                 await asyncio.sleep(0)
-                self._turn = now()
+                moment = self._turn = now()
             else:
-                item = self._inbox.popleft()
+                item = inbox.popleft()
                 if item._lost:
-                    self._tell(End(item, None, 0.0, "gone"))
+                    self._tell((item, None, 0.0, "gone", True))
                 else:
-                    await self._handle(slot, item)
+                    # nothing comes between the end of one and the beginning of the next: one look at the clock for both
+                    moment = await self._handle(slot, item, moment)
 
     async def _wait(self) -> None:
         waiter = asyncio.get_running_loop().create_future()
         self._idle.append(waiter)
         await waiter
-        self._turn = now()
 
-    async def _handle(self, slot: Slot, item: LeasedItem) -> None:
-        slot.item, slot.since, slot.why = item, now(), ""
+    async def _handle(self, slot: Slot, item: LeasedItem, moment: float) -> float:
+        """Run a handler, from this moment on; answers the moment of its end."""
+        slot.item, slot.since, slot.why = item, moment, ""
         error: BaseException | None = None
         try:
             await self._handler(item)
@@ -139,9 +142,11 @@ class Crew:
             raise
         finally:
             slot.item = None
-            self._tell(End(item, error, now() - slot.since, slot.why))
+            ended = now()
+            self._tell((item, error, ended - moment, slot.why, True))
         if slot.why and slot.task is not None:
             slot.task.uncancel()
+        return ended
 
 
 def _ends_the_item_alone(slot: Slot) -> bool:

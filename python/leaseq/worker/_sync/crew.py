@@ -79,7 +79,7 @@ class Crew:
             if slot.item is item and not item._lost:
                 item._lost = True
                 if why == "late":
-                    self._tell(End(item, None, now() - slot.since, why, frees=False))
+                    self._tell((item, None, now() - slot.since, why, False))
 
     def abandon(self) -> None:
         """Mark all items as lost: the handlers run on, and nobody listens to them any more."""
@@ -99,7 +99,7 @@ class Crew:
         get = self._inbox.get
         while (item := get()) is not None:
             if item._lost:
-                self._tell(End(item, None, 0.0, "gone"))
+                self._tell((item, None, 0.0, "gone", True))
             else:
                 self._handle(slot, item)
 
@@ -114,4 +114,4 @@ class Crew:
         slot.item = None
         # work that is done is done, whoever has the item by now; a failure is no longer this worker's to tell
         why: Why = "lost" if error is not None and item._lost else ""
-        self._tell(End(item, error, now() - slot.since, why))
+        self._tell((item, error, now() - slot.since, why, True))
