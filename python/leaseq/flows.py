@@ -60,13 +60,6 @@ Flow = Generator[Command[T] | Wait[T] | Leave, T | None, T]
 """Requests, and the answer to each: of a command or a wait what the command answers, of Leave nothing."""
 
 
-def lease(
-    keys: QueueKeys, count: int, lease_secs: float, *, block: bool, timeout: float, clock: Callable[[], float]
-) -> Flow[LeaseReply]:
-    """Lease, and wait for items if there are none. A waiter that leaves empty-handed settles (LQ-BLOCK-6)."""
-    return lease_any([keys], count, lease_secs, block=block, timeout=timeout, clock=clock)
-
-
 def lease_any(
     queues: Sequence[QueueKeys],
     count: int,
@@ -85,23 +78,25 @@ def lease_any(
     take = (
         commands.lease(queues[0], count, lease_secs) if one else commands.lease_any(queues, count, lease_secs)
     )
-    give_up = clock() + _patience(timeout)
-    return _lease(take, queues, give_up if block else None, clock, known)
+    over = give_up(timeout, clock)
+    if known is not None and known.wait is not None:  # others were asked meanwhile
+        known = replace(known, wait=max(0.0, known.asked + known.wait - clock()))
+    return lease_on(take, queues, over if block else None, clock, known)
 
 
-def _lease(
+def lease_on(
     take: Command[LeaseReply],
     queues: Sequence[QueueKeys],
-    give_up: float | None,
+    over: float | None,
     clock: Callable[[], float],
-    known: LeaseReply | None,
+    reply: LeaseReply | None,
 ) -> Flow[LeaseReply]:
-    if known is None:
+    """Run a call that leases, again and again until it brings items or it is `over` (None: already).
+
+    `reply` is what its first run answered, if that was done. A waiter that leaves empty-handed settles (LQ-BLOCK-6).
+    """
+    if reply is None:
         reply = answered((yield take))
-    else:
-        # others were asked meanwhile
-        left_of_it = None if known.wait is None else max(0.0, known.asked + known.wait - clock())
-        reply = replace(known, wait=left_of_it)
     if reply.items:
         return reply
     settles = tuple(commands.settle(keys) for keys in queues)
@@ -112,7 +107,7 @@ def _lease(
             # More was due than one call takes, and none of it came out ready: the answer is not "nothing" yet.
             reply = answered((yield Wait(pop, 0, take, settles) if waited else take))
             continue
-        left = -1 if give_up is None else give_up - clock()
+        left = -1 if over is None else over - clock()
         if left <= 0:
             break
         told = WAIT_CAP if reply.wait is None else reply.wait
@@ -134,13 +129,13 @@ def outcome(
     published by whoever looks.
     """
     look = commands.outcome(keys, [item_id])
-    give_up = clock() + _patience(timeout)
+    over = give_up(timeout, clock)
     key = result_key(keys, item_id)
     push = ("BLMOVE", key, key, "LEFT", "LEFT")
     found = answered((yield look))
     awaited = found[0].created
     while not (found[0].finished or found[0].state == "absent"):
-        pause = min(WAIT_CAP, give_up - clock()) if block else 0
+        pause = min(WAIT_CAP, over - clock()) if block else 0
         if pause <= 0:
             break
         found = answered((yield Wait(push, pause, look)))
@@ -159,12 +154,12 @@ def add_when_room(
     end, also after success: there may be room for one more, and the wake-up was for one.
     """
     settles = (commands.settle(keys),)
-    give_up = clock() + _patience(timeout)
+    over = give_up(timeout, clock)
     pop = ("BLPOP", keys.key("room"))
     answers = answered((yield add))
     waited = False
     while None in answers:
-        pause = min(WAIT_CAP, give_up - clock())
+        pause = min(WAIT_CAP, over - clock())
         if pause <= 0:
             break
         waited = True
@@ -174,12 +169,12 @@ def add_when_room(
     return answers
 
 
-def _patience(timeout: float) -> float:
-    """How long to wait. Raises BadTypeError, BadArgumentError."""
+def give_up(timeout: float, clock: Callable[[], float]) -> float:
+    """When to wait no longer. Raises BadTypeError, BadArgumentError."""
     patience = commands.milliseconds(timeout, "timeout") / 1000
     if patience < 0:
         raise BadArgumentError("timeout must not be negative; 0 waits for ever")
-    return patience if timeout else math.inf
+    return clock() + patience if timeout else math.inf
 
 
 def answered(reply: T | None) -> T:
@@ -204,11 +199,12 @@ def chunks(members: Iterable[Member], size: Callable[[Member], int] = lambda _: 
     chunk: list[Member] = []
     weight = 0
     for member in members:
-        if chunk and (len(chunk) == MAX_ENTRIES or weight + size(member) > CHUNK_BYTES):
+        own = size(member)
+        weight += own
+        if chunk and (weight > CHUNK_BYTES or len(chunk) == MAX_ENTRIES):
             yield chunk
-            chunk, weight = [], 0
+            chunk, weight = [], own
         chunk.append(member)
-        weight += size(member)
     if chunk:
         yield chunk
 

@@ -240,6 +240,8 @@ def _as_headers(headers: Mapping[str, str]) -> dict[str, str]:
 
 def _as_text(item_id: str | bytes) -> str:
     if isinstance(item_id, str):
+        if item_id.isascii():
+            return item_id
         try:
             item_id.encode()
         except UnicodeEncodeError as error:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import os
 import threading
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Final, Self, cast
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 def lent(client: Any) -> int:
     """How many connections of a client somebody has. redis-py counts those too that a pool of ours keeps."""
     pool = client.connection_pool
-    kept = pool.idle() if isinstance(pool, SyncPool | AsyncPool) else ()
+    kept = pool._idle.get(os.getpid(), ()) if isinstance(pool, SyncPool | AsyncPool) else ()
     return len(pool._in_use_connections) - len(kept)
 
 

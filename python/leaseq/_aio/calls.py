@@ -36,7 +36,7 @@ class Calls:
 
     async def run(self, command: Command[T], patience: float | None = None) -> T:
         """Run a command; its reply may take `patience` seconds, or what the client grants. Raises `leaseq.errors`."""
-        return command.parse(await self.talk(partial(self._exchange, command, patience=patience), Held()))
+        return command.parse(await self.talk(partial(self._exchange, command, patience), Held()))
 
     async def talk(self, conversation: Callable[[io.Wire], Awaitable[T]], held: Held) -> T:
         """Borrow a connection for a conversation; repeat what a cluster redirected, since that was not run."""
@@ -76,21 +76,17 @@ class Calls:
         except (redis.RedisError, redis.exceptions.RedisClusterException, OSError) as error:
             raise errors.from_connection(error, sent=False) from error
 
-    async def _exchange(self, command: Command[Any], wire: io.Wire, patience: float | None = None) -> Any:
+    async def _exchange(self, command: Command[Any], patience: float | None, wire: io.Wire) -> Any:
         try:
             await wire.send(*command.evalsha())
-            return await self.reply(command, wire, partial(wire.read, patience))
+            try:
+                return await wire.read(patience)
+            except NoScriptError:
+                await wire.send(*command.eval())
+                return await wire.read(patience)
         except BaseException as error:
             await self.told(error, wire)
             raise
-
-    async def reply(self, command: Command[Any], wire: io.Wire, read: Callable[[], Awaitable[Any]]) -> Any:
-        """Read the reply to a command that was sent; send it once more, with its text, where the script is unknown."""
-        try:
-            return await read()
-        except NoScriptError:
-            await wire.send(*command.eval())
-            return await read()
 
     async def told(
         self, error: BaseException, wire: io.Wire, interrupted: Callable[[], None] | None = None

@@ -88,11 +88,11 @@ class Wire:
     async def send(self, *command: Argument) -> None:
         """Send a command. It is on its way before this waits for anything, so an interruption does not stop it."""
         if self.asking:
-            await self._send("ASKING")
+            await self._send(("ASKING",))
             await self.read()
-        await self._send(*command)
+        await self._send(command)
 
-    async def _send(self, *command: Argument) -> None:
+    async def _send(self, command: tuple[Argument, ...]) -> None:
         connection = self._connection
         if self._is_cut or not connection.is_connected:
             # redis-py would connect again, but the replies that are awaited came with the old connection
@@ -200,6 +200,10 @@ class OneServer:
     async def borrow(self, _key: str, _redirection: AskError | None) -> Wire:
         """A connection."""
         pool: Any = self._client.connection_pool
+        if isinstance(pool, Pool):
+            connection = await pool.at_hand()
+            if connection is not None:
+                return Wire(connection, partial(pool.release, connection))
         cancellations = _cancellations()
         connection = await pool.get_connection()
         return await fresh(Wire(connection, partial(pool.release, connection)), connection, cancellations)

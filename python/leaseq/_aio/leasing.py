@@ -32,8 +32,15 @@ class Leasing(Finishing):
         self, count: int, lease_secs: float, *, block: bool = True, timeout: float = 0
     ) -> list[LeasedItem]:
         """Lease up to `count` items (1..256) in one call, at most about 1 MiB of data; waits for the first one only."""
-        flow = flows.lease(self._keys, count, lease_secs, block=block, timeout=timeout, clock=io.now)
-        reply = await self._drive(flow)
+        take = commands.lease(self._keys, count, lease_secs)
+        give_up = flows.give_up(timeout, io.now)
+        # most calls end here, and need none of what a wait needs
+        reply = await self._transport.take(take)
+        self._heard(reply)
+        if not reply.items:
+            reply = await self._drive(
+                flows.lease_on(take, [self._keys], give_up if block else None, io.now, reply)
+            )
         await self._enter(reply)
         return self._leased(reply, lease_secs)
 

@@ -45,7 +45,8 @@ class Life:
         """One call, which closing waits for. Raises QueueClosedError."""
         self._after_fork()
         with self._guard:
-            self.raise_if_closed("is closed")
+            if self._closed:
+                self.raise_if_closed("is closed")
             self._in_flight += 1
 
     def __exit__(self, *_: object) -> None:

@@ -22,16 +22,20 @@ class Pool(ConnectionPool):
         self._idle: dict[int, list[Any]] = {}
         """By process, since the child of a fork must not speak where its parent does."""
 
-    def idle(self) -> list[Any]:
-        """The connections that this process may be handed."""
-        return self._idle.setdefault(THIS.number, [])
-
     async def get_connection(self, *_: Any, **__: Any) -> Any:
         """The connection that came back last, if it stands and has nothing to read; else what redis-py gives."""
+        connection = await self.at_hand()
+        if connection is not None:
+            return connection
+        untyped: Any = super()
+        return await untyped.get_connection()
+
+    async def at_hand(self) -> Any | None:
+        """The connection that came back last, if it stands and has nothing to read."""
         try:
-            connection = self.idle().pop()
-        except IndexError:
-            return await self._connect()
+            connection = self._idle[THIS.number].pop()
+        except LookupError:
+            return None
         fit = False
         try:
             fit = not connection.should_reconnect() and not await connection.can_read()
@@ -40,17 +44,13 @@ class Pool(ConnectionPool):
         finally:
             if not fit:
                 await super().release(connection)
-        return connection if fit else await self._connect()
+        return connection if fit else None
 
     async def release(self, connection: Any) -> None:
         """Take a connection back."""
         here = THIS.number
         # those of asyncio know no process, since no event loop outlives a fork
         if connection.is_connected and getattr(connection, "pid", here) == here:
-            self.idle().append(connection)
+            self._idle.setdefault(here, []).append(connection)
         else:
             await super().release(connection)
-
-    async def _connect(self) -> Any:
-        untyped: Any = super()
-        return await untyped.get_connection()

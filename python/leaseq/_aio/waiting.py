@@ -11,6 +11,7 @@ from redis.exceptions import (
     AskError,
     ClusterDownError,
     MovedError,
+    NoScriptError,
     OutOfMemoryError,
     ReadOnlyError,
     TryAgainError,
@@ -117,7 +118,11 @@ class Waiting:
             raise
 
     async def _taken(self, command: Command[T], wire: io.Wire, asked_at: float) -> T:
-        reply = await self._calls.reply(command, wire, partial(wire.read_within, REPLY_GRACE))
+        try:
+            reply = await wire.read_within(REPLY_GRACE)
+        except NoScriptError:
+            await wire.send(*command.eval())
+            reply = await wire.read_within(REPLY_GRACE)
         answer: Any = command.parse(reply)
         if isinstance(answer, LeaseReply):
             answer.asked = asked_at

@@ -37,7 +37,7 @@ class Calls:
 
     def run(self, command: Command[T], patience: float | None = None) -> T:
         """Run a command; its reply may take `patience` seconds, or what the client grants. Raises `leaseq.errors`."""
-        return command.parse(self.talk(partial(self._exchange, command, patience=patience), Held()))
+        return command.parse(self.talk(partial(self._exchange, command, patience), Held()))
 
     def talk(self, conversation: Callable[[io.Wire], T], held: Held) -> T:
         """Borrow a connection for a conversation; repeat what a cluster redirected, since that was not run."""
@@ -77,21 +77,17 @@ class Calls:
         except (redis.RedisError, redis.exceptions.RedisClusterException, OSError) as error:
             raise errors.from_connection(error, sent=False) from error
 
-    def _exchange(self, command: Command[Any], wire: io.Wire, patience: float | None = None) -> Any:
+    def _exchange(self, command: Command[Any], patience: float | None, wire: io.Wire) -> Any:
         try:
             wire.send(*command.evalsha())
-            return self.reply(command, wire, partial(wire.read, patience))
+            try:
+                return wire.read(patience)
+            except NoScriptError:
+                wire.send(*command.eval())
+                return wire.read(patience)
         except BaseException as error:
             self.told(error, wire)
             raise
-
-    def reply(self, command: Command[Any], wire: io.Wire, read: Callable[[], Any]) -> Any:
-        """Read the reply to a command that was sent; send it once more, with its text, where the script is unknown."""
-        try:
-            return read()
-        except NoScriptError:
-            wire.send(*command.eval())
-            return read()
 
     def told(
         self, error: BaseException, wire: io.Wire, interrupted: Callable[[], None] | None = None

@@ -65,7 +65,7 @@ class Finishing(QueueBase):
         Raises CrossGroupError, TooLargeError.
         """
         if result is None and keep is None and then is None:
-            return (self.complete_items([item], only_current=only_current))[0]
+            return (self._complete([item], [[item]], only_current=only_current))[0]
         finished = Finished(
             item, result=result, keep=keep, then=() if then is None else then, only_current=only_current
         )
@@ -75,10 +75,13 @@ class Finishing(QueueBase):
     def complete_items(self, items: Iterable[LeasedItemBase], *, only_current: bool = False) -> list[bool]:
         """Finish many items; answers for each, in order. See `complete`, and `add_items` about errors."""
         held = list(flows.many(items, "items"))
+        return self._complete(held, flows.chunks(held, _result_size), only_current=only_current)
+
+    def _complete(
+        self, held: list[LeasedItemBase], chunks: Iterable[list[LeasedItemBase]], *, only_current: bool
+    ) -> list[bool]:
         return self._end_each(
-            held,
-            flows.chunks(held, _result_size),
-            lambda chunk: commands.complete(self._keys, chunk, only_current=only_current),
+            held, chunks, lambda chunk: commands.complete(self._keys, chunk, only_current=only_current)
         )
 
     def finish_items(self, finished: Iterable[Finished]) -> list[Completed]:

@@ -89,11 +89,11 @@ class Wire:
     def send(self, *command: Argument) -> None:
         """Send a command."""
         if self.asking:
-            self._send("ASKING")
+            self._send(("ASKING",))
             self.read()
-        self._send(*command)
+        self._send(command)
 
-    def _send(self, *command: Argument) -> None:
+    def _send(self, command: tuple[Argument, ...]) -> None:
         packed = pack(self._connection, command)
         self._check()
         self.owed += 1
@@ -105,11 +105,17 @@ class Wire:
             raise
 
     def read(self, seconds: float | None = None) -> Any:
-        """Read a reply. An interruption leaves the connection as it is, so that the reply can still be read."""
+        """Read a reply, for so long or as the client says. An interruption leaves it there, to be read later."""
         try:
-            reply = self._connection.read_response(
-                disable_decoding=True, disconnect_on_error=False, **self._bound(seconds)
-            )
+            connection, own = self._connection, self._connection.socket_timeout
+            if own is not None and (seconds is None or seconds == own):  # the socket is set to that already
+                reply = connection.read_response(disable_decoding=True, disconnect_on_error=False)
+            else:  # never for ever
+                reply = connection.read_response(
+                    disable_decoding=True,
+                    disconnect_on_error=False,
+                    timeout=flows.LONGEST_REPLY if seconds is None else seconds,
+                )
         except redis.ResponseError:
             self.owed -= 1
             raise
@@ -173,13 +179,6 @@ class Wire:
         """Raise the error that callers know, for an odd one of a connection that somebody closed under us."""
         if self._is_cut or not self._connection.is_connected:
             raise redis.ConnectionError("the connection was closed") from error
-
-    def _bound(self, seconds: float | None) -> dict[str, float]:
-        """How long to wait for a reply: so long, or as the client says, but never for ever."""
-        own = self._connection.socket_timeout
-        if own is not None and seconds in {None, own}:
-            return {}  # the socket is set to that already
-        return {"timeout": flows.LONGEST_REPLY if seconds is None else seconds}
 
     def _check(self) -> None:
         # redis-py would connect again, but the replies that are awaited came with the old connection

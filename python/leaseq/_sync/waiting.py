@@ -12,6 +12,7 @@ from redis.exceptions import (
     AskError,
     ClusterDownError,
     MovedError,
+    NoScriptError,
     OutOfMemoryError,
     ReadOnlyError,
     TryAgainError,
@@ -118,7 +119,11 @@ class Waiting:
             raise
 
     def _taken(self, command: Command[T], wire: io.Wire, asked_at: float) -> T:
-        reply = self._calls.reply(command, wire, partial(wire.read_within, REPLY_GRACE))
+        try:
+            reply = wire.read_within(REPLY_GRACE)
+        except NoScriptError:
+            wire.send(*command.eval())
+            reply = wire.read_within(REPLY_GRACE)
         answer: Any = command.parse(reply)
         if isinstance(answer, LeaseReply):
             answer.asked = asked_at

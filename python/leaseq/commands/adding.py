@@ -1,6 +1,7 @@
 """Adding items."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from leaseq import _scripts
 from leaseq.commands.wire import Argument, Command, answers, command, milliseconds, milliseconds_kept, whole
@@ -43,7 +44,16 @@ def add_options(
 
 def add(keys: QueueKeys, items: Sequence[Item], options: Options = ()) -> Command[list[bool | None]]:
     """Add items, all with the same options; answers for each whether it was added, None where there is no room."""
-    return add_each(keys, [(item, options) for item in items])
+    arguments: list[Argument] = [len(items)]
+    more = _options(options)
+    for item in items:
+        if not isinstance(item, Item):
+            raise _no_item(item)
+        if item.headers or item.content_type is not None:
+            arguments += entry(item, options)
+        else:
+            arguments += (item.id, item.data, *more)
+    return command(_scripts.ADD, keys, arguments, _all_added)
 
 
 def add_each(keys: QueueKeys, items: Sequence[tuple[Item, Options]]) -> Command[list[bool | None]]:
@@ -51,23 +61,30 @@ def add_each(keys: QueueKeys, items: Sequence[tuple[Item, Options]]) -> Command[
     arguments: list[Argument] = [len(items)]
     for item, options in items:
         if not isinstance(item, Item):
-            message = f"add takes Item, not {type(item).__name__}: wrap the data, as in Item(b'data')"
-            raise BadTypeError(message)
+            raise _no_item(item)
         arguments += entry(item, options)
-    return command(_scripts.ADD, keys, arguments, lambda reply: [_added(answer) for answer in answers(reply)])
+    return command(_scripts.ADD, keys, arguments, _all_added)
 
 
 def entry(item: Item, options: Options) -> list[Argument]:
     """An item with its options and what it brings along. Raises BadTypeError, BadArgumentError."""
-    if not item.headers and item.content_type is None:
-        return [item.id, item.data, len(options) // 2, *options]
     own: list[Argument] = []
     if item.content_type is not None:
         own += ["content_type", encoded(item.content_type, "a content type")]
     for name, value in item.headers.items():
         own += [b"header:" + encoded(name, "the name of a header"), encoded(value, "a header")]
-    return [item.id, item.data, (len(options) + len(own)) // 2, *options, *own]
+    return [item.id, item.data, *_options((*options, *own))]
 
 
-def _added(created: int) -> bool | None:
-    return None if created < 0 else created > 0
+def _options(options: Sequence[Argument]) -> tuple[Argument, ...]:
+    """How many there are, and they. As text, since most have none: a number takes three times as long to pack."""
+    return (str(len(options) // 2), *options)
+
+
+def _no_item(item: object) -> BadTypeError:
+    message = f"add takes Item, not {type(item).__name__}: wrap the data, as in Item(b'data')"
+    return BadTypeError(message)
+
+
+def _all_added(reply: Any) -> list[bool | None]:
+    return [None if created < 0 else created > 0 for created in answers(reply)]

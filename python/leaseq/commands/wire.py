@@ -11,6 +11,8 @@ from leaseq.keys import QueueKeys
 LONGEST = 10**12
 """More seconds than any duration or time of the protocol, few enough to write as a number of 16 digits."""
 
+_PLAIN = frozenset({int, float})
+
 Argument = bytes | str | int
 T = TypeVar("T")
 U = TypeVar("U")
@@ -55,7 +57,7 @@ def command(
 
 def milliseconds(seconds: float, what: str) -> int:
     """A duration in the unit of the wire. Raises BadTypeError, BadArgumentError."""
-    if isinstance(seconds, bool) or not isinstance(seconds, int | float):
+    if type(seconds) not in _PLAIN and (isinstance(seconds, bool) or not isinstance(seconds, int | float)):
         message = f"{what} must be a number of seconds, not {type(seconds).__name__}"
         raise BadTypeError(message)
     if not -LONGEST <= seconds <= LONGEST:
