@@ -41,12 +41,15 @@ class Wait(Generic[T]):
     `block` is the blocking command without its time: a push to one of its keys ends it, whatever else it does. With too
     little time for a block, the command runs after that time. Should the flow end here, with an error or interrupted,
     whoever performs this runs `settles`, which pass on the wake-up that may have been taken.
+
+    `at_once` sends the command with the block, so that the server runs it as soon as that is over.
     """
 
     block: tuple[str, ...]
     seconds: float
     then: Command[T]
     settles: tuple[Command[bool], ...] = ()
+    at_once: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,17 +79,19 @@ def lease_any(
     timeout: float,
     clock: Callable[[], float],
     known: LeaseReply | None = None,
+    at_once: bool = False,
 ) -> Flow[LeaseReply]:
     """Lease from the first of several queues of one group that has an item; `known` is what this was told before.
 
-    The call that leases from one settles the others (LQ-BLOCK-7).
+    The call that leases from one settles the others (LQ-BLOCK-7). With `at_once` a lease is sent with each block that
+    ends at no time that matters: only a lease behind a block that is over makes the server notice that in time.
     """
     one = len(queues) == 1
     take = (
         commands.lease(queues[0], count, lease_secs) if one else commands.lease_any(queues, count, lease_secs)
     )
     give_up = clock() + _patience(timeout)
-    return _lease(take, queues, give_up if block else None, clock, known)
+    return _lease(take, queues, give_up if block else None, clock, known, at_once=at_once)
 
 
 def _lease(
@@ -95,6 +100,8 @@ def _lease(
     give_up: float | None,
     clock: Callable[[], float],
     known: LeaseReply | None,
+    *,
+    at_once: bool,
 ) -> Flow[LeaseReply]:
     if known is None:
         reply = answered((yield take))
@@ -118,7 +125,8 @@ def _lease(
         told = WAIT_CAP if reply.wait is None else reply.wait
         pause = min(left, told, reply.asked + WAIT_CAP - clock())
         waited = True
-        reply = answered((yield Wait(pop, pause, take, settles)))
+        timed = min(left, told) < WAIT_CAP
+        reply = answered((yield Wait(pop, pause, take, settles, at_once and not timed)))
     if waited and not reply.items:
         yield Leave(settles)
     return reply
