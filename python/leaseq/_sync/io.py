@@ -165,16 +165,12 @@ class Wire:
 
     def _heard(self, stop: Stop, seconds: float) -> bool:
         """Whether a reply begins within the time, in a thread that can be interrupted."""
-        over = now() + seconds
-        while True:
-            stop.wait(None, 0)
-            self._check()
-            if self._begun():
-                return True
-            left, sock = over - now(), self._connection._sock
-            if left <= 0:
-                return False
-            stop.wait(_open(sock), left)
+        stop.check()
+        if self._begun():
+            return True
+        heard = stop.wait(_open(self._connection._sock), seconds)
+        self._check()
+        return heard
 
     def _tell(self, error: Exception) -> None:
         """Raise the error that callers know, for an odd one of a connection that somebody closed under us."""

@@ -67,7 +67,6 @@ class Waiter:
                     io.sleep(outage.pause(failures))
                 continue
             failures = 0
-            self._heard(None)
             if items and self._over:  # nobody takes them any more
                 with contextlib.suppress(LeaseqError):
                     items[0].queue.release_items(items, uncounted=True)
@@ -75,3 +74,4 @@ class Waiter:
                 self._bring(items, self.asked)
                 self.asked = 0
                 self._ring()
+            self._heard(None)
