@@ -65,6 +65,30 @@ def test_nothing_is_sent_between_the_wake_up_and_the_handler(
         assert work.result() == 1
 
 
+def test_several_queues_of_one_group_are_waited_for_alike(
+    colour: Colour, redis_client: redis.Redis, url: str, proxy: FaultProxy
+) -> None:
+    """The item comes to the second, whose lease was sent with the block on both."""
+    load(redis_client)
+    gate = Gate()
+    with leaseq.WorkQueue("b", url, group="g") as producer:
+        queues = [colour.queue(name, proxy.url, group="g") for name in "ab"]
+        producer.add_item(Item(b""))
+        item = queues[1].lease(HOUR)  # the queue is in the registry by now
+        assert item
+        assert queues[1].complete(item)
+        with shift(colour, [bare(queue) for queue in queues], gate.handler(colour), lease_secs=HOUR) as work:
+            blocked(redis_client, 1)
+            proxy.hold_up = True
+            producer.add_item(Item(b"", id="a"))
+            gate.reached()
+            proxy.hold_up = False
+            gate.open()
+            servers.wait_until(lambda: producer.stats().completed == 2, PATIENCE)
+            work.stop()
+            assert work.result() == 1
+
+
 def test_an_item_takes_an_idle_worker_three_commands(
     colour: Colour, redis_client: redis.Redis, url: str, producer: leaseq.WorkQueue
 ) -> None:
