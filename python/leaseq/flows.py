@@ -41,12 +41,15 @@ class Wait(Generic[T]):
     `block` is the blocking command without its time: a push to one of its keys ends it, whatever else it does. With too
     little time for a block, the command runs after that time. Should the flow end here, with an error or interrupted,
     whoever performs this runs `settles`, which pass on the wake-up that may have been taken.
+
+    `at_once` sends the command with the block, so that the server runs it as soon as that is over.
     """
 
     block: tuple[str, ...]
     seconds: float
     then: Command[T]
     settles: tuple[Command[bool], ...] = ()
+    at_once: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +72,12 @@ def lease_any(
     timeout: float,
     clock: Callable[[], float],
     known: LeaseReply | None = None,
+    at_once: bool = False,
 ) -> Flow[LeaseReply]:
     """Lease from the first of several queues of one group that has an item; `known` is what this was told before.
 
-    The call that leases from one settles the others (LQ-BLOCK-7).
+    The call that leases from one settles the others (LQ-BLOCK-7). With `at_once` a lease is sent with each block that
+    ends at no time that matters: only a lease behind a block that is over makes the server notice that in time.
     """
     one = len(queues) == 1
     take = (
@@ -81,7 +86,7 @@ def lease_any(
     over = give_up(timeout, clock)
     if known is not None and known.wait is not None:  # others were asked meanwhile
         known = replace(known, wait=max(0.0, known.asked + known.wait - clock()))
-    return lease_on(take, queues, over if block else None, clock, known)
+    return lease_on(take, queues, over if block else None, clock, known, at_once=at_once)
 
 
 def lease_on(
@@ -90,6 +95,8 @@ def lease_on(
     over: float | None,
     clock: Callable[[], float],
     reply: LeaseReply | None,
+    *,
+    at_once: bool = False,
 ) -> Flow[LeaseReply]:
     """Run a call that leases, again and again until it brings items or it is `over` (None: already).
 
@@ -113,7 +120,8 @@ def lease_on(
         told = WAIT_CAP if reply.wait is None else reply.wait
         pause = min(left, told, reply.asked + WAIT_CAP - clock())
         waited = True
-        reply = answered((yield Wait(pop, pause, take, settles)))
+        timed = min(left, told) < WAIT_CAP
+        reply = answered((yield Wait(pop, pause, take, settles, at_once and not timed)))
     if waited and not reply.items:
         yield Leave(settles)
     return reply

@@ -145,7 +145,12 @@ class FaultProxy:
             asyncio.create_task(self._pipe_down(server_reader, writer, pair)),
         ]
         try:
-            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            if tasks[0] in done and tasks[0].exception() is None:
+                # a client that sends nothing more may still read
+                with contextlib.suppress(OSError):
+                    server_writer.write_eof()
+                await asyncio.wait(tasks[1:])
         finally:
             for task in tasks:
                 task.cancel()

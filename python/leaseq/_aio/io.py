@@ -79,7 +79,10 @@ class Wire:
     owed = 0
     kept = False
     asking = False
+    followed = False
+    """Whether a command was sent behind a block that is not over: what it brings would be lost with the connection."""
     _is_cut = False
+    _left_off = False
 
     def __init__(self, connection: Any, put_back: Callable[[], Awaitable[None]]) -> None:
         self._connection = connection
@@ -87,6 +90,8 @@ class Wire:
 
     async def send(self, *command: Argument) -> None:
         """Send a command. It is on its way before this waits for anything, so an interruption does not stop it."""
+        if self._left_off:
+            raise redis.ConnectionError("the connection was closed")
         if self.asking:
             await self._send(("ASKING",))
             await self.read()
@@ -161,6 +166,17 @@ class Wire:
         """Close the connection under the task that reads."""
         await self.cut()
 
+    @property
+    def can_leave_off(self) -> bool:
+        """Whether it can end one direction, and has only the commands in it that are sent."""
+        return not self.asking and bool(self._connection._writer.can_write_eof())
+
+    async def leave_off(self) -> None:
+        """Send nothing more: the server ends a block and closes; what it answered before can still be read."""
+        self._left_off = True
+        with contextlib.suppress(*ODD, OSError):
+            self._connection._writer.write_eof()
+
     async def hang_up(self) -> None:
         """Close the connection, and wait until the server has: then no wake-up goes there any more."""
         connection = self._connection
@@ -174,7 +190,7 @@ class Wire:
 
     async def give_back(self) -> None:
         """Return the connection to the client; never with a reply on its way that the next user would take for its."""
-        if self.owed:
+        if self.owed or self._left_off:
             await self.cut()
         try:
             await self._put_back()

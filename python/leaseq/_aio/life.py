@@ -80,16 +80,22 @@ class Life:
                 return False
             self._closed = True
             waiting = list(self._waiting)
-        for wire in waiting:
-            with self._guard:  # a wire that is no longer waiting may be somebody else's connection by now
-                if wire in self._waiting:
-                    await wire.cut_off()
-        give_up = io.now() + REPLY_GRACE
-        while self._in_flight and io.now() < give_up:
+        await self._end_waits(waiting, gently=True)
+        began = io.now()
+        while self._in_flight and io.now() < began + REPLY_GRACE:
             await io.sleep(CLOSE_STEP)
+            if io.now() >= began + io.HANG_UP_SECS:
+                await self._end_waits(waiting, gently=False)
         # what interrupted calls still bring is given back first, and wake-ups are passed on
         await self._background.end(REPLY_GRACE)
         return True
+
+    async def _end_waits(self, waiting: Sequence[io.Wire], *, gently: bool) -> None:
+        """Cut off those that still wait; gently, one that may bring items may finish what the server has begun."""
+        for wire in waiting:
+            with self._guard:  # a wire that is no longer waiting may be somebody else's connection by now
+                if wire in self._waiting:
+                    await (wire.leave_off() if gently and wire.followed else wire.cut_off())
 
 
 class Lives(Life):

@@ -5,6 +5,7 @@ Written by hand on both sides; everything above is written once, in `_aio`, and 
 
 import contextlib
 import socket
+import ssl
 import threading
 import time
 from collections.abc import Callable, Hashable
@@ -80,7 +81,10 @@ class Wire:
     owed = 0
     kept = False
     asking = False
+    followed = False
+    """Whether a command was sent behind a block that is not over: what it brings would be lost with the connection."""
     _is_cut = False
+    _left_off = False
 
     def __init__(self, connection: Any, put_back: Callable[[], None]) -> None:
         self._connection = connection
@@ -88,6 +92,8 @@ class Wire:
 
     def send(self, *command: Argument) -> None:
         """Send a command."""
+        if self._left_off:
+            raise redis.ConnectionError("the connection was closed")
         if self.asking:
             self._send(("ASKING",))
             self.read()
@@ -164,16 +170,12 @@ class Wire:
 
     def _heard(self, stop: Stop, seconds: float) -> bool:
         """Whether a reply begins within the time, in a thread that can be interrupted."""
-        over = now() + seconds
-        while True:
-            stop.wait(None, 0)
-            self._check()
-            if self._begun():
-                return True
-            left, sock = over - now(), self._connection._sock
-            if left <= 0:
-                return False
-            stop.wait(_open(sock), left)
+        stop.check()
+        if self._begun():
+            return True
+        heard = stop.wait(_open(self._connection._sock), seconds)
+        self._check()
+        return heard
 
     def _tell(self, error: Exception) -> None:
         """Raise the error that callers know, for an odd one of a connection that somebody closed under us."""
@@ -201,6 +203,19 @@ class Wire:
             with contextlib.suppress(OSError):
                 sock.shutdown(socket.SHUT_RDWR)
 
+    @property
+    def can_leave_off(self) -> bool:
+        """Whether it can end one direction, and has only the commands in it that are sent."""
+        return not self.asking and not isinstance(self._connection._sock, ssl.SSLSocket)
+
+    def leave_off(self) -> None:
+        """Send nothing more: the server ends a block and closes; what it answered before can still be read."""
+        self._left_off = True
+        sock = self._connection._sock
+        with contextlib.suppress(OSError):
+            if sock is not None:
+                sock.shutdown(socket.SHUT_WR)
+
     def hang_up(self) -> None:
         """Close the connection, and wait until the server has: then no wake-up goes there any more."""
         sock = self._connection._sock
@@ -214,7 +229,7 @@ class Wire:
 
     def give_back(self) -> None:
         """Return the connection to the client; never with a reply on its way that the next user would take for its."""
-        if self.owed:  # also when it was cut: redis-py may have connected again meanwhile
+        if self.owed or self._left_off:  # also when it was cut: redis-py may have connected again meanwhile
             self.cut()
         self._put_back()
 

@@ -36,11 +36,12 @@ class Party:
         block: bool,
         timeout: float = 0,
         known: LeaseReply | None = None,
+        at_once: bool = False,
     ) -> LeaseReply:
         """Lease from the first queue that has items."""
         keys = [queue._keys for queue in self.queues]
         flow = flows.lease_any(
-            keys, count, lease_secs, block=block, timeout=timeout, clock=io.now, known=known
+            keys, count, lease_secs, block=block, timeout=timeout, clock=io.now, known=known, at_once=at_once
         )
         reply = self._transport.drive(flow, self._heard)
         self.queues[reply.queue]._enter(reply)
@@ -91,11 +92,31 @@ class WorkQueues:
         self, count: int, lease_secs: float, *, block: bool = True, timeout: float = 0
     ) -> list[LeasedItem]:
         """Lease up to `count` items (1..256), all of one queue. See `WorkQueue.lease_items`."""
-        began = io.now()
         parties = self._in_turn()
         if len(parties) == 1:
             reply = parties[0].lease(count, lease_secs, block=block, timeout=timeout)
             return _leased(parties[0], reply, lease_secs)
+        return self._lease_of_several(parties, count, lease_secs, block=block, timeout=timeout)
+
+    def _lease_next(
+        self, count: int, lease_secs: float, known: LeaseReply | None
+    ) -> tuple[list[LeasedItem], LeaseReply | None]:
+        """Wait for items on behalf of a worker, which takes whatever comes; `known` is what it was told the last time.
+
+        A call that leased leaves a wake-up for what is ready and for what is due within the wait cap (LQ-SETTLE-3 and 4),
+        so whoever was answered items can wait without another look.
+        """
+        parties = self._in_turn()
+        if len(parties) > 1:
+            waits = self._lease_of_several(parties, count, lease_secs, block=True, timeout=0)
+            return waits, None
+        reply = parties[0].lease(count, lease_secs, block=True, known=known, at_once=True)
+        return _leased(parties[0], reply, lease_secs), LeaseReply(None, reply.deadline, [], reply.asked)
+
+    def _lease_of_several(
+        self, parties: Sequence[Party], count: int, lease_secs: float, *, block: bool, timeout: float
+    ) -> list[LeasedItem]:
+        began = io.now()
         looks = []
         for party in parties:
             reply = party.lease(count, lease_secs, block=False, timeout=timeout)

@@ -68,16 +68,21 @@ class Stop:
                 self._ear.close()
                 self._mouth.close()
 
-    def wait(self, sock: socket.socket | None, seconds: float) -> None:
-        """Wait until there is something to read or the time is over. Raises InterruptedWaitError."""
-        if not self._stopped:
-            with _Selector() as selector:
-                selector.register(self._ear, selectors.EVENT_READ)
-                if sock is not None:
-                    selector.register(sock, selectors.EVENT_READ)
-                selector.select(seconds)
+    def check(self) -> None:
+        """Raise InterruptedWaitError once the race is over."""
         if self._stopped:
             raise InterruptedWaitError
+
+    def wait(self, sock: socket.socket | None, seconds: float) -> bool:
+        """Wait until there is something to read, which it answers, or the time is over. Raises InterruptedWaitError."""
+        self.check()
+        with _Selector() as selector:
+            selector.register(self._ear, selectors.EVENT_READ)
+            if sock is not None:
+                selector.register(sock, selectors.EVENT_READ)
+            heard = selector.select(seconds)
+        self.check()
+        return bool(heard)
 
 
 def current() -> Stop | None:

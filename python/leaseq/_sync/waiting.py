@@ -138,6 +138,8 @@ class Waiting:
         asked = False
         try:
             self._life.join(wire)
+            if wait.at_once and wire.can_leave_off:
+                return self._block_followed(wait, wire)
             blocked = self._block(wait, wire)
             asked = True
             self._life.part(wire)  # closing cuts a block, but the command behind it may bring an item
@@ -151,14 +153,30 @@ class Waiting:
         except (redis.RedisError, OSError, io.NothingYetError) as error:
             wire.cut()
             self._life.raise_if_closed(cause=error)
-            if not asked or isinstance(error, _NothingBehindError):
+            if not (asked or wire.followed) or isinstance(error, _NothingBehindError):
                 raise _BrokenWaitError(0) from error
             raise errors.from_connection(error, sent=True) from error
         except BaseException:
-            self._leave_behind(wire, wait.then, wait.settles, asked=asked)
+            self._leave_behind(wire, wait.then, wait.settles, asked=asked or wire.followed)
             raise
         finally:
             self._life.part(wire)
+
+    def _block_followed(self, wait: Wait[T], wire: io.Wire) -> T:
+        """Send the block, and the command behind it at once: the server runs it as soon as the block is over."""
+        refusal: redis.ResponseError | None = None
+        wire.send(*wait.block, f"{wait.seconds:.3f}")
+        wire.followed = True
+        wire.send(*wait.then.evalsha())
+        try:
+            self._woken(wire, wait.seconds + REPLY_GRACE)
+        except redis.ResponseError as error:
+            refusal = error  # the command was run all the same
+        self._life.part(wire)
+        answer = self._taken(wait.then, wire, io.now())
+        if refusal is not None and not (isinstance(answer, LeaseReply) and answer.items):
+            raise refusal
+        return answer
 
     def _refused(self, error: redis.ResponseError, *, asked: bool) -> Exception:
         """What a wait raises that the server answered with an error."""
@@ -232,11 +250,15 @@ class Waiting:
 
         What the command still brings is given back, and a wake-up that was taken is passed on, once none can come any more.
         """
+        patience = REPLY_GRACE
         try:
+            if wire.followed and blocked:
+                patience = io.HANG_UP_SECS
+                wire.leave_off()
             if asked:
                 if blocked:
-                    self._woken(wire, REPLY_GRACE)
-                answer = command.parse(wire.read_within(REPLY_GRACE))
+                    self._woken(wire, patience)
+                answer = command.parse(wire.read_within(patience))
                 undo = command.undo(answer) if command.undo else None
                 if undo is not None:
                     self._run_quietly(undo)

@@ -3,6 +3,7 @@
 import sys
 from collections import deque
 from collections.abc import Awaitable, Callable
+from typing import NamedTuple
 
 from leaseq._aio import io
 from leaseq._aio.leased import LeasedItem
@@ -28,6 +29,14 @@ LAST_TRIES = 4
 """How often a worker that ends tries to tell what is left."""
 
 
+class Brought(NamedTuple):
+    """What was leased beside the main loop, with how many were asked for; `begun` has what was handed out, if it was."""
+
+    items: list[LeasedItem]
+    asked: int
+    begun: list[LeasedItem] | None
+
+
 class Run:
     """One run. `work` runs once; `stop` is called from anywhere, a second time to end at once."""
 
@@ -49,7 +58,8 @@ class Run:
         self.announcer = Announcer(source.queues[0]._transport.client, name, self._say)
         self._outage = Outage()
         self._bell = io.Bell()
-        self._waiter = Waiter(source, self._outage, self._heard, self._bell.ring)
+        self._waiter = Waiter(source, self._outage, self._heard, self._bring, self._bell.ring)
+        self._brought: deque[Brought] = deque()
         self._ends: deque[End] = deque()
         self._ring_at = NEVER
         self._last_end = 0.0
@@ -121,7 +131,7 @@ class Run:
         return self._is_done() or (self._grace_ends is not None and io.now() >= self._grace_ends)
 
     def _is_done(self) -> bool:
-        waiting = (self._plan.outstanding, self._ends, self._waiter.brought, self._to_begin)
+        waiting = (self._plan.outstanding, self._ends, self._brought, self._to_begin)
         return not (any(waiting) or self.desk.completions or self.desk.returns)
 
     async def _step(self) -> tuple[float | None, int] | None:
@@ -145,7 +155,7 @@ class Run:
 
     def _want(self) -> int:
         """How many items to lease without waiting."""
-        if self.stopping or self._waiter.asked or self._waiter.brought:
+        if self.stopping or self._waiter.asked or self._brought:
             return 0
         want = self._plan.want()
         if want and self._dry:
@@ -169,7 +179,7 @@ class Run:
     async def _sleep(self, pause: float | None, ring_at: int) -> None:
         """Sleep, or until so many ends have been told; what else is to be seen to rings."""
         self._ring_at = ring_at
-        if len(self._ends) < ring_at and not self._waiter.brought and (pause is None or pause > 0):
+        if len(self._ends) < ring_at and not self._brought and (pause is None or pause > 0):
             await self._bell.wait(pause)
         self._ring_at = NEVER
 
@@ -207,17 +217,36 @@ class Run:
         self._last_end = io.now()
         self._crew.put(items)
 
+    def _bring(self, items: list[LeasedItem], asked: int) -> None:
+        """Called by the loop that waits: hands out what it leased, since waking this one first would take its time."""
+        if self.stopping or self._settings.at_most_once:
+            self._brought.append(Brought(items, asked, begun=None))
+            return
+        begun = self.desk.leased(items)
+        self._brought.append(Brought(items, asked, begun))  # before a handler can end
+        self._crew.put(begun)
+
+    def _book(self, brought: Brought) -> None:
+        if brought.begun is None:
+            self._leased(brought.items, brought.asked)
+            return
+        self._dry = len(brought.items) < brought.asked
+        self.desk.begun(brought.begun)
+        self._last_end = io.now()
+
     def _collect(self) -> None:
-        while self._waiter.brought:
-            self._leased(*self._waiter.brought.popleft())
+        # in this order: what has ended or waits for a handler was brought before
+        ends = [self._ends.popleft() for _ in range(len(self._ends))]
+        waiting = self._crew.waiting()
+        while self._brought:
+            self._book(self._brought.popleft())
         now = io.now()
-        if self._ends:
-            ends = [self._ends.popleft() for _ in range(len(self._ends))]
+        if ends:
             self.desk.collect(ends, now)
             self._last_end = now
             if self._settings.burst:
                 self._dry = False  # handlers may have added items
-        elif self._crew.waiting() and now - self._last_end >= HOARD_SECS and not self._settings.at_most_once:
+        elif waiting and now - self._last_end >= HOARD_SECS and not self._settings.at_most_once:
             # others may begin these now
             self._plan.measured(1, now - self._last_end)
             self.desk.withdrawn(self._crew.withdraw())

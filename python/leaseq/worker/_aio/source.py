@@ -1,11 +1,15 @@
 """Where a worker's items come from: one queue, or several."""
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from leaseq import flows
 from leaseq._aio.leased import LeasedItem
 from leaseq._aio.queue import WorkQueue
 from leaseq._aio.queues import WorkQueues
+
+if TYPE_CHECKING:
+    from leaseq.commands import LeaseReply
 
 Queues = WorkQueue | WorkQueues | Iterable[WorkQueue]
 
@@ -15,16 +19,15 @@ class Source:
 
     def __init__(self, queues: Queues, lease_secs: float) -> None:
         self._lease_secs = lease_secs
-        self._from: WorkQueue | WorkQueues
         if isinstance(queues, WorkQueue):
             self.queues = [queues]
         elif isinstance(queues, WorkQueues):
             self.queues = queues._queues
         else:
             self.queues = list(flows.many(queues, "queues"))
-        several = queues if isinstance(queues, WorkQueues) else WorkQueues(self.queues)
+        self._from = queues if isinstance(queues, WorkQueues) else WorkQueues(self.queues)
         self.one = self.queues[0] if len(self.queues) == 1 else None
-        self._from = self.one or several
+        self._known: LeaseReply | None = None
 
     async def take(self, count: int) -> list[LeasedItem]:
         """Lease what there is."""
@@ -32,4 +35,6 @@ class Source:
 
     async def wait(self, count: int) -> list[LeasedItem]:
         """Lease when there is something."""
-        return await self._from.lease_items(count, self._lease_secs)
+        known, self._known = self._known, None
+        items, self._known = await self._from._lease_next(count, self._lease_secs, known)
+        return items

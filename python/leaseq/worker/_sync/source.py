@@ -2,11 +2,15 @@
 """Where a worker's items come from: one queue, or several."""
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from leaseq import flows
 from leaseq._sync.leased import LeasedItem
 from leaseq._sync.queue import WorkQueue
 from leaseq._sync.queues import WorkQueues
+
+if TYPE_CHECKING:
+    from leaseq.commands import LeaseReply
 
 Queues = WorkQueue | WorkQueues | Iterable[WorkQueue]
 
@@ -16,16 +20,15 @@ class Source:
 
     def __init__(self, queues: Queues, lease_secs: float) -> None:
         self._lease_secs = lease_secs
-        self._from: WorkQueue | WorkQueues
         if isinstance(queues, WorkQueue):
             self.queues = [queues]
         elif isinstance(queues, WorkQueues):
             self.queues = queues._queues
         else:
             self.queues = list(flows.many(queues, "queues"))
-        several = queues if isinstance(queues, WorkQueues) else WorkQueues(self.queues)
+        self._from = queues if isinstance(queues, WorkQueues) else WorkQueues(self.queues)
         self.one = self.queues[0] if len(self.queues) == 1 else None
-        self._from = self.one or several
+        self._known: LeaseReply | None = None
 
     def take(self, count: int) -> list[LeasedItem]:
         """Lease what there is."""
@@ -33,4 +36,6 @@ class Source:
 
     def wait(self, count: int) -> list[LeasedItem]:
         """Lease when there is something."""
-        return self._from.lease_items(count, self._lease_secs)
+        known, self._known = self._known, None
+        items, self._known = self._from._lease_next(count, self._lease_secs, known)
+        return items

@@ -2,7 +2,6 @@
 """Waits for items beside the main loop, so that ends are told meanwhile."""
 
 import contextlib
-from collections import deque
 from collections.abc import Callable
 
 from leaseq._sync import io
@@ -14,9 +13,10 @@ from leaseq.worker.outage import Outage
 
 
 class Waiter:
-    """Leases when there is something, after it was asked to; brings what it leased, with how many were asked for.
+    """Leases when there is something, after it was asked to.
 
-    `heard` is told of each failure and success, `ring` wakes the main loop.
+    `heard` is told of each failure and success, `bring` takes what was leased, with how many were asked for, `ring` wakes
+    the main loop.
     """
 
     def __init__(
@@ -24,16 +24,17 @@ class Waiter:
         source: Source,
         trouble: Outage,
         heard: Callable[[LeaseqError | None], None],
+        bring: Callable[[list[LeasedItem], int], None],
         ring: Callable[[], None],
     ) -> None:
         self._source = source
         self._outage = trouble
         self._heard = heard
+        self._bring = bring
         self._ring = ring
         self._bell = io.Bell()
         self._over = False
         self.asked = 0
-        self.brought: deque[tuple[list[LeasedItem], int]] = deque()
 
     def ask(self, count: int) -> None:
         """Wait for up to so many items."""
@@ -54,25 +55,23 @@ class Waiter:
                 continue
             try:
                 # a wait may be long, and says nothing of a server that is back
-                look = self._source.take if self._outage.lasts else self._source.wait
+                look = self._source.take if failures or self._outage.lasts else self._source.wait
                 items = look(self.asked)
             except QueueClosedError:
                 raise
             except LeaseqError as error:
-                self._heard(error)
                 failures += 1
-                io.sleep(outage.pause(failures))
+                # one that breaks with a lease in it says so; whether the server is away, the next look tells
+                if failures > 1 or error.definite:
+                    self._heard(error)
+                    io.sleep(outage.pause(failures))
                 continue
             failures = 0
+            if items and self._over:  # nobody takes them any more
+                with contextlib.suppress(LeaseqError):
+                    items[0].queue.release_items(items, uncounted=True)
+            elif items:
+                self._bring(items, self.asked)
+                self.asked = 0
+                self._ring()
             self._heard(None)
-            if items:
-                self._bring(items)
-
-    def _bring(self, items: list[LeasedItem]) -> None:
-        if self._over:  # nobody takes them any more
-            with contextlib.suppress(LeaseqError):
-                items[0].queue.release_items(items, uncounted=True)
-            return
-        self.brought.append((items, self.asked))
-        self.asked = 0
-        self._ring()
