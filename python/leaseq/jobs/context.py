@@ -3,6 +3,9 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+Report = Callable[[float, float | None], None]
+"""Is told how much is done, and of how much."""
+
 
 @dataclass(slots=True, kw_only=True)
 class Context:
@@ -29,7 +32,7 @@ class Context:
     headers: Mapping[str, str]
     token: int
     worker: str
-    _report: Callable[[float, float | None], None] = field(repr=False)
+    _report: Report = field(repr=False)
 
     def progress(self, done: float, total: float | None = None) -> None:
         """Say how far the job is; whoever asks for its `info` sees it within a second."""

@@ -28,6 +28,7 @@ class FunctionOptions(TypedDict, total=False):
     result_ttl: float | None
     description: str | None
     headers: Mapping[str, str]
+    fork: bool
 
 
 class CallOptions(TypedDict, total=False):
@@ -68,6 +69,7 @@ class Options:
         description: for people; the call itself by default.
         attempt: the number of its first attempt, where others came before it.
         headers: at most 16, as for `leaseq.Item`.
+        fork: run it in a process of its own, which is killed where it does not end in time.
 
     Raises BadTypeError, BadArgumentError.
     """
@@ -86,6 +88,7 @@ class Options:
     description: str | None = None
     attempt: int = 1
     headers: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    fork: bool = False
 
     def __post_init__(self) -> None:
         if self.at is not None and self.delay:

@@ -3,13 +3,13 @@
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable
 from functools import partial
 
 from leaseq._aio.leased import LeasedItem
 from leaseq.errors import LeaseqError
 from leaseq.jobs import note
 from leaseq.jobs._aio.store import Store
+from leaseq.jobs.context import Report
 from leaseq.jobs.note import Note
 
 TELL_SECS = 0.25
@@ -49,7 +49,7 @@ class Running:
     def __len__(self) -> int:
         return len(self._notes)
 
-    def reporter(self, item: LeasedItem) -> Callable[[float, float | None], None]:
+    def reporter(self, item: LeasedItem) -> Report:
         """What a job calls to say how far it is."""
         return partial(self._report, item)
 

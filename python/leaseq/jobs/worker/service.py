@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from leaseq import flows
 from leaseq.errors import TooLargeError
+from leaseq.jobs.worker.desk import Desk
 from leaseq.jobs.worker.executor import Executor
+from leaseq.jobs.worker.forks import Forks
 from leaseq.jobs.worker.running import Running
 from leaseq.jobs.worker.threads import Threads
 from leaseq.worker.aio import Worker
@@ -65,9 +67,9 @@ class Service:
             handle_signals=options.get("handle_signals", True),
         )
         self._running = Running(self._store, self._worker.id)
-        self._executor = Executor(
-            app.functions, app._serializer, self._worker.id, self._running, self._threads
-        )
+        desk = Desk(app.functions, app._serializer, self._worker.id)
+        self._forks = Forks(desk, self._worker.stop)
+        self._executor = Executor(desk, self._running, self._threads, self._forks)
 
     @property
     def id(self) -> str:
@@ -76,6 +78,8 @@ class Service:
 
     async def run(self) -> int:
         """Work until stopped, with `burst` until nothing is ready; answers how many jobs have ended here, however."""
+        if any(each.options.fork for each in self._app.functions.values()):
+            self._forks.open()
         async with self._hooked():
             teller = asyncio.create_task(self._running.tell(), name="leaseq notes")
             try:
@@ -84,6 +88,7 @@ class Service:
                 teller.cancel()
                 await asyncio.wait([teller])
                 self._threads.close()
+                await self._forks.close()
         return self._running.performed
 
     def stop(self, *, at_once: bool = False) -> None:
