@@ -11,6 +11,7 @@ from typing import Any, Concatenate, Literal, ParamSpec, Protocol, Self, TypeVar
 import redis
 import redis.asyncio
 
+from leaseq import commands
 from leaseq._aio.queue import WorkQueue as AsyncWorkQueue
 from leaseq._sync.queue import WorkQueue
 from leaseq.commands.adding import Options as ItemOptions
@@ -27,6 +28,7 @@ from leaseq.jobs.info import JobInfo, Status
 from leaseq.jobs.options import FunctionOptions, Options
 from leaseq.jobs.serializer import Format, Serializer, check_format, check_serializer
 from leaseq.jobs.worker.service import Service, WorkerOptions
+from leaseq.jobs.worker.supervisor import Supervisor
 from leaseq.keys import QueueKeys
 
 P = ParamSpec("P")
@@ -157,6 +159,28 @@ class App:
         Answers how many have ended here, however. For the options see `leaseq.jobs.worker.service.WorkerOptions`.
         """
         return await Service(self, **options).run()
+
+    def run_worker(self, *, processes: int | None = None, **options: Unpack[WorkerOptions]) -> int:
+        """Run jobs in `processes` processes (one for each CPU), which this one supervises, until stopped.
+
+        SIGTERM or Ctrl-C lets jobs end, for the grace time; a second one does not; a third kills. A process that dies is
+        replaced, and what it held is leasable at once. Answers how many jobs have ended, however. The processes are
+        forked: call it before there are threads. Raises WorkerFailedError where they cannot begin.
+        """
+        count = _cpus() if processes is None else commands.whole(processes, "processes")
+        if count < 1:
+            raise BadArgumentError("processes must be at least 1; arun_worker runs jobs in this one")
+        if self.is_embedded:
+            self._store  # noqa: B018 (opened: the server ends with this process, not with one of those)
+        else:
+            self.close()
+        return Supervisor(self, count, options).run()
+
+    @property
+    def is_embedded(self) -> bool:
+        """Whether its server ends with the process that started it."""
+        url = self._server if self._server is not None else os.environ.get("REDIS_URL", "")
+        return isinstance(url, str) and url.startswith("embedded:")
 
     def named(self, name: str) -> Enqueuer[..., Any]:
         """What enqueues a function by its name, which need not be known here: `app.named("mail.send").using(...)`."""
@@ -337,6 +361,11 @@ class App:
             Handle(self, item.id, call.options.queue, call.convert, added=added)
             for call, (item, _), added in zip(calls, entries, answers, strict=True)
         ]
+
+
+def _cpus() -> int:
+    """Those that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _by_queue(members: Sequence[Any]) -> dict[str, list[int]]:

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import time
+from collections.abc import Callable
 from functools import partial
 
 from leaseq._aio.leased import LeasedItem
@@ -19,7 +20,9 @@ TELL_SECS = 0.25
 class Running:
     """The books of what runs, and a loop that writes notes. Progress may be reported from any thread."""
 
-    def __init__(self, store: Store, worker_id: str) -> None:
+    def __init__(self, store: Store, worker_id: str, changed: Callable[[int, int], None]) -> None:
+        """`changed` is told how many run and how many have ended, after each beginning and end."""
+        self._tell_of = changed
         self._store = store
         self._worker_id = worker_id
         self._notes: dict[LeasedItem, Note] = {}
@@ -36,6 +39,7 @@ class Running:
         self._changed[item] = None
         if len(self._notes) == 1:
             self._work.set()
+        self._tell_of(len(self._notes), self.performed)
 
     def end(self, item: LeasedItem) -> None:
         """A job has ended."""
@@ -45,6 +49,7 @@ class Running:
         if self._written.pop(item, None) is not None:
             self._over[item] = None
             self._work.set()
+        self._tell_of(len(self._notes), self.performed)
 
     def __len__(self) -> int:
         return len(self._notes)

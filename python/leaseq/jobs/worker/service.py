@@ -3,18 +3,25 @@
 import asyncio
 import contextlib
 import inspect
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
+from setproctitle import setproctitle
+
 from leaseq import flows
-from leaseq.errors import TooLargeError
+from leaseq.errors import LeaseqError, TooLargeError
 from leaseq.jobs.worker.desk import Desk
 from leaseq.jobs.worker.executor import Executor
 from leaseq.jobs.worker.forks import Forks
+from leaseq.jobs.worker.journal import Journal
+from leaseq.jobs.worker.limits import Limits
 from leaseq.jobs.worker.running import Running
 from leaseq.jobs.worker.threads import Threads
+from leaseq.worker import live
+from leaseq.worker._aio.live import Announcer
 from leaseq.worker.aio import Worker
 from leaseq.worker.hooks import Hooks
+from leaseq.worker.settings import listed_hooks
 
 if TYPE_CHECKING:
     from leaseq.jobs.app import App
@@ -32,6 +39,8 @@ class WorkerOptions(TypedDict, total=False):
         lease_secs: how long a lease is; it is extended while the job runs. A cancelled job learns it within a third.
         grace_secs: how long jobs may go on once the worker is stopped; the rest goes back uncounted.
         burst: end when nothing is ready.
+        max_jobs: after so many jobs a process ends, and another takes its place.
+        max_memory: once it has had so many MiB, likewise.
         handle_signals: stop on SIGTERM and SIGINT, where it runs in the main thread; at once on the second.
         hooks: told what happens to items, as for `leaseq.worker.Worker`.
     """
@@ -41,6 +50,8 @@ class WorkerOptions(TypedDict, total=False):
     lease_secs: float
     grace_secs: float
     burst: bool
+    max_jobs: int | None
+    max_memory: float | None
     handle_signals: bool
     hooks: Hooks | Iterable[Hooks] | None
 
@@ -48,8 +59,14 @@ class WorkerOptions(TypedDict, total=False):
 class Service:
     """Runs the jobs of an App's queues until it is stopped. Raises BadTypeError, BadArgumentError."""
 
-    def __init__(self, app: "App", **options: Unpack[WorkerOptions]) -> None:
+    def __init__(
+        self, app: "App", journal: Journal | None = None, /, **options: Unpack[WorkerOptions]
+    ) -> None:
         self._app = app
+        self._journal = journal
+        self._state = ""
+        self._stopping = False
+        self._limits = Limits.of(options.get("max_jobs"), options.get("max_memory"))
         self._store = app._astore
         names = list(flows.many(options.get("queues", ()), "names of queues")) or app.queues
         self._queues = [self._store.queue(name) for name in dict.fromkeys(names)]
@@ -63,12 +80,12 @@ class Service:
             dead_letter_on=TooLargeError,  # a result that the queue does not take; it would be the same again
             grace_secs=options.get("grace_secs", 25),
             burst=options.get("burst", False),
-            hooks=options.get("hooks"),
+            hooks=[*listed_hooks(options.get("hooks")), *([] if journal is None else [journal])],
             handle_signals=options.get("handle_signals", True),
         )
-        self._running = Running(self._store, self._worker.id)
+        self._running = Running(self._store, self._worker.id, self._changed)
         desk = Desk(app.functions, app._serializer, self._worker.id)
-        self._forks = Forks(desk, self._worker.stop)
+        self._forks = Forks(desk, self.stop)
         self._executor = Executor(desk, self._running, self._threads, self._forks)
 
     @property
@@ -78,35 +95,75 @@ class Service:
 
     async def run(self) -> int:
         """Work until stopped, with `burst` until nothing is ready; answers how many jobs have ended here, however."""
+        self._title("starting")
         if any(each.options.fork for each in self._app.functions.values()):
             self._forks.open()
-        async with self._hooked():
-            teller = asyncio.create_task(self._running.tell(), name="leaseq notes")
-            try:
-                await self._worker.run()
-            finally:
-                teller.cancel()
-                await asyncio.wait([teller])
-                self._threads.close()
-                await self._forks.close()
+        try:
+            await self._start()
+            if self._journal is not None:
+                self._journal.began(self._worker.id)
+            await self._work()
+        finally:
+            self._threads.close()
+            await self._forks.close()
+            for hook in self._app._shutdown:
+                await _called(hook)
         return self._running.performed
 
+    async def _work(self) -> None:
+        self._title("idle")
+        teller = asyncio.create_task(self._running.tell(), name="leaseq notes")
+        try:
+            await self._worker.run()
+        finally:
+            teller.cancel()
+            await asyncio.wait([teller])
+
+    async def _start(self) -> None:
+        """Call the hooks of the start, which may take long: meanwhile it is among the live workers, as starting."""
+        if not self._app._startup:
+            return
+        announcer = Announcer(self._queues[0]._transport.client, self._worker.id, self._starting)
+        with contextlib.suppress(LeaseqError):
+            await announcer.announce()
+        try:
+            for hook in self._app._startup:
+                await _called(hook)
+        except BaseException:
+            await announcer.leave()
+            raise
+
+    def _starting(self, started: float) -> str:
+        queues = [(queue.group, queue.name) for queue in self._queues]
+        return live.written(
+            started=started, stopping=False, concurrency=0, completed=0, queues=queues, held=(), now=0.0
+        )
+
     def stop(self, *, at_once: bool = False) -> None:
-        """Begin no more jobs; `run` returns when those that run have ended, or after the grace time; twice: now."""
-        self._worker.stop(at_once=at_once)
+        """Begin no more jobs; `run` returns when those that run have ended, or after the grace time.
+
+        With `at_once` it does not wait for them. What is asked twice is asked once.
+        """
+        if at_once or not self._stopping:
+            self._stopping = True
+            self._worker.stop(at_once=at_once)
 
     async def _run(self, item: Any) -> None:
+        if self._journal is not None:
+            self._journal.begun(item)
         await self._executor(item)
 
-    @contextlib.asynccontextmanager
-    async def _hooked(self) -> AsyncIterator[None]:
-        for begin in self._app._startup:
-            await _called(begin)
-        try:
-            yield
-        finally:
-            for end in self._app._shutdown:
-                await _called(end)
+    def _changed(self, count: int, performed: int) -> None:
+        """So many jobs run now, and so many have ended."""
+        if self._limits.reached(performed):
+            self.stop()
+        self._title("busy" if count else "idle")
+
+    def _title(self, state: str) -> None:
+        """Say in the list of processes what this one does, if it is a worker's own."""
+        if self._journal is not None and state != self._state:
+            self._state = state
+            setproctitle(f"leaseq worker: {state}, {','.join(queue.name for queue in self._queues)}")
 
 
 async def _called(hook: Callable[[], Awaitable[Any] | Any]) -> None:
