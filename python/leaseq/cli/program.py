@@ -13,6 +13,7 @@ from leaseq.cli import ends
 _SECTIONS: Final = {
     "Work": {
         "work": "work",
+        "worker": "worker",
     },
     "Items": {
         "add": "add",

@@ -11,6 +11,7 @@ from leaseq.jobs.worker.desk import Desk, Ending, Lease, Ready
 from leaseq.jobs.worker.forks import Forks
 from leaseq.jobs.worker.running import Running
 from leaseq.jobs.worker.threads import Threads
+from leaseq.worker.hooks import logger
 
 
 class Executor:
@@ -46,6 +47,7 @@ class Executor:
 
     async def _run(self, item: LeasedItem, lease: Lease, ready: Ready) -> Ending:
         function = ready.function
+        logger.info("%s: %s, job %s, attempt %d", lease.queue, function.name, lease.id, ready.attempt)
         if function.options.fork:
             return await self._forks.run(lease, ready, self._running.reporter(item))
         try:

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 
-MOST_FAILURES: Final = 5
-"""After so many processes that ended before they could work, one after the other, the worker gives up."""
+MOST_REFUSALS: Final = 5
+"""After so many processes that ended by themselves before they could work, one after the other, the worker gives up."""
 
 TRIES: Final = 5
 """How often giving back is tried where the server does not answer; later the leases end by themselves."""
@@ -56,7 +56,7 @@ class Supervisor:
         self._children: dict[int, Child] = {}
         self._stops = 0
         self._told = 0
-        self._failures = 0
+        self._refusals = 0
         self._begin_at = 0.0
         self._done = 0
         self.performed = 0
@@ -149,18 +149,21 @@ class Supervisor:
         self.performed += one.reader.performed
         if code == 0:
             self._done += 1
-            self._failures = 0
+            self._refusals = 0
             return
         why = f"exit code {code}" if code > 0 else f"signal {-code}"
         logger.error("worker: process %d ended with %s", one.pid, why)
         self._give_back(one, why)
-        self._failures = 0 if one.reader.worker else self._failures + 1
-        if self._failures >= MOST_FAILURES:
+        began = bool(one.reader.worker)
+        self._refusals = (
+            0 if began or code < 0 else self._refusals + 1
+        )  # who was killed may begin the next time
+        if self._refusals >= MOST_REFUSALS:
             raise WorkerFailedError(
-                f"{MOST_FAILURES} processes of this worker ended before they could work, the last with {why}: what they"
+                f"{MOST_REFUSALS} processes of this worker ended before they could work, the last with {why}: what they"
                 " printed says why"
             )
-        self._begin_at = time.monotonic() + (outage.pause(self._failures) if self._failures else 0)
+        self._begin_at = time.monotonic() + (0.0 if began else outage.pause(self._refusals or 1))
 
     def _give_back(self, one: Child, why: str) -> None:
         """What a process held is leasable at once: what it had begun counts, and may be why it died."""
