@@ -70,6 +70,25 @@ def test_a_job_from_enqueue_to_result(shop: Shop) -> None:
     assert shop.twin(again, "result") == 3
 
 
+def test_a_job_is_found_again_in_whatever_queue_it_is(shop: Shop) -> None:
+    shop.app.job(name="mail", queue="mail")(add)
+    elsewhere = shop.enqueue(shop.app.functions["mail"], 1)
+    here = shop.enqueue(shop.add.using(id="a"), 1)
+    gone = shop.enqueue(shop.app.functions["mail"].using(delay=HOUR), 1)
+    shop.twin(gone, "cancel")
+    for handle, queue, status in (
+        (elsewhere, "mail", "ready"),
+        (here, "default", "ready"),
+        (gone, "mail", "cancelled"),
+        (shop.app.job("none"), "default", "unknown"),
+    ):
+        again = shop.app.job(handle.id)
+        assert shop.twin(again, "status") == status
+        assert again.queue == queue
+        assert shop.info(shop.app.job(handle.id)).queue == queue
+    assert shop.twin(shop.app.job(elsewhere.id, queue="default"), "status") == "unknown"
+
+
 def test_a_job_is_enqueued_by_name(shop: Shop) -> None:
     known = shop.twin(shop.app, "enqueue", "add", 1, 2)
     unknown = shop.twin(shop.app.named("elsewhere.f").using(queue="other", delay=HOUR), "enqueue", 1, x=2)
@@ -232,8 +251,14 @@ def test_cancelling_leaves_a_trace(shop: Shop) -> None:
 
 def test_what_has_ended_is_not_cancelled(shop: Shop) -> None:
     good, bad = shop.enqueue(shop.add, 1), shop.enqueue(shop.fail, "no")
+    unkept = shop.enqueue(shop.fail.using(result_ttl=None), "no")
     shop.twin.burst()
-    for handle, status in ((good, "succeeded"), (bad, "failed"), (shop.app.job("none"), "unknown")):
+    for handle, status in (
+        (good, "succeeded"),
+        (bad, "failed"),
+        (unkept, "failed"),
+        (shop.app.job("none"), "unknown"),
+    ):
         assert not shop.twin(handle, "cancel")
         assert shop.twin(handle, "status") == status
 

@@ -123,10 +123,10 @@ class App:
 
         A function's name is its module and name, unless `name` gives another. If its first parameter is annotated with
         `Context`, the job is given its own. For the options see `leaseq.jobs.options.Options`. A job is looked for in
-        the App's own queue, or in that of `queue`. Raises BadTypeError, BadArgumentError.
+        `queue`, else in the queues of the App and its functions. Raises BadTypeError, BadArgumentError.
         """
         if isinstance(target, str):
-            return Handle(self, target, options.get("queue") or self._defaults.queue, _as_it_is)
+            return Handle(self, target, options.get("queue") or "", _as_it_is)
         if target is not None:
             return self._register(target, name, self._defaults)
         chosen = self._defaults.with_(options, FunctionOptions)

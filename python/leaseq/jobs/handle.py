@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from leaseq.jobs import envelope, failure, info
+from leaseq.jobs._sync.store import WAITS
 from leaseq.jobs.errors import JobCancelled, JobFailed, ResultNotKept
 from leaseq.jobs.note import Note
 from leaseq.jobs.options import DAY
@@ -16,16 +17,13 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-WAITS = {"ready", "delayed", "leased"}
-"""States from which an outcome may come."""
-
 
 class Handle(Generic[T]):
     """One job, by its id.
 
     Attributes:
         id: of the job.
-        queue: the name of the queue that it is in.
+        queue: the name of the queue that it is in; "" for one that is to be found again, before the first call.
         added: for one that was just enqueued: false where a job of this id was there already, which was left as it is.
     """
 
@@ -38,13 +36,25 @@ class Handle(Generic[T]):
         self.queue = queue
         self.added = added
 
+    def _find(self) -> str:
+        """The queue that it is in."""
+        if not self.queue:
+            self.queue = self._app._store.find(self._app.queues, self.id)
+        return self.queue
+
+    async def _afind(self) -> str:
+        """`_find` for asyncio."""
+        if not self.queue:
+            self.queue = await self._app._astore.find(self._app.queues, self.id)
+        return self.queue
+
     def status(self) -> "Status":
         """Where it is: see `JobInfo.status`."""
-        return info.status_of(*self._app._store.outcome(self.queue, self.id))
+        return info.status_of(*self._app._store.outcome(self._find(), self.id))
 
     async def astatus(self) -> "Status":
         """`status` for asyncio."""
-        return info.status_of(*await self._app._astore.outcome(self.queue, self.id))
+        return info.status_of(*await self._app._astore.outcome(await self._afind(), self.id))
 
     def result(self, timeout: float | None = None) -> T:
         """What the function returned; waits for it without polling, up to `timeout` seconds (0: as it is now).
@@ -53,7 +63,7 @@ class Handle(Generic[T]):
         TimeoutError.
         """
         store = self._app._store
-        outcome, note = store.outcome(self.queue, self.id)
+        outcome, note = store.outcome(self._find(), self.id)
         if self._waits(outcome, timeout):
             outcome, note = store.outcome(self.queue, self.id, block=True, timeout=timeout or 0)
         error = store.queue(self.queue).inspect(self.id).error if outcome.state == "dead" else ""
@@ -62,7 +72,7 @@ class Handle(Generic[T]):
     async def aresult(self, timeout: float | None = None) -> T:
         """`result` for asyncio."""
         store = self._app._astore
-        outcome, note = await store.outcome(self.queue, self.id)
+        outcome, note = await store.outcome(await self._afind(), self.id)
         if self._waits(outcome, timeout):
             outcome, note = await store.outcome(self.queue, self.id, block=True, timeout=timeout or 0)
         error = (await store.queue(self.queue).inspect(self.id)).error if outcome.state == "dead" else ""
@@ -73,20 +83,20 @@ class Handle(Generic[T]):
 
         False where it has ended already, or there is none. Its status is "cancelled" for a day.
         """
-        return self._app._store.cancel(self.queue, self.id, _cancelled(), DAY)
+        return self._app._store.cancel(self._find(), self.id, _cancelled(), DAY)
 
     async def acancel(self) -> bool:
         """`cancel` for asyncio."""
-        return await self._app._astore.cancel(self.queue, self.id, _cancelled(), DAY)
+        return await self._app._astore.cancel(await self._afind(), self.id, _cancelled(), DAY)
 
     def info(self) -> "JobInfo":
         """All that is known of it."""
-        told = self._app._store.told(self.queue, [self.id])
+        told = self._app._store.told(self._find(), [self.id])
         return info.info_of(self.queue, told[0], self._app._serializers)
 
     async def ainfo(self) -> "JobInfo":
         """`info` for asyncio."""
-        told = await self._app._astore.told(self.queue, [self.id])
+        told = await self._app._astore.told(await self._afind(), [self.id])
         return info.info_of(self.queue, told[0], self._app._serializers)
 
     def _waits(self, outcome: "Outcome", timeout: float | None) -> bool:
@@ -119,7 +129,7 @@ class Handle(Generic[T]):
         )
 
     def __repr__(self) -> str:
-        return f"<Handle {self.id!r} in {self.queue!r}>"
+        return f"<Handle {self.id!r} in {self.queue or 'a queue'!r}>"
 
 
 def _cancelled() -> Note:

@@ -19,6 +19,9 @@ from leaseq.jobs.info import Told
 from leaseq.jobs.note import Note
 from leaseq.results import Outcome
 
+WAITS = frozenset({"ready", "delayed", "leased"})
+"""States from which an outcome may come."""
+
 
 class Store:
     """The queues of one App on one server. `server` is a URL or a client, as for WorkQueue."""
@@ -64,6 +67,14 @@ class Store:
         notes = self.notes(name, [job_id]) if outcome.state == "absent" else [Note()]
         return outcome, notes[0]
 
+    def find(self, names: Sequence[str], job_id: str) -> str:
+        """The first of these queues that knows a job; the first of all where none does."""
+        for name in names if len(names) > 1 else ():
+            outcome, noted = self.outcome(name, job_id)
+            if outcome.state != "absent" or noted.cancelled is not None:
+                return name
+        return names[0]
+
     def outcomes(self, name: str, ids: Sequence[str]) -> list[tuple[Outcome, Note]]:
         """The same of many jobs, without waiting: two calls for each 256 of them."""
         outcomes = self.queue(name).outcomes(ids)
@@ -108,7 +119,7 @@ class Store:
     def cancel(self, name: str, job_id: str, trace: Note, keep: float) -> bool:
         """Remove a job's item, and note in the same transaction that it was cancelled; false if there was none."""
         keys = self.queue(name)._keys
-        if (self.queue(name).outcome(job_id, block=False)).state in {"absent", "result", "failure"}:
+        if (self.queue(name).outcome(job_id, block=False)).state not in WAITS:
             return False
         removal = commands.remove(keys, [job_id])
         trace_key = note.key(keys, job_id)
