@@ -14,6 +14,7 @@ Needs the extra: pip install 'leaseq[jobs]'.
 from leaseq.jobs.app import App
 from leaseq.jobs.call import Call
 from leaseq.jobs.context import Context
+from leaseq.jobs.cron.schedules import ScheduleInfo
 from leaseq.jobs.errors import (
     BadEnvelopeError,
     JobCancelled,
@@ -45,6 +46,7 @@ __all__ = [
     "ResultNotKept",
     "Retry",
     "SerializationError",
+    "ScheduleInfo",
     "Serializer",
     "Status",
 ]

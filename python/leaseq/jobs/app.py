@@ -5,6 +5,7 @@ import os
 import threading
 import weakref
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from datetime import tzinfo
 from types import TracebackType
 from typing import Any, Concatenate, Literal, ParamSpec, Protocol, Self, TypeVar, Unpack, cast, overload
 
@@ -22,10 +23,13 @@ from leaseq.jobs._aio.store import Store as AsyncStore
 from leaseq.jobs._sync.store import Store
 from leaseq.jobs.call import Call
 from leaseq.jobs.context import Context
+from leaseq.jobs.cron.schedule import Missed, Schedule
+from leaseq.jobs.cron.schedules import Schedules
+from leaseq.jobs.cron.timetable import Crontab, Interval, Timetable, zone
 from leaseq.jobs.function import Enqueuer, JobFunction, check_module, listed, name_of
 from leaseq.jobs.handle import Handle
 from leaseq.jobs.info import JobInfo, Status
-from leaseq.jobs.options import FunctionOptions, Options
+from leaseq.jobs.options import CallOptions, FunctionOptions, Options
 from leaseq.jobs.serializer import Format, Serializer, check_format, check_serializer
 from leaseq.jobs.worker.service import Service, WorkerOptions
 from leaseq.jobs.worker.supervisor import Supervisor
@@ -59,6 +63,21 @@ class Decorator(Protocol):
     def __call__(self, function: Callable[Concatenate[Context, P], T], /) -> JobFunction[P, T]: ...
     @overload
     def __call__(self, function: Callable[P, T], /) -> JobFunction[P, T]: ...
+
+
+class Scheduler(Protocol):
+    """What `@app.cron(...)` and `@app.every(...)` schedule: a job's function, or one that becomes one."""
+
+    @overload
+    def __call__(self, function: JobFunction[P, T], /) -> JobFunction[P, T]: ...  # type: ignore[overload-overlap]
+    @overload
+    def __call__(self, function: Callable[[Context], Awaitable[T]], /) -> JobFunction[[], T]: ...
+    @overload
+    def __call__(self, function: Callable[[], Awaitable[T]], /) -> JobFunction[[], T]: ...
+    @overload
+    def __call__(self, function: Callable[[Context], T], /) -> JobFunction[[], T]: ...
+    @overload
+    def __call__(self, function: Callable[[], T], /) -> JobFunction[[], T]: ...
 
 
 class App:
@@ -95,6 +114,7 @@ class App:
         self._serializers = {serializer.name: serializer} if serializer is not None else {}
         self._defaults = Options(queue=queue)
         self.functions: dict[str, JobFunction[Any, Any]] = {}
+        self.schedules = Schedules(self)
         self._opened: tuple[int, Store] | None = None
         self._guard = threading.Lock()
         self._startup: list[Hook] = []
@@ -142,6 +162,50 @@ class App:
             )
         self.functions[named] = JobFunction(self, function, named, options)
         return self.functions[named]
+
+    def cron(
+        self,
+        line: str,
+        *,
+        tz: str | tzinfo = "UTC",
+        missed: Missed = "last",
+        name: str | None = None,
+        **options: Unpack[FunctionOptions],
+    ) -> Scheduler:
+        """Decorate a function, or what `@app.job` made of one, to be run by a line of crontab: once for each slot.
+
+        `line` has minute, hour, day of month, month and day of week, and may have a second before them; or it is
+        `@hourly` and the like. `tz` is a time zone or its name. `missed` says what becomes of slots for which no worker
+        was there: "last" runs the last of them, "all" runs each, "none" runs none that is more than a minute late.
+        `name` is the schedule's, by default that of the function, which takes no arguments. The options are those of its
+        jobs, of which no result is kept unless `result_ttl` says so. Raises BadTypeError, BadArgumentError.
+        """
+        return self._scheduler(Crontab(line, zone(tz)), missed, name, options)
+
+    def every(
+        self,
+        seconds: float,
+        *,
+        missed: Missed = "last",
+        name: str | None = None,
+        **options: Unpack[FunctionOptions],
+    ) -> Scheduler:
+        """The same with an interval: slots are the multiples of `seconds` since 1970. See `cron`."""
+        return self._scheduler(Interval(seconds), missed, name, options)
+
+    def _scheduler(
+        self, timetable: Timetable, missed: Missed, name: str | None, options: FunctionOptions
+    ) -> Scheduler:
+        chosen = cast("CallOptions", {"result_ttl": None, **options})
+
+        def schedule(function: Any) -> JobFunction[Any, Any]:
+            job: Any = function
+            if not isinstance(function, JobFunction):
+                job = self._register(function, name, self._defaults.with_(options, FunctionOptions))
+            self.schedules.add(Schedule(name or job.name, job.using(**chosen).call(), timetable, missed))
+            return cast("JobFunction[Any, Any]", job)
+
+        return schedule
 
     def on_startup(self, hook: H) -> H:
         """Decorate a function, asynchronous or not, that each process of a worker calls before its first job."""

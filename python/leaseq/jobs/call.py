@@ -11,6 +11,7 @@ from leaseq.jobs import envelope
 from leaseq.jobs.envelope import Envelope
 from leaseq.jobs.options import Options
 from leaseq.jobs.serializer import Format, Serializer
+from leaseq.jobs.stage import Stage, added_with
 
 T = TypeVar("T")
 
@@ -34,20 +35,34 @@ class Call(Generic[T]):
         options = self.options
         now = time.time()
         due = options.due() or now + options.delay
-        content = Envelope(
+        content = self.envelope()
+        content.enqueued = round(now * 1000)
+        content.due = round(due * 1000) if due > now else None
+        data = envelope.write(content, form, serializer)
+        return Item(data, uuid.uuid4().hex if options.id is None else options.id, headers=options.headers)
+
+    def envelope(self) -> Envelope:
+        """What the item says, but for the time."""
+        options = self.options
+        return Envelope(
             v=envelope.VERSION,
             function=self.function,
             args=list(self.args),
             kwargs=dict(self.kwargs),
-            enqueued=round(now * 1000),
-            due=round(due * 1000) if due > now else None,
             attempt=options.attempt,
             timeout=round((options.timeout or 0) * 1000) if "timeout" in self.given else None,
             backoff=_milliseconds(options) if "backoff" in self.given else None,
             description=options.description,
         )
-        data = envelope.write(content, form, serializer)
-        return Item(data, uuid.uuid4().hex if options.id is None else options.id, headers=options.headers)
+
+    def stage(self) -> Stage:
+        """The job for later: it begins, and its time runs, when it is enqueued."""
+        return Stage(
+            queue=self.options.queue,
+            job=self.envelope(),
+            add=added_with(self.options.of_item(None)),
+            headers=dict(self.options.headers),
+        )
 
 
 def _milliseconds(options: Options) -> tuple[int, int]:

@@ -54,8 +54,7 @@ def write(envelope: Envelope, form: Format, serializer: Serializer | None) -> by
     """The data of an item. Raises SerializationError."""
     try:
         if serializer is not None:
-            envelope.body = serializer.dumps([list(envelope.args), envelope.kwargs])
-            envelope.codec, envelope.args, envelope.kwargs = serializer.name, [], {}
+            pack(envelope, serializer)
         data: bytes = CODERS[form].encode(envelope)
     except Exception as error:
         way = f"serializer {serializer.name!r}" if serializer else form
@@ -64,18 +63,31 @@ def write(envelope: Envelope, form: Format, serializer: Serializer | None) -> by
     return data
 
 
+def pack(envelope: Envelope, serializer: Serializer) -> None:
+    """Let the serializer write the arguments, unless one has. Raises whatever it raises."""
+    if envelope.codec is None:
+        envelope.body = serializer.dumps([list(envelope.args), envelope.kwargs])
+        envelope.codec, envelope.args, envelope.kwargs = serializer.name, [], {}
+
+
 def read(data: bytes, serializers: dict[str, Serializer]) -> Envelope:
     """A job. Raises BadEnvelopeError, whose text is fit for a dead letter."""
     envelope: Envelope = _read(data, Envelope, "job")
-    if envelope.codec is not None:
-        pair = _custom(envelope.codec, envelope.body, serializers, "arguments")
-        try:
-            args, kwargs = pair
-            envelope.args, envelope.kwargs = list(args), dict(kwargs)
-        except (TypeError, ValueError) as error:
-            message = f"serializer {envelope.codec!r} gives no pair of arguments: {error}"
-            raise BadEnvelopeError(message) from error
+    unpack(envelope, serializers)
     return envelope
+
+
+def unpack(envelope: Envelope, serializers: dict[str, Serializer]) -> None:
+    """Read what a serializer wrote. Raises BadEnvelopeError."""
+    if envelope.codec is None:
+        return
+    pair = _custom(envelope.codec, envelope.body, serializers, "arguments")
+    try:
+        args, kwargs = pair
+        envelope.args, envelope.kwargs = list(args), dict(kwargs)
+    except (TypeError, ValueError) as error:
+        message = f"serializer {envelope.codec!r} gives no pair of arguments: {error}"
+        raise BadEnvelopeError(message) from error
 
 
 def write_result(result: Result, form: Format, serializer: Serializer | None) -> bytes:

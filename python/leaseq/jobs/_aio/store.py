@@ -14,6 +14,7 @@ from leaseq.commands.adding import Options
 from leaseq.errors import LeaseqError
 from leaseq.item import Item
 from leaseq.jobs import note
+from leaseq.jobs.cron import tick
 from leaseq.jobs.info import Told
 from leaseq.jobs.note import Note
 from leaseq.results import Outcome
@@ -137,6 +138,33 @@ class Store:
         """Ids of one page of a list."""
         page = await self.queue(name).list_items(state, offset=offset, limit=min(limit, MAX_ENTRIES))
         return [listed.id for listed in page.items]
+
+    async def schedules(self, name: str) -> list[tuple[str, bytes, bool]]:
+        """Name and data of each schedule in the queue of schedules `name`, and whether it is paused."""
+        page = partial(self.listed, name, offset=0, limit=MAX_ENTRIES)
+        ids = [
+            found
+            for state in (await page(state="ready"), await page(state="delayed"), await page(state="leased"))
+            for found in state
+        ]
+        ids = sorted(set(ids))
+        if not ids:
+            return []
+        keys = self.queue(name)._keys
+        data, paused = await self._talk_all(
+            name, [("HMGET", keys.key("items"), *ids), ("SMISMEMBER", tick.paused_key(keys), *ids)]
+        )
+        return [each for each in zip(ids, data, map(bool, paused), strict=True) if each[1] is not None]
+
+    async def is_paused(self, name: str, schedule: str) -> bool:
+        """Whether a schedule is paused."""
+        return bool(await self._talk(name, "SISMEMBER", tick.paused_key(self.queue(name)._keys), schedule))
+
+    async def set_paused(self, name: str, schedule: str, *, paused: bool) -> None:
+        """Pause a schedule, or let it go on."""
+        await self._talk(
+            name, "SADD" if paused else "SREM", tick.paused_key(self.queue(name)._keys), schedule
+        )
 
     async def _talk(self, name: str, *command: Any) -> Any:
         return (await self._talk_all(name, [command]))[0]

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import inspect
+import itertools
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
@@ -16,11 +17,12 @@ from leaseq.jobs.worker.forks import Forks
 from leaseq.jobs.worker.journal import Journal
 from leaseq.jobs.worker.limits import Limits
 from leaseq.jobs.worker.running import Running
+from leaseq.jobs.worker.scheduler import Scheduler
 from leaseq.jobs.worker.threads import Threads
-from leaseq.worker import live
+from leaseq.worker import live, outage
 from leaseq.worker._aio.live import Announcer
 from leaseq.worker.aio import Worker
-from leaseq.worker.hooks import Hooks
+from leaseq.worker.hooks import Hooks, logger
 from leaseq.worker.settings import listed_hooks
 
 if TYPE_CHECKING:
@@ -70,9 +72,11 @@ class Service:
         self._store = app._astore
         names = list(flows.many(options.get("queues", ()), "names of queues")) or app.queues
         self._queues = [self._store.queue(name) for name in dict.fromkeys(names)]
+        self._scheduler = Scheduler(self._store, app.schedules, names, app._format)
         self._threads = Threads()
+        schedules = [self._store.queue(name) for name in self._scheduler.queues]
         self._worker = Worker(
-            self._queues,
+            [*schedules, *self._queues],
             self._run,
             concurrency=options.get("concurrency", CONCURRENCY),
             lease_secs=options.get("lease_secs", 30),
@@ -112,12 +116,26 @@ class Service:
 
     async def _work(self) -> None:
         self._title("idle")
-        teller = asyncio.create_task(self._running.tell(), name="leaseq notes")
+        asides = [asyncio.create_task(self._running.tell(), name="leaseq notes")]
+        if self._scheduler.queues:
+            asides.append(asyncio.create_task(self._begin_schedules(), name="leaseq schedules"))
         try:
             await self._worker.run()
         finally:
-            teller.cancel()
-            await asyncio.wait([teller])
+            for aside in asides:
+                aside.cancel()
+            await asyncio.wait(asides)
+
+    async def _begin_schedules(self) -> None:
+        """A server that does not answer yet is no reason not to work."""
+        for failures in itertools.count(1):
+            try:
+                await self._scheduler.begin()
+            except LeaseqError as error:
+                logger.warning("schedules have not begun, another try follows: %s", error)
+                await asyncio.sleep(outage.pause(failures))
+            else:
+                return
 
     async def _start(self) -> None:
         """Call the hooks of the start, which may take long: meanwhile it is among the live workers, as starting."""
@@ -151,7 +169,12 @@ class Service:
     async def _run(self, item: Any) -> None:
         if self._journal is not None:
             self._journal.begun(item)
-        await self._executor(item)
+        if item.queue.name in self._scheduler.queues:
+            await self._scheduler(item)
+        else:
+            await self._executor(item)
+        if self._journal is not None and item._ended:  # told here, else the worker's loop tells
+            self._journal.completed(item)
 
     def _changed(self, count: int, performed: int) -> None:
         """So many jobs run now, and so many have ended."""
