@@ -45,8 +45,8 @@ __all__ = [
     "JobTimeout",
     "ResultNotKept",
     "Retry",
-    "SerializationError",
     "ScheduleInfo",
+    "SerializationError",
     "Serializer",
     "Status",
 ]
