@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -17,6 +18,8 @@ from job_shift import PATIENCE, until
 
 from leaseq.errors import BadArgumentError, BadTypeError
 from leaseq.jobs import App, JobFailed
+from leaseq.jobs.worker.journal import Journal, Reader
+from leaseq.jobs.worker.supervisor import Child, Supervisor
 from leaseq.worker.registry import live_workers
 
 if TYPE_CHECKING:
@@ -179,19 +182,30 @@ def test_a_process_that_dies_is_replaced_and_its_job_leased_again_at_once(
         assert program.end()[0] == 0
 
 
-def test_what_was_leased_and_not_begun_is_given_back_uncounted(
-    app: App, url: str, redis_client: redis.Redis
-) -> None:
-    app.enqueue("hold", "go")
-    with Program(url, concurrency=1, lease_secs=HOUR) as program:
-        until(lambda: told(redis_client, "holding"))
-        waiting = [app.enqueue("pid") for _ in range(3)]
-        os.kill(program.children()[0], signal.SIGKILL)
-        redis_client.set("go", 1)
-        assert all(handle.result(PATIENCE) for handle in waiting)
-        assert {handle.info().attempt for handle in waiting} == {1}
-        program.signal()
-        program.end()
+def test_what_was_leased_and_not_begun_is_given_back_uncounted(app: App) -> None:
+    handles = [
+        app.named("f").using(queue=queue, result_ttl=keep).enqueue()
+        for queue in "ab"
+        for keep in (60, None) * 2
+    ]
+    reader = Reader()
+    journal = Journal(reader.take)
+    journal.began("host:1:a")
+    items = [item for queue in "ab" for item in app.queue(queue).lease_items(4, 600)]
+    journal.leased(items)
+    for item in items[:2]:
+        journal.begun(item)
+    for item in (items[0], items[7]):
+        item.queue.complete(item)
+        journal.completed(item)
+    assert len(reader.left()[0]) == 2  # an end is told with the next word
+    with socket.socket() as wire:
+        Supervisor(app, 1, {})._give_back(Child(0, wire, reader), "signal 9")
+    infos = [handle.info() for handle in handles]
+    assert [info.attempt for info in infos] == [1, 1, 0, 0, 0, 0, 0, 0]
+    assert [info.status for info in infos] == ["succeeded", "retrying", *["ready"] * 5, "unknown"]
+    assert infos[1].error == "ProcessDied: its process ended with signal 9"
+    assert infos[1].worker == "host:1:a"
 
 
 def test_a_job_that_kills_its_process_dies_after_its_attempts(

@@ -41,25 +41,16 @@ async def _work(app: "App", wire: socket.socket, options: WorkerOptions) -> None
     async with app:
         own: WorkerOptions = {**options, "handle_signals": False}
         service = Service(app, journal, **own)
-        said = bytearray()
-
-        def stop() -> None:
-            if not said:
-                said.extend(STOP)
-                service.stop()
 
         def hear() -> None:
             word = wire.recv(1)
-            if word == NOW:
-                service.stop(at_once=True)
-            else:
-                stop()
+            service.stop(at_once=word == NOW)
             if not word:
                 loop.remove_reader(wire)
 
         loop.add_reader(wire, hear)
         for number in (signal.SIGTERM, signal.SIGINT):
             # a terminal and a service manager send them to all processes: once more is not twice
-            loop.add_signal_handler(number, stop)
+            loop.add_signal_handler(number, service.stop)
         journal.over(await service.run())
         loop.remove_reader(wire)
