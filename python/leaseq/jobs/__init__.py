@@ -13,6 +13,7 @@ Needs the extra: pip install 'leaseq[jobs]'.
 
 from leaseq.jobs.app import App
 from leaseq.jobs.call import Call
+from leaseq.jobs.chain import Chain, ChainHandle, Step
 from leaseq.jobs.context import Context
 from leaseq.jobs.cron.schedules import ScheduleInfo
 from leaseq.jobs.errors import (
@@ -35,6 +36,8 @@ __all__ = [
     "Backoff",
     "BadEnvelopeError",
     "Call",
+    "Chain",
+    "ChainHandle",
     "Context",
     "DeadLetter",
     "Handle",
@@ -49,4 +52,5 @@ __all__ = [
     "SerializationError",
     "Serializer",
     "Status",
+    "Step",
 ]

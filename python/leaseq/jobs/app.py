@@ -22,6 +22,7 @@ from leaseq.jobs import info
 from leaseq.jobs._aio.store import Store as AsyncStore
 from leaseq.jobs._sync.store import Store
 from leaseq.jobs.call import Call
+from leaseq.jobs.chain import Chain
 from leaseq.jobs.context import Context
 from leaseq.jobs.cron.schedule import Missed, Schedule
 from leaseq.jobs.cron.schedules import Schedules
@@ -286,6 +287,10 @@ class App:
             await self._astore.drop_notes(queue, _reused(chosen, answers))
             handles.update(zip(numbers, self._handles(chosen, entries, answers), strict=True))
         return [handles[number] for number in range(len(given))]
+
+    def chain(self, first: Call[T]) -> Chain[T]:
+        """Jobs one after the other: `app.chain(f.call(1)).then(g.step()).enqueue()`. Raises BadTypeError."""
+        return Chain(self, listed([first])[0])
 
     def statuses(self, handles: Iterable[Handle[Any]]) -> list[Status]:
         """The status of many jobs, in order: two round trips for each queue and 256 of them."""

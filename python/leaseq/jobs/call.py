@@ -8,10 +8,10 @@ from typing import Any, Generic, TypeVar
 
 from leaseq.item import Item
 from leaseq.jobs import envelope
-from leaseq.jobs.envelope import Envelope
+from leaseq.jobs.envelope import Envelope, Stage
 from leaseq.jobs.options import Options
 from leaseq.jobs.serializer import Format, Serializer
-from leaseq.jobs.stage import Stage, added_with
+from leaseq.jobs.stage import named
 
 T = TypeVar("T")
 
@@ -29,6 +29,7 @@ class Call(Generic[T]):
     options: Options
     given: frozenset[str]
     convert: Callable[[Any], T]
+    then: Sequence[Stage] = ()
 
     def item(self, form: Format, serializer: Serializer | None) -> Item:
         """The item that carries it. Raises SerializationError, BadIdError, BadTypeError, BadArgumentError."""
@@ -53,6 +54,7 @@ class Call(Generic[T]):
             timeout=round((options.timeout or 0) * 1000) if "timeout" in self.given else None,
             backoff=_milliseconds(options) if "backoff" in self.given else None,
             description=options.description,
+            then=list(self.then),
         )
 
     def stage(self) -> Stage:
@@ -60,7 +62,7 @@ class Call(Generic[T]):
         return Stage(
             queue=self.options.queue,
             job=self.envelope(),
-            add=added_with(self.options.of_item(None)),
+            add=named(self.options.of_item(None)),
             headers=dict(self.options.headers),
         )
 

@@ -31,6 +31,20 @@ class Envelope(msgspec.Struct, omit_defaults=True, kw_only=True):
     description: str | None = None
     codec: str | None = None
     body: bytes | None = None
+    then: "list[Stage]" = []
+
+
+class Stage(msgspec.Struct, omit_defaults=True, kw_only=True):
+    """A job that is not enqueued yet, the members of LQ-JOB-16: what a chain has behind it, what a schedule enqueues.
+
+    `add` are options of the item, by their names in `add` and in its units.
+    """
+
+    queue: str
+    job: Envelope
+    id: str = ""
+    add: dict[str, int | str] = {}
+    headers: dict[str, str] = {}
 
 
 class Result(msgspec.Struct, omit_defaults=True, kw_only=True):
@@ -54,7 +68,8 @@ def write(envelope: Envelope, form: Format, serializer: Serializer | None) -> by
     """The data of an item. Raises SerializationError."""
     try:
         if serializer is not None:
-            pack(envelope, serializer)
+            for job in (envelope, *(stage.job for stage in envelope.then)):
+                pack(job, serializer)
         data: bytes = CODERS[form].encode(envelope)
     except Exception as error:
         way = f"serializer {serializer.name!r}" if serializer else form

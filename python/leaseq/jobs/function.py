@@ -1,11 +1,13 @@
 """A function that can be enqueued."""
 
+import dataclasses
 import inspect
 from collections.abc import Awaitable, Callable, Iterable
-from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, Unpack
 
 from leaseq.errors import BadArgumentError, BadTypeError
 from leaseq.jobs.call import Call
+from leaseq.jobs.chain import Step
 from leaseq.jobs.options import CallOptions, Options, exceptions
 from leaseq.jobs.signature import Signature
 
@@ -15,6 +17,8 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 T = TypeVar("T")
+Q = ParamSpec("Q")
+R = TypeVar("R")
 
 
 class Enqueuer(Generic[P, T]):
@@ -34,6 +38,14 @@ class Enqueuer(Generic[P, T]):
     def call(self, *args: P.args, **kwargs: P.kwargs) -> Call[T]:
         """A call, for `app.enqueue_many`. Raises BadTypeError for arguments that the function does not take."""
         return self._app._call(self.name, args, kwargs, self.options, self._given)
+
+    def step(self: "Enqueuer[Concatenate[R, Q], T]", *args: Q.args, **kwargs: Q.kwargs) -> "Step[R, T]":
+        """A call whose first argument is what the job before it returns, for `app.chain(...).then(...)`.
+
+        Raises BadTypeError for arguments that the function does not take with one before them, BadArgumentError.
+        """
+        call = self._app._call(self.name, (None, *args), kwargs, self.options, self._given)
+        return Step(dataclasses.replace(call, args=args))
 
     def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> "Handle[T]":
         """Enqueue a call; `added` of the handle is false where a job of its id is in the queue already.

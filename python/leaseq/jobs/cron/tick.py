@@ -6,7 +6,7 @@ import msgspec
 
 from leaseq.errors import BadNameError
 from leaseq.item import Item
-from leaseq.jobs.stage import Stage
+from leaseq.jobs.envelope import Stage
 from leaseq.keys import QueueKeys
 
 SUFFIX: Final = ".cron"

@@ -9,10 +9,10 @@ import msgspec
 
 from leaseq.jobs import envelope, failure
 from leaseq.jobs.context import Context, Report
-from leaseq.jobs.envelope import Envelope, Result
+from leaseq.jobs.envelope import Envelope, Result, Stage
 from leaseq.jobs.errors import BadEnvelopeError, JobTimeout, Retry, SerializationError
 from leaseq.jobs.function import JobFunction
-from leaseq.jobs.serializer import Serializer, format_of
+from leaseq.jobs.serializer import Format, Serializer, format_of
 from leaseq.worker.verdicts import Backoff, DeadLetter, Release
 
 
@@ -38,16 +38,22 @@ class Ready(NamedTuple):
     timeout: float | None
     backoff: Backoff
     attempt: int
+    then: list[Stage]
 
 
 class Ending(msgspec.Struct, frozen=True):
-    """How a job ended: with the content of its outcome (empty: none is kept), or with the text of its failure."""
+    """How a job ended: with the content of its outcome (empty: none is kept), or with the text of its failure.
+
+    `then` is the next stage of its chain, and `data` its envelope.
+    """
 
     content: bytes = b""
     failed: bool = False
     text: str = ""
     dead: bool = False
     delay: float = 0.0
+    then: Stage | None = None
+    data: bytes = b""
 
     def raise_failure(self) -> None:
         """Raises DeadLetter or Release, which are what the worker's loop goes by, for one that failed."""
@@ -67,9 +73,8 @@ class Desk:
 
     def ready(self, lease: Lease, report: Report) -> Ready | Ending:
         """What to run; or the end of what no worker with these functions can run, which is dead (LQ-JOB-7)."""
-        serializers = {self.serializer.name: self.serializer} if self.serializer is not None else {}
         try:
-            job = envelope.read(lease.data, serializers)
+            job = envelope.read(lease.data, self._serializers)
             function = self._function(job.function)
             args, kwargs = function.signature.bind(job.args, job.kwargs)
         except (BadEnvelopeError, LookupError, TypeError, msgspec.ValidationError) as error:
@@ -77,7 +82,13 @@ class Desk:
         attempt = lease.attempt + job.attempt - 1
         if function.signature.takes_context:
             args = (self._context(lease, job, function.name, attempt, report), *args)
-        return Ready(function, args, kwargs, _timeout(job, function), _backoff(job, function), attempt)
+        return Ready(
+            function, args, kwargs, _timeout(job, function), _backoff(job, function), attempt, job.then
+        )
+
+    @property
+    def _serializers(self) -> dict[str, Serializer]:
+        return {self.serializer.name: self.serializer} if self.serializer is not None else {}
 
     def _function(self, name: str) -> JobFunction[Any, Any]:
         if name not in self.functions:
@@ -100,10 +111,18 @@ class Desk:
             _report=report,
         )
 
-    def done(self, lease: Lease, value: Any) -> Ending:
+    def done(self, lease: Lease, ready: Ready, value: Any) -> Ending:
         """The end of a job whose function returned. What cannot be written never will be: it is dead."""
-        if not lease.keep:
-            return Ending()
+        form = format_of(lease.data)
+        try:
+            content = self._result(lease, value, form) if lease.keep else b""
+            if not ready.then:
+                return Ending(content)
+            return Ending(content, then=ready.then[0], data=self._next(ready.then, value, form))
+        except (SerializationError, BadEnvelopeError) as error:
+            return self._dead(lease, error)
+
+    def _result(self, lease: Lease, value: Any, form: Format) -> bytes:
         result = Result(
             v=envelope.VERSION,
             result=value,
@@ -112,10 +131,24 @@ class Desk:
             worker=self.worker,
             job=envelope.copy_of(lease.data),
         )
-        try:
-            return Ending(envelope.write_result(result, format_of(lease.data), self.serializer))
-        except SerializationError as error:
-            return self._dead(lease, error)
+        return envelope.write_result(result, form, self.serializer)
+
+    def _next(self, stages: list[Stage], value: Any, form: Format) -> bytes:
+        """The envelope of the next stage: what this one returned is its first argument (LQ-JOB-16)."""
+        job = stages[0].job
+        envelope.unpack(job, self._serializers)
+        delay = int(stages[0].add.get("delay", 0))
+        now = round(time.time() * 1000)
+        following = msgspec.structs.replace(
+            job,
+            args=[value, *job.args],
+            codec=None,
+            body=None,
+            then=stages[1:],
+            enqueued=now,
+            due=now + delay if delay else None,
+        )
+        return envelope.write(following, form, self.serializer)
 
     def failed(self, lease: Lease, ready: Ready, error: BaseException) -> Ending:
         """The end of a job whose function raised: whether there are attempts left is the item's own limit to say."""

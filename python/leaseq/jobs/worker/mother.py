@@ -171,7 +171,7 @@ def _ended(end: socket.socket, desk: Desk) -> Ending:
         value = _called(ready)
     except BaseException as error:  # noqa: BLE001 (told)
         return desk.failed(lease, ready, error)
-    return desk.done(lease, value)
+    return desk.done(lease, ready, value)
 
 
 def _called(ready: Ready) -> Any:

@@ -14,7 +14,7 @@ from leaseq.jobs.cron import tick
 from leaseq.jobs.cron.schedule import Schedule
 from leaseq.jobs.cron.tick import Tick
 from leaseq.jobs.serializer import Format
-from leaseq.jobs.stage import Stage
+from leaseq.jobs.stage import followed_with
 from leaseq.worker.hooks import logger
 from leaseq.worker.verdicts import DeadLetter, Release
 
@@ -74,14 +74,14 @@ class Scheduler:
         await item.queue.complete(
             item,
             then=[
-                *((jobs, self._job(schedule, stage, slot, now), stage.add_options()) for slot in turn.slots),
+                *((jobs, self._job(schedule, stage, slot, now), followed_with(stage)) for slot in turn.slots),
                 (item.queue, tick.item(item.id, after), {"not_before": turn.due / 1000, "max_attempts": 0}),
             ],
         )
         for slot in turn.slots:
             logger.debug("schedule %s: its slot at %d", schedule.name, slot)
 
-    def _job(self, schedule: Schedule, stage: Stage, slot: int, now: int) -> Item:
+    def _job(self, schedule: Schedule, stage: envelope.Stage, slot: int, now: int) -> Item:
         content = msgspec.structs.replace(stage.job, enqueued=now, due=slot)
         data = envelope.write(content, self._form, None)
         return Item(data, job_id(schedule.name, slot), headers=stage.headers)

@@ -90,7 +90,7 @@ class Service:
         self._running = Running(self._store, self._worker.id, self._changed)
         desk = Desk(app.functions, app._serializer, self._worker.id)
         self._forks = Forks(desk, self.stop)
-        self._executor = Executor(desk, self._running, self._threads, self._forks)
+        self._executor = Executor(self._store, desk, self._running, self._threads, self._forks)
 
     @property
     def id(self) -> str:
