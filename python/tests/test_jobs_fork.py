@@ -153,6 +153,23 @@ def test_the_time_limit_can_be_caught_before_the_kill(twin: Twin) -> None:
         raised.result(0)
 
 
+def test_an_asynchronous_function_is_cancelled_in_its_process_when_its_time_is_over(
+    twin: Twin, tmp_path: Path
+) -> None:
+    @twin.app.job(name="f", fork=True, timeout=0.2, max_attempts=1)
+    async def f() -> None:
+        try:
+            await asyncio.sleep(HOUR)
+        finally:
+            (tmp_path / "cleaned").touch()
+
+    handle = f.enqueue()
+    twin.burst()
+    with pytest.raises(JobFailed, match=r"JobTimeout: took longer than 0\.2 seconds$"):
+        handle.result(0)
+    assert (tmp_path / "cleaned").exists()
+
+
 def test_what_does_not_end_in_time_is_killed(
     twin: Twin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
