@@ -17,7 +17,7 @@ from leaseq.cli.kinds import duration
 if TYPE_CHECKING:
     from leaseq.jobs import App
 
-_EXTRA = {"msgspec", "setproctitle"}  # what the extra `jobs` installs
+_EXTRA = {"cronsim", "msgspec", "setproctitle"}  # what the extra `jobs` installs
 
 
 @click.command()

@@ -7,7 +7,19 @@ import weakref
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import tzinfo
 from types import TracebackType
-from typing import Any, Concatenate, Literal, ParamSpec, Protocol, Self, TypeVar, Unpack, cast, overload
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Concatenate,
+    Literal,
+    ParamSpec,
+    Protocol,
+    Self,
+    TypeVar,
+    Unpack,
+    cast,
+    overload,
+)
 
 import redis
 import redis.asyncio
@@ -35,6 +47,9 @@ from leaseq.jobs.serializer import Format, Serializer, check_format, check_seria
 from leaseq.jobs.worker.service import Service, WorkerOptions
 from leaseq.jobs.worker.supervisor import Supervisor
 from leaseq.keys import QueueKeys
+
+if TYPE_CHECKING:
+    from leaseq.jobs.testing import Runner
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -118,6 +133,7 @@ class App:
         self.schedules = Schedules(self)
         self._opened: tuple[int, Store] | None = None
         self._guard = threading.Lock()
+        self._at_once: Runner | None = None
         self._startup: list[Hook] = []
         self._shutdown: list[Hook] = []
         self._astores: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncStore] = (
@@ -273,6 +289,8 @@ class App:
             answers = self._store.add(queue, entries)
             self._store.drop_notes(queue, _reused(chosen, answers))
             handles.update(zip(numbers, self._handles(chosen, entries, answers), strict=True))
+        if self._at_once is not None:
+            self._at_once.run()
         return [handles[number] for number in range(len(given))]
 
     async def aenqueue_many(self, calls: Iterable[Call[T]]) -> list[Handle[T]]:
@@ -286,6 +304,8 @@ class App:
             answers = await self._astore.add(queue, entries)
             await self._astore.drop_notes(queue, _reused(chosen, answers))
             handles.update(zip(numbers, self._handles(chosen, entries, answers), strict=True))
+        if self._at_once is not None:
+            await self._at_once.arun()
         return [handles[number] for number in range(len(given))]
 
     def chain(self, first: Call[T]) -> Chain[T]:
