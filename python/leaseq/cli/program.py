@@ -14,6 +14,7 @@ _SECTIONS: Final = {
     "Work": {
         "work": "work",
         "worker": "worker",
+        "jobs": "jobs",
     },
     "Items": {
         "add": "add",

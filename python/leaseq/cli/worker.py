@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from leaseq.cli.ends import Code, Refusal
+from leaseq.cli.job_layer import app_class
 from leaseq.cli.kinds import duration
 
 if TYPE_CHECKING:
     from leaseq.jobs import App
-
-_EXTRA = {"cronsim", "msgspec", "setproctitle"}  # what the extra `jobs` installs
 
 
 @click.command()
@@ -99,14 +98,7 @@ def _load(target: str) -> App:
     module_name, _, name = target.partition(":")
     if not module_name or not name:
         raise click.BadParameter(f"{target!r} does not look like shop.tasks:app", param_hint="MODULE:APP")
-    try:
-        from leaseq.jobs import App
-    except ModuleNotFoundError as error:
-        if error.name not in _EXTRA:
-            raise
-        raise Refusal(
-            f"jobs need {error.name}; install it with: pip install 'leaseq[jobs]'", Code.BAD_INPUT
-        ) from error
+    app_type = app_class()
     sys.path.insert(0, str(Path.cwd()))
     try:
         module = importlib.import_module(module_name)
@@ -117,7 +109,7 @@ def _load(target: str) -> App:
     except Exception as error:
         raise _broken(module_name, error) from error
     found = getattr(module, name, None)
-    if not isinstance(found, App):
+    if not isinstance(found, app_type):
         raise click.BadParameter(f"{name} of {module_name} is no leaseq.jobs.App", param_hint="MODULE:APP")
     return found
 
