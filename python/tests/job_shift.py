@@ -1,0 +1,104 @@
+"""Apps and their workers in tests: both colours of every call, and workers that run beside the test."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from typing import TYPE_CHECKING, Any, Final, Self
+
+import servers
+
+from leaseq.jobs.worker.service import Service
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Iterator
+
+    from leaseq.jobs import App
+
+PATIENCE: Final = 120.0
+"""Seconds that a condition may take on a machine that stalls."""
+
+
+def until(check: Callable[[], object]) -> None:
+    servers.wait_until(check, PATIENCE)
+
+
+class Twin:
+    """Calls `name` of an App, a function or a handle, or its twin for asyncio, in an event loop of its own."""
+
+    def __init__(self, app: App, *, asynchronous: bool) -> None:
+        self.app = app
+        self.asynchronous = asynchronous
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._thread.start()
+
+    def __call__(self, thing: Any, name: str, *args: Any, **kwargs: Any) -> Any:
+        if not self.asynchronous:
+            return getattr(thing, name)(*args, **kwargs)
+        return self.run(getattr(thing, f"a{name}")(*args, **kwargs))
+
+    def run(self, work: Coroutine[Any, Any, Any]) -> Any:
+        """Run something in the loop, and wait for it."""
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(PATIENCE)
+
+    def start(self, work: Coroutine[Any, Any, Any]) -> Any:
+        """Run something in the loop."""
+        return asyncio.run_coroutine_threadsafe(work, self._loop)
+
+    def burst(self, **options: Any) -> int:
+        """Run what is ready; how many jobs ended."""
+        ended: int = self.run(self.app.arun_worker(burst=True, handle_signals=False, **options))
+        return ended
+
+    @contextlib.contextmanager
+    def working(self, **options: Any) -> Iterator[Shift]:
+        """A worker that runs until the block ends."""
+        shift = Shift(self, options)
+        try:
+            yield shift
+        finally:
+            shift.stop()
+            shift.ended()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.run(self.app.aclose())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+
+class Shift:
+    """One worker in the loop of a twin."""
+
+    def __init__(self, twin: Twin, options: dict[str, Any]) -> None:
+        self._twin = twin
+
+        async def make() -> Service:
+            return Service(twin.app, **{"handle_signals": False, **options})
+
+        self.service: Service = twin.run(make())
+        self._future = twin.start(self.service.run())
+        until(lambda: self.service._worker._run is not None or self._future.done())
+
+    def stop(self, *, at_once: bool = False) -> None:
+        self._twin._loop.call_soon_threadsafe(lambda: self.service.stop(at_once=at_once))
+
+    def ended(self) -> int:
+        """What `run` answers, or raises."""
+        answer: int = self._future.result(PATIENCE)
+        return answer
+
+    def beat(self) -> None:
+        """Let the heart beat now."""
+        run = self.service._worker._run
+        assert run is not None
+        self._twin.run(run.tender.beat())
+
+    def flush(self) -> None:
+        """Write notes now."""
+        self._twin.run(self.service._running.flush())
