@@ -20,6 +20,10 @@ PATIENCE: Final = 120.0
 """Seconds that a condition may take on a machine that stalls."""
 
 
+LEASE_SECS: Final = 600.0
+"""So long that no lease ends because the machine stalls; what is to be heard at a heartbeat is heard when a test says so."""
+
+
 def until(check: Callable[[], object]) -> None:
     servers.wait_until(check, PATIENCE)
 
@@ -49,7 +53,8 @@ class Twin:
 
     def burst(self, **options: Any) -> int:
         """Run what is ready; how many jobs ended."""
-        ended: int = self.run(self.app.arun_worker(burst=True, handle_signals=False, **options))
+        chosen: Any = {"burst": True, "handle_signals": False, "lease_secs": LEASE_SECS, **options}
+        ended: int = self.run(self.app.arun_worker(**chosen))
         return ended
 
     @contextlib.contextmanager
@@ -79,7 +84,7 @@ class Shift:
         self._twin = twin
 
         async def make() -> Service:
-            return Service(twin.app, **{"handle_signals": False, **options})
+            return Service(twin.app, **{"handle_signals": False, "lease_secs": LEASE_SECS, **options})
 
         self.service: Service = twin.run(make())
         self._future = twin.start(self.service.run())

@@ -58,7 +58,7 @@ def main(when: str) -> None:
 
     async def work() -> None:
         async with app:
-            await app.arun_worker(burst=True, concurrency=1)
+            await app.arun_worker(burst=True, concurrency=1, lease_secs=600)
 
     asyncio.run(work())
 

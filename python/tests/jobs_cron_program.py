@@ -16,6 +16,7 @@ time.time = lambda: _TIME() + OFFSET
 
 from leaseq.jobs import App, Context  # noqa: E402 (the clock comes first)
 
+WORKERS = 3
 URL = os.environ["REDIS_URL"]
 app = App(URL)
 client: Any = redis.asyncio.Redis.from_url(URL)
@@ -29,10 +30,14 @@ async def close() -> None:
 
 @app.every(60, missed="all", name="minutely")
 async def minutely(ctx: Context) -> None:
-    """Leave its slot."""
-    await client.rpush("slots", f"{round(ctx.score)}")
+    """Leave its slot, once all three take part: until then each holds as many as it can."""
+    await client.sadd("at-work", OFFSET)
+    if await client.scard("at-work") == WORKERS:
+        await client.rpush("begin", "now")
+    await client.blmove("begin", "begin", 0)
     await client.hincrby("by", OFFSET, 1)
+    await client.rpush("slots", f"{round(ctx.score)}")
 
 
 if __name__ == "__main__":
-    asyncio.run(app.arun_worker(concurrency=4))
+    asyncio.run(app.arun_worker(concurrency=4, lease_secs=600, grace_secs=100))

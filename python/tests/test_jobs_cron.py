@@ -33,6 +33,8 @@ MINUTE = 60_000
 HOUR = 60 * MINUTE
 DAY = 24 * HOUR
 BERLIN = ZoneInfo("Europe/Berlin")
+AGE = 1_700_000_000
+"""Seconds of an interval whose slots are in 2023 and in 2077, so that none falls into a test."""
 TICKS = "leaseq:{jobs}:default.cron:"
 
 
@@ -47,8 +49,8 @@ def ms(text: str) -> int:
 
 
 def now_of(twin: Twin) -> int:
-    """The server's time."""
-    return round(twin.app.queue().stats().now * 1000)
+    """The server's time; rounded down, as slots are."""
+    return int(twin.app.queue().stats().now * 1000)
 
 
 def scheduler(twin: Twin) -> Scheduler:
@@ -184,12 +186,12 @@ def test_one_job_for_each_slot_with_three_schedulers_whose_clocks_differ(
     ]
     try:
         until(lambda: redis_client.llen("slots") >= count or any(worker.poll() for worker in workers))
-        until(lambda: redis_client.hlen("by") == 3 or redis_client.llen("slots") > count)
     finally:
         for worker in workers:
             worker.terminate()
         codes = [worker.wait(120) for worker in workers]
     assert codes == [0, 0, 0]
+    assert redis_client.hlen("by") == 3
     end = now_of(twin)
     found = [int(slot) * 1000 for slot in redis_client.lrange("slots", 0, -1)]
     found += slots(twin)
@@ -201,11 +203,10 @@ def test_one_job_for_each_slot_with_three_schedulers_whose_clocks_differ(
 def test_a_turn_that_another_scheduler_took_over_counts_once(
     twin: Twin, redis_client: redis.Redis, *, late_first: bool
 ) -> None:
-    @twin.app.every(3600, name="s")
+    @twin.app.every(AGE, name="s")
     def s() -> None: ...
 
-    now = now_of(twin)
-    begin(twin, until=now - 2 * HOUR)
+    begin(twin, until=AGE * 1000 - 1)
     take_turn = scheduler(twin)
     late = taken(twin)
     redis_client.zadd(TICKS + "leased", {"s": 1.0})  # its lease is over
@@ -214,9 +215,9 @@ def test_a_turn_that_another_scheduler_took_over_counts_once(
     assert other.token > late.token
     for item in (late, other) if late_first else (other, late):
         twin.run(take_turn(item))
-    assert slots(twin) == [now // HOUR * HOUR]
+    assert slots(twin) == [AGE * 1000]
     assert redis_client.zcard(TICKS + "delayed") == 1
-    assert state(redis_client).last == now // HOUR * HOUR
+    assert state(redis_client).last == AGE * 1000
 
 
 def test_a_schedule_begins_with_the_next_slot_and_goes_on_where_it_was(
@@ -229,7 +230,7 @@ def test_a_schedule_begins_with_the_next_slot_and_goes_on_where_it_was(
     take_turn = scheduler(twin)
     twin.run(take_turn.begin())
     twin.run(take_turn.begin())
-    assert before <= state(redis_client).until <= now_of(twin)
+    assert before <= state(redis_client).until <= now_of(twin) + 1
     twin.run(take_turn(taken(twin)))
     assert slots(twin) == []
     first = state(redis_client)
@@ -244,14 +245,13 @@ def test_a_schedule_begins_with_the_next_slot_and_goes_on_where_it_was(
 def test_a_job_of_a_slot_says_so_and_keeps_no_result(twin: Twin) -> None:
     seen: list[Context] = []
 
-    @twin.app.every(3600, name="s", headers={"why": "cron"}, priority=3)
+    @twin.app.every(AGE, name="s", headers={"why": "cron"}, priority=3)
     def s(ctx: Context) -> int:
         seen.append(ctx)
         return 1
 
-    now = now_of(twin)
-    begin(twin, until=now - HOUR)
-    slot = now // HOUR * HOUR
+    slot = AGE * 1000
+    begin(twin, until=slot - 1)
     twin.run(scheduler(twin)(taken(twin)))
     info = twin.app.job(f"cron:s:{slot}").info()
     assert (info.function, info.status, info.due) == ("s", "ready", slot / 1000)
@@ -286,7 +286,7 @@ def test_schedules_are_listed_paused_resumed_and_triggered(
 ) -> None:
     with Twin(App(url), asynchronous=asynchronous) as twin:
 
-        @twin.app.every(3600, name="s")
+        @twin.app.every(AGE, name="s")
         def s() -> None: ...
 
         schedules = twin.app.schedules
@@ -294,13 +294,12 @@ def test_schedules_are_listed_paused_resumed_and_triggered(
         with pytest.raises(BadArgumentError, match="no schedule 's' in this queue: it has none"):
             twin(schedules, "pause", "s")
         take_turn = scheduler(twin)
-        now = now_of(twin)
-        begin(twin, until=now - HOUR)
+        begin(twin, until=AGE * 1000 - 1)
         twin(schedules, "pause", "s")
         twin.run(take_turn(taken(twin)))
         (info,) = twin(schedules, "infos")
-        assert (info.name, info.queue, info.rule, info.function) == ("s", "default", "every 3600 s", "s")
-        assert (info.paused, info.last, info.next * 1000) == (True, 0.0, now // HOUR * HOUR + HOUR)
+        assert (info.name, info.queue, info.rule, info.function) == ("s", "default", f"every {AGE:g} s", "s")
+        assert (info.paused, info.last, info.next) == (True, 0.0, 2 * AGE)
         assert slots(twin) == []
         twin(schedules, "resume", "s")
         make_due(redis_client)

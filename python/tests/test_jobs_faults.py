@@ -56,8 +56,7 @@ def test_no_job_is_lost_under_a_hundred_kills(url: str, redis_client: redis.Redi
         ]
         handles = app.enqueue_many(calls[: JOBS // 2])
         killed: Counter[str] = Counter()
-        end = time.monotonic() + PATIENCE
-        while killed.total() < KILLS and time.monotonic() < end:
+        while killed.total() < KILLS:  # however long that takes: the test as a whole has its limit
             for pid in chance.sample(found := below(program.pid), k=min(1, len(found))):
                 try:
                     title = Path(f"/proc/{pid}/cmdline").read_bytes().split(b":")[0].decode()
@@ -69,7 +68,6 @@ def test_no_job_is_lost_under_a_hundred_kills(url: str, redis_client: redis.Redi
                 handles += app.enqueue_many(calls[len(handles) : len(handles) + 30])
             time.sleep(chance.random() * 0.05)
         handles += app.enqueue_many(calls[len(handles) :])
-        assert killed.total() == KILLS
         assert killed["leaseq job"] or killed["leaseq worker"]
         until(lambda: all_ended(app))
         results = [handle.result(0) for handle in handles]
@@ -128,7 +126,7 @@ def test_two_workers_never_run_one_job_at_a_time(url: str) -> None:
 
     with Twin(app, asynchronous=False) as twin:
         app.enqueue_many([f.call(number) for number in range(500)])
-        options: Any = {"burst": True, "handle_signals": False}
+        options: Any = {"burst": True, "handle_signals": False, "lease_secs": 600}
         runs = [twin.start(app.arun_worker(**options)) for _ in range(3)]
         assert sum(run.result(PATIENCE) for run in runs) == 500
     assert set(ran.values()) == {1}

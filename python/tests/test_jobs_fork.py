@@ -27,6 +27,13 @@ HOUR = 3600.0
 AT_ONCE = Backoff(0.001, 0.001)
 
 
+def hurry() -> None:
+    """In a job: the hour that it has is over now."""
+    left, _ = signal.getitimer(signal.ITIMER_REAL)
+    assert 0 < left <= HOUR
+    signal.setitimer(signal.ITIMER_REAL, 0.001)
+
+
 @pytest.fixture
 def twin(url: str) -> Iterator[Twin]:
     with Twin(App(url), asynchronous=False) as made:
@@ -136,9 +143,10 @@ def test_a_job_that_crashes_hurts_nobody(twin: Twin, end: Any, why: str) -> None
 
 
 def test_the_time_limit_can_be_caught_before_the_kill(twin: Twin) -> None:
-    @twin.app.job(name="f", fork=True, timeout=0.2, max_attempts=1)
+    @twin.app.job(name="f", fork=True, timeout=HOUR, max_attempts=1)
     def f(catch: bool) -> str:
         try:
+            hurry()
             time.sleep(HOUR)
         except JobTimeout:
             if catch:
@@ -149,23 +157,24 @@ def test_the_time_limit_can_be_caught_before_the_kill(twin: Twin) -> None:
     caught, raised = f.enqueue(catch=True), f.enqueue(catch=False)
     twin.burst()
     assert caught.result(0) == "cleaned up"
-    with pytest.raises(JobFailed, match=r"JobTimeout: took longer than 0\.2 seconds$"):
+    with pytest.raises(JobFailed, match=r"JobTimeout: took longer than 3600 seconds$"):
         raised.result(0)
 
 
 def test_an_asynchronous_function_is_cancelled_in_its_process_when_its_time_is_over(
     twin: Twin, tmp_path: Path
 ) -> None:
-    @twin.app.job(name="f", fork=True, timeout=0.2, max_attempts=1)
+    @twin.app.job(name="f", fork=True, timeout=HOUR, max_attempts=1)
     async def f() -> None:
         try:
+            hurry()
             await asyncio.sleep(HOUR)
         finally:
             (tmp_path / "cleaned").touch()
 
     handle = f.enqueue()
     twin.burst()
-    with pytest.raises(JobFailed, match=r"JobTimeout: took longer than 0\.2 seconds$"):
+    with pytest.raises(JobFailed, match=r"JobTimeout: took longer than 3600 seconds$"):
         handle.result(0)
     assert (tmp_path / "cleaned").exists()
 
@@ -178,17 +187,17 @@ def test_what_does_not_end_in_time_is_killed(
 
     @twin.app.job(name="f", fork=True, timeout=0.2, max_attempts=1)
     def f() -> None:
-        told.write_text(str(os.getpid()))
-        end = time.monotonic() + HOUR
-        while time.monotonic() < end:
+        while True:
             with contextlib.suppress(JobTimeout):
+                told.write_text(str(os.getpid()))
                 time.sleep(HOUR)
 
     handle = f.enqueue()
     twin.burst()
     with pytest.raises(JobFailed, match=r"JobTimeout: took longer than 0\.2 seconds, and was killed"):
         handle.result(0)
-    until(lambda: not lives(pid_in(told)))
+    pid = told.read_text() if told.exists() else ""  # on a machine that stalls it is killed before it can say
+    until(lambda: not pid or not lives(int(pid)))
 
 
 def test_cancelling_kills_the_process(twin: Twin, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 import time
 from typing import TYPE_CHECKING
@@ -21,6 +22,7 @@ from leaseq.jobs import (
     JobTimeout,
     Retry,
 )
+from leaseq.jobs.worker import threads
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -106,16 +108,17 @@ def test_asynchronous_functions_share_a_loop_and_others_have_threads(twin: Twin)
 
 def test_no_more_jobs_run_at_a_time_than_asked_for(twin: Twin) -> None:
     running = [0, 0]
+    three = asyncio.Barrier(3)  # none ends before three run: fewer would wait for ever
 
     @twin.app.job(name="f")
     async def f() -> None:
         running[0] += 1
         running[1] = max(running)
-        await asyncio.sleep(0.001)
+        await three.wait()
         running[0] -= 1
 
-    twin.app.enqueue_many([f.call() for _ in range(50)])
-    assert twin.burst(concurrency=3) == 50
+    twin.app.enqueue_many([f.call() for _ in range(51)])
+    assert twin.burst(concurrency=3) == 51
     assert running == [0, 3]
 
 
@@ -149,7 +152,7 @@ def test_between_two_attempts_a_job_is_retrying(twin: Twin) -> None:
     assert (info.attempt, info.error) == (1, "ValueError: not yet")
     assert info.worker
     now = twin.app.queue().stats().now
-    assert HOUR / 2 - 60 < twin.app.queue().inspect(handle.id).time - now <= HOUR
+    assert HOUR / 2 - 600 < twin.app.queue().inspect(handle.id).time - now <= HOUR
     assert (
         twin.app.queue().inspect(quick.id).time - now <= 100
     )  # what the call said goes before the function's
@@ -181,7 +184,7 @@ def test_a_job_asks_to_be_run_again(twin: Twin) -> None:
         until(lambda: later.status() == "retrying")
     assert later.info().error == "leaseq.jobs.errors.Retry: the file is not there yet"
     now = twin.app.queue().stats().now
-    assert HOUR - 300 < twin.app.queue().inspect(later.id).time - now <= HOUR
+    assert HOUR - 600 < twin.app.queue().inspect(later.id).time - now <= HOUR
 
 
 def test_a_job_that_asks_again_in_its_last_attempt_is_dead(twin: Twin) -> None:
@@ -286,9 +289,10 @@ def test_a_timeout_of_the_jobs_own_is_any_other_failure(twin: Twin) -> None:
         handle.result(0)
 
 
-def test_in_a_thread_the_time_limit_can_be_caught(twin: Twin) -> None:
+def test_in_a_thread_the_time_limit_can_be_caught(twin: Twin, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[str] = []
     stop = threading.Event()
+    monkeypatch.setattr(threads, "LAST_SECS", HOUR)  # nothing is given up here
 
     @twin.app.job(name="f", timeout=HOUR, max_attempts=1)
     def f(catch: bool) -> str:
@@ -302,13 +306,42 @@ def test_in_a_thread_the_time_limit_can_be_caught(twin: Twin) -> None:
             raise
         return "not ended"
 
-    caught = f.using(timeout=0.05).enqueue(catch=True)
-    raised = f.using(timeout=0.05).enqueue(catch=False)
+    caught = f.using(timeout=0.5).enqueue(catch=True)
+    raised = f.using(timeout=0.5).enqueue(catch=False)
     twin.burst()
     assert seen == ["cleaned up"] * 2
     assert caught.result(0) == "what there was"
-    with pytest.raises(JobFailed, match=r"JobTimeout: took longer than 0\.05 seconds"):
+    with pytest.raises(JobFailed, match=r"JobTimeout: took longer than 0\.5 seconds"):
         raised.result(0)
+
+
+def test_a_thread_that_goes_on_past_its_time_is_given_up(twin: Twin, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threads, "LAST_SECS", 0.2)
+    over = threading.Event()
+
+    @twin.app.job(name="f", timeout=0.2, max_attempts=1)
+    def f() -> None:
+        while not over.is_set():
+            with contextlib.suppress(JobTimeout):
+                over.wait(0.01)
+
+    handle = f.enqueue()
+    try:
+        assert twin.burst() == 1
+        with pytest.raises(JobFailed, match=r"JobTimeout: took longer than 0\.2 seconds"):
+            handle.result(0)
+    finally:
+        over.set()
+    until(lambda: not any(thread.name == "leaseq job" for thread in threading.enumerate()))
+
+
+@pytest.mark.parametrize("kind", [JobTimeout, JobCancelled])
+def test_what_was_told_to_end_before_its_thread_had_it_does_not_begin(kind: type[BaseException]) -> None:
+    began: list[bool] = []
+    run = threads._Run(lambda: began.append(True), lambda *_: None)
+    run.tell(kind)
+    value, error = threads._perform(run)
+    assert (value, type(error), began) == (None, kind, [])
 
 
 def test_a_call_may_lift_the_time_limit(twin: Twin) -> None:
@@ -338,8 +371,8 @@ def test_cancelling_ends_a_job_that_runs(twin: Twin, where: str) -> None:
 
     @twin.app.job(name="thread")
     def thread() -> None:
-        begun.set()
         try:
+            begun.set()
             while True:
                 time.sleep(0.001)
         except JobCancelled:

@@ -25,13 +25,23 @@ class _Run:
         self.done = done
         self.guard = threading.Lock()
         self.thread: int | None = None
+        self.refused: type[BaseException] | None = None
         self.over = False
         self.told = False
+
+    def begin(self) -> None:
+        """In its thread. Raises what it was told before it began: then it must not."""
+        with self.guard:
+            if self.refused is not None:
+                raise self.refused
+            self.thread = threading.get_ident()
 
     def tell(self, kind: type[BaseException]) -> None:
         """Raise an exception in its thread where that is at work in Python; a call of C sees it when it returns."""
         with self.guard:
-            if self.thread is not None and not self.over:
+            if self.thread is None:
+                self.refused = kind
+            elif not self.over:
                 self.told = True
                 _raise_in(self.thread, kind)
 
@@ -42,7 +52,7 @@ class Threads:
     def __init__(self) -> None:
         self._inbox: queue.SimpleQueue[_Run | None] = queue.SimpleQueue()
         self._idle = threading.Semaphore(0)
-        self._count = 0
+        self._closed = False
 
     async def run(self, call: Callable[[], Any], timeout: float | None) -> Any:
         """What the call returns. Past its time JobTimeout is raised in its thread; cancelled, JobCancelled."""
@@ -83,12 +93,12 @@ class Threads:
 
     def _hand_over(self, run: _Run) -> None:
         if not self._idle.acquire(blocking=False):
-            self._count += 1
             threading.Thread(target=self._work, name="leaseq job", daemon=True).start()
         self._inbox.put(run)
 
     def close(self) -> None:
-        """End the threads that have nothing to do."""
+        """End the threads that have nothing to do, and those that were given up when they have."""
+        self._closed = True
         while self._idle.acquire(blocking=False):
             self._inbox.put(None)
 
@@ -97,6 +107,8 @@ class Threads:
             value, error = _perform(run)
             self._idle.release()
             run.done(value, error)
+            if self._closed:
+                return
 
 
 def _perform(run: _Run) -> tuple[Any, BaseException | None]:
@@ -104,8 +116,8 @@ def _perform(run: _Run) -> tuple[Any, BaseException | None]:
     value: Any = None
     error: BaseException | None = None
     try:
-        run.thread = threading.get_ident()
         try:
+            run.begin()
             value = run.call(run.function)
         except BaseException as failure:  # noqa: BLE001 (told)
             error = failure
