@@ -239,7 +239,9 @@ def test_cancelling_leaves_a_trace(shop: Shop) -> None:
     assert shop.twin(handle, "cancel")
     assert not shop.twin(handle, "cancel")
     assert shop.twin(handle, "status") == "cancelled"
-    assert shop.info(handle).ended > 0
+    known = shop.info(handle)
+    assert known.ended > 0
+    assert (known.function, known.args, known.description) == ("add", (1,), "add(1)")
     with pytest.raises(JobCancelled):
         shop.twin(handle, "result")
     assert shop.twin.burst() == 0
@@ -248,6 +250,13 @@ def test_cancelling_leaves_a_trace(shop: Shop) -> None:
     assert shop.twin(unkept, "status") == "ready"
     shop.twin.burst()
     assert shop.twin(unkept, "status") == "unknown"
+
+
+def test_what_a_long_job_was_is_not_told_when_it_is_cancelled(shop: Shop, redis_client: redis.Redis) -> None:
+    handle = shop.enqueue(shop.fail.using(id="a"), "x" * 5000)
+    assert shop.twin(handle, "cancel")
+    assert (shop.twin(handle, "status"), shop.info(handle).function) == ("cancelled", "")
+    assert redis_client.strlen("leaseq:{jobs}:default:job:a") < 100
 
 
 def test_what_has_ended_is_not_cancelled(shop: Shop) -> None:

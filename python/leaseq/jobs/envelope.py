@@ -10,8 +10,7 @@ from leaseq.jobs.serializer import CODERS, Format, Serializer, format_of
 VERSION = 1
 
 LONGEST_COPY = 4096
-"""Bytes of an envelope that a result repeats, so that people see what the job was; longer ones are left out."""
-
+"""Bytes of an envelope that a result or a cancellation repeats, so that people see what the job was; no longer ones."""
 
 NOT_COPIED = msgspec.Raw()
 
@@ -127,7 +126,12 @@ def read_result(data: bytes, serializers: dict[str, Serializer]) -> Result:
 
 def copy_of(data: bytes) -> msgspec.Raw:
     """The envelope as it stands in its result."""
-    return msgspec.Raw(data) if len(data) <= LONGEST_COPY else NOT_COPIED
+    return msgspec.Raw(short(data)) if short(data) else NOT_COPIED
+
+
+def short(data: bytes) -> bytes:
+    """What is not too long to be repeated."""
+    return data if len(data) <= LONGEST_COPY else b""
 
 
 def _read(data: bytes, kind: Any, what: str) -> Any:

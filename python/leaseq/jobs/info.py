@@ -89,7 +89,7 @@ def info_of(queue: str, told: Told, serializers: dict[str, Serializer]) -> JobIn
     """All that is known of a job."""
     outcome, item, note = told.outcome, told.item, told.note
     result = _result(outcome, serializers)
-    job = _envelope(told.data or bytes(result.job), serializers)
+    job = _envelope(told.data or bytes(result.job) or note.job, serializers)
     failed = failure.read(outcome.error or item.error or "")
     runs = note.token > 0 and note.token == item.token and item.state == "leased"
     return JobInfo(

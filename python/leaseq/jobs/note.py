@@ -20,6 +20,7 @@ class Note(msgspec.Struct, omit_defaults=True, kw_only=True):
     done: float | None = None
     total: float | None = None
     cancelled: int | None = None
+    job: bytes = b""
 
 
 def key(keys: QueueKeys, job_id: str) -> str:

@@ -13,7 +13,7 @@ from leaseq._scripts import MAX_ENTRIES
 from leaseq.commands.adding import Options
 from leaseq.errors import LeaseqError
 from leaseq.item import Item
-from leaseq.jobs import note
+from leaseq.jobs import envelope, note
 from leaseq.jobs.cron import tick
 from leaseq.jobs.info import Told
 from leaseq.jobs.note import Note
@@ -117,10 +117,15 @@ class Store:
             await self._talk(name, "DEL", *(note.key(keys, each) for each in chunk))
 
     async def cancel(self, name: str, job_id: str, trace: Note, keep: float) -> bool:
-        """Remove a job's item, and note in the same transaction that it was cancelled; false if there was none."""
+        """Remove a job's item, and note in the same transaction that it was cancelled; false if there was none.
+
+        The note says also what the job was.
+        """
         keys = self.queue(name)._keys
         if (await self.queue(name).outcome(job_id, block=False)).state not in WAITS:
             return False
+        (data,) = await self._talk(name, "HMGET", keys.key("items"), job_id)
+        trace.job = envelope.short(data or b"")
         removal = commands.remove(keys, [job_id])
         trace_key = note.key(keys, job_id)
         life = max(1, round(keep * 1000))

@@ -14,7 +14,7 @@ from leaseq._sync.queue import WorkQueue
 from leaseq.commands.adding import Options
 from leaseq.errors import LeaseqError
 from leaseq.item import Item
-from leaseq.jobs import note
+from leaseq.jobs import envelope, note
 from leaseq.jobs.cron import tick
 from leaseq.jobs.info import Told
 from leaseq.jobs.note import Note
@@ -118,10 +118,15 @@ class Store:
             self._talk(name, "DEL", *(note.key(keys, each) for each in chunk))
 
     def cancel(self, name: str, job_id: str, trace: Note, keep: float) -> bool:
-        """Remove a job's item, and note in the same transaction that it was cancelled; false if there was none."""
+        """Remove a job's item, and note in the same transaction that it was cancelled; false if there was none.
+
+        The note says also what the job was.
+        """
         keys = self.queue(name)._keys
         if (self.queue(name).outcome(job_id, block=False)).state not in WAITS:
             return False
+        (data,) = self._talk(name, "HMGET", keys.key("items"), job_id)
+        trace.job = envelope.short(data or b"")
         removal = commands.remove(keys, [job_id])
         trace_key = note.key(keys, job_id)
         life = max(1, round(keep * 1000))
