@@ -26,6 +26,16 @@ async def add(a: int, b: int = 0) -> int: return a + b
 @app.job(max_attempts=3)
 def send(ctx: Context, address: str) -> bool: return True
 
+@app.job
+def show(number: int, text: str) -> str: return text * number
+
+@app.every(60)
+@app.job
+async def tick() -> None: ...
+
+@app.cron("* * * * *")
+def tock(ctx: Context) -> int: return ctx.attempt
+
 async def main() -> None:
     right = add.enqueue(1, b=2)
     reveal_type(right.result())  # int
@@ -39,6 +49,16 @@ async def main() -> None:
     send.enqueue()  # error
     add.using(retries=3)  # error
     app.job(queue=3)  # error
+    chain = app.chain(add.call(1)).then(show.step("x"))
+    reveal_type(chain.enqueue().result())  # str
+    reveal_type(await (await chain.then(send.step()).aenqueue()).aresult())  # bool
+    app.chain(add.call(1)).then(send.step())  # error
+    app.chain(add.call(1)).then(show.step())  # error
+    app.chain(add.call(1)).then(show.step(3))  # error
+    app.chain(add.call()).then(show.step("x"))  # error
+    tick.enqueue(1)  # error
+    reveal_type(tock.enqueue().result())  # int
+    app.every("1 m")  # error
 """
 
 

@@ -3,7 +3,7 @@
 import dataclasses
 import inspect
 from collections.abc import Awaitable, Callable, Iterable
-from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Protocol, TypeVar, Unpack
 
 from leaseq.errors import BadArgumentError, BadTypeError
 from leaseq.jobs.call import Call
@@ -18,7 +18,18 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 T = TypeVar("T")
 Q = ParamSpec("Q")
-R = TypeVar("R")
+R_contra = TypeVar("R_contra", contravariant=True)
+
+
+class _Following(Protocol[R_contra, Q, T]):
+    """An Enqueuer, seen as that of a function whose first argument comes from elsewhere: so type checkers find its type."""
+
+    _app: "App"
+    _given: frozenset[str]
+    name: str
+    options: Options
+
+    def call(self, first: R_contra, /, *args: Q.args, **kwargs: Q.kwargs) -> Call[T]: ...
 
 
 class Enqueuer(Generic[P, T]):
@@ -39,7 +50,7 @@ class Enqueuer(Generic[P, T]):
         """A call, for `app.enqueue_many`. Raises BadTypeError for arguments that the function does not take."""
         return self._app._call(self.name, args, kwargs, self.options, self._given)
 
-    def step(self: "Enqueuer[Concatenate[R, Q], T]", *args: Q.args, **kwargs: Q.kwargs) -> "Step[R, T]":
+    def step(self: "_Following[R_contra, Q, T]", *args: Q.args, **kwargs: Q.kwargs) -> "Step[R_contra, T]":
         """A call whose first argument is what the job before it returns, for `app.chain(...).then(...)`.
 
         Raises BadTypeError for arguments that the function does not take with one before them, BadArgumentError.
