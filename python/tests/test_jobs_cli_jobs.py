@@ -110,6 +110,9 @@ def test_schedules_are_listed_paused_resumed_and_triggered(twin: Twin, call: Cal
     assert call.yes("jobs", "cron", "list", "--json").records[0]["paused"] is True
     assert call.yes("jobs", "cron", "resume", "hourly").out == "resumed hourly\n"
     assert "PAUSED" not in call.yes("jobs", "cron", "list").out
+    for verb, paused in (("pause", True), ("resume", False)):
+        told = call.yes("jobs", "cron", verb, "hourly", "--json").records
+        assert told == [{"name": "hourly", "paused": paused}]
     (made,) = call.yes("jobs", "cron", "trigger", "hourly", "--json").records
     assert call.yes("jobs", "cron", "trigger", "hourly").out.startswith("enqueued ")
     assert twin.app.job(made["id"], queue="default").info().function == "tick"

@@ -193,7 +193,8 @@ def cron_list(*, app: App, as_json: bool) -> None:
 @cron.command()
 @click.argument("name")
 @on_jobs
-def pause(*, app: App, name: str) -> None:
+@output.as_json
+def pause(*, app: App, name: str, as_json: bool) -> None:
     """Let the slots of a schedule pass without jobs.
 
     \b
@@ -201,13 +202,17 @@ def pause(*, app: App, name: str) -> None:
       leaseq jobs cron pause nightly
     """  # noqa: D301 (click's mark for text that is not to be wrapped)
     app.schedules.pause(name)
-    output.line(f"paused {name}")
+    if as_json:
+        output.record({"name": name, "paused": True})
+    else:
+        output.line(f"paused {name}")
 
 
 @cron.command()
 @click.argument("name")
 @on_jobs
-def resume(*, app: App, name: str) -> None:
+@output.as_json
+def resume(*, app: App, name: str, as_json: bool) -> None:
     """Let a schedule go on with its next slot.
 
     \b
@@ -215,7 +220,10 @@ def resume(*, app: App, name: str) -> None:
       leaseq jobs cron resume nightly
     """  # noqa: D301 (click's mark for text that is not to be wrapped)
     app.schedules.resume(name)
-    output.line(f"resumed {name}")
+    if as_json:
+        output.record({"name": name, "paused": False})
+    else:
+        output.line(f"resumed {name}")
 
 
 @cron.command()
