@@ -20,7 +20,14 @@ T = TypeVar("T")
 class Call(Generic[T]):
     """A function's name, its arguments, and what is said of the job. Enqueue it with `app.enqueue_many`.
 
-    `given` are the options that this call gave itself: of `timeout` and `backoff` the worker knows the function's own.
+    Attributes:
+        function: its name among jobs.
+        args: its arguments.
+        kwargs: by name.
+        options: what is said of the job.
+        given: the options that this call gave itself: of `timeout` and `backoff` the worker knows the function's own.
+        convert: makes what the function returned of what was kept of it.
+        then: the jobs behind it, in a chain.
     """
 
     function: str

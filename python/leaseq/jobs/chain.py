@@ -25,7 +25,11 @@ S_co = TypeVar("S_co", covariant=True)
 
 @dataclass(frozen=True, slots=True)
 class Step(Generic[R_contra, S_co]):
-    """A call whose first argument is what the job before it returns: `fn.step(2, 3)`. Raises BadArgumentError."""
+    """A call whose first argument is what the job before it returns: `fn.step(2, 3)`. Raises BadArgumentError.
+
+    Attributes:
+        call: without its first argument.
+    """
 
     call: Call[Any]
 
