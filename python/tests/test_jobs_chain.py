@@ -266,7 +266,7 @@ def test_what_cannot_be_a_chain(twin: Twin) -> None:
     with pytest.raises(BadTypeError, match="not called like that"):
         two.step()  # type: ignore[call-arg]
     with pytest.raises(BadTypeError, match="not called like that"):
-        one.step()
+        one.step()  # type: ignore[misc]
     with pytest.raises(BadTypeError, match="goes on with a step"):
         chain.then(one.call())  # type: ignore[arg-type]
     with pytest.raises(BadTypeError, match="takes calls"):
