@@ -87,6 +87,11 @@ def test_a_job_is_found_again_in_whatever_queue_it_is(shop: Shop) -> None:
         assert again.queue == queue
         assert shop.info(shop.app.job(handle.id)).queue == queue
     assert shop.twin(shop.app.job(elsewhere.id, queue="default"), "status") == "unknown"
+    # many at once, without a round trip for each
+    handles = [shop.app.job(handle.id) for handle in (elsewhere, here, gone, shop.app.job("none"))]
+    known = shop.twin(shop.app, "statuses", handles)
+    assert known == ["ready", "ready", "cancelled", "unknown"]
+    assert [handle.queue for handle in handles] == ["mail", "default", "mail", "default"]
 
 
 def test_a_job_is_enqueued_by_name(shop: Shop) -> None:

@@ -14,7 +14,7 @@ from leaseq.jobs.handle import Handle
 from leaseq.jobs.info import Status
 
 if TYPE_CHECKING:
-    from leaseq.jobs.app import App
+    from leaseq.jobs.enqueuing import Enqueuing
     from leaseq.jobs.envelope import Stage
 
 T = TypeVar("T")
@@ -48,7 +48,7 @@ class Chain(Generic[T]):
     ends the chain; revived, it goes on.
     """
 
-    def __init__(self, app: "App", first: Call[Any], steps: Sequence[Step[Any, Any]] = ()) -> None:
+    def __init__(self, app: "Enqueuing", first: Call[Any], steps: Sequence[Step[Any, Any]] = ()) -> None:
         self._app = app
         self._first = first
         self._steps = tuple(steps)

@@ -12,7 +12,7 @@ from leaseq.jobs.options import CallOptions, Options, exceptions
 from leaseq.jobs.signature import Signature
 
 if TYPE_CHECKING:
-    from leaseq.jobs.app import App
+    from leaseq.jobs.enqueuing import Enqueuing
     from leaseq.jobs.handle import Handle
 
 P = ParamSpec("P")
@@ -24,7 +24,7 @@ R_contra = TypeVar("R_contra", contravariant=True)
 class _Following(Protocol[R_contra, Q, T]):
     """An Enqueuer, seen as that of a function whose first argument comes from elsewhere: so type checkers find its type."""
 
-    _app: "App"
+    _app: "Enqueuing"
     _given: frozenset[str]
     name: str
     options: Options
@@ -35,7 +35,9 @@ class _Following(Protocol[R_contra, Q, T]):
 class Enqueuer(Generic[P, T]):
     """What enqueues calls of one function with the same options: `fn.using(delay=5).enqueue(1, 2)`."""
 
-    def __init__(self, app: "App", name: str, options: Options, given: frozenset[str] = frozenset()) -> None:
+    def __init__(
+        self, app: "Enqueuing", name: str, options: Options, given: frozenset[str] = frozenset()
+    ) -> None:
         self._app = app
         self.name = name
         self.options = options
@@ -78,7 +80,7 @@ class JobFunction(Enqueuer[P, T]):
     """A function that was decorated with `@app.job`. Called, it runs here and now, as without the decorator."""
 
     def __init__(
-        self, app: "App", function: Callable[..., T | Awaitable[T]], name: str, options: Options
+        self, app: "Enqueuing", function: Callable[..., T | Awaitable[T]], name: str, options: Options
     ) -> None:
         super().__init__(app, name, options)
         self.function = function

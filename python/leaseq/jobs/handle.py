@@ -11,7 +11,7 @@ from leaseq.jobs.note import Note
 from leaseq.jobs.options import DAY
 
 if TYPE_CHECKING:
-    from leaseq.jobs.app import App
+    from leaseq.jobs.base import AppBase
     from leaseq.jobs.info import JobInfo, Status
     from leaseq.results import Outcome
 
@@ -28,7 +28,7 @@ class Handle(Generic[T]):
     """
 
     def __init__(
-        self, app: "App", job_id: str, queue: str, convert: Callable[[Any], T], *, added: bool = True
+        self, app: "AppBase", job_id: str, queue: str, convert: Callable[[Any], T], *, added: bool = True
     ) -> None:
         self._app = app
         self._convert = convert
@@ -39,13 +39,13 @@ class Handle(Generic[T]):
     def _find(self) -> str:
         """The queue that it is in."""
         if not self.queue:
-            self.queue = self._app._store.find(self._app.queues, self.id)
+            self.queue = self._app._store.places(self._app.queues, [self.id])[0]
         return self.queue
 
     async def _afind(self) -> str:
         """`_find` for asyncio."""
         if not self.queue:
-            self.queue = await self._app._astore.find(self._app.queues, self.id)
+            self.queue = (await self._app._astore.places(self._app.queues, [self.id]))[0]
         return self.queue
 
     def status(self) -> "Status":

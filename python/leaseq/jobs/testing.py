@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from leaseq.jobs.app import App, Server
+    from leaseq.jobs.app import App
+    from leaseq.jobs.base import Server
 
 
 @contextlib.contextmanager

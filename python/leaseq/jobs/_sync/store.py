@@ -68,13 +68,15 @@ class Store:
         notes = self.notes(name, [job_id]) if outcome.state == "absent" else [Note()]
         return outcome, notes[0]
 
-    def find(self, names: Sequence[str], job_id: str) -> str:
-        """The first of these queues that knows a job; the first of all where none does."""
+    def places(self, names: Sequence[str], ids: Sequence[str]) -> list[str]:
+        """For each job the first of these queues that knows it; the first of all where none does."""
+        found: dict[str, str] = {}
         for name in names if len(names) > 1 else ():
-            outcome, noted = self.outcome(name, job_id)
-            if outcome.state != "absent" or noted.cancelled is not None:
-                return name
-        return names[0]
+            left = [job_id for job_id in ids if job_id not in found]
+            for outcome, noted in self.outcomes(name, left):
+                if outcome.state != "absent" or noted.cancelled is not None:
+                    found[outcome.id] = name
+        return [found.get(job_id, names[0]) for job_id in ids]
 
     def outcomes(self, name: str, ids: Sequence[str]) -> list[tuple[Outcome, Note]]:
         """The same of many jobs, without waiting: two calls for each 256 of them."""
