@@ -72,6 +72,14 @@ def hold(ctx: Context, go: str) -> str:
     return "whole"
 
 
+@app.job(name="fhold", max_attempts=0, backoff=AT_ONCE, fork=True)
+def fhold(ctx: Context, go: str) -> str:
+    """The same in a process of its own."""
+    note("holding", f"{os.getpid()}:{ctx.attempt}")
+    wait_for(go)
+    return "whole"
+
+
 @app.job(name="ahold", max_attempts=0)
 async def ahold(ctx: Context) -> int:
     """Say who runs it and sleep; ended in the first attempts alone."""

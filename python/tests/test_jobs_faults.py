@@ -16,6 +16,7 @@ from test_jobs_supervisor import Program, told
 
 from leaseq.item import LeasedItemBase
 from leaseq.jobs import App
+from leaseq.worker.registry import live_workers
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -114,6 +115,32 @@ def test_jobs_survive_a_restart_of_the_server(own_server: Callable[..., servers.
         with server.client() as client:
             numbers = {int(each.split(":")[0]) for each in told(client, "effects")}
         assert numbers == set(range(120))
+
+
+def test_no_job_is_lost_in_cold_shutdowns(url: str, redis_client: redis.Redis) -> None:
+    """A worker is told twice to stop while its jobs are in the middle: in threads, in processes of their own, on the loop."""
+    with App(url) as app:
+        handles = [
+            *(app.enqueue(name, "go") for name in ("hold", "fhold") * 2),
+            *(app.enqueue("ahold") for _ in range(2)),
+        ]
+        for _ in range(3):
+            before = len(told(redis_client, "holding"))
+            with Program(url, processes=2, concurrency=4, grace_secs=3600) as program:
+                until(lambda before=before: len(told(redis_client, "holding")) == before + len(handles))  # type: ignore[misc]
+                program.signal()
+                until(lambda: {worker.state for worker in live_workers(url)} == {"stopping"})
+                program.signal()
+                code, _, err = program.end()
+            assert code == 0, err[-2000:]
+            assert [handle.status() for handle in handles] == ["ready"] * len(handles)
+        redis_client.set("go", 1)
+        with Program(url, processes=2, burst=True) as program:
+            assert program.end()[0] == 0
+        assert [handle.result(0) for handle in handles] == ["whole"] * 4 + [1] * 2
+        # what was cut short does not count
+        assert {each.split(":")[1] for each in told(redis_client, "holding")} == {"1"}
+        assert len(told(redis_client, "holding")) == 4 * len(handles)
 
 
 def test_two_workers_never_run_one_job_at_a_time(url: str) -> None:
