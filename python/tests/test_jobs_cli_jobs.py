@@ -99,7 +99,7 @@ def test_schedules_are_listed_paused_resumed_and_triggered(twin: Twin, call: Cal
     call.refused(1, "no worker has entered a schedule", "jobs", "cron", "list")
 
     async def begin() -> None:
-        await Scheduler(twin.app._astore, twin.app.schedules, ["default"], "msgpack").begin()
+        await Scheduler(twin.app._astore, twin.app.schedules, ["default"], "json").begin()
 
     twin.run(begin())
     listed = call.yes("jobs", "cron", "list")

@@ -129,6 +129,12 @@ def test_many_jobs_in_one_round_trip(shop: Shop, redis_client: redis.Redis) -> N
     states = shop.twin(shop.app, "statuses", handles)
     assert states == ["ready"] * 250 + ["delayed"] * 3
     assert calls(redis_client, *EVALS) == 2
+    redis_client.config_resetstat()
+    infos = shop.twin(shop.app, "infos", handles)
+    assert [info.args for info in infos] == [(n, n) for n in range(250)] + [(n,) for n in range(3)]
+    stats = redis_client.info("commandstats")
+    told = [stats[f"cmdstat_{command}"]["calls"] for command in ("evalsha", "mget")]
+    assert told == [4, 2]  # for each queue
     shop.twin.burst()
     assert shop.twin(shop.app, "statuses", handles[:3]) == ["succeeded"] * 3
     assert [shop.twin(handle, "result", 0) for handle in handles[:3]] == [0, 2, 4]

@@ -55,7 +55,7 @@ def now_of(twin: Twin) -> int:
 
 def scheduler(twin: Twin) -> Scheduler:
     async def make() -> Scheduler:
-        return Scheduler(twin.app._astore, twin.app.schedules, ["default"], "msgpack")
+        return Scheduler(twin.app._astore, twin.app.schedules, ["default"], "json")
 
     made: Scheduler = twin.run(make())
     return made

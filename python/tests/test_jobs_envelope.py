@@ -101,6 +101,16 @@ def test_a_worker_without_the_serializer_lets_the_job_die_with_the_reason(url: s
             app.job(handle.id).result(0)  # LQ-JOB-7
 
 
+def test_json_is_written_unless_something_else_is_asked_for(url: str) -> None:
+    for app, first in ((App(url), b"{"), (App(url, format="msgpack"), b"\x83")):
+        with app:
+            handle = app.enqueue("f")
+            item = app.queue().lease(600)
+            assert item is not None
+            assert (item.id, item.data[:1]) == (handle.id, first)
+            assert app.queue().complete(item)
+
+
 @pytest.mark.parametrize("form", ["msgpack", "json"])
 def test_a_result_is_what_the_specification_says(form: Any, url: str) -> None:
     app = App(url, format=form)
@@ -178,9 +188,7 @@ def test_a_text_of_another_form_is_a_message(text: str) -> None:
 def test_what_cannot_be_written_is_refused_where_it_is_enqueued(url: str, redis_client: redis.Redis) -> None:
     app = App(url)
     with app:
-        with pytest.raises(
-            leaseq.jobs.SerializationError, match=r"arguments of f cannot be written as msgpack"
-        ):
+        with pytest.raises(leaseq.jobs.SerializationError, match=r"arguments of f cannot be written as json"):
             app.enqueue("f", object())
         assert issubclass(leaseq.jobs.SerializationError, TypeError)
         with pytest.raises(BadTypeError, match="a serializer has name, dumps and loads"):
@@ -198,5 +206,5 @@ def test_a_result_that_cannot_be_written_kills_the_job_with_the_reason(url: str)
     with Twin(app, asynchronous=False) as twin:
         handle = f.enqueue()
         assert twin.burst() == 1
-        with pytest.raises(leaseq.jobs.JobFailed, match="result cannot be written as msgpack"):
+        with pytest.raises(leaseq.jobs.JobFailed, match="result cannot be written as json"):
             handle.result(0)

@@ -274,6 +274,22 @@ def test_forked_jobs_under_a_supervisor(app: App, url: str, redis_client: redis.
     assert len(set(told(redis_client, "pids"))) == 6
 
 
+def test_there_is_a_process_for_each_cpu_unless_asked_otherwise(
+    app: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+
+    class Counting(Supervisor):
+        def run(self) -> int:
+            asked.append(self._processes)
+            return 0
+
+    monkeypatch.setattr("leaseq.jobs.app.Supervisor", Counting)
+    app.run_worker()
+    app.run_worker(processes=3)
+    assert asked == [len(os.sched_getaffinity(0)), 3]
+
+
 def test_options_that_cannot_be_are_refused(app: App) -> None:
     with pytest.raises(BadArgumentError, match="processes must be at least 1"):
         app.run_worker(processes=0)

@@ -80,7 +80,7 @@ def status(*, app: App, ids: tuple[str, ...], as_json: bool) -> int:
     Example:
       leaseq jobs status order-7 --json | jq .traceback
     """  # noqa: D301 (click's mark for text that is not to be wrapped)
-    found = [app.job(job_id, queue=app.queues[0]).info() for job_id in ids]
+    found = app.infos(app.job(job_id, queue=app.queues[0]) for job_id in ids)
     _show(found, as_json=as_json)
     return Code.NO if any(each.status == "unknown" for each in found) else Code.DONE
 

@@ -40,7 +40,7 @@ class App(Enqueuing, Listing):
         handle = send.enqueue("a@example.org")     # or: await send.aenqueue(...)
 
     `server` is a URL or a redis-py client as for WorkQueue; with a client, the methods of its colour work. All queues
-    are of one `group`. `queue` is where jobs go that say no other. Arguments and results are MessagePack, or JSON by
+    are of one `group`. `queue` is where jobs go that say no other. Arguments and results are JSON, or MessagePack by
     `format`, or what a `serializer` makes of them. A server is not asked for before the first call.
 
     Raises BadNameError, BadTypeError, BadArgumentError.
@@ -52,7 +52,7 @@ class App(Enqueuing, Listing):
         *,
         group: str = "jobs",
         queue: str = "default",
-        format: Format = "msgpack",  # noqa: A002
+        format: Format = "json",  # noqa: A002
         serializer: Serializer | None = None,
     ) -> None:
         super().__init__(server, group=group, queue=queue, form=format, serializer=serializer)
