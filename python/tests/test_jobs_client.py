@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import servers
-from job_shift import Twin, until
+from job_shift import PATIENCE, Twin, until
 from watching import EVALS, calls, count_blocked, load
 
 import leaseq
@@ -263,11 +263,21 @@ def test_cancelling_leaves_a_trace(shop: Shop) -> None:
     assert shop.twin(unkept, "status") == "unknown"
 
 
+def test_who_waits_for_a_job_that_is_cancelled_is_told(url: str, redis_client: redis.Redis) -> None:
+    with Twin(App(url), asynchronous=False) as twin:
+        handle = twin.app.enqueue("f")
+        waiting = twin.start(handle.aresult())
+        until(lambda: count_blocked(redis_client) == 1)
+        assert handle.cancel()
+        with pytest.raises(JobCancelled):  # at the wait cap
+            waiting.result(PATIENCE)
+
+
 def test_what_a_long_job_was_is_not_told_when_it_is_cancelled(shop: Shop, redis_client: redis.Redis) -> None:
     handle = shop.enqueue(shop.fail.using(id="a"), "x" * 5000)
     assert shop.twin(handle, "cancel")
     assert (shop.twin(handle, "status"), shop.info(handle).function) == ("cancelled", "")
-    assert redis_client.strlen("leaseq:{jobs}:default:job:a") < 100
+    assert redis_client.strlen("leaseq:{jobs}:default:cancelled:a") < 100
 
 
 def test_what_has_ended_is_not_cancelled(shop: Shop) -> None:

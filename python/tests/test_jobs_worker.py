@@ -422,6 +422,37 @@ def test_a_running_job_tells_who_runs_it_and_how_far_it_is(twin: Twin, redis_cli
     assert handle.info().worker == info.worker
 
 
+def test_the_trace_of_a_cancellation_outlives_the_notes_of_the_worker(
+    twin: Twin, redis_client: redis.Redis
+) -> None:
+    begun, go_on = threading.Event(), threading.Event()
+
+    @twin.app.job(name="f")
+    def f(ctx: Context) -> None:
+        begun.set()
+        go_on.wait(PATIENCE)
+        ctx.progress(1)
+        while True:
+            time.sleep(0.001)
+
+    handle = f.enqueue()
+    with twin.working() as shift:
+        assert begun.wait(PATIENCE)
+        shift.flush()
+        assert handle.info().worker == shift.service.id
+        assert handle.cancel()
+        go_on.set()  # its worker does not know yet
+        until(lambda: shift.service._running._changed)
+        shift.flush()
+        assert handle.status() == "cancelled"
+        shift.beat()
+        until(lambda: shift.service._running.performed == 1)
+        shift.flush()
+        assert handle.status() == "cancelled"
+        assert handle.info().function == "f"
+    assert not [key for key in redis_client.scan_iter() if b":job:" in key]
+
+
 def test_jobs_that_have_ended_leave_no_notes(twin: Twin, redis_client: redis.Redis) -> None:
     together = threading.Barrier(5)
 

@@ -43,7 +43,7 @@ class Enqueuing(AppBase):
             now = self._store.now(queue) if _asks_time(chosen) else None
             entries = self._entries(chosen, now)
             answers = self._store.add(queue, entries)
-            self._store.drop_notes(queue, _reused(chosen, answers))
+            self._store.forget(queue, _reused(chosen, answers))
             handles.update(zip(numbers, self._handles(chosen, entries, answers), strict=True))
         if self._at_once is not None:
             self._at_once.run()
@@ -58,7 +58,7 @@ class Enqueuing(AppBase):
             now = await self._astore.now(queue) if _asks_time(chosen) else None
             entries = self._entries(chosen, now)
             answers = await self._astore.add(queue, entries)
-            await self._astore.drop_notes(queue, _reused(chosen, answers))
+            await self._astore.forget(queue, _reused(chosen, answers))
             handles.update(zip(numbers, self._handles(chosen, entries, answers), strict=True))
         if self._at_once is not None:
             await self._at_once.arun()

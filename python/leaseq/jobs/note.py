@@ -24,8 +24,13 @@ class Note(msgspec.Struct, omit_defaults=True, kw_only=True):
 
 
 def key(keys: QueueKeys, job_id: str) -> str:
-    """Where the note of a job is: in the slot of its queue."""
+    """Where it stands who runs a job: in the slot of its queue."""
     return keys.key(f"job:{job_id}")
+
+
+def trace_key(keys: QueueKeys, job_id: str) -> str:
+    """Where it stands that a job was cancelled: whoever runs it may not know yet, and writes the other key."""
+    return keys.key(f"cancelled:{job_id}")
 
 
 def write(note: Note) -> bytes:
@@ -33,8 +38,14 @@ def write(note: Note) -> bytes:
     return _ENCODER.encode(note)
 
 
-def read(data: bytes | None) -> Note:
-    """A note; an empty one where there is none, or none that can be read."""
+def read(data: bytes | None, trace: bytes | None) -> Note:
+    """What both keys say of a job; an empty note where there is nothing, or nothing that can be read."""
+    note, cancelled = _read(data), _read(trace)
+    note.cancelled, note.job = cancelled.cancelled, cancelled.job
+    return note
+
+
+def _read(data: bytes | None) -> Note:
     try:
         return Note() if data is None else msgspec.json.decode(data, type=Note)
     except (msgspec.DecodeError, RecursionError):

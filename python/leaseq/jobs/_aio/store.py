@@ -100,7 +100,9 @@ class Store:
         found: list[Note] = []
         keys = self.queue(name)._keys
         for chunk in flows.chunks(ids):
-            found += map(note.read, await self._talk(name, "MGET", *(note.key(keys, each) for each in chunk)))
+            places = [place(keys, each) for place in (note.key, note.trace_key) for each in chunk]
+            told = await self._talk(name, "MGET", *places)
+            found += map(note.read, told[: len(chunk)], told[len(chunk) :])
         return found
 
     async def write_notes(self, name: str, notes: Iterable[tuple[str, Note]]) -> None:
@@ -113,10 +115,17 @@ class Store:
         await self._talk_all(name, entries)
 
     async def drop_notes(self, name: str, ids: Sequence[str]) -> None:
-        """Forget what was noted of jobs."""
+        """Forget who ran jobs."""
         keys = self.queue(name)._keys
         for chunk in flows.chunks(ids):
             await self._talk(name, "DEL", *(note.key(keys, each) for each in chunk))
+
+    async def forget(self, name: str, ids: Sequence[str]) -> None:
+        """Forget all that was noted of earlier jobs of these ids."""
+        keys = self.queue(name)._keys
+        for chunk in flows.chunks(ids):
+            places = [place(keys, each) for place in (note.key, note.trace_key) for each in chunk]
+            await self._talk(name, "DEL", *places)
 
     async def cancel(self, name: str, job_id: str, trace: Note, keep: float) -> bool:
         """Remove a job's item, and note in the same transaction that it was cancelled; false if there was none.
@@ -129,7 +138,7 @@ class Store:
         (data,) = await self._talk(name, "HMGET", keys.key("items"), job_id)
         trace.job = envelope.short(data or b"")
         removal = commands.remove(keys, [job_id])
-        trace_key = note.key(keys, job_id)
+        trace_key = note.trace_key(keys, job_id)
         life = max(1, round(keep * 1000))
         said = await self._talk_all(
             name, [("MULTI",), removal.eval(), ("SET", trace_key, note.write(trace), "PX", life), ("EXEC",)]

@@ -101,7 +101,9 @@ class Store:
         found: list[Note] = []
         keys = self.queue(name)._keys
         for chunk in flows.chunks(ids):
-            found += map(note.read, self._talk(name, "MGET", *(note.key(keys, each) for each in chunk)))
+            places = [place(keys, each) for place in (note.key, note.trace_key) for each in chunk]
+            told = self._talk(name, "MGET", *places)
+            found += map(note.read, told[: len(chunk)], told[len(chunk) :])
         return found
 
     def write_notes(self, name: str, notes: Iterable[tuple[str, Note]]) -> None:
@@ -114,10 +116,17 @@ class Store:
         self._talk_all(name, entries)
 
     def drop_notes(self, name: str, ids: Sequence[str]) -> None:
-        """Forget what was noted of jobs."""
+        """Forget who ran jobs."""
         keys = self.queue(name)._keys
         for chunk in flows.chunks(ids):
             self._talk(name, "DEL", *(note.key(keys, each) for each in chunk))
+
+    def forget(self, name: str, ids: Sequence[str]) -> None:
+        """Forget all that was noted of earlier jobs of these ids."""
+        keys = self.queue(name)._keys
+        for chunk in flows.chunks(ids):
+            places = [place(keys, each) for place in (note.key, note.trace_key) for each in chunk]
+            self._talk(name, "DEL", *places)
 
     def cancel(self, name: str, job_id: str, trace: Note, keep: float) -> bool:
         """Remove a job's item, and note in the same transaction that it was cancelled; false if there was none.
@@ -130,7 +139,7 @@ class Store:
         (data,) = self._talk(name, "HMGET", keys.key("items"), job_id)
         trace.job = envelope.short(data or b"")
         removal = commands.remove(keys, [job_id])
-        trace_key = note.key(keys, job_id)
+        trace_key = note.trace_key(keys, job_id)
         life = max(1, round(keep * 1000))
         said = self._talk_all(
             name, [("MULTI",), removal.eval(), ("SET", trace_key, note.write(trace), "PX", life), ("EXEC",)]
