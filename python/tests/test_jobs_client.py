@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import struct
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone
@@ -15,7 +16,19 @@ from watching import EVALS, calls, count_blocked, load
 
 import leaseq
 from leaseq.errors import BadArgumentError, BadTypeError
-from leaseq.jobs import App, Backoff, Context, JobCancelled, JobFailed, ResultNotKept
+from leaseq.jobs import (
+    App,
+    Backoff,
+    Chain,
+    ChainHandle,
+    Context,
+    Handle,
+    JobCancelled,
+    JobFailed,
+    JobFunction,
+    ResultNotKept,
+)
+from leaseq.jobs.cron.schedules import Schedules
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -407,6 +420,23 @@ def test_a_decorated_function_can_be_called_as_before(url: str) -> None:
     assert known(1, 2) == 3
     assert known.name == f"{add.__module__}.add"
     assert app.job(max_attempts=2, backoff=Backoff(1, 2))(fail).options.max_attempts == 2
+
+
+@pytest.mark.parametrize(
+    "cls", [App, Handle, JobFunction, Chain, ChainHandle, Schedules], ids=lambda cls: cls.__name__
+)
+def test_what_talks_to_the_server_has_a_twin_for_asyncio(cls: type) -> None:
+    methods = dict(inspect.getmembers(cls, inspect.isfunction))
+    twins = {
+        name for name, method in methods.items() if inspect.iscoroutinefunction(method) and name[0] != "_"
+    }
+    assert twins
+    for name in twins - {"arun_worker"}:  # of which the other begins processes
+        ours, theirs = methods[name.removeprefix("a")], methods[name]
+        assert [*inspect.signature(ours).parameters] == [*inspect.signature(theirs).parameters]
+    plain = {name for name in methods if f"a{name}" not in methods and name[0] != "_"}
+    for name in plain - twins:  # and no other does
+        assert "_store" not in inspect.getsource(methods[name]).replace("self._store  # noqa", ""), name
 
 
 @dataclass
