@@ -7,15 +7,19 @@ import contextlib
 import faulthandler
 import os
 import signal
+import socket
 import threading
 import time
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
 from job_shift import PATIENCE, Twin, until
 
 from leaseq.jobs import App, Backoff, Context, DeadLetter, JobCancelled, JobFailed, JobTimeout, Retry
-from leaseq.jobs.worker import forks
+from leaseq.jobs.worker import forks, mother
+from leaseq.jobs.worker.desk import Ending
+from leaseq.jobs.worker.ear import Ear
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -296,6 +300,63 @@ def test_what_a_job_leaves_running_does_not_hold_up_its_end(twin: Twin, tmp_path
             handle.result(0)
     finally:
         os.kill(pid_in(told), signal.SIGKILL)
+
+
+def test_what_a_process_said_counts_also_where_its_end_is_heard_first() -> None:
+    progress: list[tuple[float, float | None]] = []
+    words = [mother.Progress(1, 2), mother.Ended(Ending(b"result"))]
+    said = b"".join(mother.framed(msgspec.msgpack.encode(word)) for word in words)
+
+    async def heard(said: bytes) -> Ending | None:
+        ours, theirs = socket.socketpair()
+        theirs.sendall(said)
+        ear = Ear(ours, lambda *told: progress.append(told))
+        with theirs:  # somebody holds it for ever, and the event loop has not looked yet
+            last = ear.last_word()
+        ear.close()
+        return last
+
+    assert asyncio.run(heard(said)) == Ending(b"result")
+    assert progress == [(1, 2)]
+    assert asyncio.run(heard(said[:-1])) is None
+    assert asyncio.run(heard(b"")) is None
+
+
+def test_what_a_process_says_that_nobody_understands_is_an_error_and_no_hang() -> None:
+    async def heard() -> None:
+        ours, theirs = socket.socketpair()
+        ear = Ear(ours, lambda *_: None)
+        with theirs:
+            theirs.sendall(mother.framed(b"\xc1"))
+            try:
+                await asyncio.wait_for(ear.ending, PATIENCE)
+            finally:
+                ear.close()
+
+    with pytest.raises(msgspec.DecodeError):
+        asyncio.run(heard())
+
+
+def test_orders_wait_while_the_forking_process_has_no_time_for_them(twin: Twin) -> None:
+    @twin.app.job(name="f", fork=True)
+    def f() -> str:
+        return "done"
+
+    with twin.working() as shift:
+        mine = shift.service._forks
+        os.kill(mine._pid, signal.SIGSTOP)
+
+        async def order_much() -> int:
+            while not mine._outbox:
+                mine._order(mother.KILL, 0)
+            return len(mine._outbox)
+
+        assert twin.run(order_much())
+        handle = f.enqueue()
+        until(lambda: mine._ends)
+        os.kill(mine._pid, signal.SIGCONT)
+        assert handle.result(PATIENCE) == "done"
+        assert not mine._outbox
 
 
 def test_a_large_job_and_a_large_result(twin: Twin) -> None:

@@ -9,6 +9,9 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
+import threading
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -34,15 +37,16 @@ HOUR = 3600.0
 
 
 class Program:
-    """A worker, as a program."""
+    """A worker, as a program. It writes to a file: in a pipe that nobody reads there is no room for all of a long log."""
 
     def __init__(self, url: str, **options: Any) -> None:
         environment = {**os.environ, "REDIS_URL": url}
+        self._wrote = tempfile.TemporaryFile("w+")  # noqa: SIM115 (closed where the process is ended)
         self.process = subprocess.Popen(
             [sys.executable, PROGRAM, json.dumps({"processes": 1, "lease_secs": 600, **options})],
             env=environment,
             stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            stderr=self._wrote,
             text=True,
             start_new_session=True,
         )
@@ -66,8 +70,9 @@ class Program:
 
     def end(self) -> tuple[int, str, str]:
         """Its exit code, and what it wrote."""
-        out, err = self.process.communicate(timeout=PATIENCE)
-        return self.process.returncode, out, err
+        out, _ = self.process.communicate(timeout=PATIENCE)
+        self._wrote.seek(0)
+        return self.process.returncode, out, self._wrote.read()
 
     def __enter__(self) -> Self:
         return self
@@ -77,6 +82,7 @@ class Program:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self.pid, signal.SIGKILL)
             self.process.communicate(timeout=PATIENCE)
+        self._wrote.close()
 
 
 @pytest.fixture
@@ -180,6 +186,49 @@ def test_a_process_that_dies_is_replaced_and_its_job_leased_again_at_once(
         assert handle.result(PATIENCE) == "whole"
         program.signal()
         assert program.end()[0] == 0
+
+
+def test_what_a_job_leaves_running_does_not_keep_its_worker_from_being_replaced(
+    app: App, url: str, redis_client: redis.Redis
+) -> None:
+    with Program(url, processes=1, lease_secs=HOUR) as program:
+        left = app.enqueue("leave").result(PATIENCE)
+        try:
+            handle = app.enqueue("hold", "go")
+            until(lambda: told(redis_client, "holding"))
+            os.kill(program.children()[0], signal.SIGKILL)
+            until(lambda: len(told(redis_client, "holding")) == 2)
+        finally:
+            os.kill(left, signal.SIGKILL)
+        redis_client.set("go", 1)
+        assert handle.result(PATIENCE) == "whole"
+        program.signal()
+        assert program.end()[0] == 0
+
+
+def test_a_process_begins_when_it_is_time_however_late_it_is_then(
+    app: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The supervisor looks at the clock just before a process is to begin, and stands still until it is time."""
+    moments = iter([99.99])
+    begun: list[float] = []
+
+    class Once(Supervisor):
+        def _fork(self) -> None:
+            begun.append(time.monotonic())
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    supervisor = Once(app, 1, {})
+    supervisor._begin_at = 100.0
+    monkeypatch.setattr("leaseq.jobs.worker.supervisor.time.monotonic", lambda: next(moments, 200.0))
+    alarm = threading.Timer(PATIENCE, os.kill, (os.getpid(), signal.SIGTERM))
+    alarm.start()
+    try:
+        supervisor.run()
+    finally:
+        alarm.cancel()
+        alarm.join()
+    assert begun == [200.0]
 
 
 def test_what_was_leased_and_not_begun_is_given_back_uncounted(app: App) -> None:

@@ -5,9 +5,8 @@ import contextlib
 import os
 import signal
 import socket
-import struct
+from collections import deque
 from collections.abc import Callable
-from typing import Any
 
 import msgspec
 
@@ -15,14 +14,12 @@ from leaseq.jobs.context import Report
 from leaseq.jobs.errors import JobTimeout
 from leaseq.jobs.worker import mother
 from leaseq.jobs.worker.desk import Desk, Ending, Lease, Ready
+from leaseq.jobs.worker.ear import Ear
 from leaseq.worker.hooks import logger
 from leaseq.worker.verdicts import Release
 
 KILL_SECS = 5.0
 """How long a process may go on after its time is over, which it was told by an exception; then it is killed."""
-
-LAST_WORD_SECS = 1.0
-"""How long what a process wrote before its end may take to be read."""
 
 
 class Forks:
@@ -37,6 +34,7 @@ class Forks:
         self._wire: socket.socket | None = None
         self._count = 0
         self._ends: dict[int, asyncio.Future[int]] = {}
+        self._outbox: deque[tuple[bytes, socket.socket | None]] = deque()
         self._buffer = b""
 
     def open(self) -> None:
@@ -57,6 +55,7 @@ class Forks:
         if self._wire is None:
             return
         asyncio.get_running_loop().remove_reader(self._wire)
+        self._drop_orders()
         with contextlib.suppress(OSError):
             self._wire.shutdown(socket.SHUT_RDWR)
         self._wire.close()
@@ -67,18 +66,21 @@ class Forks:
         """Run a job. Cancelled, its process is killed. Raises Release where there are no processes any more."""
         if self._is_lost:
             raise Release(uncounted=True)
+        loop = asyncio.get_running_loop()
+        ours, theirs = socket.socketpair()
         self._count += 1
         number = self._count
-        ended = self._ends[number] = asyncio.get_running_loop().create_future()
-        ours, theirs = socket.socketpair()
-        reader, writer = await asyncio.open_connection(sock=ours, limit=2**30)
+        ended = self._ends[number] = loop.create_future()
+        ear = Ear(ours, report)
         try:
-            self._send(mother.START, number, theirs)
-            theirs.close()  # else its end would not be the last
-            writer.write(mother.framed(msgspec.msgpack.encode(lease)))
+            self._order(mother.START, number, theirs)
             limit = None if ready.timeout is None else ready.timeout + KILL_SECS
             async with asyncio.timeout(limit) as scope:
-                return await self._listen(reader, ended, report, lease, ready)
+                with contextlib.suppress(ConnectionError):  # it has ended, which is heard
+                    await loop.sock_sendall(ours, mother.framed(msgspec.msgpack.encode(lease)))
+                await asyncio.wait([ear.ending, ended], return_when=asyncio.FIRST_COMPLETED)
+                ending = ear.last_word()
+                return ending or self._desk.crashed(lease, ready, _in_words(await ended))
         except TimeoutError:
             if not scope.expired():
                 raise
@@ -87,38 +89,44 @@ class Forks:
             )
             return self._desk.failed(lease, ready, late)
         finally:
-            theirs.close()
-            self._send(mother.KILL, number)
+            self._order(mother.KILL, number)
             del self._ends[number]
-            writer.close()
+            ear.close()
 
-    async def _listen(
-        self,
-        reader: asyncio.StreamReader,
-        ended: asyncio.Future[int],
-        report: Report,
-        lease: Lease,
-        ready: Ready,
-    ) -> Ending:
-        """What a process says, until it has said how its job ended; or how itself did."""
-        saying = asyncio.ensure_future(_said(reader, report))
-        either: list[asyncio.Future[Any]] = [saying, ended]
-        try:
-            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
-            if not saying.done():
-                await asyncio.wait([saying], timeout=LAST_WORD_SECS)
-            if saying.done() and (ending := saying.result()) is not None:
-                return ending
-            return self._desk.crashed(lease, ready, _in_words(await ended))
-        finally:
-            saying.cancel()
-            await asyncio.wait([saying])
+    def _order(self, what: int, number: int, end: socket.socket | None = None) -> None:
+        """Have something done, with an end of a pair that is closed here when it is there: else its end would not be the last."""
+        self._outbox.append((mother.ORDER.pack(what, number), end))
+        self._send_orders()
 
-    def _send(self, what: int, number: int, end: socket.socket | None = None) -> None:
-        frame = mother.ORDER.pack(what, number)
-        with contextlib.suppress(OSError):  # it is gone: what it had is told as ended
-            if self._wire is not None:
+    def _send_orders(self) -> None:
+        """Send what can be sent: the one that forks may have much to do, and this loop does not wait for it."""
+        if self._wire is None or self._is_lost:
+            self._drop_orders()
+            return
+        loop = asyncio.get_running_loop()
+        loop.remove_writer(self._wire)
+        while self._outbox:
+            frame, end = self._outbox[0]
+            try:
                 socket.send_fds(self._wire, [frame], [] if end is None else [end.fileno()])
+            except BlockingIOError:
+                loop.add_writer(self._wire, self._send_orders)
+                return
+            except OSError:  # it is gone, which is heard
+                self._drop_orders()
+                return
+            self._outbox.popleft()
+            if end is not None:
+                end.close()
+
+    def _drop_orders(self) -> None:
+        """Forget what was not sent; nobody will do it."""
+        if self._wire is not None:
+            asyncio.get_running_loop().remove_writer(self._wire)
+        for _, end in self._outbox:
+            if end is not None:
+                end.close()
+        self._outbox.clear()
 
     def _hear(self) -> None:
         """The ends of processes; the end of the one that forks them is that of all."""
@@ -132,6 +140,7 @@ class Forks:
         if not heard:
             asyncio.get_running_loop().remove_reader(self._wire)
             self._is_lost = True
+            self._drop_orders()
             logger.error("the process that forks those of jobs has ended: this worker stops")
             self._lost()
             for ended in self._ends.values():
@@ -145,21 +154,6 @@ class Forks:
             if ended_one is not None and not ended_one.done():
                 ended_one.set_result(code)
         self._buffer = self._buffer[whole:]
-
-
-async def _said(reader: asyncio.StreamReader, report: Report) -> Ending | None:
-    """How a job ended; None where its process did not live to say so."""
-    try:
-        while True:
-            (length,) = struct.unpack(">I", await reader.readexactly(4))
-            word: Any = msgspec.msgpack.decode(await reader.readexactly(length), type=mother.Word)
-            if isinstance(word, mother.Progress):
-                report(word.done, word.total)
-            else:
-                ending: Ending = word.ending
-                return ending
-    except (asyncio.IncompleteReadError, ConnectionError):
-        return None
 
 
 def _in_words(code: int) -> str:

@@ -88,9 +88,12 @@ class _Mother:
 
     def _order(self) -> bool:
         """Do what the worker says; false when it is gone."""
-        frame, ends, _, _ = socket.recv_fds(self._wire, ORDER.size, 1)
-        while 0 < len(frame) < ORDER.size and (more := self._wire.recv(ORDER.size - len(frame))):
-            frame += more
+        try:
+            frame, ends, _, _ = socket.recv_fds(self._wire, ORDER.size, 1)
+            while 0 < len(frame) < ORDER.size and (more := self._wire.recv(ORDER.size - len(frame))):
+                frame += more
+        except ConnectionError:  # it died and had not heard all
+            return False
         if len(frame) < ORDER.size:
             return False
         what, number = ORDER.unpack(frame)
@@ -150,6 +153,8 @@ def _perform(end: socket.socket, desk: Desk) -> NoReturn:
         flush()
         end.sendall(framed(msgspec.msgpack.encode(Ended(ending))))
         code = 0
+    except ConnectionError:  # the worker is gone, and this process would be killed in a moment
+        pass
     except BaseException:  # noqa: BLE001 (the worker learns that it ended)
         sys.excepthook(*sys.exc_info())
     finally:
@@ -192,8 +197,11 @@ def _called(ready: Ready) -> Any:
 
 def _read(end: socket.socket) -> bytes:
     with end.makefile("rb") as file:
-        (length,) = struct.unpack(">I", file.read(4))
-        return file.read(length)
+        head = file.read(4)
+        content = file.read(int.from_bytes(head))
+    if len(head) < 4 or len(content) < int.from_bytes(head):
+        raise ConnectionResetError
+    return content
 
 
 def _end_with_parent() -> None:

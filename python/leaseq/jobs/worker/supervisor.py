@@ -72,8 +72,7 @@ class Supervisor:
         try:
             while self._goes_on():
                 self._pass_on_stops()
-                self._begin_missing()
-                self._wait(woken)
+                self._wait(woken, self._begin_missing())
                 self._reap()
         finally:
             self._kill_all()
@@ -104,12 +103,17 @@ class Supervisor:
                 with contextlib.suppress(OSError):  # it has ended
                     each.wire.sendall(child.STOP if self._told == 1 else child.NOW)
 
-    def _begin_missing(self) -> None:
-        if self._stops or time.monotonic() < self._begin_at:
-            return
-        ended = self._done if self._burst else 0
-        for _ in range(self._processes - ended - len(self._children)):
+    def _begin_missing(self) -> float | None:
+        """Begin the processes that are missing; or answers in how many seconds they are to begin."""
+        missing = self._processes - (self._done if self._burst else 0) - len(self._children)
+        if self._stops or missing <= 0:
+            return None
+        pause = self._begin_at - time.monotonic()
+        if pause > 0:
+            return pause
+        for _ in range(missing):
             self._fork()
+        return None
 
     def _fork(self) -> None:
         ours, theirs = socket.socketpair()
@@ -125,10 +129,9 @@ class Supervisor:
         theirs.close()
         self._children[pid] = Child(pid, ours)
 
-    def _wait(self, woken: int) -> None:
-        """Until a process says something or ends, a signal comes, or it is time to begin another."""
+    def _wait(self, woken: int, pause: float | None) -> None:
+        """Until a process says something or ends, a signal comes, or so many seconds have passed."""
         wires = {each.wire.fileno(): each for each in self._children.values() if each.wire.fileno() >= 0}
-        pause = max(0.0, self._begin_at - time.monotonic()) or None
         readable, _, _ = select.select([woken, *wires], [], [], pause)
         for number in readable:
             if number == woken:
@@ -141,8 +144,9 @@ class Supervisor:
             ended, status = os.waitpid(pid, os.WNOHANG)
             if ended:
                 one = self._children.pop(pid)
-                while one.wire.fileno() >= 0:  # what it had said is there, and its end behind it
-                    _listen(one)
+                while one.wire.fileno() >= 0 and _listen(one):
+                    pass
+                one.wire.close()  # what it had said was there; who inherited its end of the wire may outlive it
                 self._ended(one, os.waitstatus_to_exitcode(status))
 
     def _ended(self, one: Child, code: int) -> None:
@@ -195,15 +199,19 @@ class Supervisor:
             each.wire.close()
 
 
-def _listen(one: Child) -> None:
+def _listen(one: Child) -> bool:
+    """Take in what a process has said; false where there is no more for now, or ever."""
     try:
-        said = one.wire.recv(1 << 20)
+        said = one.wire.recv(1 << 20, socket.MSG_DONTWAIT)
+    except BlockingIOError:
+        return False
     except ConnectionError:
         said = b""
     if said:
         one.reader.take(said)
     else:
         one.wire.close()
+    return bool(said)
 
 
 def _item(held: Held) -> LeasedItemBase:
