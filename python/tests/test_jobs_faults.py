@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 import signal
-import time
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,78 +24,106 @@ if TYPE_CHECKING:
     import redis
     import servers
 
+    from leaseq.jobs.handle import Handle
+
 pytestmark = [pytest.mark.on("last"), pytest.mark.slow, pytest.mark.timeout(600)]
 
 KILLS = 100
-JOBS = 400
+AMONG = 20
+"""So many of them, at least, are of workers, of the processes that fork, and of those of jobs."""
 
 
-def below(pid: int) -> list[int]:
-    """The processes below one, those of workers, those that fork, those of jobs: all that live."""
-    parents: dict[int, int] = {}
+def generations(pid: int) -> list[list[int]]:
+    """The processes below one that live: workers, what forks for these, jobs."""
+    children: dict[int, list[int]] = {}
     for path in Path("/proc").glob("[0-9]*/stat"):
-        try:
+        with contextlib.suppress(OSError):
             fields = path.read_text().rpartition(")")[2].split()
-        except OSError:
-            continue
-        if fields[0] != "Z":
-            parents[int(path.parent.name)] = int(fields[1])
-    found: set[int] = set()
-    fresh = {pid}
-    while fresh:
-        fresh = {child for child, parent in parents.items() if parent in fresh} - found
-        found |= fresh
-    return sorted(found)
+            if fields[0] != "Z":
+                children.setdefault(int(fields[1]), []).append(int(path.parent.name))
+    found = [[pid]]
+    for _ in range(3):
+        found.append([child for parent in found[-1] for child in children.get(parent, [])])
+    return found[1:]
+
+
+class Killer:
+    """Kills processes of a program, of any generation, and gives it more to do whenever it is about to have nothing."""
+
+    def __init__(self, app: App, program: Program) -> None:
+        self._app = app
+        self._program = program
+        self._chance = random.Random(7)
+        self._counts = [0, 0, 0]
+        self.handles: list[Handle[Any]] = []
+
+    def kill_enough(self) -> None:
+        """Kill KILLS, AMONG of each generation."""
+        while sum(self._counts) < KILLS or min(self._counts) < AMONG:
+            until(self._kill_one)
+
+    def _kill_one(self) -> bool:
+        """Whether there was one to kill."""
+        self._enqueue()
+        generation = self._chance.randrange(3)
+        found = generations(self._program.pid)[generation]
+        if not found:
+            return False
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self._chance.choice(found), signal.SIGKILL)
+            self._counts[generation] += 1
+        return True
+
+    def _enqueue(self) -> None:
+        if self._app.queue().stats().ready < 20:
+            first = len(self.handles)
+            self.handles += self._app.enqueue_many(
+                [
+                    self._app.named(self._chance.choice(["effect", "forked"]))
+                    .using(max_attempts=0)
+                    .call(number)
+                    for number in range(first, first + 20)
+                ]
+            )
 
 
 def test_no_job_is_lost_under_a_hundred_kills(url: str, redis_client: redis.Redis) -> None:
-    chance = random.Random(7)
-    with App(url) as app, Program(url, processes=3, concurrency=4, lease_secs=600) as program:
-        calls = [
-            app.named(chance.choice(["effect", "effect", "forked"])).using(max_attempts=0).call(number)
-            for number in range(JOBS)
-        ]
-        handles = app.enqueue_many(calls[: JOBS // 2])
-        killed: Counter[str] = Counter()
-        while killed.total() < KILLS:  # however long that takes: the test as a whole has its limit
-            for pid in chance.sample(found := below(program.pid), k=min(1, len(found))):
-                try:
-                    title = Path(f"/proc/{pid}/cmdline").read_bytes().split(b":")[0].decode()
-                    os.kill(pid, signal.SIGKILL)
-                except OSError:
-                    continue
-                killed[title] += 1
-            if killed.total() % 10 == 0 and len(handles) < JOBS:
-                handles += app.enqueue_many(calls[len(handles) : len(handles) + 30])
-            time.sleep(chance.random() * 0.05)
-        handles += app.enqueue_many(calls[len(handles) :])
-        assert killed["leaseq job"] or killed["leaseq worker"]
-        until(lambda: all_ended(app))
-        results = [handle.result(0) for handle in handles]
-        assert results == list(range(JOBS))
-        program.signal()
-        code, _, err = program.end()
-    assert code == 0, err[-2000:]
-    stats = app.queue().stats()
-    app.close()
-    assert (stats.items, stats.dead, stats.completed) == (0, 0, JOBS)
+    with App(url) as app:
+        with Program(url, processes=3, concurrency=4, lease_secs=600) as program:
+            killer = Killer(app, program)
+            killer.kill_enough()
+            until(lambda: is_idle(app))
+            program.signal()
+            code, _, err = program.end()
+            assert code == 0, err[-2000:]
+        end_leases(app)
+        with Program(url, burst=True) as last:
+            code, _, err = last.end()
+            assert code == 0, err[-2000:]
+        jobs = len(killer.handles)
+        assert [handle.result(0) for handle in killer.handles] == list(range(jobs))
+        stats = app.queue().stats()
+    assert (stats.items, stats.dead, stats.completed) == (0, 0, jobs)
     effects = [tuple(map(int, each.split(":"))) for each in told(redis_client, "effects")]
-    assert {number for number, _ in effects} == set(range(JOBS))
+    assert {number for number, _ in effects} == set(range(jobs))
     # an attempt runs once: what runs again is another attempt
     counted = Counter(pair for pair in effects if pair[1])
     assert set(counted.values()) == {1}
 
 
-def all_ended(app: App) -> bool:
-    """Whether all jobs have ended. Leases of which no worker knows, since it died as it was given them, end now."""
+def is_idle(app: App) -> bool:
+    """Whether workers have taken all that they can take."""
+    stats = app.queue().stats()
+    return not stats.ready and not stats.delayed
+
+
+def end_leases(app: App) -> None:
+    """End all leases, when no worker lives: they are of workers that died as they were given them, and told nobody."""
     queue = app.queue()
-    stats = queue.stats()
-    if stats.ready or stats.delayed:
-        return False
     infos = queue.inspect_items(listed.id for listed in queue.list_items("leased").items)
     items = [LeasedItemBase(info.id, b"", info.token, info.attempt, 0.0, 0.0) for info in infos if info.token]
     queue.extend_items(items, 0.001)
-    return stats.items == 0
+    until(lambda: (stats := queue.stats()).leased == stats.overdue)
 
 
 def test_jobs_survive_a_restart_of_the_server(own_server: Callable[..., servers.Server]) -> None:
@@ -109,9 +137,13 @@ def test_jobs_survive_a_restart_of_the_server(own_server: Callable[..., servers.
             [app.named("effect").using(max_attempts=0).call(number) for number in range(100, 120)]
         )
         assert [handle.result(PATIENCE) for handle in handles] == list(range(100, 120))
-        until(lambda: all_ended(app))
+        until(lambda: is_idle(app))
         program.signal()
         assert program.end()[0] == 0
+        end_leases(app)  # given by a server that died before it could say so
+        with Program(server.url, burst=True) as last:
+            assert last.end()[0] == 0
+        assert app.queue().stats().completed == 120
         with server.client() as client:
             numbers = {int(each.split(":")[0]) for each in told(client, "effects")}
         assert numbers == set(range(120))
