@@ -43,8 +43,6 @@ FILES = (
 )
 RULES = (
     (r"async def", "def"),
-    (r"async with", "with"),
-    (r"asynccontextmanager", "contextmanager"),
     (r"\bawait ", ""),
     (r"Awaitable\[(\w+)\]", r"\1"),
     (r"(import .*)Awaitable, ", r"\1"),

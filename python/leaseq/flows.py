@@ -85,16 +85,13 @@ def lease_any(
     take = (
         commands.lease(queues[0], count, lease_secs) if one else commands.lease_any(queues, count, lease_secs)
     )
-    settles = tuple(commands.settle(keys) for keys in queues)
-    pop = ("BLPOP", *(keys.key("wake") for keys in queues))
     give_up = clock() + _patience(timeout)
-    return _lease(take, pop, settles, give_up if block else None, clock, known)
+    return _lease(take, queues, give_up if block else None, clock, known)
 
 
 def _lease(
     take: Command[LeaseReply],
-    pop: tuple[str, ...],
-    settles: tuple[Command[bool], ...],
+    queues: Sequence[QueueKeys],
     give_up: float | None,
     clock: Callable[[], float],
     known: LeaseReply | None,
@@ -105,6 +102,10 @@ def _lease(
         # others were asked meanwhile
         left_of_it = None if known.wait is None else max(0.0, known.asked + known.wait - clock())
         reply = known._replace(wait=left_of_it)
+    if reply.items:
+        return reply
+    settles = tuple(commands.settle(keys) for keys in queues)
+    pop = ("BLPOP", *(keys.key("wake") for keys in queues))
     waited = False
     while not reply.items:
         if reply.wait == 0:
