@@ -26,6 +26,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 
+def lent(client: Any) -> int:
+    """How many connections of a client somebody has. redis-py counts those too that a pool of ours keeps."""
+    pool = client.connection_pool
+    return len(pool._in_use_connections) - len(getattr(pool, "_idle", ()))
+
+
 class Colour:
     """Threads. `start` runs a call in the background."""
 

@@ -19,6 +19,7 @@ from redis.exceptions import AskError, MovedError
 from redis.retry import Retry
 
 from leaseq import flows
+from leaseq._sync.pool import Pool
 from leaseq._sync.race import Stop, current
 from leaseq.commands import Argument
 from leaseq.errors import BadTypeError
@@ -50,10 +51,9 @@ class NothingYetError(Exception):
 def connect(url: str) -> Redis:
     """A client for a URL that never sends anything twice. Raises ValueError or TypeError for one that is none."""
     # every waiter holds a connection; a limit, which redis-py sets by itself, is for the URL to ask for
-    client = Redis.from_url(url, retry=Retry(NoBackoff(), 0), max_connections=MANY)
-    pool = client.connection_pool
+    pool = Pool.from_url(url, retry=Retry(NoBackoff(), 0), max_connections=MANY)
     pool.connection_class(**pool.connection_kwargs)  # does not connect; an unknown option is told now
-    return client
+    return Redis.from_pool(pool)
 
 
 def check_client(client: object) -> Client:
@@ -282,7 +282,7 @@ def address(client: Client) -> Hashable:
         return id(client)
     pool: Any = client.connection_pool
     named = [pool.connection_kwargs.get(name) for name in ("path", "host", "port", "db", "username")]
-    if type(pool) in {ConnectionPool, BlockingConnectionPool} and (named[0] or named[1]):
+    if type(pool) in {Pool, ConnectionPool, BlockingConnectionPool} and (named[0] or named[1]):
         return (pool.connection_class, *named)
     return id(client)
 
