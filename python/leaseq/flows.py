@@ -239,9 +239,11 @@ class Beats:
     def __init__(self) -> None:
         self._next: dict[LeasedItemBase, tuple[float, float]] = {}
 
-    def add(self, item: LeasedItemBase, lease_secs: float, now: float) -> None:
-        """Begin to extend an item."""
-        self._next[item] = (now + lease_secs / 3, lease_secs)
+    def add(self, item: LeasedItemBase, lease_secs: float, now: float) -> float:
+        """Begin to extend an item; answers when for the first time."""
+        first = now + lease_secs / 3
+        self._next[item] = (first, lease_secs)
+        return first
 
     def drop(self, item: LeasedItemBase) -> None:
         """Extend an item no longer."""
