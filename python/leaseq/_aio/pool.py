@@ -12,8 +12,8 @@ class Pool(ConnectionPool):
     """Hands out the connection that came back last, without the bookkeeping of redis-py.
 
     For redis-py that connection has never come back: it counts it, and closes it with all others. A look at whether it
-    still stands remains. What else redis-py does each time (metrics, events, retries) was a quarter of the time of a
-    call, and is for settings that no URL has.
+    still stands remains, and where it does not, redis-py does what it always does. What it does besides each time
+    (metrics, events, attempts to connect) was a quarter of the time of a call, and is for settings that no URL has.
     """
 
     def __init__(self, **settings: Any) -> None:
@@ -25,7 +25,7 @@ class Pool(ConnectionPool):
         self._idle: list[Any] = []
 
     async def get_connection(self, *_: Any, **__: Any) -> Any:
-        """A connection that stands, with nothing to read."""
+        """The connection that came back last, if it stands and has nothing to read; else what redis-py gives."""
         if self._owner != os.getpid():
             self._start_over()
         try:
