@@ -141,17 +141,21 @@ class Wire:
             return self.read(seconds)
         except redis.TimeoutError:
             self._check()
-            if not self._begins(0):
+            if not self._begun():
                 raise NothingYetError from None
         return self.read()
 
-    def _begins(self, seconds: float) -> bool:
-        """Whether a reply begins within the time.
+    def _begun(self) -> bool:
+        """Whether there is something of a reply.
 
         Not asked of the connection, which would connect again where another thread has just cut it, and then wait for a
         reply that cannot come.
         """
-        return bool(self._connection._parser.can_read(seconds))
+        try:
+            return bool(self._connection._parser.can_read(0))
+        except ODD as error:
+            self._tell(error)
+            raise
 
     def _heard(self, stop: Stop, seconds: float) -> bool:
         """Whether a reply begins within the time, in a thread that can be interrupted."""
@@ -159,7 +163,7 @@ class Wire:
         while True:
             stop.wait(None, 0)
             self._check()
-            if self._begins(0):
+            if self._begun():
                 return True
             left, sock = over - now(), self._connection._sock
             if left <= 0:
