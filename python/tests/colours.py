@@ -21,6 +21,8 @@ from servers import PATIENCE
 
 import leaseq
 import leaseq.aio
+from leaseq._aio.pool import Pool as AsyncPool
+from leaseq._sync.pool import Pool as SyncPool
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -29,7 +31,8 @@ if TYPE_CHECKING:
 def lent(client: Any) -> int:
     """How many connections of a client somebody has. redis-py counts those too that a pool of ours keeps."""
     pool = client.connection_pool
-    return len(pool._in_use_connections) - len(getattr(pool, "_idle", ()))
+    kept = pool.idle() if isinstance(pool, SyncPool | AsyncPool) else ()
+    return len(pool._in_use_connections) - len(kept)
 
 
 class Colour:

@@ -97,14 +97,17 @@ def test_the_child_of_a_fork_opens_its_own(url: str) -> None:
     with client:
         pool = client.connection_pool
         connection = pool.get_connection()
+        other = pool.get_connection()
         pool.release(connection)
         child = os.fork()
         if child == 0:
-            os._exit(0 if pool.get_connection() is not connection else 1)
+            pool.release(other)
+            os._exit(0 if pool.get_connection() not in {connection, other} else 1)
         _, status = os.waitpid(child, 0)
         assert status == 0
         assert pool.get_connection() is connection
         pool.release(connection)
+        pool.release(other)
 
 
 COMMANDS: list[tuple[bytes | str | int, ...]] = [
@@ -114,11 +117,17 @@ COMMANDS: list[tuple[bytes | str | int, ...]] = [
 ]
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "latin-1"])
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: str(command[0]))
 def test_a_command_is_packed_alike_with_hiredis_and_without(
-    colour: Colour, url: str, monkeypatch: pytest.MonkeyPatch, command: tuple[bytes | str | int, ...]
+    colour: Colour,
+    url: str,
+    monkeypatch: pytest.MonkeyPatch,
+    command: tuple[bytes | str | int, ...],
+    encoding: str,
 ) -> None:
-    pool = client_of(colour, url).connection_pool
+    """LQ-ITEM-1: an id is UTF-8, whatever a client takes text for."""
+    pool = client_of(colour, f"{url}{'&' if '?' in url else '?'}encoding={encoding}").connection_pool
     connection = colour.run(pool.get_connection())
     packed = packing.pack(connection, command)
     monkeypatch.setattr(packing, "pack_command", None)

@@ -19,18 +19,17 @@ class Pool(ConnectionPool):
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
-        self._start_over()
+        self._idle: dict[int, list[Any]] = {}
+        """By process, since the child of a fork must not speak where its parent does."""
 
-    def _start_over(self) -> None:
-        self._owner = os.getpid()
-        self._idle: list[Any] = []
+    def idle(self) -> list[Any]:
+        """The connections that this process may be handed."""
+        return self._idle.setdefault(os.getpid(), [])
 
     def get_connection(self, *_: Any, **__: Any) -> Any:
         """The connection that came back last, if it stands and has nothing to read; else what redis-py gives."""
-        if self._owner != os.getpid():
-            self._start_over()
         try:
-            connection = self._idle.pop()
+            connection = self.idle().pop()
         except IndexError:
             return self._connect()
         fit = False
@@ -45,8 +44,10 @@ class Pool(ConnectionPool):
 
     def release(self, connection: Any) -> None:
         """Take a connection back."""
-        if connection.is_connected and self._owner == os.getpid():
-            self._idle.append(connection)
+        here = os.getpid()
+        # those of asyncio know no process, since no event loop outlives a fork
+        if connection.is_connected and getattr(connection, "pid", here) == here:
+            self.idle().append(connection)
         else:
             super().release(connection)
 
