@@ -21,6 +21,11 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.on("last")
 
 
+def asking_for(url: str, options: str) -> str:
+    """The URL with more options."""
+    return f"{url}{'&' if '?' in url else '?'}{options}"
+
+
 def client_of(colour: Colour, url: str) -> Any:
     """A client as leaseq opens one for a URL."""
     return colour.own((sync if colour.name == "threads" else aio).connect(url))
@@ -41,17 +46,36 @@ def test_a_connection_that_came_back_is_handed_out_again(colour: Colour, url: st
     colour.run(pool.release(second))
 
 
+@pytest.mark.parametrize("options", ["protocol=2", "protocol=3", "db=3&client_name=mine"])
 def test_one_that_the_server_closed_meanwhile_is_opened_again(
-    colour: Colour, url: str, redis_client: redis.Redis
+    colour: Colour, url: str, redis_client: redis.Redis, options: str
 ) -> None:
     """LQ-ERROR-4: no reply is lost to it, whether an item was added is known; also where there may be one alone."""
-    queue = colour.queue("q", f"{url}{'&' if '?' in url else '?'}max_connections=1")
+    queue = colour.queue("q", asking_for(url, f"max_connections=1&{options}"))
     others = ids(redis_client)
     assert queue.add_item(Item(b"x", id="a"))
     for each in ids(redis_client) - others:
         assert redis_client.client_kill_filter(_id=each) == 1
     assert queue.add_item(Item(b"x", id="b"))
     assert queue.stats().ready == 2
+    again = [each for each in redis_client.client_list() if each["id"] not in others]
+    told = (again[0]["db"], again[0]["name"])
+    assert [told] * len(again) == [("3", "mine") if options.startswith("db") else ("0", "")]
+
+
+def test_a_push_that_came_meanwhile_is_no_reply(colour: Colour, url: str, redis_client: redis.Redis) -> None:
+    """With RESP3 a server may say something unasked, also to a connection that waits."""
+    client = client_of(colour, asking_for(url, "protocol=3&max_connections=1"))
+    connection = colour.run(client.connection_pool.get_connection())
+    colour.run(connection.send_command("CLIENT", "TRACKING", "ON", "BCAST"))
+    assert colour.run(connection.read_response()) in {b"OK", "OK"}
+    colour.run(client.connection_pool.release(connection))
+    redis_client.set("k", "v")
+    servers.wait_until(lambda: bool(colour.run(connection.can_read())))
+    queue = colour.queue("q", client)
+    assert queue.add_item(Item(b"x", id="a"))
+    assert not queue.add_item(Item(b"x", id="a"))
+    assert queue.stats().ready == 1
 
 
 def test_one_that_is_to_connect_again_does(colour: Colour, url: str, redis_client: redis.Redis) -> None:
@@ -67,11 +91,10 @@ def test_one_that_is_to_connect_again_does(colour: Colour, url: str, redis_clien
 
 def test_a_limit_of_connections_holds(colour: Colour, url: str) -> None:
     """One connection, used by call after call; two at once are one too many."""
-    separator = "&" if "?" in url else "?"
-    queue = colour.queue("q", f"{url}{separator}max_connections=1")
+    queue = colour.queue("q", asking_for(url, "max_connections=1"))
     for number in range(3):
         assert queue.add_item(Item(b"x", id=str(number)))
-    client = client_of(colour, f"{url}{separator}max_connections=1")
+    client = client_of(colour, asking_for(url, "max_connections=1"))
     held = colour.run(client.connection_pool.get_connection())
     assert lent(client) == 1
     mine = colour.queue("q", client)
@@ -127,7 +150,7 @@ def test_a_command_is_packed_alike_with_hiredis_and_without(
     encoding: str,
 ) -> None:
     """LQ-ITEM-1: an id is UTF-8, whatever a client takes text for."""
-    pool = client_of(colour, f"{url}{'&' if '?' in url else '?'}encoding={encoding}").connection_pool
+    pool = client_of(colour, asking_for(url, f"encoding={encoding}")).connection_pool
     connection = colour.run(pool.get_connection())
     packed = packing.pack(connection, command)
     monkeypatch.setattr(packing, "pack_command", None)
