@@ -32,22 +32,7 @@ if count == 1 and now < next_due and not paused then
   local id = head[1]
   local data = id and call('HGET', items, id)
   if data then
-    local record, attempts, fresh = call('HGET', meta, id), 1, nil
-    local token = clock + 1
-    if now > token then
-      token = now
-    end
-    if record then
-      --#part unpack_record
-      attempts = attempt + 1
-      if options == 0 then
-        fresh = struct.pack('<BBI4dd', 1, 0, attempts, token, created)
-      elseif options == 1 and string.sub(record, 26) == '\0\0\0\0\0\0\0\0\0\0\0\0\0\0' then
-        fresh = struct.pack('<BBI4dd', 1, 1, attempts, token, created) .. string.sub(record, 23)
-      end
-    else
-      fresh = struct.pack('<BBI4dd', 1, 0, 1, token, head[2] % 1125899906842624 + 1735689600000000)
-    end
+    --#part lease_one
     if fresh then
       local deadline = now + duration * 1000
       call('ZREM', ready, id)
@@ -57,17 +42,7 @@ if count == 1 and now < next_due and not paused then
         call('ZADD', ready, head[2], id)
         error(held.err, 0)
       end
-      call('HSET', meta, id, fresh)
-      clock = token
-      if deadline < next_due then
-        next_due = deadline
-      end
-      leases = leases + 1
-      --#part write_state
-      if asleep and (next_due <= now + 4000000 or call('ZCARD', ready) > 0) then
-        call('LPUSH', wake, '1')
-      end
-      --#part room_tell
+      --#part lease_one_end
       return {0, deadline, 1, id, data, token, attempts}
     end
   end

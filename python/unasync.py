@@ -26,6 +26,7 @@ FILES = (
     "looking.py",
     "opening.py",
     "outcomes.py",
+    "pool.py",
     "queue.py",
     "queues.py",
     "registry.py",
@@ -44,8 +45,6 @@ FILES = (
 )
 RULES = (
     (r"async def", "def"),
-    (r"async with", "with"),
-    (r"asynccontextmanager", "contextmanager"),
     (r"\bawait ", ""),
     (r"Awaitable\[(\w+)\]", r"\1"),
     (r"(import .*)Awaitable, ", r"\1"),

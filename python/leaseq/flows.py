@@ -85,16 +85,13 @@ def lease_any(
     take = (
         commands.lease(queues[0], count, lease_secs) if one else commands.lease_any(queues, count, lease_secs)
     )
-    settles = tuple(commands.settle(keys) for keys in queues)
-    pop = ("BLPOP", *(keys.key("wake") for keys in queues))
     give_up = clock() + _patience(timeout)
-    return _lease(take, pop, settles, give_up if block else None, clock, known)
+    return _lease(take, queues, give_up if block else None, clock, known)
 
 
 def _lease(
     take: Command[LeaseReply],
-    pop: tuple[str, ...],
-    settles: tuple[Command[bool], ...],
+    queues: Sequence[QueueKeys],
     give_up: float | None,
     clock: Callable[[], float],
     known: LeaseReply | None,
@@ -105,6 +102,10 @@ def _lease(
         # others were asked meanwhile
         left_of_it = None if known.wait is None else max(0.0, known.asked + known.wait - clock())
         reply = known._replace(wait=left_of_it)
+    if reply.items:
+        return reply
+    settles = tuple(commands.settle(keys) for keys in queues)
+    pop = ("BLPOP", *(keys.key("wake") for keys in queues))
     waited = False
     while not reply.items:
         if reply.wait == 0:
@@ -238,9 +239,11 @@ class Beats:
     def __init__(self) -> None:
         self._next: dict[LeasedItemBase, tuple[float, float]] = {}
 
-    def add(self, item: LeasedItemBase, lease_secs: float, now: float) -> None:
-        """Begin to extend an item."""
-        self._next[item] = (now + lease_secs / 3, lease_secs)
+    def add(self, item: LeasedItemBase, lease_secs: float, now: float) -> float:
+        """Begin to extend an item; answers when for the first time."""
+        first = now + lease_secs / 3
+        self._next[item] = (first, lease_secs)
+        return first
 
     def drop(self, item: LeasedItemBase) -> None:
         """Extend an item no longer."""

@@ -21,9 +21,18 @@ from servers import PATIENCE
 
 import leaseq
 import leaseq.aio
+from leaseq._aio.pool import Pool as AsyncPool
+from leaseq._sync.pool import Pool as SyncPool
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+
+def lent(client: Any) -> int:
+    """How many connections of a client somebody has. redis-py counts those too that a pool of ours keeps."""
+    pool = client.connection_pool
+    kept = pool.idle() if isinstance(pool, SyncPool | AsyncPool) else ()
+    return len(pool._in_use_connections) - len(kept)
 
 
 class Colour:

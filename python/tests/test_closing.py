@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -180,6 +181,30 @@ def test_a_connection_that_is_cut_before_it_is_read_is_not_opened_again(
         with pytest.raises((redis.ConnectionError, sync.NothingYetError)):
             wire.read_within(3600)
         servers.wait_until(lambda: len(redis_client.client_list()) == connected - 1)
+
+
+@pytest.mark.parametrize("parser", [_HiredisParser, _RESP3Parser])
+def test_a_reply_that_has_begun_in_time_is_read_to_its_end(proxy: FaultProxy, parser: Any) -> None:
+    """LQ-BLOCK-9: the time is for its beginning; one that has not begun can be read later."""
+    client = redis.Redis.from_url(proxy.url, parser_class=parser, protocol=3, socket_timeout=None)
+    with client, ThreadPoolExecutor() as pool:
+        connection: Any = client.connection_pool.get_connection()
+        wire = sync.Wire(connection, lambda: client.connection_pool.release(connection))
+        proxy.hold_down = 40
+        wire.send("ECHO", "x" * 100)
+        servers.wait_until(wire._begun)
+        reading = pool.submit(wire.read_within, 0.01)
+        with pytest.raises(TimeoutError):
+            reading.result(0.3)
+        proxy.hold_down = None
+        assert reading.result(PATIENCE) == b"x" * 100
+        proxy.hold_down = 0
+        wire.send("PING")
+        with pytest.raises(sync.NothingYetError):
+            wire.read_within(0.01)
+        proxy.hold_down = None
+        assert wire.read() == b"PONG"
+        wire.give_back()
 
 
 @pytest.mark.parametrize("odd", ODD)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import servers
 from asking import due_for_a_beat
+from colours import lent
 from servers import PATIENCE
 from watching import EVALS, blocked, blocked_ids, calls, count_blocked, load, until
 
@@ -485,7 +486,7 @@ async def test_cancelled_at_any_moment(
                 assert got.attempt == 1
                 assert await got.queue.complete(got)
         clients: list[Any] = [queue._transport.client for queue in mine]
-        await until(lambda: not any(client.connection_pool._in_use_connections for client in clients))
+        await until(lambda: not any(lent(client) for client in clients))
 
 
 @pytest.mark.parametrize("moment", ["blocked", "wake-up on its way", "item on its way"])
@@ -526,7 +527,7 @@ def test_an_interrupted_thread_leaves_nothing(
         assert got.queue.complete(got)
         blocked(redis_client, 0)
         clients: list[Any] = [queue._transport.client for queue in mine]
-        servers.wait_until(lambda: not any(client.connection_pool._in_use_connections for client in clients))
+        servers.wait_until(lambda: not any(lent(client) for client in clients))
 
 
 def test_what_a_loser_leased_goes_back(

@@ -54,6 +54,42 @@ def test_a_sleeping_worker_costs_at_most_two_commands_more(lab: Lab) -> None:
     assert executed(lab, "lease", 1, HOUR_MS) == f"{first} ZCARD LPUSH"
 
 
+def test_completing_one_and_leasing_the_next_costs_less_than_two_calls(lab: Lab) -> None:
+    """The commands of lease and of complete, but for the look at the data, which lease reads anyhow."""
+    lab.ok("add", 3, "a", "data", 0, "b", "data", 0, "c", "data", 0, now=START)
+    token = lab.ok("lease", 1, HOUR_MS)[5]
+    lab.client.lpush(key("wake"), "1")
+    both = "TIME GET LLEN HGET ZRANGE HGET HGET ZREM HDEL HDEL ZREM ZADD HSET SET"
+    outcome = lab.watch("complete_and_lease", [1, HOUR_MS, 1, "a", token, 0])
+    assert " ".join(command.name for command in outcome.commands) == both
+    assert (outcome.reply[3], outcome.reply[-1]) == (b"b", 1)
+    token = outcome.reply[5]
+    # one that somebody else has completed takes the long way, and so does the last item
+    assert executed(lab, "complete_and_lease", 1, HOUR_MS, 1, "a", token, 0) != both
+    assert lab.client.zrange(key("leased"), 0, -1) == [b"b", b"c"]
+
+
+def test_one_that_is_not_leased_any_more_is_completed_wherever_it_is(lab: Lab) -> None:
+    """LQ-FUSED-1: the short way finds it as `complete` does; at the head of the queue it is not leased instead."""
+    for at in ("ready", "delayed", "dead", "head"):
+        lab.client.flushdb()
+        lab.ok("add", 1, "a", "data", 0, now=START)
+        token = lab.ok("lease", 1, HOUR_MS)[5]
+        if at == "head":
+            lab.ok("release", 1, "a", token, 0)
+        lab.ok("add", 2, "b", "data", 0, "c", "data", 0)
+        if at in {"ready", "delayed"}:
+            lab.ok("release", 1, "a", token, *([1, "delay", HOUR_MS] if at == "delayed" else [0]))
+        if at == "dead":
+            lab.ok("release", 1, "a", token, 1, "dead", 1)
+        reply = lab.ok("complete_and_lease", 1, HOUR_MS, 1, "a", token, 0)
+        assert (reply[2], reply[3], reply[-1]) == (1, b"b", 1)
+        assert lab.client.hkeys(key("items")) == [b"b", b"c"]
+        assert lab.client.hkeys(key("meta")) == [b"b"]
+        places = ("ready", "delayed", "leased", "dead")
+        assert [lab.client.zrange(key(place), 0, -1) for place in places] == [[b"c"], [], [b"b"], []]
+
+
 @pytest.mark.parametrize("count", [2, 10, 256])
 def test_a_batch_costs_as_many_commands_as_its_smallest(lab: Lab, count: int) -> None:
     """Only HSETNX is executed for each entry; the rest takes all of them at once."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import servers
+from colours import lent
 from servers import PATIENCE
 from watching import BLOCKS, EVALS, blocked, blocked_ids, calls, count_blocked, load, until
 
@@ -234,8 +235,7 @@ async def test_cancelled_waiters_for_an_outcome(url: str, redis_client: redis.Re
         await until(lambda: count_blocked(redis_client) == 1)
         await queue.complete(item, result=b"done")
         assert (await asyncio.wait_for(stays, PATIENCE)).content == b"done"
-        pool = queue._transport.client.connection_pool
-        await until(lambda: not pool._in_use_connections)
+        await until(lambda: lent(queue._transport.client) == 0)
 
 
 # Room.

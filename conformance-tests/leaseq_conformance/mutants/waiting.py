@@ -10,7 +10,7 @@ from leaseq._sync import io, waiting
 from leaseq_conformance.mutants.registry import everywhere, mutant, patch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     import redis
 
@@ -61,14 +61,13 @@ def wait_0_is_nothing() -> None:
 
     def lease(
         take: Command[LeaseReply],
-        pop: tuple[str, ...],
-        settles: tuple[Command[bool], ...],
+        queues: Sequence[QueueKeys],
         give_up: float | None,
         clock: Callable[[], float],
         known: LeaseReply | None,
     ) -> flows.Flow[LeaseReply]:
         if give_up is not None:
-            return (yield from own(take, pop, settles, give_up, clock, known))
+            return (yield from own(take, queues, give_up, clock, known))
         return flows.answered((yield take))
 
     own = flows._lease

@@ -3,8 +3,7 @@
 One round trip each, the script's text sent only where it is unknown, never a retry of what may have taken effect.
 """
 
-import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, TypeVar
 
@@ -78,9 +77,12 @@ class Calls:
             raise errors.from_connection(error, sent=False) from error
 
     async def _exchange(self, command: Command[Any], wire: io.Wire, patience: float | None = None) -> Any:
-        async with self.named(wire):
+        try:
             await wire.send(*command.evalsha())
             return await self.reply(command, wire, partial(wire.read, patience))
+        except BaseException as error:
+            await self.told(error, wire)
+            raise
 
     async def reply(self, command: Command[Any], wire: io.Wire, read: Callable[[], Awaitable[Any]]) -> Any:
         """Read the reply to a command that was sent; send it once more, with its text, where the script is unknown."""
@@ -90,25 +92,20 @@ class Calls:
             await wire.send(*command.eval())
             return await read()
 
-    @contextlib.asynccontextmanager
-    async def named(
-        self, wire: io.Wire, interrupted: Callable[[], None] | None = None
-    ) -> AsyncIterator[None]:
-        """A conversation in which one command is sent: errors get their names, and no reply is left on its way."""
-        try:
-            yield
-        except (AskError, TryAgainError, ClusterDownError) as error:
-            if self.route.redirects:
-                raise
-            raise errors.from_server(error) from error
-        except redis.ResponseError as error:
-            raise errors.from_server(error) from error
-        except (redis.RedisError, OSError, io.NothingYetError) as error:
+    async def told(
+        self, error: BaseException, wire: io.Wire, interrupted: Callable[[], None] | None = None
+    ) -> None:
+        """Raise an error of a conversation in which one command is sent under its name; leaves no reply on its way.
+
+        What has no name, since it is for `talk` or is an interruption, is the caller's to raise again.
+        """
+        if isinstance(error, redis.ResponseError):
+            if not self.route.redirects or not isinstance(error, AskError | TryAgainError | ClusterDownError):
+                raise errors.from_server(error) from error
+        elif isinstance(error, redis.RedisError | OSError | io.NothingYetError):
             await wire.cut()
             raise errors.from_connection(error, sent=True) from error
-        except BaseException:
-            if interrupted is None:
-                await wire.cut()
-            else:
-                interrupted()
-            raise
+        elif interrupted is None:
+            await wire.cut()
+        else:
+            interrupted()

@@ -1,7 +1,6 @@
 """The ends of a lease: completing, releasing, dead lettering."""
 
-import contextlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from typing import Any, TypeVar, overload
 
@@ -77,7 +76,7 @@ class Finishing(QueueBase):
     ) -> list[bool]:
         """Finish many items; answers for each, in order. See `complete`, and `add_items` about errors."""
         held = list(flows.many(items, "items"))
-        return await self._ending(
+        return await self._end_each(
             held,
             flows.chunks(held, _result_size),
             lambda chunk: commands.complete(self._keys, chunk, only_current=only_current),
@@ -90,7 +89,7 @@ class Finishing(QueueBase):
         """
         all_of_them = list(flows.many(finished, "Finished"))
         check_targets(self._keys, self._place, all_of_them)
-        return await self._ending(
+        return await self._end_each(
             [getattr(one, "item", None) for one in all_of_them],
             batches(all_of_them, flows.CHUNK_BYTES),
             lambda batch: commands.complete_with(self._keys, batch),
@@ -139,22 +138,14 @@ class Finishing(QueueBase):
         **options: Any,
     ) -> list[T]:
         held = list(flows.many(items, "items"))
-        return await self._ending(
+        return await self._end_each(
             held,
             flows.chunks(held),
             lambda chunk: commands.release(self._keys, chunk, **options).told(partial(hear, chunk)),
         )
 
-    async def _ending(
-        self, items: list[Any], chunks: Iterable[list[Any]], make: Callable[[list[Any]], Command[list[T]]]
-    ) -> list[T]:
-        """Run calls that end items."""
-        with self._ends(items):
-            return await self._in_chunks(chunks, make)
-
-    @contextlib.contextmanager
-    def _ends(self, items: list[Any]) -> Iterator[None]:
-        """The caller ends these items: a `with` block has nothing to add then, nor has the heart.
+    async def _ending(self, items: list[Any], call: Callable[[], Awaitable[T]]) -> T:
+        """Run a call that ends these items: a `with` block has nothing to add then, nor has the heart.
 
         Meanwhile an extension may be answered that the lease is lost: because of this very call, which goes on.
         """
@@ -162,7 +153,7 @@ class Finishing(QueueBase):
         for item in held:
             item._ending = True
         try:
-            yield
+            answer = await call()
         except LeaseqError as error:
             self._end(items[: flows.out_of_hand(error)])
             raise
@@ -170,6 +161,13 @@ class Finishing(QueueBase):
             for item in held:
                 item._ending = False
         self._end(items)
+        return answer
+
+    async def _end_each(
+        self, items: list[Any], chunks: Iterable[list[Any]], make: Callable[[list[Any]], Command[list[T]]]
+    ) -> list[T]:
+        """Run calls that end items; one answer for each."""
+        return await self._ending(items, partial(self._in_chunks, chunks, make))
 
     def _end(self, items: list[LeasedItemBase]) -> None:
         for item in items:

@@ -30,6 +30,8 @@ class Heart:
         self._bell = io.Bell()
         self._guard = io.Guard()
         self._worker: io.Worker | None = None
+        self._looks_at = 0.0
+        """When the worker that sleeps wakes by itself."""
 
     def _after_fork(self) -> None:
         """The child of a fork has no thread that beats, and the guard may be held by one that it does not have."""
@@ -43,13 +45,13 @@ class Heart:
             if self._over or item._ended or item._lost:
                 return
             # counted from the lease, not from now: of many items leased at once, some begin late
-            self._beats.add(item, item._lease_secs, item._since or io.now())
+            first = self._beats.add(item, item._lease_secs, item._since or io.now())
             # a worker that was cancelled or failed is replaced
             if self._worker is None or not io.is_alive(self._worker):
                 self._bell = io.Bell()
                 self._worker = self._transport.background.begin(self._run)
-            else:
-                self._bell.ring()
+            elif first < self._looks_at:
+                self._bell.ring()  # only then: to be woken for every item cost a thread half as much as its lease
 
     def drop(self, item: LeasedItemBase) -> None:
         """Extend an item no longer."""
@@ -68,8 +70,10 @@ class Heart:
         while True:
             with self._guard:
                 pause = self._beats.pause(io.now())
-            # an idle heart waits a little for the next item before it stops
-            await self._bell.wait(flows.WAIT_CAP if pause is None else pause)
+                # an idle heart waits a little for the next item before it stops
+                sleep = flows.WAIT_CAP if pause is None else pause
+                self._looks_at = io.now() + sleep
+            await self._bell.wait(sleep)
             with self._guard:
                 if self._over:
                     return

@@ -6,7 +6,8 @@ Written by hand on both sides; everything above is written once, in `_aio`, and 
 import asyncio
 import contextlib
 import math
-from collections.abc import Awaitable, Callable, Coroutine, Hashable, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Hashable
+from functools import partial
 from typing import Any, cast
 
 import redis
@@ -16,8 +17,10 @@ from redis.backoff import NoBackoff
 from redis.exceptions import AskError, MovedError
 
 from leaseq import flows
+from leaseq._aio.pool import Pool
 from leaseq.commands import Argument
 from leaseq.errors import BadTypeError
+from leaseq.packing import pack
 
 Client = Redis | RedisCluster
 
@@ -35,6 +38,10 @@ HANG_UP_SECS = 1.0
 """How long the server may take to notice that a connection is closed."""
 
 
+ODD = (AttributeError, RuntimeError, TypeError, ValueError)
+"""How a connection of redis-py breaks that somebody closes under us."""
+
+
 class NothingYetError(Exception):
     """No reply came within the time."""
 
@@ -42,10 +49,9 @@ class NothingYetError(Exception):
 def connect(url: str) -> Redis:
     """A client for a URL that never sends anything twice. Raises ValueError or TypeError for one that is none."""
     # every waiter holds a connection; a limit, which redis-py sets by itself, is for the URL to ask for
-    client = Redis.from_url(url, retry=Retry(NoBackoff(), 0), max_connections=MANY)
-    pool = client.connection_pool
+    pool = Pool.from_url(url, retry=Retry(NoBackoff(), 0), max_connections=MANY)
     pool.connection_class(**pool.connection_kwargs)  # does not connect; an unknown option is told now
-    return client
+    return Redis.from_pool(pool)
 
 
 def check_client(client: object) -> Client:
@@ -70,13 +76,14 @@ def check_pipe(pipe: Any) -> Any:
 class Wire:
     """One connection, borrowed: replies come as bytes whatever the client decodes, and nothing is retried."""
 
+    owed = 0
+    kept = False
+    asking = False
+    _is_cut = False
+
     def __init__(self, connection: Any, put_back: Callable[[], Awaitable[None]]) -> None:
         self._connection = connection
         self._put_back = put_back
-        self.owed = 0
-        self._is_cut = False
-        self.kept = False
-        self.asking = False
 
     async def send(self, *command: Argument) -> None:
         """Send a command. It is on its way before this waits for anything, so an interruption does not stop it."""
@@ -91,15 +98,17 @@ class Wire:
             # redis-py would connect again, but the replies that are awaited came with the old connection
             raise redis.ConnectionError("the connection was closed")
         # not send_packed_command: interrupted, that closes the connection of a command that is under way already
-        with self._told():
-            connection._writer.writelines(connection.pack_command(*command))
-        self.owed += 1
         try:
-            with self._told():
+            connection._writer.writelines(pack(connection, command))
+            self.owed += 1
+            if connection._writer.transport.get_write_buffer_size():
                 async with asyncio.timeout(self._bound(None)):
                     await connection._writer.drain()
         except TimeoutError as error:
             raise redis.TimeoutError("the server takes nothing in") from error
+        except ODD as error:
+            self._tell(error)
+            raise
 
     async def read(self, seconds: float | None = None) -> Any:
         """Read a reply. An interruption leaves the connection as it is, so that the reply can still be read."""
@@ -119,25 +128,22 @@ class Wire:
 
     async def _read(self) -> Any:
         try:
-            with self._told():
-                reply = await self._connection.read_response(
-                    disable_decoding=True, disconnect_on_error=False, timeout=math.inf
-                )
+            reply = await self._connection.read_response(
+                disable_decoding=True, disconnect_on_error=False, timeout=math.inf
+            )
         except redis.ResponseError:
             self.owed -= 1
+            raise
+        except ODD as error:
+            self._tell(error)
             raise
         self.owed -= 1
         return reply
 
-    @contextlib.contextmanager
-    def _told(self) -> Iterator[None]:
-        """A connection that somebody closes under us breaks in odd ways: all are the one that callers know."""
-        try:
-            yield
-        except (AttributeError, RuntimeError, TypeError, ValueError) as error:
-            if self._is_cut or not self._connection.is_connected:
-                raise redis.ConnectionError("the connection was closed") from error
-            raise
+    def _tell(self, error: Exception) -> None:
+        """Raise the error that callers know, for an odd one of a connection that somebody closed under us."""
+        if self._is_cut or not self._connection.is_connected:
+            raise redis.ConnectionError("the connection was closed") from error
 
     def _bound(self, seconds: float | None) -> float:
         """How long to wait for a reply: so long, or as the client says, but never for ever."""
@@ -196,11 +202,7 @@ class OneServer:
         pool: Any = self._client.connection_pool
         cancellations = _cancellations()
         connection = await pool.get_connection()
-
-        async def put_back() -> None:
-            await pool.release(connection)
-
-        return await fresh(Wire(connection, put_back), connection, cancellations)
+        return await fresh(Wire(connection, partial(pool.release, connection)), connection, cancellations)
 
     async def refresh(self) -> None:
         """There is nothing to look up again."""
@@ -255,7 +257,8 @@ async def fresh(wire: Wire, connection: Any, cancellations: int) -> Wire:
     Python 3.11 when its result comes at the same moment.
     """
     try:
-        await connection.connect()
+        if not connection.is_connected:
+            await connection.connect()
         if await connection.can_read():
             await connection.disconnect(nowait=True)
             await connection.connect()
@@ -278,7 +281,7 @@ def address(client: Client) -> Hashable:
         return id(client)
     pool: Any = client.connection_pool
     named = [pool.connection_kwargs.get(name) for name in ("path", "host", "port", "db", "username")]
-    if type(pool) in {ConnectionPool, BlockingConnectionPool} and (named[0] or named[1]):
+    if type(pool) in {Pool, ConnectionPool, BlockingConnectionPool} and (named[0] or named[1]):
         return (pool.connection_class, *named)
     return id(client)
 

@@ -1,8 +1,7 @@
 """Whether a queue is open, and what closing it has to wait for."""
 
-import contextlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from leaseq import errors
 from leaseq._aio import io
@@ -13,7 +12,7 @@ CLOSE_STEP = 0.005
 
 
 class Life:
-    """The life of one queue object."""
+    """The life of one queue object; as a context manager one call, which closing waits for."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -42,18 +41,16 @@ class Life:
         """Whether it is over."""
         return self._closed
 
-    @contextlib.contextmanager
-    def flight(self) -> Iterator[None]:
+    def __enter__(self) -> None:
         """One call, which closing waits for. Raises QueueClosedError."""
         self._after_fork()
         with self._guard:
             self.raise_if_closed("is closed")
             self._in_flight += 1
-        try:
-            yield
-        finally:
-            with self._guard:
-                self._in_flight -= 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._guard:
+            self._in_flight -= 1
 
     def join(self, wire: io.Wire) -> None:
         """From now on somebody waits on this connection, and closing cuts it. Raises QueueClosedError."""
@@ -110,13 +107,19 @@ class Lives(Life):
         """Of the first, whose client is used."""
         return self._lives[0].background
 
-    @contextlib.contextmanager
-    def flight(self) -> Iterator[None]:
+    def __enter__(self) -> None:
         """One call, which closing any of them waits for. Raises QueueClosedError."""
-        with contextlib.ExitStack() as stack:
-            for life in self._lives:
-                stack.enter_context(life.flight())
-            yield
+        for number, life in enumerate(self._lives):
+            try:
+                life.__enter__()
+            except BaseException:
+                for entered in self._lives[:number]:
+                    entered.__exit__()
+                raise
+
+    def __exit__(self, *_: object) -> None:
+        for life in self._lives:
+            life.__exit__()
 
     def join(self, wire: io.Wire) -> None:
         """Closing any of them cuts this connection from now on. Raises QueueClosedError."""

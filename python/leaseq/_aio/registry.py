@@ -31,23 +31,26 @@ class Registration:
         self._entry = keys.entry
         self._again: float | None = None
 
+    def is_due(self) -> bool:
+        """Whether nothing was entered within the last minutes."""
+        return self._again is None or io.now() >= self._again
+
     async def enter(self) -> None:
-        """Enter the queue, unless that was tried within the last minutes. Whatever goes wrong is no concern of a caller."""
-        now = io.now()
-        if self._again is not None and now < self._again:
-            return
-        self._again = now + AGAIN_SECS
+        """Enter the queue. Whatever goes wrong is no concern of a caller."""
+        self._again = io.now() + AGAIN_SECS
         with contextlib.suppress(LeaseqError):
             await self._calls.talk(self._say, Held())
 
     async def _say(self, wire: io.Wire) -> None:
-        async with self._calls.named(wire):
+        try:
             await wire.send("SADD", REGISTRY, self._entry)
-            try:
-                await wire.read(PATIENCE)
-            except ClusterDownError as error:
-                # the queue's own slot may have an owner: nobody waits until that of the registry has one
-                raise errors.from_server(error) from error
+            await wire.read(PATIENCE)
+        except ClusterDownError as error:
+            # the queue's own slot may have an owner: nobody waits until that of the registry has one
+            raise errors.from_server(error) from error
+        except BaseException as error:
+            await self._calls.told(error, wire)
+            raise
 
 
 async def queues(server: str | io.Client | None = None) -> list[RegisteredQueue]:
@@ -72,6 +75,9 @@ async def queues(server: str | io.Client | None = None) -> list[RegisteredQueue]
 
 
 async def _page(calls: Calls, cursor: Any, wire: io.Wire) -> Any:
-    async with calls.named(wire):
+    try:
         await wire.send("SSCAN", REGISTRY, cursor, "COUNT", PAGE)
         return await wire.read()
+    except BaseException as error:
+        await calls.told(error, wire)
+        raise

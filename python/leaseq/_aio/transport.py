@@ -30,14 +30,14 @@ class Transport:
 
     async def run(self, command: Command[T], patience: float | None = None) -> T:
         """Run a command; its reply may take `patience` seconds, or what the client grants. Raises `leaseq.errors`."""
-        with self.life.flight():
+        with self.life:
             return await self._calls.run(command, patience)
 
     async def take(self, command: Command[T]) -> T:
         """Run a command that may take something. What nobody gets, for an interruption, goes back at once."""
         if command.undo is None:
             return await self.run(command)
-        with self.life.flight():
+        with self.life:
             return self._unless_closed(command, await self._waiting.take(command))
 
     async def perform(self, request: Command[T] | Wait[T] | Leave) -> T | None:
@@ -48,7 +48,7 @@ class Transport:
             return None
         if isinstance(request, Command):
             return await self.take(request)
-        with self.life.flight():
+        with self.life:
             return self._unless_closed(request.then, await self._waiting.wait(request))
 
     async def drive(self, flow: Flow[T], heard: Callable[[T], None]) -> T:

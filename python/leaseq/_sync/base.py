@@ -60,10 +60,10 @@ class QueueBase(NamedQueue):
 
         `leased` are items that nobody has yet: interrupted, they go back.
         """
-        if leased is not None and not leased.items:
+        if (leased is not None and not leased.items) or not self._registration.is_due():
             return
         try:
-            with contextlib.suppress(QueueClosedError), self._transport.life.flight():
+            with contextlib.suppress(QueueClosedError), self._transport.life:
                 self._registration.enter()
         except BaseException:
             if leased is not None:

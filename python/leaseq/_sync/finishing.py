@@ -1,8 +1,7 @@
 # Generated from _aio/finishing.py by python/unasync.py: do not edit.
 """The ends of a lease: completing, releasing, dead lettering."""
 
-import contextlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, TypeVar, overload
 
@@ -76,7 +75,7 @@ class Finishing(QueueBase):
     def complete_items(self, items: Iterable[LeasedItemBase], *, only_current: bool = False) -> list[bool]:
         """Finish many items; answers for each, in order. See `complete`, and `add_items` about errors."""
         held = list(flows.many(items, "items"))
-        return self._ending(
+        return self._end_each(
             held,
             flows.chunks(held, _result_size),
             lambda chunk: commands.complete(self._keys, chunk, only_current=only_current),
@@ -89,7 +88,7 @@ class Finishing(QueueBase):
         """
         all_of_them = list(flows.many(finished, "Finished"))
         check_targets(self._keys, self._place, all_of_them)
-        return self._ending(
+        return self._end_each(
             [getattr(one, "item", None) for one in all_of_them],
             batches(all_of_them, flows.CHUNK_BYTES),
             lambda batch: commands.complete_with(self._keys, batch),
@@ -136,22 +135,14 @@ class Finishing(QueueBase):
         **options: Any,
     ) -> list[T]:
         held = list(flows.many(items, "items"))
-        return self._ending(
+        return self._end_each(
             held,
             flows.chunks(held),
             lambda chunk: commands.release(self._keys, chunk, **options).told(partial(hear, chunk)),
         )
 
-    def _ending(
-        self, items: list[Any], chunks: Iterable[list[Any]], make: Callable[[list[Any]], Command[list[T]]]
-    ) -> list[T]:
-        """Run calls that end items."""
-        with self._ends(items):
-            return self._in_chunks(chunks, make)
-
-    @contextlib.contextmanager
-    def _ends(self, items: list[Any]) -> Iterator[None]:
-        """The caller ends these items: a `with` block has nothing to add then, nor has the heart.
+    def _ending(self, items: list[Any], call: Callable[[], T]) -> T:
+        """Run a call that ends these items: a `with` block has nothing to add then, nor has the heart.
 
         Meanwhile an extension may be answered that the lease is lost: because of this very call, which goes on.
         """
@@ -159,7 +150,7 @@ class Finishing(QueueBase):
         for item in held:
             item._ending = True
         try:
-            yield
+            answer = call()
         except LeaseqError as error:
             self._end(items[: flows.out_of_hand(error)])
             raise
@@ -167,6 +158,13 @@ class Finishing(QueueBase):
             for item in held:
                 item._ending = False
         self._end(items)
+        return answer
+
+    def _end_each(
+        self, items: list[Any], chunks: Iterable[list[Any]], make: Callable[[list[Any]], Command[list[T]]]
+    ) -> list[T]:
+        """Run calls that end items; one answer for each."""
+        return self._ending(items, partial(self._in_chunks, chunks, make))
 
     def _end(self, items: list[LeasedItemBase]) -> None:
         for item in items:

@@ -7,7 +7,8 @@ import contextlib
 import socket
 import threading
 import time
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable
+from functools import partial
 from typing import Any, Literal, cast
 
 import redis
@@ -18,9 +19,11 @@ from redis.exceptions import AskError, MovedError
 from redis.retry import Retry
 
 from leaseq import flows
+from leaseq._sync.pool import Pool
 from leaseq._sync.race import Stop, current
 from leaseq.commands import Argument
 from leaseq.errors import BadTypeError
+from leaseq.packing import pack
 
 Client = Redis | RedisCluster
 
@@ -37,6 +40,10 @@ HANG_UP_SECS = 1.0
 """How long the server may take to notice that a connection is closed."""
 
 
+ODD = (AttributeError, RuntimeError, TypeError, ValueError)
+"""How a connection of redis-py breaks that somebody closes under us."""
+
+
 class NothingYetError(Exception):
     """No reply came within the time."""
 
@@ -44,10 +51,9 @@ class NothingYetError(Exception):
 def connect(url: str) -> Redis:
     """A client for a URL that never sends anything twice. Raises ValueError or TypeError for one that is none."""
     # every waiter holds a connection; a limit, which redis-py sets by itself, is for the URL to ask for
-    client = Redis.from_url(url, retry=Retry(NoBackoff(), 0), max_connections=MANY)
-    pool = client.connection_pool
+    pool = Pool.from_url(url, retry=Retry(NoBackoff(), 0), max_connections=MANY)
     pool.connection_class(**pool.connection_kwargs)  # does not connect; an unknown option is told now
-    return client
+    return Redis.from_pool(pool)
 
 
 def check_client(client: object) -> Client:
@@ -72,13 +78,14 @@ def check_pipe(pipe: Any) -> Any:
 class Wire:
     """One connection, borrowed: replies come as bytes whatever the client decodes, and nothing is retried."""
 
+    owed = 0
+    kept = False
+    asking = False
+    _is_cut = False
+
     def __init__(self, connection: Any, put_back: Callable[[], None]) -> None:
         self._connection = connection
         self._put_back = put_back
-        self.owed = 0
-        self._is_cut = False
-        self.kept = False
-        self.asking = False
 
     def send(self, *command: Argument) -> None:
         """Send a command."""
@@ -88,22 +95,27 @@ class Wire:
         self._send(*command)
 
     def _send(self, *command: Argument) -> None:
-        packed = self._connection.pack_command(*command)
+        packed = pack(self._connection, command)
         self._check()
         self.owed += 1
-        with self._told():
+        try:
             # no health check: it would read the reply of a command that is still under way
             self._connection.send_packed_command(packed, check_health=False)
+        except ODD as error:
+            self._tell(error)
+            raise
 
     def read(self, seconds: float | None = None) -> Any:
         """Read a reply. An interruption leaves the connection as it is, so that the reply can still be read."""
         try:
-            with self._told():
-                reply = self._connection.read_response(
-                    disable_decoding=True, disconnect_on_error=False, timeout=self._bound(seconds)
-                )
+            reply = self._connection.read_response(
+                disable_decoding=True, disconnect_on_error=False, **self._bound(seconds)
+            )
         except redis.ResponseError:
             self.owed -= 1
+            raise
+        except ODD as error:
+            self._tell(error)
             raise
         self.owed -= 1
         return reply
@@ -112,19 +124,38 @@ class Wire:
         """Read a reply that may take long. Raises NothingYetError."""
         self._check()
         stop = current()
-        with self._told():
-            ready = self._begins(seconds) if stop is None else self._heard(stop, seconds)
-        if not ready:
+        if stop is None:
+            return self._read_in_time(seconds)
+        try:
+            heard = self._heard(stop, seconds)
+        except ODD as error:
+            self._tell(error)
+            raise
+        if not heard:
             raise NothingYetError
         return self.read()
 
-    def _begins(self, seconds: float) -> bool:
-        """Whether a reply begins within the time.
+    def _read_in_time(self, seconds: float) -> Any:
+        """Read a reply, in a thread that nobody interrupts. What has begun within the time is read to its end."""
+        try:
+            return self.read(seconds)
+        except redis.TimeoutError:
+            self._check()
+            if not self._begun():
+                raise NothingYetError from None
+        return self.read()
+
+    def _begun(self) -> bool:
+        """Whether there is something of a reply.
 
         Not asked of the connection, which would connect again where another thread has just cut it, and then wait for a
         reply that cannot come.
         """
-        return bool(self._connection._parser.can_read(seconds))
+        try:
+            return bool(self._connection._parser.can_read(0))
+        except ODD as error:
+            self._tell(error)
+            raise
 
     def _heard(self, stop: Stop, seconds: float) -> bool:
         """Whether a reply begins within the time, in a thread that can be interrupted."""
@@ -132,29 +163,24 @@ class Wire:
         while True:
             stop.wait(None, 0)
             self._check()
-            if self._begins(0):
+            if self._begun():
                 return True
             left, sock = over - now(), self._connection._sock
             if left <= 0:
                 return False
             stop.wait(_open(sock), left)
 
-    @contextlib.contextmanager
-    def _told(self) -> Iterator[None]:
-        """A connection that somebody closes under us breaks in odd ways: all are the one that callers know."""
-        try:
-            yield
-        except (AttributeError, RuntimeError, TypeError, ValueError) as error:
-            if self._is_cut or not self._connection.is_connected:
-                raise redis.ConnectionError("the connection was closed") from error
-            raise
+    def _tell(self, error: Exception) -> None:
+        """Raise the error that callers know, for an odd one of a connection that somebody closed under us."""
+        if self._is_cut or not self._connection.is_connected:
+            raise redis.ConnectionError("the connection was closed") from error
 
-    def _bound(self, seconds: float | None) -> float:
+    def _bound(self, seconds: float | None) -> dict[str, float]:
         """How long to wait for a reply: so long, or as the client says, but never for ever."""
-        if seconds is not None:
-            return seconds
-        own: float | None = self._connection.socket_timeout
-        return flows.LONGEST_REPLY if own is None else own
+        own = self._connection.socket_timeout
+        if own is not None and seconds in {None, own}:
+            return {}  # the socket is set to that already
+        return {"timeout": flows.LONGEST_REPLY if seconds is None else seconds}
 
     def _check(self) -> None:
         # redis-py would connect again, but the replies that are awaited came with the old connection
@@ -214,7 +240,7 @@ class OneServer:
         """A connection."""
         pool: Any = self._client.connection_pool
         connection = pool.get_connection()
-        return Wire(connection, lambda: pool.release(connection))
+        return Wire(connection, partial(pool.release, connection))
 
     def refresh(self) -> None:
         """There is nothing to look up again."""
@@ -260,7 +286,7 @@ def address(client: Client) -> Hashable:
         return id(client)
     pool: Any = client.connection_pool
     named = [pool.connection_kwargs.get(name) for name in ("path", "host", "port", "db", "username")]
-    if type(pool) in {ConnectionPool, BlockingConnectionPool} and (named[0] or named[1]):
+    if type(pool) in {Pool, ConnectionPool, BlockingConnectionPool} and (named[0] or named[1]):
         return (pool.connection_class, *named)
     return id(client)
 

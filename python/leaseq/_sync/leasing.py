@@ -54,8 +54,7 @@ class Leasing(Finishing):
         if getattr(item, "keep", 0):  # what is no item is refused below
             return self._complete_then_lease(item, lease_secs, only_current=only_current)
         command = commands.complete_and_lease(self._keys, [item], 1, lease_secs, only_current=only_current)
-        with self._ends([item]):
-            reply = self._transport.take(command)
+        reply = self._ending([item], partial(self._transport.take, command))
         self._publish_later(reply.died.get(0, ()))
         items = self._leased(reply, lease_secs)
         return reply.completed[0], items[0] if items else None

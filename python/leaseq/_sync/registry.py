@@ -32,23 +32,26 @@ class Registration:
         self._entry = keys.entry
         self._again: float | None = None
 
+    def is_due(self) -> bool:
+        """Whether nothing was entered within the last minutes."""
+        return self._again is None or io.now() >= self._again
+
     def enter(self) -> None:
-        """Enter the queue, unless that was tried within the last minutes. Whatever goes wrong is no concern of a caller."""
-        now = io.now()
-        if self._again is not None and now < self._again:
-            return
-        self._again = now + AGAIN_SECS
+        """Enter the queue. Whatever goes wrong is no concern of a caller."""
+        self._again = io.now() + AGAIN_SECS
         with contextlib.suppress(LeaseqError):
             self._calls.talk(self._say, Held())
 
     def _say(self, wire: io.Wire) -> None:
-        with self._calls.named(wire):
+        try:
             wire.send("SADD", REGISTRY, self._entry)
-            try:
-                wire.read(PATIENCE)
-            except ClusterDownError as error:
-                # the queue's own slot may have an owner: nobody waits until that of the registry has one
-                raise errors.from_server(error) from error
+            wire.read(PATIENCE)
+        except ClusterDownError as error:
+            # the queue's own slot may have an owner: nobody waits until that of the registry has one
+            raise errors.from_server(error) from error
+        except BaseException as error:
+            self._calls.told(error, wire)
+            raise
 
 
 def queues(server: str | io.Client | None = None) -> list[RegisteredQueue]:
@@ -73,6 +76,9 @@ def queues(server: str | io.Client | None = None) -> list[RegisteredQueue]:
 
 
 def _page(calls: Calls, cursor: Any, wire: io.Wire) -> Any:
-    with calls.named(wire):
+    try:
         wire.send("SSCAN", REGISTRY, cursor, "COUNT", PAGE)
         return wire.read()
+    except BaseException as error:
+        calls.told(error, wire)
+        raise

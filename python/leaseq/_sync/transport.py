@@ -31,14 +31,14 @@ class Transport:
 
     def run(self, command: Command[T], patience: float | None = None) -> T:
         """Run a command; its reply may take `patience` seconds, or what the client grants. Raises `leaseq.errors`."""
-        with self.life.flight():
+        with self.life:
             return self._calls.run(command, patience)
 
     def take(self, command: Command[T]) -> T:
         """Run a command that may take something. What nobody gets, for an interruption, goes back at once."""
         if command.undo is None:
             return self.run(command)
-        with self.life.flight():
+        with self.life:
             return self._unless_closed(command, self._waiting.take(command))
 
     def perform(self, request: Command[T] | Wait[T] | Leave) -> T | None:
@@ -49,7 +49,7 @@ class Transport:
             return None
         if isinstance(request, Command):
             return self.take(request)
-        with self.life.flight():
+        with self.life:
             return self._unless_closed(request.then, self._waiting.wait(request))
 
     def drive(self, flow: Flow[T], heard: Callable[[T], None]) -> T:

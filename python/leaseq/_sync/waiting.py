@@ -108,11 +108,14 @@ class Waiting:
         return self._calls.talk(partial(self._take, wait.then, wait.settles), held)
 
     def _take(self, command: Command[T], settles: Sequence[Command[bool]], wire: io.Wire) -> T:
-        leave = partial(self._leave_behind, wire, command, settles, asked=True)
-        with self._calls.named(wire, leave):
-            asked_at = io.now()
+        asked_at = io.now()
+        try:
             wire.send(*command.evalsha())
             return self._taken(command, wire, asked_at)
+        except BaseException as error:
+            leave = partial(self._leave_behind, wire, command, settles, asked=True)
+            self._calls.told(error, wire, leave)
+            raise
 
     def _taken(self, command: Command[T], wire: io.Wire, asked_at: float) -> T:
         reply = self._calls.reply(command, wire, partial(wire.read_within, REPLY_GRACE))

@@ -127,22 +127,23 @@ def lease_reply(reply: list[Any]) -> LeaseReply:
     A name that is not known is skipped, whatever the type of its value: a later protocol may tell more (LQ-LEASE-11).
     """
     wait, deadline, count = reply[:3]
+    end = 3 + 4 * count
     items = [
-        Taken(reply[at].decode(), reply[at + 1], reply[at + 2], reply[at + 3])
-        for at in range(3, 3 + 4 * count, 4)
+        Taken(reply[at].decode(), reply[at + 1], reply[at + 2], reply[at + 3]) for at in range(3, end, 4)
     ]
+    until_then = seconds(wait) if wait >= 0 else None
+    if len(reply) == end:
+        return LeaseReply(until_then, seconds(deadline), items)
     extras: dict[int, Extra] = {}
     died: dict[int, list[str]] = {}
-    rest = reply[3 + 4 * count :]
+    rest = reply[end:]
     for number, name, value in zip(rest[::3], rest[1::3], rest[2::3], strict=True):
         if number > 0:
             extra = extras.setdefault(number - 1, Extra())
             _READ.get(name, _header)(extra, name, value)
         elif name == b"died":  # 0, or of several queues minus the number of one
             died.setdefault(max(0, -number - 1), []).append(value.decode())
-    return LeaseReply(
-        seconds(wait) if wait >= 0 else None, seconds(deadline), items, extras=extras, died=died
-    )
+    return LeaseReply(until_then, seconds(deadline), items, extras=extras, died=died)
 
 
 def give_back(keys: QueueKeys, reply: LeaseReply) -> Command[list[Released]] | None:

@@ -1,8 +1,7 @@
 """Commands, and the wire form of what they carry."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from leaseq._scripts import Script
 from leaseq.errors import BadArgumentError, BadTypeError
@@ -17,8 +16,7 @@ T = TypeVar("T")
 U = TypeVar("U")
 
 
-@dataclass(frozen=True, slots=True)
-class Command(Generic[T]):
+class Command(NamedTuple, Generic[T]):
     """One call of a script."""
 
     script: Script

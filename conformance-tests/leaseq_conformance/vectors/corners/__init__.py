@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 FIRST: Final[dict[str, Callable[[], Iterator[Vector]]]] = {
     "add": adding.vectors,
     "complete": finishing.completes,
+    "complete_and_lease": fused.short_way,
     "lease": leasing.short_way,
     "release": releasing.vectors,
     "settle": cleaning.settles,

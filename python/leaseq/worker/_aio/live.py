@@ -117,6 +117,9 @@ async def _command(calls: Calls, *command: Any) -> Any:
 
 
 async def _exchange(calls: Calls, command: tuple[Any, ...], wire: io.Wire) -> Any:
-    async with calls.named(wire):
+    try:
         await wire.send(*command)
         return await wire.read(PATIENCE)
+    except BaseException as error:
+        await calls.told(error, wire)
+        raise

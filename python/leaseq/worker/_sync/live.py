@@ -116,6 +116,9 @@ def _command(calls: Calls, *command: Any) -> Any:
 
 
 def _exchange(calls: Calls, command: tuple[Any, ...], wire: io.Wire) -> Any:
-    with calls.named(wire):
+    try:
         wire.send(*command)
         return wire.read(PATIENCE)
+    except BaseException as error:
+        calls.told(error, wire)
+        raise

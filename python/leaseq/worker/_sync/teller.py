@@ -1,6 +1,7 @@
 # Generated from _aio/teller.py by python/unasync.py: do not edit.
 """Tells the server what has ended, many items in a call."""
 
+from functools import partial
 from typing import Any
 
 from leaseq import commands
@@ -36,8 +37,7 @@ class Teller:
             return None
         command = commands.complete_and_lease(queue._keys, items, count, self._lease_secs)
         try:
-            with queue._ends(items):
-                reply = queue._transport.take(command)
+            reply = queue._ending(items, partial(queue._transport.take, command))
         except LeaseqError as error:
             self._failed(queue, items, error)
             return None
@@ -53,8 +53,7 @@ class Teller:
         """Complete items before their handlers run; answers those that may run: this call was the one."""
         command = commands.complete(queue._keys, items)
         try:
-            with queue._ends(items):
-                answers = queue._transport.run(command, REPLY_GRACE)
+            answers = queue._ending(items, partial(queue._transport.run, command, REPLY_GRACE))
         except OF_ONE as error:
             if len(items) == 1:
                 self._desk.refused(items[0], error)
@@ -74,8 +73,7 @@ class Teller:
     def _complete(self, queue: WorkQueue, items: list[LeasedItem]) -> None:
         command = commands.complete(queue._keys, items)
         try:
-            with queue._ends(items):
-                answers = queue._transport.run(command, REPLY_GRACE)
+            answers = queue._ending(items, partial(queue._transport.run, command, REPLY_GRACE))
         except LeaseqError as error:
             self._failed(queue, items, error)
         except BaseException:
@@ -103,8 +101,8 @@ class Teller:
     def _give_back(self, queue: WorkQueue, given: list[GivenBack]) -> None:
         command = commands.release_each(queue._keys, given)
         try:
-            with queue._ends([one.item for one in given]):
-                answers = queue._transport.run(command, REPLY_GRACE)
+            call = partial(queue._transport.run, command, REPLY_GRACE)
+            answers = queue._ending([one.item for one in given], call)
         except LeaseqError as error:
             if not isinstance(error, OF_ONE):
                 self._desk.not_returned(given)
