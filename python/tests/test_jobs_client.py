@@ -276,14 +276,60 @@ def test_cancelling_leaves_a_trace(shop: Shop) -> None:
     assert shop.twin(unkept, "status") == "unknown"
 
 
-def test_who_waits_for_a_job_that_is_cancelled_is_told(url: str, redis_client: redis.Redis) -> None:
-    with Twin(App(url), asynchronous=False) as twin:
-        handle = twin.app.enqueue("f")
-        waiting = twin.start(handle.aresult())
-        until(lambda: count_blocked(redis_client) == 1)
-        assert handle.cancel()
-        with pytest.raises(JobCancelled):  # at the wait cap
-            waiting.result(PATIENCE)
+def test_who_waits_for_a_job_that_is_cancelled_is_woken(
+    shop: Shop, redis_client: redis.Redis, cap_of_an_hour: None
+) -> None:
+    handle = shop.enqueue(shop.add.using(id="a"), 1)
+    waiting = [shop.twin.start(handle.aresult()) for _ in range(3)]
+    until(lambda: count_blocked(redis_client) == 3)
+    assert shop.twin(handle, "cancel")
+    for each in waiting:
+        with pytest.raises(JobCancelled):
+            each.result(PATIENCE)
+    # what woke them is nothing that a job of the same id would be taken to have left
+    again = shop.enqueue(shop.add.using(id="a"), 1)
+    assert shop.twin(again, "status") == "ready"
+    later = shop.twin.start(again.aresult())
+    until(lambda: count_blocked(redis_client) == 1)
+    shop.twin.burst()
+    assert later.result(PATIENCE) == 1
+    # nor does it come in place of an outcome
+    shop.app._store._wake("default", "a")
+    assert shop.twin(again, "result", 0) == 1
+    assert not redis_client.keys("*woken*")
+
+
+def test_where_cancelling_fails_the_connection_is_whole_and_there_is_no_trace(
+    shop: Shop, redis_client: redis.Redis
+) -> None:
+    handle = shop.enqueue(shop.add.using(id="a"), 1)
+    redis_client.set("leaseq:{jobs}:default:counters", "of somebody else")
+    with pytest.raises(leaseq.LeaseqError, match="WRONG_TYPE"):
+        shop.twin(handle, "cancel")
+    redis_client.delete("leaseq:{jobs}:default:counters")
+    redis_client.config_set("maxmemory", 1)  # the transaction is refused before it begins
+    try:
+        with pytest.raises(leaseq.LeaseqError, match="maxmemory"):
+            shop.twin(handle, "cancel")
+    finally:
+        redis_client.config_set("maxmemory", 0)
+    assert shop.twin(handle, "status") == "ready"
+    assert not redis_client.exists("leaseq:{jobs}:default:cancelled:a")
+    assert shop.twin(handle, "cancel")
+
+
+def test_an_id_that_is_used_again_has_nothing_of_the_older_result(shop: Shop) -> None:
+    first = shop.enqueue(shop.add.using(id="a"), 1)
+    shop.twin.burst()
+    assert shop.twin(first, "result", 0) == 1
+    again = shop.enqueue(shop.add.using(id="a", result_ttl=None), 2)
+    assert shop.twin(again, "status") == "ready"
+    shop.twin.burst()
+    for handle in (first, again):
+        assert shop.twin(handle, "status") == "unknown"
+        with pytest.raises(ResultNotKept):
+            shop.twin(handle, "result", 0)
+    assert shop.info(again).args == ()
 
 
 def test_what_a_long_job_was_is_not_told_when_it_is_cancelled(shop: Shop, redis_client: redis.Redis) -> None:

@@ -1,5 +1,8 @@
 """What is known of a job beside its item: who runs it and how far it is, or that it was cancelled (LQ-JOB-10)."""
 
+import struct
+from typing import Final
+
 import msgspec
 
 from leaseq.keys import QueueKeys
@@ -31,6 +34,15 @@ def key(keys: QueueKeys, job_id: str) -> str:
 def trace_key(keys: QueueKeys, job_id: str) -> str:
     """Where it stands that a job was cancelled: whoever runs it may not know yet, and writes the other key."""
     return keys.key(f"cancelled:{job_id}")
+
+
+def wake_key(keys: QueueKeys, job_id: str) -> str:
+    """What becomes, for a moment, the list on which they block who wait for an outcome; in no transaction is it seen."""
+    return keys.key(f"woken:{job_id}")
+
+
+NO_OUTCOME: Final = struct.pack("<BBIddd", 1, 2, 0, 0.0, 0.0, 0.0) + b"cancelled"
+"""An outcome that does not count, since its id is not in `kept` (LQ-KEY-10)."""
 
 
 def write(note: Note) -> bytes:

@@ -1,11 +1,14 @@
 # Generated from _aio/store.py by python/unasync.py: do not edit.
 """What the job layer reads and writes: the queues of one App, and the notes beside them."""
 
+import contextlib
 from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any, Literal
 
-from leaseq import commands, flows
+import redis
+
+from leaseq import commands, errors, flows
 from leaseq._scripts import MAX_ENTRIES
 from leaseq._sync import io
 from leaseq._sync.calls import Calls, Held
@@ -131,7 +134,7 @@ class Store:
     def cancel(self, name: str, job_id: str, trace: Note, keep: float) -> bool:
         """Remove a job's item, and note in the same transaction that it was cancelled; false if there was none.
 
-        The note says also what the job was.
+        The note says also what the job was. Who waits for its result is woken.
         """
         keys = self.queue(name)._keys
         if (self.queue(name).outcome(job_id, block=False)).state not in WAITS:
@@ -144,10 +147,27 @@ class Store:
         said = self._talk_all(
             name, [("MULTI",), removal.eval(), ("SET", trace_key, note.write(trace), "PX", life), ("EXEC",)]
         )
-        if removal.parse(said[-1][0])[0] != "absent":
+        answer = said[-1][0]
+        if not isinstance(answer, redis.ResponseError) and removal.parse(answer)[0] != "absent":
+            self._wake(name, job_id)
             return True
-        self._talk(name, "DEL", trace_key)  # it ended between the two
+        self._talk(name, "DEL", trace_key)  # it ended between the two, or could not be removed
+        if isinstance(answer, redis.ResponseError):
+            raise errors.from_server(answer) from answer
         return False
+
+    def _wake(self, name: str, job_id: str) -> None:
+        """Have those look again who wait for an outcome, as its coming would; without this they do at the wait cap."""
+        keys = self.queue(name)._keys
+        made, result = note.wake_key(keys, job_id), keys.key(f"result:{job_id}")
+        wakes: list[tuple[Any, ...]] = [
+            ("RPUSH", made, note.NO_OUTCOME),
+            ("PEXPIRE", made, round(flows.WAIT_CAP * 1000)),
+            ("RENAMENX", made, result),  # not in place of an outcome: the id may be in use again
+            ("DEL", made),
+        ]
+        with contextlib.suppress(LeaseqError):
+            self._talk_all(name, [("MULTI",), *wakes, ("EXEC",)])
 
     def listed(
         self, name: str, state: Literal["ready", "delayed", "leased", "dead", "kept"], offset: int, limit: int
@@ -193,7 +213,26 @@ class Store:
 
 
 def _exchange(calls: Calls, entries: Sequence[tuple[Any, ...]], wire: io.Wire) -> list[Any]:
-    with calls.named(wire):
+    """Answers of all. Raises the first error, with no reply left on its way."""
+    try:
         for entry in entries:
             wire.send(*entry)
-        return [wire.read(flows.REPLY_GRACE) for _ in entries]
+        replies = [_reply(wire) for _ in entries]
+        _raise_first(replies)
+    except BaseException as error:
+        calls.told(error, wire)
+        raise
+    return replies
+
+
+def _raise_first(replies: Sequence[Any]) -> None:
+    for reply in replies:
+        if isinstance(reply, redis.ResponseError):
+            raise reply
+
+
+def _reply(wire: io.Wire) -> Any:
+    try:
+        return wire.read(flows.REPLY_GRACE)
+    except redis.ResponseError as error:
+        return error
