@@ -299,9 +299,7 @@ def test_who_waits_for_a_job_that_is_cancelled_is_woken(
     assert not redis_client.keys("*woken*")
 
 
-def test_where_cancelling_fails_the_connection_is_whole_and_there_is_no_trace(
-    shop: Shop, redis_client: redis.Redis
-) -> None:
+def test_where_cancelling_fails_there_is_no_trace_of_it(shop: Shop, redis_client: redis.Redis) -> None:
     handle = shop.enqueue(shop.add.using(id="a"), 1)
     redis_client.set("leaseq:{jobs}:default:counters", "of somebody else")
     with pytest.raises(leaseq.LeaseqError, match="WRONG_TYPE"):
