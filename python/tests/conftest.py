@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import servers
+import standstill
 from colours import COLOURS, Colour
 from faultproxy import FaultProxy
 
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     import redis
+
+standstill.bear()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

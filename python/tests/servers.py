@@ -186,7 +186,7 @@ AnyServer = Server | GivenServer | DockerServer
 
 def plain_client(url: str, **options: Any) -> redis.Redis:
     """Return a redis-py client without retries and with timeouts, so that a fault shows as what it is."""
-    options = {"socket_timeout": 10, "socket_connect_timeout": 10, "retry": None, **options}
+    options = {"socket_timeout": 60, "socket_connect_timeout": 60, "retry": None, **options}
     return redis.Redis.from_url(url, **options)
 
 

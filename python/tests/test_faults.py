@@ -19,7 +19,7 @@ import redis.asyncio
 import servers
 from faultproxy import FaultProxy
 from servers import PATIENCE
-from watching import EVALS, blocked, blocked_ids, calls, count_blocked, load, until
+from watching import EVALS, blocked, blocked_ids, calls, count_blocked, is_sending, load, until
 
 import leaseq
 import leaseq.aio
@@ -565,6 +565,7 @@ def test_an_interrupted_thread_leaves_nothing(
             other.add_item(Item(b"x", id="a"))
         if moment == "item on its way":
             servers.wait_until(lambda: other.stats().leased == 1)
+        servers.wait_until(lambda: not is_sending(threading.main_thread()))
         os.kill(os.getpid(), signal.SIGINT)
 
     with client, queue, other:
@@ -626,6 +627,7 @@ def test_an_interrupted_complete_and_lease_loses_nothing(
 
         def interrupt() -> None:
             servers.wait_until(lambda: other.stats().completed == 1)
+            servers.wait_until(lambda: not is_sending(threading.main_thread()))
             os.kill(os.getpid(), signal.SIGINT)
             # who is interrupted waits for the answer
             heard.wait(PATIENCE)

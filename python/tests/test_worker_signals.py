@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.on("last"), pytest.mark.timeout(300)]
 
 THREADS = """
-import sys, time, leaseq, leaseq.worker
+import os, sys, time, leaseq, leaseq.worker
 
 def handle(item):
-    print("begun", flush=True)
+    os.write(1, b"begun\\n")  # one write: print's line and its end are two, and another thread's may come between
     if item.id == "long":
         time.sleep(3600)
     sys.stdin.readline()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ from colours import bare
 import leaseq
 
 if TYPE_CHECKING:
+    import threading
     from collections.abc import Callable
 
     import redis
@@ -47,6 +49,16 @@ def blocked_ids(client: redis.Redis) -> list[int]:
     """Ids of the blocked connections."""
     listed: Any = client.client_list()
     return [int(entry["id"]) for entry in listed if "b" in entry["flags"]]
+
+
+def is_sending(thread: threading.Thread) -> bool:
+    """Whether a thread is where redis-py sends: interrupted there, it closes the connection, and the reply is lost."""
+    frame = sys._current_frames().get(thread.ident or 0)
+    while frame is not None:
+        if frame.f_code.co_name == "send_packed_command":
+            return True
+        frame = frame.f_back
+    return False
 
 
 def beat(queue: Any) -> None:

@@ -8,7 +8,7 @@ from leaseq import _scripts
 from leaseq_conformance.vectors import damage, malformed, refused, shown
 from leaseq_conformance.vectors.build import like, vector
 from leaseq_conformance.vectors.build import refused as refused_vector
-from leaseq_conformance.vectors.form import Refused, Vector
+from leaseq_conformance.vectors.form import Dump, Refused, Vector
 from leaseq_conformance.vectors.rules import RULES
 
 if TYPE_CHECKING:
@@ -84,17 +84,7 @@ def wrong_types(script: str, ordinary: list[Vector]) -> Iterator[Vector]:
     for made in ordinary:
         for key in READ_BY.get(script, {}).get(made.name, ()):
             given = {**made.given, key: malformed.wrong_type(key)}
-            note = f"{key} of another type"
-            yield like(
-                made,
-                given=given,
-                reply=error,
-                then=given,
-                again=error,
-                then_again=given,
-                note=note,
-                rules=("LQ-ERROR-3",),
-            )
+            yield _refused(made, given, error, f"{key} of another type", "LQ-ERROR-3")
     for made in shown.varied(ordinary):
         changed = {
             key for key in made.given.keys() | made.then.keys() if made.given.get(key) != made.then.get(key)
@@ -116,16 +106,7 @@ def wrong_types(script: str, ordinary: list[Vector]) -> Iterator[Vector]:
                         rules=rules,
                     )
                 continue
-            yield like(
-                made,
-                given=given,
-                reply=error,
-                then=given,
-                again=error,
-                then_again=given,
-                note=f"{key} of another type",
-                rules=("LQ-ERROR-3", "LQ-ERROR-1"),
-            )
+            yield _refused(made, given, error, f"{key} of another type", "LQ-ERROR-3", "LQ-ERROR-1")
 
 
 def bad_records(script: str, ordinary: list[Vector], rich: World) -> Iterator[Vector]:
@@ -154,16 +135,7 @@ def _spoiled(made: Vector, item_id: bytes, title: str, packed: bytes) -> Vector:
     given = {**made.given, "meta": {**meta, item_id: packed}}
     error = Refused("LEASEQ_FORMAT")
     note = f"record of {item_id.decode('latin-1')} {title}"
-    return like(
-        made,
-        given=given,
-        reply=error,
-        then=given,
-        again=error,
-        then_again=given,
-        note=note,
-        rules=("LQ-ERROR-1",),
-    )
+    return _refused(made, given, error, note, "LQ-ERROR-1")
 
 
 def bad_states(script: str, settled: World) -> Iterator[Vector]:
@@ -178,3 +150,10 @@ def bad_states(script: str, settled: World) -> Iterator[Vector]:
         yield refused_vector(
             script, f"state {title}", "settled", dump, argv, "FORMAT", ("LQ-ERROR-1",), more=more
         )
+
+
+def _refused(made: Vector, given: Dump, error: Refused, note: str, *rules: str) -> Vector:
+    """The call refused on another keyspace, again and again, and nothing changed."""
+    return like(
+        made, given=given, reply=error, then=given, again=error, then_again=given, note=note, rules=rules
+    )
