@@ -83,5 +83,14 @@ PYTHON_PEERS: Final = tuple(each.name for each in LIBRARIES if each.is_peer and 
 PEERS: Final = tuple(each.name for each in LIBRARIES if each.is_peer)
 JOBS: Final = ("leaseq-jobs", "leaseq-jobs-asyncio")
 """Functions as items; the others of leaseq's own have a handler for data."""
-JOB_PEERS: Final = ("rq", "arq", "saq", "dramatiq", "huey", "taskiq-list", "taskiq-stream", "celery")
-"""Whose results can be kept and asked for, as those of leaseq's jobs."""
+JOB_PEERS: Final = {
+    "rq": "leaseq-jobs",
+    "arq": "leaseq-jobs-asyncio",
+    "saq": "leaseq-jobs-asyncio",
+    "dramatiq": "leaseq-jobs",
+    "huey": "leaseq-jobs",
+    "taskiq-list": "leaseq-jobs-asyncio",
+    "taskiq-stream": "leaseq-jobs-asyncio",
+    "celery": "leaseq-jobs",
+}
+"""Whose results can be kept and asked for, each with that of leaseq's own which runs the same kind of functions."""

@@ -164,19 +164,21 @@ def job_comparison(results: dict[str, Any]) -> list[str]:
 
 
 def job_ratios(results: dict[str, Any]) -> list[str]:
-    """How far ahead of each peer the job layer is: ratios of one repetition, their median; above 1 is ahead."""
+    """How far ahead of each peer the job layer is: ratios of one repetition, their median; above 1 is ahead.
+
+    With `def` functions where the peer's are, with `async def` ones where those are.
+    """
     of = records(results)
-    own = JOBS[0]
     head = [
-        f"{BY_NAME[own].title} over",
+        "leaseq.jobs over",
         *(f"{what}, {case}" for _, case in CASES for what in RATIO_HEADS),
     ]
     rows = [
         [
-            BY_NAME[peer].title,
+            f"{BY_NAME[peer].title} ({'async def' if own.endswith('asyncio') else 'def'})",
             *(_ahead(of, own, peer, measure, figure) for measure, _ in CASES for _, figure in JOB_FIGURES),
         ]
-        for peer in JOB_PEERS
+        for peer, own in JOB_PEERS.items()
     ]
     return [*_markdown(head, rows), "", machine_line(results)]
 

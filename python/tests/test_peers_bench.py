@@ -287,7 +287,7 @@ def test_tables_of_jobs_have_a_row_for_each_library_and_a_ratio_to_each_peer() -
         BY_NAME[name].title for name in (*JOBS, *JOB_PEERS)
     ]
     rows = {line.split("|")[1].strip(): line for line in of_peers if line.startswith("| ")}
-    assert rows["huey"].count("| 1.1x ") == rows["RQ"].count("| 2.2x ") == 8
+    assert rows["huey (def)"].count("| 1.1x ") == rows["arq (async def)"].count("| 2.2x ") == 8
     text = page(found)
     assert text.count("<svg") == 8
     assert all(BY_NAME[name].title in text for name in (*JOBS, *JOB_PEERS))
