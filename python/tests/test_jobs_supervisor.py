@@ -21,7 +21,7 @@ from job_shift import PATIENCE, until
 
 from leaseq.errors import BadArgumentError, BadTypeError
 from leaseq.jobs import App, JobFailed
-from leaseq.jobs.worker.journal import Journal, Reader
+from leaseq.jobs.worker.journal import Journal, Reader, new_marks
 from leaseq.jobs.worker.supervisor import Child, Supervisor
 from leaseq.worker.registry import live_workers
 
@@ -237,8 +237,9 @@ def test_what_was_leased_and_not_begun_is_given_back_uncounted(app: App) -> None
         for queue in "ab"
         for keep in (60, None) * 2
     ]
-    reader = Reader()
-    journal = Journal(reader.take)
+    marks = new_marks()
+    reader = Reader(marks)
+    journal = Journal(reader.take, marks)
     journal.began("host:1:a")
     items = [item for queue in "ab" for item in app.queue(queue).lease_items(4, 600)]
     journal.leased(items)
