@@ -39,7 +39,7 @@ def late_replies() -> Iterator[None]:
         for name, module in list(sys.modules.items()):
             if name.startswith("leaseq.") and hasattr(module, "REPLY_GRACE"):
                 after.callback(setattr, module, "REPLY_GRACE", module.REPLY_GRACE)
-                module.REPLY_GRACE = float(standstill.REPLY_SECS)
+                vars(module)["REPLY_GRACE"] = float(standstill.REPLY_SECS)
         yield
 
 
