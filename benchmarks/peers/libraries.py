@@ -40,9 +40,9 @@ class Library:
         return self.role.endswith(".mjs")
 
 
-def _leaseq(variant: str, title: str, per_second: int) -> Library:
+def _leaseq(variant: str, title: str, per_second: int, role: str = "leaseq") -> Library:
     name = "leaseq" if variant == "threads" else f"leaseq-{variant}"
-    return Library(name, title, "leaseq", "", "leaseq", per_second, variant, is_peer=False)
+    return Library(name, title, role, "", "leaseq", per_second, variant, is_peer=False)
 
 
 LIBRARIES: Final = (
@@ -50,6 +50,8 @@ LIBRARIES: Final = (
     _leaseq("asyncio", "leaseq, asyncio", 40_000),
     _leaseq("two-calls", "leaseq, one by one", 5_000),
     _leaseq("fused", "leaseq, one by one, fused", 8_000),
+    _leaseq("jobs", "leaseq.jobs", 10_000, "leaseq_jobs"),
+    _leaseq("jobs-results", "leaseq.jobs, results kept", 8_000, "leaseq_jobs"),
     Library(
         "redis-work-queue",
         "redis-work-queue",
