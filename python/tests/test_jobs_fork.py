@@ -363,6 +363,16 @@ def test_orders_wait_while_the_forking_process_has_no_time_for_them(twin: Twin) 
         assert not mine._outbox
 
 
+def test_a_function_that_comes_when_the_worker_has_begun_is_told_why_it_does_not_run(twin: Twin) -> None:
+    with twin.working():
+
+        @twin.app.job(name="f", fork=True, max_attempts=1)
+        def f() -> None: ...
+
+        with pytest.raises(JobFailed, match="began before there was a function with fork=True"):
+            f.enqueue().result(PATIENCE)
+
+
 def test_a_large_job_and_a_large_result(twin: Twin) -> None:
     @twin.app.job(name="f", fork=True)
     def f(text: str) -> str:
