@@ -1,14 +1,19 @@
-"""Jobs on a cluster, and under names and headers that are hard to bear."""
+"""Jobs on a cluster, for a user with few rights, and under names and headers that are hard to bear."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+import threading
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import redis.asyncio
-from job_shift import Twin
+from job_shift import PATIENCE, Twin, until
+from spec_rules import Tree
+from test_access_rules import RULES
+from watching import count_blocked
 
-from leaseq.jobs import App
+from leaseq.jobs import App, Context, JobCancelled
 
 if TYPE_CHECKING:
     import servers
@@ -55,3 +60,61 @@ def test_ids_and_names_of_all_kinds(url: str, name: str) -> None:
         assert handle.result(0) == name
         assert (handle.info().function, handle.info().description) == (name, name)
         assert gone.status() == "cancelled"
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_the_rights_of_the_specification_are_enough(
+    url: str, redis_client: redis.Redis, *, asynchronous: bool
+) -> None:
+    page = Tree().page("jobs.md")
+    rights = {right for told in re.findall(r"`(\+[^`]+)`", page) for right in told.split()}
+    assert {"+mget", "+renamenx", "+sismember"} <= rights
+    connection = ["+ping", "+hello", "+client|setinfo"]
+    rules = [
+        "reset",
+        "on",
+        ">word",
+        "~leaseq:*",
+        "-@all",
+        *connection,
+        *RULES["worker"],
+        *RULES["reader"],
+        *rights,
+    ]
+    redis_client.acl_log_reset()
+    redis_client.execute_command("ACL", "SETUSER", "jobs", *rules)  # type: ignore[no-untyped-call]
+    try:
+        with Twin(App(url.replace("://", "://jobs:word@")), asynchronous=asynchronous) as twin:
+            go = threading.Event()
+
+            @twin.app.every(3600, name="hourly")
+            @twin.app.job(name="f")
+            def f(ctx: Context, number: int = 0) -> int:
+                ctx.progress(1)
+                go.wait(PATIENCE)
+                return number
+
+            handle = twin(twin.app.chain(f.using(id="a").call(1)).then(f.step()), "enqueue")
+            with twin.working() as shift:
+                until(lambda: twin(handle, "status") == "running")
+                shift.flush()
+                assert twin(handle.stages[0], "info").progress == (1, None)
+                until(lambda: twin(twin.app.schedules, "infos"))
+                twin(twin.app.schedules, "pause", "hourly")
+                assert twin(twin.app.schedules, "infos")[0].paused
+                twin(twin.app.schedules, "resume", "hourly")
+                late = twin(f.using(delay=3600), "enqueue")
+                waiting = twin.start(late.aresult())
+                until(lambda: count_blocked(redis_client) >= 1)
+                assert twin(late, "cancel")
+                with pytest.raises(JobCancelled):
+                    waiting.result(PATIENCE)
+                go.set()
+                assert twin(handle, "result", PATIENCE) == 1
+            assert [info.id for info in twin(twin.app, "jobs", "finished")] == ["a", handle.last.id]
+            denied: list[dict[str, Any]] = redis_client.acl_log()
+            assert {
+                (each["reason"], each["object"]) for each in denied if each["username"] == "jobs"
+            } == set()
+    finally:
+        redis_client.acl_deluser("jobs")
