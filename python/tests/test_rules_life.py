@@ -189,7 +189,8 @@ def test_a_revived_item_has_no_outcome(lab: Lab) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "own", "kept"), [(5000, 0, 5000), (5000, 9000, 5000), (0, 9000, 9000), (0, 0, 0)]
+    ("said", "own", "kept"),
+    [(500_000, 0, 500_000), (500_000, 900_000, 500_000), (0, 900_000, 900_000), (0, 0, 0)],
 )
 def test_a_release_that_kills_writes_the_failure(lab: Lab, said: int, own: int, kept: int) -> None:
     """LQ-OUTCOME-3: whether it says so or the attempts are used up, for the time it says or the item's own."""
@@ -204,11 +205,11 @@ def test_a_release_that_kills_writes_the_failure(lab: Lab, said: int, own: int, 
         if kept:
             assert stored == [struct.pack("<BBIddd", 1, 2, 1, token, created, NOW) + b"why"]
             assert lab.client.zscore(key("kept"), "a") == NOW + kept * 1000
-            assert 0 <= kept - lab.client.pttl(key("result:a")) < 4000
+            assert 0 <= kept - lab.client.pttl(key("result:a")) < 400_000
         else:
             assert not stored
         lab.client.flushdb()
-    token = held(lab, "a", "keep", 9000)
+    token = held(lab, "a", "keep", 900_000)
     assert lab.ok("release", 1, "a", token, 1, "keep", 0, more=results("a")) == b"ready"
     assert not lab.client.exists(key("result:a"), key("kept"))
 
@@ -301,7 +302,7 @@ def test_the_last_error_is_kept_wherever_the_item_goes(lab: Lab) -> None:
 def test_a_long_error_is_cut_between_two_characters(lab: Lab, char: str, at: int) -> None:
     """LQ-DEAD-2: after 8192 bytes or before the character that they would cut; also in what is published."""
     text = b"e" * at + char.encode() * 5
-    dead(lab, held(lab, "a", "keep", 9000), "error", text)
+    dead(lab, held(lab, "a", "keep", 900_000), "error", text)
     assert error_of(lab) == text[:8192].decode(errors="ignore").encode()
     assert outcome(lab)[5] == error_of(lab)
 
