@@ -3,6 +3,7 @@
 Settings:
 - one process, `App.arun_worker` with `concurrency=100`; asynchronous jobs
 - the variant `jobs` keeps no results (`result_ttl=None`), `jobs-results` keeps them for a day, which is the default
+- ids are random, as they are where nobody chooses one
 - bulk: `enqueue_many`
 - quickest recovery: `lease_secs=1`; by default it is 30
 
@@ -33,10 +34,10 @@ def produce() -> None:
     """Enqueue as told."""
 
     def one(job: kit.Job) -> None:
-        handle.using(id=job.id).enqueue(job.data)
+        handle.enqueue(job.data)
 
     def bulk(jobs: Sequence[kit.Job]) -> None:
-        app.enqueue_many([handle.using(id=job.id).call(job.data) for job in jobs])
+        app.enqueue_many([handle.call(job.data) for job in jobs])
 
     with app:
         kit.produce(one, bulk)
