@@ -37,7 +37,7 @@ TARGET: Final = 0.3
 PROGRAM: Final = Path(sys.executable).with_name("leaseq-cleaner")
 TICKS: Final = os.sysconf("SC_CLK_TCK")
 SETTLE_SECS: Final = 5.0
-"""After the start, every queue has been looked at once by then."""
+"""After the start, and once the idle queues have been looked at, so long until it is counted."""
 
 
 class Requests:
@@ -150,12 +150,14 @@ def measure(server: BenchServer, queues: int, cleaners: int, seconds: float) -> 
     fill(server.url, idle)
     with contextlib.ExitStack() as stack:
         stack.enter_context(churn(server.url, [f"busy-{n}" for n in range(queues - len(idle))]))
+        requests = Requests(server)
+        stack.callback(requests.close)
         running = [Cleaner(server.url) for _ in range(cleaners)]
         for each in running:
             stack.callback(each.close)
+        while requests.count < len(idle) * cleaners:
+            time.sleep(0.05)
         time.sleep(SETTLE_SECS)
-        requests = Requests(server)
-        stack.callback(requests.close)
         begun, cpu, counted = time.monotonic(), [each.cpu_secs() for each in running], requests.count
         time.sleep(seconds)
         secs = time.monotonic() - begun
@@ -165,6 +167,7 @@ def measure(server: BenchServer, queues: int, cleaners: int, seconds: float) -> 
             "queues": queues,
             "idle": len(idle),
             "cleaners": cleaners,
+            "requests_before": counted,
             "requests_per_second_per_idle_queue": round(per_queue, 3),
             "cpu_percent": [
                 round((each.cpu_secs() - before) / secs * 100, 2)

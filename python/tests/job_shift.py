@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import sys
 import threading
 from typing import TYPE_CHECKING, Any, Final, Self
 
 import servers
+import standstill
 
 from leaseq.jobs.worker.service import Service
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator
+
+    import pytest
 
     from leaseq.jobs import App
 
@@ -28,6 +32,23 @@ def until(check: Callable[[], object]) -> None:
     servers.wait_until(check, PATIENCE)
 
 
+@contextlib.contextmanager
+def late_replies() -> Iterator[None]:
+    """Replies come, however late: for want of the one that gives a job, it would stay leased for LEASE_SECS."""
+    with contextlib.ExitStack() as after:
+        for name, module in list(sys.modules.items()):
+            if name.startswith("leaseq.") and hasattr(module, "REPLY_GRACE"):
+                after.callback(setattr, module, "REPLY_GRACE", module.REPLY_GRACE)
+                vars(module)["REPLY_GRACE"] = float(standstill.REPLY_SECS)
+        yield
+
+
+def bear_standstills() -> None:
+    """For a program: it bears what the tests themselves bear, to its end."""
+    standstill.bear()
+    late_replies().__enter__()
+
+
 class Twin:
     """Calls `name` of an App, a function or a handle, or its twin for asyncio, in an event loop of its own."""
 
@@ -37,6 +58,7 @@ class Twin:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()
+        self._late_replies = late_replies()
 
     def __call__(self, thing: Any, name: str, *args: Any, **kwargs: Any) -> Any:
         if not self.asynchronous:
@@ -68,6 +90,7 @@ class Twin:
             shift.ended()
 
     def __enter__(self) -> Self:
+        self._late_replies.__enter__()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -75,6 +98,54 @@ class Twin:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
+        self._late_replies.__exit__(None, None, None)
+
+
+class Hours:
+    """Time limits of an hour and more, in event loops, which end when a test says so."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._scopes: list[asyncio.Timeout] = []
+        limited = asyncio.timeout
+
+        def noted(delay: float | None) -> asyncio.Timeout:
+            scope = limited(delay)
+            if delay is not None and delay >= 3600:
+                self._scopes.append(scope)
+            return scope
+
+        monkeypatch.setattr(asyncio, "timeout", noted)
+        self._timers: list[tuple[asyncio.TimerHandle, Callable[..., object], tuple[Any, ...]]] = []
+        call_later = asyncio.BaseEventLoop.call_later
+
+        def timed(
+            loop: asyncio.BaseEventLoop,
+            delay: float,
+            callback: Callable[..., object],
+            *args: Any,
+            **more: Any,
+        ) -> asyncio.TimerHandle:
+            timer = call_later(loop, delay, callback, *args, **more)
+            if delay >= 3600:
+                self._timers.append((timer, callback, args))
+            return timer
+
+        monkeypatch.setattr(asyncio.BaseEventLoop, "call_later", timed)
+
+    def pass_by(self, twin: Twin) -> None:
+        """They are over."""
+
+        async def end() -> None:
+            for scope in self._scopes:
+                scope.reschedule(asyncio.get_running_loop().time())
+            self._scopes.clear()
+            timers, self._timers = self._timers, []
+            for timer, callback, args in timers:
+                if not timer.cancelled():
+                    timer.cancel()
+                    callback(*args)
+
+        twin.run(end())
 
 
 class Shift:

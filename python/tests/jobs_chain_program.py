@@ -9,6 +9,7 @@ import sys
 from typing import Any
 
 import redis
+from job_shift import bear_standstills
 
 from leaseq.jobs import App, ChainHandle, Context
 from leaseq.jobs.worker.executor import Executor
@@ -53,6 +54,7 @@ def main(when: str) -> None:
             die()
 
     setattr(Executor, "_hand_on", killed)  # noqa: B010 (mypy knows what was there)
+    bear_standstills()
     app = App(os.environ["REDIS_URL"])
     jobs(app)
 

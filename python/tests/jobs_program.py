@@ -15,9 +15,11 @@ import time
 from typing import Any
 
 import redis
+from job_shift import bear_standstills
 
 from leaseq.jobs import App, Backoff, Context
 
+bear_standstills()
 URL = os.environ.get("REDIS_URL", "redis://127.0.0.1:1")
 app = App(URL)
 AT_ONCE = Backoff(0.001, 0.001)

@@ -203,10 +203,10 @@ def test_the_unit() -> None:
 def test_the_benchmark_runs() -> None:
     """Its figures are for the page; here it only has to count something."""
     command = [sys.executable, str(ROOT / "benchmarks/cleaner.py"), "--seconds", "4", "--queues", "4"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=55)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=150)
     assert done.stderr == ""
     found = json.loads(done.stdout)
     assert found["idle"] == 2
     assert found["errors"] == [0]
-    assert found["requests_per_second_per_idle_queue"] > 0
+    assert found["requests_before"] >= 2
     assert all(memory["peak"] > 1 for memory in found["memory_mib"])

@@ -182,6 +182,45 @@ def test_cancelling_a_chain_ends_it_where_it_is(url: str, *, asynchronous: bool)
             twin(handle, "result")
 
 
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_a_chain_whose_id_is_used_again_has_nothing_of_the_older_one(url: str, *, asynchronous: bool) -> None:
+    with Twin(App(url), asynchronous=asynchronous) as twin:
+
+        @twin.app.job(name="one")
+        def one(number: int) -> int:
+            return number
+
+        @twin.app.job(name="two", queue="other")
+        def two(number: int) -> int:
+            return number + 1
+
+        def enqueued(number: int) -> Any:
+            chain = twin.app.chain(one.using(id="a").call(number)).then(two.step()).then(two.step())
+            return twin(chain, "enqueue")
+
+        assert twin(enqueued(1), "cancel")
+        first = enqueued(1)
+        assert (first.added, twin(first, "status")) == (True, "ready")
+        twin.burst(queues=["default"])
+        assert twin(first, "cancel")  # in its second job
+        first = enqueued(1)
+        assert twin(first, "status") == "ready"
+        twin.burst()
+        assert (twin(first, "status"), twin(first, "result", 0)) == ("succeeded", 3)
+        again, other = enqueued(5), enqueued(7)
+        assert (again.added, other.added) == (True, False)
+        for chain in (again, other):
+            assert twin(chain, "status") == "ready"
+            with pytest.raises(TimeoutError):
+                twin(chain, "result", 0)
+        twin.burst(queues=["default"])
+        assert twin(again, "status") == "ready"
+        with pytest.raises(TimeoutError):
+            twin(again, "result", 0)
+        twin.burst()
+        assert [twin(chain, "result", 0) for chain in (again, other)] == [7, 7]
+
+
 class Shout:
     """A serializer that the formats could not replace."""
 

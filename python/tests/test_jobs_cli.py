@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,16 +15,19 @@ from job_shift import PATIENCE, until
 from leaseq.jobs import App
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     import redis
 
 pytestmark = [pytest.mark.on("last"), pytest.mark.timeout(300)]
 
-MODULE = """
+MODULE = f"""
 import os
+import sys
 from leaseq.jobs import App
 
+sys.path.append({str(Path(__file__).parent)!r})
+from job_shift import bear_standstills
+
+bear_standstills()
 app = App()
 other = 3
 

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
-from job_shift import PATIENCE, Twin, until
+from job_shift import PATIENCE, Hours, Twin, until
 
 from leaseq.jobs import App, Backoff, Context, DeadLetter, JobCancelled, JobFailed, JobTimeout, Retry
-from leaseq.jobs.worker import forks, mother
+from leaseq.jobs.worker import mother
 from leaseq.jobs.worker.desk import Ending
 from leaseq.jobs.worker.ear import Ear
 
@@ -186,22 +186,26 @@ def test_an_asynchronous_function_is_cancelled_in_its_process_when_its_time_is_o
 def test_what_does_not_end_in_time_is_killed(
     twin: Twin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(forks, "KILL_SECS", 0.2)
+    hours = Hours(monkeypatch)
     told = tmp_path / "pid"
 
-    @twin.app.job(name="f", fork=True, timeout=0.2, max_attempts=1)
+    @twin.app.job(name="f", fork=True, timeout=HOUR, max_attempts=1)
     def f() -> None:
-        while True:
-            with contextlib.suppress(JobTimeout):
-                told.write_text(str(os.getpid()))
-                time.sleep(HOUR)
+        with contextlib.suppress(JobTimeout):
+            hurry()
+            time.sleep(HOUR)
+        told.write_text(str(os.getpid()))
+        time.sleep(HOUR)
 
     handle = f.enqueue()
-    twin.burst()
-    with pytest.raises(JobFailed, match=r"JobTimeout: took longer than 0\.2 seconds, and was killed"):
-        handle.result(0)
-    pid = told.read_text() if told.exists() else ""  # on a machine that stalls it is killed before it can say
-    until(lambda: not pid or not lives(int(pid)))
+    with twin.working():
+        pid = pid_in(told)
+        hours.pass_by(twin)
+        with pytest.raises(
+            JobFailed, match=r"JobTimeout: took longer than 3600 seconds, and was killed 5 later"
+        ):
+            handle.result(PATIENCE)
+        until(lambda: not lives(pid))
 
 
 def test_cancelling_kills_the_process(twin: Twin, tmp_path: Path) -> None:
@@ -357,6 +361,16 @@ def test_orders_wait_while_the_forking_process_has_no_time_for_them(twin: Twin) 
         os.kill(mine._pid, signal.SIGCONT)
         assert handle.result(PATIENCE) == "done"
         assert not mine._outbox
+
+
+def test_a_function_that_comes_when_the_worker_has_begun_is_told_why_it_does_not_run(twin: Twin) -> None:
+    with twin.working():
+
+        @twin.app.job(name="f", fork=True, max_attempts=1)
+        def f() -> None: ...
+
+        with pytest.raises(JobFailed, match="began before there was a function with fork=True"):
+            f.enqueue().result(PATIENCE)
 
 
 def test_a_large_job_and_a_large_result(twin: Twin) -> None:

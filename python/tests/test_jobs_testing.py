@@ -8,16 +8,24 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
+from job_shift import late_replies
 
 from leaseq.jobs import App, Context, JobFailed
 from leaseq.jobs.testing import at_once
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 pytestmark = [pytest.mark.on("last"), pytest.mark.timeout(300)]
 
 NOBODY = "redis://127.0.0.1:1"
+
+
+@pytest.fixture(autouse=True)
+def _late_replies() -> Iterator[None]:
+    with late_replies():
+        yield
 
 
 def test_jobs_run_here_as_they_are_enqueued(url: str) -> None:

@@ -6,10 +6,10 @@ import asyncio
 import contextlib
 import threading
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from job_shift import PATIENCE, Twin, until
+from job_shift import PATIENCE, Hours, Twin, until
 
 import leaseq
 from leaseq.jobs import (
@@ -39,6 +39,11 @@ AT_ONCE = Backoff(0.001, 0.001)
 def twin(url: str) -> Iterator[Twin]:
     with Twin(App(url), asynchronous=False) as made:
         yield made
+
+
+@pytest.fixture
+def hours(monkeypatch: pytest.MonkeyPatch) -> Hours:
+    return Hours(monkeypatch)
 
 
 def states(twin: Twin, queue: str = "default") -> tuple[int, int, int, int]:
@@ -289,16 +294,20 @@ def test_a_timeout_of_the_jobs_own_is_any_other_failure(twin: Twin) -> None:
         handle.result(0)
 
 
-def test_in_a_thread_the_time_limit_can_be_caught(twin: Twin, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_in_a_thread_the_time_limit_can_be_caught(
+    twin: Twin, monkeypatch: pytest.MonkeyPatch, hours: Hours
+) -> None:
     seen: list[str] = []
-    stop = threading.Event()
-    monkeypatch.setattr(threads, "LAST_SECS", HOUR)  # nothing is given up here
+    begun = threading.Barrier(3)
+    monkeypatch.setattr(threads, "LAST_SECS", 24 * HOUR)  # nothing is given up here
 
     @twin.app.job(name="f", timeout=HOUR, max_attempts=1)
     def f(catch: bool) -> str:
         try:
-            while not stop.wait(0.001):
-                pass
+            begun.wait(PATIENCE)
+            end = time.monotonic() + PATIENCE
+            while time.monotonic() < end:
+                time.sleep(0.001)
         except JobTimeout:
             seen.append("cleaned up")
             if catch:
@@ -306,13 +315,14 @@ def test_in_a_thread_the_time_limit_can_be_caught(twin: Twin, monkeypatch: pytes
             raise
         return "not ended"
 
-    caught = f.using(timeout=0.5).enqueue(catch=True)
-    raised = f.using(timeout=0.5).enqueue(catch=False)
-    twin.burst()
+    caught, raised = f.enqueue(catch=True), f.enqueue(catch=False)
+    with twin.working():
+        begun.wait(PATIENCE)
+        hours.pass_by(twin)
+        assert caught.result(PATIENCE) == "what there was"
+        with pytest.raises(JobFailed, match=r"JobTimeout: took longer than 3600 seconds"):
+            raised.result(PATIENCE)
     assert seen == ["cleaned up"] * 2
-    assert caught.result(0) == "what there was"
-    with pytest.raises(JobFailed, match=r"JobTimeout: took longer than 0\.5 seconds"):
-        raised.result(0)
 
 
 def test_a_thread_that_goes_on_past_its_time_is_given_up(twin: Twin, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -338,9 +348,13 @@ def test_a_thread_that_goes_on_past_its_time_is_given_up(twin: Twin, monkeypatch
 @pytest.mark.parametrize("kind", [JobTimeout, JobCancelled])
 def test_what_was_told_to_end_before_its_thread_had_it_does_not_begin(kind: type[BaseException]) -> None:
     began: list[bool] = []
-    run = threads._Run(lambda: began.append(True), lambda *_: None)
-    run.tell(kind)
-    value, error = threads._perform(run)
+
+    async def told_too_early() -> tuple[Any, BaseException | None]:
+        run = threads._Run(lambda: began.append(True), asyncio.get_running_loop().create_future())
+        run.tell(kind)
+        return threads._perform(run)
+
+    value, error = asyncio.run(told_too_early())
     assert (value, type(error), began) == (None, kind, [])
 
 

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 ITEMS = 3000
 KILLS = 100
 WORKERS = 5
-LIMIT = 90.0
+LIMIT = 600.0
+"""Seconds after which a race that does not end has hung: many times what it takes."""
 PROGRAM = Path(__file__).parent / "race_worker.py"
 
 
@@ -63,7 +64,7 @@ class Crowd:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(900)
 @pytest.mark.on("last")  # it takes most of a minute
 def test_every_item_is_completed_exactly_once(
     own_server: Callable[..., servers.Server], tmp_path: Path

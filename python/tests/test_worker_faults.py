@@ -212,6 +212,7 @@ def test_in_a_cluster(colour: Colour, cluster: servers.ClusterSet) -> None:
     assert Shift(colour, queues, lambda _: None, burst=True).result() == 150
 
 
+@pytest.mark.timeout(600)
 def test_a_failover_is_survived(colour: Colour, sentinel: servers.SentinelSet) -> None:
     """The primary is killed while the worker waits; it goes on at whoever takes over."""
     options: Any = {"socket_timeout": 5, "socket_connect_timeout": 5}

@@ -11,11 +11,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
-import redis
-
 import leaseq
 from leaseq._scripts import SCRIPTS
 from leaseq.demo import stage as program
+from leaseq.demo.client import open_client
 from leaseq.demo.crew import Crew, Worker
 from leaseq.demo.pipeline_result import PipelineResult, Standing
 from leaseq.demo.run import DemoError, server_name
@@ -62,7 +61,7 @@ class Pipeline:
         self._url = url
         self._log = scratch / f"{'handoff' if handoff else 'then-add'}.log"
         self._name = f"demo-{uuid.uuid4().hex[:8]}"
-        self._client: Any = redis.Redis.from_url(url)
+        self._client = open_client(url)
         self._signals = Signals(self._client, self._name)
         self._begin = time.monotonic()
         self.queues = {stage: open_queue(self._client, self._name, stage) for stage in QUEUES}

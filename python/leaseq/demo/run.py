@@ -9,11 +9,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-import redis
-
 import leaseq
 from leaseq._scripts import SCRIPTS
 from leaseq.demo.board import Board, Held
+from leaseq.demo.client import open_client
 from leaseq.demo.corpus import copies, count_words, cut, read_text
 from leaseq.demo.crew import Crew
 from leaseq.demo.result import Kill, Result
@@ -70,7 +69,7 @@ class Run:
         self._due = self._kill_times()
         self._killed_at: list[float] = []  # as the server tells the time
         self._progress = Progress(options)
-        self._client: Any = redis.Redis.from_url(url)
+        self._client = open_client(url)
         self._board = Board(self._client, self._name)
         self._queue = leaseq.WorkQueue(self._name, self._client)
 

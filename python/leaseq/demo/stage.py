@@ -17,6 +17,7 @@ import redis
 import leaseq
 from leaseq import commands
 from leaseq.commands import Command
+from leaseq.demo.client import open_client
 from leaseq.demo.worker import SETTINGS, end_with_starter
 
 STAGES: Final = ("charge", "pack", "ship")
@@ -82,7 +83,7 @@ class Stage:
     """The work of one stage."""
 
     def __init__(self, url: str, name: str, stage: str) -> None:
-        self._client = redis.Redis.from_url(url)
+        self._client = open_client(url)
         self._stage = stage
         self._next = QUEUES[QUEUES.index(stage) + 1]
         self._here = open_queue(self._client, name, stage)
@@ -134,7 +135,7 @@ class Stage:
 
 def clean(url: str, name: str) -> None:
     """Clean the queues of the stages, for ever. There is nothing to repair: whoever dies leaves no damage."""
-    client = redis.Redis.from_url(url)
+    client = open_client(url)
     queues = [open_queue(client, name, stage) for stage in STAGES]
     while True:
         for queue in queues:

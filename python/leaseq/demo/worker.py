@@ -5,10 +5,9 @@ import os
 import threading
 import time
 
-import redis
-
 import leaseq
 from leaseq.demo.board import Board
+from leaseq.demo.client import open_client
 from leaseq.demo.corpus import count_words
 
 SETTINGS = "LEASEQ_DEMO_WORKER"
@@ -18,7 +17,7 @@ SETTINGS = "LEASEQ_DEMO_WORKER"
 def work(url: str, name: str, lease_secs: float, pause: float) -> None:
     """Lease, count, complete, for ever. `pause` is for the waiting that real work has."""
     pid = os.getpid()
-    client = redis.Redis.from_url(url)
+    client = open_client(url)
     board = Board(client, name)
     with leaseq.WorkQueue(name, client) as queue:
         for item in queue.items(lease_secs):

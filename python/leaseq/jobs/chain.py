@@ -13,7 +13,9 @@ from leaseq.errors import BadArgumentError, BadTypeError
 from leaseq.item import derived_id
 from leaseq.jobs.call import Call
 from leaseq.jobs.handle import Handle
-from leaseq.jobs.info import Status
+from leaseq.jobs.info import Status, status_of
+from leaseq.jobs.note import Note
+from leaseq.results import Outcome
 
 if TYPE_CHECKING:
     from leaseq.jobs.enqueuing import Enqueuing
@@ -112,11 +114,19 @@ class ChainHandle(Generic[T]):
 
     def status(self) -> Status:
         """Of the job whose turn it is; "succeeded" when the last one has."""
-        return _status([stage.status() for stage in reversed(self.stages)])
+        return _status(self._statuses())
 
     async def astatus(self) -> Status:
         """`status` for asyncio."""
-        return _status([await stage.astatus() for stage in reversed(self.stages)])
+        return _status(await self._astatuses())
+
+    def _statuses(self) -> list[Status]:
+        """Of each job, asked from the last to the first: what is handed on meanwhile is seen in one of them."""
+        return _of_one_chain([stage._told() for stage in reversed(self.stages)][::-1])
+
+    async def _astatuses(self) -> list[Status]:
+        """`_statuses` for asyncio."""
+        return _of_one_chain([await stage._atold() for stage in reversed(self.stages)][::-1])
 
     def result(self, timeout: float | None = None) -> T:
         """What the last job returned. Waits as `Handle.result` does, for one job after the other.
@@ -126,7 +136,7 @@ class ChainHandle(Generic[T]):
         """
         ends = _ends(timeout)
         for number, stage in enumerate(self.stages[:-1]):
-            if not any(later.status() != "unknown" for later in reversed(self.stages[number + 1 :])):
+            if set(self._statuses()[number + 1 :]) == {"unknown"}:
                 stage.result(_left(ends))
         return self.last.result(_left(ends))
 
@@ -134,8 +144,7 @@ class ChainHandle(Generic[T]):
         """`result` for asyncio."""
         ends = _ends(timeout)
         for number, stage in enumerate(self.stages[:-1]):
-            later = [await each.astatus() for each in reversed(self.stages[number + 1 :])]
-            if set(later) <= {"unknown"}:
+            if set((await self._astatuses())[number + 1 :]) == {"unknown"}:
                 await stage.aresult(_left(ends))
         return await self.last.aresult(_left(ends))
 
@@ -154,9 +163,20 @@ class ChainHandle(Generic[T]):
         return f"<ChainHandle of {len(self.stages)} jobs, {self.stages[0].id!r}>"
 
 
-def _status(last_first: Sequence[Status]) -> Status:
+def _of_one_chain(told: Sequence[tuple[Outcome, Note]]) -> list[Status]:
+    """Each is created after the one before it: what an earlier chain of these ids has left does not count."""
+    statuses: list[Status] = []
+    newest = 0.0
+    for outcome, note in told:
+        is_older = 0 < outcome.created < newest
+        statuses.append("unknown" if is_older else status_of(outcome, note))
+        newest = max(newest, outcome.created)
+    return statuses
+
+
+def _status(statuses: Sequence[Status]) -> Status:
     """Of several, asked from the last to the first: that of the one whose turn it is."""
-    for number, status in enumerate(last_first):
+    for number, status in enumerate(reversed(statuses)):
         if status == "succeeded" and number > 0:
             return "ready"  # handed on since the next was asked
         if status != "unknown":

@@ -37,8 +37,9 @@ class Enqueuing(AppBase):
         now = store.now(queue) if call.options.asks_time else None
         item = call.item(self._format, self._serializer)
         added = store.add_one(queue, item, call.options.of_item(now))
-        if added and call.options.id is not None:
-            store.forget(queue, [item.id])
+        if call.options.id is not None:
+            for place, ids in _reused([call], [added]).items():
+                store.forget(place, ids)
         if self._at_once is not None:
             self._at_once.run()
         return Handle(self, item.id, queue, call.convert, added=added)
@@ -49,8 +50,9 @@ class Enqueuing(AppBase):
         now = await store.now(queue) if call.options.asks_time else None
         item = call.item(self._format, self._serializer)
         added = await store.add_one(queue, item, call.options.of_item(now))
-        if added and call.options.id is not None:
-            await store.forget(queue, [item.id])
+        if call.options.id is not None:
+            for place, ids in _reused([call], [added]).items():
+                await store.forget(place, ids)
         if self._at_once is not None:
             await self._at_once.arun()
         return Handle(self, item.id, queue, call.convert, added=added)
@@ -67,7 +69,8 @@ class Enqueuing(AppBase):
             now = self._store.now(queue) if _asks_time(chosen) else None
             entries = self._entries(chosen, now)
             answers = self._store.add(queue, entries)
-            self._store.forget(queue, _reused(chosen, answers))
+            for place, ids in _reused(chosen, answers).items():
+                self._store.forget(place, ids)
             handles.update(zip(numbers, self._handles(chosen, entries, answers), strict=True))
         if self._at_once is not None:
             self._at_once.run()
@@ -82,7 +85,8 @@ class Enqueuing(AppBase):
             now = await self._astore.now(queue) if _asks_time(chosen) else None
             entries = self._entries(chosen, now)
             answers = await self._astore.add(queue, entries)
-            await self._astore.forget(queue, _reused(chosen, answers))
+            for place, ids in _reused(chosen, answers).items():
+                await self._astore.forget(place, ids)
             handles.update(zip(numbers, self._handles(chosen, entries, answers), strict=True))
         if self._at_once is not None:
             await self._at_once.arun()
@@ -130,13 +134,15 @@ def _asks_time(calls: Sequence[Call[Any]]) -> bool:
     return any(call.options.asks_time for call in calls)
 
 
-def _reused(calls: Sequence[Call[Any]], answers: Sequence[bool]) -> list[str]:
-    """Ids that were chosen and just added: what was noted of an earlier job of that id is over."""
-    return [
-        call.options.id
-        for call, added in zip(calls, answers, strict=True)
-        if added and call.options.id is not None
-    ]
+def _reused(calls: Sequence[Call[Any]], answers: Sequence[bool]) -> dict[str, list[str]]:
+    """For each queue, ids that were chosen and just added, and those behind them: what was noted of earlier jobs of these ids is over."""
+    found: dict[str, list[str]] = {}
+    for call, added in zip(calls, answers, strict=True):
+        if added and call.options.id is not None:
+            found.setdefault(call.options.queue, []).append(call.options.id)
+            for stage in call.then:
+                found.setdefault(stage.queue, []).append(stage.id)
+    return found
 
 
 def _as_it_is(value: Any) -> Any:

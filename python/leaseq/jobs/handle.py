@@ -50,11 +50,19 @@ class Handle(Generic[T]):
 
     def status(self) -> "Status":
         """Where it is: see `JobInfo.status`."""
-        return info.status_of(*self._app._store.outcome(self._find(), self.id))
+        return info.status_of(*self._told())
 
     async def astatus(self) -> "Status":
         """`status` for asyncio."""
-        return info.status_of(*await self._app._astore.outcome(await self._afind(), self.id))
+        return info.status_of(*await self._atold())
+
+    def _told(self) -> "tuple[Outcome, Note]":
+        """What the server says of it now."""
+        return self._app._store.outcome(self._find(), self.id)
+
+    async def _atold(self) -> "tuple[Outcome, Note]":
+        """`_told` for asyncio."""
+        return await self._app._astore.outcome(await self._afind(), self.id)
 
     def result(self, timeout: float | None = None) -> T:
         """What the function returned; waits for it without polling, up to `timeout` seconds (0: as it is now).

@@ -131,11 +131,12 @@ class Store:
             self._talk(name, "DEL", *(note.key(keys, each) for each in chunk))
 
     def forget(self, name: str, ids: Sequence[str]) -> None:
-        """Forget all that was noted of earlier jobs of these ids."""
+        """Forget all that was noted of earlier jobs of these ids, which are there again: where that fails, they still are."""
         keys = self.queue(name)._keys
-        for chunk in flows.chunks(ids):
-            places = [place(keys, each) for place in (note.key, note.trace_key) for each in chunk]
-            self._talk(name, "DEL", *places)
+        with contextlib.suppress(LeaseqError):
+            for chunk in flows.chunks(ids):
+                places = [place(keys, each) for place in (note.key, note.trace_key) for each in chunk]
+                self._talk(name, "DEL", *places)
 
     def cancel(self, name: str, job_id: str, trace: Note, keep: float) -> bool:
         """Remove a job's item, and note in the same transaction that it was cancelled; false if there was none.

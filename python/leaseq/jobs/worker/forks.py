@@ -21,6 +21,10 @@ from leaseq.worker.verdicts import Release
 KILL_SECS = 5.0
 """How long a process may go on after its time is over, which it was told by an exception; then it is killed."""
 
+_TOO_LATE = (
+    "this worker began before there was a function with fork=True, and cannot fork any more: begin it anew"
+)
+
 
 class Forks:
     """Starts a process for each job, ends it where it must, and takes its word for how the job ended."""
@@ -66,6 +70,8 @@ class Forks:
         """Run a job. Cancelled, its process is killed. Raises Release where there are no processes any more."""
         if self._is_lost:
             raise Release(uncounted=True)
+        if self._wire is None:
+            return self._desk.failed(lease, ready, RuntimeError(_TOO_LATE))
         loop = asyncio.get_running_loop()
         ours, theirs = socket.socketpair()
         self._count += 1
