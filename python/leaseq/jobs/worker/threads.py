@@ -168,21 +168,11 @@ class Threads:
             threading.Thread(target=self._work, name="leaseq job", daemon=True).start()
 
     def _work(self) -> None:
-        run = self._next(None)
-        while run is not None:
-            value, error = _perform(run)
-            self._outbox.append((run, value, error))
-            if not self._told and not (self._inbox and self._relief):
-                self._told = True
-                with contextlib.suppress(RuntimeError):  # the loop is closed: nobody listens any more
-                    self._loop.call_soon_threadsafe(self._deliver)
-            run = self._next(run)
+        while (run := self._next()) is not None:
+            self._end(run, *_perform(run))
 
-    def _next(self, before: _Run | None) -> _Run | None:
+    def _next(self) -> _Run | None:
         """The next call, which is waited for; None at the end."""
-        with self._guard:
-            if before is not None:
-                self._ended(before)
         while True:
             with self._guard:
                 if self._inbox:
@@ -196,11 +186,18 @@ class Threads:
                 self._awake -= 1
             self._wakes.get()
 
-    def _ended(self, run: _Run) -> None:
-        del self._running[run]
-        self._slow -= run.slow
-        took = time.monotonic() - run.since
-        self._usual = took if took > self._usual else (took + self._usual) / 2
+    def _end(self, run: _Run, value: Any, error: BaseException | None) -> None:
+        with self._guard:
+            del self._running[run]
+            self._slow -= run.slow
+            took = time.monotonic() - run.since
+            self._usual = took if took > self._usual else (took + self._usual) / 2
+            self._outbox.append((run, value, error))
+            if self._told or (self._inbox and self._relief):
+                return
+            self._told = True
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody listens any more
+            self._loop.call_soon_threadsafe(self._deliver)
 
     def _deliver(self) -> None:
         """Tell of all that has ended."""
