@@ -89,7 +89,7 @@ class Calls:
 def run(args: Sequence[str], **options: Any) -> subprocess.CompletedProcess[str]:
     """Run a process of its own to its end."""
     return subprocess.run(
-        [*COMMAND, *args], capture_output=True, text=True, timeout=50, check=False, **options
+        [*COMMAND, *args], capture_output=True, text=True, timeout=150, check=False, **options
     )
 
 

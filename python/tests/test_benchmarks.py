@@ -26,7 +26,7 @@ FIGURES = {
 
 def run(*args: str | Path) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, BENCHMARKS / "core.py", *args]
-    return subprocess.run(command, capture_output=True, text=True, timeout=50, check=False)
+    return subprocess.run(command, capture_output=True, text=True, timeout=150, check=False)
 
 
 @pytest.fixture(scope="module")

@@ -261,7 +261,7 @@ class TestServer:
             assert queue.queue_len() == 1
             # more than the registry's ":1", which may be under way, and less than "added"
             proxy.cut_after_down = 5
-            _, err = adding.communicate("second\n", timeout=50)
+            _, err = adding.communicate("second\n", timeout=150)
         assert adding.returncode == 4
         one_line(err, "may have taken effect")
         assert "line 2: " in err
@@ -310,7 +310,7 @@ class TestEnds:
             client: Any = queue._transport.client
             wait_until(lambda: blocked(client), 50)
             waiting.send_signal(signal.SIGINT)
-            out, err = waiting.communicate(timeout=50)
+            out, err = waiting.communicate(timeout=150)
         assert (waiting.returncode, out) == (130, "")
         one_line(err, "interrupted")
 
@@ -324,7 +324,7 @@ class TestEnds:
             os.close(write)
             with os.fdopen(read, encoding="utf-8") as out:
                 assert out.readline()
-            _, err = listing.communicate(timeout=50)
+            _, err = listing.communicate(timeout=150)
         assert (listing.returncode, err) == (141, "")
 
     def test_a_lease_that_nobody_heard_of_goes_back(self, call: Calls) -> None:
@@ -334,7 +334,7 @@ class TestEnds:
         starting = call.process("lease", "q", stdout=write, stderr=subprocess.PIPE)
         with starting as leasing:
             os.close(write)
-            leasing.communicate(timeout=50)
+            leasing.communicate(timeout=150)
         assert leasing.returncode == 141
         (info,) = call.yes("inspect", "q", "a", "--json").records
         assert (info["state"], info["attempt"]) == ("ready", 0)
@@ -344,7 +344,7 @@ class TestEnds:
         os.close(read)
         with os.fdopen(write, "wb") as out:
             done = subprocess.run(
-                [*COMMAND, "--help"], stdout=out, stderr=subprocess.PIPE, timeout=50, check=False
+                [*COMMAND, "--help"], stdout=out, stderr=subprocess.PIPE, timeout=150, check=False
             )
         assert (done.returncode, done.stderr) == (141, b"")
 
@@ -355,7 +355,7 @@ class TestEnds:
         os.close(read)
         with call.process(*args, stdout=write, stderr=subprocess.PIPE) as looking:
             os.close(write)
-            _, err = looking.communicate(timeout=50)
+            _, err = looking.communicate(timeout=150)
         assert (looking.returncode, err) == (141, "")
 
     @pytest.mark.parametrize(
@@ -368,7 +368,7 @@ class TestEnds:
         env = os.environ | {"REDIS_URL": call.url}
         with Path("/dev/full").open("wb") as out:
             done = subprocess.run(
-                [*COMMAND, *args], env=env, stdout=out, stderr=subprocess.PIPE, timeout=50, check=False
+                [*COMMAND, *args], env=env, stdout=out, stderr=subprocess.PIPE, timeout=150, check=False
             )
         assert done.returncode == 74
         one_line(done.stderr.decode(), "No space left")
@@ -385,7 +385,7 @@ class TestEnds:
             env=os.environ | {"REDIS_URL": call.url},
             capture_output=True,
             text=True,
-            timeout=50,
+            timeout=150,
             check=False,
         )
         assert done.returncode == code, done.stderr
@@ -404,7 +404,7 @@ class TestEnds:
             [*command, "stats", "q", "--url", "redis://127.0.0.1:1"],
             capture_output=True,
             text=True,
-            timeout=50,
+            timeout=150,
             check=False,
         )
         assert done.returncode == 70
@@ -443,7 +443,7 @@ class TestCompletion:
 
     def test_bash_takes_it(self) -> None:
         script = Calls("").yes("completion", "bash").out
-        subprocess.run(["bash", "-n"], input=script, text=True, check=True, timeout=50)
+        subprocess.run(["bash", "-n"], input=script, text=True, check=True, timeout=150)
 
     def test_commands_and_options_are_completed(self) -> None:
         env = os.environ | {"_LEASEQ_COMPLETE": "bash_complete", "COMP_WORDS": "leaseq st", "COMP_CWORD": "1"}

@@ -117,7 +117,7 @@ class TestAdd:
                 adding.stdin.write("line\nbeginning of another ")
                 adding.stdin.flush()
                 wait_until(lambda n=n: queue.queue_len() == n, 50)  # type: ignore[misc]
-            out, _ = adding.communicate("\n", timeout=50)
+            out, _ = adding.communicate("\n", timeout=150)
         assert out == "3 added, 0 exist\n"
 
     def test_json_lines(self, call: Calls, queue: leaseq.WorkQueue) -> None:
@@ -294,7 +294,7 @@ class TestLease:
             client: Any = queue._transport.client
             wait_until(lambda: client.info("clients")["blocked_clients"], 50)
             queue.add_item(leaseq.Item(b"data", id="a"))
-            out, _ = leasing.communicate(timeout=50)
+            out, _ = leasing.communicate(timeout=150)
         assert leasing.returncode == 0
         assert out.endswith(" a\n")
 
@@ -455,7 +455,7 @@ def test_a_life_in_a_shell_script(call: Calls, queue: leaseq.WorkQueue, tmp_path
         env={"PATH": f"{tmp_path}:/usr/bin:/bin", "REDIS_URL": call.url},
         capture_output=True,
         text=True,
-        timeout=50,
+        timeout=150,
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")

@@ -94,7 +94,7 @@ class TestStats:
             assert watching.stdout is not None
             assert all("1 ready" in watching.stdout.readline() for _ in range(3))
             watching.send_signal(signal.SIGINT)
-            _, err = watching.communicate(timeout=50)
+            _, err = watching.communicate(timeout=150)
         assert (watching.returncode, err) == (130, "leaseq stats: interrupted\n")
 
     def test_too_often_is_refused(self, call: Calls) -> None:

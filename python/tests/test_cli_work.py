@@ -48,7 +48,7 @@ def start(
 def work(call: Calls, *args: str, **options: Any) -> Done:
     """`leaseq work q --burst ...` to its end."""
     with start(call, "--burst", *args, **options) as working:
-        out, err = working.communicate(timeout=50)
+        out, err = working.communicate(timeout=150)
     return Done(working.returncode, out, err)
 
 
@@ -191,7 +191,7 @@ class TestCommand:
         args = ("work", "q", "--json", "--", "true")
         with call.process(*args, stdout=write, stderr=subprocess.PIPE) as working:
             os.close(write)
-            _, err = working.communicate(timeout=100)
+            _, err = working.communicate(timeout=150)
         assert (working.returncode, err) == (141, "")
         assert queue.stats().completed == 1
 
@@ -218,7 +218,7 @@ class TestStopping:
             # it was told, and does not end while the command runs; then it leases no more
             wait_until(lambda: stopping(working), 50)
             (tmp_path / "go").touch()
-            out, err = working.communicate(timeout=50)
+            out, err = working.communicate(timeout=150)
         assert (working.returncode, out) == (0, "finished\n"), err
         assert queue.inspect("a").state == "absent"
         assert (queue.inspect("b").state, queue.inspect("b").attempt) == ("ready", 0)
@@ -230,7 +230,7 @@ class TestStopping:
             working.send_signal(signal.SIGTERM)
             wait_until(lambda: stopping(working), 50)
             working.send_signal(signal.SIGTERM)
-            out, _ = working.communicate(timeout=50)
+            out, _ = working.communicate(timeout=150)
         assert (working.returncode, out) == (0, "")
         wait_until(lambda: gone(pid), 50)
         assert (queue.inspect("a").state, queue.inspect("a").attempt) == ("ready", 0)
@@ -240,7 +240,7 @@ class TestStopping:
         with start(call, "--grace", "0s", "--", "sh", "-c", self.SCRIPT, cwd=tmp_path) as working:
             pid = pid_in(tmp_path / "pid")
             working.send_signal(signal.SIGTERM)
-            working.communicate(timeout=50)
+            working.communicate(timeout=150)
         wait_until(lambda: gone(pid), 50)
         assert queue.inspect("a").state == "ready"
 
@@ -264,7 +264,7 @@ class TestStopping:
         with start(call, "--for", "3s", "--burst", "--", "sh", "-c", self.SCRIPT, cwd=tmp_path) as working:
             pid = pid_in(tmp_path / "pid")
             assert queue.remove("a") == "leased"
-            _, err = working.communicate(timeout=50)
+            _, err = working.communicate(timeout=150)
         assert gone(pid)
         assert working.returncode == 1
         assert "lost a" in err
@@ -277,7 +277,7 @@ class TestStopping:
         with start(call, "--grace", "0s", "--", "sh", "-c", deaf, cwd=tmp_path) as working:
             pid = pid_in(tmp_path / "pid")
             working.send_signal(signal.SIGTERM)
-            working.communicate(timeout=50)
+            working.communicate(timeout=150)
         wait_until(lambda: gone(pid), 50)
 
 
@@ -354,7 +354,7 @@ def test_the_server_may_go_and_come_back(own_server: Callable[..., Server], tmp_
         call.yes("add", "q", "second", "--id", "b")
         assert json.loads(working.stdout.readline())["id"] == "b"
         working.send_signal(signal.SIGTERM)
-        _, err = working.communicate(timeout=50)
+        _, err = working.communicate(timeout=150)
     assert working.returncode == 0, err
     assert (tmp_path / "seen").read_text(encoding="utf-8").split() == ["first", "second"]
 
@@ -376,7 +376,7 @@ class TestWorkers:
             call.refused(1, "no worker lives", "workers", "other")
             call.refused(1, "no worker lives", "workers", "q", "--group", "other")
             working.send_signal(signal.SIGTERM)
-            working.communicate(timeout=50)
+            working.communicate(timeout=150)
         assert call("workers", "--json").code == 1
 
     def test_a_group_needs_a_queue(self, call: Calls) -> None:

@@ -42,7 +42,7 @@ def run(
     *args: str, before: str = "pass", env: dict[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        command(*args, before=before), capture_output=True, text=True, timeout=50, check=False, env=env
+        command(*args, before=before), capture_output=True, text=True, timeout=150, check=False, env=env
     )
 
 

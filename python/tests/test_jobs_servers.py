@@ -70,7 +70,7 @@ def user(client: redis.Redis, url: str, *, without: str = "") -> Iterator[str]:
     """A user with the rights that the specification names for jobs, and a URL for it."""
     page = Tree().page("jobs.md")
     jobs = [right for told in re.findall(r"`(\+[^`]+)`", page) for right in told.split()]
-    rights = {"+ping", "+hello", "+client|setinfo", *RULES["worker"], *RULES["reader"], *jobs} - {without}
+    rights = {"+ping", "+hello", "+client", *RULES["worker"], *RULES["reader"], *jobs} - {without}
     rules = ["reset", "on", ">word", "~leaseq:*", "-@all", *rights]
     client.acl_log_reset()
     client.execute_command("ACL", "SETUSER", "jobs", *rules)  # type: ignore[no-untyped-call]

