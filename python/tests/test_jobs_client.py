@@ -128,6 +128,18 @@ def test_a_second_job_of_an_id_is_not_enqueued_and_says_so(shop: Shop) -> None:
     assert shop.twin(first, "status") == "ready"
 
 
+def test_one_job_is_one_round_trip(shop: Shop, redis_client: redis.Redis) -> None:
+    load(redis_client)
+    shop.enqueue(shop.add, 0)
+    redis_client.config_resetstat()
+    for n in range(5):
+        shop.enqueue(shop.add, n, b=n)
+    shop.enqueue(shop.add.using(priority=3, delay=HOUR), 7)
+    reads = redis_client.info("stats")["total_reads_processed"]
+    assert reads == 6 + 1  # and the question
+    assert calls(redis_client, *EVALS) == 6
+
+
 def test_many_jobs_in_one_round_trip(shop: Shop, redis_client: redis.Redis) -> None:
     load(redis_client)
     shop.enqueue(shop.add, 0)

@@ -127,6 +127,25 @@ def test_beside_a_call_that_was_found_slow_others_do_not_wait(monkeypatch: pytes
     until(no_thread_is_left)
 
 
+def test_a_call_for_which_no_thread_can_be_started_is_not_made_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[str] = []
+
+    def no_room(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    async def refused() -> None:
+        async with opened() as pool:
+            with monkeypatch.context() as patch:
+                patch.setattr(threading.Thread, "start", no_room)
+                with pytest.raises(RuntimeError, match="can't start new thread"):
+                    await pool.run(lambda: made.append("refused"), None)
+            await pool.run(lambda: made.append("made"), None)
+
+    asyncio.run(refused())
+    assert made == ["made"]
+    until(no_thread_is_left)
+
+
 def test_calls_of_all_kinds_end_once_each_with_what_is_theirs() -> None:
     def perform(number: int) -> int:
         if number % 7 == 0:

@@ -139,7 +139,11 @@ class Threads:
             if not self._lacks():
                 return
             if self._usual > QUICK_SECS or self._awake == self._slow:
-                self._wake()
+                try:
+                    self._wake()
+                except RuntimeError:  # no more threads can be started
+                    self._inbox.pop()
+                    raise
             elif self._relief is None:
                 self._relief = self._loop.call_later(RELIEF_SECS, self._relieve)
 
@@ -151,8 +155,9 @@ class Threads:
                 if not run.slow and time.monotonic() - run.since > QUICK_SECS:
                     run.slow = True
                     self._slow += 1
-            for _ in range(self._lacks()):
-                self._wake()
+            with contextlib.suppress(RuntimeError):  # no more threads: those that there are will come to it
+                for _ in range(self._lacks()):
+                    self._wake()
         self._deliver()
 
     def _lacks(self) -> int:
@@ -160,12 +165,12 @@ class Threads:
         return max(0, len(self._inbox) - (self._awake - len(self._running)))
 
     def _wake(self) -> None:
-        self._awake += 1
         if self._asleep:
             self._asleep -= 1
             self._wakes.put(None)
         else:
             threading.Thread(target=self._work, name="leaseq job", daemon=True).start()
+        self._awake += 1
 
     def _work(self) -> None:
         while (run := self._next()) is not None:
