@@ -115,6 +115,22 @@ class Hours:
             return scope
 
         monkeypatch.setattr(asyncio, "timeout", noted)
+        self._timers: list[tuple[asyncio.TimerHandle, Callable[..., object], tuple[Any, ...]]] = []
+        call_later = asyncio.BaseEventLoop.call_later
+
+        def timed(
+            loop: asyncio.BaseEventLoop,
+            delay: float,
+            callback: Callable[..., object],
+            *args: Any,
+            **more: Any,
+        ) -> asyncio.TimerHandle:
+            timer = call_later(loop, delay, callback, *args, **more)
+            if delay >= 3600:
+                self._timers.append((timer, callback, args))
+            return timer
+
+        monkeypatch.setattr(asyncio.BaseEventLoop, "call_later", timed)
 
     def pass_by(self, twin: Twin) -> None:
         """They are over."""
@@ -123,6 +139,11 @@ class Hours:
             for scope in self._scopes:
                 scope.reschedule(asyncio.get_running_loop().time())
             self._scopes.clear()
+            timers, self._timers = self._timers, []
+            for timer, callback, args in timers:
+                if not timer.cancelled():
+                    timer.cancel()
+                    callback(*args)
 
         twin.run(end())
 

@@ -21,7 +21,8 @@ from job_shift import PATIENCE, until
 
 from leaseq.errors import BadArgumentError, BadTypeError
 from leaseq.jobs import App, JobFailed
-from leaseq.jobs.worker.journal import Journal, Reader
+from leaseq.jobs.worker import journal as journal_module
+from leaseq.jobs.worker.journal import Journal, Reader, new_marks
 from leaseq.jobs.worker.supervisor import Child, Supervisor
 from leaseq.worker.registry import live_workers
 
@@ -237,8 +238,9 @@ def test_what_was_leased_and_not_begun_is_given_back_uncounted(app: App) -> None
         for queue in "ab"
         for keep in (60, None) * 2
     ]
-    reader = Reader()
-    journal = Journal(reader.take)
+    marks = new_marks()
+    reader = Reader(marks)
+    journal = Journal(reader.take, marks)
     journal.began("host:1:a")
     items = [item for queue in "ab" for item in app.queue(queue).lease_items(4, 600)]
     journal.leased(items)
@@ -255,6 +257,45 @@ def test_what_was_leased_and_not_begun_is_given_back_uncounted(app: App) -> None
     assert [info.status for info in infos] == ["succeeded", "retrying", *["ready"] * 5, "unknown"]
     assert infos[1].error == "ProcessDied: its process ended with signal 9"
     assert infos[1].worker == "host:1:a"
+
+
+def test_a_place_of_which_a_job_has_ended_says_nothing_of_the_next_one(app: App) -> None:
+    app.enqueue_many([app.named("f").call() for _ in range(4)])
+    marks = new_marks()
+    reader = Reader(marks)
+    journal = Journal(reader.take, marks)
+    queue = app.queue()
+    for _ in range(3):
+        first, second = queue.lease_items(2, 600)
+        journal.leased([first, second])
+        journal.begun(first)
+        begun, rest = reader.left()
+        assert ([each.id for each in begun], [each.id for each in rest]) == ([first.id], [second.id])
+        for item in (first, second):
+            queue.release(item, uncounted=True)
+            journal.released(item, 0, None)
+    assert len(set(journal._untouched)) == journal_module.PLACES - 2
+
+
+def test_a_job_for_which_there_is_no_place_counts_as_begun(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+    app.enqueue_many([app.named("f").call() for _ in range(4)])
+    monkeypatch.setattr(journal_module, "PLACES", 2)
+    marks = new_marks()
+    reader = Reader(marks)
+    journal = Journal(reader.take, marks)
+    *items, last = app.queue().lease_items(4, 600)
+    journal.leased(items)
+    for item in items[1:]:
+        journal.begun(item)
+    begun, rest = reader.left()
+    assert [each.id for each in begun] == [items[1].id, items[2].id]
+    assert [each.id for each in rest] == [items[0].id]
+    journal.lost(items[2])  # it had none, and leaves none
+    journal.completed(items[0])
+    journal.leased([last])
+    begun, rest = reader.left()
+    assert [each.id for each in begun] == [items[1].id]
+    assert [(each.id, each.place) for each in rest] == [(last.id, 0)]
 
 
 def test_a_job_that_kills_its_process_dies_after_its_attempts(

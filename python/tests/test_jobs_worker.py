@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import threading
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from job_shift import PATIENCE, Hours, Twin, until
@@ -348,9 +348,13 @@ def test_a_thread_that_goes_on_past_its_time_is_given_up(twin: Twin, monkeypatch
 @pytest.mark.parametrize("kind", [JobTimeout, JobCancelled])
 def test_what_was_told_to_end_before_its_thread_had_it_does_not_begin(kind: type[BaseException]) -> None:
     began: list[bool] = []
-    run = threads._Run(lambda: began.append(True), lambda *_: None)
-    run.tell(kind)
-    value, error = threads._perform(run)
+
+    async def told_too_early() -> tuple[Any, BaseException | None]:
+        run = threads._Run(lambda: began.append(True), asyncio.get_running_loop().create_future())
+        run.tell(kind)
+        return threads._perform(run)
+
+    value, error = asyncio.run(told_too_early())
     assert (value, type(error), began) == (None, kind, [])
 
 

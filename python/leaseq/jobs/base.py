@@ -112,6 +112,9 @@ class AppBase:
     @property
     def _store(self) -> Store:
         """What is opened for threads; a process that was forked opens its own."""
+        opened = self._opened
+        if opened is not None and opened[0] == os.getpid():
+            return opened[1]
         with self._guard:
             if self._opened is None or self._opened[0] != os.getpid():
                 self._opened = (os.getpid(), Store(cast("Any", self._server), self._group))
@@ -121,9 +124,10 @@ class AppBase:
     def _astore(self) -> AsyncStore:
         """What is opened in the running event loop."""
         loop = asyncio.get_running_loop()
-        if loop not in self._astores:
-            self._astores[loop] = AsyncStore(cast("Any", self._server), self._group)
-        return self._astores[loop]
+        store = self._astores.get(loop)
+        if store is None:
+            store = self._astores[loop] = AsyncStore(cast("Any", self._server), self._group)
+        return store
 
 
 def by_queue(queues: Iterable[str]) -> dict[str, list[int]]:

@@ -1,10 +1,11 @@
 """A call of a function, ready to be enqueued."""
 
+import os
 import time
-import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
+
+import msgspec
 
 from leaseq.item import Item
 from leaseq.jobs import envelope
@@ -16,8 +17,7 @@ from leaseq.jobs.stage import named
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class Call(Generic[T]):
+class Call(msgspec.Struct, Generic[T], frozen=True):
     """A function's name, its arguments, and what is said of the job. Enqueue it with `app.enqueue_many`.
 
     Attributes:
@@ -42,12 +42,14 @@ class Call(Generic[T]):
         """The item that carries it. Raises SerializationError, BadIdError, BadTypeError, BadArgumentError."""
         options = self.options
         now = time.time()
-        due = options.due() or now + options.delay
         content = self.envelope()
         content.enqueued = round(now * 1000)
-        content.due = round(due * 1000) if due > now else None
+        if options.delay or options.at is not None:
+            due = options.due() or now + options.delay
+            content.due = round(due * 1000) if due > now else None
         data = envelope.write(content, form, serializer)
-        return Item(data, uuid.uuid4().hex if options.id is None else options.id, headers=options.headers)
+        job_id = os.urandom(16).hex() if options.id is None else options.id
+        return Item(data, job_id, headers=options.headers or None)
 
     def envelope(self) -> Envelope:
         """What the item says, but for the time."""

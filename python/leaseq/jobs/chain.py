@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+import msgspec
+
 from leaseq.errors import BadArgumentError, BadTypeError
 from leaseq.item import derived_id
 from leaseq.jobs.call import Call
@@ -65,12 +67,12 @@ class Chain(Generic[T]):
     def enqueue(self) -> "ChainHandle[T]":
         """Enqueue the first job, which brings the others along. Raises what `enqueue` of a function raises."""
         call = self._call()
-        return self._handle(call, self._app.enqueue_many([call])[0])
+        return self._handle(call, self._app._enqueue(call))
 
     async def aenqueue(self) -> "ChainHandle[T]":
         """`enqueue` for asyncio."""
         call = self._call()
-        return self._handle(call, (await self._app.aenqueue_many([call]))[0])
+        return self._handle(call, await self._app._aenqueue(call))
 
     def _call(self) -> Call[Any]:
         first = self._first.options.id or uuid.uuid4().hex
@@ -80,7 +82,7 @@ class Chain(Generic[T]):
             stage.id = derived_id(first, number)
             stages.append(stage)
         options = dataclasses.replace(self._first.options, id=first)
-        return dataclasses.replace(self._first, options=options, then=stages)
+        return msgspec.structs.replace(self._first, options=options, then=stages)
 
     def _handle(self, call: Call[Any], first: Handle[Any]) -> "ChainHandle[T]":
         behind = [

@@ -31,6 +31,32 @@ class Enqueuing(AppBase):
         """`enqueue` for asyncio."""
         return await self.named(name).aenqueue(*args, **kwargs)
 
+    def _enqueue(self, call: Call[T]) -> Handle[T]:
+        """Enqueue one call, in one round trip, or in two where the server's time is asked for or an id was chosen."""
+        store, queue = self._store, call.options.queue
+        now = store.now(queue) if call.options.asks_time else None
+        item = call.item(self._format, self._serializer)
+        added = store.add_one(queue, item, call.options.of_item(now))
+        if call.options.id is not None:
+            for place, ids in _reused([call], [added]).items():
+                store.forget(place, ids)
+        if self._at_once is not None:
+            self._at_once.run()
+        return Handle(self, item.id, queue, call.convert, added=added)
+
+    async def _aenqueue(self, call: Call[T]) -> Handle[T]:
+        """`_enqueue` for asyncio."""
+        store, queue = self._astore, call.options.queue
+        now = await store.now(queue) if call.options.asks_time else None
+        item = call.item(self._format, self._serializer)
+        added = await store.add_one(queue, item, call.options.of_item(now))
+        if call.options.id is not None:
+            for place, ids in _reused([call], [added]).items():
+                await store.forget(place, ids)
+        if self._at_once is not None:
+            await self._at_once.arun()
+        return Handle(self, item.id, queue, call.convert, added=added)
+
     def enqueue_many(self, calls: Iterable[Call[T]]) -> list[Handle[T]]:
         """Enqueue calls, in one round trip for each queue and 256 of them; a handle for each, in order.
 

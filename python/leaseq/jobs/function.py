@@ -1,9 +1,10 @@
 """A function that can be enqueued."""
 
-import dataclasses
 import inspect
 from collections.abc import Awaitable, Callable, Iterable
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Protocol, TypeVar, Unpack
+
+import msgspec
 
 from leaseq.errors import BadArgumentError, BadTypeError
 from leaseq.jobs.call import Call
@@ -58,7 +59,7 @@ class Enqueuer(Generic[P, T]):
         Raises BadTypeError for arguments that the function does not take with one before them, BadArgumentError.
         """
         call = self._app._call(self.name, (None, *args), kwargs, self.options, self._given)
-        return Step(dataclasses.replace(call, args=args))
+        return Step(msgspec.structs.replace(call, args=args))
 
     def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> "Handle[T]":
         """Enqueue a call; `added` of the handle is false where a job of its id is in the queue already.
@@ -66,11 +67,11 @@ class Enqueuer(Generic[P, T]):
         Raises BadTypeError for arguments that the function does not take, SerializationError for those that cannot be
         written, and the errors of `WorkQueue.add_item`.
         """
-        return self._app.enqueue_many([self.call(*args, **kwargs)])[0]
+        return self._app._enqueue(self.call(*args, **kwargs))
 
     async def aenqueue(self, *args: P.args, **kwargs: P.kwargs) -> "Handle[T]":
         """`enqueue` for asyncio."""
-        return (await self._app.aenqueue_many([self.call(*args, **kwargs)]))[0]
+        return await self._app._aenqueue(self.call(*args, **kwargs))
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name!r}>"

@@ -89,6 +89,9 @@ class Options:
     attempt: int = 1
     headers: Mapping[str, str] = dataclasses.field(default_factory=dict)
     fork: bool = False
+    _of_item: commands.adding.Options | None = dataclasses.field(
+        default=None, init=False, compare=False, repr=False
+    )
 
     def __post_init__(self) -> None:
         if self.at is not None and self.delay:
@@ -136,6 +139,13 @@ class Options:
 
     def of_item(self, now: float | None) -> commands.adding.Options:
         """As options of the item; `now` is the server's time, for what is due at a time and expires."""
+        if now is not None:
+            return self._counted(now)
+        if self._of_item is None:
+            object.__setattr__(self, "_of_item", self._counted(None))  # the same for all calls
+        return self._of_item or ()
+
+    def _counted(self, now: float | None) -> commands.adding.Options:
         due = self.due()
         wait = self.delay if due is None or now is None else max(0.0, due - now)
         return commands.add_options(

@@ -36,9 +36,10 @@ class Store:
 
     def queue(self, name: str) -> WorkQueue:
         """The queue of that name, opened once. Raises BadNameError."""
-        if name not in self._queues:
-            self._queues[name] = WorkQueue(name, self._opened.client, group=self._group)
-        return self._queues[name]
+        queue = self._queues.get(name)
+        if queue is None:
+            queue = self._queues[name] = WorkQueue(name, self._opened.client, group=self._group)
+        return queue
 
     async def close(self) -> None:
         """Close the queues and what was opened here."""
@@ -49,6 +50,11 @@ class Store:
     async def now(self, name: str) -> float:
         """The server's time, in seconds since 1970."""
         return (await self.queue(name).stats()).now
+
+    async def add_one(self, name: str, item: Item, options: Options) -> bool:
+        """Add an item; false if its id is there already. See `WorkQueue.add_item`."""
+        queue = self.queue(name)
+        return queue._all_in(await queue._run_add(commands.add(queue._keys, [item], options)))[0]
 
     async def add(self, name: str, entries: Sequence[tuple[Item, Options]]) -> list[bool]:
         """Add items, each with options of its own; answers for each, in order. See `WorkQueue.add_items`."""

@@ -1,6 +1,7 @@
 """One process of a worker: works until its supervisor says otherwise, or is gone."""
 
 import asyncio
+import mmap
 import os
 import signal
 import socket
@@ -21,12 +22,12 @@ NOW: Final = b"n"
 FAILED: Final = 1
 
 
-def run(app: "App", wire: socket.socket, options: WorkerOptions) -> NoReturn:
+def run(app: "App", wire: socket.socket, marks: mmap.mmap, options: WorkerOptions) -> NoReturn:
     """Work. The process ends with 0 when it was told to, or has had its number of jobs."""
     code = FAILED
     try:
         # threads that hang keep no process from ending here: nothing is waited for behind this
-        asyncio.run(_work(app, wire, options))
+        asyncio.run(_work(app, Journal(wire.sendall, marks), wire, options))
         code = 0
     except BaseException:  # noqa: BLE001 (the supervisor begins another)
         sys.excepthook(*sys.exc_info())
@@ -35,9 +36,8 @@ def run(app: "App", wire: socket.socket, options: WorkerOptions) -> NoReturn:
         os._exit(code)
 
 
-async def _work(app: "App", wire: socket.socket, options: WorkerOptions) -> None:
+async def _work(app: "App", journal: Journal, wire: socket.socket, options: WorkerOptions) -> None:
     loop = asyncio.get_running_loop()
-    journal = Journal(wire.sendall)
     async with app:
         own: WorkerOptions = {**options, "handle_signals": False}
         service = Service(app, journal, **own)

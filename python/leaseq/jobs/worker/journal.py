@@ -1,9 +1,11 @@
 """What a worker's process tells the one that supervises it: what it holds, so that it can be given back at once.
 
-Each word is written before what it is about can go wrong: a process that is killed in the next moment has said it.
+Each word is written before what it is about can go wrong: a process that is killed in the next moment has said it. What
+is said of each job alone, that it begins, is a mark in memory that both have, at which nobody looks before it is needed.
 """
 
 import contextlib
+import mmap
 import struct
 from collections.abc import Sequence
 from typing import Any
@@ -15,23 +17,31 @@ from leaseq.worker.hooks import Hooks
 
 _ENCODER = msgspec.msgpack.Encoder()
 
+PLACES = 1 << 16
+"""How many jobs can be marked at a time: more than any process leases."""
+
+
+def new_marks() -> mmap.mmap:
+    """A byte for each place, which a process that is forked has in common with this one."""
+    return mmap.mmap(-1, PLACES)
+
 
 class Held(msgspec.Struct, array_like=True, frozen=True):
-    """A lease, as much of it as giving it back takes."""
+    """A lease, as much of it as giving it back takes, and where it is marked as begun; one without a place counts as begun."""
 
     queue: str
     id: str
     token: int
     attempt: int
     keep: bool
+    place: int | None
 
 
 class Word(msgspec.Struct, omit_defaults=True, kw_only=True):
-    """What is said at one time. `ended` and `begun` are tokens with their queues."""
+    """What is said at one time. `ended` are tokens with their queues."""
 
     worker: str = ""
     leased: list[Held] = []
-    begun: list[tuple[str, int]] = []
     ended: list[tuple[str, int]] = []
     performed: int = 0
 
@@ -39,8 +49,13 @@ class Word(msgspec.Struct, omit_defaults=True, kw_only=True):
 class Journal(Hooks):
     """The side of the worker. `write` is called with bytes, and sends all of them."""
 
-    def __init__(self, write: Any) -> None:
+    def __init__(self, write: Any, marks: mmap.mmap) -> None:
         self._write = write
+        self._marks = marks
+        self._free: list[int] = []
+        self._untouched = iter(range(PLACES))
+        self._places: dict[LeasedItemBase, int | None] = {}
+        self._left: list[int] = []
         self._ended: list[tuple[str, int]] = []
 
     def began(self, worker_id: str) -> None:
@@ -49,34 +64,51 @@ class Journal(Hooks):
 
     def leased(self, items: Sequence[LeasedItemBase]) -> None:
         """These were leased."""
-        self._say(Word(leased=[_held(item) for item in items]))
+        for place in self._left:
+            self._marks[place] = 0
+        self._free += self._left
+        self._left.clear()
+        self._say(Word(leased=[self._held(item) for item in items], ended=self._ended))
+        self._ended.clear()
 
     def begun(self, item: LeasedItemBase) -> None:
         """A job begins: should the process die, this may be why."""
-        self._say(Word(begun=[_place(item)]))
+        place = self._places.get(item)
+        if place is not None:
+            self._marks[place] = 1
 
     def completed(self, item: LeasedItemBase) -> None:
-        """It is told with the next word: to give back what has ended changes nothing."""
-        self._ended.append(_place(item))
+        """It is told with the next lease: to give back what has ended changes nothing."""
+        self._over(item)
 
     def released(self, item: LeasedItemBase, delay: float, error: str | None) -> None:  # noqa: ARG002
         """Likewise."""
-        self._ended.append(_place(item))
+        self._over(item)
 
     def dead_lettered(self, item: LeasedItemBase, error: str | None) -> None:  # noqa: ARG002
         """Likewise."""
-        self._ended.append(_place(item))
+        self._over(item)
 
     def lost(self, item: LeasedItemBase) -> None:
         """Likewise."""
-        self._ended.append(_place(item))
+        self._over(item)
 
     def over(self, performed: int) -> None:
         """The worker has ended as it should."""
         self._say(Word(performed=performed))
 
+    def _held(self, item: Any) -> Held:
+        place = self._places[item] = self._free.pop() if self._free else next(self._untouched, None)
+        return Held(item.queue.name, item.id, item.token, item.attempt, item.keep > 0, place)
+
+    def _over(self, item: Any) -> None:
+        """Its place is free for another once the word is said that tells of both."""
+        place = self._places.pop(item, None)
+        if place is not None:
+            self._left.append(place)
+        self._ended.append((item.queue.name, item.token))
+
     def _say(self, word: Word) -> None:
-        word.ended, self._ended = self._ended, []
         content = _ENCODER.encode(word)
         with contextlib.suppress(OSError):  # the supervisor is gone, and this worker about to stop
             self._write(struct.pack(">I", len(content)) + content)
@@ -85,10 +117,10 @@ class Journal(Hooks):
 class Reader:
     """The side of the supervisor: what one process holds."""
 
-    def __init__(self) -> None:
+    def __init__(self, marks: mmap.mmap) -> None:
+        self._marks = marks
         self._buffer = b""
         self._held: dict[tuple[str, int], Held] = {}
-        self._begun: set[tuple[str, int]] = set()
         self.worker = ""
         self.performed = 0
 
@@ -105,24 +137,16 @@ class Reader:
         self._buffer = self._buffer[at:]
 
     def _hear(self, word: Word) -> None:
-        for place in word.ended:
-            self._held.pop(place, None)
-            self._begun.discard(place)
+        for name in word.ended:
+            self._held.pop(name, None)
         self._held.update(((held.queue, held.token), held) for held in word.leased)
-        self._begun.update(word.begun)
         self.worker = word.worker or self.worker
         self.performed += word.performed
 
     def left(self) -> tuple[list[Held], list[Held]]:
         """What it holds: that which it had begun, and the rest."""
-        begun = [held for place, held in self._held.items() if place in self._begun]
-        rest = [held for place, held in self._held.items() if place not in self._begun]
+        begun: list[Held] = []
+        rest: list[Held] = []
+        for held in self._held.values():
+            (begun if held.place is None or self._marks[held.place] else rest).append(held)
         return begun, rest
-
-
-def _held(item: Any) -> Held:
-    return Held(item.queue.name, item.id, item.token, item.attempt, item.keep > 0)
-
-
-def _place(item: Any) -> tuple[str, int]:
-    return item.queue.name, item.token

@@ -6,7 +6,7 @@ import select
 import signal
 import socket
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from setproctitle import getproctitle, setproctitle
@@ -15,7 +15,7 @@ from leaseq.errors import LeaseqError
 from leaseq.item import LeasedItemBase
 from leaseq.jobs import failure
 from leaseq.jobs.worker import child, mother
-from leaseq.jobs.worker.journal import Held, Reader
+from leaseq.jobs.worker.journal import Held, Reader, new_marks
 from leaseq.worker import outage
 from leaseq.worker.hooks import logger
 
@@ -42,7 +42,7 @@ class Child:
 
     pid: int
     wire: socket.socket
-    reader: Reader = field(default_factory=Reader)
+    reader: Reader
 
 
 class Supervisor:
@@ -117,6 +117,7 @@ class Supervisor:
 
     def _fork(self) -> None:
         ours, theirs = socket.socketpair()
+        marks = new_marks()
         mother.flush()  # what is not written yet would be written twice
         pid = os.fork()
         if pid == 0:
@@ -125,9 +126,9 @@ class Supervisor:
                 signal.signal(number, signal.SIG_DFL)
             for each in (ours, *(other.wire for other in self._children.values())):
                 each.close()
-            child.run(self._app, theirs, self._options)
+            child.run(self._app, theirs, marks, self._options)
         theirs.close()
-        self._children[pid] = Child(pid, ours)
+        self._children[pid] = Child(pid, ours, Reader(marks))
 
     def _wait(self, woken: int, pause: float | None) -> None:
         """Until a process says something or ends, a signal comes, or so many seconds have passed."""
