@@ -95,7 +95,8 @@ class Supervisor:
     def _pass_on_stops(self) -> None:
         while self._told < self._stops:
             self._told += 1
-            logger.info("worker: asked to stop, %d processes work", len(self._children))
+            again = "; asked again, they give back what they run" if self._told == 1 else ""
+            logger.info("worker: asked to stop, %d processes work%s", len(self._children), again)
             for each in self._children.values():
                 if self._told > 2:
                     os.kill(each.pid, signal.SIGKILL)
