@@ -266,7 +266,7 @@ def test_a_job_of_a_slot_says_so_and_keeps_no_result(twin: Twin) -> None:
 def test_a_job_may_have_a_schedule_and_be_enqueued_as_well(twin: Twin) -> None:
     @twin.app.every(3600, name="often")
     @twin.app.cron("0 3 * * *", tz="Europe/Berlin", result_ttl=5)
-    @twin.app.job(name="f", max_attempts=2)
+    @twin.app.job(name="f", retries=1)
     def f(number: int = 1) -> int:
         return number
 
@@ -277,7 +277,7 @@ def test_a_job_may_have_a_schedule_and_be_enqueued_as_well(twin: Twin) -> None:
     assert (nightly.name, often.name) == ("f", "often")
     assert (str(nightly.timetable), str(often.timetable)) == ("0 3 * * * Europe/Berlin", "every 3600 s")
     assert (nightly.call.options.result_ttl, often.call.options.result_ttl) == (5, None)
-    assert nightly.call.options.max_attempts == often.call.options.max_attempts == 2
+    assert nightly.call.options.retries == often.call.options.retries == 1
 
 
 @pytest.mark.parametrize("asynchronous", [False, True])
@@ -399,6 +399,8 @@ def test_what_cannot_be_a_schedule(twin: Twin) -> None:
 
     app.every(60)(f)
     bad: list[tuple[type[Exception], str, Any]] = [
+        (BadArgumentError, "neither an id nor a time", lambda: app.every(60, name="h", id="x")(f)),
+        (BadArgumentError, "neither an id nor a time", lambda: app.every(60, name="h", at=1.0)(f)),
         (BadArgumentError, "no line of crontab", lambda: app.cron("61 * * * *")),
         (BadArgumentError, "no line of crontab", lambda: app.cron("* * *")),
         (BadTypeError, "is a str", lambda: app.cron(5)),  # type: ignore[arg-type]

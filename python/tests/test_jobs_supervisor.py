@@ -301,7 +301,7 @@ def test_a_job_for_which_there_is_no_place_counts_as_begun(app: App, monkeypatch
 def test_a_job_that_kills_its_process_dies_after_its_attempts(
     app: App, url: str, redis_client: redis.Redis
 ) -> None:
-    handle = app.named("poison").using(max_attempts=3).enqueue()
+    handle = app.named("poison").using(retries=2).enqueue()
     other = app.enqueue("pid")
     with Program(url, lease_secs=HOUR) as program:
         with pytest.raises(JobFailed, match="ProcessDied: its process ended with signal 9") as raised:

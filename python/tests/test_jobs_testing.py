@@ -57,7 +57,7 @@ def test_jobs_run_here_as_they_are_enqueued(url: str) -> None:
 def test_failures_are_seen_as_with_workers(url: str) -> None:
     app = App(url)
 
-    @app.job(name="f", max_attempts=1)
+    @app.job(name="f", retries=0)
     def f(number: int) -> None:
         raise ValueError(number)
 
