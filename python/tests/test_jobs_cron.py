@@ -284,10 +284,12 @@ def test_a_job_may_have_a_schedule_and_be_enqueued_as_well(twin: Twin) -> None:
 def test_schedules_are_listed_paused_resumed_and_triggered(
     url: str, redis_client: redis.Redis, *, asynchronous: bool
 ) -> None:
+    seen: list[Context] = []
     with Twin(App(url), asynchronous=asynchronous) as twin:
 
         @twin.app.every(AGE, name="s")
-        def s() -> None: ...
+        def s(ctx: Context) -> None:
+            seen.append(ctx)
 
         schedules = twin.app.schedules
         assert twin(schedules, "infos") == []
@@ -310,7 +312,23 @@ def test_schedules_are_listed_paused_resumed_and_triggered(
         assert twin(handle, "status") == "ready"
         assert twin(handle, "info").function == "s"
         assert twin.burst() == 1
+        assert seen[0].score == seen[0].enqueued > AGE
         assert state(redis_client).last == 0
+
+
+def test_a_schedule_of_the_app_is_found_in_its_queue(twin: Twin) -> None:
+    @twin.app.every(AGE, name="s", queue="mail")
+    def s() -> None: ...
+
+    twin.app.every(AGE, name="t", queue="a")(s)
+    twin.app.every(AGE, name="t", queue="b")(s)
+    place = twin.app.queue("mail.cron")
+    place.add_item(tick.item("s", Tick(until=0)), max_attempts=0)
+    twin.app.schedules.pause("s")
+    assert [info.paused for info in twin.app.schedules.infos("mail")] == [True]
+    for several in ({"name": "t"}, {"name": "s", "queue": "default"}):  # of one name: which is to be said
+        with pytest.raises(BadArgumentError, match="it has none"):
+            twin.app.schedules.pause(**several)
 
 
 def test_a_schedule_that_is_not_known_is_left_to_others_and_goes_in_the_end(
