@@ -325,6 +325,14 @@ def test_a_process_is_replaced_after_so_many_jobs(app: App, url: str) -> None:
     assert max(pids.count(pid) for pid in pids) < 12
 
 
+def test_a_burst_goes_on_where_a_process_has_had_its_jobs(app: App, url: str) -> None:
+    handles = [app.enqueue("pid") for _ in range(12)]
+    with Program(url, max_jobs=4, concurrency=1, burst=True) as program:
+        code, out, err = program.end()
+    assert (code, out.strip()) == (0, "12"), err
+    assert len({handle.result(0) for handle in handles}) >= 2
+
+
 def test_a_process_is_replaced_once_it_has_had_so_much_memory(app: App, url: str) -> None:
     handles = [app.enqueue("pid") for _ in range(3)]
     with Program(url, max_memory=1, concurrency=1) as program:

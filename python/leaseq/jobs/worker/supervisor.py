@@ -154,7 +154,7 @@ class Supervisor:
     def _ended(self, one: Child, code: int) -> None:
         self.performed += one.reader.performed
         if code == 0:
-            self._done += 1
+            self._done += not one.reader.stopped  # one that has had its jobs is replaced in a burst too
             self._refusals = 0
             return
         why = f"exit code {code}" if code > 0 else f"signal {-code}"
