@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 from job_shift import PATIENCE, Hours, Twin, until
+from setproctitle import getproctitle
 
 from leaseq.jobs import App, Backoff, Context, DeadLetter, JobCancelled, JobFailed, JobTimeout, Retry
 from leaseq.jobs.worker import mother
@@ -60,9 +61,9 @@ def pid_in(path: Path) -> int:
 
 def test_each_job_has_a_process_of_its_own(twin: Twin) -> None:
     @twin.app.job(name="f", fork=True)
-    def f(ctx: Context, number: int) -> tuple[int, int, int, str]:
+    def f(ctx: Context, number: int) -> tuple[int, int, int, str, str]:
         ctx.progress(1, 2)
-        return number, os.getpid(), os.getppid(), ctx.id
+        return number, os.getpid(), os.getppid(), ctx.id, getproctitle()
 
     @twin.app.job(name="g", fork=True)
     async def g() -> int:
@@ -75,6 +76,7 @@ def test_each_job_has_a_process_of_its_own(twin: Twin) -> None:
     results = [handle.result(0) for handle in handles]
     assert [result[0] for result in results] == list(range(5))
     assert [result[3] for result in results] == [handle.id for handle in handles]
+    assert [result[4] for result in results] == [f"leaseq job: f {handle.id}" for handle in handles]
     pids = {result[1] for result in results} | {other.result(0), os.getpid()}
     assert len(pids) == 7
     (mother,) = {result[2] for result in results}

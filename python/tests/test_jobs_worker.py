@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from job_shift import PATIENCE, Hours, Twin, until
+from watching import count_blocked
 
 import leaseq
 from leaseq.jobs import (
@@ -416,6 +417,56 @@ def test_cancelling_ends_a_job_that_runs(twin: Twin, where: str) -> None:
             handle.result()
     assert handle.status() == "cancelled"
     assert states(twin) == (0, 0, 0, 0)
+
+
+def test_the_lease_of_a_job_is_extended_while_it_runs(twin: Twin) -> None:
+    begun, end = threading.Event(), threading.Event()
+
+    @twin.app.job(name="f")
+    def f() -> int:
+        begun.set()
+        end.wait(PATIENCE)
+        return 1
+
+    handle = f.enqueue()
+    with twin.working() as shift:
+        assert begun.wait(PATIENCE)
+        first = twin.app.queue().inspect(handle.id)
+        shift.beat()
+        second = twin.app.queue().inspect(handle.id)
+        assert second.state == "leased"
+        assert second.time > first.time
+        end.set()
+        assert handle.result(PATIENCE) == 1
+
+
+def test_the_job_of_a_worker_that_is_gone_is_run_by_another(twin: Twin) -> None:
+    @twin.app.job(name="f")
+    def f(ctx: Context) -> int:
+        return ctx.attempt
+
+    handle = f.enqueue()
+    queue = twin.app.queue()
+    held = queue.lease(600)  # by one that was killed, and its supervisor with it
+    assert held is not None
+    assert twin.burst() == 0
+    queue.extend(held, 0.001)
+    until(lambda: queue.stats().overdue == 1)
+    assert twin.burst() == 1
+    assert handle.result(0) == 2
+
+
+def test_an_idle_worker_is_woken_and_does_not_poll(
+    twin: Twin, redis_client: redis.Redis, cap_of_an_hour: None
+) -> None:
+    @twin.app.job(name="f")
+    async def f() -> int:
+        return 1
+
+    with twin.working():
+        for _ in range(3):
+            until(lambda: count_blocked(redis_client) == 1)  # until an hour has passed
+            assert f.enqueue().result(PATIENCE) == 1
 
 
 def test_a_running_job_tells_who_runs_it_and_how_far_it_is(twin: Twin, redis_client: redis.Redis) -> None:
