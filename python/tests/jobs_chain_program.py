@@ -18,7 +18,7 @@ from leaseq.jobs.worker.executor import Executor
 def jobs(app: App) -> Any:
     """The one function of the chains: appends a number, and leaves a trace."""
 
-    @app.job(name="append", max_attempts=0)
+    @app.job(name="append", retries=None)
     async def append(ctx: Context, numbers: list[int], number: int) -> list[int]:
         with redis.Redis.from_url(os.environ["REDIS_URL"]) as client:
             client.rpush("effects", f"{numbers}+{number}")

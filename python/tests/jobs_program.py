@@ -44,7 +44,7 @@ def wait_for(name: str) -> None:
         time.sleep(0.01)
 
 
-@app.job(name="effect", max_attempts=0, backoff=AT_ONCE)
+@app.job(name="effect", retries=None, backoff=AT_ONCE)
 async def effect(ctx: Context, number: int) -> int:
     """Leave its number, once for each attempt."""
     await asyncio.sleep(0)
@@ -52,7 +52,7 @@ async def effect(ctx: Context, number: int) -> int:
     return number
 
 
-@app.job(name="forked", max_attempts=0, backoff=AT_ONCE, fork=True)
+@app.job(name="forked", retries=None, backoff=AT_ONCE, fork=True)
 def forked(number: int) -> int:
     """The same in a process of its own."""
     note("pids", os.getpid())
@@ -76,7 +76,7 @@ def leave() -> int:
     return child
 
 
-@app.job(name="hold", max_attempts=0, backoff=AT_ONCE)
+@app.job(name="hold", retries=None, backoff=AT_ONCE)
 def hold(ctx: Context, go: str) -> str:
     """Say who runs it and wait to be let go."""
     note("holding", f"{os.getpid()}:{ctx.attempt}")
@@ -84,7 +84,7 @@ def hold(ctx: Context, go: str) -> str:
     return "whole"
 
 
-@app.job(name="fhold", max_attempts=0, backoff=AT_ONCE, fork=True)
+@app.job(name="fhold", retries=None, backoff=AT_ONCE, fork=True)
 def fhold(ctx: Context, go: str) -> str:
     """The same in a process of its own."""
     note("holding", f"{os.getpid()}:{ctx.attempt}")
@@ -92,7 +92,7 @@ def fhold(ctx: Context, go: str) -> str:
     return "whole"
 
 
-@app.job(name="ahold", max_attempts=0)
+@app.job(name="ahold", retries=None)
 async def ahold(ctx: Context) -> int:
     """Say who runs it and sleep; ended in the first attempts alone."""
     note("holding", f"{os.getpid()}:{ctx.attempt}")
@@ -101,7 +101,7 @@ async def ahold(ctx: Context) -> int:
     return ctx.attempt
 
 
-@app.job(name="poison", max_attempts=3)
+@app.job(name="poison", retries=2)
 async def poison(ctx: Context) -> None:
     """Kill the process that runs it."""
     note("poisoned", ctx.attempt)

@@ -82,7 +82,7 @@ def test_a_chain_of_which_a_job_dies_ends_there_and_goes_on_when_it_is_revived(t
     def one() -> int:
         return 1
 
-    @twin.app.job(name="two", max_attempts=2, backoff=AT_ONCE)
+    @twin.app.job(name="two", retries=1, backoff=AT_ONCE)
     def two(number: int) -> int:
         if not mended:
             message = "broken"
@@ -132,7 +132,7 @@ def test_options_of_steps_are_those_of_their_items(twin: Twin, redis_client: red
     def two(ctx: Context, number: int) -> dict[str, Any]:
         return {"headers": ctx.headers, "late": ctx.score > ctx.enqueued}
 
-    late = two.using(delay=3600, priority=3, headers={"a": "b"}, max_attempts=7, result_ttl=50, expires=60)
+    late = two.using(delay=3600, priority=3, headers={"a": "b"}, retries=6, result_ttl=50, expires=60)
     handle = twin.app.chain(one.call()).then(late.step()).enqueue()
     twin.burst()
     item = twin.app.queue().inspect(handle.last.id)

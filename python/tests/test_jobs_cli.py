@@ -83,8 +83,9 @@ def test_a_signal_ends_it_with_0(folder: Path, url: str, redis_client: redis.Red
             program.send_signal(signal.SIGTERM)
         _, err = program.communicate(timeout=PATIENCE)
     assert program.returncode == 0
-    assert f"default: double, job {handle.id}, attempt 1" in err
-    assert "asked to stop, 1 processes work" in err
+    assert ": listens to default\n" in err
+    assert f"default: double(4), job {handle.id}, attempt 1" in err
+    assert "asked to stop, 1 processes work; asked again, they give back what they run" in err
     until(lambda: not redis_client.zcard("leaseq:workers"))
 
 

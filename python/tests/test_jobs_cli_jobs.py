@@ -30,7 +30,7 @@ def twin(url: str) -> Iterator[Twin]:
         def add(one: int, two: int) -> int:
             return one + two
 
-        @made.app.job(name="fail", max_attempts=1)
+        @made.app.job(name="fail", retries=0)
         def fail(what: str) -> None:
             raise ValueError(what)
 

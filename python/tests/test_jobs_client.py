@@ -48,7 +48,7 @@ class Shop:
         self.app = App(url)
         self.twin = Twin(self.app, asynchronous=asynchronous)
         self.add = self.app.job(name="add")(add)
-        self.fail = self.app.job(name="fail", max_attempts=1)(fail)
+        self.fail = self.app.job(name="fail", retries=0)(fail)
 
     def enqueue(self, function: Any, *args: Any, **kwargs: Any) -> Any:
         return self.twin(function, "enqueue", *args, **kwargs)
@@ -167,7 +167,7 @@ def test_many_jobs_in_one_round_trip(shop: Shop, redis_client: redis.Redis) -> N
 
 def test_the_options_of_a_job_are_those_of_its_item(shop: Shop) -> None:
     given = shop.add.using(
-        priority=5, delay=HOUR, expires=50, max_attempts=7, attempt=3, result_ttl=60, headers={"trace": "7f"}
+        priority=5, delay=HOUR, expires=50, retries=6, attempt=3, result_ttl=60, headers={"trace": "7f"}
     )
     handle = shop.enqueue(given, 1)
     item = shop.app.queue().inspect(handle.id)
@@ -184,9 +184,25 @@ def test_the_defaults_are_those_of_the_documentation(shop: Shop) -> None:
     item = shop.app.queue().inspect(handle.id)
     assert (item.max_attempts, item.keep, item.priority) == (5, DAY, 0)
     assert abs(item.expires - item.created - DAY) < 1
-    forever = shop.enqueue(shop.add.using(expires=None, result_ttl=None, max_attempts=0), 1)
+    forever = shop.enqueue(shop.add.using(expires=None, result_ttl=None, retries=None), 1)
     item = shop.app.queue().inspect(forever.id)
     assert (item.max_attempts, item.keep, item.expires) == (0, 0.0, 0.0)
+
+
+def test_what_is_said_of_a_function_counts_for_all_its_jobs(shop: Shop) -> None:
+    now = shop.app.queue().stats().now
+    said: Any = {"id": "one", "queue": "mail", "priority": 5, "at": now + HOUR, "expires": 50, "timeout": 7}
+    said |= {"retries": 6, "backoff": Backoff(1, 2), "result_ttl": 60, "description": "d", "attempt": 3}
+    function = shop.app.job(name="f", headers={"trace": "7f"}, **said)(add)
+    handle = shop.enqueue(function, 1)
+    again = shop.enqueue(function, 2)
+    assert (handle.id, handle.queue, handle.added, again.added) == ("one", "mail", True, False)
+    info, item = shop.info(handle), shop.app.queue("mail").inspect("one")
+    assert (info.description, info.timeout, info.retries, info.args) == ("d", 7.0, 6, (1,))
+    assert (item.priority, item.max_attempts, item.keep, item.state) == (5, 5, 60.0, "delayed")
+    other = shop.enqueue(function.using(id=None, delay=HOUR), 1)
+    assert other.id != "one"
+    assert other.added
 
 
 def test_a_job_is_due_at_a_time(shop: Shop) -> None:
@@ -370,6 +386,11 @@ def test_what_is_known_of_a_job(shop: Shop) -> None:
     assert (before.function, before.args, before.kwargs) == ("add", (1,), {"b": 2})
     assert before.description == "the sum"
     assert (before.started, before.ended, before.attempt, before.worker) == (0.0, 0.0, 0, "")
+    assert (before.timeout, before.retries, before.result) == (300.0, 4, None)
+    limited = shop.enqueue(shop.add.using(timeout=180, retries=7, attempt=3), 1)
+    assert (shop.info(limited).timeout, shop.info(limited).retries) == (180.0, 7)
+    endless = shop.enqueue(shop.add.using(timeout=None, retries=None), 1)
+    assert (shop.info(endless).timeout, shop.info(endless).retries) == (None, None)
     now = shop.app.queue().stats().now
     assert now - 600 < before.enqueued <= now
     failing = shop.enqueue(shop.fail, "no")
@@ -379,6 +400,7 @@ def test_what_is_known_of_a_job(shop: Shop) -> None:
     assert after.started > 0
     assert after.enqueued <= after.ended
     assert after.worker
+    assert after.result == 3
     failed = shop.info(failing)
     assert (failed.status, failed.error, failed.attempt) == ("failed", "ValueError: no", 1)
     assert failed.description == "fail('no')"
@@ -398,7 +420,8 @@ def test_listing_costs_no_round_trip_per_job(shop: Shop, redis_client: redis.Red
     assert stats["cmdstat_mget"]["calls"] == 1
     assert "cmdstat_keys" not in stats
     shop.twin.burst()
-    assert {info.id for info in shop.twin(shop.app, "jobs", "finished")} == {handle.id for handle in handles}
+    finished = shop.twin(shop.app, "jobs", "finished")
+    assert {info.id: info.result for info in finished} == {handle.id: n for n, handle in enumerate(handles)}
     assert shop.twin(shop.app, "jobs", "failed") == []
     with pytest.raises(BadArgumentError, match="ready, delayed, running, failed, finished"):
         shop.twin(shop.app, "jobs", "lost")
@@ -412,10 +435,11 @@ def test_listing_costs_no_round_trip_per_job(shop: Shop, redis_client: redis.Red
         ({"at": datetime(2030, 1, 1)}, "no time zone"),  # noqa: DTZ001
         ({"expires": 0}, "expires must be above 0"),
         ({"timeout": 0}, "timeout must be above 0"),
-        ({"max_attempts": -1}, "max_attempts must be 0"),
-        ({"max_attempts": 2, "attempt": 3}, "the first attempt is 1 to max_attempts"),
-        ({"attempt": 0}, "the first attempt is 1"),
-        ({"retries": 3}, "there is no option 'retries'"),
+        ({"retries": -1}, "retries must be 0 to"),
+        ({"retries": 65534}, "None is without limit"),
+        ({"retries": 1, "attempt": 3}, "is at least 1, and at most 2 with 1 retries; not 3"),
+        ({"retries": None, "attempt": 0}, "is at least 1; not 0"),
+        ({"max_attempts": 3}, "there is no option 'max_attempts'"),
         ({"retry_on": ValueError}, "there is no option 'retry_on'"),
     ],
 )
@@ -475,7 +499,7 @@ def test_a_decorated_function_can_be_called_as_before(url: str) -> None:
     known = app.job(add)
     assert known(1, 2) == 3
     assert known.name == f"{add.__module__}.add"
-    assert app.job(max_attempts=2, backoff=Backoff(1, 2))(fail).options.max_attempts == 2
+    assert app.job(retries=1, backoff=Backoff(1, 2))(fail).options.retries == 1
 
 
 @pytest.mark.parametrize(
@@ -518,7 +542,7 @@ def test_arguments_and_results_have_the_types_of_the_function(url: str) -> None:
         wrong = app.enqueue("place", {"number": "one", "placed": 0})
         twin.burst()
         assert seen == [(order, (1.0, 2.5), (1, 2), {"when": order.placed})]
-        assert handle.result(0) == order
+        assert handle.result(0) == handle.info().result == order
         assert app.job(handle.id).result(0) == {"number": 1, "placed": "2026-01-02T00:00:00Z"} or (
             app.job(handle.id).result(0)["placed"] == order.placed
         )

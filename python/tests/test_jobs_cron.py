@@ -266,7 +266,7 @@ def test_a_job_of_a_slot_says_so_and_keeps_no_result(twin: Twin) -> None:
 def test_a_job_may_have_a_schedule_and_be_enqueued_as_well(twin: Twin) -> None:
     @twin.app.every(3600, name="often")
     @twin.app.cron("0 3 * * *", tz="Europe/Berlin", result_ttl=5)
-    @twin.app.job(name="f", max_attempts=2)
+    @twin.app.job(name="f", retries=1)
     def f(number: int = 1) -> int:
         return number
 
@@ -277,17 +277,19 @@ def test_a_job_may_have_a_schedule_and_be_enqueued_as_well(twin: Twin) -> None:
     assert (nightly.name, often.name) == ("f", "often")
     assert (str(nightly.timetable), str(often.timetable)) == ("0 3 * * * Europe/Berlin", "every 3600 s")
     assert (nightly.call.options.result_ttl, often.call.options.result_ttl) == (5, None)
-    assert nightly.call.options.max_attempts == often.call.options.max_attempts == 2
+    assert nightly.call.options.retries == often.call.options.retries == 1
 
 
 @pytest.mark.parametrize("asynchronous", [False, True])
 def test_schedules_are_listed_paused_resumed_and_triggered(
     url: str, redis_client: redis.Redis, *, asynchronous: bool
 ) -> None:
+    seen: list[Context] = []
     with Twin(App(url), asynchronous=asynchronous) as twin:
 
         @twin.app.every(AGE, name="s")
-        def s() -> None: ...
+        def s(ctx: Context) -> None:
+            seen.append(ctx)
 
         schedules = twin.app.schedules
         assert twin(schedules, "infos") == []
@@ -310,7 +312,23 @@ def test_schedules_are_listed_paused_resumed_and_triggered(
         assert twin(handle, "status") == "ready"
         assert twin(handle, "info").function == "s"
         assert twin.burst() == 1
+        assert seen[0].score == seen[0].enqueued > AGE
         assert state(redis_client).last == 0
+
+
+def test_a_schedule_of_the_app_is_found_in_its_queue(twin: Twin) -> None:
+    @twin.app.every(AGE, name="s", queue="mail")
+    def s() -> None: ...
+
+    twin.app.every(AGE, name="t", queue="a")(s)
+    twin.app.every(AGE, name="t", queue="b")(s)
+    place = twin.app.queue("mail.cron")
+    place.add_item(tick.item("s", Tick(until=0)), max_attempts=0)
+    twin.app.schedules.pause("s")
+    assert [info.paused for info in twin.app.schedules.infos("mail")] == [True]
+    for several in ({"name": "t"}, {"name": "s", "queue": "default"}):  # of one name: which is to be said
+        with pytest.raises(BadArgumentError, match="it has none"):
+            twin.app.schedules.pause(**several)
 
 
 def test_a_schedule_that_is_not_known_is_left_to_others_and_goes_in_the_end(
@@ -399,6 +417,8 @@ def test_what_cannot_be_a_schedule(twin: Twin) -> None:
 
     app.every(60)(f)
     bad: list[tuple[type[Exception], str, Any]] = [
+        (BadArgumentError, "neither an id nor a time", lambda: app.every(60, name="h", id="x")(f)),
+        (BadArgumentError, "neither an id nor a time", lambda: app.every(60, name="h", at=1.0)(f)),
         (BadArgumentError, "no line of crontab", lambda: app.cron("61 * * * *")),
         (BadArgumentError, "no line of crontab", lambda: app.cron("* * *")),
         (BadTypeError, "is a str", lambda: app.cron(5)),  # type: ignore[arg-type]

@@ -199,7 +199,7 @@ def test_what_cannot_be_written_is_refused_where_it_is_enqueued(url: str, redis_
 def test_a_result_that_cannot_be_written_kills_the_job_with_the_reason(url: str) -> None:
     app = App(url)
 
-    @app.job(name="f", max_attempts=5)
+    @app.job(name="f", retries=4)
     def f() -> Any:
         return object()
 

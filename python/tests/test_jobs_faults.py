@@ -80,7 +80,7 @@ class Killer:
             self.handles += self._app.enqueue_many(
                 [
                     self._app.named(self._chance.choice(["effect", "forked"]))
-                    .using(max_attempts=0)
+                    .using(retries=None)
                     .call(number)
                     for number in range(first, first + 20)
                 ]
@@ -129,12 +129,12 @@ def end_leases(app: App) -> None:
 def test_jobs_survive_a_restart_of_the_server(own_server: Callable[..., servers.Server]) -> None:
     server = own_server("--appendonly", "yes", "--appendfsync", "always")
     with App(server.url) as app, Program(server.url, processes=2, concurrency=4) as program:
-        app.enqueue_many([app.named("effect").using(max_attempts=0).call(number) for number in range(100)])
+        app.enqueue_many([app.named("effect").using(retries=None).call(number) for number in range(100)])
         until(lambda: app.queue().stats().completed >= 10)
         server.kill9()
         server.start()
         handles = app.enqueue_many(
-            [app.named("effect").using(max_attempts=0).call(number) for number in range(100, 120)]
+            [app.named("effect").using(retries=None).call(number) for number in range(100, 120)]
         )
         assert [handle.result(PATIENCE) for handle in handles] == list(range(100, 120))
         until(lambda: is_idle(app))

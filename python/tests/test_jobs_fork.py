@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 from job_shift import PATIENCE, Hours, Twin, until
+from setproctitle import getproctitle
 
 from leaseq.jobs import App, Backoff, Context, DeadLetter, JobCancelled, JobFailed, JobTimeout, Retry
 from leaseq.jobs.worker import mother
@@ -60,9 +61,9 @@ def pid_in(path: Path) -> int:
 
 def test_each_job_has_a_process_of_its_own(twin: Twin) -> None:
     @twin.app.job(name="f", fork=True)
-    def f(ctx: Context, number: int) -> tuple[int, int, int, str]:
+    def f(ctx: Context, number: int) -> tuple[int, int, int, str, str]:
         ctx.progress(1, 2)
-        return number, os.getpid(), os.getppid(), ctx.id
+        return number, os.getpid(), os.getppid(), ctx.id, getproctitle()
 
     @twin.app.job(name="g", fork=True)
     async def g() -> int:
@@ -75,6 +76,7 @@ def test_each_job_has_a_process_of_its_own(twin: Twin) -> None:
     results = [handle.result(0) for handle in handles]
     assert [result[0] for result in results] == list(range(5))
     assert [result[3] for result in results] == [handle.id for handle in handles]
+    assert [result[4] for result in results] == [f"leaseq job: f {handle.id}" for handle in handles]
     pids = {result[1] for result in results} | {other.result(0), os.getpid()}
     assert len(pids) == 7
     (mother,) = {result[2] for result in results}
@@ -83,7 +85,7 @@ def test_each_job_has_a_process_of_its_own(twin: Twin) -> None:
 
 
 def test_failures_are_told_as_in_any_place(twin: Twin) -> None:
-    @twin.app.job(name="f", fork=True, max_attempts=1, retry_on=ValueError, backoff=Backoff(HOUR, HOUR))
+    @twin.app.job(name="f", fork=True, retries=0, retry_on=ValueError, backoff=Backoff(HOUR, HOUR))
     def f(how: str) -> Any:
         if how == "unwritable":
             return object()
@@ -96,7 +98,7 @@ def test_failures_are_told_as_in_any_place(twin: Twin) -> None:
         }[how]
 
     handles = {
-        how: f.using(max_attempts=2).enqueue(how)
+        how: f.using(retries=1).enqueue(how)
         for how in ("value", "key", "exit", "dead", "retry", "unwritable")
     }
     assert twin.burst() == 6
@@ -127,7 +129,7 @@ def test_failures_are_told_as_in_any_place(twin: Twin) -> None:
 def test_a_job_that_crashes_hurts_nobody(twin: Twin, end: Any, why: str) -> None:
     together = threading.Barrier(2)
 
-    @twin.app.job(name="crash", fork=True, max_attempts=2, backoff=AT_ONCE)
+    @twin.app.job(name="crash", fork=True, retries=1, backoff=AT_ONCE)
     def crash() -> None:
         faulthandler.disable()
         end()
@@ -147,7 +149,7 @@ def test_a_job_that_crashes_hurts_nobody(twin: Twin, end: Any, why: str) -> None
 
 
 def test_the_time_limit_can_be_caught_before_the_kill(twin: Twin) -> None:
-    @twin.app.job(name="f", fork=True, timeout=HOUR, max_attempts=1)
+    @twin.app.job(name="f", fork=True, timeout=HOUR, retries=0)
     def f(catch: bool) -> str:
         try:
             hurry()
@@ -168,7 +170,7 @@ def test_the_time_limit_can_be_caught_before_the_kill(twin: Twin) -> None:
 def test_an_asynchronous_function_is_cancelled_in_its_process_when_its_time_is_over(
     twin: Twin, tmp_path: Path
 ) -> None:
-    @twin.app.job(name="f", fork=True, timeout=HOUR, max_attempts=1)
+    @twin.app.job(name="f", fork=True, timeout=HOUR, retries=0)
     async def f() -> None:
         try:
             hurry()
@@ -189,7 +191,7 @@ def test_what_does_not_end_in_time_is_killed(
     hours = Hours(monkeypatch)
     told = tmp_path / "pid"
 
-    @twin.app.job(name="f", fork=True, timeout=HOUR, max_attempts=1)
+    @twin.app.job(name="f", fork=True, timeout=HOUR, retries=0)
     def f() -> None:
         with contextlib.suppress(JobTimeout):
             hurry()
@@ -229,7 +231,7 @@ def test_cancelling_kills_the_process(twin: Twin, tmp_path: Path) -> None:
 def test_a_cold_shutdown_kills_the_process_and_does_not_count(twin: Twin, tmp_path: Path) -> None:
     told = tmp_path / "pid"
 
-    @twin.app.job(name="f", fork=True, max_attempts=1)
+    @twin.app.job(name="f", fork=True, retries=0)
     def f(ctx: Context) -> int:
         if not told.exists():
             told.write_text(str(os.getpid()))
@@ -289,7 +291,7 @@ def test_signals_for_the_worker_do_not_end_a_job(twin: Twin, tmp_path: Path) -> 
 def test_what_a_job_leaves_running_does_not_hold_up_its_end(twin: Twin, tmp_path: Path) -> None:
     told = tmp_path / "pid"
 
-    @twin.app.job(name="f", fork=True, max_attempts=1)
+    @twin.app.job(name="f", fork=True, retries=0)
     def f() -> None:
         pid = os.fork()
         if pid == 0:
@@ -368,7 +370,7 @@ def test_orders_wait_while_the_forking_process_has_no_time_for_them(twin: Twin) 
 def test_a_function_that_comes_when_the_worker_has_begun_is_told_why_it_does_not_run(twin: Twin) -> None:
     with twin.working():
 
-        @twin.app.job(name="f", fork=True, max_attempts=1)
+        @twin.app.job(name="f", fork=True, retries=0)
         def f() -> None: ...
 
         with pytest.raises(JobFailed, match="began before there was a function with fork=True"):
@@ -390,7 +392,7 @@ def test_when_the_forking_process_is_gone_jobs_fail_and_are_tried_elsewhere(
 ) -> None:
     told = tmp_path / "pid"
 
-    @twin.app.job(name="f", fork=True, max_attempts=5, backoff=AT_ONCE)
+    @twin.app.job(name="f", fork=True, retries=4, backoff=AT_ONCE)
     def f() -> str:
         if told.exists():
             return "done"

@@ -301,7 +301,7 @@ def test_a_job_for_which_there_is_no_place_counts_as_begun(app: App, monkeypatch
 def test_a_job_that_kills_its_process_dies_after_its_attempts(
     app: App, url: str, redis_client: redis.Redis
 ) -> None:
-    handle = app.named("poison").using(max_attempts=3).enqueue()
+    handle = app.named("poison").using(retries=2).enqueue()
     other = app.enqueue("pid")
     with Program(url, lease_secs=HOUR) as program:
         with pytest.raises(JobFailed, match="ProcessDied: its process ended with signal 9") as raised:
@@ -323,6 +323,14 @@ def test_a_process_is_replaced_after_so_many_jobs(app: App, url: str) -> None:
     assert "Traceback" not in err
     assert len(set(pids)) >= 2
     assert max(pids.count(pid) for pid in pids) < 12
+
+
+def test_a_burst_goes_on_where_a_process_has_had_its_jobs(app: App, url: str) -> None:
+    handles = [app.enqueue("pid") for _ in range(12)]
+    with Program(url, max_jobs=4, concurrency=1, burst=True) as program:
+        code, out, err = program.end()
+    assert (code, out.strip()) == (0, "12"), err
+    assert len({handle.result(0) for handle in handles}) >= 2
 
 
 def test_a_process_is_replaced_once_it_has_had_so_much_memory(app: App, url: str) -> None:

@@ -12,6 +12,7 @@ from job_shift import late_replies
 
 from leaseq.jobs import App, Context, JobFailed
 from leaseq.jobs.testing import at_once
+from leaseq.jobs.worker.scheduler import Scheduler
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -57,7 +58,7 @@ def test_jobs_run_here_as_they_are_enqueued(url: str) -> None:
 def test_failures_are_seen_as_with_workers(url: str) -> None:
     app = App(url)
 
-    @app.job(name="f", max_attempts=1)
+    @app.job(name="f", retries=0)
     def f(number: int) -> None:
         raise ValueError(number)
 
@@ -65,6 +66,26 @@ def test_failures_are_seen_as_with_workers(url: str) -> None:
         with pytest.raises(JobFailed, match="ValueError: 7") as failed:
             f.enqueue(7).result(0)
         assert "raise ValueError(number)" in failed.value.traceback
+
+
+def test_what_a_schedule_is_triggered_for_runs_here_too(url: str) -> None:
+    app = App(url)
+    ran: list[str] = []
+
+    @app.every(1_700_000_000, name="s")
+    def s() -> None:
+        ran.append("s")
+
+    async def begin() -> None:
+        await Scheduler(app._astore, app.schedules, ["default"], "json").begin()
+        await app.schedules.atrigger("s")
+        await app.aclose()
+
+    with at_once(app):
+        asyncio.run(begin())
+        assert ran == ["s"]
+        app.schedules.trigger("s")
+        assert ran == ["s", "s"]
 
 
 def test_in_an_event_loop(url: str) -> None:

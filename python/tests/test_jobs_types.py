@@ -23,7 +23,7 @@ app = App()
 @app.job
 async def add(a: int, b: int = 0) -> int: return a + b
 
-@app.job(max_attempts=3)
+@app.job(retries=2)
 def send(ctx: Context, address: str) -> bool: return True
 
 @app.job
@@ -47,7 +47,7 @@ async def main() -> None:
     add.call()  # error
     send.enqueue(3)  # error
     send.enqueue()  # error
-    add.using(retries=3)  # error
+    add.using(max_attempts=3)  # error
     app.job(queue=3)  # error
     chain = app.chain(add.call(1)).then(show.step("x"))
     reveal_type(chain.enqueue().result())  # str

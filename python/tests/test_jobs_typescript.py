@@ -98,7 +98,7 @@ def test_a_worker_in_typescript_runs_what_a_program_in_python_enqueues(twin: Twi
     words, number = twin.app.named("text.words").using(queue="node"), twin.app.named("text.number")
     number = number.using(queue="node", backoff=Backoff(0.001, 0.001))
     split = words.enqueue("a-b", separator="-")
-    failing = number.using(max_attempts=2).enqueue("seven")
+    failing = number.using(retries=1).enqueue("seven")
     waiting = number.using(backoff=Backoff(3600, 7200)).enqueue("seven")
     unkept = number.using(result_ttl=None).enqueue("7")
     unknown = twin.app.named("text.none").using(queue="node").enqueue()

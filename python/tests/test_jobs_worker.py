@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from job_shift import PATIENCE, Hours, Twin, until
+from watching import count_blocked
 
 import leaseq
 from leaseq.jobs import (
@@ -130,7 +131,7 @@ def test_no_more_jobs_run_at_a_time_than_asked_for(twin: Twin) -> None:
 def test_a_failed_job_is_tried_again_until_it_is_dead(twin: Twin) -> None:
     attempts: list[int] = []
 
-    @twin.app.job(name="f", max_attempts=3, backoff=AT_ONCE)
+    @twin.app.job(name="f", retries=2, backoff=AT_ONCE)
     async def f(ctx: Context) -> None:
         attempts.append(ctx.attempt)
         message = f"attempt {ctx.attempt}"
@@ -142,6 +143,18 @@ def test_a_failed_job_is_tried_again_until_it_is_dead(twin: Twin) -> None:
     assert attempts == [1, 2, 3]  # LQ-JOB-5
     assert raised.value.attempt == 3
     assert states(twin) == (0, 0, 0, 1)
+
+
+def test_a_job_is_tried_until_it_succeeds(twin: Twin) -> None:
+    @twin.app.job(name="f", retries=None, backoff=AT_ONCE)
+    async def f(ctx: Context) -> int:
+        if ctx.attempt < 40:
+            raise ValueError
+        return ctx.attempt
+
+    handle = f.enqueue()
+    with twin.working():
+        assert handle.result(PATIENCE) == 40
 
 
 def test_between_two_attempts_a_job_is_retrying(twin: Twin) -> None:
@@ -176,7 +189,7 @@ def test_only_chosen_exceptions_are_tried_again(twin: Twin) -> None:
 def test_a_job_asks_to_be_run_again(twin: Twin) -> None:
     ran: list[int] = []
 
-    @twin.app.job(name="f", retry_on=(), max_attempts=2)
+    @twin.app.job(name="f", retry_on=(), retries=1)
     async def f(ctx: Context, delay: float | None) -> str:
         ran.append(ctx.attempt)
         if ctx.attempt == 1:
@@ -193,7 +206,7 @@ def test_a_job_asks_to_be_run_again(twin: Twin) -> None:
 
 
 def test_a_job_that_asks_again_in_its_last_attempt_is_dead(twin: Twin) -> None:
-    @twin.app.job(name="f", max_attempts=2)
+    @twin.app.job(name="f", retries=1)
     async def f() -> None:
         raise Retry(delay=0)
 
@@ -244,7 +257,7 @@ def test_what_no_worker_can_run_is_a_dead_letter_with_the_reason(twin: Twin) -> 
 def test_the_dead_are_replayed_and_purged(twin: Twin) -> None:
     fixed: list[bool] = []
 
-    @twin.app.job(name="f", max_attempts=1)
+    @twin.app.job(name="f", retries=0)
     def f() -> str:
         if not fixed:
             raise ValueError("a bug")
@@ -265,7 +278,7 @@ def test_the_dead_are_replayed_and_purged(twin: Twin) -> None:
 def test_an_asynchronous_job_past_its_time_is_cancelled_and_tried_again(twin: Twin) -> None:
     seen: list[str] = []
 
-    @twin.app.job(name="f", timeout=0.05, max_attempts=2, backoff=AT_ONCE)
+    @twin.app.job(name="f", timeout=0.05, retries=1, backoff=AT_ONCE)
     async def f() -> None:
         try:
             await asyncio.sleep(HOUR)
@@ -284,7 +297,7 @@ def test_an_asynchronous_job_past_its_time_is_cancelled_and_tried_again(twin: Tw
 
 
 def test_a_timeout_of_the_jobs_own_is_any_other_failure(twin: Twin) -> None:
-    @twin.app.job(name="f", max_attempts=1)
+    @twin.app.job(name="f", retries=0)
     async def f() -> None:
         raise TimeoutError("of the database")
 
@@ -301,7 +314,7 @@ def test_in_a_thread_the_time_limit_can_be_caught(
     begun = threading.Barrier(3)
     monkeypatch.setattr(threads, "LAST_SECS", 24 * HOUR)  # nothing is given up here
 
-    @twin.app.job(name="f", timeout=HOUR, max_attempts=1)
+    @twin.app.job(name="f", timeout=HOUR, retries=0)
     def f(catch: bool) -> str:
         try:
             begun.wait(PATIENCE)
@@ -329,7 +342,7 @@ def test_a_thread_that_goes_on_past_its_time_is_given_up(twin: Twin, monkeypatch
     monkeypatch.setattr(threads, "LAST_SECS", 0.2)
     over = threading.Event()
 
-    @twin.app.job(name="f", timeout=0.2, max_attempts=1)
+    @twin.app.job(name="f", timeout=0.2, retries=0)
     def f() -> None:
         while not over.is_set():
             with contextlib.suppress(JobTimeout):
@@ -404,6 +417,56 @@ def test_cancelling_ends_a_job_that_runs(twin: Twin, where: str) -> None:
             handle.result()
     assert handle.status() == "cancelled"
     assert states(twin) == (0, 0, 0, 0)
+
+
+def test_the_lease_of_a_job_is_extended_while_it_runs(twin: Twin) -> None:
+    begun, end = threading.Event(), threading.Event()
+
+    @twin.app.job(name="f")
+    def f() -> int:
+        begun.set()
+        end.wait(PATIENCE)
+        return 1
+
+    handle = f.enqueue()
+    with twin.working() as shift:
+        assert begun.wait(PATIENCE)
+        first = twin.app.queue().inspect(handle.id)
+        shift.beat()
+        second = twin.app.queue().inspect(handle.id)
+        assert second.state == "leased"
+        assert second.time > first.time
+        end.set()
+        assert handle.result(PATIENCE) == 1
+
+
+def test_the_job_of_a_worker_that_is_gone_is_run_by_another(twin: Twin) -> None:
+    @twin.app.job(name="f")
+    def f(ctx: Context) -> int:
+        return ctx.attempt
+
+    handle = f.enqueue()
+    queue = twin.app.queue()
+    held = queue.lease(600)  # by one that was killed, and its supervisor with it
+    assert held is not None
+    assert twin.burst() == 0
+    queue.extend(held, 0.001)
+    until(lambda: queue.stats().overdue == 1)
+    assert twin.burst() == 1
+    assert handle.result(0) == 2
+
+
+def test_an_idle_worker_is_woken_and_does_not_poll(
+    twin: Twin, redis_client: redis.Redis, cap_of_an_hour: None
+) -> None:
+    @twin.app.job(name="f")
+    async def f() -> int:
+        return 1
+
+    with twin.working():
+        for _ in range(3):
+            until(lambda: count_blocked(redis_client) == 1)  # until an hour has passed
+            assert f.enqueue().result(PATIENCE) == 1
 
 
 def test_a_running_job_tells_who_runs_it_and_how_far_it_is(twin: Twin, redis_client: redis.Redis) -> None:
@@ -486,6 +549,37 @@ def test_jobs_that_have_ended_leave_no_notes(twin: Twin, redis_client: redis.Red
     assert not [key for key in redis_client.scan_iter() if b":job:" in key]
 
 
+def test_of_a_job_that_has_ended_the_outcome_alone_is_left(twin: Twin, redis_client: redis.Redis) -> None:
+    @twin.app.job(name="f")
+    def f() -> int:
+        return 1
+
+    kept = f.using(headers={"a": "b"}).enqueue()
+    gone = f.using(headers={"a": "b"}, result_ttl=None).enqueue()
+    twin.burst()
+    assert kept.result(0) == 1
+    queue = "leaseq:{jobs}:default:"
+    for name in ("items", "meta", "extra", "ready", "delayed", "leased", "dead", "expiry"):
+        assert not redis_client.exists(queue + name), name
+    left = {
+        key.decode() for key in redis_client.scan_iter() if kept.id.encode() in key or gone.id.encode() in key
+    }
+    assert left == {f"{queue}result:{kept.id}"}
+    assert 0 < redis_client.pttl(f"{queue}result:{kept.id}") <= 24 * HOUR * 1000
+
+
+def test_apps_of_several_groups_have_nothing_in_common(twin: Twin, url: str) -> None:
+    ran: list[str] = []
+    with Twin(App(url, group="other"), asynchronous=False) as other:
+        for each in (twin, other):
+            each.app.job(name="f")(lambda group=each.app.group: ran.append(group))
+            each.app.enqueue("f")
+        assert twin.burst() == 1
+        assert ran == ["jobs"]
+        assert other.burst() == 1
+    assert ran == ["jobs", "other"]
+
+
 def test_several_queues_in_order(twin: Twin) -> None:
     ran: list[str] = []
 
@@ -524,7 +618,7 @@ def test_higher_priority_first(twin: Twin) -> None:
 
 
 def test_burst_says_how_much_it_did(twin: Twin) -> None:
-    @twin.app.job(name="f", max_attempts=1)
+    @twin.app.job(name="f", retries=0)
     async def f(good: bool) -> None:
         if not good:
             raise ValueError
@@ -561,7 +655,7 @@ def test_a_cold_shutdown_gives_jobs_back_uncounted(twin: Twin) -> None:
     begun = threading.Event()
     seen: list[int] = []
 
-    @twin.app.job(name="f", max_attempts=2)
+    @twin.app.job(name="f", retries=1)
     async def f(ctx: Context) -> int:
         begun.set()
         if not seen:
@@ -615,15 +709,15 @@ def test_a_result_that_is_too_large_kills_the_job_with_the_reason(twin: Twin) ->
 
 
 def test_a_job_that_ends_its_program_is_a_failure(twin: Twin) -> None:
-    @twin.app.job(name="exits", max_attempts=1)
+    @twin.app.job(name="exits", retries=0)
     def exits() -> None:
         raise SystemExit(3)
 
-    @twin.app.job(name="aexits", max_attempts=1)
+    @twin.app.job(name="aexits", retries=0)
     async def aexits() -> None:
         raise SystemExit(3)
 
-    @twin.app.job(name="stops", max_attempts=1)
+    @twin.app.job(name="stops", retries=0)
     def stops() -> None:
         raise StopIteration
 

@@ -2,7 +2,7 @@
 
     app = leaseq.jobs.App("redis://localhost")
 
-    @app.job(max_attempts=3)
+    @app.job(retries=2)
     async def send(address: str) -> int: ...
 
     handle = send.enqueue("a@example.org")

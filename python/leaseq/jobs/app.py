@@ -34,7 +34,7 @@ class App(Enqueuing, Listing):
 
         app = leaseq.jobs.App("redis://localhost")
 
-        @app.job(max_attempts=3)
+        @app.job(retries=2)
         async def send(address: str) -> int: ...
 
         handle = send.enqueue("a@example.org")     # or: await send.aenqueue(...)

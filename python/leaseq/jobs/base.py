@@ -15,6 +15,7 @@ from leaseq._aio.queue import WorkQueue as AsyncWorkQueue
 from leaseq._sync.queue import WorkQueue
 from leaseq.jobs._aio.store import Store as AsyncStore
 from leaseq.jobs._sync.store import Store
+from leaseq.jobs.info import JobInfo, Told, info_of
 from leaseq.jobs.options import Options
 from leaseq.jobs.serializer import Format, Serializer, check_format, check_serializer
 from leaseq.keys import QueueKeys
@@ -72,6 +73,10 @@ class AppBase:
         return list(
             dict.fromkeys([self._defaults.queue, *(each.options.queue for each in self.functions.values())])
         )
+
+    def _info(self, queue: str, told: Told) -> JobInfo:
+        """What is told of a job, to one that has these functions."""
+        return info_of(queue, told, self._serializers, self.functions)
 
     def close(self) -> None:
         """Close what was opened for threads. Used again, it opens again."""

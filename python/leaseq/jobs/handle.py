@@ -100,12 +100,12 @@ class Handle(Generic[T]):
     def info(self) -> "JobInfo":
         """All that is known of it."""
         told = self._app._store.told(self._find(), [self.id])
-        return info.info_of(self.queue, told[0], self._app._serializers)
+        return self._app._info(self.queue, told[0])
 
     async def ainfo(self) -> "JobInfo":
         """`info` for asyncio."""
         told = await self._app._astore.told(await self._afind(), [self.id])
-        return info.info_of(self.queue, told[0], self._app._serializers)
+        return self._app._info(self.queue, told[0])
 
     def _waits(self, outcome: "Outcome", timeout: float | None) -> bool:
         """Whether to wait for an outcome. Raises ResultNotKept where none is to come."""

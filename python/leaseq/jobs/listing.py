@@ -50,9 +50,7 @@ class Listing(AppBase):
         found: dict[int, JobInfo] = {}
         for queue, numbers in by_queue(handle.queue for handle in given).items():
             told = self._store.told(queue, [given[number].id for number in numbers])
-            found.update(
-                zip(numbers, (info.info_of(queue, one, self._serializers) for one in told), strict=True)
-            )
+            found.update(zip(numbers, (self._info(queue, one) for one in told), strict=True))
         return [found[number] for number in range(len(given))]
 
     async def ainfos(self, handles: Iterable[Handle[Any]]) -> list[JobInfo]:
@@ -61,9 +59,7 @@ class Listing(AppBase):
         found: dict[int, JobInfo] = {}
         for queue, numbers in by_queue(handle.queue for handle in given).items():
             told = await self._astore.told(queue, [given[number].id for number in numbers])
-            found.update(
-                zip(numbers, (info.info_of(queue, one, self._serializers) for one in told), strict=True)
-            )
+            found.update(zip(numbers, (self._info(queue, one) for one in told), strict=True))
         return [found[number] for number in range(len(given))]
 
     def _found(self, handles: Iterable[Handle[Any]]) -> list[Handle[Any]]:
@@ -91,7 +87,7 @@ class Listing(AppBase):
         """
         name = queue or self._defaults.queue
         ids = self._store.listed(name, _list(state), offset, limit)
-        return [info.info_of(name, told, self._serializers) for told in self._store.told(name, ids)]
+        return [self._info(name, told) for told in self._store.told(name, ids)]
 
     async def ajobs(
         self, state: ListState, *, queue: str | None = None, offset: int = 0, limit: int = 100
@@ -99,7 +95,7 @@ class Listing(AppBase):
         """`jobs` for asyncio."""
         name = queue or self._defaults.queue
         ids = await self._astore.listed(name, _list(state), offset, limit)
-        return [info.info_of(name, told, self._serializers) for told in await self._astore.told(name, ids)]
+        return [self._info(name, told) for told in await self._astore.told(name, ids)]
 
 
 def _ids(handles: Iterable[Handle[Any]]) -> list[str]:

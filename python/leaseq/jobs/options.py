@@ -14,23 +14,6 @@ DAY = 86400.0
 MOST_ATTEMPTS = 65534
 
 
-class FunctionOptions(TypedDict, total=False):
-    """What `@app.job` takes; see `Options`."""
-
-    queue: str
-    priority: int
-    delay: float
-    expires: float | None
-    timeout: float | None
-    max_attempts: int
-    backoff: Backoff
-    retry_on: type[BaseException] | Iterable[type[BaseException]]
-    result_ttl: float | None
-    description: str | None
-    headers: Mapping[str, str]
-    fork: bool
-
-
 class CallOptions(TypedDict, total=False):
     """What `using` takes; see `Options`."""
 
@@ -41,12 +24,19 @@ class CallOptions(TypedDict, total=False):
     at: float | datetime | None
     expires: float | None
     timeout: float | None
-    max_attempts: int
+    retries: int | None
     backoff: Backoff
     result_ttl: float | None
     description: str | None
     attempt: int
     headers: Mapping[str, str]
+
+
+class FunctionOptions(CallOptions, total=False):
+    """What `@app.job` takes; see `Options`."""
+
+    retry_on: type[BaseException] | Iterable[type[BaseException]]
+    fork: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,12 +52,12 @@ class Options:
         at: it is not run before then, instead of `delay`: seconds since 1970 or a datetime with a time zone.
         expires: if no worker has begun it so many seconds after it was due, it is dropped. None: never.
         timeout: how long one attempt may take. None: without limit.
-        max_attempts: it is dead after so many; 0 is without limit.
+        retries: how many attempts it has after the first, which failed; then it is dead. None: without limit.
         backoff: how long until the next attempt.
         retry_on: exceptions after which there is a next attempt; after others it is dead at once.
         result_ttl: how long its result, or its failure, is kept. None or 0: not at all.
         description: for people; the call itself by default.
-        attempt: the number of its first attempt, where others came before it.
+        attempt: the number of its first attempt, where others came before it, which count.
         headers: at most 16, as for `leaseq.Item`.
         fork: run it in a process of its own, which is killed where it does not end in time.
 
@@ -81,7 +71,7 @@ class Options:
     at: float | datetime | None = None
     expires: float | None = DAY
     timeout: float | None = 300.0
-    max_attempts: int = 5
+    retries: int | None = 4
     backoff: Backoff = Backoff()  # noqa: RUF009 (frozen)
     retry_on: Any = Exception
     result_ttl: float | None = DAY
@@ -101,19 +91,25 @@ class Options:
         for seconds, what in ((self.delay, "delay"), (self.result_ttl or 0, "result_ttl")):
             if commands.milliseconds(seconds, what) < 0:
                 raise BadArgumentError(f"{what} must not be negative")
-        if not 0 <= commands.whole(self.max_attempts, "max_attempts") <= MOST_ATTEMPTS:
-            raise BadArgumentError(f"max_attempts must be 0 (without limit) to {MOST_ATTEMPTS}")
-        first = commands.whole(self.attempt, "attempt")
-        if first < 1 or (self.max_attempts and first > self.max_attempts):
-            raise BadArgumentError(
-                f"the first attempt is 1 to max_attempts, which is {self.max_attempts}, not {first}"
-            )
+        self._check_attempts()
         if not isinstance(self.backoff, Backoff):
             raise BadTypeError("backoff is a leaseq.jobs.Backoff(first, last)")
         if self.description is not None and not isinstance(self.description, str):
             raise BadTypeError(f"a description is a str, not {type(self.description).__name__}")
         exceptions(self.retry_on)
         self.due()
+
+    def _check_attempts(self) -> None:
+        if self.retries is not None and not 0 <= commands.whole(self.retries, "retries") < MOST_ATTEMPTS:
+            raise BadArgumentError(f"retries must be 0 to {MOST_ATTEMPTS - 1}; None is without limit")
+        first = commands.whole(self.attempt, "attempt")
+        if first < 1 or (self.retries is not None and first > self.retries + 1):
+            most = (
+                ""
+                if self.retries is None
+                else f", and at most {self.retries + 1} with {self.retries} retries"
+            )
+            raise BadArgumentError(f"the number of the first attempt is at least 1{most}; not {first}")
 
     def due(self) -> float | None:
         """The time of `at`, in seconds since 1970. Raises BadTypeError, BadArgumentError."""
@@ -152,7 +148,7 @@ class Options:
             delay=self.delay,
             not_before=due,
             priority=self.priority,
-            max_attempts=self.max_attempts and self.max_attempts - self.attempt + 1,
+            max_attempts=0 if self.retries is None else self.retries + 2 - self.attempt,
             expires_in=None if self.expires is None else wait + self.expires,
             keep=self.result_ttl,
         )

@@ -56,6 +56,10 @@ class Schedule:
             raise BadArgumentError(
                 f"missed is one of {', '.join(map(repr, get_args(Missed)))}, not {self.missed!r}"
             )
+        if self.call.options.id is not None or self.call.options.at is not None:
+            raise BadArgumentError(
+                "the jobs of a schedule have neither an id nor a time of their own: both are their slots'"
+            )
         Item(b"", self.name)
 
     @property

@@ -1,8 +1,11 @@
 """The schedules of an App: those that it has, and those that its server has."""
 
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from leaseq.errors import BadArgumentError
 from leaseq.item import Item
@@ -44,10 +47,11 @@ class ScheduleInfo:
 
 
 class Schedules:
-    """`app.schedules`: looks at schedules, pauses, resumes and triggers them. All by name, in their queue.
+    """`app.schedules`: looks at schedules, pauses, resumes and triggers them, by name.
 
-    Their jobs' queue is the App's own where none is said. What the server has of a schedule, a worker wrote that
-    began with it. Pausing and triggering raise BadArgumentError where the server has none of that name.
+    `queue` is that of their jobs: where none is said, that of the App's one schedule of this name, else the App's own. What
+    the server has of a schedule, a worker wrote that began with it. Pausing and triggering raise BadArgumentError where the
+    server has none of that name.
     """
 
     def __init__(self, app: "App") -> None:
@@ -85,51 +89,61 @@ class Schedules:
 
     def pause(self, name: str, queue: str | None = None) -> None:
         """Let its slots pass without jobs, also those of workers that are not there yet."""
-        place = self._place(queue)
+        place = self._place(name, queue)
         _one(name, self._app._store.schedules(place))
         self._app._store.set_paused(place, name, paused=True)
 
     async def apause(self, name: str, queue: str | None = None) -> None:
         """`pause` for asyncio."""
-        place = self._place(queue)
+        place = self._place(name, queue)
         _one(name, await self._app._astore.schedules(place))
         await self._app._astore.set_paused(place, name, paused=True)
 
     def resume(self, name: str, queue: str | None = None) -> None:
         """Go on with the next slot."""
-        place = self._place(queue)
+        place = self._place(name, queue)
         _one(name, self._app._store.schedules(place))
         self._app._store.set_paused(place, name, paused=False)
 
     async def aresume(self, name: str, queue: str | None = None) -> None:
         """`resume` for asyncio."""
-        place = self._place(queue)
+        place = self._place(name, queue)
         _one(name, await self._app._astore.schedules(place))
         await self._app._astore.set_paused(place, name, paused=False)
 
     def trigger(self, name: str, queue: str | None = None) -> Handle[Any]:
         """Enqueue its job now, beside its slots, which stay as they are."""
-        item, options, where = self._job(_one(name, self._app._store.schedules(self._place(queue))))
+        found = self._app._store.schedules(self._place(name, queue))
+        item, options, where = self._job(_one(name, found))
         self._app._store.add(where, [(item, options)])
+        if self._app._at_once is not None:
+            self._app._at_once.run()
         return Handle(self._app, item.id, where, _as_it_is)
 
     async def atrigger(self, name: str, queue: str | None = None) -> Handle[Any]:
         """`trigger` for asyncio."""
-        item, options, where = self._job(_one(name, await self._app._astore.schedules(self._place(queue))))
+        found = await self._app._astore.schedules(self._place(name, queue))
+        item, options, where = self._job(_one(name, found))
         await self._app._astore.add(where, [(item, options)])
+        if self._app._at_once is not None:
+            await self._app._at_once.arun()
         return Handle(self._app, item.id, where, _as_it_is)
 
     def _queues(self, queue: str | None) -> list[str]:
         return [queue] if queue is not None else self._app.queues
 
-    def _place(self, queue: str | None) -> str:
-        return tick.queue_of(queue if queue is not None else self._app._defaults.queue)
+    def _place(self, name: str, queue: str | None) -> str:
+        """Where it is looked for, by name: of one that this App has, it is known."""
+        own = [place for place, each in self._own if each == name] if queue is None else []
+        return own[0] if len(own) == 1 else tick.queue_of(queue or self._app._defaults.queue)
 
     def _job(self, found: Tick) -> tuple[Item, "Options", str]:
         stage = found.job
         if stage is None:
             raise BadArgumentError("this schedule does not say what its jobs are")
-        data = envelope.write(stage.job, self._app._format, None)
+        now, delay = round(time.time() * 1000), int(stage.add.get("delay", 0))
+        content = msgspec.structs.replace(stage.job, enqueued=now, due=now + delay if delay else None)
+        data = envelope.write(content, self._app._format, None)
         return Item(data, headers=stage.headers), options_of(stage), stage.queue
 
 

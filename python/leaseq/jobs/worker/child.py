@@ -52,5 +52,6 @@ async def _work(app: "App", journal: Journal, wire: socket.socket, options: Work
         for number in (signal.SIGTERM, signal.SIGINT):
             # a terminal and a service manager send them to all processes: once more is not twice
             loop.add_signal_handler(number, service.stop)
-        journal.over(await service.run())
+        performed = await service.run()
+        journal.over(performed, stopped=service.stopped)
         loop.remove_reader(wire)

@@ -38,7 +38,7 @@ class Ready(NamedTuple):
     timeout: float | None
     backoff: Backoff
     attempt: int
-    then: list[Stage]
+    job: Envelope
 
 
 class Ending(msgspec.Struct, frozen=True):
@@ -82,9 +82,7 @@ class Desk:
         attempt = lease.attempt + job.attempt - 1
         if function.signature.takes_context:
             args = (self._context(lease, job, function.name, attempt, report), *args)
-        return Ready(
-            function, args, kwargs, _timeout(job, function), _backoff(job, function), attempt, job.then
-        )
+        return Ready(function, args, kwargs, _timeout(job, function), _backoff(job, function), attempt, job)
 
     @property
     def _serializers(self) -> dict[str, Serializer]:
@@ -116,9 +114,10 @@ class Desk:
         form = format_of(lease.data)
         try:
             content = self._result(lease, value, form) if lease.keep else b""
-            if not ready.then:
+            then = ready.job.then
+            if not then:
                 return Ending(content)
-            return Ending(content, then=ready.then[0], data=self._next(ready.then, value, form))
+            return Ending(content, then=then[0], data=self._next(then, value, form))
         except (SerializationError, BadEnvelopeError) as error:
             return self._dead(lease, error)
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import logging
 import time
 from collections.abc import Awaitable
 from typing import Any
@@ -20,6 +21,7 @@ from leaseq.item import Item
 from leaseq.jobs._aio.store import Store
 from leaseq.jobs.envelope import Stage
 from leaseq.jobs.errors import JobTimeout
+from leaseq.jobs.info import description_of
 from leaseq.jobs.stage import followed_with
 from leaseq.jobs.worker.desk import Desk, Ending, Lease, Ready
 from leaseq.jobs.worker.forks import Forks
@@ -94,7 +96,9 @@ class Executor:
 
     async def _run(self, item: LeasedItem, lease: Lease, ready: Ready) -> Ending:
         function = ready.function
-        logger.info("%s: %s, job %s, attempt %d", lease.queue, function.name, lease.id, ready.attempt)
+        if logger.isEnabledFor(logging.INFO):
+            said = description_of(ready.job)
+            logger.info("%s: %.200s, job %s, attempt %d", lease.queue, said, lease.id, ready.attempt)
         if function.options.fork:
             return await self._forks.run(lease, ready, self._running.reporter(item))
         try:

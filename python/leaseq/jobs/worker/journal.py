@@ -38,12 +38,13 @@ class Held(msgspec.Struct, array_like=True, frozen=True):
 
 
 class Word(msgspec.Struct, omit_defaults=True, kw_only=True):
-    """What is said at one time. `ended` are tokens with their queues."""
+    """What is said at one time. `ended` are tokens with their queues; `stopped` is that there may be more to do."""
 
     worker: str = ""
     leased: list[Held] = []
     ended: list[tuple[str, int]] = []
     performed: int = 0
+    stopped: bool = False
 
 
 class Journal(Hooks):
@@ -93,9 +94,9 @@ class Journal(Hooks):
         """Likewise."""
         self._over(item)
 
-    def over(self, performed: int) -> None:
-        """The worker has ended as it should."""
-        self._say(Word(performed=performed))
+    def over(self, performed: int, *, stopped: bool) -> None:
+        """The worker has ended as it should: since it was stopped, or had done enough, or since nothing was left."""
+        self._say(Word(performed=performed, stopped=stopped))
 
     def _held(self, item: Any) -> Held:
         place = self._places[item] = self._free.pop() if self._free else next(self._untouched, None)
@@ -123,6 +124,7 @@ class Reader:
         self._held: dict[tuple[str, int], Held] = {}
         self.worker = ""
         self.performed = 0
+        self.stopped = False
 
     def take(self, data: bytes) -> None:
         """Take in what was read."""
@@ -142,6 +144,7 @@ class Reader:
         self._held.update(((held.queue, held.token), held) for held in word.leased)
         self.worker = word.worker or self.worker
         self.performed += word.performed
+        self.stopped = word.stopped
 
     def left(self) -> tuple[list[Held], list[Held]]:
         """What it holds: that which it had begun, and the rest."""

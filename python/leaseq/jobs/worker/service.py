@@ -97,6 +97,11 @@ class Service:
         """Its name among the live workers."""
         return self._worker.id
 
+    @property
+    def stopped(self) -> bool:
+        """Whether it ends, or has ended, for another reason than that nothing is ready."""
+        return self._stopping
+
     async def run(self) -> int:
         """Work until stopped, with `burst` until nothing is ready; answers how many jobs have ended here, however."""
         self._title("starting")
@@ -116,6 +121,7 @@ class Service:
 
     async def _work(self) -> None:
         self._title("idle")
+        logger.info("worker %s: listens to %s", self.id, ", ".join(queue.name for queue in self._queues))
         asides = [asyncio.create_task(self._running.tell(), name="leaseq notes")]
         if self._scheduler.queues:
             asides.append(asyncio.create_task(self._begin_schedules(), name="leaseq schedules"))

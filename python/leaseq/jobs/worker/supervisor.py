@@ -95,7 +95,8 @@ class Supervisor:
     def _pass_on_stops(self) -> None:
         while self._told < self._stops:
             self._told += 1
-            logger.info("worker: asked to stop, %d processes work", len(self._children))
+            again = "; asked again, they give back what they run" if self._told == 1 else ""
+            logger.info("worker: asked to stop, %d processes work%s", len(self._children), again)
             for each in self._children.values():
                 if self._told > 2:
                     os.kill(each.pid, signal.SIGKILL)
@@ -153,7 +154,7 @@ class Supervisor:
     def _ended(self, one: Child, code: int) -> None:
         self.performed += one.reader.performed
         if code == 0:
-            self._done += 1
+            self._done += not one.reader.stopped  # one that has had its jobs is replaced in a burst too
             self._refusals = 0
             return
         why = f"exit code {code}" if code > 0 else f"signal {-code}"
