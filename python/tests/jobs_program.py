@@ -12,7 +12,7 @@ import os
 import signal
 import sys
 import time
-from typing import Any
+from typing import Any, Self
 
 import redis
 from job_shift import bear_standstills
@@ -21,7 +21,6 @@ from leaseq.jobs import App, Backoff, Context
 
 bear_standstills()
 URL = os.environ.get("REDIS_URL", "redis://127.0.0.1:1")
-app = App(URL)
 AT_ONCE = Backoff(0.001, 0.001)
 
 
@@ -42,6 +41,18 @@ def wait_for(name: str) -> None:
     end = time.monotonic() + 120
     while not has(name) and time.monotonic() < end:
         time.sleep(0.01)
+
+
+class Struck(App):
+    """Where a test wants that, each process gets a signal before it can listen to any."""
+
+    async def __aenter__(self) -> Self:
+        if has("strike"):
+            os.kill(os.getpid(), signal.SIGTERM)
+        return await super().__aenter__()
+
+
+app = Struck(URL)
 
 
 @app.job(name="effect", retries=None, backoff=AT_ONCE)

@@ -151,6 +151,17 @@ def test_the_first_signal_lets_jobs_end(app: App, url: str, redis_client: redis.
     assert len(told(redis_client, "ended")) == 2
 
 
+def test_a_signal_does_not_end_a_process_that_cannot_listen_yet(
+    app: App, url: str, redis_client: redis.Redis
+) -> None:
+    redis_client.set("strike", 1)
+    app.enqueue("pid")
+    with Program(url, processes=2, burst=True) as program:
+        code, out, err = program.end()
+    assert (code, out.strip()) == (0, "1"), err
+    assert "signal" not in err
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_the_second_signal_gives_jobs_back_uncounted(
     app: App, url: str, redis_client: redis.Redis, number: int

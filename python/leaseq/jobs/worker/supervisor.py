@@ -123,8 +123,9 @@ class Supervisor:
         pid = os.fork()
         if pid == 0:
             signal.set_wakeup_fd(-1)
-            for number in (*SIGNALS, signal.SIGCHLD):
-                signal.signal(number, signal.SIG_DFL)
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            for number in SIGNALS:  # what comes before it can listen is passed on to it
+                signal.signal(number, signal.SIG_IGN)
             for each in (ours, *(other.wire for other in self._children.values())):
                 each.close()
             child.run(self._app, theirs, marks, self._options)
