@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import pytest
 
     from leaseq.jobs import App
+    from leaseq.jobs.worker.running import Running
 
 PATIENCE: Final = 120.0
 """Seconds that a condition may take on a machine that stalls."""
@@ -148,6 +149,17 @@ class Hours:
         twin.run(end())
 
 
+def _flush_in_turn(running: Running) -> None:
+    """Notes are written by the worker and when a test says so: who returns has seen what the other had begun to write."""
+    turn, flush = asyncio.Lock(), running.flush
+
+    async def flush_in_turn() -> None:
+        async with turn:
+            await flush()
+
+    vars(running)["flush"] = flush_in_turn
+
+
 class Shift:
     """One worker in the loop of a twin."""
 
@@ -155,7 +167,9 @@ class Shift:
         self._twin = twin
 
         async def make() -> Service:
-            return Service(twin.app, **{"handle_signals": False, "lease_secs": LEASE_SECS, **options})
+            service = Service(twin.app, **{"handle_signals": False, "lease_secs": LEASE_SECS, **options})
+            _flush_in_turn(service._running)
+            return service
 
         self.service: Service = twin.run(make())
         self._future = twin.start(self.service.run())

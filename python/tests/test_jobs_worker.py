@@ -482,6 +482,7 @@ def test_a_running_job_tells_who_runs_it_and_how_far_it_is(twin: Twin, redis_cli
     with twin.working() as shift:
         assert begun.wait(PATIENCE)
         until(lambda: handle.info().progress == (3, 10))
+        shift.flush()  # nothing is left to be written over what follows
         info = handle.info()
         assert (info.status, info.worker, info.attempt) == ("running", shift.service.id, 1)
         assert 0 < info.started <= time.time()
@@ -519,7 +520,7 @@ def test_the_trace_of_a_cancellation_outlives_the_notes_of_the_worker(
         assert handle.info().worker == shift.service.id
         assert handle.cancel()
         go_on.set()  # its worker does not know yet
-        until(lambda: shift.service._running._changed)
+        until(lambda: [note.done for note in shift.service._running._notes.values()] == [1])
         shift.flush()
         assert handle.status() == "cancelled"
         shift.beat()
