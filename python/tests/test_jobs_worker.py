@@ -145,6 +145,29 @@ def test_a_failed_job_is_tried_again_until_it_is_dead(twin: Twin) -> None:
     assert states(twin) == (0, 0, 0, 1)
 
 
+def test_the_log_tells_of_a_failure_what_the_jobs_author_needs(
+    twin: Twin, caplog: pytest.LogCaptureFixture
+) -> None:
+    @twin.app.job(name="f", retries=1, backoff=AT_ONCE)
+    def f() -> None:
+        message = "a bug"
+        raise ValueError(message)
+
+    @twin.app.job(name="g")
+    def g() -> None:
+        raise DeadLetter("no such customer")
+
+    f.using(id="a").enqueue()
+    g.using(id="b").enqueue()
+    with twin.working():
+        until(lambda: states(twin) == (0, 0, 0, 2))
+    assert "item 'a' failed, attempt 1, again in 0.0 s: ValueError: a bug\n" in caplog.text
+    assert "item 'a' dies: that was the last of its attempts" in caplog.text
+    assert "item 'b' dies, attempt 1: DeadLetter: no such customer\n" in caplog.text
+    assert caplog.text.count("raise ValueError(message)") == 2
+    assert "crew.py" not in caplog.text
+
+
 def test_a_job_is_tried_until_it_succeeds(twin: Twin) -> None:
     @twin.app.job(name="f", retries=None, backoff=AT_ONCE)
     async def f(ctx: Context) -> int:
