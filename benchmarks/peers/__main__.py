@@ -3,6 +3,7 @@
     make bench-peers                          everything, within 40 minutes once the environments are there
     python -m peers --quick                   a few minutes; does it all run? the figures mean nothing
     python -m peers --only rq                 one library; `rq/latency` one measure of it, `/latency` one measure
+    python -m peers --suite jobs              the job layer beside job libraries, results off and on: results/jobs.json
     python -m peers tables [--check]          writes the tables of README.md and docs/benchmarks.md anew, or compares
 
 Run in the folder benchmarks/. Ends with 0 when all ran and every target was met, 1 when not, 2 on wrong usage.
@@ -35,6 +36,15 @@ SERVER = "redis-7.0"
 ROOT = Path(__file__).parents[2]
 PAGES = (ROOT / "README.md", ROOT / "docs" / "benchmarks.md")
 """They may have generated tables between markers."""
+TABLES = {"items": tables.comparison, "jobs": tables.job_comparison}
+PARTS = {
+    "comparison": ("items", tables.comparison),
+    "targets": ("items", tables.verdicts),
+    "jobs": ("jobs", tables.job_comparison),
+    "job-ratios": ("jobs", tables.job_ratios),
+    "job-targets": ("jobs", tables.verdicts),
+}
+"""What is generated of the results of which suite, by the name in the markers."""
 
 
 def measure(bench: Bench, steps: Sequence[Step], progress: Progress) -> None:
@@ -56,14 +66,15 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
         cpu = pin()
         with start_server(options.server) as server:
             bench = Bench(size, options.server, server)
-            steps = plan.steps(bench, [plan.Only.parse(text) for text in options.only])
+            steps = plan.steps(bench, [plan.Only.parse(text) for text in options.only], options.suite)
             print(plan.told(steps), file=sys.stderr, flush=True)
             taking_part = {BY_NAME[name] for step in steps for name in step.libraries if name in BY_NAME}
             environments.make_missing(sorted(taking_part, key=lambda each: each.name), progress.tell)
             machine, began = environment(cpu), time.monotonic()
             measure(bench, steps, progress)
             machine["load_after"] = [round(load, 2) for load in os.getloadavg()]
-            return results.collected(bench, machine, seconds=time.monotonic() - began)
+            seconds = time.monotonic() - began
+            return results.collected(bench, machine, seconds=seconds, suite=options.suite)
     finally:
         progress.end()
 
@@ -71,14 +82,16 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
 def bench_peers(options: argparse.Namespace) -> int:
     """Run, write, judge."""
     found = run(options)
-    output: Path | None = options.output or (None if options.quick or options.only else results.PATH)
+    output: Path | None = options.output or (
+        None if options.quick or options.only else results.PATHS[options.suite]
+    )
     if output:
         output.write_text(results.compact_json(found))
         output.with_suffix(".html").write_text(page(found))
     if options.json:
         print(json.dumps(found))
     else:
-        print("\n".join([*tables.comparison(found), ""]))
+        print("\n".join([*TABLES[options.suite](found), ""]))
         for name, target, measured, met in tables.target_rows(found):
             print(f"{met:12}  {name}: {target}, measured {measured}")
     for failure in found["failures"]:
@@ -107,12 +120,15 @@ def write_tables(options: argparse.Namespace) -> int:
 
 def parts() -> dict[str, list[str]]:
     """What belongs between the markers of each name."""
-    measured = json.loads(results.PATH.read_text()) if results.PATH.exists() else None
-    return {
-        "settings": tables.settings(),
-        "comparison": tables.comparison(measured) if measured else ["No results have been committed yet."],
-        "targets": tables.verdicts(measured) if measured else ["No results have been committed yet."],
+    measured = {
+        suite: json.loads(path.read_text()) if path.exists() else None
+        for suite, path in results.PATHS.items()
     }
+    generated = {
+        name: made(of) if (of := measured[suite]) else ["No results have been committed yet."]
+        for name, (suite, made) in PARTS.items()
+    }
+    return {"settings": tables.settings(), **generated}
 
 
 def parser() -> argparse.ArgumentParser:
@@ -121,6 +137,7 @@ def parser() -> argparse.ArgumentParser:
         prog="peers", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     made.set_defaults(run=bench_peers)
+    made.add_argument("--suite", choices=tuple(plan.SUITES), default="items", help="default: %(default)s")
     made.add_argument("--quick", action="store_true", help="small counts, nothing under results/, no targets")
     made.add_argument(
         "--only",

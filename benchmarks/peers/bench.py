@@ -215,6 +215,14 @@ class Bench:
         self, library: Library, count: int, server: BenchServer | None = None, **orders: Any
     ) -> dict[str, float]:
         """Let one worker handle what waits, so many items: how many in a second, and what they cost the server."""
+        with self.drained(library, count, server, **orders) as (found, _):
+            return found
+
+    @contextlib.contextmanager
+    def drained(
+        self, library: Library, count: int, server: BenchServer | None = None, **orders: Any
+    ) -> Iterator[tuple[dict[str, float], Traces]]:
+        """The same, with the traces, and the worker still there to end what it has begun."""
         on = server or self.server
         on.reset()
         before = cost(on)
@@ -222,11 +230,9 @@ class Bench:
             first, last = traces.wait_count(count, workers)
             time.sleep(SETTLE_SECS)
             after = cost(on)
-        # the first item marks the start, so one less was done in that time
-        return {
-            "per_second": round((count - 1) / max(last - first, 1) * 1e9, 1),
-            **per_item(before, after, count),
-        }
+            # the first item marks the start, so one less was done in that time
+            rate = round((count - 1) / max(last - first, 1) * 1e9, 1)
+            yield {"per_second": rate, **per_item(before, after, count)}, traces
 
     def empty(self) -> None:
         """Delete everything on the server."""

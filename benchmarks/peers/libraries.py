@@ -45,11 +45,18 @@ def _leaseq(variant: str, title: str, per_second: int) -> Library:
     return Library(name, title, "leaseq", "", "leaseq", per_second, variant, is_peer=False)
 
 
+def _jobs(variant: str, title: str, per_second: int) -> Library:
+    name = "leaseq-jobs" if variant == "threads" else f"leaseq-jobs-{variant}"
+    return Library(name, title, "leaseq_jobs", "", "leaseq", per_second, variant, is_peer=False)
+
+
 LIBRARIES: Final = (
     _leaseq("threads", "leaseq", 50_000),
     _leaseq("asyncio", "leaseq, asyncio", 40_000),
     _leaseq("two-calls", "leaseq, one by one", 5_000),
     _leaseq("fused", "leaseq, one by one, fused", 8_000),
+    _jobs("threads", "leaseq.jobs", 4_000),
+    _jobs("asyncio", "leaseq.jobs, asyncio", 8_000),
     Library(
         "redis-work-queue",
         "redis-work-queue",
@@ -74,3 +81,16 @@ LIBRARIES: Final = (
 BY_NAME: Final = {library.name: library for library in LIBRARIES}
 PYTHON_PEERS: Final = tuple(each.name for each in LIBRARIES if each.is_peer and not each.on_node)
 PEERS: Final = tuple(each.name for each in LIBRARIES if each.is_peer)
+JOBS: Final = ("leaseq-jobs", "leaseq-jobs-asyncio")
+"""Functions as items; the others of leaseq's own have a handler for data."""
+JOB_PEERS: Final = {
+    "rq": "leaseq-jobs",
+    "arq": "leaseq-jobs-asyncio",
+    "saq": "leaseq-jobs-asyncio",
+    "dramatiq": "leaseq-jobs",
+    "huey": "leaseq-jobs",
+    "taskiq-list": "leaseq-jobs-asyncio",
+    "taskiq-stream": "leaseq-jobs-asyncio",
+    "celery": "leaseq-jobs",
+}
+"""Whose results can be kept and asked for, each with that of leaseq's own which runs the same kind of functions."""

@@ -9,6 +9,7 @@ from peers import results as results_of
 from peers import svg
 from peers.figures import by_repetition, middle, percentile, pooled, summary
 from peers.libraries import BY_NAME
+from peers.measures import jobs
 from peers.tables import limit_of, machine_line, target_rows
 
 if TYPE_CHECKING:
@@ -22,6 +23,12 @@ STYLE: Final = (
     "text-align:right}td:first-child,th:first-child{text-align:left}.no{color:#b00020;font-weight:600}"
     "svg{max-width:100%;height:auto}h2{margin-top:2.2rem}"
 )
+JOB_BARS: Final = (
+    ("enqueue one by one", "enqueue_per_second", "jobs a second"),
+    ("enqueue in bulk", "bulk_per_second", "jobs a second; what has no call for many is left out"),
+    ("drain, one worker process", "drain_per_second", "jobs a second"),
+    ("server CPU", "server_us", "us for each job, from enqueue to done; less is better"),
+)
 BARS: Final = (
     ("Enqueue, one by one", "enqueue", "per_second", "items a second"),
     ("Enqueue, in bulk", "bulk", "per_second", "items a second; what has no call for many is left out"),
@@ -30,6 +37,11 @@ BARS: Final = (
     ("Server CPU, enqueue one by one", "enqueue", "server_us", "us for each item; less is better"),
     ("Server CPU, drain", "drain", "server_us", "us for each item; less is better"),
     ("Commands, drain", "drain", "commands", "for each item, those inside scripts too"),
+    *(
+        (f"Jobs, {title}, results {'off' if measure == jobs.OFF else 'on'}", measure, figure, note)
+        for measure in (jobs.OFF, jobs.ON)
+        for title, figure, note in JOB_BARS
+    ),
     ("Memory of a waiting item", "memory", "bytes_waiting", "bytes; less is better"),
     (
         "Commands of an idle worker",

@@ -5,17 +5,18 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from peers.libraries import LIBRARIES, PEERS
-from peers.measures import check, growth, latency, life, limit, sweeps, waves
+from peers.libraries import BY_NAME, JOB_PEERS, JOBS, LIBRARIES, PEERS
+from peers.measures import check, growth, jobs, latency, life, limit, sweeps, waves
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from peers.bench import Bench, Step
 
-ALL: Final = tuple(each.name for each in LIBRARIES)
+ALL: Final = tuple(each.name for each in LIBRARIES if each.name not in JOBS)
 WORKERS: Final = ("leaseq", "leaseq-asyncio", *PEERS)
 """Those that differ in how they wait: the loops of leaseq that work one by one are about throughput."""
 SWEPT: Final = ("leaseq", "redis-work-queue", "huey", "bullmq-node")
@@ -35,7 +36,7 @@ class Measure:
 CROWD: Final = (*SWEPT, "leaseq-asyncio", "rq", "saq", "dramatiq", "taskiq-list")
 """Likewise, since starting four workers takes long."""
 
-MEASURES: Final = (
+ITEMS: Final = (
     Measure("check", ALL, check.steps, "every role handles each item once"),
     Measure("limit", ALL, limit.steps, "what the server could do"),
     Measure("drain", ALL, life.steps, "enqueue one by one and in bulk, drain by one worker"),
@@ -50,6 +51,12 @@ MEASURES: Final = (
     Measure("workers", ("leaseq", "leaseq-asyncio", "dramatiq", "bullmq-node"), sweeps.workers_steps, "by handlers side by side"),
     Measure("servers", SWEPT, sweeps.servers_steps, "with AOF, and on Valkey"),
 )  # fmt: skip
+LAYERS: Final = (
+    Measure(jobs.OFF, (*JOBS, *JOB_PEERS), partial(jobs.steps, results=False), "jobs whose results are not kept"),
+    Measure(jobs.ON, (*JOBS, *JOB_PEERS), partial(jobs.steps, results=True), "jobs whose results are kept"),
+)  # fmt: skip
+SUITES: Final = {"items": ITEMS, "jobs": LAYERS}
+"""Each is a run of its own, since both do not end within 40 minutes."""
 
 
 class NothingToDoError(Exception):
@@ -73,18 +80,18 @@ class Only:
         """Those that take part; one that is named in full does so in every measure."""
         if not fnmatchcase(measure.name, self.measure):
             return []
-        among = ALL if self.library in ALL else measure.libraries
+        among = (self.library,) if self.library in BY_NAME else measure.libraries
         return [name for name in among if fnmatchcase(name, self.library)]
 
 
-def steps(bench: Bench, only: Sequence[Only]) -> list[Step]:
-    """All steps in their order. Raises NothingToDoError."""
+def steps(bench: Bench, only: Sequence[Only], suite: str = "items") -> list[Step]:
+    """All steps of a suite in their order. Raises NothingToDoError."""
     found: list[Step] = []
-    for measure in MEASURES:
+    for measure in SUITES[suite]:
         wanted = {name for each in only or [Only()] for name in each.libraries(measure)}
-        found += measure.steps(bench, [name for name in ALL if name in wanted])
+        found += measure.steps(bench, [name for name in BY_NAME if name in wanted])
     if not found:
-        names = ", ".join(ALL), ", ".join(measure.name for measure in MEASURES)
+        names = ", ".join(BY_NAME), ", ".join(measure.name for measure in SUITES[suite])
         raise NothingToDoError(f"--only leaves nothing. Libraries: {names[0]}. Measures: {names[1]}.")
     return found
 
@@ -97,7 +104,7 @@ def minutes(steps: Iterable[Step]) -> float:
 def told(steps: Sequence[Step]) -> str:
     """The plan, a line for each measure."""
     lines = []
-    for measure in MEASURES:
+    for measure in (*ITEMS, *LAYERS):
         own = [step for step in steps if step.measure == measure.name]
         if own:
             who = len({name for step in own for name in step.libraries})

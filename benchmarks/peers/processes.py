@@ -164,12 +164,19 @@ class Producer(Role):
     ) -> dict[str, Any]:
         """Enqueue `count` items, the first with that number: "one" by one, in "bulk", or "paced". Raises RoleError.
 
-        Answers `seconds`, and for paced ones `sent`: when each was sent, in ns of the monotonic clock.
+        Answers `seconds`, for paced ones `sent`: when each was sent, in ns of the monotonic clock, and for single ones
+        whose results are kept `ids`: what the library finds each by.
         """
+        return self._order(how=how, count=count, first=first, size=size, gap_ms=gap_ms)
+
+    def check_results(self, ids: Sequence[Any], *, size: int) -> None:
+        """See that the result of each item, numbered from 0, is its data. Raises RoleError."""
+        self._order(how="results", count=len(ids), first=0, size=size, ids=ids)
+
+    def _order(self, **order: Any) -> dict[str, Any]:
         stdin = self.process.stdin
         if stdin is None:
             raise AssertionError
-        order = {"how": how, "count": count, "first": first, "size": size, "gap_ms": gap_ms}
         stdin.write(json.dumps(order).encode() + b"\n")
         stdin.flush()
         return self._answer()
@@ -208,6 +215,15 @@ class Traces:
             return 0, 0, 0
         counts, firsts, lasts = zip(*seen, strict=True)
         return sum(counts), min(firsts), max(lasts)
+
+    def check_tally(self, wanted: int) -> None:
+        """See that each number below that was handled once, and no other. Raises RoleError."""
+        tallies = [file.read_bytes() for file in self.path.glob("*.tally")]
+        often = [sum(of) for of in zip(*tallies, strict=True)]
+        wrong = [number for number, times in enumerate(often) if times != int(number < wanted)]
+        if wrong or not often:
+            named = ", ".join(f"{number}: {often[number]}" for number in wrong[:10])
+            raise RoleError(f"of {wanted} items these were not handled once ({len(wrong)}): {named or 'all'}")
 
     def times(self) -> list[tuple[int, int]]:
         """Number and time of each item that was handled."""

@@ -1,4 +1,4 @@
-"""The results of a run, as JSON and back: results/peers.json."""
+"""The results of a run, as JSON and back: results/peers.json and jobs.json."""
 
 from __future__ import annotations
 
@@ -10,30 +10,35 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from peers import environments
+from peers import environments, job_targets, targets
 from peers.bench import Record
 from peers.libraries import LIBRARIES
-from peers.targets import targets
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from peers.bench import Bench
 
-PATH: Final = Path(__file__).parents[1] / "results" / "peers.json"
+FOLDER: Final = Path(__file__).parents[1] / "results"
+PATHS: Final = {"items": FOLDER / "peers.json", "jobs": FOLDER / "jobs.json"}
+"""Where the results of a whole run of each suite go."""
+TARGETS: Final = {"items": targets.targets, "jobs": job_targets.targets}
 
 
-def collected(bench: Bench, machine: dict[str, Any], *, seconds: float) -> dict[str, Any]:
+def collected(
+    bench: Bench, machine: dict[str, Any], *, seconds: float, suite: str = "items"
+) -> dict[str, Any]:
     """Everything of a run: what it ran on, every record, every target."""
     return {
         "measured_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "suite": suite,
         "minutes": round(seconds / 60, 1),
         "quick": bench.size.quick,
         "server": bench.server.version(),
         "environment": machine,
         "size": asdict(bench.size),
         "versions": {library.name: environments.version(library) for library in LIBRARIES},
-        "targets": [_finite(target.json()) for target in targets(bench.records)],
+        "targets": [_finite(target.json()) for target in TARGETS[suite](bench.records)],
         "failures": bench.failures,
         "records": [record.json() for record in bench.records],
     }

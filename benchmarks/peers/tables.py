@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from peers import environments
-from peers.figures import by_repetition, middle, percentile, pooled
-from peers.libraries import BY_NAME, LIBRARIES, Library
+from peers.figures import by_repetition, middle, percentile, pooled, ratios, summary
+from peers.job_targets import CASES
+from peers.libraries import BY_NAME, JOB_PEERS, JOBS, LIBRARIES, Library
 from peers.results import chosen, records
 from peers.targets import seconds
 
@@ -136,6 +137,59 @@ def _recovery(of: Sequence[Record], library: str) -> str:
 def _markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
     lines = [head, ["---", *("---:" for _ in head[1:])], *rows]
     return ["| " + " | ".join(line) + " |" for line in lines]
+
+
+JOB_FIGURES: Final = (
+    ("enqueue/s", "enqueue_per_second"),
+    ("bulk/s", "bulk_per_second"),
+    ("drain/s", "drain_per_second"),
+    ("server us", "server_us"),
+)
+RATIO_HEADS: Final = ("enqueue", "bulk", "drain", "server CPU")
+
+
+def job_comparison(results: dict[str, Any]) -> list[str]:
+    """The table of job libraries: a row for each, results off and on."""
+    of = records(results)
+    head = ["", *(f"{figure}, {case}" for _, case in CASES for figure, _ in JOB_FIGURES)]
+    rows = [
+        [
+            BY_NAME[name].title,
+            *(_figure(of, name, measure, figure) for measure, _ in CASES for _, figure in JOB_FIGURES),
+        ]
+        for name in (*JOBS, *JOB_PEERS)
+        if any(record.library == name for record in of)
+    ]
+    return [*_markdown(head, rows), "", machine_line(results)]
+
+
+def job_ratios(results: dict[str, Any]) -> list[str]:
+    """How far ahead of each peer the job layer is: ratios of one repetition, their median; above 1 is ahead.
+
+    With `def` functions where the peer's are, with `async def` ones where those are.
+    """
+    of = records(results)
+    head = [
+        "leaseq.jobs over",
+        *(f"{what}, {case}" for _, case in CASES for what in RATIO_HEADS),
+    ]
+    rows = [
+        [
+            f"{BY_NAME[peer].title} ({'async def' if own.endswith('asyncio') else 'def'})",
+            *(_ahead(of, own, peer, measure, figure) for measure, _ in CASES for _, figure in JOB_FIGURES),
+        ]
+        for peer, own in JOB_PEERS.items()
+    ]
+    return [*_markdown(head, rows), "", machine_line(results)]
+
+
+def _ahead(of: Sequence[Record], own: str, peer: str, measure: str, figure: str) -> str:
+    """A rate over the peer's; of a cost, the peer's over ours. A peer without a call for many enqueues one by one."""
+    ours, theirs = (by_repetition(of, measure, name, figure) for name in (own, peer))
+    if figure == "bulk_per_second":
+        theirs = theirs or by_repetition(of, measure, peer, "enqueue_per_second")
+    found = summary(ratios(theirs, ours) if figure == "server_us" else ratios(ours, theirs))
+    return f"{found['median']:.2g}x" if found else "-"
 
 
 def settings() -> list[str]:

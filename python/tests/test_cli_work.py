@@ -371,7 +371,9 @@ class TestWorkers:
             (head, row) = call.yes("workers").lines
             assert head.startswith("worker")
             assert f":{working.pid} " in row
+            wait_until(lambda: call.yes("workers").lines[1].split()[-1] == "busy", 50)
             (record,) = call.yes("workers", "q", "--json").records
+            assert record["state"] == "busy"
             assert (record["pid"], record["concurrency"], record["queues"]) == (working.pid, 1, ["q:q"])
             call.refused(1, "no worker lives", "workers", "other")
             call.refused(1, "no worker lives", "workers", "q", "--group", "other")
@@ -393,4 +395,4 @@ class TestWorkers:
         row = workers._row(worker)
         assert row[:6] == ("host:7", "leaseq 1", "shop:mails, q", 12, 9, 8)
         assert row[6].endswith("(1.5 min), and 6 more")
-        assert row[7] == "stops"
+        assert row[7] == "stopping"

@@ -14,6 +14,7 @@ from sphinx.util.inventory import InventoryFile
 
 import leaseq
 import leaseq.aio
+import leaseq.jobs
 import leaseq.worker
 import leaseq.worker.aio
 import leaseq.worker.otel
@@ -31,6 +32,7 @@ NO_DOCSTRING = {
     "FollowUp",
     "OutcomeState",
     "State",
+    "Status",
     "Released",
     "__version__",
 }  # plain values: the page describes them
@@ -42,6 +44,7 @@ MODULES: tuple[ModuleType, ...] = (
     leaseq.worker.aio,
     leaseq.worker.registry,
     leaseq.worker.otel,
+    leaseq.jobs,
 )
 """What is public, each name where the reference has it."""
 GUIDES = "\n".join(page.read_text(encoding="utf-8") for page in DOCS.glob("*.md") if page != REFERENCE)
@@ -134,6 +137,12 @@ def public_names() -> list[str]:
     return [f"{module.__name__}.{name}" for module in MODULES for name in module.__all__]
 
 
+def homes(full_name: str) -> list[str]:
+    """A public name, and where else its thing is public: the reference has it in one of these places."""
+    thing = find(full_name)
+    return [full_name, *(other for other in public_names() if find(other) is thing)]
+
+
 def find(full_name: str) -> Any:
     module, _, name = full_name.rpartition(".")
     return getattr(sys.modules[module], name)
@@ -155,11 +164,12 @@ def members(thing: Any) -> Iterator[tuple[str, Any]]:
 
 @pytest.mark.parametrize("full_name", public_names())
 def test_every_public_name_is_in_the_reference(full_name: str, names: set[str]) -> None:
-    assert full_name in names
+    places = homes(full_name)
+    assert names.intersection(places)
     thing = find(full_name)
     if full_name.rpartition(".")[2] not in NO_DOCSTRING:
         assert inspect.getdoc(thing)
-    bases = [full_name]
+    bases = places
     if inspect.isclass(
         thing
     ):  # an inherited attribute may be described at the public class that it comes from

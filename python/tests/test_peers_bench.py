@@ -16,11 +16,11 @@ import pytest
 import servers
 
 from peers import __main__ as program
-from peers import environments, figures, plan, results, tables, targets
+from peers import environments, figures, job_targets, plan, results, tables, targets
 from peers.bench import FULL, QUICK, Bench, Record, start_server
 from peers.leash import in_session
-from peers.libraries import BY_NAME, LIBRARIES, PEERS
-from peers.measures import check, latency, life
+from peers.libraries import BY_NAME, JOB_PEERS, JOBS, LIBRARIES, PEERS
+from peers.measures import check, jobs, latency, life
 from peers.page import page
 from peers.processes import Process, RoleError, Traces, Worker
 from peers.roles.kit import Orders
@@ -36,9 +36,9 @@ class NoServer:
     """A plan asks no server."""
 
 
-def planned(size: Any = FULL, *only: str) -> list[Any]:
+def planned(size: Any = FULL, *only: str, suite: str = "items") -> list[Any]:
     bench = Bench(size, "redis-7.0", NoServer())  # type: ignore[arg-type]
-    return plan.steps(bench, [plan.Only.parse(text) for text in only])
+    return plan.steps(bench, [plan.Only.parse(text) for text in only], suite)
 
 
 # figures
@@ -121,7 +121,32 @@ def test_every_target_can_be_met_and_missed() -> None:
 
 
 def test_what_was_not_measured_is_not_judged() -> None:
-    assert {target.met for target in targets.targets([])} == {None}
+    assert {target.met for target in (*targets.targets([]), *job_targets.targets([]))} == {None}
+
+
+RATES = ("enqueue_per_second", "bulk_per_second", "drain_per_second")
+
+
+def job_records(factor: float = 1.1, best: str = "huey") -> list[Record]:
+    """A run in which leaseq's jobs are ahead of the best peer in everything; with a factor below one, in nothing."""
+    found = []
+    for repetition in (1, 2, 3):
+        for measure, _ in job_targets.CASES:
+            for name in (*JOBS, *JOB_PEERS):
+                speed = factor if name in JOBS else 1.0 if name == best else 0.5
+                values = dict.fromkeys(RATES, speed) | {"server_us": 1 / speed, "bulk_server_us": 1 / speed}
+                if not BY_NAME[name].bulk:
+                    values = {figure: value for figure, value in values.items() if "bulk" not in figure}
+                found.append(Record(measure, name, repetition, values))
+    return found
+
+
+@pytest.mark.parametrize("best", JOB_PEERS)
+def test_the_job_layer_has_to_be_ahead_of_whichever_peer_is_best(best: str) -> None:
+    met, missed = job_targets.targets(job_records(best=best)), job_targets.targets(job_records(0.9, best))
+    assert len({target.name for target in met}) == len(met) == 5 * len(JOBS) * 2
+    assert [(target.name, target.met) for target in met] == [(target.name, True) for target in met]
+    assert [(target.name, target.met) for target in missed] == [(target.name, False) for target in met]
 
 
 def test_never_misses_and_is_no_number_in_the_results() -> None:
@@ -137,12 +162,29 @@ def test_never_misses_and_is_no_number_in_the_results() -> None:
 def test_a_whole_run_ends_within_forty_minutes() -> None:
     assert 20 < plan.minutes(planned()) < 40
     assert plan.minutes(planned(QUICK)) < 10
+    assert 3 < plan.minutes(planned(suite="jobs")) < 10
+
+
+def test_job_libraries_have_a_run_of_their_own() -> None:
+    steps = planned(suite="jobs")
+    both = {(step.measure, step.repetition, step.libraries[0]) for step in steps}
+    wanted = {
+        (measure, number, name)
+        for measure in (jobs.OFF, jobs.ON)
+        for number in range(1, FULL.repetitions + 1)
+        for name in (*JOBS, *JOB_PEERS)
+    }
+    assert both == wanted
+    assert len(steps) == len(wanted)
+    assert len({step.libraries[0] for step in steps if step.repetition == 1}) == len(JOBS) + len(JOB_PEERS)
+    assert {step.measure for step in planned(FULL, "rq/results-on", suite="jobs")} == {jobs.ON}
+    assert not {name for step in planned() for name in step.libraries} & set(JOBS)
 
 
 def test_repetitions_take_turns() -> None:
     steps = [step for step in planned() if step.measure == "drain"]
     rounds = [[step.libraries[0] for step in steps if step.repetition == number] for number in range(1, 6)]
-    assert all(sorted(of) == sorted(BY_NAME) for of in rounds)
+    assert all(sorted(of) == sorted(set(BY_NAME) - set(JOBS)) for of in rounds)
     assert len({of[0] for of in rounds}) == len(rounds) == FULL.repetitions >= 5
     assert [step.repetition for step in steps] == sorted(step.repetition for step in steps)
 
@@ -153,7 +195,8 @@ def test_repetitions_take_turns() -> None:
         ("rq/latency", {"rq"}, {"latency"}),
         ("saq/payload", {"saq"}, {"payload"}),
         ("/idle", {"leaseq", "leaseq-asyncio", *PEERS}, {"idle"}),
-        ("leaseq*/drain", set(OWN), {"drain"}),
+        ("leaseq*/drain", set(OWN) - set(JOBS), {"drain"}),
+        ("leaseq-jobs/drain", {"leaseq-jobs"}, {"drain"}),
     ],
 )
 def test_only_leaves_what_it_names(only: str, libraries: set[str], measures: set[str]) -> None:
@@ -163,9 +206,10 @@ def test_only_leaves_what_it_names(only: str, libraries: set[str], measures: set
 
 
 def test_the_plan_tells_its_minutes() -> None:
-    told = plan.told(planned())
-    assert all(measure.name in told for measure in plan.MEASURES)
-    assert re.search(r"in all +\d+ min", told)
+    for suite, measures in plan.SUITES.items():
+        told = plan.told(planned(suite=suite))
+        assert all(measure.name in told for measure in measures)
+        assert re.search(r"in all +\d+ min", told)
 
 
 # environments
@@ -227,6 +271,26 @@ def test_tables_have_a_row_for_each(found: dict[str, Any]) -> None:
     assert len({row.count("|") for row in rows}) == 1
     assert "| never |" in next(row for row in rows if row.startswith("| huey"))
     assert len(tables.verdicts(found)) == len(found["targets"]) + 2
+
+
+def test_tables_of_jobs_have_a_row_for_each_library_and_a_ratio_to_each_peer() -> None:
+    class Told:
+        def version(self) -> str:
+            return "Redis 7.0.0"
+
+    bench = Bench(FULL, "redis-7.0", Told(), job_records())  # type: ignore[arg-type]
+    machine = {"cpu_model": "a CPU", "cpus": 2, "load_before": [0.1], "load_after": [0.2]}
+    found = results.collected(bench, machine, seconds=600.0, suite="jobs")
+    assert len(found["targets"]) == 20
+    table, of_peers = tables.job_comparison(found), tables.job_ratios(found)
+    assert [line.split("|")[1].strip() for line in table if line.startswith("| ")][2:] == [
+        BY_NAME[name].title for name in (*JOBS, *JOB_PEERS)
+    ]
+    rows = {line.split("|")[1].strip(): line for line in of_peers if line.startswith("| ")}
+    assert rows["huey (def)"].count("| 1.1x ") == rows["arq (async def)"].count("| 2.2x ") == 8
+    text = page(found)
+    assert text.count("<svg") == 8
+    assert all(BY_NAME[name].title in text for name in (*JOBS, *JOB_PEERS))
 
 
 def test_generated_parts_of_pages_are_fresh() -> None:
@@ -319,6 +383,56 @@ def bench(server_name: str) -> Iterator[Bench]:
 def test_each_way_to_work_handles_every_item_once(bench: Bench, name: str) -> None:
     (record,) = check.check(bench, name)
     assert record.values == {"items": 2 * check.ITEMS}
+
+
+@ONCE
+@pytest.mark.parametrize("name", JOBS)
+@pytest.mark.parametrize("kept", [False, True], ids=[jobs.OFF, jobs.ON])
+def test_every_job_is_handled_once_and_its_result_read(bench: Bench, name: str, kept: bool) -> None:
+    (record,) = jobs.jobs(bench, name, 1, results=kept)
+    assert (record.measure, record.library) == (jobs.ON if kept else jobs.OFF, name)
+    figures_of = ("enqueue", "bulk", "drain")
+    assert min(record.values[f"{what}_per_second"] for what in figures_of) > 0
+    parts = record.values["enqueue_server_us"] + record.values["drain_server_us"]
+    assert record.values["server_us"] == pytest.approx(parts)
+    assert (bench.server.client.dbsize() > record.values["jobs"]) == kept
+
+
+@ONCE
+def test_results_that_are_wrong_or_kept_against_what_was_asked_are_told(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    library = BY_NAME["leaseq-jobs"]
+    bench.empty()
+    with bench.producer(library, results=True) as producer:
+        ids = producer.enqueue("one", 60, size=jobs.SIZE)["ids"]
+    with bench.drained(library, 60, handler="tally", results=True) as (_, traces):
+        with bench.producer(library, results=True) as reader:
+            reader.check_results(ids, size=jobs.SIZE)
+        with (
+            bench.producer(library, results=True) as reader,
+            pytest.raises(RoleError, match="'0000000000', is '0000000001'"),
+        ):
+            reader.check_results([ids[1], *ids[1:]], size=jobs.SIZE)
+        traces.check_tally(60)
+        with pytest.raises(RoleError, match=r"once \(1\): 60: 0"):
+            traces.check_tally(61)
+    monkeypatch.setattr(jobs, "GONE_SECS", 0.0)
+    with pytest.raises(RoleError, match=r"\d\d keys are left"):
+        jobs._wait_gone(bench, library.name)
+
+
+def test_what_is_handled_twice_or_not_at_all_is_told() -> None:
+    with Traces() as traces:
+        with pytest.raises(RoleError, match="all"):
+            traces.check_tally(2)
+        code = "from peers.roles import kit; [kit.handle(f'{number:010d}') for number in (0, 1, 3, 3)]"
+        orders = {"role": "work", "port": 0, "folder": str(traces.path), "handler": "tally"}
+        environment = os.environ | {"PYTHONPATH": str(BENCHMARKS), "LEASEQ_BENCH": json.dumps(orders)}
+        subprocess.run([sys.executable, "-c", code], check=True, env=environment)
+        assert traces.count()[0] == 4
+        with pytest.raises(RoleError, match=r"once \(2\): 2: 0, 3: 2$"):
+            traces.check_tally(4)
 
 
 @ONCE

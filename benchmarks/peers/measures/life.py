@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from bench_server import BenchServer
     from peers.bench import Bench
     from peers.libraries import Library
+    from peers.processes import Producer
 
 ENQUEUE, BULK, DRAIN, DRAIN4, MEMORY = "enqueue", "bulk", "drain", "drain-4", "memory"
 MOST_SINGLES = 4_000
@@ -79,11 +80,18 @@ def enqueue(
 ) -> dict[str, Any]:
     """Enqueue so many: how many in a second, and what they cost the server."""
     with bench.producer(library, server) as producer:
-        server.reset()
-        before = cost(server)
-        took = producer.enqueue(how, count, size=size)["seconds"]
-        spent = per_item(before, cost(server), count)
-    return {"per_second": round(count / took, 1), **spent, "items": count}
+        return enqueue_with(producer, server, how, count, size=size)[0]
+
+
+def enqueue_with(
+    producer: Producer, server: BenchServer, how: str, count: int, *, size: int
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The same with a producer that is there, and what it answered."""
+    server.reset()
+    before = cost(server)
+    answer = producer.enqueue(how, count, size=size)
+    spent = per_item(before, cost(server), count)
+    return {"per_second": round(count / answer["seconds"], 1), **spent, "items": count}, answer
 
 
 def memory(bench: Bench, name: str, repetition: int) -> list[Record]:

@@ -1,7 +1,7 @@
 """arq.
 
 Settings:
-- `max_jobs=100` and `keep_result=0`; uvloop
+- `max_jobs=100` and `keep_result=0`; uvloop; results on: `keep_result` of a day
 - it polls: `poll_delay` stays at its default of 0.5 s except for quickest recovery
 - bulk: it has no call for many; 100 calls at a time with `asyncio.gather`
 - quickest recovery: `job_timeout=1`, which makes the mark of a running job last 11 s, and `poll_delay=0.1`
@@ -17,6 +17,7 @@ from typing import Any
 import uvloop
 from arq import create_pool
 from arq.connections import RedisSettings
+from arq.jobs import Job
 from arq.worker import Worker, func
 
 from peers.roles import kit
@@ -24,19 +25,24 @@ from peers.roles import kit
 SETTINGS = RedisSettings(host="127.0.0.1", port=kit.ORDERS.port)
 
 
-async def handle(_: dict[str, Any], data: str) -> None:
+async def handle(_: dict[str, Any], data: str) -> object:
     """Work on one item."""
-    await kit.handle_async(data)
+    return await kit.handle_async(data)
 
 
 async def produce() -> None:
     """Enqueue as told."""
     pool = await create_pool(SETTINGS)
 
-    async def one(job: kit.Job) -> None:
+    async def one(job: kit.Job) -> str:
         await pool.enqueue_job("handle", job.data, _job_id=job.id)
+        return job.id
 
-    await kit.produce_async(one, kit.gathered(one))
+    async def result(job_id: str) -> object:
+        info = await Job(job_id, pool).result_info()
+        return info and info.result
+
+    await kit.produce_async(one, kit.gathered(one), result)
 
 
 def work() -> None:
@@ -49,7 +55,7 @@ def work() -> None:
         functions=[func(handle, name="handle")],
         redis_settings=SETTINGS,
         max_jobs=kit.concurrency(100),
-        keep_result=0,
+        keep_result=kit.DAY if kit.ORDERS.results else 0,
         log_results=False,
         **options,
     ).run()

@@ -3,6 +3,7 @@
 Settings:
 - `--pool threads --concurrency 1`: no process for the handler; `worker_prefetch_multiplier=100`
 - `ignore_result`; no gossip, mingle or heartbeat, which are events between workers; no remote control
+- results on: the Redis backend, where they stay for a day
 - bulk: it has no call for many
 - recovery: by default an item is acknowledged before it runs; quickest: `acks_late`, and of the transport
   `visibility_timeout=1`, `unacked_restore_interval=1`, `unacked_restore_throttle=1`
@@ -21,9 +22,9 @@ from peers.roles import kit
 
 TRANSPORT = {"visibility_timeout": 1, "unacked_restore_interval": 1, "unacked_restore_throttle": 1}
 
-app = Celery("bench", broker=kit.ORDERS.url)
+app = Celery("bench", broker=kit.ORDERS.url, backend=kit.ORDERS.url if kit.ORDERS.results else None)
 app.conf.update(
-    task_ignore_result=True,
+    task_ignore_result=not kit.ORDERS.results,
     task_default_queue="bench",
     worker_prefetch_multiplier=100,
     worker_enable_remote_control=False,
@@ -37,19 +38,25 @@ if kit.ORDERS.quickest:
 
 
 @app.task(name="handle")
-def handle(data: str) -> None:
+def handle(data: str) -> object:
     """Work on one item."""
-    kit.handle(data)
+    return kit.handle(data)
 
 
-def one(job: kit.Job) -> None:
+def one(job: kit.Job) -> str:
     """Enqueue one."""
     handle.apply_async((job.data,), task_id=job.id)
+    return job.id
+
+
+def result(task_id: str) -> object:
+    """Its result."""
+    return app.AsyncResult(task_id).result
 
 
 if __name__ == "__main__":
     if kit.ORDERS.role == "produce":
-        kit.produce(one)
+        kit.produce(one, result=result)
     else:
         kit.become(
             "celery", "-A", "peers.roles.celery", "worker", "--pool", "threads", "--concurrency", str(kit.concurrency(1)),

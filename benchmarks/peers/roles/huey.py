@@ -3,6 +3,7 @@
 Settings:
 - the consumer with one thread, `-w 1 -k thread`, its default
 - `RedisHuey`, which waits with a blocking pop; `results=False`; no periodic tasks (`-n`), no health check (`-C`)
+- results on: `results=True`, which keeps them until they are read
 - bulk: it has no call for many
 - recovery: none, an item is taken from the server before it is worked on
 
@@ -17,24 +18,31 @@ from huey import RedisHuey
 
 from peers.roles import kit
 
-huey = RedisHuey("bench", url=kit.ORDERS.url, results=False)
+huey = RedisHuey("bench", url=kit.ORDERS.url, results=kit.ORDERS.results)
 
 
 @huey.task(name="handle")
-def handle(data: str) -> None:
+def handle(data: str) -> object:
     """Work on one item."""
-    kit.handle(data)
+    return kit.handle(data)
 
 
-def one(job: kit.Job) -> None:
+def one(job: kit.Job) -> object:
     """Enqueue one."""
-    handle(job.data)
+    told = handle(job.data)
+    return told and told.id
+
+
+def result(task_id: str) -> object:
+    """Its result."""
+    return huey.result(task_id, preserve=True)
 
 
 if __name__ == "__main__":
     if kit.ORDERS.role == "produce":
         # a task is known by its module, which must not be __main__ to the worker
-        kit.produce(importlib.import_module("peers.roles.huey").one)
+        module = importlib.import_module("peers.roles.huey")
+        kit.produce(module.one, result=module.result)
     else:
         kit.become(
             "huey_consumer",

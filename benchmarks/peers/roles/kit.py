@@ -5,6 +5,7 @@ environment variable LEASEQ_BENCH (see Orders). A worker runs until it is killed
 
     <pid>.count    24 bytes: handled (u64), first and last time (ns of the monotonic clock)
     <pid>.times    16 bytes for each handled item: its number, the time
+    <pid>.tally    a byte for each number below 65536: how often it was handled
     held           the process whose handler holds its item
 """
 
@@ -30,6 +31,11 @@ if TYPE_CHECKING:
 HOLD_SECS: Final = 3600
 COUNT: Final = struct.Struct("<QQQ")
 TIME: Final = struct.Struct("<QQ")
+NUMBERS: Final = 1 << 16
+"""So many are told apart by the handler "tally"."""
+DAY: Final = 86_400
+RESULT_SECS: Final = 60.0
+RESULT_LOOK_SECS: Final = 0.02
 
 
 class Job(NamedTuple):
@@ -47,11 +53,13 @@ class Orders:
         role: "produce" or "work".
         port: of the server on 127.0.0.1.
         folder: where handlers leave their traces.
-        handler: "count", "times", "record" (also in the server: SADD effects NUMBER), "wait" or "hold".
+        handler: "count", "times", "record" (also in the server: SADD effects NUMBER), "tally" (how often
+            each number was), "wait" or "hold".
         wait_ms: how long the handler "wait" takes.
         concurrency: handlers at a time; 0 is what the role thinks best for work that needs no time.
         recovery: "default", or "quickest": set so that an abandoned item runs again as soon as the library can.
         variant: which of the role's ways to work, where it has several.
+        results: whether handlers return their data, which is kept for a day; the producer can be asked for it.
     """
 
     role: str
@@ -62,6 +70,7 @@ class Orders:
     concurrency: int = 0
     recovery: str = "default"
     variant: str = ""
+    results: bool = False
 
     @property
     def url(self) -> str:
@@ -98,12 +107,27 @@ class _Count:
             COUNT.pack_into(self._seen, 0, self._count, self._first, now)
 
 
+class _Tally:
+    """How often this process has handled each number, where the harness can see it without asking the server."""
+
+    def __init__(self) -> None:
+        path = Path(ORDERS.folder, f"{os.getpid()}.tally")
+        path.write_bytes(bytes(NUMBERS))
+        with path.open("r+b") as file:
+            self._seen = mmap.mmap(file.fileno(), NUMBERS)
+
+    def add(self, number: int) -> None:
+        """Once more."""
+        self._seen[number] = min(255, self._seen[number] + 1)
+
+
 class _Traces:
     """What handlers leave; made at the first item, in the process that handles it: several libraries fork."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._count: _Count | None = None
+        self._tally: _Tally | None = None
         self._times = -1
         self._server: socket.socket | None = None
 
@@ -116,6 +140,13 @@ class _Traces:
             if self._count is None:
                 self._count = _Count()
             return self._count
+
+    def tally(self, number: int) -> None:
+        """Count one number."""
+        with self._lock:
+            if self._tally is None:
+                self._tally = _Tally()
+            self._tally.add(number)
 
     def time(self, number: int) -> None:
         """Note when an item was handled."""
@@ -154,31 +185,35 @@ def _leave_traces(data: str | bytes) -> None:
         _traces.time(int(data[:10]))
     elif ORDERS.handler == "record":
         _traces.record(int(data[:10]))
+    elif ORDERS.handler == "tally":
+        _traces.tally(int(data[:10]))
     _traces.count()
 
 
-def handle(data: str | bytes) -> None:
-    """What every handler does, in threads."""
+def handle(data: str | bytes) -> str | bytes | None:
+    """What every handler does, in threads; answers what is to be its result."""
     if ORDERS.handler == "count":
         _traces.count()
-        return
+        return None
     if ORDERS.handler == "wait":
         time.sleep(ORDERS.wait_ms / 1000)
     elif ORDERS.handler == "hold" and _holds():
         time.sleep(HOLD_SECS)
     _leave_traces(data)
+    return data if ORDERS.results else None
 
 
-async def handle_async(data: str | bytes) -> None:
-    """What every handler does, on an event loop."""
+async def handle_async(data: str | bytes) -> str | bytes | None:
+    """What every handler does, on an event loop; answers what is to be its result."""
     if ORDERS.handler == "count":
         _traces.count()
-        return
+        return None
     if ORDERS.handler == "wait":
         await asyncio.sleep(ORDERS.wait_ms / 1000)
     elif ORDERS.handler == "hold" and _holds():
         await asyncio.sleep(HOLD_SECS)
     _leave_traces(data)
+    return data if ORDERS.results else None
 
 
 def concurrency(best: int) -> int:
@@ -205,32 +240,66 @@ def _gaps(order: dict[str, Any]) -> list[float]:
     return [chance.uniform(low, high) / 1000 for _ in range(order["count"])]
 
 
-def produce(one: Callable[[Job], object], bulk: Callable[[Sequence[Job]], object] | None = None) -> None:
+def _check_result(job: Job, told: str, result: Callable[[str], object]) -> None:
+    deadline = time.monotonic() + RESULT_SECS
+    value = result(told)
+    while value is None and time.monotonic() < deadline:
+        time.sleep(RESULT_LOOK_SECS)
+        value = result(told)
+    _check_value(job, told, value)
+
+
+async def _check_result_async(job: Job, told: str, result: Callable[[str], Awaitable[object]]) -> None:
+    deadline = time.monotonic() + RESULT_SECS
+    value = await result(told)
+    while value is None and time.monotonic() < deadline:
+        await asyncio.sleep(RESULT_LOOK_SECS)
+        value = await result(told)
+    _check_value(job, told, value)
+
+
+def _check_value(job: Job, told: str, value: object) -> None:
+    if value != job.data:
+        raise RuntimeError(f"the result of {told!r}, which is to be {job.data!r}, is {value!r}")
+
+
+def produce(
+    one: Callable[[Job], object],
+    bulk: Callable[[Sequence[Job]], object] | None = None,
+    result: Callable[[str], object] | None = None,
+) -> None:
     """Enqueue as told on standard input, one order a line: one by one, in bulk, or one by one with pauses.
 
-    `bulk` is None where the library has no call for many.
+    `bulk` is None where the library has no call for many. Where results are kept, `one` answers the id that `result`
+    finds it by, None while it is not there; the order "results" has every one looked at, and ends the role with an
+    error for one that is not what its handler returned.
     """
     _answer(ready=True, bulk=bulk is not None)
     for line in sys.stdin:
         order = json.loads(line)
         jobs = _jobs(order)
         sent: list[int] = []
+        ids: list[Any] = []
         began = time.perf_counter()
         if order["how"] == "bulk" and bulk is not None:
             bulk(jobs)
+        elif order["how"] == "results" and result is not None:
+            for job, told in zip(jobs, order["ids"], strict=True):
+                _check_result(job, told, result)
         elif order["how"] == "paced":
             for job, gap in zip(jobs, _gaps(order), strict=True):
                 time.sleep(gap)
                 sent.append(time.monotonic_ns())
                 one(job)
         else:
-            for job in jobs:
-                one(job)
-        _answer(seconds=time.perf_counter() - began, sent=sent)
+            ids = [one(job) for job in jobs]
+        _answer(seconds=time.perf_counter() - began, sent=sent, ids=ids if ORDERS.results else [])
 
 
 async def produce_async(
-    one: Callable[[Job], Awaitable[object]], bulk: Callable[[Sequence[Job]], Awaitable[object]] | None = None
+    one: Callable[[Job], Awaitable[object]],
+    bulk: Callable[[Sequence[Job]], Awaitable[object]] | None = None,
+    result: Callable[[str], Awaitable[object]] | None = None,
 ) -> None:
     """Do as `produce`, for libraries of asyncio."""
     _answer(ready=True, bulk=bulk is not None)
@@ -238,18 +307,21 @@ async def produce_async(
         order = json.loads(line)
         jobs = _jobs(order)
         sent: list[int] = []
+        ids: list[Any] = []
         began = time.perf_counter()
         if order["how"] == "bulk" and bulk is not None:
             await bulk(jobs)
+        elif order["how"] == "results" and result is not None:
+            for job, told in zip(jobs, order["ids"], strict=True):
+                await _check_result_async(job, told, result)
         elif order["how"] == "paced":
             for job, gap in zip(jobs, _gaps(order), strict=True):
                 await asyncio.sleep(gap)
                 sent.append(time.monotonic_ns())
                 await one(job)
         else:
-            for job in jobs:
-                await one(job)
-        _answer(seconds=time.perf_counter() - began, sent=sent)
+            ids = [await one(job) for job in jobs]
+        _answer(seconds=time.perf_counter() - began, sent=sent, ids=ids if ORDERS.results else [])
 
 
 def gathered(one: Callable[[Job], Awaitable[object]], width: int = 100) -> Callable[[Sequence[Job]], Any]:

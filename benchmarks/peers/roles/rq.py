@@ -2,7 +2,7 @@
 
 Settings:
 - `SimpleWorker`, which runs jobs in its own process, where `Worker`, the default, forks for each job
-- results are not kept (`result_ttl=0`), no description is built
+- results are not kept (`result_ttl=0`), no description is built; results on: `result_ttl` of a day
 - bulk: `enqueue_many` of `prepare_data`, 500 at a time
 - recovery: `Worker`; an abandoned job fails and, without retries, stays failed
 - quickest recovery: `Retry(max=3)`, `maintenance_interval=1`, `job_monitoring_interval=1`, `worker_ttl=16`
@@ -30,14 +30,21 @@ HANDLER = (
 
 db = Redis.from_url(kit.ORDERS.url)
 queue = Queue("bench", connection=db)
-OPTIONS: dict[str, Any] = {"result_ttl": 0, "description": "-"}
+OPTIONS: dict[str, Any] = {"result_ttl": kit.DAY if kit.ORDERS.results else 0, "description": "-"}
 if kit.ORDERS.quickest:
     OPTIONS["retry"] = Retry(max=3)
 
 
-def one(job: kit.Job) -> None:
+def one(job: kit.Job) -> str:
     """Enqueue one."""
     queue.enqueue_call(HANDLER, args=(job.data,), job_id=job.id, **OPTIONS)
+    return job.id
+
+
+def result(job_id: str) -> object:
+    """Its result."""
+    job = queue.fetch_job(job_id)
+    return job and job.return_value()
 
 
 def bulk(jobs: Sequence[kit.Job]) -> None:
@@ -62,6 +69,6 @@ def work() -> None:
 
 if __name__ == "__main__":
     if kit.ORDERS.role == "produce":
-        kit.produce(one, bulk)
+        kit.produce(one, bulk, result)
     else:
         work()

@@ -1,7 +1,7 @@
 """SAQ.
 
 Settings:
-- `concurrency=10`, its default; uvloop; `ttl=-1`: results are not kept
+- `concurrency=10`, its default; uvloop; `ttl=-1`: results are not kept; results on: `ttl` of a day
 - bulk: it has no call for many that waits for no result; 100 calls at a time with `asyncio.gather`
 - quickest recovery: `timeout=1` and `retries=3` for the job, `timers={"sweep": 1}` for the worker
 
@@ -19,24 +19,29 @@ from saq import Queue, Worker
 from peers.roles import kit
 
 queue = Queue.from_url(kit.ORDERS.url, name="bench")
-OPTIONS: dict[str, Any] = {"ttl": -1}
+OPTIONS: dict[str, Any] = {"ttl": kit.DAY if kit.ORDERS.results else -1}
 if kit.ORDERS.quickest:
     OPTIONS |= {"timeout": 1, "retries": 3}
 
 
-async def handle(_: dict[str, Any], *, data: str) -> None:
+async def handle(_: dict[str, Any], *, data: str) -> object:
     """Work on one item."""
-    await kit.handle_async(data)
+    return await kit.handle_async(data)
 
 
 async def produce() -> None:
     """Enqueue as told."""
     await queue.connect()
 
-    async def one(job: kit.Job) -> None:
+    async def one(job: kit.Job) -> str:
         await queue.enqueue("handle", key=job.id, data=job.data, **OPTIONS)
+        return job.id
 
-    await kit.produce_async(one, kit.gathered(one))
+    async def result(key: str) -> object:
+        job = await queue.job(key)
+        return job and job.result
+
+    await kit.produce_async(one, kit.gathered(one), result)
 
 
 async def work() -> None:

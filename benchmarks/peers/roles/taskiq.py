@@ -5,6 +5,7 @@ Settings:
   pydantic
 - the variant `stream` is `RedisStreamBroker`, which acknowledges; `list` is `ListQueueBroker`, which does not
 - `socket_timeout=None` for the list: it waits without end, and the default of redis-py 8 ends its process every 5 s
+- results on: `RedisAsyncResultBackend` with a `result_ex_time` of a day
 - bulk: it has no call for many; 100 calls at a time with `asyncio.gather`
 - recovery: none on a list; quickest on a stream: `idle_timeout=1000`, `xread_block=100`
 
@@ -16,7 +17,7 @@ from __future__ import annotations
 from typing import Any
 
 import uvloop
-from taskiq_redis import ListQueueBroker, RedisStreamBroker
+from taskiq_redis import ListQueueBroker, RedisAsyncResultBackend, RedisStreamBroker
 
 from peers.roles import kit
 
@@ -24,27 +25,34 @@ STREAM: dict[str, Any] = {"consumer_id": "0"}  # what was enqueued before the fi
 if kit.ORDERS.quickest:
     STREAM |= {"idle_timeout": 1000, "xread_block": 100}
 
-broker = (
+broker: Any = (
     RedisStreamBroker(kit.ORDERS.url, queue_name="bench", **STREAM)
     if kit.ORDERS.variant == "stream"
     else ListQueueBroker(kit.ORDERS.url, queue_name="bench", socket_timeout=None)
 )
+if kit.ORDERS.results:
+    broker = broker.with_result_backend(RedisAsyncResultBackend(kit.ORDERS.url, result_ex_time=kit.DAY))
 
 
 @broker.task(task_name="handle")
-async def handle(data: str) -> None:
+async def handle(data: str) -> object:
     """Work on one item."""
-    await kit.handle_async(data)
+    return await kit.handle_async(data)
 
 
 async def produce() -> None:
     """Enqueue as told."""
     await broker.startup()
 
-    async def one(job: kit.Job) -> None:
-        await handle.kiq(job.data)
+    async def one(job: kit.Job) -> Any:
+        return (await handle.kiq(job.data)).task_id
 
-    await kit.produce_async(one, kit.gathered(one))
+    async def result(task_id: str) -> object:
+        if not await broker.result_backend.is_result_ready(task_id):
+            return None
+        return (await broker.result_backend.get_result(task_id)).return_value
+
+    await kit.produce_async(one, kit.gathered(one), result)
 
 
 if __name__ == "__main__":

@@ -13,6 +13,8 @@ from leaseq.cli import ends
 _SECTIONS: Final = {
     "Work": {
         "work": "work",
+        "worker": "worker",
+        "jobs": "jobs",
     },
     "Items": {
         "add": "add",

@@ -117,7 +117,7 @@ def work(
         raise click.UsageError("--at-most-once completes before there is a --result")
     logs = logging.StreamHandler()
     logs.setFormatter(logging.Formatter("leaseq work: %(message)s"))
-    logs.addFilter(lambda record: record.exc_info is None)  # how items ended is told by Told
+    logs.addFilter(lambda record: not hasattr(record, "item"))  # how items ended is told by Told
     logging.getLogger("leaseq.worker").addHandler(logs)
     told = Told(**{name: options[name] for name in ("as_json", "quiet", "at_most_once")})
     children = Children(command, options["dead_on"], options["with_result"], options["as_json"])

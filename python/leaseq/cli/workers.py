@@ -25,7 +25,9 @@ _SHOWN: Final = 3  # items of a worker, in the table
 @in_group
 @output.as_json
 def workers(*, queue: str | None, server: Server, group: str | None, as_json: bool) -> None:
-    """List the live workers of the server, or those of QUEUE, and what they hold.
+    """List the live workers of the server, or those of QUEUE, what they do and what they hold.
+
+    A worker is starting, idle, busy or stopping.
 
     A worker says every 10 seconds that it lives; one that was killed is listed for up to 30 seconds more. Loops made by
     hand and `leaseq lease` are not listed. Ends with 1 where there is none.
@@ -43,7 +45,7 @@ def workers(*, queue: str | None, server: Server, group: str | None, as_json: bo
         for each in found:
             output.record(_as_dict(each))
     elif found:
-        columns = ("worker", "client", "queues", "completed", "holds", "at most", "works on", "")
+        columns = ("worker", "client", "queues", "completed", "holds", "at most", "works on", "state")
         output.show(output.table(columns, map(_row, found), right=columns[3:6]))
     if not found:
         raise Refusal("" if as_json else "no worker lives")
@@ -62,10 +64,11 @@ def _row(worker: LiveWorker) -> tuple[Any, ...]:
         worker.held,
         worker.concurrency,
         ", ".join(works),
-        "stops" if worker.stopping else "",
+        worker.state,
     )
 
 
 def _as_dict(worker: LiveWorker) -> dict[str, Any]:
-    """For JSON: the fields of LiveWorker, a queue as in the registry: `group:name`."""
-    return dataclasses.asdict(worker) | {"queues": [f"{group}:{name}" for group, name in worker.queues]}
+    """For JSON: the fields of LiveWorker, and its state; a queue as in the registry: `group:name`."""
+    queues = [f"{group}:{name}" for group, name in worker.queues]
+    return dataclasses.asdict(worker) | {"state": worker.state, "queues": queues}

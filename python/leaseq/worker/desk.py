@@ -15,7 +15,7 @@ from leaseq.worker.ends import End
 from leaseq.worker.hooks import SafeHooks, logger
 from leaseq.worker.plan import Plan
 from leaseq.worker.settings import Settings
-from leaseq.worker.verdicts import UNCOUNTED, Verdict
+from leaseq.worker.verdicts import UNCOUNTED, DeadLetter, Release, Verdict
 
 Item = Any
 """A leased item of either colour."""
@@ -107,14 +107,23 @@ class Desk:
 
     def _judge(self, item: Item, error: BaseException) -> None:
         verdict = self._settings.policy.judge(item, error)
+        self._log(item, error, verdict)
+        self._unless_over(item, verdict)
+
+    def _log(self, item: Item, error: BaseException, verdict: Verdict) -> None:
+        """Of what the handler itself has decided, for no other exception's sake, the reason is all there is to tell."""
+        decided = isinstance(error, (DeadLetter, Release)) and not (error.__cause__ or error.__context__)
+        said = f": {verdict.error}" if decided and verdict.error else ""
+        tell: dict[str, Any] = {"exc_info": None if decided else error, "extra": {"item": item.id}}
         if self._settings.at_most_once:
-            logger.warning("item %r failed; it was completed before its handler ran", item.id, exc_info=error)
+            logger.warning("item %r failed; it was completed before its handler ran%s", item.id, said, **tell)
         elif verdict.dead:
-            logger.error("item %r dies, attempt %d", item.id, item.attempt, exc_info=error)
+            logger.error("item %r dies, attempt %d%s", item.id, item.attempt, said, **tell)
+        elif verdict.uncounted:
+            logger.info("item %r goes back uncounted%s", item.id, said, **tell)
         else:
             again = f"again in {verdict.delay:.1f} s"
-            logger.warning("item %r failed, attempt %d, %s", item.id, item.attempt, again, exc_info=error)
-        self._unless_over(item, verdict)
+            logger.warning("item %r failed, attempt %d, %s%s", item.id, item.attempt, again, said, **tell)
 
     def _unless_over(self, item: Item, verdict: Verdict) -> None:
         if item._ended or item not in self._held:
@@ -210,7 +219,10 @@ class Desk:
         """The server's answers: where each went."""
         self.forget([one.item for one in given])
         for one, answer in zip(given, answers, strict=True):
+            told = {"item": one.item.id}
             if answer == "dead":
+                if not one.dead:
+                    logger.error("item %r dies: that was the last of its attempts", one.item.id, extra=told)
                 self._hooks.tell("dead_lettered", one.item, one.error)
             elif answer != "lost":
                 self._hooks.tell("released", one.item, one.delay, one.error)

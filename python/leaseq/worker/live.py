@@ -62,6 +62,15 @@ class LiveWorker:
     queues: tuple[tuple[str, str], ...]
     items: tuple[HeldItem, ...]
 
+    @property
+    def state(self) -> str:
+        """What it does: "starting", "idle", "busy" or "stopping"."""
+        if self.stopping:
+            return "stopping"
+        if not self.concurrency:
+            return "starting"
+        return "busy" if self.held else "idle"
+
 
 def new_id() -> str:
     """A name for a worker: host, process, and what tells it from others there."""

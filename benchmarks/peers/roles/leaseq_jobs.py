@@ -1,0 +1,86 @@
+"""leaseq's jobs (`leaseq.jobs`), from this checkout.
+
+Settings:
+- `app.run_worker(processes=1)` with its default settings: one process that another supervises, 8 jobs at a time
+- `threads` are `def` functions, enqueued with `enqueue`; the variant `asyncio` has `async def` ones and `aenqueue`
+- results are not kept (`result_ttl=None`); results on: for a day, the default
+- bulk: `enqueue_many`
+- quickest recovery: `lease_secs=1`; by default it is 30
+
+Reference: docs/jobs.md
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import leaseq.jobs
+from peers.roles import kit
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+app = leaseq.jobs.App(kit.ORDERS.url)
+RESULT_TTL = kit.DAY if kit.ORDERS.results else None
+
+
+@app.job(name="handle", result_ttl=RESULT_TTL)
+def handle(data: str) -> Any:
+    """Work on one item in a thread."""
+    return kit.handle(data)
+
+
+@app.job(name="handle_async", result_ttl=RESULT_TTL)
+async def handle_async(data: str) -> Any:
+    """Work on one item on the event loop."""
+    return await kit.handle_async(data)
+
+
+def produce() -> None:
+    """Enqueue as told."""
+
+    def one(job: kit.Job) -> str:
+        return handle.enqueue(job.data).id
+
+    def bulk(jobs: Sequence[kit.Job]) -> None:
+        app.enqueue_many(handle.call(job.data) for job in jobs)
+
+    def result(job_id: str) -> object:
+        return app.job(job_id).result(kit.RESULT_SECS)
+
+    with app:
+        kit.produce(one, bulk, result)
+
+
+async def produce_asyncio() -> None:
+    """Enqueue as told."""
+
+    async def one(job: kit.Job) -> str:
+        return (await handle_async.aenqueue(job.data)).id
+
+    async def bulk(jobs: Sequence[kit.Job]) -> None:
+        await app.aenqueue_many(handle_async.call(job.data) for job in jobs)
+
+    async def result(job_id: str) -> object:
+        return await app.job(job_id).aresult(kit.RESULT_SECS)
+
+    async with app:
+        await kit.produce_async(one, bulk, result)
+
+
+def work() -> None:
+    """Work until killed."""
+    options: Any = {"lease_secs": 1.0} if kit.ORDERS.quickest else {}
+    if kit.ORDERS.concurrency:
+        options["concurrency"] = kit.ORDERS.concurrency
+    app.run_worker(processes=1, **options)
+
+
+if __name__ == "__main__":
+    if kit.ORDERS.role == "work":
+        work()
+    elif kit.ORDERS.variant == "asyncio":
+        asyncio.run(produce_asyncio())
+    else:
+        produce()

@@ -1,0 +1,121 @@
+"""`leaseq worker`: runs the jobs of an App."""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import sys
+import traceback
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from leaseq.cli.ends import Code, Refusal
+from leaseq.cli.job_layer import app_class
+from leaseq.cli.kinds import duration
+
+if TYPE_CHECKING:
+    from leaseq.jobs import App
+
+
+@click.command()
+@click.argument("app", metavar="MODULE:APP")
+@click.option(
+    "--queue", "-q", "queues", multiple=True, help="Take jobs from it; the first that is named goes first."
+)
+@click.option(
+    "--processes", "-p", type=click.IntRange(1, 1000), help="How many.  [default: one for each CPU]"
+)
+@click.option(
+    "--concurrency",
+    "-c",
+    type=click.IntRange(1, 10_000),
+    default=8,
+    show_default=True,
+    help="Jobs that each process runs at a time.",
+)
+@click.option("--burst", is_flag=True, help="End when nothing is ready; with 1 if nothing was.")
+@click.option(
+    "--for",
+    "lease_secs",
+    type=duration,
+    default="30s",
+    show_default=True,
+    help="How long a lease is; it is extended while the job runs.",
+)
+@click.option(
+    "--grace",
+    "grace_secs",
+    type=duration,
+    default="25s",
+    show_default=True,
+    help="How long jobs may go on after SIGTERM or Ctrl-C.",
+)
+@click.option("--max-jobs", type=click.IntRange(1), help="A process that has run so many is replaced.")
+@click.option(
+    "--max-memory",
+    type=click.FloatRange(0, min_open=True),
+    help="A process that has had so many MiB is replaced.",
+)
+@click.option(
+    "--verbose", "-v", is_flag=True, help="Tell on stderr what the worker does, not only what fails."
+)
+def worker(*, app: str, verbose: bool, **options: Any) -> int:
+    """Run the jobs of an App, in several processes.
+
+    APP is a leaseq.jobs.App in MODULE, which is looked for in this folder too. A process that dies is replaced, and the jobs that it held are leased again at once. SIGTERM or Ctrl-C lets jobs end
+    within --grace, a second one gives them back, uncounted; then this ends with 0. Needs the extra `jobs`.
+
+    \b
+    Examples:
+      leaseq worker shop.tasks:app
+      leaseq worker shop.tasks:app -q urgent -q default --processes 4
+      leaseq worker shop.tasks:app --burst && echo "there was work"
+    """  # noqa: D301 (click's mark for text that is not to be wrapped)
+    logging.basicConfig(
+        stream=sys.stderr,
+        format="leaseq worker: %(message)s",
+        level=logging.INFO if verbose else logging.WARNING,
+    )
+    loaded = _load(app)
+    from leaseq.jobs.worker.supervisor import WorkerFailedError
+
+    for queue in options["queues"] or loaded.queues:
+        loaded.queue(
+            queue
+        ).stats()  # a server that is away or refuses is told now; later the worker tries for ever
+    given = {name: value for name, value in options.items() if value is not None}
+    try:
+        ended = loaded.run_worker(**given)
+    except WorkerFailedError as error:
+        raise Refusal(str(error)) from error
+    return Code.NO if options["burst"] and not ended else Code.DONE
+
+
+def _load(target: str) -> App:
+    """The App. Raises click.BadParameter, Refusal."""
+    module_name, _, name = target.partition(":")
+    if not module_name or not name:
+        raise click.BadParameter(f"{target!r} does not look like shop.tasks:app", param_hint="MODULE:APP")
+    app_type = app_class()
+    sys.path.insert(0, str(Path.cwd()))
+    try:
+        module = importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
+            raise _broken(module_name, error) from error  # the module is there, and lacks something itself
+        raise click.BadParameter(f"there is no module {error.name}", param_hint="MODULE:APP") from error
+    except Exception as error:
+        raise _broken(module_name, error) from error
+    found = getattr(module, name, None)
+    if not isinstance(found, app_type):
+        raise click.BadParameter(f"{name} of {module_name} is no leaseq.jobs.App", param_hint="MODULE:APP")
+    return found
+
+
+def _broken(module: str, error: Exception) -> click.BadParameter:
+    """A module that cannot be imported: its author wants to see where."""
+    traceback.print_exception(error)
+    message = f"{module} cannot be imported: {type(error).__name__}: {error}"
+    return click.BadParameter(message, param_hint="MODULE:APP")

@@ -1,0 +1,56 @@
+"""Jobs: functions that are run elsewhere, on the queues of leaseq (spec/jobs.md).
+
+    app = leaseq.jobs.App("redis://localhost")
+
+    @app.job(retries=2)
+    async def send(address: str) -> int: ...
+
+    handle = send.enqueue("a@example.org")
+    handle.result(timeout=10)
+
+Needs the extra: pip install 'leaseq[jobs]'.
+"""
+
+from leaseq.jobs.app import App
+from leaseq.jobs.call import Call
+from leaseq.jobs.chain import Chain, ChainHandle, Step
+from leaseq.jobs.context import Context
+from leaseq.jobs.cron.schedules import ScheduleInfo
+from leaseq.jobs.errors import (
+    BadEnvelopeError,
+    JobCancelled,
+    JobFailed,
+    JobTimeout,
+    ResultNotKept,
+    Retry,
+    SerializationError,
+)
+from leaseq.jobs.function import JobFunction
+from leaseq.jobs.handle import Handle
+from leaseq.jobs.info import JobInfo, Status
+from leaseq.jobs.serializer import Serializer
+from leaseq.worker.verdicts import Backoff, DeadLetter
+
+__all__ = [
+    "App",
+    "Backoff",
+    "BadEnvelopeError",
+    "Call",
+    "Chain",
+    "ChainHandle",
+    "Context",
+    "DeadLetter",
+    "Handle",
+    "JobCancelled",
+    "JobFailed",
+    "JobFunction",
+    "JobInfo",
+    "JobTimeout",
+    "ResultNotKept",
+    "Retry",
+    "ScheduleInfo",
+    "SerializationError",
+    "Serializer",
+    "Status",
+    "Step",
+]

@@ -1,0 +1,1 @@
+"""What the job layer reads and writes, for threads; generated from `_aio`."""

@@ -1,0 +1,39 @@
+"""What a job learns of itself."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+Report = Callable[[float, float | None], None]
+"""Is told how much is done, and of how much."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Context:
+    """Given to a function whose first parameter is annotated with this class.
+
+    Attributes:
+        id: of the job.
+        function: its name.
+        queue: that it was enqueued in.
+        attempt: 1 for the first, unless the call said otherwise.
+        enqueued: when it was, in seconds since 1970 by the clock of who enqueued it.
+        score: when it was due, likewise.
+        headers: that it was enqueued with.
+        token: of its lease; grows with each attempt, so that what a job writes elsewhere can be fenced with it.
+        worker: that runs it.
+    """
+
+    id: str
+    function: str
+    queue: str
+    attempt: int
+    enqueued: float
+    score: float
+    headers: Mapping[str, str]
+    token: int
+    worker: str
+    _report: Report = field(repr=False)
+
+    def progress(self, done: float, total: float | None = None) -> None:
+        """Say how far the job is; whoever asks for its `info` sees it within a second."""
+        self._report(done, total)

@@ -1,0 +1,84 @@
+"""A schedule, and what is to be done of it at a time. No input or output."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, Final, Literal, NamedTuple, get_args
+
+from leaseq.errors import BadArgumentError
+from leaseq.item import Item
+from leaseq.jobs.call import Call
+from leaseq.jobs.cron.timetable import Timetable
+
+Missed = Literal["last", "all", "none"]
+
+ON_TIME_MS: Final = 60_000
+"""With `missed="none"`: a slot that is seen later than this was missed."""
+
+REVIEW_MS: Final = 60_000
+"""A turn is taken at least so often, so that a rule that was changed counts soon."""
+
+MOST: Final = 64
+"""Slots of one turn; when more were missed, the next turn is at once."""
+
+
+class Turn(NamedTuple):
+    """What one turn does: these slots get their jobs, and all up to `until` are over; the next is at `due`.
+
+    `following` is the next slot, 0 where there is none.
+    """
+
+    slots: Sequence[int]
+    until: int
+    due: int
+    following: int
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """A job that is enqueued whenever the timetable says. Raises BadArgumentError, BadIdError.
+
+    Attributes:
+        name: of the schedule; that of its function unless it was given another.
+        call: that is enqueued.
+        timetable: when.
+        missed: what becomes of slots that nobody was there for: "last" runs the last of them, "all" runs each, "none"
+            runs none that is more than a minute late.
+    """
+
+    name: str
+    call: Call[Any]
+    timetable: Timetable
+    missed: Missed
+
+    def __post_init__(self) -> None:
+        if self.missed not in get_args(Missed):
+            raise BadArgumentError(
+                f"missed is one of {', '.join(map(repr, get_args(Missed)))}, not {self.missed!r}"
+            )
+        if self.call.options.id is not None or self.call.options.at is not None:
+            raise BadArgumentError(
+                "the jobs of a schedule have neither an id nor a time of their own: both are their slots'"
+            )
+        Item(b"", self.name)
+
+    @property
+    def queue(self) -> str:
+        """Where its jobs go."""
+        return self.call.options.queue
+
+    def turn(self, until: int, now: int, *, paused: bool) -> Turn:
+        """What is to be done `now`, when all slots up to `until` are over. Times are the server's, in milliseconds."""
+        slots: list[int] = []
+        over = max(now, until)
+        if not paused and now > until:
+            if self.missed == "all":
+                slots = [slot for slot in islice(self.timetable.after(until), MOST) if slot <= now]
+                over = slots[-1] if len(slots) == MOST else now
+            else:
+                last = self.timetable.last(now)
+                late = self.missed == "none" and last is not None and now - last > ON_TIME_MS
+                slots = [last] if last is not None and last > until and not late else []
+        following = next(self.timetable.after(over), 0)
+        review = max(now, over) + REVIEW_MS
+        return Turn(slots, over, min(following or review, review), following)

@@ -1,0 +1,168 @@
+"""A job as the data of an item, and its result as the outcome of that item (spec/jobs.md)."""
+
+from typing import Any
+
+import msgspec
+
+from leaseq.jobs.errors import BadEnvelopeError, SerializationError
+from leaseq.jobs.serializer import CODERS, Format, Serializer, format_of
+
+VERSION = 1
+
+LONGEST_COPY = 4096
+"""Bytes of an envelope that a result or a cancellation repeats, so that people see what the job was; no longer ones."""
+
+NOT_COPIED = msgspec.Raw()
+
+
+class Envelope(msgspec.Struct, omit_defaults=True, kw_only=True):
+    """The members of LQ-JOB-2 to LQ-JOB-5; times are ms since 1970, durations ms."""
+
+    v: int
+    function: str
+    args: list[Any] = []
+    kwargs: dict[str, Any] = {}
+    enqueued: int = 0
+    due: int | None = None
+    attempt: int = 1
+    timeout: int | None = None
+    backoff: tuple[int, int] | None = None
+    description: str | None = None
+    codec: str | None = None
+    body: bytes | None = None
+    then: "list[Stage]" = []
+
+
+class Stage(msgspec.Struct, omit_defaults=True, kw_only=True):
+    """A job that is not enqueued yet, the members of LQ-JOB-16: what a chain has behind it, what a schedule enqueues.
+
+    `add` are options of the item, by their names in `add` and in its units.
+    """
+
+    queue: str
+    job: Envelope
+    id: str = ""
+    add: dict[str, int | str] = {}
+    headers: dict[str, str] = {}
+
+
+class Result(msgspec.Struct, omit_defaults=True, kw_only=True):
+    """The members of LQ-JOB-8."""
+
+    v: int
+    result: Any = None
+    started: int = 0
+    ended: int = 0
+    worker: str = ""
+    job: msgspec.Raw = NOT_COPIED
+    codec: str | None = None
+    body: bytes | None = None
+
+
+class _Version(msgspec.Struct):
+    v: int
+
+
+def write(envelope: Envelope, form: Format, serializer: Serializer | None) -> bytes:
+    """The data of an item. Raises SerializationError."""
+    try:
+        if serializer is not None:
+            for job in (envelope, *(stage.job for stage in envelope.then)):
+                pack(job, serializer)
+        data: bytes = CODERS[form].encode(envelope)
+    except Exception as error:
+        way = f"serializer {serializer.name!r}" if serializer else form
+        message = f"the arguments of {envelope.function} cannot be written as {way}: {error}"
+        raise SerializationError(message) from error
+    return data
+
+
+def pack(envelope: Envelope, serializer: Serializer) -> None:
+    """Let the serializer write the arguments, unless one has. Raises whatever it raises."""
+    if envelope.codec is None:
+        envelope.body = serializer.dumps([list(envelope.args), envelope.kwargs])
+        envelope.codec, envelope.args, envelope.kwargs = serializer.name, [], {}
+
+
+def read(data: bytes, serializers: dict[str, Serializer]) -> Envelope:
+    """A job. Raises BadEnvelopeError, whose text is fit for a dead letter."""
+    envelope: Envelope = _read(data, Envelope, "job")
+    unpack(envelope, serializers)
+    return envelope
+
+
+def unpack(envelope: Envelope, serializers: dict[str, Serializer]) -> None:
+    """Read what a serializer wrote. Raises BadEnvelopeError."""
+    if envelope.codec is None:
+        return
+    pair = _custom(envelope.codec, envelope.body, serializers, "arguments")
+    try:
+        args, kwargs = pair
+        envelope.args, envelope.kwargs = list(args), dict(kwargs)
+    except (TypeError, ValueError) as error:
+        message = f"serializer {envelope.codec!r} gives no pair of arguments: {error}"
+        raise BadEnvelopeError(message) from error
+
+
+def write_result(result: Result, form: Format, serializer: Serializer | None) -> bytes:
+    """The content of an outcome. Raises SerializationError."""
+    try:
+        if serializer is not None:
+            result.codec, result.body, result.result = serializer.name, serializer.dumps(result.result), None
+        data: bytes = CODERS[form].encode(result)
+    except Exception as error:
+        way = f"serializer {serializer.name!r}" if serializer else form
+        raise SerializationError(f"the result cannot be written as {way}: {error}") from error
+    return data
+
+
+def read_result(data: bytes, serializers: dict[str, Serializer]) -> Result:
+    """A result. Raises BadEnvelopeError."""
+    result: Result = _read(data, Result, "result")
+    if result.codec is not None:
+        result.result = _custom(result.codec, result.body, serializers, "result")
+    return result
+
+
+def copy_of(data: bytes) -> msgspec.Raw:
+    """The envelope as it stands in its result."""
+    return msgspec.Raw(short(data)) if short(data) else NOT_COPIED
+
+
+def short(data: bytes) -> bytes:
+    """What is not too long to be repeated."""
+    return data if len(data) <= LONGEST_COPY else b""
+
+
+def _read(data: bytes, kind: Any, what: str) -> Any:
+    coder = CODERS[format_of(data)]
+    try:
+        read = coder.read(data, kind)
+    except (msgspec.DecodeError, RecursionError) as error:
+        _check_version(data, what)
+        raise BadEnvelopeError(f"this is no {what} that can be read: {error}") from error
+    if read.v != VERSION:
+        raise BadEnvelopeError(f"this {what} is of version {read.v}, and this program knows {VERSION}")
+    return read
+
+
+def _check_version(data: bytes, what: str) -> None:
+    """A newer version may differ in everything but `v`. Raises BadEnvelopeError for one."""
+    try:
+        version = CODERS[format_of(data)].read(data, _Version).v
+    except (msgspec.DecodeError, RecursionError):
+        return
+    if version != VERSION:
+        raise BadEnvelopeError(f"this {what} is of version {version}, and this program knows {VERSION}")
+
+
+def _custom(name: str, body: bytes | None, serializers: dict[str, Serializer], what: str) -> Any:
+    if name not in serializers:
+        raise BadEnvelopeError(
+            f"the {what} were written by serializer {name!r}, which this App does not have"
+        )
+    try:
+        return serializers[name].loads(body or b"")
+    except Exception as error:
+        message = f"serializer {name!r} cannot read the {what}: {error}"
+        raise BadEnvelopeError(message) from error

@@ -1,0 +1,80 @@
+"""The text of a failure: what a worker writes as the last error, and what is read from it (LQ-JOB-9)."""
+
+import os
+import traceback
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import leaseq
+
+LONGEST = 8192
+"""Bytes of a last error that are kept."""
+
+OURS = str(Path(leaseq.__file__).parent) + os.sep
+
+LONGEST_LINE = 500
+"""Characters of the first line: the traceback has the whole message."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """What is known of a failure. `started` is in seconds since 1970, 0 where it is not known."""
+
+    type: str = ""
+    message: str = ""
+    traceback: str = ""
+    worker: str = ""
+    started: float = 0.0
+
+
+def text_of(error: BaseException, worker: str, started: float) -> str:
+    """The text of an exception; its traceback begins in what the user wrote."""
+    begin = error.__traceback__
+    while begin is not None and begin.tb_frame.f_code.co_filename.startswith(OURS):
+        begin = begin.tb_next
+    frames = "".join(traceback.format_exception(type(error), error, begin))
+    return written(_name(error), str(error), frames, worker, started)
+
+
+def written(kind: str, message: str, frames: str, worker: str, started: float) -> str:
+    """The text, cut so that all of it is kept: of the traceback the end says most."""
+    lines = [f"{kind}: {_one_line(message)}"]
+    if worker:
+        lines.append(f"worker: {worker}")
+    if started:
+        lines.append(f"started: {datetime.fromtimestamp(started, UTC).isoformat(timespec='milliseconds')}")
+    head = "\n".join(lines) + "\n\n"
+    room = LONGEST - len(head.encode(errors="replace"))
+    tail = frames.encode(errors="replace")
+    if len(tail) > room:
+        tail = b"...\n" + tail[len(tail) - room + 4 :]
+    return head + tail.decode(errors="ignore")
+
+
+def read(text: str) -> Failure:
+    """What a text says; one of another form is a message and nothing else."""
+    head, _, frames = text.partition("\n\n")
+    first, *lines = head.split("\n")
+    kind, colon, message = first.partition(": ")
+    if not colon or not kind.replace(".", "").isidentifier():
+        return Failure(message=text)
+    fields = dict(line.partition(": ")[::2] for line in lines)
+    return Failure(kind, message, frames, fields.get("worker", ""), _time(fields.get("started", "")))
+
+
+def _time(text: str) -> float:
+    try:
+        return datetime.fromisoformat(text).timestamp()
+    except ValueError:
+        return 0.0
+
+
+def _name(error: BaseException) -> str:
+    kind = type(error)
+    return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+
+
+def _one_line(message: str) -> str:
+    line = " ".join(message.split())
+    return line if len(line) <= LONGEST_LINE else line[: LONGEST_LINE - 3] + "..."

@@ -1,0 +1,175 @@
+"""What is known of a job, from what is stored of it. No input or output."""
+
+import contextlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import msgspec
+
+from leaseq.jobs import envelope, failure
+from leaseq.jobs.envelope import Envelope, Result
+from leaseq.jobs.errors import BadEnvelopeError
+from leaseq.jobs.failure import Failure
+from leaseq.jobs.note import Note
+from leaseq.jobs.serializer import Serializer
+from leaseq.results import ItemInfo, Outcome
+
+if TYPE_CHECKING:
+    from leaseq.jobs.function import JobFunction
+
+Status = Literal["delayed", "ready", "running", "retrying", "succeeded", "failed", "cancelled", "unknown"]
+
+_STATUS: dict[str, Status] = {
+    "delayed": "delayed",
+    "ready": "ready",
+    "leased": "running",
+    "result": "succeeded",
+    "failure": "failed",
+    "dead": "failed",
+}
+
+
+class Told(NamedTuple):
+    """What four calls say of one job."""
+
+    outcome: Outcome
+    item: ItemInfo
+    data: bytes | None
+    note: Note
+
+
+@dataclass(frozen=True, slots=True)
+class JobInfo:
+    """What is known of a job. Times are seconds since 1970, 0.0 where nothing is known; likewise "" and None.
+
+    Attributes:
+        id: of the job.
+        queue: that it was enqueued in.
+        status: "delayed", "ready", "running", "retrying" (it waits for another attempt), "succeeded", "failed",
+            "cancelled", or "unknown": there is none, it expired, or nothing is kept of it.
+        function: its name.
+        args: its arguments.
+        kwargs: by name.
+        description: what the call said, else the call itself.
+        enqueued: when it was, by the server's clock.
+        due: when it was to run, by the clock of who enqueued it.
+        timeout: how many seconds an attempt may take: as the call said, else as its function says where the App has it.
+            None: without limit, or not known.
+        retries: how many attempts it has after the first. None: without limit, or it is in its queue no more.
+        started: when its last attempt began, by the worker's clock; of one that runs, within a second.
+        ended: when it ended, by the server's clock.
+        attempt: the number of its last attempt, 0 before the first.
+        worker: who runs it, or ran it last.
+        error: the last failure: "ValueError: no such order".
+        traceback: of the last failure.
+        result: what the function returned, of the type that it names where the App has it; None before, and where none
+            is kept.
+        progress: what it reported: how much is done, and of how much, if it said so.
+    """
+
+    id: str
+    queue: str
+    status: Status
+    function: str
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any]
+    description: str
+    enqueued: float
+    due: float
+    timeout: float | None
+    retries: int | None
+    started: float
+    ended: float
+    attempt: int
+    worker: str
+    error: str
+    traceback: str
+    result: Any
+    progress: tuple[float, float | None] | None
+
+
+def status_of(outcome: Outcome, note: Note) -> Status:
+    """The status of a job. A note of its cancellation counts where there is neither an item nor an outcome."""
+    if outcome.state == "absent":
+        return "cancelled" if note.cancelled is not None else "unknown"
+    if outcome.state in {"ready", "delayed"} and outcome.attempt:
+        return "retrying"
+    return _STATUS.get(outcome.state, "unknown")
+
+
+def info_of(
+    queue: str,
+    told: Told,
+    serializers: dict[str, Serializer],
+    functions: "Mapping[str, JobFunction[Any, Any]]",
+) -> JobInfo:
+    """All that is known of a job, to a program that has these functions."""
+    outcome, item, note = told.outcome, told.item, told.note
+    result = _result(outcome, serializers)
+    job = _envelope(told.data or bytes(result.job) or note.job, serializers)
+    function = functions.get(job.function)
+    failed = failure.read(outcome.error or item.error or "")
+    runs = note.token > 0 and note.token == item.token and item.state == "leased"
+    return JobInfo(
+        id=outcome.id,
+        queue=queue,
+        status=status_of(outcome, note),
+        function=job.function,
+        args=tuple(job.args),
+        kwargs=job.kwargs,
+        description=description_of(job),
+        enqueued=outcome.created or job.enqueued / 1000,
+        due=(job.due or job.enqueued) / 1000,
+        timeout=_timeout(job, function),
+        retries=item.max_attempts + job.attempt - 2 if item.max_attempts else None,
+        started=(note.started if runs else result.started) / 1000 or failed.started,
+        ended=outcome.ended or (note.cancelled or 0) / 1000 or (item.time if item.state == "dead" else 0.0),
+        attempt=outcome.attempt and outcome.attempt + job.attempt - 1,
+        worker=note.worker if runs else result.worker or failed.worker,
+        error=_error(failed),
+        traceback=failed.traceback,
+        result=_returned(result, function),
+        progress=(note.done, note.total) if runs and note.done is not None else None,
+    )
+
+
+def description_of(job: Envelope) -> str:
+    """What was said of a job, or the call itself."""
+    if job.description is not None or not job.function:
+        return job.description or ""
+    said = [repr(each) for each in job.args] + [f"{name}={each!r}" for name, each in job.kwargs.items()]
+    return f"{job.function}({', '.join(said)})"
+
+
+def _timeout(job: Envelope, function: "JobFunction[Any, Any] | None") -> float | None:
+    if job.timeout is None:
+        return None if function is None else function.options.timeout
+    return job.timeout / 1000 or None
+
+
+def _returned(result: Result, function: "JobFunction[Any, Any] | None") -> Any:
+    """One that does not fit its function any more stays as it was kept."""
+    if function is not None:
+        with contextlib.suppress(msgspec.ValidationError):
+            return function.signature.result(result.result)
+    return result.result
+
+
+def _error(failed: Failure) -> str:
+    return f"{failed.type}: {failed.message}" if failed.type else failed.message
+
+
+def _result(outcome: Outcome, serializers: dict[str, Serializer]) -> Result:
+    if outcome.state == "result":
+        with contextlib.suppress(BadEnvelopeError):
+            return envelope.read_result(outcome.content, serializers)
+    return Result(v=envelope.VERSION)
+
+
+def _envelope(data: bytes, serializers: dict[str, Serializer]) -> Envelope:
+    """A job that cannot be read has no function."""
+    if data:
+        with contextlib.suppress(BadEnvelopeError):
+            return envelope.read(data, serializers)
+    return Envelope(v=envelope.VERSION, function="")

@@ -1,0 +1,173 @@
+"""What can be said of a job: by its function, and by each call."""
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, TypedDict
+
+from leaseq import commands
+from leaseq.errors import BadArgumentError, BadTypeError
+from leaseq.worker.verdicts import Backoff
+
+DAY = 86400.0
+MOST_ATTEMPTS = 65534
+
+
+class CallOptions(TypedDict, total=False):
+    """What `using` takes; see `Options`."""
+
+    id: str | None
+    queue: str
+    priority: int
+    delay: float
+    at: float | datetime | None
+    expires: float | None
+    timeout: float | None
+    retries: int | None
+    backoff: Backoff
+    result_ttl: float | None
+    description: str | None
+    attempt: int
+    headers: Mapping[str, str]
+
+
+class FunctionOptions(CallOptions, total=False):
+    """What `@app.job` takes; see `Options`."""
+
+    retry_on: type[BaseException] | Iterable[type[BaseException]]
+    fork: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """All that can be said of a job. Seconds, or seconds since 1970.
+
+    Attributes:
+        id: of the job, 1 to 256 bytes of UTF-8; a random one by default. While a job of this id is in its queue, a
+            second one is not enqueued.
+        queue: where it waits.
+        priority: -7 to 7, higher first.
+        delay: it is not run before so many seconds from now.
+        at: it is not run before then, instead of `delay`: seconds since 1970 or a datetime with a time zone.
+        expires: if no worker has begun it so many seconds after it was due, it is dropped. None: never.
+        timeout: how long one attempt may take. None: without limit.
+        retries: how many attempts it has after the first, which failed; then it is dead. None: without limit.
+        backoff: how long until the next attempt.
+        retry_on: exceptions after which there is a next attempt; after others it is dead at once.
+        result_ttl: how long its result, or its failure, is kept. None or 0: not at all.
+        description: for people; the call itself by default.
+        attempt: the number of its first attempt, where others came before it, which count.
+        headers: at most 16, as for `leaseq.Item`.
+        fork: run it in a process of its own, which is killed where it does not end in time.
+
+    Raises BadTypeError, BadArgumentError.
+    """
+
+    id: str | None = None
+    queue: str = "default"
+    priority: int = 0
+    delay: float = 0.0
+    at: float | datetime | None = None
+    expires: float | None = DAY
+    timeout: float | None = 300.0
+    retries: int | None = 4
+    backoff: Backoff = Backoff()  # noqa: RUF009 (frozen)
+    retry_on: Any = Exception
+    result_ttl: float | None = DAY
+    description: str | None = None
+    attempt: int = 1
+    headers: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    fork: bool = False
+    _of_item: commands.adding.Options | None = dataclasses.field(
+        default=None, init=False, compare=False, repr=False
+    )
+
+    def __post_init__(self) -> None:
+        if self.at is not None and self.delay:
+            raise BadArgumentError("a job has a delay or a time at which it is due, not both")
+        _positive(self.expires, "expires", "None: never")
+        _positive(self.timeout, "timeout", "None: without limit")
+        for seconds, what in ((self.delay, "delay"), (self.result_ttl or 0, "result_ttl")):
+            if commands.milliseconds(seconds, what) < 0:
+                raise BadArgumentError(f"{what} must not be negative")
+        self._check_attempts()
+        if not isinstance(self.backoff, Backoff):
+            raise BadTypeError("backoff is a leaseq.jobs.Backoff(first, last)")
+        if self.description is not None and not isinstance(self.description, str):
+            raise BadTypeError(f"a description is a str, not {type(self.description).__name__}")
+        exceptions(self.retry_on)
+        self.due()
+
+    def _check_attempts(self) -> None:
+        if self.retries is not None and not 0 <= commands.whole(self.retries, "retries") < MOST_ATTEMPTS:
+            raise BadArgumentError(f"retries must be 0 to {MOST_ATTEMPTS - 1}; None is without limit")
+        first = commands.whole(self.attempt, "attempt")
+        if first < 1 or (self.retries is not None and first > self.retries + 1):
+            most = (
+                ""
+                if self.retries is None
+                else f", and at most {self.retries + 1} with {self.retries} retries"
+            )
+            raise BadArgumentError(f"the number of the first attempt is at least 1{most}; not {first}")
+
+    def due(self) -> float | None:
+        """The time of `at`, in seconds since 1970. Raises BadTypeError, BadArgumentError."""
+        if not isinstance(self.at, datetime):
+            if self.at is not None:
+                commands.milliseconds(self.at, "at")
+            return self.at
+        if self.at.tzinfo is None:
+            raise BadArgumentError("at has no time zone: datetime.now(UTC) and the like have one")
+        return self.at.timestamp()
+
+    def with_(self, given: Mapping[str, Any], known: Any) -> "Options":
+        """These, with what is given; `known` are the names that may be. Raises BadArgumentError."""
+        if unknown := set(given) - set(known.__annotations__):
+            raise BadArgumentError(
+                f"there is no option {min(unknown)!r}; there are {', '.join(sorted(known.__annotations__))}"
+            )
+        if given.get("at") is not None and "delay" not in given:
+            given = {**given, "delay": 0.0}
+        elif given.get("delay") and "at" not in given:
+            given = {**given, "at": None}
+        return dataclasses.replace(self, **given)
+
+    def of_item(self, now: float | None) -> commands.adding.Options:
+        """As options of the item; `now` is the server's time, for what is due at a time and expires."""
+        if now is not None:
+            return self._counted(now)
+        if self._of_item is None:
+            object.__setattr__(self, "_of_item", self._counted(None))  # the same for all calls
+        return self._of_item or ()
+
+    def _counted(self, now: float | None) -> commands.adding.Options:
+        due = self.due()
+        wait = self.delay if due is None or now is None else max(0.0, due - now)
+        return commands.add_options(
+            delay=self.delay,
+            not_before=due,
+            priority=self.priority,
+            max_attempts=0 if self.retries is None else self.retries + 2 - self.attempt,
+            expires_in=None if self.expires is None else wait + self.expires,
+            keep=self.result_ttl,
+        )
+
+    @property
+    def asks_time(self) -> bool:
+        """Whether `of_item` needs the server's time."""
+        return self.at is not None and self.expires is not None
+
+
+def _positive(seconds: float | None, what: str, otherwise: str) -> None:
+    if seconds is not None and commands.milliseconds(seconds, what) <= 0:
+        raise BadArgumentError(f"{what} must be above 0; {otherwise}")
+
+
+def exceptions(kinds: Any) -> tuple[type[BaseException], ...]:
+    """Classes of exceptions. Raises BadTypeError."""
+    listed = tuple(kinds) if isinstance(kinds, Iterable) else (kinds,)
+    for kind in listed:
+        if not isinstance(kind, type) or not issubclass(kind, BaseException):
+            raise BadTypeError(f"retry_on takes classes of exceptions, not {kind!r}")
+    return listed

@@ -1,0 +1,66 @@
+"""How arguments and results become bytes: JSON or MessagePack, which every language reads, or a way of one's own."""
+
+from typing import Any, Literal, Protocol, runtime_checkable
+
+import msgspec
+
+from leaseq.errors import BadArgumentError, BadTypeError
+
+Format = Literal["msgpack", "json"]
+
+
+@runtime_checkable
+class Serializer(Protocol):
+    """A way of one's own. `name` stands in the envelope, so that a worker which does not have it can say so."""
+
+    name: str
+
+    def dumps(self, value: Any) -> bytes:
+        """Bytes of a value."""
+
+    def loads(self, data: bytes) -> Any:
+        """The value again."""
+
+
+class Coder:
+    """One of the two formats. Encoders may be shared by threads."""
+
+    def __init__(self, encoder: Any, decode: Any) -> None:
+        self.encode = encoder.encode
+        self._decode = decode
+
+    def read(self, data: bytes, kind: Any) -> Any:
+        """A value of this type. Raises msgspec.DecodeError, of which ValidationError is one kind."""
+        return self._decode(data, type=kind)
+
+
+CODERS: dict[str, Coder] = {
+    "msgpack": Coder(msgspec.msgpack.Encoder(), msgspec.msgpack.decode),
+    "json": Coder(msgspec.json.Encoder(), msgspec.json.decode),
+}
+
+
+def format_of(data: bytes) -> Format:
+    """JSON begins with a brace; a map of MessagePack never does (LQ-JOB-1)."""
+    return "json" if data[:1] == b"{" else "msgpack"
+
+
+def check_format(given: Any) -> Format:
+    """A format. Raises BadArgumentError."""
+    if given not in CODERS:
+        raise BadArgumentError(f"format is 'msgpack' or 'json', not {given!r}")
+    return "json" if given == "json" else "msgpack"
+
+
+def check_serializer(given: Any) -> Serializer | None:
+    """A serializer, or none. Raises BadTypeError, BadArgumentError."""
+    if given is None:
+        return None
+    if not isinstance(given, Serializer):
+        raise BadTypeError(
+            f"a serializer has name, dumps and loads; {type(given).__name__} lacks some of them"
+        )
+    name: Any = given.name
+    if not isinstance(name, str) or not name:
+        raise BadArgumentError("a serializer has a name, a str of at least one character")
+    return given

@@ -1,0 +1,124 @@
+"""The parameters of a job's function: what it is called with, and of which types."""
+
+import inspect
+import sys
+import typing
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from itertools import chain, repeat
+from typing import Any
+
+import msgspec
+
+from leaseq.jobs.context import Context
+
+_PLACES = frozenset({inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD})
+_REST = inspect.Parameter.VAR_POSITIONAL
+
+
+class Signature:
+    """What a function takes and returns. Types that msgspec cannot make from JSON are left as they come."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        try:
+            signature = inspect.signature(function, eval_str=True)
+        except (NameError, TypeError):  # annotations that only a type checker can read
+            signature = inspect.signature(function)
+        parameters = list(signature.parameters.values())
+        self.takes_context = bool(parameters) and _is_context(parameters[0].annotation)
+        if self.takes_context:
+            del parameters[0]
+        self._signature = signature.replace(parameters=parameters)
+        self._kinds = {each.name: _convertible(each.annotation) for each in parameters}
+        self._plain = not any(self._kinds.values())
+        self._positional = _positional(parameters)
+        kinds = [(each.name, self._kinds[each.name]) for each in parameters if each.kind in _PLACES]
+        rest = [(each.name, self._kinds[each.name]) for each in parameters if each.kind is _REST]
+        self._in_order = partial(chain, kinds, *map(repeat, rest))
+        self._result = _convertible(_awaited(signature.return_annotation))
+
+    def check(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+        """Raises TypeError for arguments that the function does not take."""
+        if kwargs or len(args) not in self._positional:
+            self._signature.bind(*args, **kwargs)
+
+    def bind(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The arguments, of the types that the function names. Raises TypeError, msgspec.ValidationError."""
+        if not kwargs and len(args) in self._positional:
+            return tuple(args) if self._plain else self._places(args), {}
+        bound = self._signature.bind(*args, **kwargs)
+        if self._plain:
+            return bound.args, bound.kwargs
+        for name, value in bound.arguments.items():
+            kind = self._kinds[name]
+            if kind is not None:
+                bound.arguments[name] = self._converted(name, value, kind)
+        return bound.args, bound.kwargs
+
+    def _places(self, args: Sequence[Any]) -> tuple[Any, ...]:
+        """Arguments without names, of the types of their places."""
+        return tuple(
+            value if kind is None else _convert(name, value, kind)
+            for value, (name, kind) in zip(args, self._in_order(), strict=False)
+        )
+
+    def _converted(self, name: str, value: Any, kind: Any) -> Any:
+        how = self._signature.parameters[name].kind
+        if how is inspect.Parameter.VAR_POSITIONAL:
+            return tuple(_convert(name, each, kind) for each in value)
+        if how is inspect.Parameter.VAR_KEYWORD:
+            return {key: _convert(key, each, kind) for key, each in value.items()}
+        return _convert(name, value, kind)
+
+    def result(self, value: Any) -> Any:
+        """A result, of the type that the function names. Raises msgspec.ValidationError."""
+        return value if self._result is None else msgspec.convert(value, self._result)
+
+
+def _positional(parameters: Sequence[inspect.Parameter]) -> range:
+    """How many arguments the function takes where none has a name; binding them, which is slow, says no more."""
+    least = most = 0
+    for each in parameters:
+        needed = each.default is inspect.Parameter.empty
+        if each.kind is _REST:
+            most = sys.maxsize - 1
+        elif each.kind is inspect.Parameter.KEYWORD_ONLY and needed:
+            return range(0)
+        elif each.kind in _PLACES:
+            least, most = least + needed, most + 1
+    return range(least, most + 1)
+
+
+def _convert(name: str, value: Any, kind: Any) -> Any:
+    try:
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        message = f"argument {name!r}: {error}"
+        raise msgspec.ValidationError(message) from error
+
+
+def _convertible(annotation: Any) -> Any:
+    """The type, if msgspec can make it; None for what stays as it comes."""
+    if annotation in {inspect.Parameter.empty, Any, object, None} or isinstance(
+        annotation, str | typing.TypeVar
+    ):
+        return None
+    try:
+        msgspec.json.schema(annotation)
+    except Exception:  # noqa: BLE001 (whatever it is: no type of data)
+        return None
+    return annotation
+
+
+def _awaited(annotation: Any) -> Any:
+    """What a function annotated as returning a Coroutine or Awaitable gives in the end."""
+    origin = typing.get_origin(annotation)
+    if isinstance(origin, type) and hasattr(origin, "__await__"):
+        return typing.get_args(annotation)[-1]
+    return annotation
+
+
+def _is_context(annotation: Any) -> bool:
+    return annotation is Context or (
+        isinstance(annotation, str) and annotation.rpartition(".")[2] == Context.__name__
+    )

@@ -1,0 +1,75 @@
+"""What the process of one job says to the worker."""
+
+import asyncio
+import socket
+import struct
+
+import msgspec
+
+from leaseq.jobs.context import Report
+from leaseq.jobs.worker import mother
+from leaseq.jobs.worker.desk import Ending
+
+READ_BYTES = 1 << 20
+
+
+class Ear:
+    """Reads the worker's end of a pair of sockets. Whoever the job has started may hold the other: that it is closed need never be heard."""
+
+    def __init__(self, end: socket.socket, report: Report) -> None:
+        """Listen; `report` is called with the progress of the job. In an event loop."""
+        self._end = end
+        self._report = report
+        self._buffer = bytearray()
+        self._loop = asyncio.get_running_loop()
+        self.ending: asyncio.Future[Ending | None] = self._loop.create_future()
+        """How the job ended; None where its process did not live to say so."""
+        end.setblocking(False)
+        self._loop.add_reader(end, self._hear)
+
+    def last_word(self) -> Ending | None:
+        """How the job ended, by what its process has said; all that one that has ended wrote is there."""
+        while self._hear():
+            pass
+        return self.ending.result() if self.ending.done() else None
+
+    def close(self) -> None:
+        """Listen no more."""
+        self._loop.remove_reader(self._end)
+        self._end.close()
+
+    def _hear(self) -> bool:
+        """Take in what there is; false where there is no more for now, or ever."""
+        if self.ending.done():
+            return False
+        try:
+            said = self._end.recv(READ_BYTES)
+        except BlockingIOError:
+            return False
+        except ConnectionError:
+            said = b""
+        self._buffer += said
+        try:
+            ending = self._read()
+        except Exception as error:  # noqa: BLE001 (raised where it is waited for)
+            self._loop.remove_reader(self._end)
+            self.ending.set_exception(error)
+            return False
+        if ending is not None or not said:
+            self._loop.remove_reader(self._end)
+            self.ending.set_result(ending)
+            return False
+        return True
+
+    def _read(self) -> Ending | None:
+        """Report what is whole, up to the end of the job."""
+        while len(self._buffer) >= 4:
+            (length,) = struct.unpack_from(">I", self._buffer)
+            if len(self._buffer) - 4 < length:
+                return None
+            word: mother.Word = msgspec.msgpack.decode(self._buffer[4 : 4 + length], type=mother.Word)
+            del self._buffer[: 4 + length]
+            if isinstance(word, mother.Ended):
+                return word.ending
+            self._report(word.done, word.total)
+        return None

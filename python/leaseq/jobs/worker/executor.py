@@ -1,0 +1,123 @@
+"""Runs one job, in the place that its function asks for: the event loop, a thread, or a process of its own."""
+
+import asyncio
+import itertools
+import logging
+import time
+from collections.abc import Awaitable
+from typing import Any
+
+from leaseq._aio.leased import LeasedItem
+from leaseq.errors import (
+    BadArgumentError,
+    BadIdError,
+    OutOfMemoryError,
+    ReplyLostError,
+    ServerError,
+    TooLargeError,
+    UnavailableError,
+)
+from leaseq.item import Item
+from leaseq.jobs._aio.store import Store
+from leaseq.jobs.envelope import Stage
+from leaseq.jobs.errors import JobTimeout
+from leaseq.jobs.info import description_of
+from leaseq.jobs.stage import followed_with
+from leaseq.jobs.worker.desk import Desk, Ending, Lease, Ready
+from leaseq.jobs.worker.forks import Forks
+from leaseq.jobs.worker.running import Running
+from leaseq.jobs.worker.threads import Threads
+from leaseq.worker import outage
+from leaseq.worker.hooks import logger
+from leaseq.worker.verdicts import DeadLetter
+
+PASSING = (UnavailableError, ReplyLostError, ServerError, OutOfMemoryError)
+"""What the work that is done outlasts."""
+
+
+class Executor:
+    """The handler of a worker: completes an item with its result, or raises what becomes of it."""
+
+    def __init__(self, store: Store, desk: Desk, running: Running, threads: Threads, forks: Forks) -> None:
+        self._store = store
+        self._desk = desk
+        self._running = running
+        self._threads = threads
+        self._forks = forks
+
+    async def __call__(self, item: LeasedItem) -> None:
+        """Run the job of an item. Raises DeadLetter, Release."""
+        lease = Lease(
+            id=item.id,
+            queue=item.queue.name,
+            data=item.data,
+            headers=item.headers,
+            attempt=item.attempt,
+            token=item.token,
+            keep=item.keep > 0,
+            started=time.time(),
+        )
+        self._running.begin(item, lease.started)
+        try:
+            ready = self._desk.ready(lease, self._running.reporter(item))
+            ending = ready if isinstance(ready, Ending) else await self._run(item, lease, ready)
+        finally:
+            self._running.end(item)
+        ending.raise_failure()
+        if ending.then is not None:
+            await self._hand_on(item, ending, ending.then)
+            return
+        if ending.content:
+            item.result = ending.content
+
+    async def _hand_on(self, item: LeasedItem, ending: Ending, stage: Stage) -> None:
+        """Complete, keep the result and add the next stage, in one step; tried again for as long as the item is held.
+
+        Raises DeadLetter for a stage that the queue does not take.
+        """
+        queue = self._store.queue(stage.queue)
+        following = Item(ending.data, stage.id, headers=stage.headers)
+        for failures in itertools.count(1):
+            try:
+                await item.queue.complete(
+                    item, result=ending.content or None, then=[(queue, following, followed_with(stage))]
+                )
+            except (BadArgumentError, BadIdError, TooLargeError) as error:
+                raise DeadLetter(
+                    f"the next stage, {stage.job.function}, cannot be enqueued: {error}"
+                ) from error
+            except PASSING as error:
+                if item.lost:
+                    raise
+                logger.warning("job %s has ended and cannot be handed on yet: %s", item.id, error)
+                await asyncio.sleep(outage.pause(failures))
+            else:
+                return
+
+    async def _run(self, item: LeasedItem, lease: Lease, ready: Ready) -> Ending:
+        function = ready.function
+        if logger.isEnabledFor(logging.INFO):
+            said = description_of(ready.job)
+            logger.info("%s: %.200s, job %s, attempt %d", lease.queue, said, lease.id, ready.attempt)
+        if function.options.fork:
+            return await self._forks.run(lease, ready, self._running.reporter(item))
+        try:
+            if function.is_async:
+                value = await within(ready.timeout, function.function(*ready.args, **ready.kwargs))
+            else:
+                value = await self._threads.run(lambda: function(*ready.args, **ready.kwargs), ready.timeout)
+        except (Exception, SystemExit) as error:  # noqa: BLE001 (told)
+            return self._desk.failed(lease, ready, error)
+        return self._desk.done(lease, ready, value)
+
+
+async def within(timeout: float | None, awaitable: Awaitable[Any]) -> Any:
+    """Await something; past its time it is cancelled where it waits. Raises JobTimeout."""
+    scope = asyncio.timeout(timeout)
+    try:
+        async with scope:
+            return await awaitable
+    except TimeoutError as error:
+        if scope.expired():
+            raise JobTimeout(f"took longer than {timeout:g} seconds") from error
+        raise

@@ -1,0 +1,155 @@
+"""What a worker's process tells the one that supervises it: what it holds, so that it can be given back at once.
+
+Each word is written before what it is about can go wrong: a process that is killed in the next moment has said it. What
+is said of each job alone, that it begins, is a mark in memory that both have, at which nobody looks before it is needed.
+"""
+
+import contextlib
+import mmap
+import struct
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from leaseq.item import LeasedItemBase
+from leaseq.worker.hooks import Hooks
+
+_ENCODER = msgspec.msgpack.Encoder()
+
+PLACES = 1 << 16
+"""How many jobs can be marked at a time: more than any process leases."""
+
+
+def new_marks() -> mmap.mmap:
+    """A byte for each place, which a process that is forked has in common with this one."""
+    return mmap.mmap(-1, PLACES)
+
+
+class Held(msgspec.Struct, array_like=True, frozen=True):
+    """A lease, as much of it as giving it back takes, and where it is marked as begun; one without a place counts as begun."""
+
+    queue: str
+    id: str
+    token: int
+    attempt: int
+    keep: bool
+    place: int | None
+
+
+class Word(msgspec.Struct, omit_defaults=True, kw_only=True):
+    """What is said at one time. `ended` are tokens with their queues; `stopped` is that there may be more to do."""
+
+    worker: str = ""
+    leased: list[Held] = []
+    ended: list[tuple[str, int]] = []
+    performed: int = 0
+    stopped: bool = False
+
+
+class Journal(Hooks):
+    """The side of the worker. `write` is called with bytes, and sends all of them."""
+
+    def __init__(self, write: Any, marks: mmap.mmap) -> None:
+        self._write = write
+        self._marks = marks
+        self._free: list[int] = []
+        self._untouched = iter(range(PLACES))
+        self._places: dict[LeasedItemBase, int | None] = {}
+        self._left: list[int] = []
+        self._ended: list[tuple[str, int]] = []
+
+    def began(self, worker_id: str) -> None:
+        """The worker has started and is about to lease."""
+        self._say(Word(worker=worker_id))
+
+    def leased(self, items: Sequence[LeasedItemBase]) -> None:
+        """These were leased."""
+        for place in self._left:
+            self._marks[place] = 0
+        self._free += self._left
+        self._left.clear()
+        self._say(Word(leased=[self._held(item) for item in items], ended=self._ended))
+        self._ended.clear()
+
+    def begun(self, item: LeasedItemBase) -> None:
+        """A job begins: should the process die, this may be why."""
+        place = self._places.get(item)
+        if place is not None:
+            self._marks[place] = 1
+
+    def completed(self, item: LeasedItemBase) -> None:
+        """It is told with the next lease: to give back what has ended changes nothing."""
+        self._over(item)
+
+    def released(self, item: LeasedItemBase, delay: float, error: str | None) -> None:  # noqa: ARG002
+        """Likewise."""
+        self._over(item)
+
+    def dead_lettered(self, item: LeasedItemBase, error: str | None) -> None:  # noqa: ARG002
+        """Likewise."""
+        self._over(item)
+
+    def lost(self, item: LeasedItemBase) -> None:
+        """Likewise."""
+        self._over(item)
+
+    def over(self, performed: int, *, stopped: bool) -> None:
+        """The worker has ended as it should: since it was stopped, or had done enough, or since nothing was left."""
+        self._say(Word(performed=performed, stopped=stopped))
+
+    def _held(self, item: Any) -> Held:
+        place = self._places[item] = self._free.pop() if self._free else next(self._untouched, None)
+        return Held(item.queue.name, item.id, item.token, item.attempt, item.keep > 0, place)
+
+    def _over(self, item: Any) -> None:
+        """Its place is free for another once the word is said that tells of both."""
+        place = self._places.pop(item, None)
+        if place is not None:
+            self._left.append(place)
+        self._ended.append((item.queue.name, item.token))
+
+    def _say(self, word: Word) -> None:
+        content = _ENCODER.encode(word)
+        with contextlib.suppress(OSError):  # the supervisor is gone, and this worker about to stop
+            self._write(struct.pack(">I", len(content)) + content)
+
+
+class Reader:
+    """The side of the supervisor: what one process holds."""
+
+    def __init__(self, marks: mmap.mmap) -> None:
+        self._marks = marks
+        self._buffer = b""
+        self._held: dict[tuple[str, int], Held] = {}
+        self.worker = ""
+        self.performed = 0
+        self.stopped = False
+
+    def take(self, data: bytes) -> None:
+        """Take in what was read."""
+        self._buffer += data
+        at = 0
+        while len(self._buffer) - at >= 4:
+            (length,) = struct.unpack_from(">I", self._buffer, at)
+            if len(self._buffer) - at - 4 < length:
+                break
+            at += 4 + length
+            self._hear(msgspec.msgpack.decode(self._buffer[at - length : at], type=Word))
+        self._buffer = self._buffer[at:]
+
+    def _hear(self, word: Word) -> None:
+        for name in word.ended:
+            self._held.pop(name, None)
+        self._held.update(((held.queue, held.token), held) for held in word.leased)
+        self.worker = word.worker or self.worker
+        self.performed += word.performed
+        self.stopped = word.stopped
+
+    def left(self) -> tuple[list[Held], list[Held]]:
+        """What it holds: that which it had begun, and the rest."""
+        begun: list[Held] = []
+        rest: list[Held] = []
+        for held in self._held.values():
+            (begun if held.place is None or self._marks[held.place] else rest).append(held)
+        return begun, rest

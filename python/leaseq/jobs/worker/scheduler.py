@@ -1,0 +1,106 @@
+"""Takes the turns of schedules: what a worker does with the items that they are (LQ-JOB-13, LQ-JOB-14)."""
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+import msgspec
+
+from leaseq._aio.leased import LeasedItem
+from leaseq.commands import add_options
+from leaseq.item import Item
+from leaseq.jobs import envelope
+from leaseq.jobs._aio.store import Store
+from leaseq.jobs.cron import tick
+from leaseq.jobs.cron.schedule import Schedule
+from leaseq.jobs.cron.tick import Tick
+from leaseq.jobs.serializer import Format
+from leaseq.jobs.stage import followed_with
+from leaseq.worker.hooks import logger
+from leaseq.worker.verdicts import DeadLetter, Release
+
+FOR_EVER: Final = add_options(max_attempts=0)
+
+PUT_OFF_SECS: Final = 60.0
+"""A schedule that is not known here is left for so long to those that know it."""
+
+FORGET_MS: Final = 24 * 3600 * 1000
+"""A schedule of which nobody has taken a turn for so long is of no program any more."""
+
+
+class Scheduler:
+    """The schedules of an App whose jobs go to queues that its worker listens to."""
+
+    def __init__(
+        self, store: Store, schedules: Iterable[Schedule], queues: Iterable[str], form: Format
+    ) -> None:
+        served = set(queues)
+        self._store = store
+        self._form = form
+        self._schedules: Mapping[tuple[str, str], Schedule] = {
+            (tick.queue_of(schedule.queue), schedule.name): schedule
+            for schedule in schedules
+            if schedule.queue in served
+        }
+        self.queues = list(dict.fromkeys(queue for queue, _ in self._schedules))
+        """The names of the queues of schedules."""
+
+    async def begin(self) -> None:
+        """See that there are the items of all schedules: a new one begins now, one that is there goes on."""
+        for queue in self.queues:
+            now = round(await self._store.now(queue) * 1000)
+            known = [schedule for (name, _), schedule in self._schedules.items() if name == queue]
+            await self._store.add(
+                queue, [(tick.item(each.name, _tick(each, Tick(until=now))), FOR_EVER) for each in known]
+            )
+
+    async def __call__(self, item: LeasedItem) -> None:
+        """Take a turn: the jobs of its slots are added as the item is completed and added anew, or nothing of it is.
+
+        Raises DeadLetter for what is no schedule, Release for one that is not known here.
+        """
+        before = tick.read(item.data)
+        if before is None:
+            raise DeadLetter("this is no schedule that can be read here")
+        now = round((item.deadline - item._lease_secs) * 1_000_000) // 1000  # the server's
+        schedule = self._schedules.get((item.queue.name, item.id))
+        if schedule is None:
+            await self._put_off(item, before, now)
+            return
+        turn = schedule.turn(before.until, now, paused=await self._store.is_paused(item.queue.name, item.id))
+        jobs = self._store.queue(schedule.queue)
+        stage = schedule.call.stage()
+        last = turn.slots[-1] if turn.slots else before.last
+        after = _tick(schedule, Tick(until=turn.until, last=last, next=turn.following))
+        await item.queue.complete(
+            item,
+            then=[
+                *((jobs, self._job(schedule, stage, slot, now), followed_with(stage)) for slot in turn.slots),
+                (item.queue, tick.item(item.id, after), {"not_before": turn.due / 1000, "max_attempts": 0}),
+            ],
+        )
+        for slot in turn.slots:
+            logger.debug("schedule %s: its slot at %d", schedule.name, slot)
+
+    def _job(self, schedule: Schedule, stage: envelope.Stage, slot: int, now: int) -> Item:
+        content = msgspec.structs.replace(stage.job, enqueued=now, due=slot)
+        data = envelope.write(content, self._form, None)
+        return Item(data, job_id(schedule.name, slot), headers=stage.headers)
+
+    async def _put_off(self, item: LeasedItem, before: Tick, now: int) -> None:
+        if now - before.until < FORGET_MS:
+            raise Release(uncounted=True, delay=PUT_OFF_SECS)
+        logger.info("schedule %s is of no program any more: it goes", item.id)
+        await item.queue.complete(item)
+
+
+def job_id(name: str, slot: int) -> str:
+    """The id of the job of a slot."""
+    return f"cron:{name}:{slot}"
+
+
+def _tick(schedule: Schedule, state: Tick) -> Tick:
+    """What an item says of its schedule, as this program knows it."""
+    state.rule = str(schedule.timetable)
+    state.missed = schedule.missed
+    state.job = schedule.call.stage()
+    return state

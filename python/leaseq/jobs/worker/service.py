@@ -1,0 +1,201 @@
+"""A worker in one process and one event loop."""
+
+import asyncio
+import contextlib
+import inspect
+import itertools
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+
+from setproctitle import setproctitle
+
+from leaseq import flows
+from leaseq.errors import LeaseqError, TooLargeError
+from leaseq.jobs.worker.desk import Desk
+from leaseq.jobs.worker.executor import Executor
+from leaseq.jobs.worker.forks import Forks
+from leaseq.jobs.worker.journal import Journal
+from leaseq.jobs.worker.limits import Limits
+from leaseq.jobs.worker.running import Running
+from leaseq.jobs.worker.scheduler import Scheduler
+from leaseq.jobs.worker.threads import Threads
+from leaseq.worker import live, outage
+from leaseq.worker._aio.live import Announcer
+from leaseq.worker.aio import Worker
+from leaseq.worker.hooks import Hooks, logger
+from leaseq.worker.settings import listed_hooks
+
+if TYPE_CHECKING:
+    from leaseq.jobs.app import App
+
+CONCURRENCY = 8
+"""Jobs that one process runs at a time, where nobody said otherwise."""
+
+
+class WorkerOptions(TypedDict, total=False):
+    """How a worker works. Seconds.
+
+    Attributes:
+        queues: from which it takes jobs, the first that has one; by default those of the App and of its functions.
+        concurrency: jobs that run at a time.
+        lease_secs: how long a lease is; it is extended while the job runs. A cancelled job learns it within a third.
+        grace_secs: how long jobs may go on once the worker is stopped; the rest goes back uncounted.
+        burst: end when nothing is ready.
+        max_jobs: after so many jobs a process ends, and another takes its place.
+        max_memory: once it has had so many MiB, likewise.
+        handle_signals: stop on SIGTERM and SIGINT, where it runs in the main thread; at once on the second.
+        hooks: told what happens to items, as for `leaseq.worker.Worker`.
+    """
+
+    queues: Sequence[str]
+    concurrency: int
+    lease_secs: float
+    grace_secs: float
+    burst: bool
+    max_jobs: int | None
+    max_memory: float | None
+    handle_signals: bool
+    hooks: Hooks | Iterable[Hooks] | None
+
+
+class Service:
+    """Runs the jobs of an App's queues until it is stopped. Raises BadTypeError, BadArgumentError."""
+
+    def __init__(
+        self, app: "App", journal: Journal | None = None, /, **options: Unpack[WorkerOptions]
+    ) -> None:
+        self._app = app
+        self._journal = journal
+        self._state = ""
+        self._stopping = False
+        self._limits = Limits.of(options.get("max_jobs"), options.get("max_memory"))
+        self._store = app._astore
+        names = list(flows.many(options.get("queues", ()), "names of queues")) or app.queues
+        self._queues = [self._store.queue(name) for name in dict.fromkeys(names)]
+        self._scheduler = Scheduler(self._store, app.schedules, names, app._format)
+        self._threads = Threads()
+        schedules = [self._store.queue(name) for name in self._scheduler.queues]
+        self._worker = Worker(
+            [*schedules, *self._queues],
+            self._run,
+            concurrency=options.get("concurrency", CONCURRENCY),
+            lease_secs=options.get("lease_secs", 30),
+            max_attempts=0,  # each job has its own limit
+            dead_letter_on=TooLargeError,  # a result that the queue does not take; it would be the same again
+            grace_secs=options.get("grace_secs", 25),
+            burst=options.get("burst", False),
+            hooks=[*listed_hooks(options.get("hooks")), *([] if journal is None else [journal])],
+            handle_signals=options.get("handle_signals", True),
+        )
+        self._running = Running(self._store, self._worker.id, self._changed)
+        desk = Desk(app.functions, app._serializer, self._worker.id)
+        self._forks = Forks(desk, self.stop)
+        self._executor = Executor(self._store, desk, self._running, self._threads, self._forks)
+
+    @property
+    def id(self) -> str:
+        """Its name among the live workers."""
+        return self._worker.id
+
+    @property
+    def stopped(self) -> bool:
+        """Whether it ends, or has ended, for another reason than that nothing is ready."""
+        return self._stopping
+
+    async def run(self) -> int:
+        """Work until stopped, with `burst` until nothing is ready; answers how many jobs have ended here, however."""
+        self._title("starting")
+        if any(each.options.fork for each in self._app.functions.values()):
+            self._forks.open()
+        try:
+            await self._start()
+            if self._journal is not None:
+                self._journal.began(self._worker.id)
+            await self._work()
+        finally:
+            self._threads.close()
+            await self._forks.close()
+            for hook in self._app._shutdown:
+                await _called(hook)
+        return self._running.performed
+
+    async def _work(self) -> None:
+        self._title("idle")
+        logger.info("worker %s: listens to %s", self.id, ", ".join(queue.name for queue in self._queues))
+        asides = [asyncio.create_task(self._running.tell(), name="leaseq notes")]
+        if self._scheduler.queues:
+            asides.append(asyncio.create_task(self._begin_schedules(), name="leaseq schedules"))
+        try:
+            await self._worker.run()
+        finally:
+            for aside in asides:
+                aside.cancel()
+            await asyncio.wait(asides)
+
+    async def _begin_schedules(self) -> None:
+        """A server that does not answer yet is no reason not to work."""
+        for failures in itertools.count(1):
+            try:
+                await self._scheduler.begin()
+            except LeaseqError as error:
+                logger.warning("schedules have not begun, another try follows: %s", error)
+                await asyncio.sleep(outage.pause(failures))
+            else:
+                return
+
+    async def _start(self) -> None:
+        """Call the hooks of the start, which may take long: meanwhile it is among the live workers, as starting."""
+        if not self._app._startup:
+            return
+        announcer = Announcer(self._queues[0]._transport.client, self._worker.id, self._starting)
+        with contextlib.suppress(LeaseqError):
+            await announcer.announce()
+        try:
+            for hook in self._app._startup:
+                await _called(hook)
+        except BaseException:
+            await announcer.leave()
+            raise
+
+    def _starting(self, started: float) -> str:
+        queues = [(queue.group, queue.name) for queue in self._queues]
+        return live.written(
+            started=started, stopping=False, concurrency=0, completed=0, queues=queues, held=(), now=0.0
+        )
+
+    def stop(self, *, at_once: bool = False) -> None:
+        """Begin no more jobs; `run` returns when those that run have ended, or after the grace time.
+
+        With `at_once` it does not wait for them. What is asked twice is asked once.
+        """
+        if at_once or not self._stopping:
+            self._stopping = True
+            self._worker.stop(at_once=at_once)
+
+    async def _run(self, item: Any) -> None:
+        if self._journal is not None:
+            self._journal.begun(item)
+        if item.queue.name in self._scheduler.queues:
+            await self._scheduler(item)
+        else:
+            await self._executor(item)
+        if self._journal is not None and item._ended:  # told here, else the worker's loop tells
+            self._journal.completed(item)
+
+    def _changed(self, count: int, performed: int) -> None:
+        """So many jobs run now, and so many have ended."""
+        if self._limits.reached(performed):
+            self.stop()
+        self._title("busy" if count else "idle")
+
+    def _title(self, state: str) -> None:
+        """Say in the list of processes what this one does, if it is a worker's own."""
+        if self._journal is not None and state != self._state:
+            self._state = state
+            setproctitle(f"leaseq worker: {state}, {','.join(queue.name for queue in self._queues)}")
+
+
+async def _called(hook: Callable[[], Awaitable[Any] | Any]) -> None:
+    answer = hook()
+    if inspect.isawaitable(answer):
+        await answer

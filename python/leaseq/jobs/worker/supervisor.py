@@ -1,0 +1,223 @@
+"""The process above those of a worker: begins them, replaces those that die, and gives back what they held."""
+
+import contextlib
+import os
+import select
+import signal
+import socket
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from setproctitle import getproctitle, setproctitle
+
+from leaseq.errors import LeaseqError
+from leaseq.item import LeasedItemBase
+from leaseq.jobs import failure
+from leaseq.jobs.worker import child, mother
+from leaseq.jobs.worker.journal import Held, Reader, new_marks
+from leaseq.worker import outage
+from leaseq.worker.hooks import logger
+
+if TYPE_CHECKING:
+    from leaseq.jobs.app import App
+    from leaseq.jobs.worker.service import WorkerOptions
+
+SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
+
+MOST_REFUSALS: Final = 5
+"""After so many processes that ended by themselves before they could work, one after the other, the worker gives up."""
+
+TRIES: Final = 5
+"""How often giving back is tried where the server does not answer; later the leases end by themselves."""
+
+
+class WorkerFailedError(LeaseqError):
+    """The processes of a worker end before they can work; what they printed says why."""
+
+
+@dataclass
+class Child:
+    """A process, and what it has said."""
+
+    pid: int
+    wire: socket.socket
+    reader: Reader
+
+
+class Supervisor:
+    """`processes` of them, until it is stopped: SIGTERM or SIGINT lets jobs end, a second one does not, a third kills."""
+
+    def __init__(self, app: "App", processes: int, options: "WorkerOptions") -> None:
+        self._app = app
+        self._processes = processes
+        self._options = options
+        self._burst = options.get("burst", False)
+        self._children: dict[int, Child] = {}
+        self._stops = 0
+        self._told = 0
+        self._refusals = 0
+        self._begin_at = 0.0
+        self._done = 0
+        self.performed = 0
+
+    def run(self) -> int:
+        """Work; answers how many jobs have ended. Raises WorkerFailedError."""
+        title = getproctitle()
+        setproctitle(f"leaseq worker: supervises {self._processes}")
+        woken, waker = os.pipe()
+        os.set_blocking(waker, False)
+        handlers = {number: signal.signal(number, self._heard) for number in (*SIGNALS, signal.SIGCHLD)}
+        wakeup = signal.set_wakeup_fd(waker, warn_on_full_buffer=False)
+        try:
+            while self._goes_on():
+                self._pass_on_stops()
+                self._wait(woken, self._begin_missing())
+                self._reap()
+        finally:
+            self._kill_all()
+            signal.set_wakeup_fd(wakeup)
+            for number, handler in handlers.items():
+                signal.signal(number, handler)
+            os.close(woken)
+            os.close(waker)
+            setproctitle(title)
+        return self.performed
+
+    def _heard(self, number: int, _frame: object) -> None:
+        """A signal, which wakes the loop; what it asks for is done there."""
+        if number != signal.SIGCHLD:
+            self._stops += 1
+
+    def _goes_on(self) -> bool:
+        return bool(self._children) or not (self._stops or (self._burst and self._done >= self._processes))
+
+    def _pass_on_stops(self) -> None:
+        while self._told < self._stops:
+            self._told += 1
+            again = "; asked again, they give back what they run" if self._told == 1 else ""
+            logger.info("worker: asked to stop, %d processes work%s", len(self._children), again)
+            for each in self._children.values():
+                if self._told > 2:
+                    os.kill(each.pid, signal.SIGKILL)
+                    continue
+                with contextlib.suppress(OSError):  # it has ended
+                    each.wire.sendall(child.STOP if self._told == 1 else child.NOW)
+
+    def _begin_missing(self) -> float | None:
+        """Begin the processes that are missing; or answers in how many seconds they are to begin."""
+        missing = self._processes - (self._done if self._burst else 0) - len(self._children)
+        if self._stops or missing <= 0:
+            return None
+        pause = self._begin_at - time.monotonic()
+        if pause > 0:
+            return pause
+        for _ in range(missing):
+            self._fork()
+        return None
+
+    def _fork(self) -> None:
+        ours, theirs = socket.socketpair()
+        marks = new_marks()
+        mother.flush()  # what is not written yet would be written twice
+        pid = os.fork()
+        if pid == 0:
+            signal.set_wakeup_fd(-1)
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            for number in SIGNALS:  # what comes before it can listen is passed on to it
+                signal.signal(number, signal.SIG_IGN)
+            for each in (ours, *(other.wire for other in self._children.values())):
+                each.close()
+            child.run(self._app, theirs, marks, self._options)
+        theirs.close()
+        self._children[pid] = Child(pid, ours, Reader(marks))
+
+    def _wait(self, woken: int, pause: float | None) -> None:
+        """Until a process says something or ends, a signal comes, or so many seconds have passed."""
+        wires = {each.wire.fileno(): each for each in self._children.values() if each.wire.fileno() >= 0}
+        readable, _, _ = select.select([woken, *wires], [], [], pause)
+        for number in readable:
+            if number == woken:
+                os.read(woken, 4096)
+            else:
+                _listen(wires[number])
+
+    def _reap(self) -> None:
+        for pid in list(self._children):
+            ended, status = os.waitpid(pid, os.WNOHANG)
+            if ended:
+                one = self._children.pop(pid)
+                while one.wire.fileno() >= 0 and _listen(one):
+                    pass
+                one.wire.close()  # what it had said was there; who inherited its end of the wire may outlive it
+                self._ended(one, os.waitstatus_to_exitcode(status))
+
+    def _ended(self, one: Child, code: int) -> None:
+        self.performed += one.reader.performed
+        if code == 0:
+            self._done += not one.reader.stopped  # one that has had its jobs is replaced in a burst too
+            self._refusals = 0
+            return
+        why = f"exit code {code}" if code > 0 else f"signal {-code}"
+        logger.error("worker: process %d ended with %s", one.pid, why)
+        self._give_back(one, why)
+        began = bool(one.reader.worker)
+        self._refusals = (
+            0 if began or code < 0 else self._refusals + 1
+        )  # who was killed may begin the next time
+        if self._refusals >= MOST_REFUSALS:
+            raise WorkerFailedError(
+                f"{MOST_REFUSALS} processes of this worker ended before they could work, the last with {why}: what they"
+                " printed says why"
+            )
+        self._begin_at = time.monotonic() + (0.0 if began else outage.pause(self._refusals or 1))
+
+    def _give_back(self, one: Child, why: str) -> None:
+        """What a process held is leasable at once: what it had begun counts, and may be why it died."""
+        begun, rest = one.reader.left()
+        text = failure.written("ProcessDied", f"its process ended with {why}", "", one.reader.worker, 0)
+        for held, options in ((begun, {"error": text}), (rest, {"uncounted": True})):
+            for queue in {each.queue for each in held}:
+                self._release(queue, [each for each in held if each.queue == queue], options)
+        if not self._app.is_embedded:
+            self._app.close()  # nothing is open here when the next process is forked
+
+    def _release(self, queue: str, held: list[Held], options: dict[str, Any]) -> None:
+        for attempt in range(1, TRIES + 1):
+            try:
+                self._app.queue(queue).release_items(map(_item, held), **options)
+            except LeaseqError as error:
+                if attempt == TRIES:
+                    logger.error("worker: %d jobs wait for the end of their leases: %s", len(held), error)
+                    return
+                time.sleep(outage.pause(attempt))
+            else:
+                return
+
+    def _kill_all(self) -> None:
+        """Only where the loop ends before its time: by an exception."""
+        for each in self._children.values():
+            os.kill(each.pid, signal.SIGKILL)
+            os.waitpid(each.pid, 0)
+            each.wire.close()
+
+
+def _listen(one: Child) -> bool:
+    """Take in what a process has said; false where there is no more for now, or ever."""
+    try:
+        said = one.wire.recv(1 << 20, socket.MSG_DONTWAIT)
+    except BlockingIOError:
+        return False
+    except ConnectionError:
+        said = b""
+    if said:
+        one.reader.take(said)
+    else:
+        one.wire.close()
+    return bool(said)
+
+
+def _item(held: Held) -> LeasedItemBase:
+    item = LeasedItemBase(held.id, b"", held.token, held.attempt, 0.0, 0.0)
+    item.keep = float(held.keep)
+    return item

@@ -1,0 +1,130 @@
+// Running jobs (spec/jobs.md) on this client: what a worker does with an item, whoever enqueued it.
+import type { FollowUp, Lease, Queue } from "leaseq";
+import type { Json } from "./jobs.js";
+
+/** A function that jobs call. What it throws is a failure, after which there is another attempt if one is left. */
+export type Run = (args: Json[], kwargs: Record<string, Json>, signal: AbortSignal) => Json | Promise<Json>;
+
+interface Envelope {
+  v: number;
+  function: string;
+  args?: Json[];
+  kwargs?: Record<string, Json>;
+  timeout?: number;
+  backoff?: [number, number];
+  codec?: string;
+  then?: Stage[];
+}
+
+interface Stage {
+  id: string;
+  queue: string;
+  job: Envelope;
+  add?: Record<string, number>;
+  headers?: Record<string, string>;
+}
+
+const VERSION = 1;
+const OPENING_BRACE = 0x7b;
+const LONGEST_COPY = 4096;
+const LONGEST_ERROR = 8192;
+const TIMEOUT = 300_000;
+const BACKOFF: readonly [number, number] = [1000, 300_000];
+
+/** No worker with these functions can run it, now or later: a person has to look at it (LQ-JOB-7). */
+class NotRunnableError extends Error {
+  override readonly name = "NotRunnableError";
+}
+
+/** Runs the job of an item, and ends the item. `queueOf` finds queues of the same group, for chains. */
+export async function work(
+  lease: Lease,
+  functions: ReadonlyMap<string, Run>,
+  queueOf: (name: string) => Queue,
+): Promise<void> {
+  lease.heartbeat();
+  const started = Date.now();
+  let job: Envelope | undefined;
+  let value: Json;
+  try {
+    job = envelope(lease.data);
+    const run = functions.get(job.function);
+    if (run === undefined) throw new NotRunnableError(`this worker has no function '${job.function}'`);
+    value = await within(job, run, lease.lost);
+  } catch (error) {
+    const end = error instanceof NotRunnableError ? { dead: true } : { delay: pause(job, lease.attempt) };
+    await lease.release({ error: told(error, started), ...end }); // LQ-JOB-5
+    return;
+  }
+  const said = { v: VERSION, result: value, started, ended: Date.now(), ...copy(lease.data) };
+  const kept = lease.keep === undefined ? {} : { result: JSON.stringify(said) }; // LQ-JOB-8
+  const [next, ...others] = job.then ?? [];
+  if (next === undefined) await lease.complete(kept);
+  else await lease.handOff([following(next, others, value, queueOf)], kept);
+}
+
+/** The envelope (LQ-JOB-1, LQ-JOB-2). */
+function envelope(data: Buffer): Envelope {
+  if (data[0] !== OPENING_BRACE) throw new NotRunnableError("this worker reads no jobs but those in JSON");
+  let job: Envelope;
+  try {
+    job = JSON.parse(data.toString()) as Envelope;
+  } catch (error) {
+    throw new NotRunnableError(`this is no job that can be read: ${error}`);
+  }
+  if (job.v !== VERSION)
+    throw new NotRunnableError(`this job is of version ${job.v}, and this worker knows ${VERSION}`);
+  if (typeof job.function !== "string") throw new NotRunnableError("this job names no function");
+  if (job.codec !== undefined) throw new NotRunnableError(`this worker has no serializer '${job.codec}'`);
+  return job;
+}
+
+/** An attempt, which ends when its time is over or its lease is lost (LQ-JOB-4). */
+async function within(
+  { args = [], kwargs = {}, timeout = TIMEOUT }: Envelope,
+  run: Run,
+  lost: AbortSignal,
+): Promise<Json> {
+  const signal = timeout > 0 ? AbortSignal.any([lost, AbortSignal.timeout(timeout)]) : lost;
+  return await new Promise<Json>((resolve, reject) => {
+    signal.addEventListener("abort", () => reject(signal.reason), { once: true });
+    Promise.resolve(run(args, kwargs, signal)).then(resolve, reject);
+  });
+}
+
+/** Twice as long after each attempt (LQ-JOB-5). */
+function pause(job: Envelope | undefined, attempt: number): number {
+  const [first, longest] = job?.backoff ?? BACKOFF;
+  return Math.min(longest, first * 2 ** (attempt - 1));
+}
+
+/** The text of a failure (LQ-JOB-9). */
+function told(error: unknown, started: number): string {
+  const { name, message, stack = "" } = error instanceof Error ? error : new Error(String(error));
+  const text = `${name}: ${message.replaceAll(/\s+/g, " ")}\nstarted: ${new Date(started).toISOString()}\n\n${stack}`;
+  return Buffer.from(text)
+    .subarray(0, LONGEST_ERROR)
+    .toString()
+    .replace(/\uFFFD$/, "");
+}
+
+/** The envelope once more, so that people see what the job was. */
+function copy(data: Buffer): { job?: Json } {
+  return data.length <= LONGEST_COPY ? { job: JSON.parse(data.toString()) as Json } : {};
+}
+
+/** The next job of a chain: what this one returned comes before its arguments (LQ-JOB-16). */
+function following(stage: Stage, others: Stage[], value: Json, queueOf: (name: string) => Queue): FollowUp {
+  const { id, queue, job, add = {}, headers = {} } = stage;
+  const { delay = 0, priority = 0, max_attempts: maxAttempts, expires_in: expiresIn, keep } = add;
+  const enqueued = Date.now();
+  const due = delay > 0 ? enqueued + delay : undefined;
+  // biome-ignore lint/suspicious/noThenProperty: the name of the member
+  const data = JSON.stringify({ ...job, args: [value, ...(job.args ?? [])], enqueued, due, then: others });
+  return {
+    ...{ queue: queueOf(queue), id, data, delay, priority, headers },
+    ...(maxAttempts !== undefined && { maxAttempts }),
+    ...(expiresIn !== undefined && { expiresIn }),
+    ...(keep !== undefined && { keep }),
+  };
+}
