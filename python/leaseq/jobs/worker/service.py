@@ -24,6 +24,7 @@ from leaseq.worker._aio.live import Announcer
 from leaseq.worker.aio import Worker
 from leaseq.worker.hooks import Hooks, logger
 from leaseq.worker.settings import listed_hooks
+from leaseq.worker.verdicts import Release
 
 if TYPE_CHECKING:
     from leaseq.jobs.app import App
@@ -68,6 +69,7 @@ class Service:
         self._journal = journal
         self._state = ""
         self._stopping = False
+        self._has_done_enough = False
         self._limits = Limits.of(options.get("max_jobs"), options.get("max_memory"))
         self._store = app._astore
         names = list(flows.many(options.get("queues", ()), "names of queues")) or app.queues
@@ -173,6 +175,8 @@ class Service:
             self._worker.stop(at_once=at_once)
 
     async def _run(self, item: Any) -> None:
+        if self._has_done_enough:  # it was leased ahead, and is for the next process
+            raise Release(uncounted=True)
         if self._journal is not None:
             self._journal.begun(item)
         if item.queue.name in self._scheduler.queues:
@@ -184,7 +188,8 @@ class Service:
 
     def _changed(self, count: int, performed: int) -> None:
         """So many jobs run now, and so many have ended."""
-        if self._limits.reached(performed):
+        if not self._has_done_enough and self._limits.reached(performed):
+            self._has_done_enough = True
             self.stop()
         self._title("busy" if count else "idle")
 
