@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 from typing import TYPE_CHECKING, Any
@@ -61,8 +62,10 @@ def data_decoded_as_text() -> None:
 
     def lease_reply(reply: list[Any]) -> Any:
         read = own(reply)
-        items = [taken._replace(data=taken.data.decode(errors="replace").encode()) for taken in read.items]
-        return read._replace(items=items)
+        items = [
+            (item_id, data.decode(errors="replace").encode(), *rest) for item_id, data, *rest in read.items
+        ]
+        return dataclasses.replace(read, items=items)
 
     everywhere(own, lease_reply)
 

@@ -59,19 +59,21 @@ def block_in_whole_seconds() -> None:
 def wait_0_is_nothing() -> None:
     """Takes a lease that gives nothing for the end, also where it says to call again at once."""
 
-    def lease(
+    def lease_on(
         take: Command[LeaseReply],
         queues: Sequence[QueueKeys],
-        give_up: float | None,
+        over: float | None,
         clock: Callable[[], float],
-        known: LeaseReply | None,
+        reply: LeaseReply | None,
+        *,
+        at_once: bool = False,
     ) -> flows.Flow[LeaseReply]:
-        if give_up is not None:
-            return (yield from own(take, queues, give_up, clock, known))
-        return flows.answered((yield take))
+        if over is not None:
+            return (yield from own(take, queues, over, clock, reply, at_once=at_once))
+        return reply or flows.answered((yield take))
 
-    own = flows._lease
-    patch(flows, "_lease", lease)
+    own = flows.lease_on
+    patch(flows, "lease_on", lease_on)
 
 
 @mutant("LQ-BLOCK-5", "wire/wait-unblocked")
