@@ -63,7 +63,8 @@ def data_decoded_as_text() -> None:
     def lease_reply(reply: list[Any]) -> Any:
         read = own(reply)
         items = [
-            (item_id, data.decode(errors="replace").encode(), *rest) for item_id, data, *rest in read.items
+            (item_id, data.decode(errors="replace").encode(), token, attempt)
+            for item_id, data, token, attempt in read.items
         ]
         return dataclasses.replace(read, items=items)
 
