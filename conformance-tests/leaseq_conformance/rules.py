@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
 RULE: Final = re.compile(r"^\*\*(LQ-[A-Z]+-\d+)\*\* (.+)$", re.MULTILINE)
+PAGE: Final = re.compile(r"\d\d-.*\.md")
 CAPABILITY: Final = re.compile(r"^\| `(\w+)` \| ", re.MULTILINE)
 CORE: Final = "core"
 
@@ -24,10 +25,11 @@ def pages() -> Traversable:
 
 @functools.cache
 def rules() -> dict[str, str]:
-    """The text of every rule by its id, in the order of the pages."""
-    found = sorted(
-        (page for page in pages().iterdir() if page.name.endswith(".md")), key=lambda page: page.name
-    )
+    """The text of every rule of the protocol by its id, in the order of its pages, which have numbers.
+
+    What is built on it, like jobs, is no matter of a client that speaks the protocol.
+    """
+    found = sorted((page for page in pages().iterdir() if PAGE.match(page.name)), key=lambda page: page.name)
     return {match[1]: match[2] for page in found for match in RULE.finditer(page.read_text("utf-8"))}
 
 

@@ -15,7 +15,7 @@ from leaseq.keys import QueueKeys
 from leaseq_conformance.mutants.registry import everywhere, mutant, patch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable
+    from collections.abc import Hashable, Iterable
 
     from leaseq.commands import Command
 
@@ -102,10 +102,10 @@ def script_edited() -> None:
 def no_noscript_fallback() -> None:
     """Loads its scripts when it connects and never again: NOSCRIPT is an error that it reports."""
 
-    def reply(_self: calls.Calls, _command: Any, _wire: Any, read: Callable[[], Any]) -> Any:
-        return read()
+    class Never(Exception):  # noqa: N818
+        pass
 
-    patch(calls.Calls, "reply", reply)
+    patch(calls, "NoScriptError", Never)
 
 
 @mutant("LQ-SCRIPT-3", "wire/pipeline")
@@ -135,7 +135,7 @@ def headers_dropped() -> None:
 @mutant("LQ-CLIENT-6", "wire/add-full")
 def full_is_exists() -> None:
     """Takes every answer of an add that is not above 0 for an item that exists."""
-    patch(adding, "_added", lambda created: created > 0)
+    patch(adding, "_all_added", lambda reply: [created > 0 for created in wire.answers(reply)])
 
 
 @mutant("LQ-CLIENT-7", "wire/complete-keep")
