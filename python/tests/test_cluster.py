@@ -10,6 +10,7 @@ import pytest
 import redis
 import servers
 from servers import PATIENCE
+from shift import shift
 
 import leaseq
 from leaseq import Item
@@ -193,6 +194,24 @@ def test_a_slot_that_has_moved(
     assert waiting.result(PATIENCE).id == "b"
     assert queue.complete(item)
     assert queue.stats().completed == 1
+
+
+def test_a_slot_that_moves_under_an_idle_worker(
+    colour: Colour, nodes: servers.ClusterSet, slot_of: Callable[[str], Slot]
+) -> None:
+    """The lease that was sent with the block is redirected too: the worker looks at the new node, and blocks there."""
+    queue = colour.queue(f"worker-{colour.name}", colour.cluster_client(nodes.url))
+    slot = slot_of(queue.name)
+    with shift(colour, queue, lambda _: None, lease_secs=3600) as work:
+        slot.blocked(1)
+        slot.begin()
+        slot.move()
+        slot.end()
+        slot.blocked(1)
+        queue.add_item(Item(b"x"))
+        servers.wait_until(lambda: queue.stats().completed == 1)
+        work.stop()
+        assert work.result() == 1
 
 
 def test_a_slot_that_migrates(

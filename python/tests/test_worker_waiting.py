@@ -16,6 +16,8 @@ from watching import BLOCKS, EVALS, blocked, blocked_ids, calls, load, until
 import leaseq
 import leaseq.worker.aio
 from leaseq import Item, commands, flows
+from leaseq._aio import io as async_io
+from leaseq._sync import io as sync_io
 from leaseq.commands import LeaseReply
 from leaseq.flows import Wait
 from leaseq.keys import QueueKeys
@@ -190,6 +192,28 @@ async def test_what_comes_to_a_cancelled_run_goes_back(
                 await run
         info = await other.inspect("a")
         assert (info.state, info.attempt) == ("ready", 0)
+
+
+def test_a_connection_that_cannot_end_one_half(
+    colour: Colour,
+    redis_client: redis.Redis,
+    url: str,
+    producer: leaseq.WorkQueue,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As with TLS: the lease is sent behind the block, so that leaving can close what has no lease in it."""
+    for wire in (sync_io.Wire, async_io.Wire):
+        monkeypatch.setattr(wire, "can_leave_off", False)
+    load(redis_client)
+    queue = colour.queue("q", url)
+    with shift(colour, queue, lambda _: None, lease_secs=HOUR) as work:
+        blocked(redis_client, 1)
+        producer.add_item(Item(b""))
+        servers.wait_until(lambda: producer.stats().completed == 1, PATIENCE)
+        blocked(redis_client, 1)
+        work.stop()
+        assert work.result() == 1
+    blocked(redis_client, 0)
 
 
 def test_scripts_that_are_forgotten_while_it_waits(
