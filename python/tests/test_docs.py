@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import ModuleType
 
+pytestmark = pytest.mark.timeout(
+    900
+)  # the documentation is built once, in the time of the first test that looks at it
+
 DOCS = ROOT / "docs"
 BLOCKS = [block for page in sorted(DOCS.glob("*.md")) for block in blocks(page)]
 NOT_CODE = {"output", "console", "sql", "toml", "{toctree}", "{eval-rst}"}
@@ -98,7 +102,7 @@ def names(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
         ],
         capture_output=True,
         text=True,
-        timeout=170,
+        timeout=800,
         check=False,
     )
     assert done.returncode == 0, done.stderr
