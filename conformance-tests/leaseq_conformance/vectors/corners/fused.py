@@ -254,6 +254,21 @@ def _beyond_the_heads() -> Iterator[Vector]:
     sample = complete_and_lease("absent", 1, 1000, ABSENT)
     title = "halted, a record behind is none"
     yield vector(SCRIPT, world, "halted", sample, ("LQ-FUSED-1",), title=title, change=_spoil(third))
+    world = World()
+    world.queue.add(START, [Add(b"r1", keep=1000), Add(b"r2")])
+    title = "one with an option, the record behind is none"
+    made = edge(SCRIPT, title, world.quiet(), sample, ("LQ-FUSED-1",), change=_spoil(b"r2"))
+    yield replace(made, again=Refused("LEASEQ_FORMAT"), then_again=made.then)
+    for title, created, token in (("", None, None), (", its token is 1", 0, 1)):
+        world = _held()
+        world.give_back(b"h1")
+        world.queue.add(START, [Add(b"r1")])
+        if token is not None:
+            world.queue.items[b"h1"].created, world.queue.items[b"h1"].token = created, token
+        given = _spoil(b"r1")(world.quiet().stored())
+        name = f"the next is completed{title}, the record of the one behind is none"
+        argv = [1, 30_000, 1, "h1", token or world.token(b"h1"), 0]
+        yield refused(SCRIPT, name, "empty", given, argv, "FORMAT", ("LQ-FUSED-1", "LQ-ERROR-1"))
 
 
 def _beyond_the_sweep() -> Iterator[Vector]:
