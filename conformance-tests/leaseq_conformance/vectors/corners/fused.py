@@ -259,15 +259,17 @@ def _beyond_the_heads() -> Iterator[Vector]:
     title = "one with an option, the record behind is none"
     made = edge(SCRIPT, title, world.quiet(), sample, ("LQ-FUSED-1",), change=_spoil(b"r2"))
     yield replace(made, again=Refused("LEASEQ_FORMAT"), then_again=made.then)
-    for title, created, token in (("", None, None), (", its token is 1", 0, 1)):
+    for earliest in (False, True):
         world = _held()
         world.give_back(b"h1")
         world.queue.add(START, [Add(b"r1")])
-        if token is not None:
-            world.queue.items[b"h1"].created, world.queue.items[b"h1"].token = created, token
+        first = world.queue.items[b"h1"]
+        if earliest:
+            first.created, first.token = 0, 1
         given = _spoil(b"r1")(world.quiet().stored())
-        name = f"the next is completed{title}, the record of the one behind is none"
-        argv = [1, 30_000, 1, "h1", token or world.token(b"h1"), 0]
+        title = "the next is completed, its token is 1," if earliest else "the next is completed,"
+        argv = [1, 30_000, 1, "h1", first.token, 0]
+        name = f"{title} the record of the one behind is none"
         yield refused(SCRIPT, name, "empty", given, argv, "FORMAT", ("LQ-FUSED-1", "LQ-ERROR-1"))
 
 
