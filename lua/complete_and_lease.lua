@@ -77,8 +77,12 @@ call('ZCARD', expiry)
 --#part complete_plan
 local changed = false
 --#part lease_heads
-read_heads(count + entries)
-check_heads()
+read_heads(count)
+if check_heads() then
+  -- what this call completes may be among them: then others come to the front
+  read_heads(count + entries)
+  check_heads()
+end
 if now >= next_due then
   -- Planned twice: before anything is written, so that bad records are refused, and again without what was completed,
   -- each of which makes room for one more.

@@ -1,7 +1,7 @@
 -- Expects what add has read: of the call, of the queue and of its first `at` - 1 arguments. Adds several entries; leaves `answers`.
-local first, options, plain = {}, {}, true
+local ids, first, options, plain = {}, {}, {}, true
 for i = 1, entries do
-  first[i] = at
+  ids[i], first[i] = ARGV[at], at
   at, options[i] = entry_options(at, max_data)
   plain = plain and not options[i]
 end
@@ -20,8 +20,13 @@ local queue = {
   items = items, meta = meta, ready = ready, delayed = delayed, dead = dead, expiry = expiry, kept = kept,
   flags = flags, clock = clock, next_due = next_due, largest = largest, added = added,
 }
---#part add_entries
-local answers = add_entries(queue, entries, first, options, max_items)
+local answers
+if plain and flags < 2 and max_items == 0 and entries * largest <= 1048576 then
+  --#part add_plain
+else
+  --#part add_entries
+  answers = add_entries(queue, entries, first, options, max_items)
+end
 if queue.changed then
   flags, clock, next_due, largest, added = queue.flags, queue.clock, queue.next_due, queue.largest, queue.added
   --#part write_state

@@ -8,10 +8,14 @@ local function read_heads(window)
   end
   records = #head_ids > 0 and call('HMGET', meta, unpack(head_ids)) or {}
 end
+-- Answers whether one of them was leased before.
 local function check_heads()
+  local again = false
   for _, record in ipairs(records) do
     if record then
       --#part unpack_record
+      again = again or current > 0
     end
   end
+  return again
 end

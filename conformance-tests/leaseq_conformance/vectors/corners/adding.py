@@ -48,6 +48,8 @@ def vectors() -> Iterator[Vector]:
         yield edge("add", "an empty queue", World(), add(f"{title} last", entry), ("LQ-ADD-4",), LAST_SECOND)
     three = add("three", one, Add(b"n2"), Add(b"n3"))
     yield edge("add", "a queue with room for two", _room_for_two(), three, ("LQ-ADD-7",))
+    later = add("one there, one delayed", Add(b"c1"), Add(b"n1", delay=1000))
+    yield edge("add", "a lost state and one leased", _lost(), later, ("LQ-KEY-4", "LQ-SETTLE-5"))
     yield from adding_one.vectors()
 
 
@@ -57,6 +59,13 @@ def _one_outcome() -> World:
     world.queue.results[b"n1"] = Outcome(1, 1, START + 1, START, START + 2, b"earlier")
     world.queue.ttls[b"n1"] = DAY
     return world
+
+
+def _lost() -> World:
+    world = World()
+    world.leased(b"c1", DAY)
+    world.queue.state = None
+    return world.quiet()
 
 
 def _configured(**limits: int) -> World:

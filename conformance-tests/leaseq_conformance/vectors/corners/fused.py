@@ -254,6 +254,23 @@ def _beyond_the_heads() -> Iterator[Vector]:
     sample = complete_and_lease("absent", 1, 1000, ABSENT)
     title = "halted, a record behind is none"
     yield vector(SCRIPT, world, "halted", sample, ("LQ-FUSED-1",), title=title, change=_spoil(third))
+    world = World()
+    world.queue.add(START, [Add(b"r1", keep=1000), Add(b"r2")])
+    title = "one with an option, the record behind is none"
+    made = edge(SCRIPT, title, world.quiet(), sample, ("LQ-FUSED-1",), change=_spoil(b"r2"))
+    yield replace(made, again=Refused("LEASEQ_FORMAT"), then_again=made.then)
+    for earliest in (False, True):
+        world = _held()
+        world.give_back(b"h1")
+        world.queue.add(START, [Add(b"r1")])
+        first = world.queue.items[b"h1"]
+        if earliest:
+            first.created, first.token = 0, 1
+        given = _spoil(b"r1")(world.quiet().stored())
+        title = "the next is completed, its token is 1," if earliest else "the next is completed,"
+        argv = [1, 30_000, 1, "h1", first.token, 0]
+        name = f"{title} the record of the one behind is none"
+        yield refused(SCRIPT, name, "empty", given, argv, "FORMAT", ("LQ-FUSED-1", "LQ-ERROR-1"))
 
 
 def _beyond_the_sweep() -> Iterator[Vector]:
