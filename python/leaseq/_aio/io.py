@@ -21,6 +21,7 @@ from leaseq import flows
 from leaseq._aio.pool import Pool
 from leaseq.commands import Argument
 from leaseq.errors import BadTypeError
+from leaseq.forked import KeptFromChildren
 from leaseq.packing import pack
 
 Client = Redis | RedisCluster
@@ -205,6 +206,19 @@ class Wire:
             await self._put_back()
 
 
+def _descriptor(connection: Any) -> int:
+    """The number of its socket; negative when it has none."""
+    writer = connection._writer
+    if writer is None or writer.transport.is_closing():  # of uvloop, the number may be another's by now
+        return -1
+    sock = writer.get_extra_info("socket")
+    number: int = -1 if sock is None else sock.fileno()
+    return number
+
+
+_kept_from_children = KeptFromChildren(_descriptor)
+
+
 class OneServer:
     """Borrows connections from a client of one server (or of a Sentinel set, which finds the server)."""
 
@@ -276,6 +290,7 @@ async def fresh(wire: Wire, connection: Any, cancellations: int) -> Wire:
     Heeds a cancellation since there were `cancellations`: redis-py connects with asyncio.wait_for, which swallows one in
     Python 3.11 when its result comes at the same moment.
     """
+    _kept_from_children.add(connection)
     try:
         if not connection.is_connected:
             await connection.connect()

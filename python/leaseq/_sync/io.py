@@ -24,6 +24,7 @@ from leaseq._sync.pool import Pool
 from leaseq._sync.race import Stop, current
 from leaseq.commands import Argument
 from leaseq.errors import BadTypeError
+from leaseq.forked import KeptFromChildren
 from leaseq.packing import pack
 
 Client = Redis | RedisCluster
@@ -241,6 +242,15 @@ def _open(sock: socket.socket | None) -> socket.socket:
     return sock
 
 
+def _descriptor(connection: Any) -> int:
+    """The number of its socket; negative when it has none."""
+    sock: socket.socket | None = getattr(connection, "_sock", None)
+    return -1 if sock is None else sock.fileno()
+
+
+_kept_from_children = KeptFromChildren(_descriptor)
+
+
 class OneServer:
     """Borrows connections from a client of one server (or of a Sentinel set, which finds the server)."""
 
@@ -252,7 +262,10 @@ class OneServer:
     def borrow(self, _key: str, _redirection: AskError | None) -> Wire:
         """A connection."""
         pool: Any = self._client.connection_pool
-        connection = pool.get_connection()
+        connection = pool.at_hand() if isinstance(pool, Pool) else None
+        if connection is None:
+            connection = pool.get_connection()
+            _kept_from_children.add(connection)
         return Wire(connection, partial(pool.release, connection))
 
     def refresh(self) -> None:
