@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bench_server import ServerNotFoundError, environment, pin
-from peers import environments, plan, results, tables
+from peers import environments, plan, results, speed, tables
 from peers.bench import FAILURES, FULL, QUICK, Bench, start_server
 from peers.libraries import BY_NAME
 from peers.page import page
@@ -43,9 +43,13 @@ def measure(bench: Bench, steps: Sequence[Step], progress: Progress) -> None:
         left = plan.minutes(steps[at - 1 :])
         progress.tell(f"{at}/{len(steps)}, about {left:.0f} min left: {step.title}")
         try:
-            bench.records += step.run()
+            found = step.run()
         except FAILURES as error:
             bench.failures.append(f"{step.title}: {error}")
+            continue
+        if told := speed.told(bench.records, found):
+            progress.tell(f"{at}/{len(steps)}, done: {told}")
+        bench.records += found
 
 
 def run(options: argparse.Namespace) -> dict[str, Any]:
@@ -81,6 +85,8 @@ def bench_peers(options: argparse.Namespace) -> int:
         print("\n".join([*tables.comparison(found), ""]))
         for name, target, measured, met in tables.target_rows(found):
             print(f"{met:12}  {name}: {target}, measured {measured}")
+        for name, *shares in tables.speed_rows(found):
+            print(f"{name}: the machine ran at {shares[0]} of its best ({shares[1]} to {shares[2]})")
     for failure in found["failures"]:
         print(f"failed: {failure}", file=sys.stderr)
     # a part of a run judges what it measured, the whole has to have measured everything

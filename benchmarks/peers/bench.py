@@ -80,6 +80,11 @@ class Size:
         workers: handlers that run side by side.
         limit_commands: of one figure of the limit.
         memory_items: that wait while memory is weighed; hash tables grow by doubling, so near three quarters of one.
+        slices: of each side of a pair that drains, in one repetition; of what has shorter ones, twice as many.
+        slice_secs: how long one slice of a drain is.
+        slice_singles: items that a slice enqueues one by one.
+        slice_bulk: items that a slice enqueues in bulk.
+        turn_samples: latencies of one turn.
     """
 
     repetitions: int
@@ -92,6 +97,11 @@ class Size:
     workers: tuple[int, ...]
     limit_commands: int
     memory_items: int
+    slices: int
+    slice_secs: float
+    slice_singles: int
+    slice_bulk: int
+    turn_samples: int
     quick: bool = False
 
 
@@ -106,6 +116,11 @@ FULL: Final = Size(
     workers=(1, 20, 200),
     limit_commands=20_000,
     memory_items=3_000,
+    slices=5,
+    slice_secs=0.25,
+    slice_singles=2_000,
+    slice_bulk=12_000,
+    turn_samples=50,
 )
 QUICK: Final = Size(
     repetitions=1,
@@ -118,6 +133,11 @@ QUICK: Final = Size(
     workers=(1, 50),
     limit_commands=5_000,
     memory_items=1_500,
+    slices=2,
+    slice_secs=0.1,
+    slice_singles=500,
+    slice_bulk=2_000,
+    turn_samples=15,
     quick=True,
 )
 

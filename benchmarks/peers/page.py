@@ -9,7 +9,7 @@ from peers import results as results_of
 from peers import svg
 from peers.figures import by_repetition, middle, percentile, pooled, summary
 from peers.libraries import BY_NAME
-from peers.tables import limit_of, machine_line, target_rows
+from peers.tables import limit_of, machine_line, speed_rows, target_rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -61,6 +61,7 @@ def page(results: dict[str, Any]) -> str:
         *(_sweep(records, *each) for each in SWEEPS),
         _servers(records),
         _limit(records),
+        _speed(results),
         _versions(results),
     ]
     return "\n".join(part for part in parts if part) + "</html>\n"
@@ -201,6 +202,12 @@ def _limit(records: Sequence[Record]) -> str:
         "Server CPU for one command (in batches: for one item), and how many that is in a second of one CPU."
     )
     return _section("What the server could do", note, _table(("", "us", "a second"), rows)) if rows else ""
+
+
+def _speed(results: dict[str, Any]) -> str:
+    rows = speed_rows(results)
+    note = "Beside each slice of a pair a fixed loop was timed: the speed as a share of the best of the run. No figure is corrected by it."
+    return _section("The machine", note, _table(("", "median", "least", "most"), rows)) if rows else ""
 
 
 def _versions(results: dict[str, Any]) -> str:

@@ -68,12 +68,15 @@ class Process:
                 ticks += int(fields[11]) + int(fields[12])
         return ticks / TICKS
 
+    def members(self) -> list[int]:
+        """All its processes but the leash."""
+        return [pid for pid in in_session(self.session) if pid != self.session]
+
     def signal(self, number: int) -> None:
         """Send a signal to all its processes but the leash."""
-        for pid in in_session(self.session):
-            if pid != self.session:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, number)
+        for pid in self.members():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, number)
 
     def check(self) -> None:
         """Raise RoleError where it has ended."""
@@ -164,7 +167,7 @@ class Producer(Role):
     ) -> dict[str, Any]:
         """Enqueue `count` items, the first with that number: "one" by one, in "bulk", or "paced". Raises RoleError.
 
-        Answers `seconds`, and for paced ones `sent`: when each was sent, in ns of the monotonic clock.
+        Answers `seconds`, `cpu`: those of them that the process computed, and for paced ones `sent`: when each was sent, in ns of the monotonic clock.
         """
         stdin = self.process.stdin
         if stdin is None:

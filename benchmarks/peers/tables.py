@@ -11,7 +11,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from peers import environments
+from peers import environments, speed
 from peers.figures import by_repetition, middle, percentile, pooled
 from peers.libraries import BY_NAME, LIBRARIES, Library
 from peers.results import chosen, records
@@ -60,6 +60,14 @@ def machine_line(results: dict[str, Any]) -> str:
         f"{results['server']}, load {machine['load_before'][0]} before and {machine['load_after'][0]} after, "
         f"{results['size']['repetitions']} repetitions, {results['minutes']:g} minutes.{warning}"
     )
+
+
+def speed_rows(results: dict[str, Any]) -> list[tuple[str, ...]]:
+    """Of each repetition, how fast the machine was beside the slices, as a share of its best."""
+    return [
+        (f"repetition {number}", *(f"{each[name]:.0%}" for name in ("median", "min", "max")))
+        for number, each in speed.shares(records(results)).items()
+    ]
 
 
 def target_rows(results: dict[str, Any]) -> list[tuple[str, str, str, str]]:

@@ -52,6 +52,7 @@ class Orders:
         concurrency: handlers at a time; 0 is what the role thinks best for work that needs no time.
         recovery: "default", or "quickest": set so that an abandoned item runs again as soon as the library can.
         variant: which of the role's ways to work, where it has several.
+        database: of the server, so that several libraries share one server and no key.
     """
 
     role: str
@@ -62,11 +63,12 @@ class Orders:
     concurrency: int = 0
     recovery: str = "default"
     variant: str = ""
+    database: int = 0
 
     @property
     def url(self) -> str:
         """The server, as redis-py takes it."""
-        return f"redis://127.0.0.1:{self.port}"
+        return f"redis://127.0.0.1:{self.port}/{self.database}"
 
     @property
     def quickest(self) -> bool:
@@ -215,7 +217,7 @@ def produce(one: Callable[[Job], object], bulk: Callable[[Sequence[Job]], object
         order = json.loads(line)
         jobs = _jobs(order)
         sent: list[int] = []
-        began = time.perf_counter()
+        began, spent = time.perf_counter(), time.process_time()
         if order["how"] == "bulk" and bulk is not None:
             bulk(jobs)
         elif order["how"] == "paced":
@@ -226,7 +228,7 @@ def produce(one: Callable[[Job], object], bulk: Callable[[Sequence[Job]], object
         else:
             for job in jobs:
                 one(job)
-        _answer(seconds=time.perf_counter() - began, sent=sent)
+        _answer(seconds=time.perf_counter() - began, cpu=time.process_time() - spent, sent=sent)
 
 
 async def produce_async(
@@ -238,7 +240,7 @@ async def produce_async(
         order = json.loads(line)
         jobs = _jobs(order)
         sent: list[int] = []
-        began = time.perf_counter()
+        began, spent = time.perf_counter(), time.process_time()
         if order["how"] == "bulk" and bulk is not None:
             await bulk(jobs)
         elif order["how"] == "paced":
@@ -249,7 +251,7 @@ async def produce_async(
         else:
             for job in jobs:
                 await one(job)
-        _answer(seconds=time.perf_counter() - began, sent=sent)
+        _answer(seconds=time.perf_counter() - began, cpu=time.process_time() - spent, sent=sent)
 
 
 def gathered(one: Callable[[Job], Awaitable[object]], width: int = 100) -> Callable[[Sequence[Job]], Any]:
