@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 CACHE = Path(os.environ.get("LEASEQ_SERVERS_DIR") or Path(__file__).parents[1] / ".servers")
 START_SECS = 30.0
+OURS = {"info", "config|resetstat", "config", "script|load", "script", "ping", "flushall"}
+"""Questions that the benchmarks themselves ask."""
 
 
 class ServerNotFoundError(Exception):
@@ -144,8 +146,11 @@ class BenchServer:
 
     def calls(self) -> dict[str, int]:
         """How often each command ran since the last reset, inside scripts or not; our own questions left out."""
-        ours = {"info", "config|resetstat", "config", "script|load", "script", "ping", "flushall"}
-        return {name: stat["calls"] for name, stat in self._commandstats().items() if name not in ours}
+        return {name: stat["calls"] for name, stat in self._commandstats().items() if name not in OURS}
+
+    def usec(self) -> dict[str, int]:
+        """How long each command took since the last reset, in microseconds; likewise. A script has all it runs."""
+        return {name: stat["usec"] for name, stat in self._commandstats().items() if name not in OURS}
 
     def _commandstats(self) -> dict[str, Any]:
         stats: dict[str, Any] = self.client.info("commandstats")

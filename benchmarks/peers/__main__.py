@@ -19,6 +19,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import breakdown
 from bench_server import ServerNotFoundError, environment, pin
 from peers import environments, plan, results, speed, tables
 from peers.bench import FAILURES, FULL, QUICK, Bench, start_server
@@ -113,10 +114,14 @@ def write_tables(options: argparse.Namespace) -> int:
 
 def parts() -> dict[str, list[str]]:
     """What belongs between the markers of each name."""
-    measured = json.loads(results.PATH.read_text()) if results.PATH.exists() else None
+    measured, inside = (
+        json.loads(path.read_text()) if path.exists() else None for path in (results.PATH, breakdown.RESULTS)
+    )
     return {
         "settings": tables.settings(),
         "comparison": tables.comparison(measured) if measured else ["No results have been committed yet."],
+        "shares": tables.pair_shares(measured) if measured else ["No results have been committed yet."],
+        "breakdown": breakdown.tables(inside) if inside else ["No results have been committed yet."],
         "targets": tables.verdicts(measured) if measured else ["No results have been committed yet."],
     }
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from peers import environments, speed
 from peers.figures import by_repetition, middle, percentile, pooled
 from peers.libraries import BY_NAME, LIBRARIES, Library
+from peers.measures.pairs import LATENCY, PAIRS
 from peers.results import chosen, records
 from peers.targets import seconds
 
@@ -179,6 +180,30 @@ def _told(library: Library) -> list[str]:
 def verdicts(results: dict[str, Any]) -> list[str]:
     """The table of the targets."""
     return _markdown(("target", "has to be", "measured", "met"), target_rows(results))
+
+
+def pair_shares(results: dict[str, Any]) -> list[str]:
+    """Of each pair that works on items, what an item costs the client and the server of either side."""
+    of = records(results)
+    rows = []
+    for measure, several in PAIRS.items():
+        for pair in several:
+            cells = [
+                _microseconds(of, measure, name, figure, pair.case)
+                for name in pair
+                for figure in ("client_us", "server_us")
+            ]
+            if measure != LATENCY and all(cells):
+                rows.append((f"{measure.removeprefix('pairs-')}, {pair.case}", *cells))
+    if not rows:
+        return ["The committed run was made before there were pairs."]
+    head = ("us for an item", "client", "server", "the other's client", "its server")
+    return _markdown(head, rows)
+
+
+def _microseconds(of: Sequence[Record], measure: str, library: str, figure: str, case: str) -> str:
+    value = middle(by_repetition(of, measure, library, figure, case))
+    return "" if value is None else f"{value:.1f}"
 
 
 def filled(page: str, parts: dict[str, list[str]]) -> str:
