@@ -87,7 +87,10 @@ def bench_peers(options: argparse.Namespace) -> int:
         for name, target, measured, met in tables.target_rows(found):
             print(f"{met:12}  {name}: {target}, measured {measured}")
         for name, *shares in tables.speed_rows(found):
-            print(f"{name}: the machine ran at {shares[0]} of its best ({shares[1]} to {shares[2]})")
+            print(
+                f"{name}: the machine ran at {shares[0]} of its best ({shares[1]} to {shares[2]}), ", end=""
+            )
+            print(f"both ends had {shares[3]} of the CPU (at least {shares[4]})")
     for failure in found["failures"]:
         print(f"failed: {failure}", file=sys.stderr)
     # a part of a run judges what it measured, the whole has to have measured everything

@@ -207,7 +207,15 @@ def _limit(records: Sequence[Record]) -> str:
 def _speed(results: dict[str, Any]) -> str:
     rows = speed_rows(results)
     note = "Beside each slice of a pair a fixed loop was timed: the speed as a share of the best of the run. No figure is corrected by it."
-    return _section("The machine", note, _table(("", "median", "least", "most"), rows)) if rows else ""
+    return (
+        _section(
+            "The machine",
+            note,
+            _table(("", "median", "least", "most", "both ends' share of the CPU", "least"), rows),
+        )
+        if rows
+        else ""
+    )
 
 
 def _versions(results: dict[str, Any]) -> str:

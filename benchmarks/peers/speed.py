@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from peers.bench import Record
 
 LOOPS: Final = 20_000
+LEAST_BUSY: Final = 0.95
 
 
 def probe() -> float:
@@ -22,18 +23,36 @@ def probe() -> float:
     return round((time.perf_counter() - began) * 1000, 4)
 
 
-def probes(records: Iterable[Record]) -> dict[int, list[float]]:
-    """What was probed beside the slices of each repetition."""
+def by_repetition(records: Iterable[Record], figure: str) -> dict[int, list[float]]:
+    """A figure of all slices of each repetition."""
     found: dict[int, list[float]] = {}
     for record in records:
-        if "slices" in record.values:
-            found.setdefault(record.repetition, []).extend(record.values["slices"]["probe_ms"])
-    return found
+        found.setdefault(record.repetition, []).extend(record.values.get("slices", {}).get(figure, ()))
+    return {repetition: values for repetition, values in found.items() if values}
+
+
+def busy(records: Sequence[Record]) -> dict[int, dict[str, float]]:
+    """Of each repetition, the share of the CPU that both ends had in a slice: median and least."""
+    return {
+        repetition: {"median": median(of), "min": min(of)}
+        for repetition, of in sorted(by_repetition(records, "busy").items())
+    }
+
+
+def disturbed(records: Sequence[Record]) -> str:
+    """A warning where other programs took so much of the CPU that the ratios are not to be trusted, else ""."""
+    had = [each for of in by_repetition(records, "busy").values() for each in of]
+    if not had or median(had) >= LEAST_BUSY:
+        return ""
+    return (
+        f"Other programs took the CPU: in the median slice both ends had {median(had):.0%} of it. "
+        "Who waits more often loses more, so the ratios are not to be trusted."
+    )
 
 
 def shares(records: Sequence[Record]) -> dict[int, dict[str, float]]:
     """Of each repetition, the speed of the machine as a share of the best of the run: median, least and most."""
-    seen = probes(records)
+    seen = by_repetition(records, "probe_ms")
     best = min((each for took in seen.values() for each in took), default=0.0)
     return {
         repetition: {
@@ -47,9 +66,11 @@ def shares(records: Sequence[Record]) -> dict[int, dict[str, float]]:
 
 def told(records: Sequence[Record], new: Sequence[Record]) -> str:
     """For the progress: how fast the machine was during what was just measured; "" where it was not probed."""
-    took = [each for of in probes(new).values() for each in of]
+    took = [each for of in by_repetition(new, "probe_ms").values() for each in of]
     if not took:
         return ""
-    best = min(each for of in probes([*records, *new]).values() for each in of)
+    best = min(each for of in by_repetition([*records, *new], "probe_ms").values() for each in of)
     low, high = best / max(took), best / min(took)
-    return f"the machine ran at {low:.0%} to {high:.0%} of its best"
+    had = [each for of in by_repetition(new, "busy").values() for each in of]
+    both = f", both ends had {min(had):.0%} to {max(had):.0%} of the CPU" if had else ""
+    return f"the machine ran at {low:.0%} to {high:.0%} of its best{both}"

@@ -56,6 +56,8 @@ def machine_line(results: dict[str, Any]) -> str:
     """When and where it was measured."""
     machine = results["environment"]
     warning = " A quick run: the figures mean nothing." if results["quick"] else ""
+    if told := speed.disturbed(records(results)):
+        warning += f" **{told}**"
     return (
         f"Measured {results['measured_at']} on {machine['cpu_model']} ({machine['cpus']} CPUs, everything on one), "
         f"{results['server']}, load {machine['load_before'][0]} before and {machine['load_after'][0]} after, "
@@ -64,10 +66,16 @@ def machine_line(results: dict[str, Any]) -> str:
 
 
 def speed_rows(results: dict[str, Any]) -> list[tuple[str, ...]]:
-    """Of each repetition, how fast the machine was beside the slices, as a share of its best."""
+    """Of each repetition, how fast the machine was beside the slices, as a share of its best; whose the CPU was."""
+    of = records(results)
+    had = speed.busy(of)
     return [
-        (f"repetition {number}", *(f"{each[name]:.0%}" for name in ("median", "min", "max")))
-        for number, each in speed.shares(records(results)).items()
+        (
+            f"repetition {number}",
+            *(f"{each[name]:.0%}" for name in ("median", "min", "max")),
+            *(f"{had[number][name]:.0%}" if number in had else "-" for name in ("median", "min")),
+        )
+        for number, each in speed.shares(of).items()
     ]
 
 

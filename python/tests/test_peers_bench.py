@@ -69,9 +69,9 @@ def test_a_figure_is_found_in_each_slice() -> None:
 # targets
 
 GOOD = {
-    pairs.ENQUEUE: {"per_second": 1.4, "server_us": 0.1},
-    pairs.BULK: {"per_second": 4.1, "server_us": 0.1},
-    pairs.DRAIN: {"per_second": 9.0, "server_us": 0.1},
+    pairs.ENQUEUE: {"per_second": 1.4, "server_us": 0.1, "client_us": 1.0},
+    pairs.BULK: {"per_second": 4.1, "server_us": 0.1, "client_us": 1.0},
+    pairs.DRAIN: {"per_second": 9.0, "server_us": 0.1, "client_us": 1.0},
 }
 """What leaseq's figures are where the other side's are 1."""
 
@@ -95,7 +95,10 @@ def pair_records(repetition: int, factor: float) -> Iterator[Record]:
                         for figure, value in GOOD[measure].items()
                     }
                     given = better if own else dict.fromkeys(better, 1.0)
-                    each = {figure: [value] * 4 for figure, value in given.items()} | {"probe_ms": [1.0] * 4}
+                    each = {figure: [value] * 4 for figure, value in given.items()} | {
+                        "probe_ms": [1.0] * 4,
+                        "busy": [0.9, 0.99] * 2,
+                    }
                     values = {**given, "slices": each}
                 yield Record(measure, name, repetition, values, pair.case)
 
@@ -249,8 +252,14 @@ def test_the_page_needs_nothing_else_and_its_plots_are_whole(found: dict[str, An
 def test_the_speed_of_the_machine_is_told_for_each_repetition(found: dict[str, Any]) -> None:
     rows = tables.speed_rows(found)
     assert [row[0] for row in rows] == ["repetition 1", "repetition 2", "repetition 3"]
-    assert {row[1:] for row in rows} == {("100%", "50%", "100%")}
-    assert speed.told(records_of(), records_of()) == "the machine ran at 50% to 100% of its best"
+    assert {row[1:] for row in rows} == {("100%", "50%", "100%", "94%", "90%")}
+    told = "the machine ran at 50% to 100% of its best, both ends had 90% to 99% of the CPU"
+    assert speed.told(records_of(), records_of()) == told
+    assert "both ends had 94% of it" in speed.disturbed(records_of())
+    assert "both ends had 94% of it" in tables.machine_line(found)
+    undisturbed = Record("m", "a", 1, {"slices": {"busy": [0.99, 0.98, 0.1]}}, "a : b")
+    assert not speed.disturbed([undisturbed])
+    assert not speed.disturbed([])
     assert not speed.told([], [Record("check", "rq", 1, {"items": 1})])
     assert speed.probe() > 0
 
@@ -281,6 +290,14 @@ def test_a_stale_part_is_noticed_and_written_anew(tmp_path: Path, monkeypatch: p
     file.write_text("<!-- peers: begin nosuch -->\n<!-- peers: end nosuch -->")
     with pytest.raises(SystemExit):
         program.main(["tables"])
+
+
+def test_what_both_ends_of_a_pair_spend_is_told(found: dict[str, Any]) -> None:
+    lines = tables.pair_shares(found)
+    judged = sum(len(of) for measure, of in pairs.PAIRS.items() if measure != pairs.LATENCY)
+    assert len(lines) == judged + 2
+    assert lines[2].startswith("| enqueue, leaseq : redis-work-queue | ")
+    assert tables.pair_shares({"records": []}) == ["The committed run was made before there were pairs."]
 
 
 def test_settings_name_their_reference() -> None:
@@ -383,7 +400,7 @@ def test_both_sides_of_a_pair_are_measured_in_each_slice(bench: Bench, measure: 
         assert {len(of) for of in slices.values()} == {QUICK.slices * (2 if short else 1)}
         assert min(value for of in slices.values() for value in of) > 0
         if measure != pairs.LATENCY:
-            assert slices.keys() == {"per_second", "server_us", "client_us", "probe_ms"}
+            assert slices.keys() == {"per_second", "server_us", "client_us", "busy", "probe_ms"}
     if measure == pairs.LATENCY:
         assert len(one.values["all_ms"]) == QUICK.slices * 2 * QUICK.turn_samples
 

@@ -82,7 +82,10 @@ def among(measure: str) -> tuple[str, ...]:
 
 @dataclass
 class Slice:
-    """What one side did in one slice: so many items in so long, and the CPU time that both ends spent."""
+    """What one side did in one slice: so many items in so long, and the CPU time that both ends spent.
+
+    `busy` is the share of the CPU that both had together: what is missing was taken by other programs.
+    """
 
     items: int
     seconds: float
@@ -95,6 +98,7 @@ class Slice:
             "per_second": round(self.items / self.seconds, 1),
             "server_us": round(self.server_us / self.items, 3),
             "client_us": round(self.client_us / self.items, 3),
+            "busy": round((self.server_us + self.client_us) / self.seconds / 1e6, 4),
         }
 
 
