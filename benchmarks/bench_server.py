@@ -6,6 +6,7 @@ import contextlib
 import os
 import platform
 import shutil
+import socket
 import tempfile
 import time
 from dataclasses import asdict, dataclass
@@ -202,6 +203,14 @@ class BenchServer:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def free_port() -> int:
+    """A port of 127.0.0.1 that nobody listens on."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port: int = free.getsockname()[1]
+    return port
 
 
 def pin() -> int | None:

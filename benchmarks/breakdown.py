@@ -14,13 +14,12 @@ from __future__ import annotations
 
 import argparse
 import json
-import socket
 import sys
 import time
 from pathlib import Path
 from typing import Any, Final
 
-from bench_server import BenchServer, ServerNotFoundError, environment, pin
+from bench_server import BenchServer, ServerNotFoundError, environment, free_port, pin
 from layers import Caller, Subject, cases, measure
 from progress import Progress
 from weights import weights
@@ -28,14 +27,6 @@ from weights import weights
 RESULTS: Final = Path(__file__).parent / "results" / "breakdown.json"
 SIZES: Final = {"full": (400, 20, 25, 3_000), "quick": (20, 2, 2, 1_500)}
 """Calls of one item and of a hundred in a slice, rounds, items that are weighed."""
-
-
-def free_port() -> int:
-    """A port of 127.0.0.1 that nobody listens on."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port: int = free.getsockname()[1]
-    return port
 
 
 def run(name: str, *, quick: bool) -> dict[str, Any]:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import socket
 import time
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 import redis
 
-from bench_server import BenchServer
+from bench_server import BenchServer, free_port
 from peers.libraries import BY_NAME
 from peers.processes import Producer, RoleError, Traces, Worker
 from peers.roles.kit import Orders
@@ -164,14 +163,6 @@ def per_item(before: Cost, after: Cost, items: int) -> dict[str, float]:
         "commands": round((after.commands - before.commands) / items, 3),
         "reads": round((after.reads - before.reads) / items, 3),
     }
-
-
-def free_port() -> int:
-    """A port of 127.0.0.1 that nobody listens on."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port: int = free.getsockname()[1]
-    return port
 
 
 def start_server(name: str, options: Sequence[str] = ()) -> BenchServer:
