@@ -40,6 +40,8 @@ DEPTH: Final = 3.0
 """Before each slice so many times the items wait that a side drains in it, roughly."""
 WARM_UP: Final = 2
 """Items at the beginning of a turn whose latency is not counted: the worker was stopped."""
+COOL_DOWN: Final = 1
+"""Likewise at its end: after the last the producer answers, and this process wakes on the same CPU."""
 SETTLE_SECS: Final = 0.02
 """Before each slice, for what a producer still clears away after its answer, and for the server."""
 SHORT: Final = 2
@@ -296,14 +298,15 @@ def latency(bench: Bench, measure: str, pair: Pair, repetition: int) -> list[Rec
 
 def _turn(bench: Bench, side: Works) -> list[float]:
     """The latencies of one turn in ms, in the order of the items."""
-    samples, first = bench.size.turn_samples + WARM_UP, side.filled
+    samples, first = bench.size.turn_samples + WARM_UP + COOL_DOWN, side.filled
     side.signal(signal.SIGCONT)
     sent = side.producer.enqueue("paced", samples, first=first, gap_ms=side.worker.library.gap_ms)["sent"]
     side.filled += samples
     side.traces.wait_count(side.filled, [side.worker])
     side.signal(signal.SIGSTOP)
     handled = dict(side.traces.times())
-    return [round((handled[first + at] - when) / 1e6, 3) for at, when in enumerate(sent)][WARM_UP:]
+    took = [round((handled[first + at] - when) / 1e6, 3) for at, when in enumerate(sent)]
+    return took[WARM_UP:-COOL_DOWN]
 
 
 def _latencies(turns: Sequence[Sequence[float]], fast: Sequence[float]) -> dict[str, Any]:
