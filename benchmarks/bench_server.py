@@ -6,6 +6,7 @@ import contextlib
 import os
 import platform
 import shutil
+import socket
 import tempfile
 import time
 from dataclasses import asdict, dataclass
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
 CACHE = Path(os.environ.get("LEASEQ_SERVERS_DIR") or Path(__file__).parents[1] / ".servers")
 START_SECS = 30.0
+OURS = {"info", "config|resetstat", "config", "script|load", "script", "ping", "flushall"}
+"""Questions that the benchmarks themselves ask."""
 
 
 class ServerNotFoundError(Exception):
@@ -144,8 +147,11 @@ class BenchServer:
 
     def calls(self) -> dict[str, int]:
         """How often each command ran since the last reset, inside scripts or not; our own questions left out."""
-        ours = {"info", "config|resetstat", "config", "script|load", "script", "ping", "flushall"}
-        return {name: stat["calls"] for name, stat in self._commandstats().items() if name not in ours}
+        return {name: stat["calls"] for name, stat in self._commandstats().items() if name not in OURS}
+
+    def usec(self) -> dict[str, int]:
+        """How long each command took since the last reset, in microseconds; likewise. A script has all it runs."""
+        return {name: stat["usec"] for name, stat in self._commandstats().items() if name not in OURS}
 
     def _commandstats(self) -> dict[str, Any]:
         stats: dict[str, Any] = self.client.info("commandstats")
@@ -197,6 +203,14 @@ class BenchServer:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def free_port() -> int:
+    """A port of 127.0.0.1 that nobody listens on."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port: int = free.getsockname()[1]
+    return port
 
 
 def pin() -> int | None:

@@ -20,8 +20,9 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import breakdown
 from bench_server import ServerNotFoundError, environment, pin
-from peers import environments, plan, results, tables
+from peers import environments, plan, results, speed, tables
 from peers.bench import FAILURES, FULL, QUICK, Bench, start_server
 from peers.libraries import BY_NAME
 from peers.page import page
@@ -40,11 +41,13 @@ TABLES = {"items": tables.comparison, "jobs": tables.job_comparison}
 PARTS = {
     "comparison": ("items", tables.comparison),
     "targets": ("items", tables.verdicts),
+    "shares": ("items", tables.pair_shares),
     "jobs": ("jobs", tables.job_comparison),
     "job-ratios": ("jobs", tables.job_ratios),
     "job-targets": ("jobs", tables.verdicts),
 }
 """What is generated of the results of which suite, by the name in the markers."""
+NOTHING_YET = ["No results have been committed yet."]
 
 
 def measure(bench: Bench, steps: Sequence[Step], progress: Progress) -> None:
@@ -53,9 +56,13 @@ def measure(bench: Bench, steps: Sequence[Step], progress: Progress) -> None:
         left = plan.minutes(steps[at - 1 :])
         progress.tell(f"{at}/{len(steps)}, about {left:.0f} min left: {step.title}")
         try:
-            bench.records += step.run()
+            found = step.run()
         except FAILURES as error:
             bench.failures.append(f"{step.title}: {error}")
+            continue
+        if told := speed.told(bench.records, found):
+            progress.tell(f"{at}/{len(steps)}, done: {told}")
+        bench.records += found
 
 
 def run(options: argparse.Namespace) -> dict[str, Any]:
@@ -94,6 +101,9 @@ def bench_peers(options: argparse.Namespace) -> int:
         print("\n".join([*TABLES[options.suite](found), ""]))
         for name, target, measured, met in tables.target_rows(found):
             print(f"{met:12}  {name}: {target}, measured {measured}")
+        for name, usual, least, most, *had in tables.speed_rows(found):
+            both = f", both ends had {had[0]} of the CPU (at least {had[1]})" if "-" not in had else ""
+            print(f"{name}: the machine ran at {usual} of its best ({least} to {most}){both}")
     for failure in found["failures"]:
         print(f"failed: {failure}", file=sys.stderr)
     # a part of a run judges what it measured, the whole has to have measured everything
@@ -120,15 +130,20 @@ def write_tables(options: argparse.Namespace) -> int:
 
 def parts() -> dict[str, list[str]]:
     """What belongs between the markers of each name."""
-    measured = {
-        suite: json.loads(path.read_text()) if path.exists() else None
-        for suite, path in results.PATHS.items()
-    }
+    measured = {suite: _read(path) for suite, path in results.PATHS.items()}
+    inside = _read(breakdown.RESULTS)
     generated = {
-        name: made(of) if (of := measured[suite]) else ["No results have been committed yet."]
-        for name, (suite, made) in PARTS.items()
+        name: made(of) if (of := measured[suite]) else NOTHING_YET for name, (suite, made) in PARTS.items()
     }
-    return {"settings": tables.settings(), **generated}
+    return {
+        "settings": tables.settings(),
+        "breakdown": breakdown.tables(inside) if inside else NOTHING_YET,
+        **generated,
+    }
+
+
+def _read(path: Path) -> dict[str, Any] | None:
+    return json.loads(path.read_text()) if path.exists() else None
 
 
 def parser() -> argparse.ArgumentParser:

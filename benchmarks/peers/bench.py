@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import socket
 import time
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 import redis
 
-from bench_server import BenchServer
+from bench_server import BenchServer, free_port
 from peers.libraries import BY_NAME
 from peers.processes import Producer, RoleError, Traces, Worker
 from peers.roles.kit import Orders
@@ -80,6 +79,11 @@ class Size:
         workers: handlers that run side by side.
         limit_commands: of one figure of the limit.
         memory_items: that wait while memory is weighed; hash tables grow by doubling, so near three quarters of one.
+        slices: of each side of a pair that drains, in one repetition; of what has shorter ones, twice as many.
+        slice_secs: how long one slice of a drain is.
+        slice_singles: items that a slice enqueues one by one.
+        slice_bulk: items that a slice enqueues in bulk.
+        turn_samples: latencies of one turn.
     """
 
     repetitions: int
@@ -92,6 +96,11 @@ class Size:
     workers: tuple[int, ...]
     limit_commands: int
     memory_items: int
+    slices: int
+    slice_secs: float
+    slice_singles: int
+    slice_bulk: int
+    turn_samples: int
     quick: bool = False
 
 
@@ -106,6 +115,11 @@ FULL: Final = Size(
     workers=(1, 20, 200),
     limit_commands=20_000,
     memory_items=3_000,
+    slices=5,
+    slice_secs=0.25,
+    slice_singles=2_000,
+    slice_bulk=12_000,
+    turn_samples=50,
 )
 QUICK: Final = Size(
     repetitions=1,
@@ -118,6 +132,11 @@ QUICK: Final = Size(
     workers=(1, 50),
     limit_commands=5_000,
     memory_items=1_500,
+    slices=2,
+    slice_secs=0.1,
+    slice_singles=500,
+    slice_bulk=2_000,
+    turn_samples=15,
     quick=True,
 )
 
@@ -144,14 +163,6 @@ def per_item(before: Cost, after: Cost, items: int) -> dict[str, float]:
         "commands": round((after.commands - before.commands) / items, 3),
         "reads": round((after.reads - before.reads) / items, 3),
     }
-
-
-def free_port() -> int:
-    """A port of 127.0.0.1 that nobody listens on."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port: int = free.getsockname()[1]
-    return port
 
 
 def start_server(name: str, options: Sequence[str] = ()) -> BenchServer:

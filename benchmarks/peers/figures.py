@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from bench_server import Summary
 
@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
 ByRepetition = dict[int, float]
 """A figure of each repetition."""
+BySlice = dict[tuple[int, int], float]
+"""A figure of each slice: repetition, and which of its slices."""
+Key = TypeVar("Key", int, tuple[int, int])
 
 
 def percentile(ordered: Sequence[float], share: float) -> float:
@@ -34,16 +37,26 @@ def by_repetition(
     }
 
 
-def combined(function: Callable[[list[float]], float], *parts: ByRepetition) -> ByRepetition:
+def by_slice(records: Iterable[Record], measure: str, library: str, figure: str, case: str) -> BySlice:
+    """One figure of one side of a pair, in each slice."""
+    return {
+        (record.repetition, at): value
+        for record in records
+        if (record.measure, record.library, record.case) == (measure, library, case)
+        for at, value in enumerate(record.values["slices"][figure])
+    }
+
+
+def combined(function: Callable[[list[float]], float], *parts: dict[Key, float]) -> dict[Key, float]:
     """A figure made of several, such as their sum or their maximum, in the repetitions that have all of them."""
     if not parts:
         return {}
     common = set.intersection(*(set(part) for part in parts))
-    return {repetition: function([part[repetition] for part in parts]) for repetition in sorted(common)}
+    return {each: function([part[each] for part in parts]) for each in sorted(common)}
 
 
-def ratios(over: ByRepetition, under: ByRepetition) -> list[float]:
-    """The ratio of each pair: of the repetitions that both have."""
+def ratios(over: dict[Key, float], under: dict[Key, float]) -> list[float]:
+    """The ratio of each pair: of the repetitions, or the slices, that both have."""
     return [round(over[each] / under[each], 4) for each in sorted(set(over) & set(under)) if under[each]]
 
 
@@ -58,10 +71,10 @@ def middle(values: ByRepetition) -> float | None:
     return median(values.values()) if values else None
 
 
-def pooled(records: Iterable[Record], measure: str, library: str, figure: str) -> list[float]:
+def pooled(records: Iterable[Record], measure: str, library: str, figure: str, case: str = "") -> list[float]:
     """All values of the lists that repetitions have, in ascending order."""
     values: list[Any] = []
     for record in records:
-        if (record.measure, record.library) == (measure, library):
+        if (record.measure, record.library, record.case) == (measure, library, case):
             values += record.values[figure]
     return sorted(values)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from peers.figures import combined, ratios
+from peers.figures import by_repetition, combined, ratios
 from peers.libraries import BY_NAME, JOB_PEERS, JOBS
 from peers.measures import jobs
-from peers.targets import Target, getter, target_of
+from peers.targets import Target, target_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -30,7 +30,7 @@ def targets(records: Sequence[Record]) -> list[Target]:
 
 def _of(records: Sequence[Record], measure: str, title: str, name: str) -> list[Target]:
     def own(figure: str) -> ByRepetition:
-        return getter(records, figure)(name, measure)
+        return by_repetition(records, measure, name, figure)
 
     def ahead(what: str, figure: str, *of_peers: str) -> Target:
         over = ratios(own(figure), _first_peer(records, measure, max, of_peers or (figure,)))
@@ -53,5 +53,5 @@ def _first_peer(
     records: Sequence[Record], measure: str, function: Callable[[list[float]], float], figures: Sequence[str]
 ) -> ByRepetition:
     """The best figure of all peers in each repetition; of several figures each peer's own best counts."""
-    parts = (getter(records, figure)(peer, measure) for peer in JOB_PEERS for figure in figures)
+    parts = (by_repetition(records, measure, peer, figure) for peer in JOB_PEERS for figure in figures)
     return combined(function, *(part for part in parts if part))

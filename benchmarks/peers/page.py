@@ -10,7 +10,7 @@ from peers import svg
 from peers.figures import by_repetition, middle, percentile, pooled, summary
 from peers.libraries import BY_NAME
 from peers.measures import jobs
-from peers.tables import limit_of, machine_line, target_rows
+from peers.tables import limit_of, machine_line, speed_rows, target_rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -73,6 +73,7 @@ def page(results: dict[str, Any]) -> str:
         *(_sweep(records, *each) for each in SWEEPS),
         _servers(records),
         _limit(records),
+        _speed(results),
         _versions(results),
     ]
     return "\n".join(part for part in parts if part) + "</html>\n"
@@ -90,7 +91,7 @@ def _section(title: str, note: str, body: str) -> str:
 
 def _targets(results: dict[str, Any]) -> str:
     table = _table(("leaseq", "target", "measured", "met"), target_rows(results))
-    note = "Median of the ratios of the repetitions, with the least and the most of them."
+    note = "Median of the ratios of the repetitions, or of the turns of pairs, with the least and the most of them."
     failures = "".join(f"<p class=no>{escape(failure)}</p>" for failure in results["failures"])
     return _section("Targets", note, table.replace("<td>no", "<td class=no>no") + failures)
 
@@ -213,6 +214,20 @@ def _limit(records: Sequence[Record]) -> str:
         "Server CPU for one command (in batches: for one item), and how many that is in a second of one CPU."
     )
     return _section("What the server could do", note, _table(("", "us", "a second"), rows)) if rows else ""
+
+
+def _speed(results: dict[str, Any]) -> str:
+    rows = speed_rows(results)
+    note = "A fixed loop was timed before each slice of a pair, and before each enqueueing and drain of jobs: the speed as a share of the best of the run. No figure is corrected by it."
+    return (
+        _section(
+            "The machine",
+            note,
+            _table(("", "median", "least", "most", "both ends' share of the CPU", "least"), rows),
+        )
+        if rows
+        else ""
+    )
 
 
 def _versions(results: dict[str, Any]) -> str:

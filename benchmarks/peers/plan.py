@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from peers.libraries import BY_NAME, JOB_PEERS, JOBS, LIBRARIES, PEERS
-from peers.measures import check, growth, jobs, latency, life, limit, sweeps, waves
+from peers.measures import check, growth, jobs, latency, life, limit, pairs, sweeps, waves
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -33,11 +33,19 @@ class Measure:
     about: str
 
 
+def _pairs(measure: str, about: str) -> Measure:
+    return Measure(measure, pairs.among(measure), pairs.steps_of(measure), about)
+
+
 CROWD: Final = (*SWEPT, "leaseq-asyncio", "rq", "saq", "dramatiq", "taskiq-list")
 """Likewise, since starting four workers takes long."""
 
 ITEMS: Final = (
     Measure("check", ALL, check.steps, "every role handles each item once"),
+    _pairs(pairs.ENQUEUE, "enqueue one by one, by turns"),
+    _pairs(pairs.BULK, "enqueue in bulk, by turns"),
+    _pairs(pairs.DRAIN, "drain by one worker, by turns"),
+    _pairs(pairs.LATENCY, "from adding an item to its handler, by turns"),
     Measure("limit", ALL, limit.steps, "what the server could do"),
     Measure("drain", ALL, life.steps, "enqueue one by one and in bulk, drain by one worker"),
     Measure("memory", ("leaseq", *PEERS), life.memory_steps, "memory of a waiting item"),
@@ -108,5 +116,5 @@ def told(steps: Sequence[Step]) -> str:
         own = [step for step in steps if step.measure == measure.name]
         if own:
             who = len({name for step in own for name in step.libraries})
-            lines.append(f"  {measure.name:12} {minutes(own):5.1f} min  {who:2} libraries  {measure.about}")
-    return "\n".join([*lines, f"  {'in all':12} {math.ceil(minutes(steps)):3} min"])
+            lines.append(f"  {measure.name:13} {minutes(own):5.1f} min  {who:2} libraries  {measure.about}")
+    return "\n".join([*lines, f"  {'in all':13} {math.ceil(minutes(steps)):3} min"])

@@ -68,12 +68,15 @@ class Process:
                 ticks += int(fields[11]) + int(fields[12])
         return ticks / TICKS
 
+    def members(self) -> list[int]:
+        """All its processes but the leash."""
+        return [pid for pid in in_session(self.session) if pid != self.session]
+
     def signal(self, number: int) -> None:
         """Send a signal to all its processes but the leash."""
-        for pid in in_session(self.session):
-            if pid != self.session:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, number)
+        for pid in self.members():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, number)
 
     def check(self) -> None:
         """Raise RoleError where it has ended."""
@@ -164,8 +167,8 @@ class Producer(Role):
     ) -> dict[str, Any]:
         """Enqueue `count` items, the first with that number: "one" by one, in "bulk", or "paced". Raises RoleError.
 
-        Answers `seconds`, for paced ones `sent`: when each was sent, in ns of the monotonic clock, and for single ones
-        whose results are kept `ids`: what the library finds each by.
+        Answers `seconds`, `cpu`: those of them that the process computed, for paced ones `sent`: when each was sent, in
+        ns of the monotonic clock, and for single ones whose results are kept `ids`: what the library finds each by.
         """
         return self._order(how=how, count=count, first=first, size=size, gap_ms=gap_ms)
 

@@ -11,10 +11,11 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from peers import environments
+from peers import environments, speed
 from peers.figures import by_repetition, middle, percentile, pooled, ratios, summary
 from peers.job_targets import CASES
 from peers.libraries import BY_NAME, JOB_PEERS, JOBS, LIBRARIES, Library
+from peers.measures.pairs import LATENCY, PAIRS
 from peers.results import chosen, records
 from peers.targets import seconds
 
@@ -56,11 +57,27 @@ def machine_line(results: dict[str, Any]) -> str:
     """When and where it was measured."""
     machine = results["environment"]
     warning = " A quick run: the figures mean nothing." if results["quick"] else ""
+    if told := speed.disturbed(records(results)):
+        warning += f" **{told}**"
     return (
         f"Measured {results['measured_at']} on {machine['cpu_model']} ({machine['cpus']} CPUs, everything on one), "
         f"{results['server']}, load {machine['load_before'][0]} before and {machine['load_after'][0]} after, "
         f"{results['size']['repetitions']} repetitions, {results['minutes']:g} minutes.{warning}"
     )
+
+
+def speed_rows(results: dict[str, Any]) -> list[tuple[str, ...]]:
+    """Of each repetition, how fast the machine was beside the slices, as a share of its best; whose the CPU was."""
+    of = records(results)
+    had = speed.busy(of)
+    return [
+        (
+            f"repetition {number}",
+            *(f"{each[name]:.0%}" for name in ("median", "min", "max")),
+            *(f"{had[number][name]:.0%}" if number in had else "-" for name in ("median", "min")),
+        )
+        for number, each in speed.shares(of).items()
+    ]
 
 
 def target_rows(results: dict[str, Any]) -> list[tuple[str, str, str, str]]:
@@ -225,6 +242,30 @@ def _told(library: Library) -> list[str]:
 def verdicts(results: dict[str, Any]) -> list[str]:
     """The table of the targets."""
     return _markdown(("target", "has to be", "measured", "met"), target_rows(results))
+
+
+def pair_shares(results: dict[str, Any]) -> list[str]:
+    """Of each pair that works on items, what an item costs the client and the server of either side."""
+    of = records(results)
+    rows = []
+    for measure, several in PAIRS.items():
+        for pair in several:
+            cells = [
+                _microseconds(of, measure, name, figure, pair.case)
+                for name in pair
+                for figure in ("client_us", "server_us")
+            ]
+            if measure != LATENCY and all(cells):
+                rows.append((f"{measure.removeprefix('pairs-')}, {pair.case}", *cells))
+    if not rows:
+        return ["The committed run was made before there were pairs."]
+    head = ("us for an item", "client", "server", "the other's client", "its server")
+    return _markdown(head, rows)
+
+
+def _microseconds(of: Sequence[Record], measure: str, library: str, figure: str, case: str) -> str:
+    value = middle(by_repetition(of, measure, library, figure, case))
+    return "" if value is None else f"{value:.1f}"
 
 
 def filled(page: str, parts: dict[str, list[str]]) -> str:

@@ -1,4 +1,7 @@
-"""The targets: ratios of leaseq to others in one run, each with what it has to be and whether it is."""
+"""The targets: ratios of leaseq to others in one run, each with what it has to be and whether it is.
+
+Rates, server CPU and latency are compared as measures/pairs.py has them: right beside each other.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +9,21 @@ from dataclasses import asdict, dataclass
 from statistics import median
 from typing import TYPE_CHECKING, Any, Final
 
-from peers.figures import ByRepetition, by_repetition, combined, percentile, pooled, ratios, summary
+from peers.figures import by_repetition, by_slice, combined, middle, percentile, pooled, ratios, summary
 from peers.libraries import PEERS, PYTHON_PEERS
+from peers.measures import pairs
 from peers.measures.latency import PERCENTILES
+from peers.measures.pairs import Pair
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from peers.bench import Record
+    from peers.figures import BySlice, Key
 
 NEVER: Final = float("inf")
+FASTEST: Final = "huey"
+"""Of the Python peers, at draining: what leaseq is put right beside."""
 
 
 @dataclass(frozen=True)
@@ -69,74 +77,83 @@ def targets(records: Sequence[Record]) -> list[Target]:
     ]
 
 
-def getter(records: Sequence[Record], figure: str) -> Callable[[str, str], ByRepetition]:
-    """What finds this figure of a library in a measure."""
-    return lambda library, measure: by_repetition(records, measure, library, figure)
+def _each_slice(records: Sequence[Record], measure: str, pair: Pair, figure: str) -> list[BySlice]:
+    """The slices of both sides of a pair."""
+    return [by_slice(records, measure, name, figure, pair.case) for name in pair]
 
 
-def best(get: Callable[[str, str], ByRepetition], libraries: Sequence[str], measure: str) -> ByRepetition:
-    """The largest figure of these libraries in each repetition, of those that were measured."""
-    return combined(max, *(part for name in libraries if (part := get(name, measure))))
+def fastest(records: Sequence[Record]) -> str:
+    """The Python peer that drains fastest by the measure `drain`; the one that pairs are made with where that is missing."""
+    rates = {name: middle(by_repetition(records, "drain", name, "per_second")) for name in PYTHON_PEERS}
+    known = {name: rate for name, rate in rates.items() if rate is not None}
+    return max(known, key=lambda name: known[name]) if known else FASTEST
 
 
 def _rates(records: Sequence[Record]) -> list[Target]:
-    rate = getter(records, "per_second")
-    peers, node, original = (
-        best(rate, PYTHON_PEERS, "drain"),
-        rate("bullmq-node", "drain"),
-        "redis-work-queue",
-    )
+    def least(name: str, limit: float, measure: str, own: str, other: str) -> Target:
+        pair = ratios(*_each_slice(records, measure, Pair(own, other), "per_second"))
+        return target_of(name, limit, pair, at_least=True)
 
-    def least(name: str, limit: float, own: ByRepetition, other: ByRepetition) -> Target:
-        return target_of(name, limit, ratios(own, other), at_least=True)
-
-    one = rate("leaseq", "enqueue")
+    best, original = fastest(records), "redis-work-queue"
     return [
-        least("enqueue one by one, over redis-work-queue", 1.3, one, rate(original, "enqueue")),
-        least("enqueue one by one, over huey", 1.0, one, rate("huey", "enqueue")),
-        least("bulk enqueue, over redis-work-queue", 4, rate("leaseq", "bulk"), rate(original, "bulk")),
-        least("drain, threads, over the best Python peer", 8, rate("leaseq", "drain"), peers),
-        least("drain, asyncio, over the best Python peer", 8, rate("leaseq-asyncio", "drain"), peers),
-        least("drain, threads, over BullMQ on Node", 4, rate("leaseq", "drain"), node),
-        least("drain, asyncio, over BullMQ on Node", 4, rate("leaseq-asyncio", "drain"), node),
-        least("drain one by one, two calls, over redis-work-queue", 2, rate("leaseq-two-calls", "drain"), rate(original, "drain")),
-        least("drain one by one, fused, over redis-work-queue", 3.5, rate("leaseq-fused", "drain"), rate(original, "drain")),
+        least("enqueue one by one, over redis-work-queue", 1.3, pairs.ENQUEUE, "leaseq", original),
+        least("enqueue one by one, over huey", 1.0, pairs.ENQUEUE, "leaseq", "huey"),
+        least("bulk enqueue, over redis-work-queue", 4, pairs.BULK, "leaseq", original),
+        least("drain, threads, over the best Python peer", 8, pairs.DRAIN, "leaseq", best),
+        least("drain, asyncio, over the best Python peer", 8, pairs.DRAIN, "leaseq-asyncio", best),
+        least("drain, threads, over BullMQ on Node", 4, pairs.DRAIN, "leaseq", "bullmq-node"),
+        least("drain, asyncio, over BullMQ on Node", 4, pairs.DRAIN, "leaseq-asyncio", "bullmq-node"),
+        least("drain one by one, two calls, over redis-work-queue", 2, pairs.DRAIN, "leaseq-two-calls", original),
+        least("drain one by one, fused, over redis-work-queue", 3.5, pairs.DRAIN, "leaseq-fused", original),
     ]  # fmt: skip
 
 
 def _costs(records: Sequence[Record]) -> list[Target]:
-    cpu, memory = getter(records, "server_us"), getter(records, "bytes_waiting")
-    original = combined(sum, cpu("redis-work-queue", "enqueue"), cpu("redis-work-queue", "drain"))
-    singly = combined(sum, cpu("leaseq-fused", "enqueue"), cpu("leaseq-fused", "drain"))
-    grouped = combined(sum, cpu("leaseq", "bulk"), cpu("leaseq", "drain"))
+    """What an item costs the server in its life: enqueued one by one or in bulk, then drained."""
 
-    def most(name: str, limit: float, own: ByRepetition, other: ByRepetition) -> Target:
+    def cpu(measure: str, own: str) -> list[BySlice]:
+        return _each_slice(records, measure, Pair(own, "redis-work-queue"), "server_us")
+
+    def most(name: str, limit: float, own: dict[Key, float], other: dict[Key, float]) -> Target:
         return target_of(name, limit, ratios(own, other), at_least=False)
 
-    waiting = memory("leaseq", "memory")
+    one, other_one = cpu(pairs.ENQUEUE, "leaseq")
+    bulk, _ = cpu(pairs.BULK, "leaseq")
+    fused, beside_fused = cpu(pairs.DRAIN, "leaseq-fused")
+    grouped, beside_grouped = cpu(pairs.DRAIN, "leaseq")
+    waiting, theirs, bullmq = (
+        by_repetition(records, "memory", name, "bytes_waiting")
+        for name in ("leaseq", "redis-work-queue", "bullmq-node")
+    )
     return [
-        most("server CPU of one item, one by one and fused, of redis-work-queue's", 0.6, singly, original),
-        most("server CPU of one item, bulk and grouped, of redis-work-queue's", 0.12, grouped, original),
         most(
-            "memory of a waiting item, of redis-work-queue's",
-            1.4,
-            waiting,
-            memory("redis-work-queue", "memory"),
+            "server CPU of one item, one by one and fused, of redis-work-queue's",
+            0.6,
+            combined(sum, one, fused),
+            combined(sum, other_one, beside_fused),
         ),
-        most("memory of a waiting item, of BullMQ's", 0.5, waiting, memory("bullmq-node", "memory")),
+        most(
+            "server CPU of one item, bulk and grouped, of redis-work-queue's",
+            0.12,
+            combined(sum, bulk, grouped),
+            combined(sum, other_one, beside_grouped),
+        ),
+        most("memory of a waiting item, of redis-work-queue's", 1.4, waiting, theirs),
+        most("memory of a waiting item, of BullMQ's", 0.5, waiting, bullmq),
     ]
 
 
 def _latencies(records: Sequence[Record]) -> list[Target]:
-    """Of all samples together: one repetition has too few of the slowest."""
+    """Of all turns together: one repetition has too few of the slowest."""
     found = []
-    own, other = (pooled(records, "latency", name, "all_ms") for name in ("leaseq", "huey"))
+    pair = Pair("leaseq", "huey")
+    own, other = (pooled(records, pairs.LATENCY, name, "all_ms", pair.case) for name in pair)
     for figure, share in PERCENTILES.items():
         name = f"add to handler, {figure.removesuffix('_ms').replace('p99_9', 'p99.9')}, of huey's"
         enough = min(len(own), len(other)) * (100 - share) / 100 >= 1
         value = round(percentile(own, share) / percentile(other, share), 4) if enough else None
-        pairs = ratios(*(by_repetition(records, "latency", each, figure) for each in ("leaseq", "huey")))
-        low, high = (min(pairs), max(pairs)) if pairs else (None, None)
+        each = ratios(*(by_repetition(records, pairs.LATENCY, name, figure, pair.case) for name in pair))
+        low, high = (min(each), max(each)) if each else (None, None)
         found.append(Target(name, 1.0, at_least=False, value=value, low=low, high=high))
     return found
 

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import servers
 
+ONCE = pytest.mark.on("last")  # about the benchmark, not the server
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 FIGURES = {
     "floor_ratio_single",
@@ -30,10 +31,15 @@ def run(*args: str | Path) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.fixture(scope="module")
-def results(server_name: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """What a quick run wrote."""
+def program(server_name: str) -> str:
+    """The server's program."""
     given = server_name == "LEASEQ_TEST_URL" or server_name.startswith("docker:")
-    program = servers.find(servers.DEFAULT if given else server_name)
+    return str(servers.find(servers.DEFAULT if given else server_name))
+
+
+@pytest.fixture(scope="module")
+def results(program: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What a quick run wrote."""
     output = tmp_path_factory.mktemp("bench") / "core.json"
     ended = run("--quick", "--server", program, "--output", output)
     assert ended.returncode == 0, ended.stderr
@@ -83,6 +89,46 @@ def test_the_shape_that_pages_rely_on(results: dict[str, Any]) -> None:
 def test_each_call_is_one_round_trip(results: dict[str, Any]) -> None:
     (server,) = results["servers"].values()
     assert set(server["round_trips"].values()) == {1}
+
+
+def printed(program: str, *args: str) -> dict[str, Any]:
+    """What a quick run of a program says as JSON."""
+    command = [sys.executable, str(BENCHMARKS / program), "--quick", "--json", *args]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=150, check=False)
+    assert ended.returncode == 0, ended.stderr
+    read: dict[str, Any] = json.loads(ended.stdout)
+    return read
+
+
+@ONCE
+def test_what_a_call_costs_is_told_of_both_colours(program: str) -> None:
+    found = printed("calls.py", "--server", program)
+    assert found["calls"].keys() == {"threads", "asyncio"}
+    for calls in found["calls"].values():
+        assert calls.keys() == {"PING", "add_item", "lease", "complete", "complete_and_lease"}
+        for name, of in calls.items():
+            assert of["client_us"]["median"] >= of["client_us"]["least"] > 0
+            assert (of["server_us"]["least"] > 0) == (name != "PING")
+    assert len(found["rounds"]) == 2
+
+
+@ONCE
+def test_a_call_is_taken_apart_and_a_waiting_item_too(program: str) -> None:
+    found = printed("breakdown.py", "--server", program)
+    documented_commands = {call: sum(counts.values()) for call, counts in documented().items()}
+    for name, of in found["calls"].items():
+        layers = [of[f"{layer}_us"] for layer in ("round_trip", "entering", "data", "rest")]
+        assert sum(layers) == pytest.approx(of["all_us"], abs=0.05)
+        assert of["usec"]["EVALSHA"] == max(of["usec"].values()) > 0
+        if name in documented_commands:
+            assert of["commands"] == documented_commands[name]
+    assert list(found["calls"]) == [
+        "add, 1 item", "add, 100 items", "lease, 1 item", "complete_and_lease, 1 item", "complete_and_lease, 100 items"
+    ]  # fmt: skip
+    for library in ("leaseq", "redis-work-queue"):
+        memory = found["memory"][library]
+        assert sum(memory["parts"].values()) == pytest.approx(memory["all"], abs=0.5)
+        assert memory["all"] > 100  # the data
 
 
 def test_committed_results_are_of_a_complete_run() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -16,11 +17,11 @@ import pytest
 import servers
 
 from peers import __main__ as program
-from peers import environments, figures, job_targets, plan, results, tables, targets
+from peers import environments, figures, job_targets, plan, results, speed, tables, targets
 from peers.bench import FULL, QUICK, Bench, Record, start_server
 from peers.leash import in_session
 from peers.libraries import BY_NAME, JOB_PEERS, JOBS, LIBRARIES, PEERS
-from peers.measures import check, jobs, latency, life
+from peers.measures import check, jobs, latency, life, pairs
 from peers.page import page
 from peers.processes import Process, RoleError, Traces, Worker
 from peers.roles.kit import Orders
@@ -54,48 +55,66 @@ def test_a_ratio_is_of_one_repetition() -> None:
     assert figures.ratios({1: 10.0, 2: 30.0, 4: 1.0}, {1: 5.0, 2: 3.0, 3: 1.0}) == [2.0, 10.0]
 
 
-def test_the_best_is_looked_for_in_each_repetition() -> None:
+def test_a_figure_is_found_in_each_slice() -> None:
     records = [
-        Record("drain", name, repetition, {"per_second": value})
-        for name, repetition, value in (("rq", 1, 5.0), ("huey", 1, 4.0), ("rq", 2, 1.0), ("huey", 2, 6.0))
+        Record("m", name, repetition, {"slices": {"x": [value, 2 * value]}}, "a : b")
+        for name, repetition, value in (("a", 1, 6.0), ("b", 1, 3.0), ("a", 2, 1.0))
     ]
-
-    def rate(name: str, measure: str) -> dict[int, float]:
-        return figures.by_repetition(records, measure, name, "per_second")
-
-    assert targets.best(rate, PEERS, "drain") == {1: 5.0, 2: 6.0}
-    assert targets.best(rate, ("arq",), "drain") == {}
+    one, other = (figures.by_slice(records, "m", name, "x", "a : b") for name in "ab")
+    assert one == {(1, 0): 6.0, (1, 1): 12.0, (2, 0): 1.0, (2, 1): 2.0}
+    assert figures.ratios(one, other) == [2.0, 2.0]
+    assert figures.by_slice(records, "m", "a", "x", "a : c") == {}
 
 
 # targets
 
 GOOD = {
-    ("enqueue", "per_second"): 1.4,
-    ("bulk", "per_second"): 4.1,
-    ("drain", "per_second"): 9.0,
-    ("enqueue", "server_us"): 0.1,
-    ("bulk", "server_us"): 0.1,
-    ("drain", "server_us"): 0.1,
-    ("memory", "bytes_waiting"): 0.4,
+    pairs.ENQUEUE: {"per_second": 1.4, "server_us": 0.1, "client_us": 1.0},
+    pairs.BULK: {"per_second": 4.1, "server_us": 0.1, "client_us": 1.0},
+    pairs.DRAIN: {"per_second": 9.0, "server_us": 0.1, "client_us": 1.0},
 }
+"""What leaseq's figures are where the other side's are 1."""
+
+
+def pair_records(repetition: int, factor: float) -> Iterator[Record]:
+    """Both sides of each pair; with a factor below one, leaseq is worse."""
+    for measure, of in pairs.PAIRS.items():
+        for pair in of:
+            for name in pair:
+                own = name == pair.one
+                if measure == pairs.LATENCY:
+                    took = sorted([0.9 / factor if own else 1.0] * 500)
+                    shares = {
+                        figure: figures.percentile(took, share)
+                        for figure, share in latency.PERCENTILES.items()
+                    }
+                    values: dict[str, Any] = {**shares, "all_ms": took, "slices": {"probe_ms": [1.0, 2.0]}}
+                else:
+                    better = {
+                        figure: value * factor if figure == "per_second" else value / factor
+                        for figure, value in GOOD[measure].items()
+                    }
+                    given = better if own else dict.fromkeys(better, 1.0)
+                    each = {figure: [value] * 4 for figure, value in given.items()} | {
+                        "probe_ms": [1.0] * 4,
+                        "busy": [0.9, 0.99] * 2,
+                    }
+                    values = {**given, "slices": each}
+                yield Record(measure, name, repetition, values, pair.case)
 
 
 def records_of(factor: float = 1.0) -> list[Record]:
     """A run in which leaseq keeps every target; with a factor below one, none."""
-    found = []
+    found: list[Record] = []
     for repetition in (1, 2, 3):
-        values: dict[str, dict[str, float]] = {}
-        for (measure, figure), own in GOOD.items():
-            values.setdefault(measure, {})[figure] = own
+        found += pair_records(repetition, factor)
         for library in LIBRARIES:
-            for measure, of in values.items():
-                better = {
-                    figure: value * factor if figure == "per_second" else value / factor
-                    for figure, value in of.items()
-                }
-                given = dict.fromkeys(of, 1.0) if library.is_peer else better
-                found.append(Record(measure, library.name, repetition, given))
-            took = sorted([1.0 if library.is_peer else 0.9 / factor] * 500)
+            for measure in ("enqueue", "bulk", "drain"):
+                rate = {"per_second": 2.0 if library.name == "huey" else 1.0, "server_us": 1.0}
+                found.append(Record(measure, library.name, repetition, rate))
+            waiting = 1.0 if library.is_peer else 0.4 / factor
+            found.append(Record("memory", library.name, repetition, {"bytes_waiting": waiting}))
+            took = [1.0] * 500
             shares = {name: figures.percentile(took, share) for name, share in latency.PERCENTILES.items()}
             found.append(Record("latency", library.name, repetition, {**shares, "all_ms": took}))
             seconds = None if library.name == "huey" else 60.0
@@ -118,6 +137,14 @@ def test_every_target_can_be_met_and_missed() -> None:
     assert [(target.name, target.met) for target in met] == [(target.name, True) for target in met]
     assert [(target.name, target.met) for target in missed] == [(target.name, False) for target in met]
     assert len({target.name for target in met}) == len(met) == 23
+
+
+def test_a_peer_that_drains_faster_than_the_one_beside_leaves_the_target_open() -> None:
+    records = records_of()
+    records += [Record("drain", "taskiq-list", repetition, {"per_second": 9.0}) for repetition in (1, 2, 3)]
+    judged = {target.name: target.met for target in targets.targets(records)}
+    assert judged["drain, threads, over the best Python peer"] is None
+    assert judged["drain, threads, over BullMQ on Node"] is True
 
 
 def test_what_was_not_measured_is_not_judged() -> None:
@@ -197,6 +224,7 @@ def test_repetitions_take_turns() -> None:
         ("/idle", {"leaseq", "leaseq-asyncio", *PEERS}, {"idle"}),
         ("leaseq*/drain", set(OWN) - set(JOBS), {"drain"}),
         ("leaseq-jobs/drain", {"leaseq-jobs"}, {"drain"}),
+        ("leaseq-fused/pairs-drain", {"leaseq-fused", "redis-work-queue"}, {"pairs-drain"}),
     ],
 )
 def test_only_leaves_what_it_names(only: str, libraries: set[str], measures: set[str]) -> None:
@@ -265,6 +293,21 @@ def test_the_page_needs_nothing_else_and_its_plots_are_whole(found: dict[str, An
     assert all(library.title in text for library in LIBRARIES)
 
 
+def test_the_speed_of_the_machine_is_told_for_each_repetition(found: dict[str, Any]) -> None:
+    rows = tables.speed_rows(found)
+    assert [row[0] for row in rows] == ["repetition 1", "repetition 2", "repetition 3"]
+    assert {row[1:] for row in rows} == {("100%", "50%", "100%", "94%", "90%")}
+    told = "the machine ran at 50% to 100% of its best, both ends had 90% to 99% of the CPU"
+    assert speed.told(records_of(), records_of()) == told
+    assert "both ends had 94% of it" in speed.disturbed(records_of())
+    assert "both ends had 94% of it" in tables.machine_line(found)
+    undisturbed = Record("m", "a", 1, {"slices": {"busy": [0.99, 0.98, 0.1]}}, "a : b")
+    assert not speed.disturbed([undisturbed])
+    assert not speed.disturbed([])
+    assert not speed.told([], [Record("check", "rq", 1, {"items": 1})])
+    assert speed.probe() > 0
+
+
 def test_tables_have_a_row_for_each(found: dict[str, Any]) -> None:
     rows = [line for line in tables.comparison(found) if line.startswith("| ")]
     assert len(rows) == len(LIBRARIES) + 2
@@ -311,6 +354,14 @@ def test_a_stale_part_is_noticed_and_written_anew(tmp_path: Path, monkeypatch: p
     file.write_text("<!-- peers: begin nosuch -->\n<!-- peers: end nosuch -->")
     with pytest.raises(SystemExit):
         program.main(["tables"])
+
+
+def test_what_both_ends_of_a_pair_spend_is_told(found: dict[str, Any]) -> None:
+    lines = tables.pair_shares(found)
+    judged = sum(len(of) for measure, of in pairs.PAIRS.items() if measure != pairs.LATENCY)
+    assert len(lines) == judged + 2
+    assert lines[2].startswith("| enqueue, leaseq : redis-work-queue | ")
+    assert tables.pair_shares({"records": []}) == ["The committed run was made before there were pairs."]
 
 
 def test_settings_name_their_reference() -> None:
@@ -395,6 +446,8 @@ def test_every_job_is_handled_once_and_its_result_read(bench: Bench, name: str, 
     assert min(record.values[f"{what}_per_second"] for what in figures_of) > 0
     parts = record.values["enqueue_server_us"] + record.values["drain_server_us"]
     assert record.values["server_us"] == pytest.approx(parts)
+    assert speed.told([], [record]).startswith("the machine ran at ")
+    assert "both ends" not in speed.told([], [record])
     assert (bench.server.client.dbsize() > record.values["jobs"]) == kept
 
 
@@ -447,6 +500,48 @@ def test_commands_and_requests_are_counted_for_each_item(bench: Bench) -> None:
     assert 2 + 10 + 5 <= drained["commands"] < 17.3
     assert 2 <= drained["reads"] < 2.1
     assert min(added["server_us"], added["per_second"], drained["server_us"], drained["per_second"]) > 0
+
+
+@ONCE
+@pytest.mark.parametrize("measure", pairs.PAIRS)
+def test_both_sides_of_a_pair_are_measured_in_each_slice(bench: Bench, measure: str) -> None:
+    pair = pairs.Pair("leaseq-fused", "leaseq-two-calls")
+    one, other = pairs.RUNS[measure](bench, measure, pair, 1)
+    assert [(record.measure, record.library, record.case) for record in (one, other)] == [
+        (measure, name, pair.case) for name in pair
+    ]
+    for record in (one, other):
+        slices = record.values["slices"]
+        short = measure != pairs.DRAIN
+        assert {len(of) for of in slices.values()} == {QUICK.slices * (2 if short else 1)}
+        assert min(value for of in slices.values() for value in of) > 0
+        if measure != pairs.LATENCY:
+            assert slices.keys() == {"per_second", "server_us", "client_us", "busy", "probe_ms"}
+    if measure == pairs.LATENCY:
+        assert len(one.values["all_ms"]) == QUICK.slices * 2 * QUICK.turn_samples
+
+
+def test_sides_take_turns_to_begin() -> None:
+    first, second = (list(pairs.turns(4, repetition)) for repetition in (1, 2))
+    assert first == [(0, 1), (1, 0), (0, 1), (1, 0)]
+    assert second == [(1, 0), (0, 1), (1, 0), (0, 1)]
+
+
+@ONCE
+def test_a_slice_ends_with_its_queue_and_a_stopped_worker_does_nothing(bench: Bench) -> None:
+    bench.empty()
+    with contextlib.ExitStack() as stack:
+        works = pairs.Works(pairs.Database(bench, "leaseq-fused", 3), stack)
+        works.prepare()
+        assert works.traces.count()[0] == 0 < works.filled
+        handled = works.slice().items
+        while works.traces.count()[0] < works.filled:
+            handled += works.slice().items
+        assert handled == works.filled
+        assert works._until(1 << 62) == works.traces.count()[2]
+        works.prepare()
+        works.filled += 1
+        assert works._until(1 << 62) == 1 << 62
 
 
 @ONCE

@@ -21,7 +21,7 @@ HANDLER = "record"
 def steps(bench: Bench, libraries: Sequence[str]) -> Iterator[Step]:
     """One for each library."""
     for name in libraries:
-        yield Step(NAME, (name,), 1, 2.5, partial(check, bench, name))
+        yield Step(NAME, (name,), 1, 1.3, partial(check, bench, name))
 
 
 def check(bench: Bench, name: str) -> list[Record]:

@@ -45,7 +45,9 @@ def growth(bench: Bench, name: str, sizes: Sequence[int]) -> list[Record]:
         for size, server in servers.items():
             bench.fill(library, size, first=10_000_000, server=server)
         for repetition in range(1, bench.size.repetitions + 1):
-            for size, server in servers.items():
+            # the sizes that a target compares take turns to be first
+            order = sorted(servers, reverse=repetition % 2 == 0)
+            for size, server in [(size, servers[size]) for size in order]:
                 values = one_pass(bench, library, server)
                 found.append(Record(NAME, name, repetition, values, f"{size:,} waiting"))
     return found

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from peers.bench import Record, Step
 from peers.measures.life import MOST_SINGLES, enqueue_with, turned
 from peers.processes import RoleError
+from peers.speed import probe
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -43,11 +44,15 @@ def jobs(bench: Bench, name: str, repetition: int, *, results: bool) -> list[Rec
     """Rates, and what the server spends on one job from enqueue to done, by either way to enqueue. Raises RoleError."""
     library = bench.library(name)
     count = min(max(bench.items(library), LEAST), MOST_SINGLES)
+    fast = []
     with bench.producer(library, results=results) as producer:
         bench.empty()
+        fast.append(probe())
         many = enqueue_with(producer, bench.server, "bulk", count, size=SIZE)[0] if library.bulk else {}
         bench.empty()
+        fast.append(probe())
         added, answer = enqueue_with(producer, bench.server, "one", count, size=SIZE)
+    fast.append(probe())
     with bench.drained(library, count, handler="tally", results=results) as (drained, traces):
         if results:
             with bench.producer(library, results=True) as reader:
@@ -63,6 +68,7 @@ def jobs(bench: Bench, name: str, repetition: int, *, results: bool) -> list[Rec
         "server_us": round(added["server_us"] + drained["server_us"], 3),
         "commands": round(added["commands"] + drained["commands"], 3),
         "jobs": count,
+        "slices": {"probe_ms": fast},
     }
     if many:
         found["bulk_per_second"] = many["per_second"]

@@ -32,7 +32,7 @@ def steps(bench: Bench, libraries: Sequence[str]) -> Iterator[Step]:
                 DRAIN,
                 (name,),
                 repetition,
-                3.0 + 2 * bench.size.drain_secs,
+                1.2 + 1.5 * bench.size.drain_secs,
                 partial(life, bench, name, repetition),
             )
 
@@ -41,7 +41,7 @@ def crowd_steps(bench: Bench, libraries: Sequence[str]) -> Iterator[Step]:
     """One for each library in each repetition; the order turns."""
     for repetition in range(1, bench.size.repetitions + 1):
         for name in turned(libraries, repetition):
-            secs = 3.5 + 2 * bench.size.drain_secs
+            secs = 4.6 + 2 * bench.size.drain_secs
             yield Step(DRAIN4, (name,), repetition, secs, partial(crowd, bench, name, repetition))
 
 
@@ -50,7 +50,7 @@ def memory_steps(bench: Bench, libraries: Sequence[str]) -> Iterator[Step]:
     for repetition in range(1, bench.size.repetitions + 1):
         for name in libraries:
             library = bench.library(name)
-            secs = 1.8 + bench.size.memory_items / (library.per_second * (3 if library.bulk == "call" else 1))
+            secs = 1.3 + bench.size.memory_items / (library.per_second * (3 if library.bulk == "call" else 1))
             yield Step(MEMORY, (name,), repetition, secs, partial(memory, bench, name, repetition))
 
 

@@ -35,7 +35,7 @@ def steps(bench: Bench, libraries: Sequence[str]) -> Iterator[Step]:
     if not libraries:
         return
     for repetition in range(1, bench.size.repetitions + 1):
-        secs = bench.size.limit_commands * 8 * 20e-6 * len(DEPTHS) + 1
+        secs = bench.size.limit_commands * 8 * 12e-6 * len(DEPTHS) + 1
         yield Step(NAME, (WHO,), repetition, secs, partial(limit, bench, repetition))
 
 

@@ -30,7 +30,7 @@ def payload_steps(bench: Bench, libraries: Sequence[str]) -> Iterator[Step]:
         for size in bench.size.payloads:
             for name in turned(libraries, repetition):
                 run = partial(payload, bench, name, repetition, size)
-                yield Step(PAYLOAD, (name,), repetition, 2.0, run, f"{size:,} bytes")
+                yield Step(PAYLOAD, (name,), repetition, 1.2, run, f"{size:,} bytes")
 
 
 def payload(bench: Bench, name: str, repetition: int, size: int) -> list[Record]:
@@ -59,7 +59,7 @@ def workers_steps(bench: Bench, libraries: Sequence[str]) -> Iterator[Step]:
         for count in bench.size.workers:
             for name in turned(libraries, repetition):
                 run = partial(workers, bench, name, repetition, count)
-                yield Step(WORKERS, (name,), repetition, 2.2, run, f"{count} handlers")
+                yield Step(WORKERS, (name,), repetition, 1.7, run, f"{count} handlers")
 
 
 def workers(bench: Bench, name: str, repetition: int, count: int) -> list[Record]:
@@ -83,7 +83,7 @@ def servers_steps(bench: Bench, libraries: Sequence[str]) -> Iterator[Step]:
         for case, (server, options) in cases.items():
             for name in turned(libraries, repetition):
                 run = partial(on_server, bench, name, repetition, case, server, options)
-                yield Step(SERVERS, (name,), repetition, 2.8, run, case)
+                yield Step(SERVERS, (name,), repetition, 1.9, run, case)
 
 
 def on_server(

@@ -49,7 +49,7 @@ def own_recovery_steps(bench: Bench, libraries: Sequence[str]) -> Iterator[Step]
             for cleaned in (False, True):
                 case = "with a cleaner" if cleaned else "without a cleaner"
                 run = partial(own_recovery, bench, name, repetition, case, cleaned=cleaned)
-                yield Step(RECOVERY_1S, (name,), repetition, 5.5, run, case)
+                yield Step(RECOVERY_1S, (name,), repetition, 3.6, run, case)
 
 
 def idle_steps(bench: Bench, libraries: Sequence[str]) -> Iterator[Step]:

@@ -22,7 +22,7 @@ from arq.worker import Worker, func
 
 from peers.roles import kit
 
-SETTINGS = RedisSettings(host="127.0.0.1", port=kit.ORDERS.port)
+SETTINGS = RedisSettings(host="127.0.0.1", port=kit.ORDERS.port, database=kit.ORDERS.database)
 
 
 async def handle(_: dict[str, Any], data: str) -> object:

@@ -11,7 +11,7 @@ import { ORDERS, concurrency, handle, load, produce } from "./kit.mjs";
 
 const { Queue, Worker } = load("bullmq");
 const WIDTH = 500;
-const connection = { host: "127.0.0.1", port: ORDERS.port, maxRetriesPerRequest: null };
+const connection = { host: "127.0.0.1", port: ORDERS.port, db: ORDERS.database, maxRetriesPerRequest: null };
 const kept = { removeOnComplete: true, removeOnFail: true };
 
 if (ORDERS.role === "produce") {

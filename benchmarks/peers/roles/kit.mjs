@@ -92,6 +92,7 @@ export async function produce(one, bulk) {
     const all = jobs(order);
     const sent = [];
     const began = now();
+    const spent = process.cpuUsage();
     if (order.how === "bulk") await bulk(all);
     else if (order.how === "paced") {
       const [low, high] = order.gap_ms;
@@ -101,7 +102,8 @@ export async function produce(one, bulk) {
         await one(job);
       }
     } else for (const job of all) await one(job);
-    answer({ seconds: Number(now() - began) / 1e9, sent });
+    const { user, system } = process.cpuUsage(spent);
+    answer({ seconds: Number(now() - began) / 1e9, cpu: (user + system) / 1e6, sent });
   }
   process.exit(0);
 }

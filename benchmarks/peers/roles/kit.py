@@ -60,6 +60,7 @@ class Orders:
         recovery: "default", or "quickest": set so that an abandoned item runs again as soon as the library can.
         variant: which of the role's ways to work, where it has several.
         results: whether handlers return their data, which is kept for a day; the producer can be asked for it.
+        database: of the server, so that several libraries share one server and no key.
     """
 
     role: str
@@ -71,11 +72,12 @@ class Orders:
     recovery: str = "default"
     variant: str = ""
     results: bool = False
+    database: int = 0
 
     @property
     def url(self) -> str:
         """The server, as redis-py takes it."""
-        return f"redis://127.0.0.1:{self.port}"
+        return f"redis://127.0.0.1:{self.port}/{self.database}"
 
     @property
     def quickest(self) -> bool:
@@ -280,7 +282,7 @@ def produce(
         jobs = _jobs(order)
         sent: list[int] = []
         ids: list[Any] = []
-        began = time.perf_counter()
+        began, spent = time.perf_counter(), time.process_time()
         if order["how"] == "bulk" and bulk is not None:
             bulk(jobs)
         elif order["how"] == "results" and result is not None:
@@ -291,9 +293,12 @@ def produce(
                 time.sleep(gap)
                 sent.append(time.monotonic_ns())
                 one(job)
-        else:
+        elif ORDERS.results:
             ids = [one(job) for job in jobs]
-        _answer(seconds=time.perf_counter() - began, sent=sent, ids=ids if ORDERS.results else [])
+        else:
+            for job in jobs:
+                one(job)
+        _answer(seconds=time.perf_counter() - began, cpu=time.process_time() - spent, sent=sent, ids=ids)
 
 
 async def produce_async(
@@ -308,7 +313,7 @@ async def produce_async(
         jobs = _jobs(order)
         sent: list[int] = []
         ids: list[Any] = []
-        began = time.perf_counter()
+        began, spent = time.perf_counter(), time.process_time()
         if order["how"] == "bulk" and bulk is not None:
             await bulk(jobs)
         elif order["how"] == "results" and result is not None:
@@ -319,9 +324,12 @@ async def produce_async(
                 await asyncio.sleep(gap)
                 sent.append(time.monotonic_ns())
                 await one(job)
-        else:
+        elif ORDERS.results:
             ids = [await one(job) for job in jobs]
-        _answer(seconds=time.perf_counter() - began, sent=sent, ids=ids if ORDERS.results else [])
+        else:
+            for job in jobs:
+                await one(job)
+        _answer(seconds=time.perf_counter() - began, cpu=time.process_time() - spent, sent=sent, ids=ids)
 
 
 def gathered(one: Callable[[Job], Awaitable[object]], width: int = 100) -> Callable[[Sequence[Job]], Any]:

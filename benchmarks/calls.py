@@ -1,0 +1,194 @@
+"""What one call of the Python client costs: its own CPU time, and the server's time inside the script beside it.
+
+    python benchmarks/calls.py                 25 rounds of 300 calls, threads and asyncio; about half a minute
+    python benchmarks/calls.py --quick         does it run? the figures mean nothing
+    python benchmarks/calls.py --json          the same as JSON: every round
+
+In each round threads and asyncio take turns, each on a queue of its own: add_item, lease, complete, complete_and_lease,
+each so many times, one after the other. `client` is the CPU time of this process, whatever waits left out; `server` is
+`usec` of EVALSHA by INFO commandstats, so the script without the network. PING by redis-py is there to compare. The
+table has the least of the rounds and their median: what else runs on the machine makes a round slower, never faster.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import gc
+import json
+import sys
+import time
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING, Any, Final
+
+import redis.asyncio
+
+import leaseq
+import leaseq.aio
+
+sys.path.insert(0, str(Path(__file__).parent))
+from bench_server import BenchServer, ServerNotFoundError, environment, pin
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+LEASE_SECS: Final = 3600.0
+DATA: Final = b"x" * 100
+COLOURS: Final = ("threads", "asyncio")
+CALLS: Final = ("PING", "add_item", "lease", "complete", "complete_and_lease")
+Costs = dict[str, dict[str, float]]
+"""Of each call, us of the client and of the server."""
+
+
+class Meter:
+    """Notes what calls cost on both sides."""
+
+    def __init__(self, server: BenchServer, count: int) -> None:
+        self._server, self.count = server, count
+        self.costs: Costs = {}
+
+    @contextlib.contextmanager
+    def calls(self, name: str) -> Iterator[None]:
+        """What is inside makes this call so many times."""
+        gc.collect()
+        inside, began = self._server.script_usec(), time.process_time()
+        yield
+        spent = (time.process_time() - began) * 1e6
+        inside = self._server.script_usec() - inside
+        self.costs[name] = {
+            "client_us": round(spent / self.count, 2),
+            "server_us": round(inside / self.count, 2),
+        }
+
+    def items(self, first: int = 0) -> list[leaseq.Item]:
+        """As many as there are calls."""
+        return [leaseq.Item(DATA, id=f"item-{first + number:010d}") for number in range(self.count)]
+
+
+def threads(server: BenchServer, count: int) -> Costs:
+    """One round of the client for threads."""
+    meter = Meter(server, count)
+    with leaseq.WorkQueue("threads", server.url) as queue, redis.Redis.from_url(server.url) as plain:
+        queue.add_item(leaseq.Item(DATA))  # the first call connects, and makes the script known
+        first = queue.lease(LEASE_SECS, block=False)
+        plain.ping()
+        with meter.calls("PING"):
+            for _ in range(count):
+                plain.ping()
+        items = meter.items()
+        with meter.calls("add_item"):
+            for item in items:
+                queue.add_item(item)
+        with meter.calls("lease"):
+            held = [queue.lease(LEASE_SECS, block=False) for _ in range(count)]
+        with meter.calls("complete"):
+            for each in held:
+                if each is None or not queue.complete(each):
+                    raise AssertionError(each)
+        queue.add_items(meter.items(count))
+        with meter.calls("complete_and_lease"):
+            for _ in range(count):
+                if first is None:
+                    raise AssertionError
+                _, first = queue.complete_and_lease(first, LEASE_SECS)
+    return meter.costs
+
+
+async def tasks(server: BenchServer, count: int) -> Costs:
+    """One round of the client for asyncio."""
+    meter = Meter(server, count)
+    plain = redis.asyncio.Redis.from_url(server.url)
+    async with leaseq.aio.WorkQueue("asyncio", server.url) as queue, plain:
+        await queue.add_item(leaseq.Item(DATA))
+        first = await queue.lease(LEASE_SECS, block=False)
+        await plain.ping()
+        with meter.calls("PING"):
+            for _ in range(count):
+                await plain.ping()
+        items = meter.items()
+        with meter.calls("add_item"):
+            for item in items:
+                await queue.add_item(item)
+        with meter.calls("lease"):
+            held = [await queue.lease(LEASE_SECS, block=False) for _ in range(count)]
+        with meter.calls("complete"):
+            for each in held:
+                if each is None or not await queue.complete(each):
+                    raise AssertionError(each)
+        await queue.add_items(meter.items(count))
+        with meter.calls("complete_and_lease"):
+            for _ in range(count):
+                if first is None:
+                    raise AssertionError
+                _, first = await queue.complete_and_lease(first, LEASE_SECS)
+    return meter.costs
+
+
+def one_round(server: BenchServer, count: int) -> dict[str, Costs]:
+    """Both colours, on an empty server."""
+    server.client.flushdb()
+    return {"threads": threads(server, count), "asyncio": asyncio.run(tasks(server, count))}
+
+
+def measure(server: BenchServer, rounds: int, count: int) -> dict[str, Any]:
+    """All rounds, and the least and the median of each figure."""
+    one_round(server, count)  # what is done once is not counted
+    found = [one_round(server, count) for _ in range(rounds)]
+    calls = {
+        colour: {
+            call: {
+                f"{side}_us": {"least": min(of), "median": round(median(of), 2)}
+                for side in ("client", "server")
+                for of in [[each[colour][call][f"{side}_us"] for each in found]]
+            }
+            for call in CALLS
+        }
+        for colour in COLOURS
+    }
+    return {"calls": calls, "rounds": found}
+
+
+def table(found: dict[str, Any]) -> list[str]:
+    """In Markdown: the least, and the median in brackets."""
+    lines = [
+        "| us for each call | client, threads | client, asyncio | in the script |",
+        "|---|---:|---:|---:|",
+    ]
+    for call in CALLS:
+        own = [found["calls"][colour][call] for colour in COLOURS]
+        cells = [f"{of['client_us']['least']:.1f} ({of['client_us']['median']:.1f})" for of in own]
+        inside = min(of["server_us"]["least"] for of in own)
+        lines.append(f"| `{call}` | {' | '.join(cells)} | {f'{inside:.1f}' if inside else '-'} |")
+    return lines
+
+
+def main() -> int:
+    """Run it."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--server", default="redis-7.0", metavar="NAME", help="default: %(default)s")
+    parser.add_argument("--quick", action="store_true", help="two short rounds")
+    parser.add_argument("--json", action="store_true", help="JSON in place of the table")
+    options = parser.parse_args()
+    rounds, count = (2, 20) if options.quick else (25, 300)
+    machine = environment(pin())
+    try:
+        with BenchServer(options.server) as server:
+            version, found = server.version(), measure(server, rounds, count)
+    except ServerNotFoundError as error:
+        parser.error(str(error))
+    if options.json:
+        print(json.dumps({"server": version, "environment": machine, "calls_in_a_round": count, **found}))
+    else:
+        print("\n".join(table(found)))
+        print(
+            f"\n{version} on {machine['cpu_model']}; the least of {rounds} rounds (the median) of {count} calls."
+        )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,325 @@
+"""What the targets compare: two libraries right beside each other, in short slices by turns.
+
+A machine can be a third slower for seconds at a time, so that two figures that are seconds apart are of two machines.
+Here both sides are started, on one server in databases of their own, and take turns in slices of a fraction of a second:
+A B, B A, A B, and so on. Each couple of slices gives one ratio. The first slice of each side is thrown away.
+
+Enqueueing, a side is told how many items, and is idle meanwhile; the database is emptied after each slice. Draining, a
+side is a worker process that is stopped (SIGSTOP) but for its slices. Its queue is filled up to the same number of
+items before each, so that it never runs dry. What counts is what was handled from the signal that continues it to the
+one that stops it, in the time until the server, too, has done what the worker asked of it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+
+import redis
+
+from peers.bench import Record, Step
+from peers.figures import percentile
+from peers.measures.latency import PERCENTILES
+from peers.processes import Traces
+from peers.speed import probe
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from peers.bench import Bench
+
+ENQUEUE, BULK, DRAIN, LATENCY = "pairs-enqueue", "pairs-bulk", "pairs-drain", "pairs-latency"
+DEPTH: Final = 3.0
+"""Before each slice so many times the items wait that a side drains in it, roughly."""
+WARM_UP: Final = 2
+"""Items at the beginning of a turn whose latency is not counted: the worker was stopped."""
+COOL_DOWN: Final = 1
+"""Likewise at its end: after the last the producer answers, and this process wakes on the same CPU."""
+SETTLE_SECS: Final = 0.02
+"""Before each slice, for what a producer still clears away after its answer, and for the server."""
+SHORT: Final = 2
+"""What is enqueued, and latency, has so many times the slices that a drain has: they are shorter."""
+
+
+class Pair(NamedTuple):
+    """Two libraries that a target compares."""
+
+    one: str
+    other: str
+
+    @property
+    def case(self) -> str:
+        """What records of it are told apart by."""
+        return f"{self.one} : {self.other}"
+
+
+PAIRS: Final[dict[str, tuple[Pair, ...]]] = {
+    ENQUEUE: (Pair("leaseq", "redis-work-queue"), Pair("leaseq", "huey")),
+    BULK: (Pair("leaseq", "redis-work-queue"),),
+    DRAIN: (
+        Pair("leaseq", "huey"),
+        Pair("leaseq-asyncio", "huey"),
+        Pair("leaseq", "bullmq-node"),
+        Pair("leaseq-asyncio", "bullmq-node"),
+        Pair("leaseq-two-calls", "redis-work-queue"),
+        Pair("leaseq-fused", "redis-work-queue"),
+        Pair("leaseq", "redis-work-queue"),
+    ),
+    LATENCY: (Pair("leaseq", "huey"),),
+}
+"""huey is the fastest Python peer at draining; where the measure `drain` finds another, its target is not judged."""
+
+
+def among(measure: str) -> tuple[str, ...]:
+    """The libraries that the pairs of a measure have."""
+    return tuple(dict.fromkeys(name for pair in PAIRS[measure] for name in pair))
+
+
+@dataclass
+class Slice:
+    """What one side did in one slice: so many items in so long, and the CPU time that both ends spent.
+
+    `busy` is the share of the CPU that both had together: what is missing was taken by other programs.
+    """
+
+    items: int
+    seconds: float
+    server_us: float
+    client_us: float
+
+    def figures(self) -> dict[str, float]:
+        """A figure of each kind."""
+        return {
+            "per_second": round(self.items / self.seconds, 1),
+            "server_us": round(self.server_us / self.items, 3),
+            "client_us": round(self.client_us / self.items, 3),
+            "busy": round((self.server_us + self.client_us) / self.seconds / 1e6, 4),
+        }
+
+
+class Side(Protocol):
+    """One library of a pair, started."""
+
+    def prepare(self) -> None:
+        """Do what a slice needs, outside of its time."""
+
+    def slice(self) -> Slice:
+        """Work for one slice."""
+
+
+class Database:
+    """One of the server's databases, of one library."""
+
+    def __init__(self, bench: Bench, name: str, number: int) -> None:
+        self.bench, self.library, self.number = bench, bench.library(name), number
+
+    def empty(self) -> None:
+        """Delete everything in it."""
+        with redis.Redis.from_url(f"{self.bench.server.url}?db={self.number}") as client:
+            client.flushdb()
+
+
+class Enqueues:
+    """A producer that enqueues the same number of items each time it is told."""
+
+    def __init__(self, database: Database, stack: contextlib.ExitStack, how: str, items: int) -> None:
+        self._database, self._how, self._items = database, how, items
+        self._producer = stack.enter_context(
+            database.bench.producer(database.library, database=database.number)
+        )
+
+    def prepare(self) -> None:
+        """Delete what the slice before has left."""
+        self._database.empty()
+
+    def slice(self) -> Slice:
+        """Enqueue."""
+        server = self._database.bench.server
+        before = server.cpu_usec()
+        took = self._producer.enqueue(self._how, self._items)
+        return Slice(self._items, took["seconds"], server.cpu_usec() - before, took["cpu"] * 1e6)
+
+
+class Works:
+    """A worker process that is stopped between its slices, and a producer that fills its queue."""
+
+    def __init__(self, database: Database, stack: contextlib.ExitStack, handler: str = "count") -> None:
+        bench, library = database.bench, database.library
+        self._server, self._secs, self._bulk = bench.server, bench.size.slice_secs, bool(library.bulk)
+        self._level = int(library.per_second * self._secs * DEPTH)
+        self.filled = 0
+        self.traces = stack.enter_context(Traces())
+        self.worker = stack.enter_context(
+            bench.worker(library, self.traces, database=database.number, handler=handler)
+        )
+        self.producer = stack.enter_context(bench.producer(library, database=database.number))
+        self.worker.wait_idle()
+        # looked for once: in a slice there is no time for it
+        self._members = self.worker.members()
+        self.signal(signal.SIGSTOP)
+
+    def signal(self, number: int) -> None:
+        """Stop or continue the worker."""
+        for pid in self._members:
+            os.kill(pid, number)
+
+    def prepare(self) -> None:
+        """Fill the queue up."""
+        missing = self._level - self._left()
+        if missing > 0:
+            self.producer.enqueue("bulk" if self._bulk else "one", missing, first=self.filled)
+            self.filled += missing
+
+    def _left(self) -> int:
+        return self.filled - self.traces.count()[0]
+
+    def slice(self) -> Slice:
+        """Drain for as long as a slice is; longer where nothing was handled yet."""
+        count, client, server = self.traces.count()[0], self._client_usec(), self._server.cpu_usec()
+        began = time.monotonic_ns()
+        self.signal(signal.SIGCONT)
+        time.sleep(self._secs)
+        self.traces.wait_count(count + 1, [self.worker], exactly=False)
+        self.signal(signal.SIGSTOP)
+        # the server answers after what the worker had sent, so the slice has the time of that too
+        server = self._server.cpu_usec() - server
+        took = (self._until(time.monotonic_ns()) - began) / 1e9
+        handled = self.traces.count()[0] - count
+        return Slice(handled, took, server, self._client_usec() - client)
+
+    def _until(self, ended: int) -> int:
+        """When the slice was over: where this process was held up until nothing was left, at the last item."""
+        return ended if self._left() else self.traces.count()[2]
+
+    def _client_usec(self) -> float:
+        """CPU time of the worker's threads so far."""
+        tasks = [task for pid in self._members for task in Path(f"/proc/{pid}/task").iterdir()]
+        spent = 0
+        for task in tasks:
+            with contextlib.suppress(OSError):  # a thread that has ended
+                spent += int((task / "schedstat").read_text().split()[0])
+        return spent / 1000
+
+
+def steps_of(measure: str) -> Callable[[Bench, Sequence[str]], Iterator[Step]]:
+    """The steps of one of the four measures: one for each pair that has one of the libraries, in each repetition."""
+
+    def steps(bench: Bench, libraries: Sequence[str]) -> Iterator[Step]:
+        for repetition in range(1, bench.size.repetitions + 1):
+            for pair in PAIRS[measure]:
+                if set(pair) & set(libraries):
+                    run = partial(RUNS[measure], bench, measure, pair, repetition)
+                    yield Step(measure, tuple(pair), repetition, _secs(bench, measure), run, pair.case)
+
+    return steps
+
+
+def _secs(bench: Bench, measure: str) -> float:
+    size = bench.size
+    if measure == LATENCY:
+        return 2.5 + 2 * (SHORT * size.slices + 1) * (size.turn_samples + WARM_UP) * 0.0065
+    if measure == DRAIN:
+        return 2.5 + 2 * (size.slices + 1) * (size.slice_secs + 0.15)
+    return 0.8 + 2 * (SHORT * size.slices + 1) * 0.18
+
+
+def turns(slices: int, repetition: int) -> Iterator[tuple[int, int]]:
+    """Which side begins: A B, B A, A B; another one in the next repetition."""
+    for at in range(slices):
+        yield (0, 1) if (at + repetition) % 2 else (1, 0)
+
+
+def enqueue(how: str, bench: Bench, measure: str, pair: Pair, repetition: int) -> list[Record]:
+    """Both enqueue the same number of items in each slice."""
+    items = bench.size.slice_singles if how == "one" else bench.size.slice_bulk
+    bench.empty()
+    with contextlib.ExitStack() as stack:
+        sides = [
+            Enqueues(Database(bench, name, number), stack, how, items) for number, name in enumerate(pair)
+        ]
+        return _sliced(measure, pair, repetition, sides, bench.size.slices * SHORT)
+
+
+def drain(bench: Bench, measure: str, pair: Pair, repetition: int) -> list[Record]:
+    """Both drain for the same time in each slice."""
+    bench.empty()
+    with contextlib.ExitStack() as stack:
+        sides = [Works(Database(bench, name, number), stack) for number, name in enumerate(pair)]
+        return _sliced(measure, pair, repetition, sides, bench.size.slices)
+
+
+def _sliced(measure: str, pair: Pair, repetition: int, sides: Sequence[Side], slices: int) -> list[Record]:
+    """All slices of both, by turns."""
+    found: tuple[list[dict[str, float]], ...] = ([], [])
+    for both in turns(slices + 1, repetition):
+        for at in both:
+            sides[at].prepare()
+        for at in both:
+            time.sleep(SETTLE_SECS)
+            fast = probe()
+            found[at].append({**sides[at].slice().figures(), "probe_ms": fast})
+    return [
+        Record(measure, name, repetition, _values(figures[1:]), pair.case)
+        for name, figures in zip(pair, found, strict=True)
+    ]
+
+
+def _values(slices: Sequence[dict[str, float]]) -> dict[str, Any]:
+    """The median of each figure, and the figures of each slice."""
+    by_figure = {name: [each[name] for each in slices] for name in slices[0]}
+    medians = {name: round(median(of), 4) for name, of in by_figure.items()}
+    return {**medians, "slices": by_figure}
+
+
+def latency(bench: Bench, measure: str, pair: Pair, repetition: int) -> list[Record]:
+    """Both have an idle worker, which is stopped in the other's turns."""
+    bench.empty()
+    took: tuple[list[list[float]], ...] = ([], [])
+    fast: tuple[list[float], ...] = ([], [])
+    with contextlib.ExitStack() as stack:
+        sides = [Works(Database(bench, name, number), stack, "times") for number, name in enumerate(pair)]
+        for both in turns(bench.size.slices * SHORT + 1, repetition):
+            for at in both:
+                time.sleep(SETTLE_SECS)
+                fast[at].append(probe())
+                took[at].append(_turn(bench, sides[at]))
+    return [
+        Record(measure, name, repetition, _latencies(took[at][1:], fast[at][1:]), pair.case)
+        for at, name in enumerate(pair)
+    ]
+
+
+def _turn(bench: Bench, side: Works) -> list[float]:
+    """The latencies of one turn in ms, in the order of the items."""
+    samples, first = bench.size.turn_samples + WARM_UP + COOL_DOWN, side.filled
+    side.signal(signal.SIGCONT)
+    sent = side.producer.enqueue("paced", samples, first=first, gap_ms=side.worker.library.gap_ms)["sent"]
+    side.filled += samples
+    side.traces.wait_count(side.filled, [side.worker])
+    side.signal(signal.SIGSTOP)
+    handled = dict(side.traces.times())
+    took = [round((handled[first + at] - when) / 1e6, 3) for at, when in enumerate(sent)]
+    return took[WARM_UP:-COOL_DOWN]
+
+
+def _latencies(turns: Sequence[Sequence[float]], fast: Sequence[float]) -> dict[str, Any]:
+    """The percentiles of all turns, the median of each, and every latency."""
+    everything = sorted(each for turn in turns for each in turn)
+    slices = {"p50_ms": [round(median(turn), 3) for turn in turns], "probe_ms": list(fast)}
+    shares = {figure: percentile(everything, share) for figure, share in PERCENTILES.items()}
+    return {**shares, "max_ms": everything[-1], "all_ms": everything, "slices": slices}
+
+
+RUNS: Final[dict[str, Callable[[Bench, str, Pair, int], list[Record]]]] = {
+    ENQUEUE: partial(enqueue, "one"),
+    BULK: partial(enqueue, "bulk"),
+    DRAIN: drain,
+    LATENCY: latency,
+}
