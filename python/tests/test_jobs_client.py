@@ -150,6 +150,7 @@ def test_many_jobs_in_one_round_trip(shop: Shop, redis_client: redis.Redis) -> N
     assert calls(redis_client, *EVALS) == 2
     assert [handle.queue for handle in handles] == ["default"] * 250 + ["other"] * 3
     assert len({handle.id for handle in handles}) == 253
+    assert {len(bytes.fromhex(handle.id)) for handle in handles} == {16}
     redis_client.config_resetstat()
     states = shop.twin(shop.app, "statuses", handles)
     assert states == ["ready"] * 250 + ["delayed"] * 3
@@ -484,6 +485,10 @@ def test_wrong_kinds_of_things_are_refused(url: str) -> None:
             app.job(name="add")(fail)
         with pytest.raises(BadArgumentError, match="needs one"):
             app.job(lambda: None)
+        with pytest.raises(
+            BadArgumentError, match=r"a function is decorated with @app.job\(name='c', \.\.\.\)"
+        ):
+            app.job("c", retries=3)  # type: ignore[call-overload]
         with pytest.raises(BadTypeError, match="a job is a function"):
             app.job(name="c")(3)  # type: ignore[call-overload]
         with pytest.raises(leaseq.BadNameError):
