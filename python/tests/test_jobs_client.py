@@ -150,6 +150,7 @@ def test_many_jobs_in_one_round_trip(shop: Shop, redis_client: redis.Redis) -> N
     assert calls(redis_client, *EVALS) == 2
     assert [handle.queue for handle in handles] == ["default"] * 250 + ["other"] * 3
     assert len({handle.id for handle in handles}) == 253
+    assert {len(bytes.fromhex(handle.id)) for handle in handles} == {16}
     redis_client.config_resetstat()
     states = shop.twin(shop.app, "statuses", handles)
     assert states == ["ready"] * 250 + ["delayed"] * 3
@@ -203,6 +204,16 @@ def test_what_is_said_of_a_function_counts_for_all_its_jobs(shop: Shop) -> None:
     other = shop.enqueue(function.using(id=None, delay=HOUR), 1)
     assert other.id != "one"
     assert other.added
+
+
+def test_durations_may_be_text(shop: Shop) -> None:
+    function = shop.app.job(name="f", timeout="3m", delay="1h")(add)
+    handle = shop.enqueue(function.using(expires="90s", result_ttl="7d"), 1)
+    called = shop.enqueue(function.using(timeout="1h"), 1)
+    item = shop.app.queue().inspect(handle.id)
+    assert (shop.info(handle).timeout, shop.info(called).timeout) == (180.0, 3600.0)
+    assert (item.state, item.keep) == ("delayed", 7 * DAY)
+    assert abs(item.expires - item.created - HOUR - 90) < 1
 
 
 def test_a_job_is_due_at_a_time(shop: Shop) -> None:
@@ -435,6 +446,8 @@ def test_listing_costs_no_round_trip_per_job(shop: Shop, redis_client: redis.Red
         ({"at": datetime(2030, 1, 1)}, "no time zone"),  # noqa: DTZ001
         ({"expires": 0}, "expires must be above 0"),
         ({"timeout": 0}, "timeout must be above 0"),
+        ({"timeout": "0s"}, "timeout must be above 0"),
+        ({"timeout": "an hour"}, "'an hour' is no duration; write 30s"),
         ({"retries": -1}, "retries must be 0 to"),
         ({"retries": 65534}, "None is without limit"),
         ({"retries": 1, "attempt": 3}, "is at least 1, and at most 2 with 1 retries; not 3"),
@@ -472,6 +485,10 @@ def test_wrong_kinds_of_things_are_refused(url: str) -> None:
             app.job(name="add")(fail)
         with pytest.raises(BadArgumentError, match="needs one"):
             app.job(lambda: None)
+        with pytest.raises(
+            BadArgumentError, match=r"a function is decorated with @app.job\(name='c', \.\.\.\)"
+        ):
+            app.job("c", retries=3)  # type: ignore[call-overload]
         with pytest.raises(BadTypeError, match="a job is a function"):
             app.job(name="c")(3)  # type: ignore[call-overload]
         with pytest.raises(leaseq.BadNameError):

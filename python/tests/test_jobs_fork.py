@@ -18,8 +18,9 @@ from job_shift import PATIENCE, Hours, Twin, until
 from setproctitle import getproctitle
 
 from leaseq.jobs import App, Backoff, Context, DeadLetter, JobCancelled, JobFailed, JobTimeout, Retry
+from leaseq.jobs.envelope import Envelope
 from leaseq.jobs.worker import mother
-from leaseq.jobs.worker.desk import Ending
+from leaseq.jobs.worker.desk import Ending, Ready
 from leaseq.jobs.worker.ear import Ear
 
 if TYPE_CHECKING:
@@ -165,6 +166,27 @@ def test_the_time_limit_can_be_caught_before_the_kill(twin: Twin) -> None:
     assert caught.result(0) == "cleaned up"
     with pytest.raises(JobFailed, match=r"JobTimeout: took longer than 3600 seconds$"):
         raised.result(0)
+
+
+def test_the_alarm_is_taken_back_when_the_function_has_ended(twin: Twin) -> None:
+    left: list[float] = []
+
+    @twin.app.job(name="f", timeout=HOUR)
+    def f() -> None:
+        left.append(signal.getitimer(signal.ITIMER_REAL)[0])
+        raise ValueError
+
+    job = Envelope(v=1, function="f")
+    before, running = signal.getsignal(signal.SIGALRM), signal.getitimer(signal.ITIMER_REAL)
+    try:
+        with pytest.raises(ValueError, match=r"^$"):
+            mother._called(Ready(f, (), {}, HOUR, AT_ONCE, 1, job))
+    finally:
+        over, _ = signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_REAL, *running)  # that of pytest, which ends tests that hang
+    assert 0 < left[0] <= HOUR
+    assert over == 0
 
 
 def test_an_asynchronous_function_is_cancelled_in_its_process_when_its_time_is_over(

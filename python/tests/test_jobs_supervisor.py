@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 import os
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import jobs_program
 import pytest
+import servers
 from job_shift import PATIENCE, until
 
 from leaseq.errors import BadArgumentError, BadTypeError
@@ -404,3 +406,22 @@ def test_options_that_cannot_be_are_refused(app: App) -> None:
         app.run_worker(processes=0)
     with pytest.raises(BadTypeError, match="processes"):
         app.run_worker(processes=1.5)  # type: ignore[arg-type]
+
+
+def test_a_worker_of_several_processes_takes_no_client(url: str) -> None:
+    with servers.plain_client(url) as client, pytest.raises(BadTypeError, match="give the App its URL"):
+        App(client).run_worker(processes=1)
+
+
+@pytest.mark.parametrize(
+    ("limits", "kind", "why"),
+    [
+        ({"max_jobs": 0}, BadArgumentError, "max_jobs must be at least 1"),
+        ({"max_memory": 0}, BadArgumentError, "max_memory must be above 0 MiB"),
+        ({"max_memory": float("nan")}, BadArgumentError, "max_memory must be above 0 MiB"),
+        ({"max_memory": "1g"}, BadTypeError, "max_memory is a number of MiB, not str"),
+    ],
+)
+def test_limits_that_cannot_be_are_refused(app: App, limits: Any, kind: type[Exception], why: str) -> None:
+    with pytest.raises(kind, match=why):
+        asyncio.run(app.arun_worker(**limits))

@@ -290,8 +290,10 @@ def test_the_dead_are_replayed_and_purged(twin: Twin) -> None:
     twin.burst()
     assert [info.error for info in twin.app.jobs("failed")] == ["ValueError: a bug"] * 2
     fixed.append(True)
+    before = first.info()
     assert twin.app.queue().revive(first.id)
-    assert first.status() == "ready"
+    after = first.info()
+    assert (after.status, after.queue, after.enqueued) == ("ready", before.queue, before.enqueued)
     assert twin.app.queue().purge_all() == 1
     assert twin.burst() == 1
     assert first.result(0) == "ok"

@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import contextlib
-import re
 from datetime import datetime
 from typing import Final
 
 import click
 
+from leaseq.durations import seconds_of
+from leaseq.errors import BadArgumentError
+
 STATES: Final = ("ready", "delayed", "leased", "dead")
 """The states of an item."""
-
-_SECONDS: Final = {"ms": 0.001, "s": 1.0, "": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
-_DURATION: Final = re.compile(r"(\d+(?:\.\d+)?) *([a-z]*)", re.ASCII)
 
 
 def duration(value: str | float) -> float:
     """A duration such as 30, 30s, 500ms, 5m, 2h, 7d: its seconds. Raises click.BadParameter."""
-    match = _DURATION.fullmatch(str(value).strip())
-    if match is None or match[2] not in _SECONDS:
-        raise click.BadParameter(f"{value!r} is no duration; write 30s, 500ms, 5m, 2h or 7d")
-    return float(match[1]) * _SECONDS[match[2]]
+    try:
+        return seconds_of(str(value))
+    except BadArgumentError as error:
+        raise click.BadParameter(str(error)) from None
 
 
 def positive_duration(value: str | float) -> float:

@@ -64,8 +64,9 @@ if TYPE_CHECKING:
 def worker(*, app: str, verbose: bool, **options: Any) -> int:
     """Run the jobs of an App, in several processes.
 
-    APP is a leaseq.jobs.App in MODULE, which is looked for in this folder too. A process that dies is replaced, and the jobs that it held are leased again at once. SIGTERM or Ctrl-C lets jobs end
-    within --grace, a second one gives them back, uncounted; then this ends with 0. Needs the extra `jobs`.
+    APP is a leaseq.jobs.App in MODULE, which is looked for in this folder too. A process that dies is replaced, and the
+    jobs that it held are leased again at once. SIGTERM or Ctrl-C lets jobs end within --grace, a second one gives them
+    back, uncounted; then this ends with 0. Needs the extra `jobs`.
 
     \b
     Examples:

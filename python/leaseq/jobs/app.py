@@ -6,8 +6,9 @@ from datetime import tzinfo
 from typing import Any, Concatenate, ParamSpec, TypeVar, Unpack, cast, overload
 
 from leaseq import commands
-from leaseq.errors import BadArgumentError
+from leaseq.errors import BadArgumentError, BadTypeError
 from leaseq.jobs.base import Server
+from leaseq.jobs.call import as_it_is
 from leaseq.jobs.context import Context
 from leaseq.jobs.cron.schedule import Missed, Schedule
 from leaseq.jobs.cron.schedules import Schedules
@@ -83,12 +84,22 @@ class App(Enqueuing, Listing):
         `queue`, else in the queues of the App and its functions. Raises BadTypeError, BadArgumentError.
         """
         if isinstance(target, str):
-            return Handle(self, target, options.get("queue") or "", _as_it_is)
+            return self._found_again(target, name, **options)
         if target is not None:
             return self._register(target, name, self._defaults)
         chosen = self._defaults.with_(options, FunctionOptions)
         QueueKeys(chosen.queue)
         return cast("Decorator", lambda function: self._register(function, name, chosen))
+
+    def _found_again(
+        self, job_id: str, name: str | None, *, queue: str | None = None, **others: Any
+    ) -> Handle[Any]:
+        if name is not None or others:
+            raise BadArgumentError(
+                f"app.job({job_id!r}) finds a job again by its id, and takes its queue alone; a function is decorated with"
+                f" @app.job(name={job_id!r}, ...)"
+            )
+        return Handle(self, job_id, queue or "", as_it_is)
 
     def _register(self, function: Any, name: str | None, options: Options) -> JobFunction[Any, Any]:
         named = name_of(function, name)
@@ -145,7 +156,10 @@ class App(Enqueuing, Listing):
         return schedule
 
     def on_startup(self, hook: H) -> H:
-        """Decorate a function, asynchronous or not, that each process of a worker calls before its first job."""
+        """Decorate a function, asynchronous or not, that each process of a worker calls before its first job.
+
+        The processes of functions with `fork=True` are forked from one that began before it, and have nothing of it.
+        """
         self._startup.append(hook)
         return hook
 
@@ -166,8 +180,14 @@ class App(Enqueuing, Listing):
 
         SIGTERM or Ctrl-C lets jobs end, for the grace time; a second one does not; a third kills. A process that dies is
         replaced, and what it held is leasable at once. Answers how many jobs have ended, however. The processes are
-        forked: call it before there are threads. Raises WorkerFailedError where they cannot begin.
+        forked: call it before there are threads. Raises BadTypeError where the App has a client instead of a URL,
+        BadArgumentError, WorkerFailedError where the processes cannot begin.
         """
+        if not isinstance(self._server, str | None):
+            raise BadTypeError(
+                "the processes of run_worker each open the server by themselves: give the App its URL, or run one worker"
+                " with arun_worker and a client of asyncio"
+            )
         count = _cpus() if processes is None else commands.whole(processes, "processes")
         if count < 1:
             raise BadArgumentError("processes must be at least 1; arun_worker runs jobs in this one")
@@ -184,7 +204,3 @@ class App(Enqueuing, Listing):
 def _cpus() -> int:
     """Those that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def _as_it_is(value: Any) -> Any:
-    return value

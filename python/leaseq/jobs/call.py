@@ -76,5 +76,10 @@ class Call(msgspec.Struct, Generic[T], frozen=True):
         )
 
 
+def as_it_is(value: Any) -> Any:
+    """The `convert` of a function that is not known here."""
+    return value
+
+
 def _milliseconds(options: Options) -> tuple[int, int]:
     return round(options.backoff.first * 1000), round(options.backoff.last * 1000)

@@ -7,7 +7,7 @@ from leaseq.commands.adding import Options as ItemOptions
 from leaseq.errors import BadTypeError
 from leaseq.item import Item
 from leaseq.jobs.base import AppBase, by_queue
-from leaseq.jobs.call import Call
+from leaseq.jobs.call import Call, as_it_is
 from leaseq.jobs.chain import Chain
 from leaseq.jobs.function import Enqueuer, check_module, listed, name_of
 from leaseq.jobs.handle import Handle
@@ -21,7 +21,7 @@ class Enqueuing(AppBase):
 
     def named(self, name: str) -> Enqueuer[..., Any]:
         """What enqueues a function by its name, which need not be known here: `app.named("mail.send").using(...)`."""
-        return self.functions.get(name) or Enqueuer(self, name_of(_as_it_is, name), self._defaults)
+        return self.functions.get(name) or Enqueuer(self, name_of(as_it_is, name), self._defaults)
 
     def enqueue(self, name: str, /, *args: Any, **kwargs: Any) -> Handle[Any]:
         """Enqueue a function by its name, which need not be known here."""
@@ -108,7 +108,7 @@ class Enqueuing(AppBase):
         check_module(name)
         function = self.functions.get(name)
         if function is None:
-            return Call(name, args, kwargs, options, given, _as_it_is)
+            return Call(name, args, kwargs, options, given, as_it_is)
         try:
             function.signature.check(args, kwargs)
         except TypeError as error:
@@ -143,7 +143,3 @@ def _reused(calls: Sequence[Call[Any]], answers: Sequence[bool]) -> dict[str, li
             for stage in call.then:
                 found.setdefault(stage.queue, []).append(stage.id)
     return found
-
-
-def _as_it_is(value: Any) -> Any:
-    return value

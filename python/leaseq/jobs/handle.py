@@ -65,10 +65,11 @@ class Handle(Generic[T]):
         return await self._app._astore.outcome(await self._afind(), self.id)
 
     def result(self, timeout: float | None = None) -> T:
-        """What the function returned; waits for it without polling, up to `timeout` seconds (0: as it is now).
+        """What the function returned; waits for it without polling, up to `timeout` seconds (0: as it is now; None: for ever).
 
-        Raises JobFailed with the remote traceback, JobCancelled, ResultNotKept where nothing will come, and
-        TimeoutError.
+        Raises JobFailed with the remote traceback, JobCancelled, ResultNotKept where nothing will come, TimeoutError,
+        BadEnvelopeError for a result that this App cannot read, and msgspec.ValidationError for one that is not of the
+        type that the function names.
         """
         store = self._app._store
         outcome, note = store.outcome(self._find(), self.id)

@@ -121,7 +121,7 @@ def info_of(
         description=description_of(job),
         enqueued=outcome.created or job.enqueued / 1000,
         due=(job.due or job.enqueued) / 1000,
-        timeout=_timeout(job, function),
+        timeout=timeout_of(job, function),
         retries=item.max_attempts + job.attempt - 2 if item.max_attempts else None,
         started=(note.started if runs else result.started) / 1000 or failed.started,
         ended=outcome.ended or (note.cancelled or 0) / 1000 or (item.time if item.state == "dead" else 0.0),
@@ -142,7 +142,8 @@ def description_of(job: Envelope) -> str:
     return f"{job.function}({', '.join(said)})"
 
 
-def _timeout(job: Envelope, function: "JobFunction[Any, Any] | None") -> float | None:
+def timeout_of(job: Envelope, function: "JobFunction[Any, Any] | None") -> float | None:
+    """How many seconds an attempt may take: as the call said, else as the function says (LQ-JOB-4). None: without limit."""
     if job.timeout is None:
         return None if function is None else function.options.timeout
     return job.timeout / 1000 or None

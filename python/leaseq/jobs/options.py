@@ -7,11 +7,15 @@ from datetime import datetime
 from typing import Any, TypedDict
 
 from leaseq import commands
+from leaseq.durations import seconds_of
 from leaseq.errors import BadArgumentError, BadTypeError
 from leaseq.worker.verdicts import Backoff
 
 DAY = 86400.0
 MOST_ATTEMPTS = 65534
+
+DURATIONS = ("delay", "expires", "timeout", "result_ttl")
+"""Options that may be text, such as "1h"."""
 
 
 class CallOptions(TypedDict, total=False):
@@ -20,13 +24,13 @@ class CallOptions(TypedDict, total=False):
     id: str | None
     queue: str
     priority: int
-    delay: float
+    delay: float | str
     at: float | datetime | None
-    expires: float | None
-    timeout: float | None
+    expires: float | str | None
+    timeout: float | str | None
     retries: int | None
     backoff: Backoff
-    result_ttl: float | None
+    result_ttl: float | str | None
     description: str | None
     attempt: int
     headers: Mapping[str, str]
@@ -42,6 +46,8 @@ class FunctionOptions(CallOptions, total=False):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
     """All that can be said of a job. Seconds, or seconds since 1970.
+
+    Where they are given, `delay`, `expires`, `timeout` and `result_ttl` may be text too: "90s", "5m", "1h", "7d".
 
     Attributes:
         id: of the job, 1 to 256 bytes of UTF-8; a random one by default. While a job of this id is in its queue, a
@@ -127,6 +133,8 @@ class Options:
             raise BadArgumentError(
                 f"there is no option {min(unknown)!r}; there are {', '.join(sorted(known.__annotations__))}"
             )
+        text = {name: seconds_of(given[name]) for name in DURATIONS if isinstance(given.get(name), str)}
+        given = {**given, **text}
         if given.get("at") is not None and "delay" not in given:
             given = {**given, "delay": 0.0}
         elif given.get("delay") and "at" not in given:

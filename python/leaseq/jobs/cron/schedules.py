@@ -10,6 +10,7 @@ import msgspec
 from leaseq.errors import BadArgumentError
 from leaseq.item import Item
 from leaseq.jobs import envelope
+from leaseq.jobs.call import as_it_is
 from leaseq.jobs.cron import tick
 from leaseq.jobs.cron.schedule import Schedule
 from leaseq.jobs.cron.tick import Tick
@@ -118,7 +119,7 @@ class Schedules:
         self._app._store.add(where, [(item, options)])
         if self._app._at_once is not None:
             self._app._at_once.run()
-        return Handle(self._app, item.id, where, _as_it_is)
+        return Handle(self._app, item.id, where, as_it_is)
 
     async def atrigger(self, name: str, queue: str | None = None) -> Handle[Any]:
         """`trigger` for asyncio."""
@@ -127,7 +128,7 @@ class Schedules:
         await self._app._astore.add(where, [(item, options)])
         if self._app._at_once is not None:
             await self._app._at_once.arun()
-        return Handle(self._app, item.id, where, _as_it_is)
+        return Handle(self._app, item.id, where, as_it_is)
 
     def _queues(self, queue: str | None) -> list[str]:
         return [queue] if queue is not None else self._app.queues
@@ -169,7 +170,3 @@ def _one(name: str, found: list[tuple[str, bytes, bool]]) -> Tick:
     raise BadArgumentError(
         f"there is no schedule {name!r} in this queue: it has {known}, each since a worker began"
     )
-
-
-def _as_it_is(value: Any) -> Any:
-    return value

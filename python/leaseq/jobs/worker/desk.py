@@ -12,6 +12,7 @@ from leaseq.jobs.context import Context, Report
 from leaseq.jobs.envelope import Envelope, Result, Stage
 from leaseq.jobs.errors import BadEnvelopeError, JobTimeout, Retry, SerializationError
 from leaseq.jobs.function import JobFunction
+from leaseq.jobs.info import timeout_of
 from leaseq.jobs.serializer import Format, Serializer, format_of
 from leaseq.worker.verdicts import Backoff, DeadLetter, Release
 
@@ -82,7 +83,7 @@ class Desk:
         attempt = lease.attempt + job.attempt - 1
         if function.signature.takes_context:
             args = (self._context(lease, job, function.name, attempt, report), *args)
-        return Ready(function, args, kwargs, _timeout(job, function), _backoff(job, function), attempt, job)
+        return Ready(function, args, kwargs, timeout_of(job, function), _backoff(job, function), attempt, job)
 
     @property
     def _serializers(self) -> dict[str, Serializer]:
@@ -170,11 +171,6 @@ class Desk:
 
     def _text(self, lease: Lease, error: BaseException) -> str:
         return failure.text_of(error, self.worker, lease.started)
-
-
-def _timeout(job: Envelope, function: JobFunction[Any, Any]) -> float | None:
-    """How long an attempt may take: as the call said, else as the function says (LQ-JOB-4)."""
-    return function.options.timeout if job.timeout is None else job.timeout / 1000 or None
 
 
 def _backoff(job: Envelope, function: JobFunction[Any, Any]) -> Backoff:

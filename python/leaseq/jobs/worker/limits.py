@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from leaseq import commands
-from leaseq.errors import BadArgumentError
+from leaseq.errors import BadArgumentError, BadTypeError
 
 _UNIT = 1 if sys.platform == "darwin" else 1024
 """Bytes in what the system counts memory in."""
@@ -26,7 +26,9 @@ class Limits:
         """These, checked; memory in MiB. Raises BadTypeError, BadArgumentError."""
         if jobs is not None and commands.whole(jobs, "max_jobs") < 1:
             raise BadArgumentError("max_jobs must be at least 1; None is without limit")
-        if memory is not None and commands.milliseconds(memory, "max_memory") <= 0:
+        if memory is not None and (isinstance(memory, bool) or not isinstance(memory, int | float)):
+            raise BadTypeError(f"max_memory is a number of MiB, not {type(memory).__name__}")
+        if memory is not None and not memory > 0:
             raise BadArgumentError("max_memory must be above 0 MiB; None is without limit")
         return cls(jobs, memory)
 

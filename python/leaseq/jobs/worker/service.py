@@ -38,13 +38,15 @@ class WorkerOptions(TypedDict, total=False):
 
     Attributes:
         queues: from which it takes jobs, the first that has one; by default those of the App and of its functions.
-        concurrency: jobs that run at a time.
-        lease_secs: how long a lease is; it is extended while the job runs. A cancelled job learns it within a third.
-        grace_secs: how long jobs may go on once the worker is stopped; the rest goes back uncounted.
-        burst: end when nothing is ready.
-        max_jobs: after so many jobs a process ends, and another takes its place.
+        concurrency: jobs that run at a time, in each process; 8 by default.
+        lease_secs: how long a lease is, 30 by default; it is extended while the job runs. A cancelled job learns it within
+            a third.
+        grace_secs: how long jobs may go on once the worker is stopped, 25 by default; the rest goes back uncounted.
+        burst: end when nothing is ready; not by default.
+        max_jobs: after so many jobs a process ends, and another takes its place. None, the default: without limit.
         max_memory: once it has had so many MiB, likewise.
-        handle_signals: stop on SIGTERM and SIGINT, where it runs in the main thread; at once on the second.
+        handle_signals: stop on SIGTERM and SIGINT, where it runs in the main thread; at once on the second. By default;
+            `run_worker` does in any case.
         hooks: told what happens to items, as for `leaseq.worker.Worker`.
     """
 
