@@ -48,4 +48,6 @@ def test_links_lead_to_files() -> None:
 
 
 def test_it_stays_short() -> None:
-    assert len(README.read_text(encoding="utf-8").splitlines()) < 180
+    generated = re.compile(r"(?<=writes this\) -->\n).*?(?=<!-- peers: end)", re.DOTALL)
+    written = generated.sub("", README.read_text(encoding="utf-8"))
+    assert len(written.splitlines()) < 165  # tables of figures are looked at, not read
