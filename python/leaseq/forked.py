@@ -4,8 +4,8 @@ A server learns that a process is gone from its connections, which are closed wh
 keeps a copy and outlives its parent would keep the block of a dead waiter, and what the waiter sent behind it, alive.
 """
 
+import contextlib
 import os
-import socket
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -14,31 +14,33 @@ from typing import Any
 class KeptFromChildren:
     """Connections of redis-py, known as long as they exist, whose sockets the child of a fork lets go of at once.
 
-    All of them, since one that is idle at the fork may wait afterwards.
+    All of them, also of clients that a caller brought, since one that is idle at the fork may wait afterwards.
     """
 
     def __init__(self, descriptor_of: Callable[[Any], int]) -> None:
         self._descriptor_of = descriptor_of
         self._connections: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._nowhere = -1
         if hasattr(os, "register_at_fork"):  # where there are forks
             os.register_at_fork(after_in_child=self._let_go)
 
     def add(self, connection: Any) -> None:
         """From now on, also when it connects again."""
+        if self._nowhere < 0:
+            # now, since a child may have no number left for it
+            self._nowhere = os.open(os.devnull, os.O_RDONLY)
         self._connections.add(connection)
 
     def _let_go(self) -> None:
-        """Put a socket that goes nowhere in the place of each.
+        """Put what goes nowhere in the place of each socket.
 
         The parent goes on with its own: nothing is shut down, and no event loop is told, whose registrations the two share.
         No number becomes free, so whoever still has it in the child, even below Python, can close nothing of somebody
         else. Nothing here takes a lock: another thread of the parent may have held it.
         """
-        if not self._connections:
-            return
-        with socket.socket(socket.AF_UNIX) as nowhere:
-            for connection in self._connections:
+        for connection in self._connections:
+            with contextlib.suppress(OSError):
                 descriptor = self._descriptor_of(connection)
                 if descriptor >= 0:
-                    os.dup2(nowhere.fileno(), descriptor, inheritable=False)
+                    os.dup2(self._nowhere, descriptor, inheritable=False)
         self._connections = weakref.WeakSet()

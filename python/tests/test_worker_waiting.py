@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import servers
 from colours import bare
-from shift import PATIENCE, Gate, shift
+from shift import PATIENCE, Gate, Shift, shift
 from test_closing import WAKE_UP
 from test_worker import Told
 from watching import BLOCKS, EVALS, blocked, blocked_ids, calls, load, until
@@ -109,6 +110,57 @@ def test_an_item_takes_an_idle_worker_three_commands(
             blocked(redis_client, 1)
         assert calls(redis_client, *EVALS) == 3 * count  # add, lease, complete
         assert calls(redis_client, *BLOCKS) == count
+
+
+class Stops(Told):
+    """Stops the worker while it hands out, and gives its main loop time to leave."""
+
+    work: Shift
+
+    def leased(self, items: Any) -> None:
+        super().leased(items)
+        self.work.worker.stop()
+        time.sleep(0.1)
+
+
+def test_a_worker_that_is_stopped_while_it_hands_out(
+    colour: Colour, redis_client: redis.Redis, url: str, producer: leaseq.WorkQueue
+) -> None:
+    """A handler that has begun may end; what has not begun goes back."""
+    queue, gate, hooks = colour.queue("q", url), Gate(), Stops()
+    handle = gate.handler(colour)
+    with shift(colour, queue, handle, lease_secs=HOUR, grace_secs=HOUR, hooks=[hooks]) as work:
+        hooks.work = work
+        blocked(redis_client, 1)
+        producer.add_item(Item(b"", id="a"))
+        servers.wait_until(lambda: ("started", "a") in hooks.calls or work.future.done(), PATIENCE)
+        gate.open()
+        ended = work.result()
+    assert ended == hooks.calls.count(("started", "a")) == producer.stats().completed
+
+
+def test_what_comes_to_a_worker_that_stood_still_goes_back(
+    colour: Colour,
+    redis_client: redis.Redis,
+    proxy: FaultProxy,
+    producer: leaseq.WorkQueue,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The lease of what it reads then is over by its own clock; it leases anew."""
+    load(redis_client)
+    queue, ran, late = colour.queue("q", proxy.url), [], 0.0
+    for io in (sync_io, async_io):
+        monkeypatch.setattr(io, "now", lambda: time.monotonic() + late)
+    with shift(colour, queue, lambda item: ran.append(item.attempt), lease_secs=HOUR):
+        blocked(redis_client, 1)
+        proxy.hold_down = 0
+        producer.add_item(Item(b"", id="a"))
+        servers.wait_until(lambda: producer.stats().leased == 1, PATIENCE)
+        late = 2 * HOUR
+        proxy.hold_down = None
+        servers.wait_until(lambda: producer.stats().completed == 1, PATIENCE)
+    assert ran == [1], "given back uncounted, so it is its first attempt again"
+    assert producer.stats().leases == 2
 
 
 @pytest.mark.parametrize("passes", [0, len(WAKE_UP)], ids=["nothing read", "the wake-up read"])

@@ -110,7 +110,14 @@ class WorkQueues:
             waits = self._lease_of_several(parties, count, lease_secs, block=True, timeout=0)
             return await waits, None
         reply = await parties[0].lease(count, lease_secs, block=True, known=known, at_once=True)
-        return _leased(parties[0], reply, lease_secs), LeaseReply(None, reply.deadline, [], reply.asked)
+        items = _leased(parties[0], reply, lease_secs)
+        told = LeaseReply(None, reply.deadline, [], reply.asked)
+        if (
+            items and io.now() >= reply.asked + lease_secs
+        ):  # this process stood still: others may have them by now
+            await items[0].queue.release_items(items, uncounted=True)
+            return [], told
+        return items, told
 
     async def _lease_of_several(
         self, parties: Sequence[Party], count: int, lease_secs: float, *, block: bool, timeout: float

@@ -165,6 +165,7 @@ class Waiting:
     def _block_followed(self, wait: Wait[T], wire: io.Wire) -> T:
         """Send the block, and the command behind it at once: the server runs it as soon as the block is over."""
         refusal: redis.ResponseError | None = None
+        latest = io.now() + wait.seconds
         wire.send(*wait.block, f"{wait.seconds:.3f}")
         wire.followed = True
         wire.send(*wait.then.evalsha())
@@ -173,7 +174,8 @@ class Waiting:
         except redis.ResponseError as error:
             refusal = error  # the command was run all the same
         self._life.part(wire)
-        answer = self._taken(wait.then, wire, io.now())
+        # it ran no later than that, however late its reply is read: by a process that was stopped meanwhile, for one
+        answer = self._taken(wait.then, wire, min(io.now(), latest))
         if refusal is not None and not (isinstance(answer, LeaseReply) and answer.items):
             raise refusal
         return answer

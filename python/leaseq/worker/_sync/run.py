@@ -61,6 +61,7 @@ class Run:
         self._bell = io.Bell()
         self._waiter = Waiter(source, self._outage, self._heard, self._bring, self._bell.ring)
         self._brought: deque[Brought] = deque()
+        self._bringing = False
         self._ends: deque[End] = deque()
         self._ring_at = NEVER
         self._last_end = 0.0
@@ -132,7 +133,7 @@ class Run:
         return self._is_done() or (self._grace_ends is not None and io.now() >= self._grace_ends)
 
     def _is_done(self) -> bool:
-        waiting = (self._plan.outstanding, self._ends, self._brought, self._to_begin)
+        waiting = (self._bringing, self._plan.outstanding, self._ends, self._brought, self._to_begin)
         return not (any(waiting) or self.desk.completions or self.desk.returns)
 
     def _step(self) -> tuple[float | None, int] | None:
@@ -220,12 +221,16 @@ class Run:
 
     def _bring(self, items: list[LeasedItem], asked: int) -> None:
         """Called by the loop that waits: hands out what it leased, since waking this one first would take its time."""
+        self._bringing = (
+            True  # before the look at whether it stops: the main loop stops before it looks at this
+        )
         if self.stopping or self._settings.at_most_once:
             self._brought.append(Brought(items, asked, begun=None))
-            return
-        begun = self.desk.leased(items)
-        self._brought.append(Brought(items, asked, begun))  # before a handler can end
-        self._crew.put(begun)
+        else:
+            begun = self.desk.leased(items)
+            self._brought.append(Brought(items, asked, begun))  # before a handler can end
+            self._crew.put(begun)
+        self._bringing = False
 
     def _book(self, brought: Brought) -> None:
         if brought.begun is None:
