@@ -100,6 +100,8 @@ def memory(bench: Bench, name: str, repetition: int) -> list[Record]:
     how = "bulk" if library.bulk else "one"
     bench.empty()
     with bench.producer(library) as producer:
+        producer.enqueue(how, items)
+        bench.server.client.flushall()  # not its statistics: those of a command take 24 kB once it has been called
         producer.enqueue(how, 1, first=items)
         almost_empty = bench.server.used_memory()
         producer.enqueue(how, items)
