@@ -91,7 +91,7 @@ def _section(title: str, note: str, body: str) -> str:
 
 def _targets(results: dict[str, Any]) -> str:
     table = _table(("leaseq", "target", "measured", "met"), target_rows(results))
-    note = "Median of the ratios of the repetitions, or of the turns of pairs, with the least and the most of them."
+    note = "Median of the ratios of the repetitions, or of the turns of pairs, with the least and the most of them; latencies are percentiles of all turns."
     failures = "".join(f"<p class=no>{escape(failure)}</p>" for failure in results["failures"])
     return _section("Targets", note, table.replace("<td>no", "<td class=no>no") + failures)
 
