@@ -22,6 +22,7 @@ from leaseq.jobs.envelope import Envelope
 from leaseq.jobs.worker import mother
 from leaseq.jobs.worker.desk import Ending, Ready
 from leaseq.jobs.worker.ear import Ear
+from leaseq.jobs.worker.frames import framed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -333,7 +334,7 @@ def test_what_a_job_leaves_running_does_not_hold_up_its_end(twin: Twin, tmp_path
 def test_what_a_process_said_counts_also_where_its_end_is_heard_first() -> None:
     progress: list[tuple[float, float | None]] = []
     words = [mother.Progress(1, 2), mother.Ended(Ending(b"result"))]
-    said = b"".join(mother.framed(msgspec.msgpack.encode(word)) for word in words)
+    said = b"".join(framed(msgspec.msgpack.encode(word)) for word in words)
 
     async def heard(said: bytes) -> Ending | None:
         ours, theirs = socket.socketpair()
@@ -355,7 +356,7 @@ def test_what_a_process_says_that_nobody_understands_is_an_error_and_no_hang() -
         ours, theirs = socket.socketpair()
         ear = Ear(ours, lambda *_: None)
         with theirs:
-            theirs.sendall(mother.framed(b"\xc1"))
+            theirs.sendall(framed(b"\xc1"))
             try:
                 await asyncio.wait_for(ear.ending, PATIENCE)
             finally:

@@ -2,13 +2,13 @@
 
 import asyncio
 import socket
-import struct
 
 import msgspec
 
 from leaseq.jobs.context import Report
 from leaseq.jobs.worker import mother
 from leaseq.jobs.worker.desk import Ending
+from leaseq.jobs.worker.frames import unframed
 
 READ_BYTES = 1 << 20
 
@@ -63,12 +63,8 @@ class Ear:
 
     def _read(self) -> Ending | None:
         """Report what is whole, up to the end of the job."""
-        while len(self._buffer) >= 4:
-            (length,) = struct.unpack_from(">I", self._buffer)
-            if len(self._buffer) - 4 < length:
-                return None
-            word: mother.Word = msgspec.msgpack.decode(self._buffer[4 : 4 + length], type=mother.Word)
-            del self._buffer[: 4 + length]
+        for content in unframed(self._buffer):
+            word: mother.Word = msgspec.msgpack.decode(content, type=mother.Word)
             if isinstance(word, mother.Ended):
                 return word.ending
             self._report(word.done, word.total)

@@ -15,6 +15,7 @@ from leaseq.jobs.errors import JobTimeout
 from leaseq.jobs.worker import mother
 from leaseq.jobs.worker.desk import Desk, Ending, Lease, Ready
 from leaseq.jobs.worker.ear import Ear
+from leaseq.jobs.worker.frames import framed
 from leaseq.worker.hooks import logger
 from leaseq.worker.verdicts import Release
 
@@ -83,7 +84,7 @@ class Forks:
             limit = None if ready.timeout is None else ready.timeout + KILL_SECS
             async with asyncio.timeout(limit) as scope:
                 with contextlib.suppress(ConnectionError):  # it has ended, which is heard
-                    await loop.sock_sendall(ours, mother.framed(msgspec.msgpack.encode(lease)))
+                    await loop.sock_sendall(ours, framed(msgspec.msgpack.encode(lease)))
                 await asyncio.wait([ear.ending, ended], return_when=asyncio.FIRST_COMPLETED)
                 ending = ear.last_word()
                 return ending or self._desk.crashed(lease, ready, _in_words(await ended))

@@ -6,13 +6,13 @@ is said of each job alone, that it begins, is a mark in memory that both have, a
 
 import contextlib
 import mmap
-import struct
 from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
 from leaseq.item import LeasedItemBase
+from leaseq.jobs.worker.frames import framed, unframed
 from leaseq.worker.hooks import Hooks
 
 _ENCODER = msgspec.msgpack.Encoder()
@@ -112,7 +112,7 @@ class Journal(Hooks):
     def _say(self, word: Word) -> None:
         content = _ENCODER.encode(word)
         with contextlib.suppress(OSError):  # the supervisor is gone, and this worker about to stop
-            self._write(struct.pack(">I", len(content)) + content)
+            self._write(framed(content))
 
 
 class Reader:
@@ -120,7 +120,7 @@ class Reader:
 
     def __init__(self, marks: mmap.mmap) -> None:
         self._marks = marks
-        self._buffer = b""
+        self._buffer = bytearray()
         self._held: dict[tuple[str, int], Held] = {}
         self.worker = ""
         self.performed = 0
@@ -129,14 +129,8 @@ class Reader:
     def take(self, data: bytes) -> None:
         """Take in what was read."""
         self._buffer += data
-        at = 0
-        while len(self._buffer) - at >= 4:
-            (length,) = struct.unpack_from(">I", self._buffer, at)
-            if len(self._buffer) - at - 4 < length:
-                break
-            at += 4 + length
-            self._hear(msgspec.msgpack.decode(self._buffer[at - length : at], type=Word))
-        self._buffer = self._buffer[at:]
+        for content in unframed(self._buffer):
+            self._hear(msgspec.msgpack.decode(content, type=Word))
 
     def _hear(self, word: Word) -> None:
         for name in word.ended:

@@ -20,6 +20,7 @@ from setproctitle import setproctitle
 
 from leaseq.jobs.errors import JobTimeout
 from leaseq.jobs.worker.desk import Desk, Ending, Lease, Ready
+from leaseq.jobs.worker.frames import framed
 
 ORDER: Final = struct.Struct(">BI")
 START: Final = 1
@@ -46,11 +47,6 @@ class Ended(msgspec.Struct, tag="ended", frozen=True):
 
 
 Word = Progress | Ended
-
-
-def framed(content: bytes) -> bytes:
-    """With its length before it."""
-    return struct.pack(">I", len(content)) + content
 
 
 def run(wire: socket.socket, desk: Desk) -> NoReturn:

@@ -221,9 +221,8 @@ class Run:
 
     def _bring(self, items: list[LeasedItem], asked: int) -> None:
         """Called by the loop that waits: hands out what it leased, since waking this one first would take its time."""
-        self._bringing = (
-            True  # before the look at whether it stops: the main loop stops before it looks at this
-        )
+        # before the look at whether it stops: the main loop stops before it looks at this
+        self._bringing = True
         if self.stopping or self._settings.at_most_once:
             self._brought.append(Brought(items, asked, begun=None))
         else:
