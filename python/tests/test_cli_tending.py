@@ -271,6 +271,7 @@ class TestLooking:
         assert ids("--limit", "300", "--offset", "200") == list(range(200, 500))
         assert ids("--limit", "3", "--backward") == [599, 598, 597]
         assert len(call.yes("list", "q", "ready", "--all").lines) == 601
+        call.refused(2, "not both", "list", "q", "ready", "--all", "--limit", "3")
 
     def test_an_id_cannot_draw_on_the_terminal(self, call: Calls, queue: leaseq.WorkQueue) -> None:
         """LQ-SAFE: ids, errors and data are anybody's."""

@@ -722,6 +722,22 @@ def test_hooks_around_the_life_of_a_worker(twin: Twin) -> None:
     assert told == ["begin", "f", "end"]
 
 
+def test_a_hook_that_raises_keeps_no_other_from_its_turn(twin: Twin) -> None:
+    told: list[str] = []
+
+    @twin.app.on_shutdown
+    def breaks() -> None:
+        raise ValueError("breaks")
+
+    @twin.app.on_shutdown
+    async def closes() -> None:
+        told.append("closes")
+
+    with pytest.raises(ValueError, match="breaks"):
+        twin.burst()
+    assert told == ["closes"]
+
+
 def test_a_result_that_is_too_large_kills_the_job_with_the_reason(twin: Twin) -> None:
     @twin.app.job(name="f")
     async def f() -> str:

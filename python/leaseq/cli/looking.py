@@ -89,13 +89,22 @@ def inspect(*, queue: WorkQueue, ids: tuple[str, ...], with_data: bool, as_json:
 @click.command("list", short_help="List the items of QUEUE in a STATE.")
 @on_queue
 @click.argument("state", type=click.Choice((*STATES, "kept")))
-@click.option("--limit", type=click.IntRange(min=1), default=100, show_default=True, help="At most so many.")
+@click.option(
+    "--limit", type=click.IntRange(min=1), help="At most so many; 100 where neither this nor --all is given."
+)
 @click.option("--all", "everything", is_flag=True, help="All of them.")
 @click.option("--offset", type=click.IntRange(min=0), default=0, help="Leave out so many at the beginning.")
 @click.option("--backward", is_flag=True, help="Last first.")
 @output.as_json
 def list_(
-    *, queue: WorkQueue, state: Any, limit: int, everything: bool, offset: int, backward: bool, as_json: bool
+    *,
+    queue: WorkQueue,
+    state: Any,
+    limit: int | None,
+    everything: bool,
+    offset: int,
+    backward: bool,
+    as_json: bool,
 ) -> None:
     """List the items of QUEUE in a STATE, next first; "kept" are ids whose outcome is kept.
 
@@ -106,8 +115,10 @@ def list_(
       leaseq list orders leased
       leaseq list orders delayed --all --json | jq -r .id
     """  # noqa: D301 (click's mark for text that is not to be wrapped)
+    if everything and limit is not None:
+        raise click.UsageError("say --limit or --all, not both")
     now = stats_of(queue).now
-    listed = _listed(queue, state, offset, None if everything else limit, backward=backward)
+    listed = _listed(queue, state, offset, None if everything else limit or 100, backward=backward)
     first = next(listed, None)
     if first is None:
         raise Refusal("" if as_json else f"nothing is {state}")

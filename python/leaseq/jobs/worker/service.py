@@ -119,8 +119,9 @@ class Service:
         finally:
             self._threads.close()
             await self._forks.close()
-            for hook in self._app._shutdown:
-                await _called(hook)
+            async with contextlib.AsyncExitStack() as each:  # one that raises keeps no other from its turn
+                for hook in reversed(self._app._shutdown):
+                    each.push_async_callback(_called, hook)
         return self._running.performed
 
     async def _work(self) -> None:
