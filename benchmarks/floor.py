@@ -6,10 +6,10 @@ costs beyond this is the price of its guarantees.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from bench_server import BenchServer
+    from leaseq.commands import Argument
 
 READY, LEASED, ITEMS, CLOCK = KEYS = ("{floor}:ready", "{floor}:leased", "{floor}:items", "{floor}:clock")
 
@@ -26,6 +26,14 @@ LEASE = (
 COMPLETE = (
     "if redis.call('ZSCORE',KEYS[2],ARGV[1])~=ARGV[2] then return 0 end redis.call('ZREM',KEYS[2],ARGV[1]) "
     "redis.call('HDEL',KEYS[3],ARGV[1],'a:'..ARGV[1]) return 1"
+)
+COMPLETE_AND_LEASE = (
+    "local won=0; if redis.call('ZSCORE',KEYS[2],ARGV[2])==ARGV[3] then redis.call('ZREM',KEYS[2],ARGV[2]) "
+    "redis.call('HDEL',KEYS[3],ARGV[2],'a:'..ARGV[2]) won=1 end "
+    "local x=redis.call('ZPOPMIN',KEYS[1]); local id=x[1]; if not id then return {won} end; "
+    "local t=redis.call('TIME'); local e=string.format('%.0f',t[1]*1000000+t[2]+ARGV[1]*1000); "
+    "redis.call('ZADD',KEYS[2],e,id); local v=redis.call('HMGET',KEYS[3],id,'a:'..id); "
+    "return {won,id,v[1],(v[2] or 0)+1,e}"
 )
 
 ADD_MANY = """
@@ -83,10 +91,20 @@ Held = tuple[bytes, ...]
 """What complete takes for the items of one lease: id and deadline, in turn."""
 
 
+class Server(Protocol):
+    """What the floor needs of one: see BenchServer."""
+
+    def load(self, source: str) -> str:
+        """Make a script known; answers its digest."""
+
+    def call(self, *command: Argument) -> Any:
+        """Send one command and read its reply."""
+
+
 class Floor:
     """The floor on one server; calls of one item (`batch` 1) or of many."""
 
-    def __init__(self, server: BenchServer, batch: int) -> None:
+    def __init__(self, server: Server, batch: int) -> None:
         self._server = server
         self._batch = batch
         sources = (ADD, LEASE, COMPLETE) if batch == 1 else (ADD_MANY, LEASE_MANY, COMPLETE_MANY)

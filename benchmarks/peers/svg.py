@@ -12,7 +12,9 @@ if TYPE_CHECKING:
 WIDTH: Final = 760
 LABEL: Final = 190
 ROW: Final = 22
+NAME: Final = 17
 OWN, OTHER = "#1c6e8c", "#b9b4a7"
+LIMIT: Final = ("#222", ' stroke-dasharray="1 3"')
 COLOURS: Final = ("#1c6e8c", "#d1495b", "#edae49", "#66a182", "#8d6a9f", "#5c5c5c", "#c97c5d")
 FONT: Final = 'font-family="system-ui, sans-serif" font-size="12"'
 
@@ -29,10 +31,11 @@ class Bar(NamedTuple):
 
 
 class Line(NamedTuple):
-    """One line: points of x and y."""
+    """One line: points of x and y, and whether it is no library's but the limit."""
 
     label: str
     points: list[tuple[float, float]]
+    is_limit: bool = False
 
 
 def number(value: float) -> str:
@@ -125,17 +128,21 @@ class _Scale:
         return [self._low + step * at for at in range(5)]
 
 
+def _look(at: int) -> tuple[str, str]:
+    """Colour and dashes of the line at a place."""
+    return COLOURS[at % len(COLOURS)], "" if at < len(COLOURS) else ' stroke-dasharray="4 3"'
+
+
 def lines(
     title: str, of: Sequence[Line], x_label: str, y_label: str, *, log_x: bool = True, log_y: bool = True
 ) -> str:
     """Lines in one frame, named beside it."""
     axes = _Axes(of, log_x=log_x, log_y=log_y)
-    parts = [_open(axes.height, title), *axes.drawn(x_label, y_label)]
+    parts = [_open(max(axes.height, axes.top + NAME * (len(of) + 1)), title), *axes.drawn(x_label, y_label)]
     for at, line in enumerate(of):
-        colour = COLOURS[at % len(COLOURS)]
-        dashes = "" if at < len(COLOURS) else ' stroke-dasharray="4 3"'
+        colour, dashes = LIMIT if line.is_limit else _look(at)
         path = "L".join(axes.place(point) for point in line.points)
-        y = axes.top + 10 + 17 * at
+        y = axes.top + 10 + NAME * at
         parts += [
             f'<path d="M{path}" fill="none" stroke="{colour}" stroke-width="1.6"{dashes}/>',
             f'<path d="M{axes.right + 14} {y - 4}h18" stroke="{colour}" stroke-width="3"{dashes}/>',
