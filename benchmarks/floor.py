@@ -6,10 +6,10 @@ costs beyond this is the price of its guarantees.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from leaseq.commands import Argument
+    from bench_server import BenchServer
 
 READY, LEASED, ITEMS, CLOCK = KEYS = ("{floor}:ready", "{floor}:leased", "{floor}:items", "{floor}:clock")
 
@@ -91,20 +91,10 @@ Held = tuple[bytes, ...]
 """What complete takes for the items of one lease: id and deadline, in turn."""
 
 
-class Server(Protocol):
-    """What the floor needs of one: see BenchServer."""
-
-    def load(self, source: str) -> str:
-        """Make a script known; answers its digest."""
-
-    def call(self, *command: Argument) -> Any:
-        """Send one command and read its reply."""
-
-
 class Floor:
     """The floor on one server; calls of one item (`batch` 1) or of many."""
 
-    def __init__(self, server: Server, batch: int) -> None:
+    def __init__(self, server: BenchServer, batch: int) -> None:
         self._server = server
         self._batch = batch
         sources = (ADD, LEASE, COMPLETE) if batch == 1 else (ADD_MANY, LEASE_MANY, COMPLETE_MANY)

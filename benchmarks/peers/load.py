@@ -56,8 +56,17 @@ class Load:
             socket.create_connection(("127.0.0.1", server.port), ANSWER_SECS) for _ in range(connections)
         ]
 
-    def run(self, commands: Sequence[bytes], lines: int = 1, depth: int = 1) -> tuple[Spent, bytes]:
-        """Send all, so many at a time on each connection; each is answered by so many lines. Also answers the replies."""
+    def run(
+        self, commands: Sequence[bytes], lines: int = 1, depth: int = 1, items: int = 1
+    ) -> tuple[Spent, bytes]:
+        """Send all, so many at a time on each connection. Answers what an item took, and the replies.
+
+        Args:
+            commands: packed.
+            lines: of the reply to each of them.
+            depth: commands at a time on each connection.
+            items: that each command is about.
+        """
         meter, replies = Meter(self._server), []
         for at in range(0, len(commands), len(self._sockets) * depth):
             sent = []
@@ -67,7 +76,7 @@ class Load:
                     each.sendall(b"".join(part))
                     sent.append((each, len(part) * lines))
             replies += [_answer(each, wanted) for each, wanted in sent]
-        return meter.spent(len(commands)), b"".join(replies)
+        return meter.spent(len(commands) * items), b"".join(replies)
 
     def __enter__(self) -> Self:
         return self

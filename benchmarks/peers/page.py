@@ -72,7 +72,8 @@ SHARES: Final = (
     "guarantees and no client); of a cost, a time or a size, how much of it is the least there can be. A drain is held "
     "against the floor in batches where the worker leases and completes many items in a call (leaseq's), otherwise "
     "against the floor at one item a call; what completes and leases in one call, against such a call. A library that "
-    "promises less than the floor does can be above 100%. The limits are at the end of the page."
+    "promises less than the floor does can be above 100%. A figure without a share has no limit, as what a client costs, or one that was not measured. "
+    "The limits are at the end of the page."
 )
 
 

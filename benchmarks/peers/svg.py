@@ -13,6 +13,8 @@ WIDTH: Final = 760
 LABEL: Final = 190
 ROW: Final = 22
 NAME: Final = 17
+CHARACTER: Final = 6.6
+STEPS: Final = (1, 2, 2.5, 5, 10)
 OWN, OTHER = "#1c6e8c", "#b9b4a7"
 LIMIT: Final = ("#222", ' stroke-dasharray="1 3"')
 COLOURS: Final = ("#1c6e8c", "#d1495b", "#edae49", "#66a182", "#8d6a9f", "#5c5c5c", "#c97c5d")
@@ -59,7 +61,8 @@ def _open(height: float, title: str) -> str:
 def bars(title: str, rows: Sequence[Bar]) -> str:
     """Horizontal bars from zero, each with the range of its repetitions."""
     top = max((row.high for row in rows), default=1.0) or 1.0
-    scale = (WIDTH - LABEL - 120) / top
+    told = max((len(number(row.value) + row.note) for row in rows), default=0)
+    scale = (WIDTH - LABEL - 12 - CHARACTER * told) / top
     parts = [_open(ROW * len(rows) + 6, title)]
     for at, row in enumerate(rows):
         y = ROW * at + 4
@@ -124,8 +127,10 @@ class _Scale:
     def ticks(self) -> list[float]:
         if self._log:
             return [10.0**power for power in range(math.ceil(self._low), math.floor(self._high) + 1)]
-        step = (self._high - self._low) / 4
-        return [self._low + step * at for at in range(5)]
+        least = (self._high - self._low) / 4
+        power = 10.0 ** math.floor(math.log10(least))
+        step = next(each * power for each in STEPS if each * power >= least * (1 - 1e-9))
+        return [self._low + step * at for at in range(5) if self._low + step * at <= self._high]
 
 
 def _look(at: int) -> tuple[str, str]:

@@ -304,3 +304,5 @@ def test_an_error_among_replies_ends_the_measure(bench: Bench) -> None:
             load.run([packed("QUIT"), packed("QUIT")], lines=2)
     with pytest.raises(RuntimeError, match="0 of 1 were leased"):
         limit._held(b"$-1\r\n", 1)
+    with pytest.raises(RuntimeError, match="0 of 100 were leased"):
+        limit._held_many(b"$-1\r\n", 100)

@@ -16,12 +16,10 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-import redis
-
 import floor
 from peers.bench import Record, Step, start_server
 from peers.figures import percentile
-from peers.load import ANSWER_SECS, Load, Meter, Spent, packed
+from peers.load import ANSWER_SECS, Load, Spent, packed
 from peers.measures.growth import NAME as GROWTH
 from peers.measures.latency import PERCENTILES
 from peers.measures.sweeps import PAYLOAD, SERVERS, other_servers
@@ -30,7 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from bench_server import BenchServer
-    from leaseq.commands import Argument
     from peers.bench import Bench
 
 NAME: Final = "limit"
@@ -54,6 +51,8 @@ SYNCED: Final = "AOF always"
 WAKE_UPS: Final = 200
 GAP_SECS: Final = (0.002, 0.008)
 LEASED: Final = re.compile(rb"(f\d{8})\r\n\$\d+\r\nx*\r\n:1\r\n\$\d+\r\n(\d+)\r\n")
+LEASED_MANY: Final = re.compile(rb"\*\d+\r\n\$16\r\n(\d+)\r\n((?:\$9\r\nf\d{8}\r\n\$\d+\r\nx*\r\n:1\r\n)+)")
+LEASED_IDS: Final = re.compile(rb"(f\d{8})\r\n")
 FILL: Final = (
     "for n=ARGV[1],ARGV[2] do local id=string.format('f%08d',n); redis.call('HSET',KEYS[3],id,ARGV[3]) "
     "redis.call('ZADD',KEYS[1],redis.call('INCR',KEYS[4]),id) end return 1"
@@ -97,7 +96,8 @@ def limit(bench: Bench, repetition: int) -> list[Record]:
             several = plain(bench.server, load, count, depth) | singles(bench.server, load, count, depth)
         found |= {f"{name}, {depth} at a time": spent for name, spent in several.items()}
     bench.empty()
-    found |= batches(bench.server, count, DATA)
+    with Load(bench.server, CONNECTIONS) as load:
+        found |= batches(bench.server, load, count)
     woken = Record(NAME, WHO, repetition, wake_ups(bench.server), WAKE_UP)
     return [*(_record(NAME, repetition, case, spent) for case, spent in found.items()), woken]
 
@@ -162,50 +162,39 @@ def fill(server: BenchServer, first: int, count: int, data: bytes = DATA) -> Non
         server.call("EVALSHA", script, 4, *floor.KEYS, at, last, data)
 
 
-class _OverTcp:
-    """One connection to 127.0.0.1, as roles have it; the server's own is a unix socket, which costs less."""
-
-    def __init__(self, server: BenchServer) -> None:
-        self.load = server.load
-        self._client = redis.Redis(port=server.port)
-        self._connection: Any = self._client.connection_pool.get_connection()
-
-    def call(self, *command: Argument) -> Any:
-        self._connection.send_command(*command)
-        return self._connection.read_response()
-
-    def close(self) -> None:
-        self._client.connection_pool.release(self._connection)
-        self._client.close()
-
-
-def batches(server: BenchServer, count: int, data: bytes, first: int = 0) -> dict[str, Spent]:
+def batches(
+    server: BenchServer, load: Load, count: int, data: bytes = DATA, first: int = 0
+) -> dict[str, Spent]:
     """The floor's scripts for many, by their cases: what one item takes."""
     batch = batch_of(len(data))
-    with contextlib.closing(_OverTcp(server)) as connection:
-        found = _batches(server, floor.Floor(connection, batch), batch, count, data, first)
+    add, lease, complete = (
+        server.load(source) for source in (floor.ADD_MANY, floor.LEASE_MANY, floor.COMPLETE_MANY)
+    )
+    three = (3, *floor.KEYS[:3])
+    several = [
+        range(first + at, first + at + batch) for at in range(0, max(count // batch, 1) * batch, batch)
+    ]
+    found = {}
+    adds = [packed("EVALSHA", add, 4, *floor.KEYS, *_arguments(numbers, data)) for numbers in several]
+    found["floor add"], _ = load.run(adds, items=batch)
+    leases = [packed("EVALSHA", lease, *three, LEASE_MS, batch)] * len(several)
+    found["floor lease"], replies = load.run(leases, 3 + 5 * batch, items=batch)
+    ends = [packed("EVALSHA", complete, *three, *held) for held in _held_many(replies, len(several) * batch)]
+    found["floor complete"], _ = load.run(ends, items=batch)
     return {f"{name}, batches of {batch}": spent for name, spent in found.items()}
 
 
-def _batches(
-    server: BenchServer, subject: floor.Floor, batch: int, count: int, data: bytes, first: int
-) -> dict[str, Spent]:
-    ids = [f"f{first + n:08d}" for n in range(max(1, count // batch) * batch)]
-    turns = range(0, len(ids), batch)
-    held: list[Any] = []
-    found = {}
-    meter = Meter(server)
-    for at in turns:
-        subject.add(ids[at : at + batch], data)
-    found["floor add"] = meter.spent(len(ids))
-    meter = Meter(server)
-    held += [subject.lease(LEASE_MS) for _ in turns]
-    found["floor lease"] = meter.spent(len(ids))
-    meter = Meter(server)
-    for each in held:
-        subject.complete(each)
-    found["floor complete"] = meter.spent(len(ids))
-    return found
+def _arguments(numbers: range, data: bytes) -> list[bytes | str]:
+    """Id and data of each."""
+    return [part for number in numbers for part in (f"f{number:08d}", data)]
+
+
+def _held_many(replies: bytes, count: int) -> list[list[bytes]]:
+    """Of each reply, id and deadline of each of its items in turn. Raises RuntimeError where some were not leased."""
+    several = [(LEASED_IDS.findall(each[2]), each[1]) for each in LEASED_MANY.finditer(replies)]
+    if (held := sum(len(ids) for ids, _ in several)) != count:
+        raise RuntimeError(f"{held} of {count} were leased")
+    return [[part for each in ids for part in (each, deadline)] for ids, deadline in several]
 
 
 def wake_ups(server: BenchServer) -> dict[str, Any]:
@@ -236,8 +225,8 @@ def floor_records(
     with Load(server, min(CONNECTIONS, batch_of(len(data)))) as load:
         one = singles(server, load, count, data=data, first=first)
         one |= heavy(load, count, data) if len(data) >= HEAVY_BYTES else {}
-    found = {f"{name}, 1 at a time": spent for name, spent in one.items()}
-    found = batches(server, count, data, first + 2 * count) | found
+        found = {f"{name}, 1 at a time": spent for name, spent in one.items()}
+        found |= batches(server, load, count, data, first + 2 * count)
     return [
         _record(CASES, repetition, f"{name}, {case}", spent, waits=case == SYNCED)
         for name, spent in found.items()
