@@ -27,6 +27,14 @@ COMPLETE = (
     "if redis.call('ZSCORE',KEYS[2],ARGV[1])~=ARGV[2] then return 0 end redis.call('ZREM',KEYS[2],ARGV[1]) "
     "redis.call('HDEL',KEYS[3],ARGV[1],'a:'..ARGV[1]) return 1"
 )
+COMPLETE_AND_LEASE = (
+    "local won=0; if redis.call('ZSCORE',KEYS[2],ARGV[2])==ARGV[3] then redis.call('ZREM',KEYS[2],ARGV[2]) "
+    "redis.call('HDEL',KEYS[3],ARGV[2],'a:'..ARGV[2]) won=1 end "
+    "local x=redis.call('ZPOPMIN',KEYS[1]); local id=x[1]; if not id then return {won} end; "
+    "local t=redis.call('TIME'); local e=string.format('%.0f',t[1]*1000000+t[2]+ARGV[1]*1000); "
+    "redis.call('ZADD',KEYS[2],e,id); local v=redis.call('HMGET',KEYS[3],id,'a:'..id); "
+    "return {won,id,v[1],(v[2] or 0)+1,e}"
+)
 
 ADD_MANY = """
 local call, n = redis.call, #ARGV / 2

@@ -4,7 +4,7 @@
     python -m peers --quick                   a few minutes; does it all run? the figures mean nothing
     python -m peers --only rq                 one library; `rq/latency` one measure of it, `/latency` one measure
     python -m peers --suite jobs              the job layer beside job libraries, results off and on: results/jobs.json
-    python -m peers tables [--check]          writes the tables of README.md and docs/benchmarks.md anew, or compares
+    python -m peers tables [--check]          writes the tables of README.md and docs/benchmarks.md, and the pages, anew, or compares
 
 Run in the folder benchmarks/. Ends with 0 when all ran and every target was met, 1 when not, 2 on wrong usage.
 docs/benchmarks.md explains what is measured and how to read it.
@@ -22,14 +22,14 @@ from typing import TYPE_CHECKING, Any
 
 import breakdown
 from bench_server import ServerNotFoundError, environment, pin
-from peers import environments, plan, results, speed, tables
+from peers import environments, pair_tables, plan, results, speed, tables
 from peers.bench import FAILURES, FULL, QUICK, Bench, start_server
 from peers.libraries import BY_NAME
 from peers.page import page
 from progress import Progress
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from peers.bench import Step
 
@@ -41,7 +41,7 @@ TABLES = {"items": tables.comparison, "jobs": tables.job_comparison}
 PARTS = {
     "comparison": ("items", tables.comparison),
     "targets": ("items", tables.verdicts),
-    "shares": ("items", tables.pair_shares),
+    "shares": ("items", pair_tables.pair_shares),
     "jobs": ("jobs", tables.job_comparison),
     "job-ratios": ("jobs", tables.job_ratios),
     "job-targets": ("jobs", tables.verdicts),
@@ -113,19 +113,30 @@ def bench_peers(options: argparse.Namespace) -> int:
 
 
 def write_tables(options: argparse.Namespace) -> int:
-    """Write the generated parts of pages anew, or say which are not what they should be."""
-    stale = []
-    for file in PAGES:
-        text = file.read_text()
-        wanted = tables.filled(text, parts())
-        if wanted != text:
-            stale.append(str(file.relative_to(ROOT)))
-            if not options.check:
-                file.write_text(wanted)
-    if stale and options.check:
-        print(f"not what `make generate` writes: {', '.join(stale)}", file=sys.stderr)
+    """Write the generated pages and parts of pages anew, or say which are not what they should be."""
+    stale = [file for file, wanted in generated() if _text(file) != wanted]
+    if not options.check:
+        for file, wanted in generated():
+            file.write_text(wanted)
+    elif stale:
+        names = ", ".join(str(file.relative_to(ROOT)) for file in stale)
+        print(f"not what `make generate` writes: {names}", file=sys.stderr)
         return 1
     return 0
+
+
+def generated() -> Iterator[tuple[Path, str]]:
+    """Every file that has something generated, and what belongs in it."""
+    filled_with = parts()
+    for file in PAGES:
+        yield file, tables.filled(file.read_text(), filled_with)
+    for path in results.PATHS.values():
+        if found := _read(path):
+            yield path.with_suffix(".html"), page(found)
+
+
+def _text(file: Path) -> str:
+    return file.read_text() if file.exists() else ""
 
 
 def parts() -> dict[str, list[str]]:

@@ -47,6 +47,7 @@ ITEMS: Final = (
     _pairs(pairs.DRAIN, "drain by one worker, by turns"),
     _pairs(pairs.LATENCY, "from adding an item to its handler, by turns"),
     Measure("limit", ALL, limit.steps, "what the server could do"),
+    Measure("limit-cases", ALL, limit.case_steps, "the same by size of the data, with many waiting, on other servers"),
     Measure("drain", ALL, life.steps, "enqueue one by one and in bulk, drain by one worker"),
     Measure("memory", ("leaseq", *PEERS), life.memory_steps, "memory of a waiting item"),
     Measure("latency", WORKERS, latency.steps, "from adding an item to its handler"),
@@ -60,6 +61,7 @@ ITEMS: Final = (
     Measure("servers", SWEPT, sweeps.servers_steps, "with AOF, and on Valkey"),
 )  # fmt: skip
 LAYERS: Final = (
+    Measure("limit", (*JOBS, *JOB_PEERS), limit.steps, "what the server could do"),
     Measure(jobs.OFF, (*JOBS, *JOB_PEERS), partial(jobs.steps, results=False), "jobs whose results are not kept"),
     Measure(jobs.ON, (*JOBS, *JOB_PEERS), partial(jobs.steps, results=True), "jobs whose results are kept"),
 )  # fmt: skip
@@ -112,7 +114,7 @@ def minutes(steps: Iterable[Step]) -> float:
 def told(steps: Sequence[Step]) -> str:
     """The plan, a line for each measure."""
     lines = []
-    for measure in (*ITEMS, *LAYERS):
+    for measure in {each.name: each for each in (*ITEMS, *LAYERS)}.values():
         own = [step for step in steps if step.measure == measure.name]
         if own:
             who = len({name for step in own for name in step.libraries})

@@ -12,7 +12,11 @@ if TYPE_CHECKING:
 WIDTH: Final = 760
 LABEL: Final = 190
 ROW: Final = 22
+NAME: Final = 17
+CHARACTER: Final = 6.6
+STEPS: Final = (1, 2, 2.5, 5, 10)
 OWN, OTHER = "#1c6e8c", "#b9b4a7"
+LIMIT: Final = ("#222", ' stroke-dasharray="1 3"')
 COLOURS: Final = ("#1c6e8c", "#d1495b", "#edae49", "#66a182", "#8d6a9f", "#5c5c5c", "#c97c5d")
 FONT: Final = 'font-family="system-ui, sans-serif" font-size="12"'
 
@@ -29,10 +33,11 @@ class Bar(NamedTuple):
 
 
 class Line(NamedTuple):
-    """One line: points of x and y."""
+    """One line: points of x and y, and whether it is no library's but the limit."""
 
     label: str
     points: list[tuple[float, float]]
+    is_limit: bool = False
 
 
 def number(value: float) -> str:
@@ -56,7 +61,8 @@ def _open(height: float, title: str) -> str:
 def bars(title: str, rows: Sequence[Bar]) -> str:
     """Horizontal bars from zero, each with the range of its repetitions."""
     top = max((row.high for row in rows), default=1.0) or 1.0
-    scale = (WIDTH - LABEL - 120) / top
+    told = max((len(number(row.value) + row.note) for row in rows), default=0)
+    scale = (WIDTH - LABEL - 12 - CHARACTER * told) / top
     parts = [_open(ROW * len(rows) + 6, title)]
     for at, row in enumerate(rows):
         y = ROW * at + 4
@@ -121,8 +127,15 @@ class _Scale:
     def ticks(self) -> list[float]:
         if self._log:
             return [10.0**power for power in range(math.ceil(self._low), math.floor(self._high) + 1)]
-        step = (self._high - self._low) / 4
-        return [self._low + step * at for at in range(5)]
+        least = (self._high - self._low) / 4
+        power = 10.0 ** math.floor(math.log10(least))
+        step = next(each * power for each in STEPS if each * power >= least * (1 - 1e-9))
+        return [self._low + step * at for at in range(5) if self._low + step * at <= self._high]
+
+
+def _look(at: int) -> tuple[str, str]:
+    """Colour and dashes of the line at a place."""
+    return COLOURS[at % len(COLOURS)], "" if at < len(COLOURS) else ' stroke-dasharray="4 3"'
 
 
 def lines(
@@ -130,12 +143,11 @@ def lines(
 ) -> str:
     """Lines in one frame, named beside it."""
     axes = _Axes(of, log_x=log_x, log_y=log_y)
-    parts = [_open(axes.height, title), *axes.drawn(x_label, y_label)]
+    parts = [_open(max(axes.height, axes.top + NAME * (len(of) + 1)), title), *axes.drawn(x_label, y_label)]
     for at, line in enumerate(of):
-        colour = COLOURS[at % len(COLOURS)]
-        dashes = "" if at < len(COLOURS) else ' stroke-dasharray="4 3"'
+        colour, dashes = LIMIT if line.is_limit else _look(at)
         path = "L".join(axes.place(point) for point in line.points)
-        y = axes.top + 10 + 17 * at
+        y = axes.top + 10 + NAME * at
         parts += [
             f'<path d="M{path}" fill="none" stroke="{colour}" stroke-width="1.6"{dashes}/>',
             f'<path d="M{axes.right + 14} {y - 4}h18" stroke="{colour}" stroke-width="3"{dashes}/>',

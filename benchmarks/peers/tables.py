@@ -15,8 +15,10 @@ from peers import environments, speed
 from peers.figures import by_repetition, middle, percentile, pooled, ratios, summary
 from peers.job_targets import CASES
 from peers.libraries import BY_NAME, JOB_PEERS, JOBS, LIBRARIES, Library
-from peers.measures.pairs import LATENCY, PAIRS
+from peers.measures.latency import NAME as LATENCY_NAME
+from peers.measures.latency import PERCENTILES
 from peers.results import chosen, records
+from peers.shares import limit_of, percent, share_of
 from peers.targets import seconds
 
 if TYPE_CHECKING:
@@ -25,14 +27,12 @@ if TYPE_CHECKING:
     from peers.bench import Record
 
 ROLES: Final = Path(__file__).parent / "roles"
-CEILINGS: Final = {
-    "enqueue": ("floor add, 1 at a time",),
-    "bulk": ("floor add, batches of 100",),
-    "drain": ("floor lease, batches of 100", "floor complete, batches of 100"),
-    "drain-4": ("floor lease, batches of 100", "floor complete, batches of 100"),
+LIMITS: Final = {
+    "limit": "leaseq",
+    "limit, one item at a time": "leaseq-two-calls",
+    "limit, one at a time, fused": "leaseq-fused",
 }
-"""What the floor's figures are compared with: its server CPU, added up."""
-
+"""The last rows of tables, and a library that is held against each."""
 
 MARKERS: Final = re.compile(
     r"(?P<begin><!-- peers: begin (?P<name>[a-z-]+) [^\n]*-->)\n.*?(?P<end><!-- peers: end (?P=name) -->)",
@@ -42,15 +42,6 @@ MARKERS: Final = re.compile(
 
 class MarkerError(Exception):
     """A page has markers of a name that nothing is generated for."""
-
-
-def limit_of(of: Sequence[Record], measure: str) -> float | None:
-    """The most items a second that a server could do of this, going by the floor; None where that was not measured."""
-    costs = [
-        middle(by_repetition(of, "limit", "server", "server_us", case)) for case in CEILINGS.get(measure, ())
-    ]
-    known = [each for each in costs if each]
-    return 1e6 / sum(known) if known and len(known) == len(costs) else None
 
 
 def machine_line(results: dict[str, Any]) -> str:
@@ -96,14 +87,16 @@ def target_rows(results: dict[str, Any]) -> list[tuple[str, str, str, str]]:
     return rows
 
 
+RATES: Final = (("enqueue", "enqueue/s"), ("bulk", "bulk/s"), ("drain", "drain/s"))
+WAITS: Final = ("p50_ms", "p99_ms")
+
+
 def comparison(results: dict[str, Any]) -> list[str]:
-    """The table of the README: a row for each library."""
+    """The table of the README: a row for each library, and what the server could do."""
     of = records(results)
     head = (
         "",
-        "enqueue/s",
-        "bulk/s",
-        "drain/s",
+        *(title for _, title in RATES),
         "server us",
         "bytes",
         "p50 ms",
@@ -113,9 +106,7 @@ def comparison(results: dict[str, Any]) -> list[str]:
     rows = [
         (
             BY_NAME[name].title,
-            _figure(of, name, "enqueue", "per_second"),
-            _figure(of, name, "bulk", "per_second"),
-            _figure(of, name, "drain", "per_second"),
+            *(_figure(of, name, measure, "per_second") for measure, _ in RATES),
             _life_cost(of, name),
             _figure(of, name, "memory", "bytes_waiting"),
             *_latencies(of, name),
@@ -123,24 +114,62 @@ def comparison(results: dict[str, Any]) -> list[str]:
         )
         for name in chosen(of, "drain")
     ]
-    return [*_markdown(head, rows), "", machine_line(results)]
+    limits = [
+        (
+            title,
+            *(_limit(of, measure, name, "per_second") for measure, _ in RATES),
+            _limited(_least_life(of, name)),
+            _limit(of, "memory", name, "bytes_waiting"),
+            *(_limit(of, LATENCY_NAME, name, figure, digits=2) for figure in WAITS),
+            "its lease",
+        )
+        for title, name in LIMITS.items()
+    ]
+    return [*markdown(head, [*rows, *limits]), "", machine_line(results)]
+
+
+def cell(value: float | None, share: float | None, digits: int = 0) -> str:
+    """A figure and, where it has one, its share of the limit."""
+    if value is None:
+        return "-"
+    behind = f" {percent(share)}" if share else ""
+    return f"{value:,.{digits}f}{behind}"
+
+
+def _limited(most: float | None, digits: int = 0) -> str:
+    return "not measured" if most is None else f"{most:,.{digits}f}"
+
+
+def _limit(of: Sequence[Record], measure: str, library: str, figure: str, digits: int = 0) -> str:
+    return _limited(limit_of(of, measure, library, figure), digits)
 
 
 def _figure(of: Sequence[Record], library: str, measure: str, figure: str) -> str:
     value = middle(by_repetition(of, measure, library, figure))
-    return "-" if value is None else f"{value:,.0f}"
+    return cell(value, share_of(of, measure, library, figure, value))
 
 
 def _life_cost(of: Sequence[Record], library: str) -> str:
     parts = [middle(by_repetition(of, measure, library, "server_us")) for measure in ("enqueue", "drain")]
-    return f"{sum(part for part in parts if part):.0f}" if all(parts) else "-"
+    if not all(parts):
+        return "-"
+    spent, least = sum(part for part in parts if part), _least_life(of, library)
+    return cell(spent, least and least / spent)
 
 
-def _latencies(of: Sequence[Record], library: str) -> tuple[str, str]:
-    took = pooled(of, "latency", library, "all_ms")
-    if not took:
-        return "-", "-"
-    return f"{percentile(took, 50):.2f}", f"{percentile(took, 99):.2f}"
+def _least_life(of: Sequence[Record], library: str) -> float | None:
+    """The least that the server spends on an item from enqueue to done."""
+    parts = [limit_of(of, measure, library, "server_us") for measure in ("enqueue", "drain")]
+    return sum(part for part in parts if part) if all(parts) else None
+
+
+def _latencies(of: Sequence[Record], library: str) -> list[str]:
+    took = pooled(of, LATENCY_NAME, library, "all_ms")
+    values = [percentile(took, PERCENTILES[figure]) if took else None for figure in WAITS]
+    return [
+        cell(value, share_of(of, LATENCY_NAME, library, figure, value), digits=2)
+        for figure, value in zip(WAITS, values, strict=True)
+    ]
 
 
 def _recovery(of: Sequence[Record], library: str) -> str:
@@ -148,10 +177,14 @@ def _recovery(of: Sequence[Record], library: str) -> str:
     if not times:
         return "-"
     middle_one = sorted(times)[len(times) // 2]
-    return "never" if middle_one == float("inf") else f"{middle_one:.0f} s"
+    if middle_one == float("inf"):
+        return "never"
+    share = share_of(of, "recovery", library, "seconds", middle_one, "default")
+    return f"{middle_one:.0f} s" + (f" {percent(share)}" if share else "")
 
 
-def _markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+def markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """A table, its first column on the left and the others on the right."""
     lines = [head, ["---", *("---:" for _ in head[1:])], *rows]
     return ["| " + " | ".join(line) + " |" for line in lines]
 
@@ -177,7 +210,11 @@ def job_comparison(results: dict[str, Any]) -> list[str]:
         for name in (*JOBS, *JOB_PEERS)
         if any(record.library == name for record in of)
     ]
-    return [*_markdown(head, rows), "", machine_line(results)]
+    limits = [
+        [title, *(_limit(of, measure, name, figure) for measure, _ in CASES for _, figure in JOB_FIGURES)]
+        for title, name in (("limit", "leaseq-jobs"), ("limit, one item at a time", "huey"))
+    ]
+    return [*markdown(head, [*rows, *limits]), "", machine_line(results)]
 
 
 def job_ratios(results: dict[str, Any]) -> list[str]:
@@ -197,7 +234,7 @@ def job_ratios(results: dict[str, Any]) -> list[str]:
         ]
         for peer, own in JOB_PEERS.items()
     ]
-    return [*_markdown(head, rows), "", machine_line(results)]
+    return [*markdown(head, rows), "", machine_line(results)]
 
 
 def _ahead(of: Sequence[Record], own: str, peer: str, measure: str, figure: str) -> str:
@@ -241,31 +278,7 @@ def _told(library: Library) -> list[str]:
 
 def verdicts(results: dict[str, Any]) -> list[str]:
     """The table of the targets."""
-    return _markdown(("target", "has to be", "measured", "met"), target_rows(results))
-
-
-def pair_shares(results: dict[str, Any]) -> list[str]:
-    """Of each pair that works on items, what an item costs the client and the server of either side."""
-    of = records(results)
-    rows = []
-    for measure, several in PAIRS.items():
-        for pair in several:
-            cells = [
-                _microseconds(of, measure, name, figure, pair.case)
-                for name in pair
-                for figure in ("client_us", "server_us")
-            ]
-            if measure != LATENCY and all(cells):
-                rows.append((f"{measure.removeprefix('pairs-')}, {pair.case}", *cells))
-    if not rows:
-        return ["The committed run was made before there were pairs."]
-    head = ("us for an item", "client", "server", "the other's client", "its server")
-    return _markdown(head, rows)
-
-
-def _microseconds(of: Sequence[Record], measure: str, library: str, figure: str, case: str) -> str:
-    value = middle(by_repetition(of, measure, library, figure, case))
-    return "" if value is None else f"{value:.1f}"
+    return markdown(("target", "has to be", "measured", "met"), target_rows(results))
 
 
 def filled(page: str, parts: dict[str, list[str]]) -> str:

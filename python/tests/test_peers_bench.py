@@ -17,11 +17,21 @@ import pytest
 import servers
 
 from peers import __main__ as program
-from peers import environments, figures, job_targets, plan, results, speed, tables, targets
+from peers import (
+    environments,
+    figures,
+    job_targets,
+    pair_tables,
+    plan,
+    results,
+    speed,
+    tables,
+    targets,
+)
 from peers.bench import FULL, QUICK, Bench, Record, start_server
 from peers.leash import in_session
 from peers.libraries import BY_NAME, JOB_PEERS, JOBS, LIBRARIES, PEERS
-from peers.measures import check, jobs, latency, life, pairs
+from peers.measures import check, jobs, latency, life, limit, pairs
 from peers.page import page
 from peers.processes import Process, RoleError, Traces, Worker
 from peers.roles.kit import Orders
@@ -193,7 +203,7 @@ def test_a_whole_run_ends_within_forty_minutes() -> None:
 
 
 def test_job_libraries_have_a_run_of_their_own() -> None:
-    steps = planned(suite="jobs")
+    steps = [step for step in planned(suite="jobs") if step.measure != limit.NAME]
     both = {(step.measure, step.repetition, step.libraries[0]) for step in steps}
     wanted = {
         (measure, number, name)
@@ -206,6 +216,7 @@ def test_job_libraries_have_a_run_of_their_own() -> None:
     assert len({step.libraries[0] for step in steps if step.repetition == 1}) == len(JOBS) + len(JOB_PEERS)
     assert {step.measure for step in planned(FULL, "rq/results-on", suite="jobs")} == {jobs.ON}
     assert not {name for step in planned() for name in step.libraries} & set(JOBS)
+    assert [step.repetition for step in planned(FULL, "/limit", suite="jobs")] == [1, 2, 3, 4, 5]
 
 
 def test_repetitions_take_turns() -> None:
@@ -284,7 +295,7 @@ def test_the_page_needs_nothing_else_and_its_plots_are_whole(found: dict[str, An
     text = page(found)
     assert not re.findall(r"(?:src|href)=|@import|url\(", text)
     plots = re.findall(r"<svg.*?</svg>", text)
-    assert len(plots) == 8
+    assert len(plots) == 10
     for plot in plots:
         for element in ET.fromstring(plot).iter():  # noqa: S314 (our own)
             numbers = [value for name, value in element.attrib.items() if name in {"x", "y", "width", "d"}]
@@ -310,7 +321,7 @@ def test_the_speed_of_the_machine_is_told_for_each_repetition(found: dict[str, A
 
 def test_tables_have_a_row_for_each(found: dict[str, Any]) -> None:
     rows = [line for line in tables.comparison(found) if line.startswith("| ")]
-    assert len(rows) == len(LIBRARIES) + 2
+    assert len(rows) == len(LIBRARIES) + len(tables.LIMITS) + 2
     assert len({row.count("|") for row in rows}) == 1
     assert "| never |" in next(row for row in rows if row.startswith("| huey"))
     assert len(tables.verdicts(found)) == len(found["targets"]) + 2
@@ -327,7 +338,9 @@ def test_tables_of_jobs_have_a_row_for_each_library_and_a_ratio_to_each_peer() -
     assert len(found["targets"]) == 20
     table, of_peers = tables.job_comparison(found), tables.job_ratios(found)
     assert [line.split("|")[1].strip() for line in table if line.startswith("| ")][2:] == [
-        BY_NAME[name].title for name in (*JOBS, *JOB_PEERS)
+        *(BY_NAME[name].title for name in (*JOBS, *JOB_PEERS)),
+        "limit",
+        "limit, one item at a time",
     ]
     rows = {line.split("|")[1].strip(): line for line in of_peers if line.startswith("| ")}
     assert rows["huey (def)"].count("| 1.1x ") == rows["arq (async def)"].count("| 2.2x ") == 8
@@ -340,14 +353,22 @@ def test_generated_parts_of_pages_are_fresh() -> None:
     assert program.main(["tables", "--check"]) == 0
 
 
-def test_a_stale_part_is_noticed_and_written_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stale_part_is_noticed_and_written_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     file = tmp_path / "page.md"
     file.write_text("a\n<!-- peers: begin settings (x) -->\nold\n<!-- peers: end settings -->\nb\n")
     monkeypatch.setattr(program, "PAGES", (file,))
     monkeypatch.setattr(program, "ROOT", tmp_path)
+    kept = {suite: tmp_path / path.name for suite, path in results.PATHS.items()}
+    for suite, path in kept.items():
+        path.write_bytes(results.PATHS[suite].read_bytes())
+    monkeypatch.setattr(results, "PATHS", kept)
     assert program.main(["tables", "--check"]) == 1
+    assert capsys.readouterr().err.endswith(": page.md, peers.html, jobs.html\n")
     assert "old" in file.read_text()
     assert program.main(["tables"]) == 0
+    assert (tmp_path / "jobs.html").read_text() == page(json.loads(kept["jobs"].read_text()))
     assert program.main(["tables", "--check"]) == 0
     assert "old" not in file.read_text()
     assert "### RQ" in file.read_text()
@@ -357,11 +378,11 @@ def test_a_stale_part_is_noticed_and_written_anew(tmp_path: Path, monkeypatch: p
 
 
 def test_what_both_ends_of_a_pair_spend_is_told(found: dict[str, Any]) -> None:
-    lines = tables.pair_shares(found)
+    lines = pair_tables.pair_shares(found)
     judged = sum(len(of) for measure, of in pairs.PAIRS.items() if measure != pairs.LATENCY)
     assert len(lines) == judged + 2
     assert lines[2].startswith("| enqueue, leaseq : redis-work-queue | ")
-    assert tables.pair_shares({"records": []}) == ["The committed run was made before there were pairs."]
+    assert pair_tables.pair_shares({"records": []}) == ["The committed run was made before there were pairs."]
 
 
 def test_settings_name_their_reference() -> None:

@@ -72,15 +72,19 @@ def workers(bench: Bench, name: str, repetition: int, count: int) -> list[Record
     return [Record(WORKERS, name, repetition, drained, f"{count} handlers")]
 
 
-def servers_steps(bench: Bench, libraries: Sequence[str]) -> Iterator[Step]:
-    """One for each library and server in each repetition."""
-    cases = {
+def other_servers(bench: Bench) -> dict[str, tuple[str, tuple[str, ...]]]:
+    """By the names of the cases: program and options."""
+    return {
         "AOF everysec": (bench.server_name, (*AOF, "everysec")),
         "AOF always": (bench.server_name, (*AOF, "always")),
         "Valkey": ("valkey-9.1.2", ()),
     }
+
+
+def servers_steps(bench: Bench, libraries: Sequence[str]) -> Iterator[Step]:
+    """One for each library and server in each repetition."""
     for repetition in range(1, bench.size.repetitions + 1):
-        for case, (server, options) in cases.items():
+        for case, (server, options) in other_servers(bench).items():
             for name in turned(libraries, repetition):
                 run = partial(on_server, bench, name, repetition, case, server, options)
                 yield Step(SERVERS, (name,), repetition, 1.9, run, case)
