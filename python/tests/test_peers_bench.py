@@ -166,7 +166,7 @@ def test_what_an_item_costs_is_of_all_slices_of_both_measures() -> None:
     twice = {(1, at): float(at) for at in range(4)} | {(2, 0): 5.0, (2, 1): 6.0}
     assert targets.averaged(twice, 2) == {(1, 0): 0.5, (1, 1): 2.5, (2, 0): 5.5}
     records = [
-        Record(measure, name, 1, {"slices": {"server_us": of}}, f"{own} : redis-work-queue")
+        Record(measure, name, 1, {"slices": {"server_us": of, "per_second": of}}, f"{own} : redis-work-queue")
         for measure, own, costs, others in (
             (pairs.ENQUEUE, "leaseq", [1.0, 3.0, 4.0, 4.0], [10.0] * 4),
             (pairs.DRAIN, "leaseq-fused", [2.0, 4.0], [10.0] * 2),
