@@ -227,7 +227,7 @@ def _secs(bench: Bench, measure: str) -> float:
         return 2.5 + 2 * (SHORT * size.slices + 1) * (size.turn_samples + WARM_UP) * 0.0065
     if measure == DRAIN:
         return 2.5 + 2 * (size.slices + 1) * (size.slice_secs + 0.15)
-    return 0.8 + 2 * (SHORT * size.slices + 1) * 0.18
+    return 0.8 + 2 * (SHORT * size.slices + 1) * 0.12
 
 
 def turns(slices: int, repetition: int) -> Iterator[tuple[int, int]]:
