@@ -444,6 +444,15 @@ def test_a_role_that_fails_says_why() -> None:
             process.check()
 
 
+def test_polls_are_the_default_ones_where_recovery_by_defaults_is_measured() -> None:
+    holds = {
+        recovery: Orders("work", 0, "", "hold", recovery=recovery) for recovery in ("default", "quickest")
+    }
+    assert holds["default"].as_shipped
+    assert not holds["quickest"].as_shipped
+    assert not Orders("work", 0, "").as_shipped
+
+
 def test_only_the_first_handler_holds() -> None:
     with Traces() as traces:
         assert traces.holder() is None

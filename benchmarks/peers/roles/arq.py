@@ -6,7 +6,7 @@ Settings:
 - it polls, and takes at most `max_jobs` and what is done meanwhile each time: `poll_delay=0.01`, since at its default
   of 0.5 s drain and latency would be those of that pause. Shorter ones drained no faster; 0.001 has a median latency of
   1.6 ms where 0.01 has 7, for nine times the commands of an idle worker, some 900 a second. Idle cost is with the same
-  0.01
+  0.01, recovery by defaults with the default
 - bulk: it has no call for many; 100 calls at a time with `asyncio.gather`
 - quickest recovery: `job_timeout=1`, which makes the mark of a running job last 11 s
 
@@ -53,12 +53,13 @@ async def produce() -> None:
 def work() -> None:
     """Work until killed."""
     asyncio.set_event_loop_policy(uvloop.EventLoopPolicy())
-    options: dict[str, Any] = {"job_timeout": 1} if kit.ORDERS.quickest else {}
+    options: dict[str, Any] = {} if kit.ORDERS.as_shipped else {"poll_delay": POLL_SECS}
+    if kit.ORDERS.quickest:
+        options["job_timeout"] = 1
     Worker(
         functions=[func(handle, name="handle")],
         redis_settings=SETTINGS,
         max_jobs=kit.concurrency(100),
-        poll_delay=POLL_SECS,
         keep_result=kit.DAY if kit.ORDERS.results else 0,
         log_results=False,
         **options,

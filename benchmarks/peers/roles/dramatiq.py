@@ -6,7 +6,8 @@ Settings:
   have been taken, and drains a quarter as fast; more than 100 is no faster
 - it polls, and waits longer each time it finds nothing, to the most of `dramatiq_worker_timeout`: 20 ms in place of its
   default of 1 s. Shorter is quicker, but at 10 ms its threads, which wake as often, keep an idle worker at a seventh
-  of the CPU. Idle cost is with the same 20 ms
+  of the CPU. Idle cost is with the same 20 ms; recovery by defaults with the defaults, since each poll may be one that
+  looks for dead workers
 - its default middleware, of which Prometheus's is not installed; no results
 - results on: the middleware `Results`, `store_results=True`, `result_ttl` of a day
 - bulk: it has no call for many
@@ -67,8 +68,9 @@ if __name__ == "__main__":
         kit.produce(one, result=result)
     else:
         threads = kit.concurrency(8)
-        os.environ["dramatiq_queue_prefetch"] = str(max(PREFETCH, 2 * threads))  # noqa: SIM112 (its name)
-        os.environ["dramatiq_worker_timeout"] = str(POLL_MS)  # noqa: SIM112 (its name)
+        if not kit.ORDERS.as_shipped:
+            os.environ["dramatiq_queue_prefetch"] = str(max(PREFETCH, 2 * threads))  # noqa: SIM112 (its name)
+            os.environ["dramatiq_worker_timeout"] = str(POLL_MS)  # noqa: SIM112 (its name)
         kit.become(
             "dramatiq",
             "peers.roles.dramatiq",
