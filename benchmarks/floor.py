@@ -38,17 +38,22 @@ COMPLETE_AND_LEASE = (
 
 ADD_MANY = """
 local call, n = redis.call, #ARGV / 2
-local top, places, k = call('INCRBY', KEYS[4], n) - n, {}, 0
-for i = 1, n do
-  local id = ARGV[2 * i - 1]
-  if call('HSETNX', KEYS[3], id, ARGV[2 * i]) == 1 then
-    places[k + 1], places[k + 2] = top + i, id
+local ids, fields, places, k = {}, {}, {}, 0
+for i = 1, n do ids[i] = ARGV[2 * i - 1] end
+local top = call('INCRBY', KEYS[4], n) - n
+for i, data in ipairs(call('HMGET', KEYS[3], unpack(ids))) do
+  if not data then
+    places[k + 1], places[k + 2] = top + i, ids[i]
+    fields[k + 1], fields[k + 2] = ids[i], ARGV[2 * i]
     k = k + 2
   end
 end
-if k > 0 then call('ZADD', KEYS[1], unpack(places)) end
+if k == 0 then return 0 end
+call('HSET', KEYS[3], unpack(fields))
+call('ZADD', KEYS[1], unpack(places))
 return k / 2
 """
+"""The ids of one call have to differ: that is not checked."""
 LEASE_MANY = """
 local call = redis.call
 local popped = call('ZPOPMIN', KEYS[1], ARGV[2])

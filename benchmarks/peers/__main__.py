@@ -77,7 +77,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
             print(plan.told(steps), file=sys.stderr, flush=True)
             taking_part = {BY_NAME[name] for step in steps for name in step.libraries if name in BY_NAME}
             environments.make_missing(sorted(taking_part, key=lambda each: each.name), progress.tell)
-            machine, began = environment(cpu), time.monotonic()
+            machine, began = environment(cpu) | {"node": environments.node()}, time.monotonic()
             measure(bench, steps, progress)
             machine["load_after"] = [round(load, 2) for load in os.getloadavg()]
             seconds = time.monotonic() - began

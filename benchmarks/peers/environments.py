@@ -107,11 +107,23 @@ def modules(library: Library) -> str:
 
 def version(library: Library) -> str:
     """The version that is pinned; of leaseq, that of this checkout."""
-    if not library.environment:
-        return importlib.metadata.version(library.package)
-    text = _pinned(library.environment).read_text()
-    if library.on_node:
-        locked = json.loads(text)["packages"][f"node_modules/{library.package}"]["version"]
-        return str(locked)
-    pins = dict(line.split("==") for line in text.splitlines() if "==" in line)
-    return str(pins[library.package])
+    return packages(library.environment)[library.package]
+
+
+def packages(name: str) -> dict[str, str]:
+    """Every package of an environment with its version; of the checkout's own, "", what the core has at run time."""
+    if not name:
+        own = {"leaseq", "redis", "hiredis"} & {each.name for each in importlib.metadata.distributions()}
+        return {each: importlib.metadata.version(each) for each in sorted(own)}
+    text = _pinned(name).read_text()
+    if name == "node":
+        locked = json.loads(text)["packages"]
+        inside = {path.removeprefix("node_modules/"): of for path, of in locked.items() if path}
+        return {path: str(of["version"]) for path, of in inside.items()}
+    return dict(line.split("==") for line in text.splitlines() if "==" in line)
+
+
+def node() -> str | None:
+    """The version of Node that roles run on; None where there is none."""
+    ended = subprocess.run([WITH_NODE, "node", "--version"], capture_output=True, text=True, check=False)
+    return ended.stdout.strip().removeprefix("v") if ended.returncode == 0 else None

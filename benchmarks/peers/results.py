@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 FOLDER: Final = Path(__file__).parents[1] / "results"
 PATHS: Final = {"items": FOLDER / "peers.json", "jobs": FOLDER / "jobs.json"}
 """Where the results of a whole run of each suite go."""
+ENVIRONMENTS: Final = sorted({library.environment for library in LIBRARIES})
 TARGETS: Final = {"items": targets.targets, "jobs": job_targets.targets}
 
 
@@ -38,6 +39,7 @@ def collected(
         "environment": machine,
         "size": asdict(bench.size),
         "versions": {library.name: environments.version(library) for library in LIBRARIES},
+        "packages": {name or "leaseq": environments.packages(name) for name in ENVIRONMENTS},
         "targets": [_finite(target.json()) for target in TARGETS[suite](bench.records)],
         "failures": bench.failures,
         "records": [record.json() for record in bench.records],

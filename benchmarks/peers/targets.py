@@ -6,7 +6,7 @@ Rates, server CPU and latency are compared as measures/pairs.py has them: right 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from statistics import median
+from statistics import mean, median
 from typing import TYPE_CHECKING, Any, Final
 
 from peers.figures import by_repetition, by_slice, combined, middle, percentile, pooled, ratios, summary
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from peers.figures import BySlice, Key
 
 NEVER: Final = float("inf")
-FASTEST: Final = "huey"
-"""Of the Python peers, at draining: what leaseq is put right beside."""
+WORKERS: Final = ("leaseq", "leaseq-asyncio")
+"""The worker in threads and on an event loop."""
 
 
 @dataclass(frozen=True)
@@ -82,11 +82,17 @@ def _each_slice(records: Sequence[Record], measure: str, pair: Pair, figure: str
     return [by_slice(records, measure, name, figure, pair.case) for name in pair]
 
 
-def fastest(records: Sequence[Record]) -> str:
-    """The Python peer that drains fastest by the measure `drain`; the one that pairs are made with where that is missing."""
+def fastest(records: Sequence[Record]) -> Sequence[str]:
+    """The Python peers one of which drains fastest: those in pairs, but by the measure `drain` another may be."""
     rates = {name: middle(by_repetition(records, "drain", name, "per_second")) for name in PYTHON_PEERS}
     known = {name: rate for name, rate in rates.items() if rate is not None}
-    return max(known, key=lambda name: known[name]) if known else FASTEST
+    best = max(known, key=lambda name: known[name]) if known else pairs.FASTEST[0]
+    return pairs.FASTEST if best in pairs.FASTEST else (best,)
+
+
+def hardest(of: Sequence[Target]) -> Target:
+    """The one that is furthest from being met, of several that have to reach a limit; open where one is."""
+    return min(of, key=lambda target: -NEVER if target.value is None else target.value)
 
 
 def _rates(records: Sequence[Record]) -> list[Target]:
@@ -94,13 +100,16 @@ def _rates(records: Sequence[Record]) -> list[Target]:
         pair = ratios(*_each_slice(records, measure, Pair(own, other), "per_second"))
         return target_of(name, limit, pair, at_least=True)
 
-    best, original = fastest(records), "redis-work-queue"
+    def over_best(name: str, own: str) -> Target:
+        return hardest([least(name, 8, pairs.DRAIN, own, other) for other in fastest(records)])
+
+    original = "redis-work-queue"
     return [
         least("enqueue one by one, over redis-work-queue", 1.3, pairs.ENQUEUE, "leaseq", original),
         least("enqueue one by one, over huey", 1.0, pairs.ENQUEUE, "leaseq", "huey"),
         least("bulk enqueue, over redis-work-queue", 4, pairs.BULK, "leaseq", original),
-        least("drain, threads, over the best Python peer", 8, pairs.DRAIN, "leaseq", best),
-        least("drain, asyncio, over the best Python peer", 8, pairs.DRAIN, "leaseq-asyncio", best),
+        over_best("drain, threads, over the best Python peer", "leaseq"),
+        over_best("drain, asyncio, over the best Python peer", "leaseq-asyncio"),
         least("drain, threads, over BullMQ on Node", 4, pairs.DRAIN, "leaseq", "bullmq-node"),
         least("drain, asyncio, over BullMQ on Node", 4, pairs.DRAIN, "leaseq-asyncio", "bullmq-node"),
         least("drain one by one, two calls, over redis-work-queue", 2, pairs.DRAIN, "leaseq-two-calls", original),
@@ -112,7 +121,8 @@ def _costs(records: Sequence[Record]) -> list[Target]:
     """What an item costs the server in its life: enqueued one by one or in bulk, then drained."""
 
     def cpu(measure: str, own: str) -> list[BySlice]:
-        return _each_slice(records, measure, Pair(own, "redis-work-queue"), "server_us")
+        found = _each_slice(records, measure, Pair(own, "redis-work-queue"), "server_us")
+        return found if measure == pairs.DRAIN else [averaged(of, pairs.SHORT) for of in found]
 
     def most(name: str, limit: float, own: dict[Key, float], other: dict[Key, float]) -> Target:
         return target_of(name, limit, ratios(own, other), at_least=False)
@@ -143,13 +153,25 @@ def _costs(records: Sequence[Record]) -> list[Target]:
     ]
 
 
+def averaged(slices: BySlice, several: int) -> BySlice:
+    """The mean of each so many slices of a repetition, in their order: where another measure has that many fewer."""
+    grouped: dict[tuple[int, int], list[float]] = {}
+    for (repetition, at), value in sorted(slices.items()):
+        grouped.setdefault((repetition, at // several), []).append(value)
+    return {each: mean(values) for each, values in grouped.items()}
+
+
 def _latencies(records: Sequence[Record]) -> list[Target]:
+    return [target for own in WORKERS for target in _latencies_of(records, Pair(own, "huey"))]
+
+
+def _latencies_of(records: Sequence[Record], pair: Pair) -> list[Target]:
     """Of all turns together: one repetition has too few of the slowest."""
     found = []
-    pair = Pair("leaseq", "huey")
     own, other = (pooled(records, pairs.LATENCY, name, "all_ms", pair.case) for name in pair)
     for figure, share in PERCENTILES.items():
-        name = f"add to handler, {figure.removesuffix('_ms').replace('p99_9', 'p99.9')}, of huey's"
+        of = figure.removesuffix("_ms").replace("p99_9", "p99.9")
+        name = f"add to handler, {pair.one}, {of}, of huey's"
         enough = min(len(own), len(other)) * (100 - share) / 100 >= 1
         value = round(percentile(own, share) / percentile(other, share), 4) if enough else None
         each = ratios(*(by_repetition(records, pairs.LATENCY, name, figure, pair.case) for name in pair))
@@ -169,12 +191,15 @@ def seconds(records: Sequence[Record], library: str, case: str, measure: str = "
 
 def _recoveries(records: Sequence[Record]) -> list[Target]:
     peers = [median(times) for name in PEERS if (times := seconds(records, name, "default"))]
-    own = seconds(records, "leaseq", "default")
-    ratio = [each / min(peers) for each in own] if peers and min(peers) < NEVER else []
-    # where every peer is never, whoever runs again at all is first
-    first = ratio or ([0.0 if each < NEVER else NEVER for each in own] if peers else [])
-    found = [target_of("runs again after kill -9, defaults, of the first peer's", 1.0, first, at_least=False)]
-    for library in ("leaseq", "leaseq-asyncio"):
+    found = []
+    for library in WORKERS:
+        own = seconds(records, library, "default")
+        ratio = [each / min(peers) for each in own] if peers and min(peers) < NEVER else []
+        # where every peer is never, whoever runs again at all is first
+        first = ratio or ([0.0 if each < NEVER else NEVER for each in own] if peers else [])
+        name = f"runs again after kill -9, defaults, {library}, of the first peer's"
+        found.append(target_of(name, 1.0, first, at_least=False))
+    for library in WORKERS:
         for case in ("without a cleaner", "with a cleaner"):
             times = seconds(records, library, case, "recovery-1s")
             name = f"runs again after kill -9, a lease of 1 s, {library}, {case}"

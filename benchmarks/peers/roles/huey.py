@@ -1,7 +1,7 @@
 """huey.
 
 Settings:
-- the consumer with one thread, `-w 1 -k thread`, its default
+- the consumer with one thread, `-w 1 -k thread`, its default: four threads, or greenlets, are no faster
 - `RedisHuey`, which waits with a blocking pop; `results=False`; no periodic tasks (`-n`), no health check (`-C`)
 - results on: `results=True`, which keeps them until they are read
 - bulk: it has no call for many

@@ -84,6 +84,11 @@ class Orders:
         """Whether recovery is to be as quick as it goes."""
         return self.recovery == "quickest"
 
+    @property
+    def as_shipped(self) -> bool:
+        """Whether a worker polls as by default: where it is measured how soon it recovers by its defaults."""
+        return self.handler == "hold" and not self.quickest
+
 
 ORDERS: Final = Orders(**json.loads(os.environ.get("LEASEQ_BENCH", '{"role": "", "port": 0, "folder": "."}')))
 

@@ -2,7 +2,8 @@
 
 Settings:
 - `SimpleWorker`, which runs jobs in its own process, where `Worker`, the default, forks for each job
-- results are not kept (`result_ttl=0`), no description is built; results on: `result_ttl` of a day
+- results are not kept (`result_ttl=0`), no description is built; results on: `result_ttl` of a day;
+  `JSONSerializer` is no faster than pickle
 - bulk: `enqueue_many` of `prepare_data`, 500 at a time
 - recovery: `Worker`; an abandoned job fails and, without retries, stays failed
 - quickest recovery: `Retry(max=3)`, `maintenance_interval=1`, `job_monitoring_interval=1`, `worker_ttl=16`
