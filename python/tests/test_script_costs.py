@@ -100,7 +100,10 @@ def test_a_batch_costs_as_many_commands_as_its_smallest(lab: Lab, count: int) ->
     assert executed(lab, "add", count, *entries) == "TIME GET LLEN ZCARD HMGET HSET ZADD SET"
     assert executed(lab, "add", count, *entries) == "TIME GET LLEN ZCARD HMGET"
     reply = lab.watch("lease", [count, HOUR_MS])
-    lease = f"TIME GET LLEN ZRANGE HMGET HMGET ZCARD ZREM ZADD HSET {'HDEL ' * (count >= 16)}ZCARD SET"
+    looked = "ZRANGE HEXISTS " * (count >= 16)
+    lease = (
+        f"TIME GET LLEN {looked}ZRANGE HMGET HMGET ZCARD ZREM ZADD HSET {'HDEL ' * (count >= 16)}ZCARD SET"
+    )
     assert [command.name for command in reply.commands] == lease.split()
     entries = [part for n in range(count) for part in (f"i{n}", reply.reply[5 + 4 * n], 0)]
     outcome = lab.watch("complete", [count, *entries])
@@ -123,6 +126,21 @@ def test_a_batch_asks_for_each_id_where_it_may_not_read_the_data(lab: Lab, limit
     if limited.startswith("data"):
         entries = [part for n in range(15) for part in (f"j{n}", "", 0)]
         assert "HSETNX" not in executed(lab, "add", 15, *entries)
+
+
+def test_places_are_not_read_of_items_with_records(lab: Lab) -> None:
+    """Where the first has a record; an item without one, whose place is its creation, is asked for alone."""
+    ids = [f"i{n}" for n in range(20)]
+    entries = [
+        part
+        for n, name in enumerate(ids)
+        for part in (name, "", *([0] if n == 7 else [1, "max_attempts", 3]))
+    ]
+    created = lab.ok("add", 20, *entries)
+    names = executed(lab, "lease", 20, HOUR_MS).split()
+    assert names[3:9] == ["ZRANGE", "HEXISTS", "ZRANGE", "HMGET", "HMGET", "ZCARD"]
+    assert names.count("ZSCORE") == 1
+    assert [lab.ok("inspect", 1, name)[4] for name in ids] == created
 
 
 def test_many_leases_are_looked_up_in_a_table(lab: Lab) -> None:
