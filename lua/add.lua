@@ -36,7 +36,8 @@ if limits ~= '\0\0\0\0\0\0\0\0\0\0' then
   max_data, max_items = struct.unpack('<I4I4', limits)
   max_data = max_data > 0 and max_data or 1048576
 end
-local id, data, option = ARGV[2], ARGV[3]
+local id, data = ARGV[2], ARGV[3]
+local due, bits, priority, max_attempts, expires, keep, extra = nil, 0, 0, 0, 0, 0, nil
 if ARGV[1] == '1' and ARGV[4] == '0' and #ARGV == 4 then
   --#part check_id
   if #data > max_data then
@@ -45,30 +46,21 @@ if ARGV[1] == '1' and ARGV[4] == '0' and #ARGV == 4 then
 else
   --#part integer
   --#part add_options
-  local entries, at = integer(ARGV[1], 1, 256, 'the number of entries'), 2
-  if entries == 1 then
-    at, option = entry_options(at, max_data)
-    --#part arity
-  else
-    --#part add_several
-    return answers
+  local entries, at = ARGV[1], 2
+  if entries ~= '1' then
+    entries = integer(entries, 1, 256, 'the number of entries')
+    if entries > 1 then
+      --#part add_several
+      return answers
+    end
   end
+  at, due, bits, priority, max_attempts, expires, keep, extra = entry_options(at, max_data)
+  --#part arity
 end
--- One entry, and no command that it does not need. Of another type, a key that will be written is found here.
+-- One entry, and no command that it does not need.
 local others = 0
-if flags >= 2 then
-  call('ZCARD', kept)
-end
-if option then
-  if option.bits > 0 or option.due then
-    call('HLEN', meta)
-  end
-  if option.expires > 0 then
-    call('ZCARD', expiry)
-  end
-  if option.due and asleep then
-    others = call('ZCARD', ready)
-  end
+if due and asleep then
+  others = call('ZCARD', ready)
 end
 if max_items > 0 and call('HLEN', items) - call('ZCARD', dead) >= max_items then
   return call('HEXISTS', items, id) - 1
@@ -80,45 +72,47 @@ clock = clock + 1
 if now > clock then
   clock = now
 end
-local where, score = ready, clock - 1735689600000000
-if option and option.due then
-  where, score = delayed, option.due
-elseif option then
-  score = score - option.priority * 1125899906842624
+--#part new_record
+-- These keys are not looked at before: what one of another type stops is undone, which is cheaper than a look each time.
+local told
+if due then
+  told = redis.pcall('ZADD', delayed, due, id)
+else
+  told = redis.pcall('ZADD', ready, clock - 1735689600000000 - priority * 1125899906842624, id)
 end
--- only this one is not looked at before: what was written is undone, which is cheaper than a look each time
-local placed = redis.pcall('ZADD', where, score, id)
-if type(placed) == 'table' then
-  call('HDEL', items, id)
-  error(placed.err, 0)
-end
-if option then
-  --#part new_record
-  if option.extra then
-    call('HSET', meta, id, record, '\0' .. id, option.extra)
-  elseif record then
-    call('HSET', meta, id, record)
-  end
-  if option.expires > 0 then
-    call('ZADD', expiry, option.expires, id)
+if record and type(told) ~= 'table' then
+  if extra then
+    told = redis.pcall('HSET', meta, id, record, '\0' .. id, extra)
+  else
+    told = redis.pcall('HSET', meta, id, record)
   end
 end
-if flags >= 2 then
+if expires > 0 and type(told) ~= 'table' then
+  told = redis.pcall('ZADD', expiry, expires, id)
+end
+if flags >= 2 and type(told) ~= 'table' then
   -- the outcome of an earlier item of this id
-  call('ZREM', kept, id)
-elseif option and option.keep > 0 then
+  told = redis.pcall('ZREM', kept, id)
+elseif keep > 0 then
   flags = flags + 2
 end
+if type(told) == 'table' then
+  call('HDEL', items, id)
+  redis.pcall('ZREM', due and delayed or ready, id)
+  redis.pcall('HDEL', meta, id, '\0' .. id)
+  redis.pcall('ZREM', expiry, id)
+  error(told.err, 0)
+end
 local nearer = next_due == 0
-if option and option.due and option.due < next_due then
-  next_due, nearer = option.due, true
+if due and due < next_due then
+  next_due, nearer = due, true
 end
 if #data > largest then
   largest = #data
 end
 added = added + 1
 --#part write_state
-if asleep and (nearer or flags % 2 == 0 and (where == ready or others > 0)) then
+if asleep and (nearer or flags % 2 == 0 and (not due or others > 0)) then
   call('LPUSH', wake, '1')
 end
 return clock

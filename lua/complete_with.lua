@@ -46,15 +46,16 @@ call('HLEN', items)
 for _, zset in ipairs({ready, delayed, leased, dead, kept}) do
   call('ZCARD', zset)
 end
-for i = 9 * targets + 1, #more do
-  call('LLEN', more[i])
-end
-for _, option in ipairs(given) do
-  local record = call('HGET', meta, option.id)
+for i, record in ipairs(call('HMGET', meta, unpack(ids))) do
+  local option = given[i]
   if record then
     --#part unpack_record
   end
+  option.record = record
   if option.keep then
+    option.older = call('LLEN', option.result) > 0
+  end
+  if option.older then
     -- may be a repetition: an outcome that cannot be read is refused before anything is written
     local result, counts = option.result, call('ZSCORE', kept, option.id)
     --#part read_outcome

@@ -76,6 +76,7 @@ for i = 1, entries do
         if ttl > 0 and keep > 0 then
           local content = options % 4 >= 2 and error_in(call('HGET', meta, '\0' .. id)) or ''
           local kind, token = 2, current
+          change('DEL', option.result)
           --#part keep_outcome
           answer = {'failure', created, ended, attempt, keep, content}
         end

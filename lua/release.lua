@@ -122,6 +122,7 @@ for i = 1, entries do
         local ttl = option.keep and (option.keep > 0 and option.keep or keep) or 0
         if ttl > 0 then
           local content, kind, token, ended = error_in(packed), 2, current, now
+          change('DEL', option.result)
           --#part keep_outcome
         end
       elseif delay > 0 then

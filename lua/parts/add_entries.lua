@@ -24,27 +24,29 @@ local function add_entries(queue, entries, first, options, max_items)
       end
       local place = clock - 1735689600000000
       if option then
-        if option.due then
+        local due, priority, max_attempts, bits = option.due, option.priority, option.max_attempts, option.bits
+        local expires, keep, extra = option.expires, option.keep, option.extra
+        if due then
           local n = #dues
-          dues[n + 1], dues[n + 2] = option.due, id
-          soonest = math.min(soonest, option.due)
+          dues[n + 1], dues[n + 2] = due, id
+          soonest = math.min(soonest, due)
           place = nil
         else
-          place = place - option.priority * 1125899906842624
+          place = place - priority * 1125899906842624
         end
         --#part new_record
         if record then
           local n = #records
           records[n + 1], records[n + 2] = id, record
-          if option.extra then
-            records[n + 3], records[n + 4] = '\0' .. id, option.extra
+          if extra then
+            records[n + 3], records[n + 4] = '\0' .. id, extra
           end
         end
-        if option.expires > 0 then
+        if expires > 0 then
           local n = #expiries
-          expiries[n + 1], expiries[n + 2] = option.expires, id
+          expiries[n + 1], expiries[n + 2] = expires, id
         end
-        keeping = keeping or option.keep > 0
+        keeping = keeping or keep > 0
       end
       if place then
         local n = #places

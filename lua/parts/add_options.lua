@@ -1,5 +1,5 @@
--- Expects `now`. Reads one entry of add from ARGV: its id is checked, its options are a table, or nil where it has none.
--- Answers the place behind the entry.
+-- Expects `now`. Reads one entry of add from ARGV: its id is checked. Answers the place behind the entry and its options: `due`
+-- where that is ahead, the `bits` of its record, 0 where it needs none, numbers that are 0 where they are not said, and an extra.
 local function entry_options(at, max_data)
   local id, data, count = ARGV[at] or '', ARGV[at + 1] or '', ARGV[at + 2]
   --#part check_id
@@ -8,7 +8,7 @@ local function entry_options(at, max_data)
   end
   at = at + 3
   if count == '0' then
-    return at, nil
+    return at, nil, 0, 0, 0, 0, 0
   end
   local due, priority, max_attempts, expires, dies, keep, extra
   local first, headers, size = at, 0, 0
@@ -73,14 +73,5 @@ local function entry_options(at, max_data)
   if priority ~= 0 or max_attempts or keep or expires or extra then
     bits = 1 + (extra and 2 or 0) + (dies and 4 or 0)
   end
-  return at,
-    {
-      due = due > now and due,
-      priority = priority,
-      max_attempts = max_attempts or 0,
-      expires = expires or 0,
-      keep = keep or 0,
-      bits = bits,
-      extra = extra,
-    }
+  return at, due > now and due, bits, priority, max_attempts or 0, expires or 0, keep or 0, extra
 end

@@ -1,8 +1,9 @@
 -- Expects what add has read: of the call, of the queue and of its first `at` - 1 arguments. Adds several entries; leaves `answers`.
+--#part options_table
 local ids, first, options, plain = {}, {}, {}, true
 for i = 1, entries do
   ids[i], first[i] = ARGV[at], at
-  at, options[i] = entry_options(at, max_data)
+  at, options[i] = options_table(at, max_data)
   plain = plain and not options[i]
 end
 --#part arity

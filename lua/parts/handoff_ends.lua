@@ -2,11 +2,15 @@
 local function keep_result(option, attempt, created, ttl)
   local id, token, content, kind, ended, flags = option.id, option.token, option.content or '', 1, now, source.flags
   local change = call
+  if option.older then
+    call('DEL', option.result)
+  end
   --#part keep_outcome
   source.flags = flags
 end
+local ended = {}
 local function won(option)
-  local id, token, record = option.id, option.token, call('HGET', meta, option.id)
+  local id, token, record = option.id, option.token, not ended[option.id] and option.record
   if record then
     --#part unpack_record
     if
@@ -18,6 +22,7 @@ local function won(option)
       if call('ZREM', leased, id) == 0 and call('ZREM', ready, id) == 0 and call('ZREM', delayed, id) == 0 then
         call('ZREM', dead, id)
       end
+      ended[id] = true
       call('HDEL', items, id)
       if options % 4 >= 2 then
         call('HDEL', meta, id, '\0' .. id)

@@ -1,6 +1,7 @@
--- Reads the entries of complete_with. Leaves `given`, one table each, and `keeping`, how many of them have a result key.
+-- Reads the entries of complete_with. Leaves `ids`, `given`, one table each, and `keeping`, how many of them have a result key.
 --#part add_options
-local given, at, keeping, follow_ups = {}, 3, 0, 0
+--#part options_table
+local ids, given, at, keeping, follow_ups = {}, {}, 3, 0, 0
 for i = 1, entries do
   local id, token, option = ARGV[at] or '', ARGV[at + 1] or '', {follow = {}}
   --#part check_id
@@ -41,9 +42,9 @@ for i = 1, entries do
       error('LEASEQ_BAD_ARGUMENT a follow-up item needs a target', 0)
     end
     local first = at + 1
-    local behind, options = entry_options(first, queue.max_data)
+    local behind, options = options_table(first, queue.max_data)
     option.follow[f] = {queue = queue, first = first, options = options}
     at = behind
   end
-  given[i] = option
+  ids[i], given[i] = id, option
 end

@@ -1,10 +1,15 @@
--- The next `window` ready items and their records. Check them before the first write.
+-- The next `window` ready items, their places and their records. Check them before the first write. Places are for items without a
+-- record: where many are read and the first has one, they are left out, since the server spends 0.25 us on each.
 local heads, head_ids, records
 local function read_heads(window)
-  heads = call('ZRANGE', ready, '0', window - 1, 'WITHSCORES')
-  head_ids = {}
-  for i = 1, #heads / 2 do
-    head_ids[i] = heads[2 * i - 1]
+  local first = window >= 16 and call('ZRANGE', ready, '0', '0')[1]
+  if first and call('HEXISTS', meta, first) == 1 then
+    heads, head_ids = {}, call('ZRANGE', ready, '0', window - 1)
+  else
+    heads, head_ids = call('ZRANGE', ready, '0', window - 1, 'WITHSCORES'), {}
+    for i = 1, #heads / 2 do
+      head_ids[i] = heads[2 * i - 1]
+    end
   end
   records = #head_ids > 0 and call('HMGET', meta, unpack(head_ids)) or {}
 end

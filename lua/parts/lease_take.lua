@@ -63,7 +63,7 @@ if n > 0 then
         clock = now
       end
       -- its place without the level: an item whose record was lost may have had a priority
-      local since = heads[2 * i] % 1125899906842624 + 1735689600000000
+      local since = (heads[2 * i] or call('ZSCORE', ready, id)) % 1125899906842624 + 1735689600000000
       fresh = struct.pack('<BBI4dd', 1, 0, 1, clock, since)
     end
     if ended then
