@@ -26,6 +26,7 @@ FILES = (
     "looking.py",
     "opening.py",
     "outcomes.py",
+    "plain.py",
     "pool.py",
     "queue.py",
     "queues.py",

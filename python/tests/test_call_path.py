@@ -15,7 +15,7 @@ from watching import EVALS, calls, load
 import leaseq
 from leaseq import Item, flows
 from leaseq._sync.calls import Calls
-from leaseq.commands import add, add_each, add_options, complete
+from leaseq.commands import add, add_each, add_one, add_options, complete
 from leaseq.item import LeasedItemBase
 from leaseq.keys import QueueKeys
 from leaseq.packing import pack
@@ -170,6 +170,27 @@ def test_items_are_written_alike_one_by_one_and_together(options: dict[str, Any]
     assert pack(None, together) == pack(None, apart)
 
 
+@pytest.mark.parametrize("options", [{}, {"delay": 1.5, "priority": -3}], ids=["plain", "with options"])
+@pytest.mark.parametrize("item_id", ["a", "ä€", "x" * 256])
+@pytest.mark.parametrize("data", [b"", b"\r\n$1\r\nx\r\n", b"x" * 100_000])
+def test_one_item_is_written_as_it_is_packed(options: dict[str, Any], item_id: str, data: bytes) -> None:
+    """The bytes that `add_one` puts together are those of its arguments, and of `add`."""
+    written = add_options(**options)
+    one = add_one(KEYS, Item(data, id=item_id), written)
+    assert (
+        [one.packed]
+        == pack(None, one.evalsha())
+        == pack(None, add(KEYS, [Item(data, id=item_id)], written).evalsha())
+    )
+
+
+@pytest.mark.parametrize("item", ITEMS[1:], ids=lambda item: item.id)
+def test_one_item_with_more_is_written_as_several_are(item: Item) -> None:
+    one = add_one(KEYS, item)
+    assert one.packed is None
+    assert pack(None, one.evalsha()) == pack(None, add(KEYS, [item]).evalsha())
+
+
 @pytest.mark.parametrize(("only_current", "options"), [(False, (0,)), (True, (1, "only_current", 1))])
 def test_a_count_as_text_is_the_number(*, only_current: bool, options: tuple[str | int, ...]) -> None:
     item = LeasedItemBase("a", b"", 10**15, 1, 0.0, 30)
@@ -275,13 +296,13 @@ def test_a_script_that_is_unknown_is_sent_with_its_text_once(
 
     def counted(self: Any, conversation: Any, held: Any) -> Any:
         def counting(wire: Any) -> Any:
-            send = wire.send
+            send = wire.send_packed
 
-            def told(*command: Any) -> None:
-                sent.append(command[0])
-                send(*command)
+            def told(packed: list[bytes]) -> None:
+                sent.append(b"".join(packed).split(b"\r\n", 3)[2].decode())
+                send(packed)
 
-            wire.send = told
+            wire.send_packed = told
             return conversation(wire)
 
         return talk(self, counting, held)
