@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
+import ssl
 import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
@@ -14,6 +16,7 @@ from watching import EVALS, calls, load
 
 import leaseq
 from leaseq import Item, flows
+from leaseq._sync.at_once import send_at_once
 from leaseq._sync.calls import Calls
 from leaseq.commands import add, add_each, add_one, add_options, complete
 from leaseq.item import LeasedItemBase
@@ -32,6 +35,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.on("last")
 
 HOUR = 3600.0
+PATIENCE = 60.0
 
 
 def test_a_lease_that_does_not_wait_is_one_call(colour: Colour, url: str, redis_client: redis.Redis) -> None:
@@ -197,6 +201,52 @@ def test_a_count_as_text_is_the_number(*, only_current: bool, options: tuple[str
     sent = complete(KEYS, [item], only_current=only_current).evalsha()
     head = sent[: -len(options) - 3]
     assert pack(None, sent) == pack(None, (*head, 1, "a", 10**15, *options))
+
+
+class Connection:
+    """As little of one of redis-py as is looked at."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self._sock = sock
+
+
+def test_what_a_socket_does_not_take_at_once_is_left() -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        ours.settimeout(PATIENCE)
+        assert send_at_once(Connection(ours), b"abc") == b""
+        assert theirs.recv(9) == b"abc"
+        data = os.urandom(32 << 20)  # more than both buffers hold
+        left = send_at_once(Connection(ours), data)
+        assert 0 < len(left) < len(data)
+        assert send_at_once(Connection(ours), left) == left
+        theirs.settimeout(PATIENCE)
+        came = bytearray()
+        while len(came) < len(data) - len(left):
+            came += theirs.recv(1 << 20)
+        assert bytes(came) + left == data
+
+
+def test_what_a_broken_socket_does_not_take_is_left() -> None:
+    ours, theirs = socket.socketpair()
+    with ours:
+        theirs.close()
+        assert send_at_once(Connection(ours), b"abc") == b"abc"
+    assert send_at_once(Connection(ours), b"abc") == b"abc"
+
+
+def test_tls_is_not_gone_past() -> None:
+    ours, theirs = socket.socketpair()
+    with (
+        theirs,
+        ssl.create_default_context().wrap_socket(
+            ours, server_hostname="x", do_handshake_on_connect=False
+        ) as wrapped,
+    ):
+        assert send_at_once(Connection(wrapped), b"abc") == b"abc"
+        theirs.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            theirs.recv(9)
 
 
 class Clock:

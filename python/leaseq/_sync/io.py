@@ -20,6 +20,7 @@ from redis.exceptions import AskError, MovedError
 from redis.retry import Retry
 
 from leaseq import flows
+from leaseq._sync.at_once import send_at_once
 from leaseq._sync.plain import broken
 from leaseq._sync.pool import Pool
 from leaseq._sync.race import Stop, current
@@ -107,8 +108,12 @@ class Wire:
             self._ask()
         self.owed += 1
         try:
-            # no health check: it would read the reply of a command that is still under way
-            connection.send_packed_command(packed, check_health=False)
+            left = packed
+            if self._plain and len(packed) == 1:
+                left = [rest] if (rest := send_at_once(connection, packed[0])) else []
+            if left:
+                # no health check: it would read the reply of a command that is still under way
+                connection.send_packed_command(left, check_health=False)
         except ODD as error:
             self._tell(error)
             raise
