@@ -4,7 +4,7 @@
     python python/unasync.py --check    exit 1 when a generated file is stale, naming it
 
 The files of the worker are in `leaseq/worker/_aio` and `_sync`. `io.py`, `race.py`, and the worker's `crew.py` and
-`system.py` are written by hand on both sides. A rule below that no file needs any more is an error.
+`system.py` are written by hand on both sides; `watch.py` is of asyncio alone, `at_once.py` of threads. A rule below that no file needs any more is an error.
 """
 
 import re
@@ -26,6 +26,7 @@ FILES = (
     "looking.py",
     "opening.py",
     "outcomes.py",
+    "plain.py",
     "pool.py",
     "queue.py",
     "queues.py",

@@ -37,6 +37,7 @@ class QueueKeys:
         self.entry = f"{self.group}:{self.name}"
         """Its entry in the registry."""
         self._vectors: dict[str, tuple[str, ...]] = {}
+        self._begun: dict[str, tuple[tuple[str, ...], bytes]] = {}
 
     def key(self, part: str) -> str:
         """One key, for example `key("wake")`."""
@@ -48,6 +49,20 @@ class QueueKeys:
         if vector is None:
             vector = self._vectors[script.name] = tuple(map(self.key, script.keys))
         return vector
+
+    def begun(self, script: Script) -> tuple[tuple[str, ...], bytes]:
+        """The same, and a call of the script as it is sent, from the name of the command to the last key."""
+        begun = self._begun.get(script.name)
+        if begun is None:
+            vector = self.vector(script)
+            packed = bulk("EVALSHA", script.sha1, str(len(vector)), *vector)
+            begun = self._begun[script.name] = (vector, packed)
+        return begun
+
+
+def bulk(*parts: str) -> bytes:
+    """Parts of a command as they are sent."""
+    return b"".join(b"$%d\r\n%b\r\n" % (len(part), part) for part in map(str.encode, parts))
 
 
 class NamedQueue:

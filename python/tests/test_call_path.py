@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
+import ssl
 import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
@@ -14,8 +16,9 @@ from watching import EVALS, calls, load
 
 import leaseq
 from leaseq import Item, flows
+from leaseq._sync.at_once import send_at_once
 from leaseq._sync.calls import Calls
-from leaseq.commands import add, add_each, add_options, complete
+from leaseq.commands import add, add_each, add_one, add_options, complete
 from leaseq.item import LeasedItemBase
 from leaseq.keys import QueueKeys
 from leaseq.packing import pack
@@ -32,6 +35,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.on("last")
 
 HOUR = 3600.0
+PATIENCE = 60.0
 
 
 def test_a_lease_that_does_not_wait_is_one_call(colour: Colour, url: str, redis_client: redis.Redis) -> None:
@@ -170,12 +174,79 @@ def test_items_are_written_alike_one_by_one_and_together(options: dict[str, Any]
     assert pack(None, together) == pack(None, apart)
 
 
+@pytest.mark.parametrize("options", [{}, {"delay": 1.5, "priority": -3}], ids=["plain", "with options"])
+@pytest.mark.parametrize("item_id", ["a", "ä€", "x" * 256])
+@pytest.mark.parametrize("data", [b"", b"\r\n$1\r\nx\r\n", b"x" * 100_000])
+def test_one_item_is_written_as_it_is_packed(options: dict[str, Any], item_id: str, data: bytes) -> None:
+    """The bytes that `add_one` puts together are those of its arguments, and of `add`."""
+    written = add_options(**options)
+    one = add_one(KEYS, Item(data, id=item_id), written)
+    assert (
+        [one.packed]
+        == pack(None, one.evalsha())
+        == pack(None, add(KEYS, [Item(data, id=item_id)], written).evalsha())
+    )
+
+
+@pytest.mark.parametrize("item", ITEMS[1:], ids=lambda item: item.id)
+def test_one_item_with_more_is_written_as_several_are(item: Item) -> None:
+    one = add_one(KEYS, item)
+    assert one.packed is None
+    assert pack(None, one.evalsha()) == pack(None, add(KEYS, [item]).evalsha())
+
+
 @pytest.mark.parametrize(("only_current", "options"), [(False, (0,)), (True, (1, "only_current", 1))])
 def test_a_count_as_text_is_the_number(*, only_current: bool, options: tuple[str | int, ...]) -> None:
     item = LeasedItemBase("a", b"", 10**15, 1, 0.0, 30)
     sent = complete(KEYS, [item], only_current=only_current).evalsha()
     head = sent[: -len(options) - 3]
     assert pack(None, sent) == pack(None, (*head, 1, "a", 10**15, *options))
+
+
+class Connection:
+    """As little of one of redis-py as is looked at."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self._sock = sock
+
+
+def test_what_a_socket_does_not_take_at_once_is_left() -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        ours.settimeout(PATIENCE)
+        assert send_at_once(Connection(ours), b"abc") == b""
+        assert theirs.recv(9) == b"abc"
+        data = os.urandom(32 << 20)  # more than both buffers hold
+        left = send_at_once(Connection(ours), data)
+        assert 0 < len(left) < len(data)
+        assert send_at_once(Connection(ours), left) == left
+        theirs.settimeout(PATIENCE)
+        came = bytearray()
+        while len(came) < len(data) - len(left):
+            came += theirs.recv(1 << 20)
+        assert bytes(came) + left == data
+
+
+def test_what_a_broken_socket_does_not_take_is_left() -> None:
+    ours, theirs = socket.socketpair()
+    with ours:
+        theirs.close()
+        assert send_at_once(Connection(ours), b"abc") == b"abc"
+    assert send_at_once(Connection(ours), b"abc") == b"abc"
+
+
+def test_tls_is_not_gone_past() -> None:
+    ours, theirs = socket.socketpair()
+    with (
+        theirs,
+        ssl.create_default_context().wrap_socket(
+            ours, server_hostname="x", do_handshake_on_connect=False
+        ) as wrapped,
+    ):
+        assert send_at_once(Connection(wrapped), b"abc") == b"abc"
+        theirs.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            theirs.recv(9)
 
 
 class Clock:
@@ -275,13 +346,13 @@ def test_a_script_that_is_unknown_is_sent_with_its_text_once(
 
     def counted(self: Any, conversation: Any, held: Any) -> Any:
         def counting(wire: Any) -> Any:
-            send = wire.send
+            send = wire.send_packed
 
-            def told(*command: Any) -> None:
-                sent.append(command[0])
-                send(*command)
+            def told(packed: list[bytes]) -> None:
+                sent.append(b"".join(packed).split(b"\r\n", 3)[2].decode())
+                send(packed)
 
-            wire.send = told
+            wire.send_packed = told
             return conversation(wire)
 
         return talk(self, counting, held)

@@ -18,6 +18,7 @@ import leaseq
 import leaseq.aio
 from leaseq import Item
 from leaseq._aio import io as aio
+from leaseq._aio.watch import Watch
 from leaseq._sync import io as sync
 
 if TYPE_CHECKING:
@@ -215,7 +216,7 @@ async def test_a_closed_connection_is_a_connection_error_in_asyncio(odd: type[Ex
 
     for call in WIRE_CALLS:
         with pytest.raises(redis.ConnectionError):
-            await call(aio.Wire(Broken(odd), put_back))
+            await call(aio.Wire(Broken(odd), put_back, Watch()))
 
 
 @pytest.mark.parametrize("steps", range(24))

@@ -129,11 +129,16 @@ def refuses(queue: leaseq.WorkQueue) -> bool:
     return False
 
 
+@pytest.mark.parametrize("ours", [False, pytest.param(True, marks=pytest.mark.on("last"))])
 def test_a_server_that_answers_nothing(
-    colour: Colour, redis_client: redis.Redis, url: str, proxy: FaultProxy
+    colour: Colour, redis_client: redis.Redis, url: str, proxy: FaultProxy, *, ours: bool
 ) -> None:
-    """LQ-ERROR-4: a call ends with the read timeout; whether it has run nobody knows, and no reply is taken for another's."""
-    queue = colour.queue("q", colour.client(proxy.url, socket_timeout=0.3))
+    """LQ-ERROR-4: a call ends with the read timeout; whether it has run nobody knows, and no reply is taken for another's.
+
+    The replies of connections that are opened here are read in another way.
+    """
+    opened = f"{proxy.url}?socket_timeout=1" if ours else colour.client(proxy.url, socket_timeout=0.3)
+    queue = colour.queue("q", opened)
     watcher = colour.queue("q", url)
     load(redis_client)
     queue.stats()

@@ -1,7 +1,7 @@
 """Adding items to a queue."""
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, TypeVar
 
 from leaseq import commands, flows
 from leaseq._aio import io
@@ -9,6 +9,8 @@ from leaseq._aio.base import QueueBase
 from leaseq.commands import Command
 from leaseq.errors import LeaseqError, QueueFullError
 from leaseq.item import Item
+
+T = TypeVar("T")
 
 
 class Adding(QueueBase):
@@ -53,11 +55,11 @@ class Adding(QueueBase):
             dead_on_expiry=dead_on_expiry,
             keep=keep,
         )
-        command = commands.add(self._keys, [item], options)
+        command = commands.add_one(self._keys, item, options)
         if pipe is not None:
             io.check_pipe(pipe).execute_command(*command.eval())
             return False
-        return self._all_in(await self._run_add(command))[0]
+        return self._is_in(await self._run_add(command))
 
     async def add_items(
         self,
@@ -135,7 +137,7 @@ class Adding(QueueBase):
         await self._enter()
         return self._all_in(answers)[0]
 
-    async def _run_add(self, command: Command[list[bool | None]]) -> list[bool | None]:
+    async def _run_add(self, command: Command[T]) -> T:
         answers = await self._transport.run(command)
         await self._enter()
         return answers
@@ -145,10 +147,19 @@ class Adding(QueueBase):
         added = [answer for answer in answers if answer is not None]
         if len(added) == len(answers):
             return added
+        raise self._full(answers)
+
+    def _is_in(self, answer: bool | None) -> bool:
+        """The answer, if there was room. Raises QueueFullError."""
+        if answer is None:
+            raise self._full([answer])
+        return answer
+
+    def _full(self, answers: list[bool | None]) -> QueueFullError:
         message = (
             f"queue {self.name!r} is full: it holds as many items as configure(max_items=...) allows; add later, or wait"
             " with add_item_when_room"
         )
         full = QueueFullError(message)
         full.answers = answers
-        raise full
+        return full

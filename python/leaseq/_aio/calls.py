@@ -78,7 +78,10 @@ class Calls:
 
     async def _exchange(self, command: Command[Any], patience: float | None, wire: io.Wire) -> Any:
         try:
-            await wire.send(*command.evalsha())
+            if command.packed is None:
+                await wire.send(*command.evalsha())
+            else:
+                await wire.send_packed([command.packed])
             try:
                 return await wire.read(patience)
             except NoScriptError:

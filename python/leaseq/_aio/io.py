@@ -18,7 +18,9 @@ from redis.backoff import NoBackoff
 from redis.exceptions import AskError, MovedError
 
 from leaseq import flows
+from leaseq._aio.plain import broken
 from leaseq._aio.pool import Pool
+from leaseq._aio.watch import Watch
 from leaseq.commands import Argument
 from leaseq.errors import BadTypeError
 from leaseq.forked import KeptFromChildren
@@ -41,6 +43,8 @@ HANG_UP_SECS = 1.0
 
 ODD = (AttributeError, RuntimeError, TypeError, ValueError)
 """How a connection of redis-py breaks that somebody closes under us."""
+
+LATE = "no reply came within the time"
 
 
 class NothingYetError(Exception):
@@ -83,29 +87,32 @@ class Wire:
     followed = False
     """Whether a command was sent behind a block that is not over: what it brings would be lost with the connection."""
     _is_cut = False
+    _is_late = False
     _left_off = False
 
-    def __init__(self, connection: Any, put_back: Callable[[], Awaitable[None]]) -> None:
+    def __init__(
+        self, connection: Any, put_back: Callable[[], Awaitable[None]], watch: Watch, *, plain: bool = False
+    ) -> None:
         self._connection = connection
         self._put_back = put_back
+        self._watch = watch
+        self._plain = plain
 
     async def send(self, *command: Argument) -> None:
         """Send a command. It is on its way before this waits for anything, so an interruption does not stop it."""
-        if self._left_off:
-            raise redis.ConnectionError("the connection was closed")
-        if self.asking:
-            await self._send(("ASKING",))
-            await self.read()
-        await self._send(command)
+        await self.send_packed(pack(self._connection, command))
 
-    async def _send(self, command: tuple[Argument, ...]) -> None:
+    async def send_packed(self, packed: list[bytes]) -> None:
+        """Send the bytes of a command, as `send`."""
         connection = self._connection
-        if self._is_cut or not connection.is_connected:
+        if self._left_off or self._is_cut or not connection.is_connected:
             # redis-py would connect again, but the replies that are awaited came with the old connection
             raise redis.ConnectionError("the connection was closed")
+        if self.asking:
+            await self._ask()
         # not send_packed_command: interrupted, that closes the connection of a command that is under way already
         try:
-            connection._writer.writelines(pack(connection, command))
+            connection._writer.write(packed[0] if len(packed) == 1 else b"".join(packed))
             self.owed += 1
             if connection._writer.transport.get_write_buffer_size():
                 async with asyncio.timeout(self._bound(None)):
@@ -116,13 +123,31 @@ class Wire:
             self._tell(error)
             raise
 
+    async def _ask(self) -> None:
+        """Say that the next command is for a slot that comes here."""
+        self.asking = False
+        try:
+            await self.send("ASKING")
+            await self.read()
+        finally:
+            self.asking = True
+
     async def read(self, seconds: float | None = None) -> Any:
         """Read a reply. An interruption leaves the connection as it is, so that the reply can still be read."""
+        self._watch.begin(self, self._bound(seconds))
         try:
-            async with asyncio.timeout(self._bound(seconds)):
-                return await self._read()
-        except TimeoutError as error:
-            raise redis.TimeoutError("no reply came within the time") from error
+            reply = await self._read()
+        finally:
+            self._watch.end(self)
+        if self._is_late:
+            raise redis.TimeoutError(LATE)
+        return reply
+
+    def be_late(self) -> None:
+        """The reply that is awaited took too long. The connection is of no use any more."""
+        self._is_late = True
+        if self._connection.is_connected:
+            self._connection._reader.set_exception(redis.TimeoutError(LATE))
 
     async def read_within(self, seconds: float) -> Any:
         """Read a reply that may take long. Raises NothingYetError."""
@@ -133,17 +158,25 @@ class Wire:
             raise NothingYetError from None
 
     async def _read(self) -> Any:
+        connection = self._connection
         try:
-            reply = await self._connection.read_response(
-                disable_decoding=True, disconnect_on_error=False, timeout=math.inf
-            )
+            if self._plain:
+                reply = await connection._parser.read_response(disable_decoding=True)
+            else:
+                reply = await connection.read_response(
+                    disable_decoding=True, disconnect_on_error=False, timeout=math.inf
+                )
         except redis.ResponseError:
             self.owed -= 1
             raise
+        except OSError as error:
+            raise broken(connection, error) from error
         except ODD as error:
             self._tell(error)
             raise
         self.owed -= 1
+        if isinstance(reply, redis.ResponseError):
+            raise reply
         return reply
 
     def _tell(self, error: Exception) -> None:
@@ -226,6 +259,7 @@ class OneServer:
 
     def __init__(self, client: Redis) -> None:
         self._client = client
+        self._watch = Watch()
 
     async def borrow(self, _key: str, _redirection: AskError | None) -> Wire:
         """A connection."""
@@ -233,10 +267,11 @@ class OneServer:
         if isinstance(pool, Pool):
             connection = await pool.at_hand()
             if connection is not None:
-                return Wire(connection, partial(pool.release, connection))
+                return Wire(connection, partial(pool.release, connection), self._watch, plain=pool.plain)
         cancellations = _cancellations()
         connection = await pool.get_connection()
-        return await fresh(Wire(connection, partial(pool.release, connection)), connection, cancellations)
+        wire = Wire(connection, partial(pool.release, connection), self._watch)
+        return await fresh(wire, connection, cancellations)
 
     async def refresh(self) -> None:
         """There is nothing to look up again."""
@@ -249,6 +284,7 @@ class Cluster:
 
     def __init__(self, client: RedisCluster) -> None:
         self._client: Any = client
+        self._watch = Watch()
 
     async def borrow(self, key: str, redirection: AskError | None) -> Wire:
         """A connection to the node that holds the key, or to the one that a redirection names."""
@@ -275,7 +311,7 @@ class Cluster:
         async def put_back() -> None:
             node.release(connection)
 
-        return await fresh(Wire(connection, put_back), connection, cancellations)
+        return await fresh(Wire(connection, put_back, self._watch), connection, cancellations)
 
 
 def _cancellations() -> int:

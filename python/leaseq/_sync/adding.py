@@ -2,7 +2,7 @@
 """Adding items to a queue."""
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, TypeVar
 
 from leaseq import commands, flows
 from leaseq._sync import io
@@ -10,6 +10,8 @@ from leaseq._sync.base import QueueBase
 from leaseq.commands import Command
 from leaseq.errors import LeaseqError, QueueFullError
 from leaseq.item import Item
+
+T = TypeVar("T")
 
 
 class Adding(QueueBase):
@@ -54,11 +56,11 @@ class Adding(QueueBase):
             dead_on_expiry=dead_on_expiry,
             keep=keep,
         )
-        command = commands.add(self._keys, [item], options)
+        command = commands.add_one(self._keys, item, options)
         if pipe is not None:
             io.check_pipe(pipe).execute_command(*command.eval())
             return False
-        return self._all_in(self._run_add(command))[0]
+        return self._is_in(self._run_add(command))
 
     def add_items(
         self,
@@ -136,7 +138,7 @@ class Adding(QueueBase):
         self._enter()
         return self._all_in(answers)[0]
 
-    def _run_add(self, command: Command[list[bool | None]]) -> list[bool | None]:
+    def _run_add(self, command: Command[T]) -> T:
         answers = self._transport.run(command)
         self._enter()
         return answers
@@ -146,10 +148,19 @@ class Adding(QueueBase):
         added = [answer for answer in answers if answer is not None]
         if len(added) == len(answers):
             return added
+        raise self._full(answers)
+
+    def _is_in(self, answer: bool | None) -> bool:
+        """The answer, if there was room. Raises QueueFullError."""
+        if answer is None:
+            raise self._full([answer])
+        return answer
+
+    def _full(self, answers: list[bool | None]) -> QueueFullError:
         message = (
             f"queue {self.name!r} is full: it holds as many items as configure(max_items=...) allows; add later, or wait"
             " with add_item_when_room"
         )
         full = QueueFullError(message)
         full.answers = answers
-        raise full
+        return full

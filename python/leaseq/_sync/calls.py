@@ -79,7 +79,10 @@ class Calls:
 
     def _exchange(self, command: Command[Any], patience: float | None, wire: io.Wire) -> Any:
         try:
-            wire.send(*command.evalsha())
+            if command.packed is None:
+                wire.send(*command.evalsha())
+            else:
+                wire.send_packed([command.packed])
             try:
                 return wire.read(patience)
             except NoScriptError:

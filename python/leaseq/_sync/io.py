@@ -20,6 +20,8 @@ from redis.exceptions import AskError, MovedError
 from redis.retry import Retry
 
 from leaseq import flows
+from leaseq._sync.at_once import send_at_once
+from leaseq._sync.plain import broken
 from leaseq._sync.pool import Pool
 from leaseq._sync.race import Stop, current
 from leaseq.commands import Argument
@@ -87,50 +89,71 @@ class Wire:
     _is_cut = False
     _left_off = False
 
-    def __init__(self, connection: Any, put_back: Callable[[], None]) -> None:
+    def __init__(self, connection: Any, put_back: Callable[[], None], *, plain: bool = False) -> None:
         self._connection = connection
         self._put_back = put_back
+        self._plain = plain
 
     def send(self, *command: Argument) -> None:
         """Send a command."""
-        if self._left_off:
+        self.send_packed(pack(self._connection, command))
+
+    def send_packed(self, packed: list[bytes]) -> None:
+        """Send the bytes of a command."""
+        connection = self._connection
+        if self._left_off or self._is_cut or not connection.is_connected:
+            # redis-py would connect again, but the replies that are awaited came with the old connection
             raise redis.ConnectionError("the connection was closed")
         if self.asking:
-            self._send(("ASKING",))
-            self.read()
-        self._send(command)
-
-    def _send(self, command: tuple[Argument, ...]) -> None:
-        packed = pack(self._connection, command)
-        self._check()
+            self._ask()
         self.owed += 1
         try:
-            # no health check: it would read the reply of a command that is still under way
-            self._connection.send_packed_command(packed, check_health=False)
+            left = packed
+            if self._plain and len(packed) == 1:
+                left = [rest] if (rest := send_at_once(connection, packed[0])) else []
+            if left:
+                # no health check: it would read the reply of a command that is still under way
+                connection.send_packed_command(left, check_health=False)
         except ODD as error:
             self._tell(error)
             raise
+
+    def _ask(self) -> None:
+        """Say that the next command is for a slot that comes here."""
+        self.asking = False
+        try:
+            self.send("ASKING")
+            self.read()
+        finally:
+            self.asking = True
 
     def read(self, seconds: float | None = None) -> Any:
         """Read a reply, for so long or as the client says. An interruption leaves it there, to be read later."""
         try:
-            connection, own = self._connection, self._connection.socket_timeout
-            if own is not None and (seconds is None or seconds == own):  # the socket is set to that already
-                reply = connection.read_response(disable_decoding=True, disconnect_on_error=False)
-            else:  # never for ever
-                reply = connection.read_response(
-                    disable_decoding=True,
-                    disconnect_on_error=False,
-                    timeout=flows.LONGEST_REPLY if seconds is None else seconds,
-                )
+            reply = self._read(seconds)
         except redis.ResponseError:
             self.owed -= 1
             raise
+        except OSError as error:
+            raise broken(self._connection, error) from error
         except ODD as error:
             self._tell(error)
             raise
         self.owed -= 1
+        if isinstance(reply, redis.ResponseError):
+            raise reply
         return reply
+
+    def _read(self, seconds: float | None) -> Any:
+        connection = self._connection
+        own = connection.socket_timeout
+        if own is None or (seconds is not None and seconds != own):  # never for ever
+            bound = flows.LONGEST_REPLY if seconds is None else seconds
+            return connection.read_response(disable_decoding=True, disconnect_on_error=False, timeout=bound)
+        # the socket is set to that already
+        if self._plain:
+            return connection._parser.read_response(disable_decoding=True)
+        return connection.read_response(disable_decoding=True, disconnect_on_error=False)
 
     def read_within(self, seconds: float) -> Any:
         """Read a reply that may take long. Raises NothingYetError."""
@@ -262,10 +285,12 @@ class OneServer:
     def borrow(self, _key: str, _redirection: AskError | None) -> Wire:
         """A connection."""
         pool: Any = self._client.connection_pool
-        connection = pool.at_hand() if isinstance(pool, Pool) else None
-        if connection is None:
-            connection = pool.get_connection()
-            _kept_from_children.add(connection)
+        if isinstance(pool, Pool):
+            connection = pool.at_hand()
+            if connection is not None:
+                return Wire(connection, partial(pool.release, connection), plain=pool.plain)
+        connection = pool.get_connection()
+        _kept_from_children.add(connection)
         return Wire(connection, partial(pool.release, connection))
 
     def refresh(self) -> None:

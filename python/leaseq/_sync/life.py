@@ -23,7 +23,8 @@ class Life:
     def _start_over(self) -> None:
         self._pid = THIS.number
         self._waiting: set[io.Wire] = set()
-        self._in_flight = 0
+        self._in_flight: list[None] = []
+        """One for each call. Appending needs no lock: first a call counts, then it looks whether this is over."""
         self._guard = io.Guard()
         self._background = io.Background()
 
@@ -45,14 +46,13 @@ class Life:
     def __enter__(self) -> None:
         """One call, which closing waits for. Raises QueueClosedError."""
         self._after_fork()
-        with self._guard:
-            if self._closed:
-                self.raise_if_closed("is closed")
-            self._in_flight += 1
+        self._in_flight.append(None)
+        if self._closed:
+            self._in_flight.pop()
+            self.raise_if_closed("is closed")
 
     def __exit__(self, *_: object) -> None:
-        with self._guard:
-            self._in_flight -= 1
+        del self._in_flight[-1:]  # where a call began before a fork, there is none
 
     def join(self, wire: io.Wire) -> None:
         """From now on somebody waits on this connection, and closing cuts it. Raises QueueClosedError."""

@@ -7,6 +7,7 @@ from redis import ConnectionPool
 from redis.exceptions import ConnectionError as BrokenError
 from redis.exceptions import TimeoutError as LateError
 
+from leaseq._sync.plain import are_plain
 from leaseq.process import THIS
 
 
@@ -20,6 +21,7 @@ class Pool(ConnectionPool):
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
+        self.plain = are_plain(self.connection_class, self.connection_kwargs)
         self._idle: dict[int, list[Any]] = {}
         """By process, since the child of a fork must not speak where its parent does."""
 
@@ -39,7 +41,8 @@ class Pool(ConnectionPool):
             return None
         fit = False
         try:
-            fit = not connection.should_reconnect() and not connection.can_read()
+            look = connection._parser if self.plain and connection.is_connected else connection
+            fit = not connection.should_reconnect() and not look.can_read()
         except (BrokenError, LateError, OSError):
             fit = False  # redis-py connects again
         finally:

@@ -4,7 +4,7 @@ Key and argument order come from the manifest; values are only brought into thei
 durations in milliseconds, tokens in microseconds. Whether a value is allowed is for the script to say (LQ-CALL-1).
 """
 
-from leaseq.commands.adding import add, add_each, add_options
+from leaseq.commands.adding import add, add_each, add_one, add_options
 from leaseq.commands.finishing import GivenBack, complete, complete_with, outcome, release, release_each
 from leaseq.commands.leasing import (
     Extra,
@@ -42,6 +42,7 @@ __all__ = [
     "Taken",
     "add",
     "add_each",
+    "add_one",
     "add_options",
     "check_lease_secs",
     "complete",

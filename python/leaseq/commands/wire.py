@@ -27,11 +27,18 @@ class Command(NamedTuple, Generic[T]):
     parse: Callable[[Any], T]
     undo: Callable[[Any], "Command[Any] | None"] | None = None
     """For a call that takes something: given its answer, the call that returns it where nobody will get that answer."""
+    packed: bytes | None = None
+    """The bytes of `evalsha`, where they are there already."""
 
     def told(self, take: Callable[[T], U]) -> "Command[U]":
         """The same call, whose answer is taken in by `take`."""
         return Command(
-            self.script, self.keys, self.arguments, lambda reply: take(self.parse(reply)), self.undo
+            self.script,
+            self.keys,
+            self.arguments,
+            lambda reply: take(self.parse(reply)),
+            self.undo,
+            self.packed,
         )
 
     def evalsha(self) -> tuple[Argument, ...]:

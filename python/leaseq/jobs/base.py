@@ -19,6 +19,7 @@ from leaseq.jobs.info import JobInfo, Told, info_of
 from leaseq.jobs.options import Options
 from leaseq.jobs.serializer import Format, Serializer, check_format, check_serializer
 from leaseq.keys import QueueKeys
+from leaseq.process import THIS
 
 if TYPE_CHECKING:
     from leaseq.jobs.function import JobFunction
@@ -82,7 +83,7 @@ class AppBase:
         """Close what was opened for threads. Used again, it opens again."""
         with self._guard:
             opened, self._opened = self._opened, None
-        if opened is not None and opened[0] == os.getpid():
+        if opened is not None and opened[0] == THIS.number:
             opened[1].close()
 
     async def aclose(self) -> None:
@@ -118,11 +119,11 @@ class AppBase:
     def _store(self) -> Store:
         """What is opened for threads; a process that was forked opens its own."""
         opened = self._opened
-        if opened is not None and opened[0] == os.getpid():
+        if opened is not None and opened[0] == THIS.number:
             return opened[1]
         with self._guard:
-            if self._opened is None or self._opened[0] != os.getpid():
-                self._opened = (os.getpid(), Store(cast("Any", self._server), self._group))
+            if self._opened is None or self._opened[0] != THIS.number:
+                self._opened = (THIS.number, Store(cast("Any", self._server), self._group))
             return self._opened[1]
 
     @property

@@ -27,6 +27,8 @@ class Handle(Generic[T]):
         added: for one that was just enqueued: false where a job of this id was there already, which was left as it is.
     """
 
+    __slots__ = ("__weakref__", "_app", "_convert", "added", "id", "queue")
+
     def __init__(
         self, app: "AppBase", job_id: str, queue: str, convert: Callable[[Any], T], *, added: bool = True
     ) -> None:

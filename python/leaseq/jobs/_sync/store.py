@@ -55,7 +55,7 @@ class Store:
     def add_one(self, name: str, item: Item, options: Options) -> bool:
         """Add an item; false if its id is there already. See `WorkQueue.add_item`."""
         queue = self.queue(name)
-        return queue._all_in(queue._run_add(commands.add(queue._keys, [item], options)))[0]
+        return queue._is_in(queue._run_add(commands.add_one(queue._keys, item, options)))
 
     def add(self, name: str, entries: Sequence[tuple[Item, Options]]) -> list[bool]:
         """Add items, each with options of its own; answers for each, in order. See `WorkQueue.add_items`."""
