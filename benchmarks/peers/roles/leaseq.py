@@ -3,6 +3,7 @@
 Settings:
 - the variants `threads` and `asyncio` are `leaseq.worker.Worker` of either colour with its default settings
 - `two-calls` is a loop of `lease` and `complete`; `fused` is one of `complete_and_lease`: one item at a time
+- `asyncio` runs on uvloop, as the peers on asyncio do
 - bulk: `add_items`
 - quickest recovery: `lease_secs=1`; by default it is 30
 
@@ -11,8 +12,9 @@ Reference: docs/worker.md
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Any
+
+import uvloop
 
 import leaseq
 import leaseq.aio
@@ -92,11 +94,11 @@ if __name__ == "__main__":
     is_asyncio = kit.ORDERS.variant == "asyncio"
     if kit.ORDERS.role == "produce":
         if is_asyncio:
-            asyncio.run(produce_asyncio())
+            uvloop.run(produce_asyncio())
         else:
             produce()
     elif is_asyncio:
-        asyncio.run(work_asyncio())
+        uvloop.run(work_asyncio())
     else:
         with leaseq.WorkQueue("bench", kit.ORDERS.url) as mine:
             LOOPS[kit.ORDERS.variant](mine)

@@ -3,6 +3,7 @@
 Settings:
 - `app.run_worker(processes=1)` with its default settings: one process that another supervises, 8 jobs at a time
 - `threads` are `def` functions, enqueued with `enqueue`; the variant `asyncio` has `async def` ones and `aenqueue`
+- `asyncio` runs on uvloop, as the peers on asyncio do
 - results are not kept (`result_ttl=None`); results on: for a day, the default
 - bulk: `enqueue_many`
 - quickest recovery: `lease_secs=1`; by default it is 30
@@ -14,6 +15,8 @@ from __future__ import annotations
 
 import asyncio
 from typing import TYPE_CHECKING, Any
+
+import uvloop
 
 import leaseq.jobs
 from peers.roles import kit
@@ -78,6 +81,8 @@ def work() -> None:
 
 
 if __name__ == "__main__":
+    if kit.ORDERS.variant == "asyncio":
+        asyncio.set_event_loop_policy(uvloop.EventLoopPolicy())
     if kit.ORDERS.role == "work":
         work()
     elif kit.ORDERS.variant == "asyncio":
