@@ -1,30 +1,41 @@
--- Expects what add has read: of the call, of the queue and of its first `at` - 1 arguments. Adds several entries; leaves `answers`.
---#part options_table
-local ids, first, options, plain = {}, {}, {}, true
-for i = 1, entries do
-  ids[i], first[i] = ARGV[at], at
-  at, options[i] = options_table(at, max_data)
-  plain = plain and not options[i]
-end
---#part arity
--- of another type, a key that may be written is found here
-call('ZCARD', ready)
-if not plain then
-  call('HLEN', meta)
-  call('ZCARD', delayed)
-  call('ZCARD', expiry)
-end
-if flags >= 2 then
-  call('ZCARD', kept)
-end
+-- Expects what add has read: of the call, of the queue and of its first argument. Adds several entries; leaves `answers`.
 local queue = {
   items = items, meta = meta, ready = ready, delayed = delayed, dead = dead, expiry = expiry, kept = kept,
   flags = flags, clock = clock, next_due = next_due, largest = largest, added = added,
 }
-local answers
-if plain and flags < 2 and max_items == 0 and entries * largest <= 1048576 then
+-- most entries have no options and ids of ASCII: whatever is otherwise, or wrong, is found below
+local argv, ids, answers = ARGV, {}, nil
+local plain = #argv == 3 * entries + 1 and flags < 2 and max_items == 0 and entries * largest <= 1048576
+for i = 1, plain and entries or 0 do
+  local id = argv[3 * i - 1]
+  ids[i] = id
+  if #id > 256 or id == '' or #argv[3 * i] > max_data or argv[3 * i + 1] ~= '0' then
+    plain = false
+    break
+  end
+end
+if plain and string.find(table.concat(ids), '^[\1-\127]+$') then
   --#part add_plain
-else
+end
+if not answers then
+  --#part options_table
+  local first, options, optional = {}, {}, false
+  for i = 1, entries do
+    first[i] = at
+    at, options[i] = options_table(at, max_data)
+    optional = optional or options[i]
+  end
+  --#part arity
+  -- of another type, a key that may be written is found here
+  call('ZCARD', ready)
+  if optional then
+    call('HLEN', meta)
+    call('ZCARD', delayed)
+    call('ZCARD', expiry)
+  end
+  if flags >= 2 then
+    call('ZCARD', kept)
+  end
   --#part add_entries
   answers = add_entries(queue, entries, first, options, max_items)
 end

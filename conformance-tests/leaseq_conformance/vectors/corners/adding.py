@@ -50,7 +50,25 @@ def vectors() -> Iterator[Vector]:
     yield edge("add", "a queue with room for two", _room_for_two(), three, ("LQ-ADD-7",))
     later = add("one there, one delayed", Add(b"c1"), Add(b"n1", delay=1000))
     yield edge("add", "a lost state and one leased", _lost(), later, ("LQ-KEY-4", "LQ-SETTLE-5"))
+    many = add("ninety", *(Add(b"n%d" % number) for number in range(90)))
+    yield edge("add", "a clock that was ahead", _ahead(37), many, ("LQ-ADD-2", "LQ-ORDER-2"))
+    again = add("twice in a call, with another's id as data", Add(b"n1", b"0"), Add(b"n2"), Add(b"n1", b"x"))
+    yield edge("add", "an item 0", _called_0(), again, ("LQ-ADD-1",))
+    two = add("two, each with data of its own", Add(b"n1", b"x"), Add(b"n2", b"y"))
+    yield edge("add", "an item 0", _called_0(), two, ("LQ-ADD-2",))
     yield from adding_one.vectors()
+
+
+def _ahead(by: int) -> World:
+    world = World()
+    world.queue.add(NOW + by, [Add(b"r1")])
+    return world.quiet()
+
+
+def _called_0() -> World:
+    world = World()
+    world.queue.add(START, [Add(b"0", b"zero")])
+    return world.quiet()
 
 
 def _one_outcome() -> World:
