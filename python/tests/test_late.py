@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import os
 import socket
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +21,8 @@ from leaseq.errors import WrongTypeError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
+
+    from faultproxy import FaultProxy
 
 pytestmark = pytest.mark.on("last")
 
@@ -91,3 +95,34 @@ async def test_who_reads_is_late_also_when_the_connection_was_closed_meanwhile(d
     await deaf.disconnect(nowait=True)
     with pytest.raises((redis.TimeoutError, redis.ConnectionError)):
         await asyncio.wait_for(reading, PATIENCE)
+
+
+@pytest.mark.parametrize("plain", [True, False])
+async def test_a_connection_that_times_out_by_itself_is_no_reply(url: str, *, plain: bool) -> None:
+    """ETIMEDOUT, where the system gets no answer: redis-py answers None then, as if nothing had come yet."""
+    client: Any = redis.asyncio.Redis.from_url(url)
+    connection: Any = await client.connection_pool.get_connection()
+    wire = Wire(connection, put_back, Watch(), plain=plain)
+    await wire.send("PING")
+    connection._reader.set_exception(TimeoutError(errno.ETIMEDOUT, "Connection timed out"))
+    with pytest.raises(redis.TimeoutError):
+        await wire.read()
+    assert wire.owed == 1
+    await connection.disconnect()
+    await client.aclose()
+
+
+@pytest.mark.parametrize("ours", [True, False])
+async def test_one_that_was_reset_meanwhile_is_opened_again(proxy: FaultProxy, *, ours: bool) -> None:
+    """LQ-ERROR-4: nothing was sent there, so no reply is lost to it."""
+    client = redis.asyncio.Redis.from_url(proxy.url)
+    async with leaseq.aio.WorkQueue("q", proxy.url if ours else client) as queue:
+        assert await queue.add_item(Item(b"x", id="a"))
+        server: Any = queue._server.client
+        pool = server.connection_pool
+        idle = pool._idle[os.getpid()][-1] if ours else pool._available_connections[-1]
+        proxy.reset_connections()
+        with pytest.raises(ConnectionResetError):
+            await asyncio.wait_for(idle._reader.read(1), PATIENCE)
+        assert await queue.add_item(Item(b"x", id="b"))
+    await client.aclose()

@@ -168,6 +168,8 @@ class Wire:
                 reply = await connection.read_response(
                     disable_decoding=True, disconnect_on_error=False, timeout=math.inf
                 )
+                if reply is None and (error := connection._reader.exception()):
+                    raise error  # redis-py takes ETIMEDOUT for the end of a time it was given
         except redis.ResponseError:
             self.owed -= 1
             raise
@@ -269,7 +271,8 @@ class OneServer:
         if isinstance(pool, Pool):
             connection = await pool.at_hand()
             if connection is not None:
-                return Wire(connection, partial(pool.release, connection), self._watch, plain=pool.plain)
+                wire = Wire(connection, partial(pool.release, connection), self._watch, plain=pool.plain)
+                return await fresh(wire, connection, _cancellations()) if was_reset(connection) else wire
         cancellations = _cancellations()
         connection = await pool.get_connection()
         wire = Wire(connection, partial(pool.release, connection), self._watch)
@@ -322,6 +325,11 @@ def _cancellations() -> int:
     return task.cancelling() if task else 0
 
 
+def was_reset(connection: Any) -> bool:
+    """Whether a connection ended with an error, which its parser does not look at."""
+    return connection._reader.exception() is not None
+
+
 async def fresh(wire: Wire, connection: Any, cancellations: int) -> Wire:
     """A wire whose connection stands: redis-py hands out those that the server has closed, or with replies in them.
 
@@ -332,7 +340,7 @@ async def fresh(wire: Wire, connection: Any, cancellations: int) -> Wire:
     try:
         if not connection.is_connected:
             await connection.connect()
-        if await connection.can_read():
+        if was_reset(connection) or await connection.can_read():
             await connection.disconnect(nowait=True)
             await connection.connect()
         if _cancellations() > cancellations:
