@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import enum
 import os
 import socket
 import ssl
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import redis
 from colours import bare
 from watching import EVALS, calls, load
 
@@ -18,6 +21,8 @@ import leaseq
 from leaseq import Item, flows
 from leaseq._sync.at_once import send_at_once
 from leaseq._sync.calls import Calls
+from leaseq._sync.io import Wire
+from leaseq._sync.pool import Pool
 from leaseq.commands import add, add_each, add_one, add_options, complete
 from leaseq.item import LeasedItemBase
 from leaseq.keys import QueueKeys
@@ -27,7 +32,6 @@ from leaseq.worker._aio import crew
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    import redis
     from colours import Colour
 
     from leaseq.worker.ends import End
@@ -195,6 +199,48 @@ def test_one_item_with_more_is_written_as_several_are(item: Item) -> None:
     assert pack(None, one.evalsha()) == pack(None, add(KEYS, [item]).evalsha())
 
 
+class Level(int, enum.Enum):
+    """A number that says another name."""
+
+    HIGH = 5
+
+
+class Text(str):
+    """What encodes itself in a way of its own."""
+
+    __slots__ = ()
+
+    def encode(self, *_: object, **__: object) -> bytes:
+        return b"other"
+
+
+class Data(bytes):
+    """What has a length of its own."""
+
+    def __len__(self) -> int:
+        return 1
+
+
+@pytest.mark.parametrize(
+    ("item", "options"),
+    [
+        (Item(b"x", id="a"), {"priority": Level.HIGH}),
+        (
+            Item(b"x", id="a"),
+            {"priority": 5},
+        ),  # which is equal, so whoever comes first decides for both in a cache
+        (Item(b"x", id=Text("a")), {}),
+        (Item(Data(b"abc"), id="a"), {}),
+    ],
+)
+def test_one_item_of_derived_types_is_written_as_it_is(item: Item, options: dict[str, Any]) -> None:
+    plain: dict[str, Any] = dict.fromkeys(options, 5)
+    as_it_is = add(KEYS, [Item(bytes(memoryview(item.data)), id=str.__str__(item.id))], add_options(**plain))
+    one = add_one(KEYS, item, add_options(**options))
+    assert pack(None, one.evalsha()) == pack(None, as_it_is.evalsha())
+    assert one.packed is None or [one.packed] == pack(None, as_it_is.evalsha())
+
+
 @pytest.mark.parametrize(("only_current", "options"), [(False, (0,)), (True, (1, "only_current", 1))])
 def test_a_count_as_text_is_the_number(*, only_current: bool, options: tuple[str | int, ...]) -> None:
     item = LeasedItemBase("a", b"", 10**15, 1, 0.0, 30)
@@ -210,29 +256,56 @@ class Connection:
         self._sock = sock
 
 
-def test_what_a_socket_does_not_take_at_once_is_left() -> None:
+def test_what_a_socket_does_not_take_at_once_follows() -> None:
+    ours, theirs = socket.socketpair()
+    data = os.urandom(32 << 20)  # more than both buffers hold
+    with ours, theirs, ThreadPoolExecutor() as pool:
+        ours.settimeout(PATIENCE)
+        theirs.settimeout(PATIENCE)
+        assert send_at_once(Connection(ours), b"abc")
+        assert theirs.recv(9) == b"abc"
+        sent = pool.submit(send_at_once, Connection(ours), data)
+        came = bytearray()
+        while len(came) < len(data):
+            came += theirs.recv(1 << 20)
+        assert sent.result()
+        assert bytes(came) == data
+
+
+def test_who_takes_nothing_in_is_waited_for_as_long_as_the_socket_says() -> None:
     ours, theirs = socket.socketpair()
     with ours, theirs:
-        ours.settimeout(PATIENCE)
-        assert send_at_once(Connection(ours), b"abc") == b""
-        assert theirs.recv(9) == b"abc"
-        data = os.urandom(32 << 20)  # more than both buffers hold
-        left = send_at_once(Connection(ours), data)
-        assert 0 < len(left) < len(data)
-        assert send_at_once(Connection(ours), left) == left
-        theirs.settimeout(PATIENCE)
-        came = bytearray()
-        while len(came) < len(data) - len(left):
-            came += theirs.recv(1 << 20)
-        assert bytes(came) + left == data
+        ours.settimeout(0.1)
+        with pytest.raises(redis.TimeoutError):
+            send_at_once(Connection(ours), b"x" * (32 << 20))
+        assert not send_at_once(Connection(ours), b"x")
+
+
+def test_the_rest_of_a_command_goes_nowhere_else(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a connection that redis-py opens again, the server would take the data of an item for commands."""
+    pool = Pool.from_url(url)
+    connection = pool.get_connection()
+    write = os.write
+
+    def write_some(number: int, data: bytes) -> int:
+        written = write(number, data[:20])
+        connection.disconnect()  # as another thread does that closes the queue
+        return written
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "write", write_some)
+        with pytest.raises(redis.ConnectionError):
+            Wire(connection, lambda: None, plain=True).send("ECHO", b"\r\nSET a b\r\n" * 9)
+    assert not connection.is_connected
+    pool.disconnect()
 
 
 def test_what_a_broken_socket_does_not_take_is_left() -> None:
     ours, theirs = socket.socketpair()
     with ours:
         theirs.close()
-        assert send_at_once(Connection(ours), b"abc") == b"abc"
-    assert send_at_once(Connection(ours), b"abc") == b"abc"
+        assert not send_at_once(Connection(ours), b"abc")
+    assert not send_at_once(Connection(ours), b"abc")
 
 
 def test_tls_is_not_gone_past() -> None:
@@ -243,7 +316,7 @@ def test_tls_is_not_gone_past() -> None:
             ours, server_hostname="x", do_handshake_on_connect=False
         ) as wrapped,
     ):
-        assert send_at_once(Connection(wrapped), b"abc") == b"abc"
+        assert not send_at_once(Connection(wrapped), b"abc")
         theirs.setblocking(False)
         with pytest.raises(BlockingIOError):
             theirs.recv(9)

@@ -120,6 +120,7 @@ class Broken:
     """A connection that fails as redis-py's do when another thread or task closes them."""
 
     socket_timeout = 1
+    _reader = None
 
     def __init__(self, odd: type[Exception]) -> None:
         self.odd = odd

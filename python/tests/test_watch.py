@@ -78,3 +78,27 @@ def test_another_event_loop_has_another_timer(timers: list[float]) -> None:
     asyncio.run(wait(HOUR))
     asyncio.run(wait(2 * HOUR))
     assert len(timers) == 2
+
+
+class Gone(Waiting):
+    """Whose event loop is closed."""
+
+    def be_late(self) -> None:
+        raise RuntimeError("Event loop is closed")
+
+
+def test_who_was_left_in_a_loop_that_is_over_keeps_nobody_from_being_told() -> None:
+    watch = Watch()
+    over = asyncio.new_event_loop()
+
+    async def leave() -> None:
+        watch.begin(Gone(), 0.1)
+
+    async def wait() -> None:
+        waiting = Waiting()
+        watch.begin(waiting, 0.2)
+        await asyncio.wait_for(waiting.told.wait(), PATIENCE)
+
+    over.run_until_complete(leave())
+    over.close()
+    asyncio.run(wait())

@@ -87,8 +87,8 @@ class Wire:
     followed = False
     """Whether a command was sent behind a block that is not over: what it brings would be lost with the connection."""
     _is_cut = False
-    _is_late = False
     _left_off = False
+    _reader: asyncio.StreamReader | None = None
 
     def __init__(
         self, connection: Any, put_back: Callable[[], Awaitable[None]], watch: Watch, *, plain: bool = False
@@ -134,20 +134,22 @@ class Wire:
 
     async def read(self, seconds: float | None = None) -> Any:
         """Read a reply. An interruption leaves the connection as it is, so that the reply can still be read."""
+        self._reader = self._connection._reader
         self._watch.begin(self, self._bound(seconds))
         try:
-            reply = await self._read()
+            return await self._read()
         finally:
             self._watch.end(self)
-        if self._is_late:
-            raise redis.TimeoutError(LATE)
-        return reply
 
     def be_late(self) -> None:
-        """The reply that is awaited took too long. The connection is of no use any more."""
-        self._is_late = True
-        if self._connection.is_connected:
-            self._connection._reader.set_exception(redis.TimeoutError(LATE))
+        """The reply that is awaited took too long; one that came in this moment is still read.
+
+        The connection is of no use any more. It may be closed already: with bytes that the server does not take in, its
+        transport does not tell its reader.
+        """
+        self._is_cut = True
+        if self._reader is not None:
+            self._reader.set_exception(redis.TimeoutError(LATE))
 
     async def read_within(self, seconds: float) -> Any:
         """Read a reply that may take long. Raises NothingYetError."""
@@ -166,6 +168,8 @@ class Wire:
                 reply = await connection.read_response(
                     disable_decoding=True, disconnect_on_error=False, timeout=math.inf
                 )
+                if reply is None and (error := connection._reader.exception()):
+                    raise error  # redis-py takes ETIMEDOUT for the end of a time it was given
         except redis.ResponseError:
             self.owed -= 1
             raise
@@ -224,7 +228,7 @@ class Wire:
 
     async def give_back(self) -> None:
         """Return the connection to the client; never with a reply on its way that the next user would take for its."""
-        if self.owed or self._left_off:
+        if self.owed or self._left_off or self._is_cut:
             await self.cut()
         try:
             await self._put_back()
@@ -267,7 +271,8 @@ class OneServer:
         if isinstance(pool, Pool):
             connection = await pool.at_hand()
             if connection is not None:
-                return Wire(connection, partial(pool.release, connection), self._watch, plain=pool.plain)
+                wire = Wire(connection, partial(pool.release, connection), self._watch, plain=pool.plain)
+                return await fresh(wire, connection, _cancellations()) if was_reset(connection) else wire
         cancellations = _cancellations()
         connection = await pool.get_connection()
         wire = Wire(connection, partial(pool.release, connection), self._watch)
@@ -320,6 +325,11 @@ def _cancellations() -> int:
     return task.cancelling() if task else 0
 
 
+def was_reset(connection: Any) -> bool:
+    """Whether a connection ended with an error, which its parser does not look at."""
+    return connection._reader.exception() is not None
+
+
 async def fresh(wire: Wire, connection: Any, cancellations: int) -> Wire:
     """A wire whose connection stands: redis-py hands out those that the server has closed, or with replies in them.
 
@@ -330,7 +340,7 @@ async def fresh(wire: Wire, connection: Any, cancellations: int) -> Wire:
     try:
         if not connection.is_connected:
             await connection.connect()
-        if await connection.can_read():
+        if was_reset(connection) or await connection.can_read():
             await connection.disconnect(nowait=True)
             await connection.connect()
         if _cancellations() > cancellations:

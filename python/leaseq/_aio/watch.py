@@ -27,19 +27,31 @@ class Watch:
     def begin(self, waiting: Late, seconds: float) -> None:
         """Somebody waits, no longer than this."""
         loop = asyncio.get_running_loop()
+        if loop is not self._loop:
+            self._move_to(loop)
         until = self._until[waiting] = loop.time() + seconds
-        if until < self._at or loop is not self._loop:
+        if until < self._at:
             self._ring_at(until, loop)
 
     def end(self, waiting: Late) -> None:
         """It waits no more."""
         self._until.pop(waiting, None)
 
+    def _move_to(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Forget who waits in another event loop: that one is over, and telling them in this one would fail."""
+        self._stop()
+        self._until.clear()
+        self._loop, self._at = loop, math.inf
+
     def _ring_at(self, at: float, loop: asyncio.AbstractEventLoop) -> None:
+        self._stop()
+        self._at = at
+        self._timer = loop.call_at(at, self._look)
+
+    def _stop(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        self._at, self._loop = at, loop
-        self._timer = loop.call_at(at, self._look)
+            self._timer = None
 
     def _look(self) -> None:
         loop = asyncio.get_running_loop()

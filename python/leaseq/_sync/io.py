@@ -108,12 +108,9 @@ class Wire:
             self._ask()
         self.owed += 1
         try:
-            left = packed
-            if self._plain and len(packed) == 1:
-                left = [rest] if (rest := send_at_once(connection, packed[0])) else []
-            if left:
+            if not (self._plain and len(packed) == 1 and send_at_once(connection, packed[0])):
                 # no health check: it would read the reply of a command that is still under way
-                connection.send_packed_command(left, check_health=False)
+                connection.send_packed_command(packed, check_health=False)
         except ODD as error:
             self._tell(error)
             raise

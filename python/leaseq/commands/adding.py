@@ -54,7 +54,9 @@ def add_one(keys: QueueKeys, item: Item, options: Options = ()) -> Command[bool 
     """
     if not isinstance(item, Item):
         raise _no_item(item)
-    if item.headers or item.content_type is not None or not isinstance(item.data, bytes):
+    # what is derived from these types may tell other bytes, or another length
+    plain = type(item.id) is str and type(item.data) is bytes
+    if not plain or item.headers or item.content_type is not None:
         return command(_scripts.ADD, keys, ("1", *entry(item, options)), _added)
     vector, begun = keys.begun(_scripts.ADD)
     more, end = _end(options)

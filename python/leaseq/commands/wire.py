@@ -92,7 +92,7 @@ def whole(number: int, what: str) -> int:
     if abs(number) >= 10**16:
         message = f"{what} has more than 16 digits"
         raise BadArgumentError(message)
-    return number
+    return int(number)  # what is derived from int may be written in another way, but is equal in a cache
 
 
 def held(item: LeasedItemBase) -> tuple[str, int]:
