@@ -29,7 +29,12 @@ SPECIAL: Final[dict[str, list[Row]]] = {
         ("options in the place of an entry, data 0", [2, "n1", "0", 1, "n2", "0", 0], "BAD_ARGUMENT", []),
         ("an option each that is not there", [2, "n1", "x", 1, "n2", "y", 1], "BAD_ARGUMENT", []),
         ("no entry of two", [2], "BAD_ID", []),
-        ("an argument too many for each of two", [2, "n1", "x", 0, "n2", "y", 0, "z", "z"], "BAD_ARGUMENT", []),
+        (
+            "an argument too many for each of two",
+            [2, "n1", "x", 0, "n2", "y", 0, "z", "z"],
+            "BAD_ARGUMENT",
+            [],
+        ),
         ("an entry that is not there, id 1", [2, "1", "x", 0], "BAD_ID", []),
         *(
             (f"priority {value!r}", _option("priority", value), "BAD_ARGUMENT", [])
