@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import concurrent.futures
 import os
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +19,7 @@ from leaseq._sync import io as sync
 if TYPE_CHECKING:
     import redis
     from colours import Colour
+    from faultproxy import FaultProxy
 
 pytestmark = pytest.mark.on("last")
 
@@ -61,6 +64,34 @@ def test_one_that_the_server_closed_meanwhile_is_opened_again(
     again = [each for each in redis_client.client_list() if each["id"] not in others]
     told = (again[0]["db"], again[0]["name"])
     assert [told] * len(again) == [("3", "mine") if options.startswith("db") else ("0", "")]
+
+
+def test_one_whose_opening_was_interrupted_is_not_handed_out(
+    colour: Colour, redis_client: redis.Redis, proxy: FaultProxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """LQ-ERROR-4: what its opening asked for comes later, and would be taken for the reply of a call."""
+    del redis_client  # the server is empty
+    interruption = KeyboardInterrupt if colour.name == "threads" else asyncio.CancelledError
+    pool = client_of(colour, proxy.url).connection_pool
+    with monkeypatch.context() as patched:
+        patched.setattr(pool.connection_class, "read_response", _raises(interruption))
+        proxy.hold_down = 0
+        with pytest.raises((interruption, concurrent.futures.CancelledError)):
+            colour.run(pool.get_connection())
+    sent, second = proxy.sent_up, colour.start(lambda: colour.run(pool.get_connection()))
+    servers.wait_until(lambda: second.done() or proxy.sent_up > sent)
+    proxy.hold_down = None
+    connection = second.result(servers.PATIENCE)
+    colour.run(connection.send_command("ECHO", "mine"))
+    assert colour.run(connection.read_response(disable_decoding=True)) == b"mine"
+    colour.run(pool.release(connection))
+
+
+def _raises(error: type[BaseException]) -> Any:
+    def raising(*_: Any, **__: Any) -> Any:
+        raise error
+
+    return raising
 
 
 def test_a_push_that_came_meanwhile_is_no_reply(colour: Colour, url: str, redis_client: redis.Redis) -> None:

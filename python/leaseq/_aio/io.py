@@ -346,6 +346,7 @@ async def fresh(wire: Wire, connection: Any, cancellations: int) -> Wire:
         if _cancellations() > cancellations:
             raise asyncio.CancelledError  # noqa: TRY301 (as any other)
     except BaseException:
+        await wire.cut()  # it may have asked for what did not come yet
         await wire.give_back()
         raise
     return wire

@@ -23,14 +23,17 @@ class Pool(ConnectionPool):
         self.plain = are_plain(self.connection_class, self.connection_kwargs)
         self._idle: dict[int, list[Any]] = {}
         """By process, since the child of a fork must not speak where its parent does."""
+        self._open: set[Any] = set()
+        """Those that are open. One whose opening was interrupted is not: the replies to that are still to come."""
 
     async def get_connection(self, *_: Any, **__: Any) -> Any:
         """The connection that came back last, if it stands and has nothing to read; else what redis-py gives."""
         connection = await self.at_hand()
-        if connection is not None:
-            return connection
-        untyped: Any = super()
-        return await untyped.get_connection()
+        if connection is None:
+            untyped: Any = super()
+            connection = await untyped.get_connection()
+            self._open.add(connection)
+        return connection
 
     async def at_hand(self) -> Any | None:
         """The connection that came back last, if it stands and has nothing to read."""
@@ -46,14 +49,17 @@ class Pool(ConnectionPool):
             fit = False  # redis-py connects again
         finally:
             if not fit:
+                self._open.discard(connection)
                 await super().release(connection)
         return connection if fit else None
 
     async def release(self, connection: Any) -> None:
-        """Take a connection back."""
+        """Take a connection back, also one that redis-py could not open."""
         here = THIS.number
         # those of asyncio know no process, since no event loop outlives a fork
-        if connection.is_connected and getattr(connection, "pid", here) == here:
+        if connection in self._open and connection.is_connected and getattr(connection, "pid", here) == here:
             self._idle.setdefault(here, []).append(connection)
         else:
+            self._open.discard(connection)
+            await connection.disconnect()
             await super().release(connection)
