@@ -1,6 +1,6 @@
 """Where the server's microseconds and bytes go: each hot call in layers, a waiting item in parts.
 
-    python benchmarks/breakdown.py             about a minute and a half; writes results/breakdown.json
+    python benchmarks/breakdown.py             some twenty seconds; writes results/breakdown.json
     python benchmarks/breakdown.py --quick     does it run? the figures mean nothing, nothing is written
     python benchmarks/breakdown.py --json      JSON in place of the tables
 

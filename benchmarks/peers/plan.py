@@ -66,7 +66,7 @@ LAYERS: Final = (
     Measure(jobs.ON, (*JOBS, *JOB_PEERS), partial(jobs.steps, results=True), "jobs whose results are kept"),
 )  # fmt: skip
 SUITES: Final = {"items": ITEMS, "jobs": LAYERS}
-"""Each is a run of its own, since both do not end within 40 minutes."""
+"""Each is a run of its own, so that the whole stays well within 40 minutes."""
 
 
 class NothingToDoError(Exception):

@@ -64,10 +64,10 @@ async def effect(ctx: Context, number: int) -> int:
 
 
 @app.job(name="forked", retries=None, backoff=AT_ONCE, fork=True)
-def forked(number: int) -> int:
+def forked(ctx: Context, number: int) -> int:
     """The same in a process of its own."""
     note("pids", os.getpid())
-    note("effects", f"{number}:0")
+    note("effects", f"{number}:{ctx.attempt}")
     return number
 
 
