@@ -133,8 +133,7 @@ def redis_client(url: str) -> Iterator[redis.Redis]:
 @pytest.fixture
 def startable_name(server_name: str) -> str:
     """The name of a server that tests can start themselves: this run's, or the default where this run's is given."""
-    given = server_name == "LEASEQ_TEST_URL" or server_name.startswith("docker:")
-    return servers.DEFAULT if given else server_name
+    return servers.startable(server_name)
 
 
 @pytest.fixture

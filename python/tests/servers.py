@@ -199,6 +199,12 @@ def open_server(name: str) -> AnyServer:
     return Server(name).start()
 
 
+def startable(name: str) -> str:
+    """The name of a server that tests can start themselves: this one, or the default where this one is given."""
+    given = name == "LEASEQ_TEST_URL" or name.startswith("docker:")
+    return DEFAULT if given else name
+
+
 def find(name: str) -> Path:
     """Return the program of a server.
 

@@ -33,8 +33,7 @@ def run(*args: str | Path) -> subprocess.CompletedProcess[str]:
 @pytest.fixture(scope="module")
 def program(server_name: str) -> str:
     """The server's program."""
-    given = server_name == "LEASEQ_TEST_URL" or server_name.startswith("docker:")
-    return str(servers.find(servers.DEFAULT if given else server_name))
+    return str(servers.find(servers.startable(server_name)))
 
 
 @pytest.fixture(scope="module")

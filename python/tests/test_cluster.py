@@ -31,9 +31,7 @@ def nodes(request: pytest.FixtureRequest) -> Iterator[servers.ClusterSet]:
     from conftest import server_names
 
     name = server_names(request.config)[0]
-    made = servers.ClusterSet(
-        servers.DEFAULT if name == "LEASEQ_TEST_URL" or name.startswith("docker:") else name
-    )
+    made = servers.ClusterSet(servers.startable(name))
     yield made
     made.close()
 

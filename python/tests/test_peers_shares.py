@@ -225,8 +225,7 @@ def test_a_page_of_nothing_has_no_plot() -> None:
 
 @pytest.fixture(scope="module")
 def bench(server_name: str) -> Iterator[Bench]:
-    given = server_name == "LEASEQ_TEST_URL" or server_name.startswith("docker:")
-    name = str(servers.find(servers.DEFAULT if given else server_name))
+    name = str(servers.find(servers.startable(server_name)))
     with start_server(name) as server:
         yield Bench(SMALL, name, server)
 

@@ -408,8 +408,7 @@ def nodes(request: pytest.FixtureRequest) -> Iterator[servers.ClusterSet]:
     from conftest import server_names
 
     name = server_names(request.config)[0]
-    given = name == "LEASEQ_TEST_URL" or name.startswith("docker:")
-    made = servers.ClusterSet(servers.DEFAULT if given else name)
+    made = servers.ClusterSet(servers.startable(name))
     yield made
     made.close()
 
