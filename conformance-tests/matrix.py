@@ -1,15 +1,14 @@
-"""Runs the conformance suite for several adapters on several servers, two at a time, and says what came of it.
+"""Runs the conformance suite for several adapters on several servers, and prints one line for each pair.
 
     python conformance-tests/matrix.py --servers redis-6.2.14,valkey-9.1.2 --adapters python,asyncio,typescript
 
-Prints a line for each run, the whole output of those that did not end well, and last `conformance: N of M right`. Exits
-with 0 where every run did. Nothing is run twice.
+`scripts` in place of an adapter runs the vectors, which need no client. The output of a run that did not end well is printed
+whole. The last line is `conformance: N of M passed`. Exits with 0 if every run did. Nothing is run twice.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
 import subprocess
 import sys
 import tempfile
@@ -19,30 +18,31 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from leaseq.embedded import find_program
-from leaseq_conformance.reports.plain import ResultsError, read_results
+from leaseq_conformance.reports.json_report import ResultsError, read_results
 
 ROOT: Final = Path(__file__).resolve().parents[1]
-SERVERS: Final = Path(os.environ.get("LEASEQ_SERVERS_DIR") or ROOT / ".servers")
+SCRIPTS: Final = "scripts"
 ADAPTERS: Final = {
-    "python": (sys.executable, "-m", "leaseq_conformance.adapters.python_sync"),
-    "asyncio": (sys.executable, "-m", "leaseq_conformance.adapters.python_aio"),
+    "python": (sys.executable, "-m", "conformance_adapter.sync_client"),
+    "asyncio": (sys.executable, "-m", "conformance_adapter.asyncio_client"),
     "typescript": (str(ROOT / "tools/node.sh"), "node", str(ROOT / "typescript/dist/adapter/main.js")),
 }
-AT_A_TIME: Final = 2
+PROCESSORS: Final = 2
+"""How many the runs share: several runs at a time, or one run with several jobs."""
 
 
 @dataclass
 class Cell:
-    """One run and what came of it."""
+    """One run: what it runs on, and its result."""
 
     adapter: str
     server: str
     case: str | None
+    jobs: int
     code: int = 0
-    right: int = 0
+    passed: int = 0
     cases: int = 0
-    """Those of what the client claims."""
+    """Those that need nothing which the client does not claim."""
     unclaimed: int = 0
     output: str = ""
     seconds: float = 0.0
@@ -50,43 +50,54 @@ class Cell:
     @property
     def line(self) -> str:
         """What to print."""
-        word = "right" if self.code == 0 else f"NOT RIGHT (exit code {self.code})"
-        others = f" ({self.unclaimed} of what it does not claim)" if self.unclaimed else ""
-        counted = f"{self.right} of {self.cases} cases{others}"
-        return f"{self.adapter} on {self.server}: {counted}, {self.seconds:.0f} s: {word}"
+        status = "ok" if self.code == 0 else f"FAILED (exit code {self.code})"
+        others = f" ({self.unclaimed} need capabilities that it does not claim)" if self.unclaimed else ""
+        return f"{self.adapter} on {self.server}: {self.passed} of {self.cases} cases passed{others}, {self.seconds:.0f} s: {status}"
 
 
 def main() -> int:
-    """Run all, print, and say how it went."""
+    """Run all, print, and return the exit code."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--servers", required=True, help="names of server programs, separated by commas")
-    parser.add_argument("--adapters", default=",".join(ADAPTERS), help=f"of {', '.join(ADAPTERS)}")
-    parser.add_argument("--case", help="only cases whose names fit, such as 'wire/*'")
-    asked = parser.parse_args()
-    servers, adapters = asked.servers.split(","), asked.adapters.split(",")
-    cells = [Cell(adapter, server, asked.case) for server in servers for adapter in adapters]
-    with ThreadPoolExecutor(AT_A_TIME) as pool:
+    parser.add_argument(
+        "--adapters",
+        default=",".join(ADAPTERS),
+        help=f"of {', '.join([*ADAPTERS, SCRIPTS])}, separated by commas",
+    )
+    parser.add_argument("--case", help="only cases with such names, for example 'wire/*'")
+    options = parser.parse_args()
+    pairs = [
+        (adapter, server) for server in options.servers.split(",") for adapter in options.adapters.split(",")
+    ]
+    jobs = max(1, PROCESSORS // len(pairs))
+    cells = [Cell(adapter, server, options.case, jobs) for adapter, server in pairs]
+    with ThreadPoolExecutor(PROCESSORS) as pool:
         for cell in pool.map(run, cells):
             print(cell.line, flush=True)
             if cell.code:
                 print(cell.output, flush=True)
-    right, cases = sum(cell.right for cell in cells), sum(cell.cases for cell in cells)
-    print(f"conformance: {right} of {cases} right")
-    return 1 if any(cell.code for cell in cells) or right != cases or not cases else 0
+    passed, cases = sum(cell.passed for cell in cells), sum(cell.cases for cell in cells)
+    print(f"conformance: {passed} of {cases} passed")
+    return 1 if any(cell.code for cell in cells) or passed != cases or not cases else 0
 
 
 def run(cell: Cell) -> Cell:
-    """Run one cell."""
+    """Run one cell and return it with its result."""
     begun = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         results = Path(folder) / "results.json"
-        command = [sys.executable, "-c", "from leaseq_conformance.cli import main; main()", "run"]
-        command += ["--server-program", str(program(cell.server)), "--results", str(results)]
-        command += ["--case", cell.case] if cell.case else []
+        command = ["vectors"] if cell.adapter == SCRIPTS else ["run"]
+        command += ["--server-program", cell.server, "--results", str(results)]
+        command += ["--jobs", str(cell.jobs), *(["--case", cell.case] if cell.case else [])]
+        command += [] if cell.adapter == SCRIPTS else ["--", *ADAPTERS[cell.adapter]]
         done = subprocess.run(
-            [*command, "--", *ADAPTERS[cell.adapter]], capture_output=True, text=True, check=False, cwd=ROOT
+            [sys.executable, "-c", "from leaseq_conformance.cli import main; main()", *command],
+            capture_output=True,
+            text=True,
+            check=False,
+            cwd=ROOT,
         )
         cell.code, cell.output = done.returncode, done.stdout + done.stderr
         try:
@@ -94,24 +105,10 @@ def run(cell: Cell) -> Cell:
         except (OSError, ResultsError) as error:
             cell.code, cell.output = cell.code or 1, f"{cell.output}\n{error}"
         else:
-            claimed = [each for each in found.results if set(each.case.capabilities) <= found.capabilities]
-            cell.right, cell.cases = sum(result.right for result in claimed), len(claimed)
-            cell.unclaimed = len(found.results) - len(claimed)
+            cell.passed, cell.cases = sum(result.passed for result in found.claimed), len(found.claimed)
+            cell.unclaimed = len(found.results) - len(found.claimed)
     cell.seconds = time.monotonic() - begun
     return cell
-
-
-def program(server: str) -> Path:
-    """The program of a server by its name: fetched by `make servers-core`, else the one that leaseq embeds."""
-    fetched = SERVERS / "bin" / server
-    if fetched.exists():
-        return fetched
-    embedded = find_program()
-    told = subprocess.run([embedded, "--version"], capture_output=True, text=True, check=True).stdout
-    product, _, version = server.partition("-")
-    if embedded.name != f"{product}-server" or f"v={version}" not in told:
-        raise SystemExit(f"{server} is not in {SERVERS}: run `make servers-core`")
-    return embedded
 
 
 if __name__ == "__main__":

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from leaseq_conformance.crew import Crew
-    from leaseq_conformance.server import Server
+    from leaseq_conformance.adapter_pool import AdapterPool, CaseSession
+    from leaseq_conformance.redis_server import Server
 
 
 class Outcome(StrEnum):
@@ -21,9 +21,13 @@ class Outcome(StrEnum):
     SKIP = "skip"
     """The adapter does not declare a capability of the case, or the server is not the suite's to restart."""
     UNKNOWN = "unknown"
-    """It could not be judged: a time limit, a machine that did not keep up."""
+    """It could not be judged: an answer did not come in time, or the harness itself was late."""
     ERROR = "error"
-    """The harness or the adapter broke the adapter protocol."""
+    """The adapter broke the adapter protocol, or the harness broke."""
+
+
+CASE_SCHEMA: Final = 1
+"""Version of the form in which cases are exported and written: a reader of an earlier one may not understand them."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +39,6 @@ class Case:
         title: one line that says what is shown.
         rules: the rules of the specification that it rests on.
         capabilities: what of spec/12 the client has to claim for it; `core` is one. Empty: it needs no client.
-        catches: the seeded bugs that must make it fail.
         body: the case as plain JSON data, for `export` and `explain`.
     """
 
@@ -43,7 +46,6 @@ class Case:
     title: str
     rules: tuple[str, ...]
     capabilities: tuple[str, ...]
-    catches: tuple[str, ...]
     body: Any = None
 
     @property
@@ -53,7 +55,7 @@ class Case:
 
     def plain(self) -> dict[str, Any]:
         """The case as JSON data."""
-        lists = {key: list(getattr(self, key)) for key in ("rules", "capabilities", "catches")}
+        lists = {key: list(getattr(self, key)) for key in ("rules", "capabilities")}
         return {"name": self.name, "title": self.title, **lists, "body": self.body}
 
 
@@ -63,8 +65,9 @@ class Verdict:
 
     Attributes:
         message: why, in a line or two; empty for a pass.
-        transcript: what was said, a line each.
-        difference: what of the keyspace is not as it should be; empty where that is not why.
+        transcript: the messages and commands of the case, one per line.
+        difference: what in the keys differs from what is expected; empty if that is not the reason.
+        stderr: the last lines that the adapters wrote to stderr; set by the runner, if the case did not pass.
         seconds: how long it took; set by the runner.
     """
 
@@ -72,6 +75,7 @@ class Verdict:
     message: str = ""
     transcript: tuple[str, ...] = ()
     difference: str = ""
+    stderr: tuple[str, ...] = ()
     seconds: float = field(default=0.0, compare=False)
 
 
@@ -89,6 +93,8 @@ class VerdictError(Exception):
     """What ends a case with a verdict other than a pass; the runner makes it one."""
 
     outcome: ClassVar[Outcome]
+    stderr: tuple[str, ...] = ()
+    """What an adapter that is not in the pool wrote to stderr."""
 
     def __init__(self, message: str, transcript: Sequence[str] = (), difference: str = "") -> None:
         super().__init__(message)
@@ -97,7 +103,7 @@ class VerdictError(Exception):
 
     def judged(self) -> Verdict:
         """The verdict that it stands for."""
-        return Verdict(self.outcome, str(self), self.transcript, self.difference)
+        return Verdict(self.outcome, str(self), self.transcript, self.difference, self.stderr)
 
 
 class FailedError(VerdictError):
@@ -119,7 +125,7 @@ class SkippedError(VerdictError):
 
 
 class BrokenError(VerdictError):
-    """The harness or the adapter broke the adapter protocol."""
+    """The adapter broke the adapter protocol, or the harness broke."""
 
     outcome = Outcome.ERROR
 
@@ -133,8 +139,8 @@ class Context:
         adapter: the command that starts an adapter process; empty for suites without one.
         capabilities: what the adapter declares.
         seed: for what is drawn at random.
-        patience: how many seconds an answer is waited for before the case is `unknown`.
-        crew: the adapter processes that are kept from case to case; None for suites without an adapter.
+        patience: how many seconds to wait for an answer before the case is `unknown`.
+        pool: the adapter processes that are kept from case to case; None for suites without an adapter.
     """
 
     server: Server
@@ -142,14 +148,13 @@ class Context:
     capabilities: frozenset[str] = frozenset()
     seed: int = 0
     patience: float = 60.0
-    crew: Crew | None = None
+    pool: AdapterPool | None = None
 
-    @property
-    def the_crew(self) -> Crew:
-        """The crew, for suites that have an adapter."""
-        if self.crew is None:
+    def session(self) -> CaseSession:
+        """The adapters and queues of one case, for suites that have an adapter."""
+        if self.pool is None:
             raise BrokenError("this suite needs an adapter: name its command behind --")
-        return self.crew
+        return self.pool.session()
 
 
 class Suite(Protocol):

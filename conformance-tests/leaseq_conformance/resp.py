@@ -1,6 +1,6 @@
 """RESP, as far as a proxy needs it: where a frame ends, what a command says, and how a reply is written.
 
-Nothing is decoded that need not be: a frame is handed on as the bytes it came in.
+Nothing is decoded that need not be: a frame is passed on as the bytes that it came in.
 """
 
 from __future__ import annotations
@@ -16,42 +16,44 @@ class Stream:
 
     def __init__(self) -> None:
         self._buffer = bytearray()
+        self._end = 0
+        self._parts = 1
 
     def feed(self, data: bytes) -> None:
+        """Add bytes."""
         self._buffer += data
 
     def frame(self) -> bytes | None:
-        """The next whole frame, taken off; None where more has to come first."""
-        end = _end(self._buffer, 0)
-        if end is None:
-            return None
-        found = bytes(self._buffer[:end])
-        del self._buffer[:end]
-        return found
-
-
-def _end(data: bytearray, start: int) -> int | None:
-    """Where the frame that begins at `start` ends."""
-    todo, place = 1, start
-    while todo:
-        line_end = data.find(b"\r\n", place)
-        if line_end < 0:
-            return None
-        kind, rest = data[place : place + 1], bytes(data[place + 1 : line_end])
-        place = line_end + 2
-        todo -= 1
-        if kind in _SIZED and kind:
-            size = int(rest)
-            place += size + 2 if size >= 0 else 0
-            if place > len(data):
+        """Take the next whole frame off; None while more bytes have to come first."""
+        while self._parts:
+            found = _part(self._buffer, self._end)
+            if found is None:
                 return None
-        elif kind in _AGGREGATES and kind:
-            todo += max(0, int(rest)) * (2 if kind in b"%|" else 1) + (kind == b"|")
-    return place
+            self._end, inside = found
+            self._parts += inside - 1
+        frame = bytes(self._buffer[: self._end])
+        del self._buffer[: self._end]
+        self._end, self._parts = 0, 1
+        return frame
+
+
+def _part(data: bytearray, start: int) -> tuple[int, int] | None:
+    """Return where the part that starts here ends, and how many parts follow inside it; None while it is incomplete."""
+    line_end = data.find(b"\r\n", start)
+    if line_end < 0:
+        return None
+    kind, end = data[start : start + 1], line_end + 2
+    if not kind or kind not in _SIZED + _AGGREGATES:
+        return end, 0
+    size = max(-1, int(data[start + 1 : line_end]))
+    if kind in _SIZED:
+        end += size + 2 if size >= 0 else 0
+        return (end, 0) if end <= len(data) else None
+    return end, max(0, size) * (2 if kind in b"%|" else 1) + (kind == b"|")
 
 
 def arguments(frame: bytes) -> tuple[bytes, ...]:
-    """The arguments of a command."""
+    """Return the arguments of a command."""
     if not frame.startswith(b"*"):
         return tuple(frame.split())  # an inline command
     found, place = [], frame.index(b"\r\n") + 2
@@ -64,12 +66,12 @@ def arguments(frame: bytes) -> tuple[bytes, ...]:
 
 
 def error(text: str | bytes) -> bytes:
-    """An error reply."""
+    """Return an error reply."""
     return b"-" + (text.encode() if isinstance(text, str) else text) + b"\r\n"
 
 
 def reply(value: Any) -> bytes:
-    """A reply: None, an integer, bytes, text (as bytes) or a list of replies. RESP2; RESP3 clients take it too."""
+    """Return a reply: None, an integer, bytes, text (as bytes) or a list of replies. RESP2; RESP3 clients take it too."""
     if value is None:
         return b"$-1\r\n"
     if isinstance(value, int):
@@ -82,11 +84,11 @@ def reply(value: Any) -> bytes:
 
 
 def is_push(frame: bytes) -> bool:
-    """Whether it is no reply but something that the server says unasked."""
+    """Return whether the server sent this frame on its own, not as a reply."""
     return frame.startswith(b">")
 
 
 def shown(frame: bytes, limit: int = 300) -> str:
-    """A frame for people, one line."""
+    """Return a frame as one line for people."""
     text = frame.replace(b"\r\n", b" ").decode("utf-8", "backslashreplace").rstrip()
     return text if len(text) <= limit else text[:limit] + "..."

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import functools
 import re
-from importlib import resources
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
+
+from leaseq_conformance.manifest import resource
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
@@ -19,8 +19,7 @@ CORE: Final = "core"
 
 def pages() -> Traversable:
     """The folder of the specification: beside this file in a wheel, at the top of a source tree."""
-    packed = resources.files("leaseq_conformance") / "spec"
-    return packed if packed.is_dir() else Path(__file__).resolve().parents[2] / "spec"
+    return resource("spec", "spec")
 
 
 @functools.cache

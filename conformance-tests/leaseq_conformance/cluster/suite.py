@@ -4,22 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from leaseq._scripts import SCRIPTS
-from leaseq_conformance.actor import Actor, AdapterFaultError, NoAnswerError
+from leaseq_conformance.adapter_process import AdapterFaultError, AdapterProcess, NoAnswerError
+from leaseq_conformance.adapter_protocol import b64
 from leaseq_conformance.cases import BrokenError, Case, Context, UnjudgedError, Verdict, failed, passed
-from leaseq_conformance.cluster.nodes import Pair
-from leaseq_conformance.history.witness import Witness
-from leaseq_conformance.messages import b64
-from leaseq_conformance.server import OwnServer
+from leaseq_conformance.history.monitor_log import Witness
+from leaseq_conformance.manifest import NAMES_BY_DIGEST
+from leaseq_conformance.redis_cluster import RedisCluster
+from leaseq_conformance.redis_server import SpawnedServer
+from leaseq_conformance.server_process import ServerError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from leaseq_conformance.server import Server
+    from leaseq_conformance.redis_server import Server
 
-NAMES: Final = {script.sha1: script.name for script in SCRIPTS}
 HOUR_MS: Final = 3_600_000
 ITEMS: Final = 4
+NODES: Final = ("primary", "replica")
 
 
 def cases() -> Sequence[Case]:
@@ -30,10 +31,9 @@ def cases() -> Sequence[Case]:
             "A client of a cluster sends every call to the primary, whichever node it was told, and none to the replica",
             ("LQ-CLIENT-5",),
             ("core", "cluster"),
-            ("asks-a-replica",),
             {
                 "calls": ["add", "lease", "extend", "release", "lease", "complete"],
-                "told": ["primary", "replica"],
+                "told": [*NODES],
             },
         )
     ]
@@ -41,9 +41,13 @@ def cases() -> Sequence[Case]:
 
 def run(case: Case, context: Context) -> Verdict:
     """Make a few calls through each node, and look where they were run."""
-    program = context.server.program if isinstance(context.server, OwnServer) else None
+    program = context.server.program if isinstance(context.server, SpawnedServer) else None
     transcript: list[str] = []
-    with Pair(program) as pair:
+    try:
+        pair = RedisCluster(program, primaries=1, replicas=1)
+    except ServerError as error:
+        raise UnjudgedError(str(error)) from error
+    with pair:
         for told in case.body["told"]:
             why = _play(told, pair, context, transcript)
             if why:
@@ -51,15 +55,18 @@ def run(case: Case, context: Context) -> Verdict:
     return passed(transcript)
 
 
-def _play(told: str, pair: Pair, context: Context, transcript: list[str]) -> str:
+def _play(told: str, pair: RedisCluster, context: Context, transcript: list[str]) -> str:
     """What is wrong; nothing where all is right."""
     name = f"orders-{told}"
     prefix = f"leaseq:{{{name}}}:{name}:"
-    node: Server = getattr(pair, told)
-    with pair.primary.client() as first, pair.replica.client() as second:
-        with Witness(first, NAMES, prefix) as right, Witness(second, NAMES, prefix) as wrong:
+    node: Server = pair.nodes[NODES.index(told)]
+    with pair.nodes[0].client() as first, pair.nodes[1].client() as second:
+        with (
+            Witness(first, NAMES_BY_DIGEST, prefix) as right,
+            Witness(second, NAMES_BY_DIGEST, prefix) as wrong,
+        ):
             try:
-                actor = Actor(told, context.adapter, node.url, cluster=True)
+                actor = AdapterProcess(told, context.adapter, node.url, cluster=True)
                 with actor:
                     why = _calls(actor, name, context.patience)
             except AdapterFaultError as error:
@@ -77,7 +84,7 @@ def _play(told: str, pair: Pair, context: Context, transcript: list[str]) -> str
     return why or ("" if right.ran else "it sent the primary nothing")
 
 
-def _calls(actor: Actor, name: str, patience: float) -> str:
+def _calls(actor: AdapterProcess, name: str, patience: float) -> str:
     def call(method: str, **args: Any) -> Any:
         return actor.start("q", method, **args).answer(patience)
 

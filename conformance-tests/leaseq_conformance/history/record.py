@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from leaseq_conformance.messages import b64, unb64
+from leaseq_conformance.adapter_protocol import b64, unb64
 
 if TYPE_CHECKING:
     from pathlib import Path

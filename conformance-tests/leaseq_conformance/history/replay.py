@@ -9,10 +9,10 @@ from __future__ import annotations
 import copy
 from typing import TYPE_CHECKING, Any, Final
 
-from leaseq_conformance.history.answers import UnexplainedError, expected, given
+from leaseq_conformance.history.expected_answers import UnexplainedError, expected, given
 from leaseq_conformance.history.model_calls import FORGE, UnreadableError, duration_of, run
 from leaseq_conformance.model.base import NEVER, RefusedError, listed
-from leaseq_conformance.model.packed import EPOCH
+from leaseq_conformance.model.codec import EPOCH
 from leaseq_conformance.model.queue import Queue
 
 if TYPE_CHECKING:

@@ -8,28 +8,25 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from leaseq import _scripts
-from leaseq_conformance.actor import Actor, ActorError, Answer, NoAnswerError
-from leaseq_conformance.gate import Gate
+from leaseq_conformance.adapter_process import AdapterError, AdapterProcess, Answer, NoAnswerError
+from leaseq_conformance.fault_proxy import FaultProxy
 from leaseq_conformance.history.model_calls import FORGE
-from leaseq_conformance.history.program import HOUR_MS
+from leaseq_conformance.history.monitor_log import Witness
 from leaseq_conformance.history.record import Call, History, Left, Sent, plain, restored
 from leaseq_conformance.history.replies import decoded
-from leaseq_conformance.history.witness import Witness
+from leaseq_conformance.history.workload import HOUR_MS
+from leaseq_conformance.manifest import NAMES_BY_DIGEST, SCRIPTS
 from leaseq_conformance.model.keyspace import read
 
 if TYPE_CHECKING:
     import redis
 
     from leaseq_conformance.cases import Context
-    from leaseq_conformance.gate import Command, Do, When
-    from leaseq_conformance.history.program import Program, Step
+    from leaseq_conformance.fault_proxy import Action, Command, When
+    from leaseq_conformance.history.workload import Program, Step
 
 NAME: Final = "history"
 PREFIX: Final = f"leaseq:{{{NAME}}}:{NAME}:"
-SCRIPTS: Final = {
-    script.sha1: script.name for script in vars(_scripts).values() if isinstance(script, _scripts.Script)
-}
 FORGED: Final = """
 for i, name in ipairs({'leased', 'delayed'}) do
   if redis.call('ZSCORE', KEYS[i], ARGV[1]) then
@@ -49,13 +46,15 @@ def run(program: Program, context: Context) -> History:
     """Run the programs side by side; ends when all have ended."""
     history = History(program.seed)
     with context.server.client() as client:
-        for script in vars(_scripts).values():
-            if isinstance(script, _scripts.Script):
-                client.script_load(script.source)
+        for script in SCRIPTS.values():
+            client.script_load(script.source)
         forge = client.script_load(FORGED)
         history.began = _time(client)
-        names = {**SCRIPTS, forge: FORGE}  # and what clients say that they send, whatever is wrong with it
-        with Witness(client, names, PREFIX) as witness, Gate(context.server.address, names) as gate:
+        names = {
+            **NAMES_BY_DIGEST,
+            forge: FORGE,
+        }  # and what clients say that they send, whatever is wrong with it
+        with Witness(client, names, PREFIX) as witness, FaultProxy(context.server.url, names) as gate:
             stage = _Stage(history, context, gate, names)
             parts = [_Part(stage, name, steps) for name, steps in program.actors.items()]
             threads = [threading.Thread(target=part.play, name=part.name) for part in parts]
@@ -76,6 +75,10 @@ def run(program: Program, context: Context) -> History:
     return history
 
 
+ACTIONS: Final[dict[str, Action]] = {"kill": "kill", "drop": "disconnect"}
+"""What the proxy does for a fault of a step."""
+
+
 @dataclass
 class _Stage:
     """What all actors share.
@@ -88,7 +91,7 @@ class _Stage:
 
     history: History
     context: Context
-    gate: Gate
+    gate: FaultProxy
     names: dict[str, str]
     begun: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -126,7 +129,7 @@ class _Part:
         self._stage = stage
         self._steps = steps
         self._own: list[tuple[bytes, str]] = []
-        self._actor: Actor | None = None
+        self._actor: AdapterProcess | None = None
 
     def play(self) -> None:
         """Make every call; a killed process is followed by another."""
@@ -138,7 +141,7 @@ class _Part:
                 self._actor.end()
         except NoAnswerError as error:
             self._stage.complain(f"unknown: {error}")
-        except (ActorError, AssertionError) as error:
+        except (AdapterError, AssertionError) as error:
             self._stage.complain(f"error: {error}")
         finally:
             for _ in self._steps:  # the forger need not wait for who is gone
@@ -146,15 +149,15 @@ class _Part:
             if self._actor is not None:
                 self._actor.kill()
 
-    def _started(self) -> Actor:
+    def _started(self) -> AdapterProcess:
         if self._actor is None:
-            door = self._stage.gate.door(self.name)
+            door = self._stage.gate.listener(self.name)
             context = self._stage.context
-            self._actor = Actor(self.name, context.adapter, context.server.door_url(door))
-            self._stage.gate.door(self.name, kill=self._actor.kill)
+            self._actor = AdapterProcess(self.name, context.adapter, door.url)
+            self._stage.gate.listener(self.name, kill=self._actor.kill)
             declared = self._actor.hello["scripts"]
             self._stage.names.update({digest: name for name, digest in declared.items()})
-            self._stage.gate.learn(declared)
+            self._stage.gate.learn_scripts(declared)
             self._actor.open("q", NAME).ok  # noqa: B018 (raises where it is none)
         return self._actor
 
@@ -165,7 +168,7 @@ class _Part:
         actor = self._started()
         if step.fault:
             do, when = step.fault.split()
-            self._stage.gate.point(self.name, step.method, when=cast("When", when), do=cast("Do", do))
+            self._stage.gate.add_breakpoint(self.name, step.method, cast("When", when), ACTIONS[do])
         call = self._stage.begin(self.name, step.method, args, step.fault)
         answer = actor.start("q", step.method, **plain(args)).answer(self._stage.context.patience)
         call.end = time.monotonic_ns()
@@ -219,17 +222,17 @@ def _sent(commands: list[Command], begun: dict[str, list[tuple[int, int]]]) -> l
     for place, command in enumerate(commands):
         if command.name not in {"EVALSHA", "EVAL"}:
             continue
-        call = max((number for number, seen in begun.get(command.actor, []) if seen <= place), default=0)
+        call = max((number for number, seen in begun.get(command.client, []) if seen <= place), default=0)
         count = int(command.arguments[2])
         sent = Sent(
             number=command.number,
-            actor=command.actor,
+            actor=command.client,
             call=call,
             script=command.script or command.arguments[1].decode("ascii", "replace"),
             keys=[key.removeprefix(PREFIX.encode()).decode() for key in command.arguments[3 : 3 + count]],
             argv=list(command.arguments[3 + count :]),
             passed=command.sent,
-            delivered=command.told is not None,
+            delivered=command.delivered is not None,
         )
         if command.reply is not None and command.reply.startswith(b"-"):
             sent.error = command.reply[1:].decode(errors="replace").strip()

@@ -7,8 +7,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Self
 
-from leaseq_conformance.model.keyspace import Keyspace
-from leaseq_conformance.model.packed import (
+from leaseq_conformance.model.codec import (
     EPOCH,
     EXTRA,
     LEVEL,
@@ -20,6 +19,7 @@ from leaseq_conformance.model.packed import (
     State,
     place_time,
 )
+from leaseq_conformance.model.keyspace import Keyspace
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

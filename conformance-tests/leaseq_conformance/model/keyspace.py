@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from leaseq_conformance.model.packed import (
+from leaseq_conformance.model.codec import (
     Extra,
     Outcome,
     Record,

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from leaseq_conformance.model.base import Base, bare, check_id, require, tick
-from leaseq_conformance.model.packed import Outcome
+from leaseq_conformance.model.codec import Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from leaseq_conformance.model.calls import Answer, Reply
-    from leaseq_conformance.model.packed import State
+    from leaseq_conformance.model.codec import State
 
 RESULT, FAILURE = 1, 2
 CONTENTS: Final = 4_194_304

@@ -1,6 +1,6 @@
 """A queue in plain Python: what every script must answer and leave behind.
 
-Written from the specification, not from the scripts: items are objects in one dict, order is a sort, and the entries
+RawCase from the specification, not from the scripts: items are objects in one dict, order is a sort, and the entries
 of a call are taken one after the other. The server's time is an argument. Conformance vectors are made with it.
 
 `Queue` is a queue whose keys are sound; its `state` may be lost. Damage is the business of `repair`, calls that
@@ -25,15 +25,15 @@ from leaseq_conformance.model.base import (
     tick,
     until,
 )
+from leaseq_conformance.model.codec import DIES, EXTRA, OUTCOMES, TAIL, UNLIMITED, Extra
 from leaseq_conformance.model.outcomes import Outcomes
-from leaseq_conformance.model.packed import DIES, EXTRA, OUTCOMES, TAIL, UNLIMITED, Extra
 from leaseq_conformance.model.reading import Reading
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from leaseq_conformance.model.calls import Add, Answer, Complete, Extend, Release, Reply
-    from leaseq_conformance.model.packed import State
+    from leaseq_conformance.model.codec import State
 
 SWEEP: Final = 64
 MONTH_MS: Final = 2_592_000_000

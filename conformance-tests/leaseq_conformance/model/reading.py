@@ -6,7 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from leaseq_conformance.model.base import BUDGET, Base, check_id, limit_of, require, time_of
-from leaseq_conformance.model.packed import place_time
+from leaseq_conformance.model.codec import place_time
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

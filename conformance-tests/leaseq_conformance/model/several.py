@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from leaseq_conformance.model.base import BUDGET, CAP, check_id, require
+from leaseq_conformance.model.codec import OUTCOMES, Outcome
 from leaseq_conformance.model.outcomes import RESULT
-from leaseq_conformance.model.packed import OUTCOMES, Outcome
 from leaseq_conformance.model.queue import DECADE_MS, check_add
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from leaseq_conformance.model.calls import Answer, Finish, Reply
-    from leaseq_conformance.model.packed import State
+    from leaseq_conformance.model.codec import State
     from leaseq_conformance.model.queue import Queue
 
 

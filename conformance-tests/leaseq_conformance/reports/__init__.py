@@ -1,1 +1,1 @@
-"""What a run is told as: a file of results, JUnit XML, one HTML page, a badge."""
+"""Reports of a run: a file of results, JUnit XML, one HTML page, a badge."""

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import jinja2
 
-from leaseq_conformance.levels import claim, levels
+from leaseq_conformance.conformance_levels import claim, levels
+from leaseq_conformance.registry import again
 from leaseq_conformance.rules import rules
 
 if TYPE_CHECKING:
@@ -30,14 +31,16 @@ def write_html(run: Run, path: Path) -> None:
         counts=Counter(word(result.verdict.outcome.value, known=result.known) for result in run.results),
         suites=list(dict.fromkeys(result.case.suite for result in run.results)),
         word=word,
+        again=again,
         rules=rules(),
-        right=sum(result.right for result in run.results),
+        passed=sum(result.passed for result in run.claimed),
+        claimed=len(run.claimed),
     )
     path.write_text(page, "utf-8")
 
 
 def word(outcome: str, *, known: bool) -> str:
-    """How a case went, for people: what was known to fail is said apart."""
+    """The outcome of a case for people, where known failures have words of their own."""
     if not known:
         return outcome
     return "fixed" if outcome == "pass" else "known"

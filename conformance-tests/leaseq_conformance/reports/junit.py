@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from leaseq_conformance.runner import Result, Run
 
 NOT_XML: Final = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""What XML 1.0 has no way to write."""
+"""Characters that XML 1.0 cannot contain."""
 
 
 def write_junit(run: Run, path: Path) -> None:
-    """One test suite for each suite, one test case for each case."""
+    """Write one test suite for each suite, one test case for each case."""
     root = ET.Element("testsuites", name=f"leaseq-conformance {run.client} on {run.server}")
     suites: dict[str, list[Result]] = {}
     for result in run.results:
@@ -48,10 +48,12 @@ def _case(result: Result) -> ET.Element:
     )
     kind = _kind(result)
     if kind:
-        message = verdict.message or "it is listed as a known failure, and passes"
+        message = verdict.message or "listed as a known failure, but it passes: take it off the list"
         ET.SubElement(element, kind, message=_clean(message)).text = _clean(verdict.difference)
     if verdict.transcript:
         ET.SubElement(element, "system-out").text = _clean("\n".join(verdict.transcript))
+    if verdict.stderr:
+        ET.SubElement(element, "system-err").text = _clean("\n".join(verdict.stderr))
     return element
 
 
@@ -60,7 +62,7 @@ def _kind(result: Result) -> str | None:
         return "failure"
     if result.verdict.outcome in {Outcome.UNKNOWN, Outcome.ERROR}:
         return "error"
-    return None if result.right else "skipped"
+    return None if result.passed else "skipped"
 
 
 def _clean(text: str) -> str:

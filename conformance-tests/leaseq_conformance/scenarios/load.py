@@ -1,11 +1,11 @@
-"""Reads scenario files. What the schema does not know, what asserts nothing and what catches nothing is refused."""
+"""Reads scenario files. What the schema does not know and what asserts nothing is refused."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from leaseq_conformance.case_loader import LISTS, read, texts
 from leaseq_conformance.scenarios.values import names_in, names_saved
-from leaseq_conformance.written import LISTS, read, texts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -49,7 +49,7 @@ def load(text: str, source: str) -> list[Case]:
     """The scenarios of one file.
 
     Raises:
-        WrittenError: one of them is not right.
+        CaseFileError: one of them is not right.
     """
     return read(SUITE, text, source, _problems, _body, _deepest)
 

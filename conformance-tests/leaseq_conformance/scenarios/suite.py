@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from leaseq_conformance.actor import AdapterFaultError, NoAnswerError
+from leaseq_conformance.adapter_process import AdapterFaultError, NoAnswerError
 from leaseq_conformance.cases import BrokenError, UnjudgedError, passed
-from leaseq_conformance.scenarios.engine import Stage
 from leaseq_conformance.scenarios.load import load_all
+from leaseq_conformance.scenarios.scenario_runner import ScenarioRunner
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,11 +32,11 @@ def run(case: Case, context: Context) -> Verdict:
 
 
 def _run_once(case: Case, context: Context, order: int) -> tuple[str, ...]:
-    with context.the_crew.shift() as shift, context.server.client() as client:
+    with context.session() as session, context.server.client() as client:
         try:
-            Stage(shift, client, context.patience, order).play(case.body)
+            ScenarioRunner(session, client, context.patience, order).play(case.body)
         except NoAnswerError as error:
-            raise UnjudgedError(str(error), shift.transcript()) from error
+            raise UnjudgedError(str(error), session.transcript()) from error
         except AdapterFaultError as error:
-            raise BrokenError(str(error), shift.transcript()) from error
-        return shift.transcript()
+            raise BrokenError(str(error), session.transcript()) from error
+        return session.transcript()

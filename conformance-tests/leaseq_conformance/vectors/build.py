@@ -6,8 +6,8 @@ import copy
 from typing import TYPE_CHECKING, Any
 
 from leaseq_conformance.model.base import RefusedError
-from leaseq_conformance.vectors.form import Dump, Refused, Reply, Vector
-from leaseq_conformance.vectors.world import NOW, World
+from leaseq_conformance.vectors.builder import NOW, World
+from leaseq_conformance.vectors.vector import Dump, Refused, Reply, Vector
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

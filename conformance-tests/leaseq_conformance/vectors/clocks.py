@@ -6,19 +6,19 @@ import copy
 from typing import TYPE_CHECKING, Final
 
 from leaseq_conformance.model.base import END
-from leaseq_conformance.model.packed import EPOCH
+from leaseq_conformance.model.codec import EPOCH
 from leaseq_conformance.vectors import samples
 from leaseq_conformance.vectors.build import refused as refused_vector
 from leaseq_conformance.vectors.build import vector
+from leaseq_conformance.vectors.builder import NOW, START, World
 from leaseq_conformance.vectors.rules import RULES
 from leaseq_conformance.vectors.shown import clock
-from leaseq_conformance.vectors.world import NOW, START, World
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from leaseq_conformance.vectors.form import Vector
     from leaseq_conformance.vectors.samples import Sample
+    from leaseq_conformance.vectors.vector import Vector
 
 TIMELESS: Final = {"complete", "remove", "inspect", "list", "configure"}
 """These work under any clock."""

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, Final
 from leaseq_conformance.model import several
 from leaseq_conformance.model.base import Item
 from leaseq_conformance.model.calls import Add, Complete, Extend, Finish, Release
-from leaseq_conformance.model.packed import Outcome
-from leaseq_conformance.vectors import samples, worlds
-from leaseq_conformance.vectors.form import Dump, Kept, Refused, Reply, Vector
+from leaseq_conformance.model.codec import Outcome
+from leaseq_conformance.vectors import fixtures, samples
+from leaseq_conformance.vectors.builder import DAY, NOW, START, US_DAY, World, stored
 from leaseq_conformance.vectors.malformed import BAD_OUTCOMES, COUNTERS, record
-from leaseq_conformance.vectors.world import DAY, NOW, START, US_DAY, World, stored
+from leaseq_conformance.vectors.vector import Dump, Kept, Refused, Reply, Vector
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 def nowhere() -> World:
     """The quiet queue with two items in no state, one of which had a lease."""
-    world = worlds.settled()
+    world = fixtures.settled()
     world.queue.items[b"u1"] = Item(b"in no state", "none", 0, START + 50, True, 2, START + 60)
     world.queue.items[b"u2"] = Item(b"in no state", "none", 0, 0)
     world.tokens[b"u1"] = [START + 60]
@@ -56,7 +56,7 @@ def on_nowhere(_: World) -> dict[str, list[Sample]]:
 
 def unrecorded() -> World:
     """Leases whose records are lost, one of them expired; and a dead item and a delayed one without."""
-    world = worlds.settled()
+    world = fixtures.settled()
     at = {
         b"u1": ("leased", START),
         b"u2": ("leased", NOW + 1),
@@ -72,7 +72,7 @@ def unrecorded() -> World:
 
 def leftover() -> World:
     """Outcomes of earlier items of ids that are there, an end without its list, and a dead item of another creation."""
-    world = worlds.rich()
+    world = fixtures.rich()
     for item_id in (b"r1", b"c1", b"s1", b"x1", b"x3"):
         world.queue.results[item_id] = Outcome(1, 1, START + 1, START, START + 2, b"earlier")
         world.queue.ttls[item_id] = DAY
@@ -84,7 +84,7 @@ def leftover() -> World:
 
 def over() -> World:
     """Outcomes and expiries that end now, and a microsecond later."""
-    world = worlds.rich()
+    world = fixtures.rich()
     world.queue.kept = {b"k1": NOW, b"k2": NOW + 1, b"t1": NOW - 1}
     for item_id, ends in ((b"r2", NOW), (b"r3", NOW + 1), (b"r5", NOW), (b"f1", NOW), (b"p1", NOW + 1)):
         world.queue.items[item_id].expires = ends
@@ -93,14 +93,14 @@ def over() -> World:
 
 def forgotten() -> World:
     """The rich queue has lost its state."""
-    world = worlds.rich()
+    world = fixtures.rich()
     world.queue.state = None
     return world
 
 
 def unbounded() -> World:
     """The state is there again and the bound is not known."""
-    world = worlds.stateless()
+    world = fixtures.stateless()
     world.queue.add(START, [Add(b"r9")])
     world.queue.wake = 0
     return world
@@ -108,7 +108,7 @@ def unbounded() -> World:
 
 def punctual() -> World:
     """A deadline and a due time are now, others in a microsecond."""
-    world = worlds.full()
+    world = fixtures.full()
     for item_id, score in ((b"e1", NOW), (b"e3", NOW + 1), (b"p1", NOW), (b"p2", NOW + 1), (b"x1", NOW)):
         world.queue.items[item_id].score = score
     return world
@@ -116,7 +116,7 @@ def punctual() -> World:
 
 def ancient() -> World:
     """Creations are 0 and tokens small, as if both clocks had begun with the queue."""
-    world = worlds.rich()
+    world = fixtures.rich()
     for number, (item_id, item) in enumerate(world.queue.items.items(), 1):
         item.created = 0 if item.recorded else item.created
         if item.token:
@@ -128,7 +128,7 @@ def ancient() -> World:
 
 def lone() -> World:
     """One item, and the state is lost."""
-    world = worlds.single()
+    world = fixtures.single()
     world.queue.state = None
     return world
 
@@ -159,7 +159,7 @@ def least() -> World:
 
 def rewound() -> World:
     """The server's clock was set back: deadlines and due times are further ahead than any may be."""
-    world = worlds.full()
+    world = fixtures.full()
     world.queue.items[b"c1"].score = NOW + 31 * US_DAY
     return world
 

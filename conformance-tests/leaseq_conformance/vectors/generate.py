@@ -9,38 +9,37 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from leaseq import _scripts
-from leaseq_conformance.model.packed import Extra
+from leaseq_conformance.manifest import SCRIPTS
+from leaseq_conformance.model.codec import Extra
 from leaseq_conformance.model.reading import COUNTED
 from leaseq_conformance.vectors import (
     clocks,
     corners,
     damage,
+    fixtures,
     malformed,
     pages,
     refused,
     repairs,
     variations,
-    worlds,
 )
 from leaseq_conformance.vectors.build import refused as refused_vector
 from leaseq_conformance.vectors.build import vector
 from leaseq_conformance.vectors.corners import strays
-from leaseq_conformance.vectors.form import FOLDER, Vector, render
 from leaseq_conformance.vectors.other_samples import BY_OTHERS
 from leaseq_conformance.vectors.particular import LATE
 from leaseq_conformance.vectors.rules import RULES
 from leaseq_conformance.vectors.shown import changes, signature
+from leaseq_conformance.vectors.vector import FOLDER, Vector, render
 from leaseq_conformance.vectors.worker_samples import BY_WORKERS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from leaseq_conformance.vectors.builder import World
     from leaseq_conformance.vectors.samples import Sample
-    from leaseq_conformance.vectors.world import World
 
 SAMPLES: Final = {**BY_WORKERS, **BY_OTHERS}
-SCRIPTS: Final = {script.name: script for script in _scripts.SCRIPTS}
 UNLIKE: Final = {"ancient", "paused", "tight"}
 """On these a call has the same effect as on others for another reason, so that none is one too many."""
 FEW: Final = {"lease", "lease_any", "light_clean", "settle", "stats"}
@@ -214,7 +213,8 @@ class Maker:
 def files() -> dict[str, str]:
     """Every file by its name."""
     made = {
-        name: build() for name, build in {**worlds.WORLDS, **damage.SERVED, "nowhere": damage.nowhere}.items()
+        name: build()
+        for name, build in {**fixtures.WORLDS, **damage.SERVED, "nowhere": damage.nowhere}.items()
     }
     queues = {name: world.stored() for name, world in made.items()}
     content = {}

@@ -6,8 +6,8 @@ import struct
 from typing import Any, Final
 
 from leaseq_conformance.model.base import END
-from leaseq_conformance.model.packed import Outcome
-from leaseq_conformance.vectors.world import START
+from leaseq_conformance.model.codec import Outcome
+from leaseq_conformance.vectors.builder import START
 
 COUNTERS: Final = (
     *(b"promoted", b"reclaimed", b"released", b"died", b"removed"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from leaseq_conformance.model.calls import Add
+from leaseq_conformance.vectors.builder import DAY, HOUR, NOW, World
 from leaseq_conformance.vectors.samples import (
     HEADERS,
     MANY,
@@ -16,7 +17,6 @@ from leaseq_conformance.vectors.samples import (
     page,
     purge,
 )
-from leaseq_conformance.vectors.world import DAY, HOUR, NOW, World
 
 if TYPE_CHECKING:
     from collections.abc import Callable

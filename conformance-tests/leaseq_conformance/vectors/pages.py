@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING, Any, Final
 
 from leaseq_conformance.model.base import END
 from leaseq_conformance.model.calls import Add
-from leaseq_conformance.model.packed import Extra, Record
-from leaseq_conformance.model.repair import PHASES
-from leaseq_conformance.vectors import damage, repairs, worlds
+from leaseq_conformance.model.codec import Extra, Record
+from leaseq_conformance.model.deep_clean import PHASES
+from leaseq_conformance.vectors import damage, fixtures, repairs
 from leaseq_conformance.vectors.build import refused
+from leaseq_conformance.vectors.builder import NOW, START, US_DAY, World, of_keyspace
 from leaseq_conformance.vectors.malformed import record, tail
-from leaseq_conformance.vectors.world import NOW, START, US_DAY, World, of_keyspace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from leaseq_conformance.model.keyspace import Keyspace
-    from leaseq_conformance.vectors.form import Vector
+    from leaseq_conformance.vectors.vector import Vector
 
 ODD: Final = NOW + 500_123
 NOT_KNOWN: Final = 2**32 - 1
@@ -45,7 +45,7 @@ def _page(
     now: int = NOW,
 ) -> Vector:
     """One page of a queue that was spoilt; somebody is awake."""
-    world = world or {**worlds.WORLDS, **damage.SERVED}[base]()
+    world = world or {**fixtures.WORLDS, **damage.SERVED}[base]()
     keys = world.queue.keyspace()
     keys.wake = 1
     spoil(keys)
@@ -112,7 +112,7 @@ def _of_newer_clients() -> Iterator[Vector]:
         ("of options 9 with no times", record(options=9, created=-1, current=float("nan")) + tail()),
         ("of version 2 with no times", record(version=2, created=-1, current=float("nan"))),
     ):
-        keys = worlds.settled().queue.keyspace()
+        keys = fixtures.settled().queue.keyspace()
         keys.meta[b"c1"] = packed
         name = f"record {title}, a page of meta"
         given = of_keyspace(keys)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from leaseq_conformance.vectors.builder import NOW
 from leaseq_conformance.vectors.samples import LEASE, TARGET, keys_of
-from leaseq_conformance.vectors.world import NOW
 
 Row = tuple[str, list[Any], str, list[str]]
 """A title, the arguments, the code, and the keys behind the fixed ones."""

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from leaseq import _scripts
+from leaseq_conformance.manifest import SCRIPTS
+from leaseq_conformance.vectors.builder import DAY
 from leaseq_conformance.vectors.particular import DECADE, SPECIAL, Row
 from leaseq_conformance.vectors.samples import LEASE
-from leaseq_conformance.vectors.world import DAY
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from leaseq_conformance.vectors.world import World
+    from leaseq_conformance.vectors.builder import World
 
-SCRIPTS: Final = {script.name: script for script in _scripts.SCRIPTS}
 MONTH: Final = 30 * DAY
 BAD_IDS: Final[dict[str, bytes]] = {
     "empty": b"",

@@ -7,12 +7,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from leaseq_conformance.model.base import END, RefusedError
-from leaseq_conformance.model.packed import EPOCH, LEVEL, Extra, Record, State, decode_record
-from leaseq_conformance.model.repair import KINDS, PHASES, deep_clean
-from leaseq_conformance.vectors.form import Dump, Refused, Reply, Vector
+from leaseq_conformance.model.codec import EPOCH, LEVEL, Extra, Record, State, decode_record
+from leaseq_conformance.model.deep_clean import KINDS, PHASES, deep_clean
+from leaseq_conformance.vectors.builder import NOW, START, US_DAY, World, of_keyspace, stored
 from leaseq_conformance.vectors.malformed import BAD_RECORDS, record, tail
 from leaseq_conformance.vectors.rules import RULES
-from leaseq_conformance.vectors.world import NOW, START, US_DAY, World, of_keyspace, stored
+from leaseq_conformance.vectors.vector import Dump, Refused, Reply, Vector
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

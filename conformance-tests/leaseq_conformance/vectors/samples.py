@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from leaseq import _scripts
+from leaseq_conformance.manifest import SCRIPTS
 from leaseq_conformance.model import several
-from leaseq_conformance.vectors.world import DAY, World
+from leaseq_conformance.vectors.builder import DAY, World
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from leaseq_conformance.model.calls import Add, Answer, Complete, Extend, Finish, Release, Reply
 
 TARGET: Final = ("items", "meta", "ready", "delayed", "dead", "expiry", "kept", "state", "wake")
-LEASE: Final = tuple({script.name: script for script in _scripts.SCRIPTS}["lease"].keys)
+LEASE: Final = SCRIPTS["lease"].keys
 MONTH: Final = 30 * DAY
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from leaseq_conformance.model.packed import State, decode_state
-from leaseq_conformance.vectors.form import Dump, Refused, Vector
+from leaseq_conformance.model.codec import State, decode_state
+from leaseq_conformance.vectors.vector import Dump, Refused, Vector
 
 
 def signature(made: Vector) -> Any:

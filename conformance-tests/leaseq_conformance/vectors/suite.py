@@ -13,17 +13,16 @@ from typing import TYPE_CHECKING, Any, Final
 import redis
 
 from leaseq_conformance.cases import Case, Context, UnjudgedError, Verdict, failed, passed
-from leaseq_conformance.mutants.scripts import load as load_mutants
-from leaseq_conformance.vectors import form
-from leaseq_conformance.vectors.bench import BATCH, Bench, slots
+from leaseq_conformance.monitor import Watch
+from leaseq_conformance.vectors import vector as format_
+from leaseq_conformance.vectors.executor import BATCH, VectorExecutor, slots
 from leaseq_conformance.vectors.rules import ALWAYS, TOGETHER
-from leaseq_conformance.vectors.watch import Watch
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Mapping, Sequence
 
-    from leaseq_conformance.vectors.form import Vector
-    from leaseq_conformance.vectors.seen import Run
+    from leaseq_conformance.vectors.compare import Run
+    from leaseq_conformance.vectors.vector import Vector
 
 CROSS_GROUP: Final = "LEASEQ_CROSS_GROUP"
 SHOWN: Final = 5
@@ -32,12 +31,12 @@ SHOWN: Final = 5
 
 def cases() -> Sequence[Case]:
     """A case for each script."""
-    return [_case(script) for script in form.scripts()]
+    return [_case(script) for script in format_.scripts()]
 
 
 def _case(script: str) -> Case:
     name = f"vectors/{script}"
-    vectors = form.load(script)
+    vectors = format_.load(script)
     rules = sorted(
         {rule for vector in vectors for rule in vector.rules} | {*ALWAYS, *TOGETHER.get(script, ())}
     )
@@ -46,7 +45,6 @@ def _case(script: str) -> Case:
         title=f"{script}: {len(vectors)} calls, their replies and the keys that they leave",
         rules=tuple(rules),
         capabilities=(),
-        catches=tuple(mutant.name for mutant in load_mutants() if mutant.caught_by == name),
         body={
             "script": script,
             "file": f"vectors/data/{script}.json",
@@ -62,7 +60,7 @@ def run(case: Case, context: Context) -> Verdict:
 
 def run_with(case: Case, context: Context, sources: Mapping[str, str] = MappingProxyType({})) -> Verdict:
     """Run them with other sources of scripts, by their names: seeded bugs."""
-    vectors = form.load(case.name.partition("/")[2])
+    vectors = format_.load(case.name.partition("/")[2])
     told = _told(context, vectors, sources)
     try:
         # of a seeded bug, one call that shows it is enough
@@ -94,7 +92,7 @@ def found_wrong(
     watched: bool,
 ) -> Generator[str]:
     """What is not as the vectors say, a line for each."""
-    bench = Bench(client)
+    bench = VectorExecutor(client)
     try:
         if not watched:
             yield from _judged(bench.run(vectors, sources))
@@ -117,4 +115,4 @@ def _judged(runs: Any) -> Iterator[str]:
 
 def of_one_slot(vector: Vector) -> bool:
     """Whether the keys of the call are of one slot, or it is the call that is refused since they are not."""
-    return len(slots(vector)) <= 1 or vector.reply == form.Refused(CROSS_GROUP)
+    return len(slots(vector)) <= 1 or vector.reply == format_.Refused(CROSS_GROUP)

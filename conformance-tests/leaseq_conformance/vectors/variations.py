@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from leaseq import _scripts
+from leaseq_conformance.manifest import SCRIPTS
 from leaseq_conformance.vectors import damage, malformed, refused, shown
 from leaseq_conformance.vectors.build import like, vector
 from leaseq_conformance.vectors.build import refused as refused_vector
-from leaseq_conformance.vectors.form import Dump, Refused, Vector
 from leaseq_conformance.vectors.rules import RULES
+from leaseq_conformance.vectors.vector import Dump, Refused, Vector
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from leaseq_conformance.vectors.builder import World
     from leaseq_conformance.vectors.samples import Sample
-    from leaseq_conformance.vectors.world import World
 
-SCRIPTS: Final = {script.name: script for script in _scripts.SCRIPTS}
 RECORDLESS: Final = {"add", "configure", "deep_clean", "list", "purge", "remove", "settle", "stats"}
 """These read no record, or repair it."""
 READ_BY: Final[dict[str, dict[str, tuple[str, ...]]]] = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from leaseq_conformance.model.calls import Add, Complete, Extend, Finish, Release
+from leaseq_conformance.vectors.builder import DAY, HOUR, World
 from leaseq_conformance.vectors.samples import (
     HEADERS,
     MANY,
@@ -19,7 +20,6 @@ from leaseq_conformance.vectors.samples import (
     lease_any,
     release,
 )
-from leaseq_conformance.vectors.world import DAY, HOUR, World
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -5,11 +5,12 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from leaseq_conformance import rules
+from leaseq_conformance.adapter_protocol import MessageError, check_request
+from leaseq_conformance.case_loader import read, texts
 from leaseq_conformance.cases import Case
-from leaseq_conformance.messages import MessageError, check_request
+from leaseq_conformance.manifest import SCRIPTS
 from leaseq_conformance.scenarios.values import plain
-from leaseq_conformance.wire.words import SCRIPTS, expanded, script_keys
-from leaseq_conformance.written import read, texts
+from leaseq_conformance.wire.words import expanded, script_keys
 
 SUITE: Final = "wire"
 
@@ -21,7 +22,7 @@ def load_all() -> tuple[Case, ...]:
 
 
 def load(text: str, source: str) -> list[Case]:
-    """The cases of one file. Raises WrittenError."""
+    """The cases of one file. Raises CaseFileError."""
     return read(SUITE, text, source, _problems, _body)
 
 

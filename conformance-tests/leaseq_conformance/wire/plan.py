@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from leaseq_conformance import resp
-from leaseq_conformance.gate import Command, Do, Point
+from leaseq_conformance.fault_proxy import Action, Breakpoint, Command
+from leaseq_conformance.manifest import SCRIPTS
 from leaseq_conformance.wire import words
 from leaseq_conformance.wire.words import Prefix
 
@@ -20,11 +21,11 @@ SHORTEST_BLOCK: Final = 0.01
 Exchange = dict[str, Any]
 
 
-class Plan(Point):
+class Plan(Breakpoint):
     """The exchanges of one step, in one or several orders."""
 
     def __init__(self, actor: str, lanes: dict[str, list[Exchange]], prefix: Prefix, port: int) -> None:
-        super().__init__(actor, None, "before", "let go", 0)
+        super().__init__(actor, None, "before", "resume", 0)
         self.wrong = ""
         self.took: set[int] = set()
         self._lanes = {name: list(lane) for name, lane in lanes.items()}
@@ -32,21 +33,21 @@ class Plan(Point):
         self._left = MOST_MEANWHILE
         self._prefix = prefix
         self._port = port
-        self._fates: dict[int, Do] = {}
+        self._fates: dict[int, Action] = {}
         self._silent: Counter[int] = Counter()
         self._done = threading.Event()
         self._look()
 
-    def takes(self, command: Command) -> bool:
+    def matches(self, command: Command) -> bool:
         """Every call of the actor; the gate asks for one command at a time."""
-        if command.actor != self.actor or command.name not in CALLS:
+        if command.client != self.client or command.name not in CALLS:
             return False
         self.took.add(command.number)
         self._fates[command.number] = self._fate(command)
         self._look()
         return True
 
-    def stop(self, command: Command) -> Do:
+    def stop(self, command: Command) -> Action:
         """What becomes of it."""
         return self._fates.pop(command.number)
 
@@ -67,9 +68,9 @@ class Plan(Point):
         if self.wrong or not self.missing():
             self._done.set()
 
-    def _fate(self, command: Command) -> Do:
+    def _fate(self, command: Command) -> Action:
         if self.wrong:
-            return "drop"
+            return "disconnect"
         why: list[str] = []
         for lane, exchange, is_next in self._candidates():
             difference = self._difference(command, exchange)
@@ -86,7 +87,7 @@ class Plan(Point):
         self.wrong = f"the client sent {_shown(command)}; " + (
             why[0] if why else "nothing was to be sent any more"
         )
-        return "drop"
+        return "disconnect"
 
     def _candidates(self) -> Iterator[tuple[str, Exchange, bool]]:
         """What may come now: the next of each order, what is behind what need not come, and what may come meanwhile."""
@@ -110,7 +111,7 @@ class Plan(Point):
         source = command.arguments[1]
         if command.name == "EVALSHA" and source != exchange["sha1"].encode():
             return f"expected {_name(exchange)}: the digest is {exchange['sha1']}, not {source!r}"
-        if command.name == "EVAL" and source != words.SCRIPTS[exchange["script"]].source.encode():
+        if command.name == "EVAL" and source != SCRIPTS[exchange["script"]].source.encode():
             return f"expected {_name(exchange)}: the source is not that of the manifest"
         keys = [words.key(name, self._prefix) for name in exchange["keys"]]
         argv = [words.word(value, self._prefix) for value in words.expanded(exchange["argv"])]
@@ -132,11 +133,11 @@ class Plan(Point):
             fits = False
         return "" if fits else f"{_name(exchange)} is to last {SHORTEST_BLOCK} to {most} s, not {secs!r}"
 
-    def _answer(self, command: Command, exchange: Exchange) -> Do:
+    def _answer(self, command: Command, exchange: Exchange) -> Action:
         if "server" in exchange:
-            return "let go"
+            return "resume"
         if "drop" in exchange:
-            return "drop"
+            return "disconnect"
         if "silent" in exchange:
             self._silent[command.connection] += 1
             return b""

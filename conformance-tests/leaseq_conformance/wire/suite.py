@@ -5,9 +5,9 @@ import time
 from collections.abc import Sequence
 from typing import Any, Final
 
-from leaseq_conformance.actor import ActorError, AdapterFaultError, Answer, NoAnswerError
+from leaseq_conformance.adapter_pool import CaseSession
+from leaseq_conformance.adapter_process import AdapterError, AdapterFaultError, Answer, NoAnswerError
 from leaseq_conformance.cases import BrokenError, Case, Context, FailedError, UnjudgedError, Verdict, passed
-from leaseq_conformance.crew import Shift
 from leaseq_conformance.scenarios.values import MismatchError, match, plain, shown
 from leaseq_conformance.wire.load import load_all
 from leaseq_conformance.wire.plan import CALLS, Plan
@@ -30,66 +30,68 @@ def cases() -> Sequence[Case]:
 
 def run(case: Case, context: Context) -> Verdict:
     """Run a case."""
-    with context.the_crew.shift() as shift:
+    with context.session() as session:
         for queue, group in case.body["queues"].items():
-            shift.declare(queue, group)
-        shift.hand(ACTOR, *case.body["queues"])
+            session.declare(queue, group)
+        session.adapter(ACTOR, *case.body["queues"])
         took: set[int] = set()
         for number, step in enumerate(case.body["steps"], 1):
-            shift.note(f"step {number}: {json.dumps({name: step[name] for name in step if name != 'sent'})}")
+            session.note(
+                f"step {number}: {json.dumps({name: step[name] for name in step if name != 'sent'})}"
+            )
             try:
-                _play(step, shift, context.patience, took)
+                _play(step, session, context.patience, took)
             except (FailedError, UnjudgedError, AdapterFaultError) as error:
                 judged = next(kind for kind in VERDICTS if isinstance(error, kind))
-                raise judged(f"step {number}: {error}", shift.transcript()) from error
-        return passed(shift.transcript())
+                raise judged(f"step {number}: {error}", session.transcript()) from error
+        return passed(session.transcript())
 
 
-def _play(step: Step, shift: Shift, patience: float, took: set[int]) -> None:
-    plan = Plan(ACTOR, step["sent"], shift.prefix, shift.hand(ACTOR).door.port)
-    shift.gate.add(plan)
+def _play(step: Step, session: CaseSession, patience: float, took: set[int]) -> None:
+    plan = Plan(ACTOR, step["sent"], session.prefix, session.adapter(ACTOR).listener.port)
+    session.proxy.add(plan)
     began = time.monotonic()
     try:
-        answer = _answer(step, shift, patience)
+        answer = _answer(step, session, patience)
         secs = time.monotonic() - began
         try:
             _check(step, answer, plan)
-            _wait_for_the_rest(shift, plan, patience)
+            _wait_for_the_rest(session, plan, patience)
         except FailedError as error:
             if not plan.blocked() and secs > _time_to_block(step):
                 raise UnjudgedError(f"the machine did not keep up: {error}") from error
             raise
-    except ActorError as error:
+    except AdapterError as error:
         # what was answered to the wrong command may have confused the adapter: the command is what counts
         if plan.wrong or ("in_time" in step and isinstance(error, NoAnswerError)):
             raise FailedError(plan.wrong or f"no answer in {patience:.0f} s") from error
         raise
     finally:
-        shift.gate.remove(plan)
+        session.proxy.remove(plan)
         took |= plan.took
-    seen = [command for command in shift.gate.of(ACTOR) if command.name in CALLS]
+    seen = [command for command in session.proxy.commands_of(ACTOR) if command.name in CALLS]
     unasked = [command for command in seen if command.number not in took]
     if plan.wrong or unasked:
-        raise FailedError(plan.wrong or f"between the steps the client sent {unasked[0].line()}")
+        raise FailedError(plan.wrong or f"between the steps the client sent {unasked[0].describe()}")
 
 
-def _wait_for_the_rest(shift: Shift, plan: Plan, patience: float) -> None:
+def _wait_for_the_rest(session: CaseSession, plan: Plan, patience: float) -> None:
     """What is sent behind the answer, in the background: no later than the client's end, for which it waits."""
     if plan.finished(GRACE_SECS):
         return
-    shift.hand(ACTOR).actor.end(patience)
+    session.adapter(ACTOR).process.end(patience)
     if not plan.finished(0):
         raise FailedError(f"the client never sent {', '.join(plan.missing())}")
     raise UnjudgedError("the machine did not keep up: the client sent the rest when it was ended only")
 
 
-def _answer(step: Step, shift: Shift, patience: float) -> Answer:
+def _answer(step: Step, session: CaseSession, patience: float) -> Answer:
     if "open" in step:
         name, group = step["open"]["name"], step["open"].get("group")
-        return shift.hand(ACTOR).actor.open("opened", name, group)
+        return session.adapter(ACTOR).process.open("opened", name, group)
     args = plain(expanded(step.get("args", {})))
     queue = None if step["call"] == "lease_any" else step.get("queue", "q")
-    return shift.start(ACTOR, queue, step["call"], args).answer(patience)
+    return session.start(ACTOR, queue, step["call"], args).answer(patience)
 
 
 def _check(step: Step, answer: Answer, plan: Plan) -> None:

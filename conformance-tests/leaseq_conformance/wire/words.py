@@ -12,12 +12,11 @@ import base64
 from collections.abc import Callable
 from typing import Any, Final
 
-from leaseq import _scripts
+from leaseq_conformance.manifest import SCRIPTS
 
 Prefix = Callable[[str], str]
 """What the keys of a queue begin with."""
 
-SCRIPTS: Final = {script.name: script for script in _scripts.SCRIPTS}
 _OF_EACH_TARGET: Final = SCRIPTS["add"].keys
 _OF_EACH_QUEUE: Final = SCRIPTS["lease"].keys
 """What complete_with and lease_any take of each further queue, which 04 lists in the same order."""

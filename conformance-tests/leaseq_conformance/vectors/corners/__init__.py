@@ -18,7 +18,7 @@ from leaseq_conformance.vectors.corners import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from leaseq_conformance.vectors.form import Vector
+    from leaseq_conformance.vectors.vector import Vector
 
 FIRST: Final[dict[str, Callable[[], Iterator[Vector]]]] = {
     "add": adding.vectors,

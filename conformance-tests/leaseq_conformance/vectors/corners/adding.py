@@ -5,20 +5,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from leaseq_conformance.model.calls import Add
-from leaseq_conformance.model.packed import Outcome
-from leaseq_conformance.vectors import worlds
+from leaseq_conformance.model.codec import Outcome
+from leaseq_conformance.vectors import fixtures
+from leaseq_conformance.vectors.builder import DAY, NOW, START, World
 from leaseq_conformance.vectors.corners import adding_one
 from leaseq_conformance.vectors.corners.making import (
     LAST_SECOND,
     edge,
 )
 from leaseq_conformance.vectors.samples import add
-from leaseq_conformance.vectors.world import DAY, NOW, START, World
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from leaseq_conformance.vectors.form import Vector
+    from leaseq_conformance.vectors.vector import Vector
 
 
 MEBIBYTE: Final = 1_048_576
@@ -27,7 +27,7 @@ MEBIBYTE: Final = 1_048_576
 def vectors() -> Iterator[Vector]:
     """All of them."""
     one = Add(b"n1", b"new")
-    paused = worlds.halted()
+    paused = fixtures.halted()
     yield edge("add", "a paused queue", paused, add("plain", one), ("LQ-PAUSE-3",))
     yield edge("add", "a paused queue", paused, add("keep", Add(b"n1", keep=DAY)), ("LQ-KEY-7", "LQ-PAUSE-3"))
     yield edge(

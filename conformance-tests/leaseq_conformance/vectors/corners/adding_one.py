@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING, Any, Final
 
 from leaseq_conformance.model.base import Item
 from leaseq_conformance.model.calls import Add
-from leaseq_conformance.model.packed import PAUSED, State
+from leaseq_conformance.model.codec import PAUSED, State
 from leaseq_conformance.vectors.build import refused
+from leaseq_conformance.vectors.builder import DAY, HOUR, NOW, START, World
 from leaseq_conformance.vectors.corners.making import edge
 from leaseq_conformance.vectors.malformed import wrong_type
 from leaseq_conformance.vectors.samples import Sample, add
-from leaseq_conformance.vectors.world import DAY, HOUR, NOW, START, World
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from leaseq_conformance.vectors.form import Vector
+    from leaseq_conformance.vectors.vector import Vector
 
 NEXT: Final = NOW + HOUR * 1000
 """When the next item is due."""

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 from leaseq_conformance.model.base import END
 from leaseq_conformance.model.calls import Add
-from leaseq_conformance.model.packed import DIES, EPOCH, EXTRA, UNLIMITED, Extra, State
-from leaseq_conformance.model.repair import KINDS
-from leaseq_conformance.vectors import samples, worlds
+from leaseq_conformance.model.codec import DIES, EPOCH, EXTRA, UNLIMITED, Extra, State
+from leaseq_conformance.model.deep_clean import KINDS
+from leaseq_conformance.vectors import fixtures, samples
 from leaseq_conformance.vectors.build import as_bytes, refused, vector
+from leaseq_conformance.vectors.builder import NOW, SECOND, START, World
 from leaseq_conformance.vectors.corners.making import (
     always,
     bad_records,
@@ -18,10 +19,9 @@ from leaseq_conformance.vectors.corners.making import (
     lasting,
     with_fields,
 )
-from leaseq_conformance.vectors.form import Dump, Vector
 from leaseq_conformance.vectors.malformed import BAD_RECORDS, STOPPING, record, tail
 from leaseq_conformance.vectors.other_samples import settles as settle_calls
-from leaseq_conformance.vectors.world import NOW, SECOND, START, World
+from leaseq_conformance.vectors.vector import Dump, Vector
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,7 +45,7 @@ def light_cleans() -> Iterator[Vector]:
     )
     yield from _beside_expiry()
     yield _cleaned_without_state()
-    world = worlds.single()
+    world = fixtures.single()
     change = always({"dead": {b"g1": float(START), b"g2": float(START)}})
     yield vector(
         "light_clean",
@@ -61,7 +61,7 @@ def light_cleans() -> Iterator[Vector]:
 
 def to_clean() -> Iterator[tuple[str, World, int, str]]:
     """What stands there, the limit, and the rule."""
-    world = worlds.tight()
+    world = fixtures.tight()
     world.queue.room = 0
     yield "a queue without room that told nobody", world, 256, "LQ-ROOM-1"
     world = World()
@@ -95,7 +95,7 @@ def to_clean() -> Iterator[tuple[str, World, int, str]]:
     for number in range(3):
         world.queue.items[b"p%d" % number].score = number - 5
     yield "due times below 0", world.quiet(), 1, "LQ-LIGHT-1"
-    world = worlds.single()
+    world = fixtures.single()
     world.queue.kept[b"k9"] = 2**53 - 1
     yield "one kept for long", world, 256, "LQ-LIGHT-3"
 
@@ -103,7 +103,7 @@ def to_clean() -> Iterator[tuple[str, World, int, str]]:
 def _beside_expiry() -> Iterator[Vector]:
     """Ids in `expiry` that are not to end: they are taken out of it, and nothing else."""
     title = "awake, in expiry what does not end"
-    sound = vector("light_clean", worlds.awake(), "awake", _clean(), ("LQ-LIGHT-4",), title=title)
+    sound = vector("light_clean", fixtures.awake(), "awake", _clean(), ("LQ-LIGHT-4",), title=title)
     plain = {b"c1": NOW, b"r1": NOW, b"x1": NOW - 1, b"r4": NOW, b"g1": NOW}
     yield but(sound, with_fields(sound.given, {"expiry": plain}))
     for title, item_id, expires, packed in (
@@ -115,7 +115,7 @@ def _beside_expiry() -> Iterator[Vector]:
         meta = {"meta": {item_id: record(options=1, current=0) + tail(packed)}}
         made = vector(
             "light_clean",
-            worlds.awake(),
+            fixtures.awake(),
             "awake",
             _clean(),
             ("LQ-LIGHT-4", "LQ-LEASE-10"),
@@ -123,7 +123,7 @@ def _beside_expiry() -> Iterator[Vector]:
             change=always(meta),
         )
         yield but(made, with_fields(made.given, {"expiry": {item_id: float(expires)}}))
-    world = worlds.awake()
+    world = fixtures.awake()
     world.queue.items[b"r9"] = item = lasting(b"r9", NOW)
     item.options |= DIES | EXTRA
     item.extra = Extra(b"expired")
@@ -162,7 +162,7 @@ def deep_cleans() -> Iterator[Vector]:
         ("the highest cursor", ["1:18446744073709551615", 10, 0], NOW),
     ):
         yield _nothing_found(title, [as_bytes(each) for each in argv], now)
-    full = worlds.full().stored()
+    full = fixtures.full().stored()
     for title, now in (("2024", EPOCH - 1), ("1970", 1_000_000), ("2060", END)):
         name = f"clock {title}"
         yield refused("deep_clean", name, "full", full, ["0", 10, 0], "CLOCK", ("LQ-TIME-3",), now=now)
@@ -170,7 +170,7 @@ def deep_cleans() -> Iterator[Vector]:
         given: Dump = {**full, key: [b"of another type"]}
         name = f"{key} of another type"
         yield refused("deep_clean", name, "full", given, [f"{phase}:0", 10, 0], "WRONG_TYPE", ("LQ-ERROR-3",))
-    settled = worlds.settled().stored()
+    settled = fixtures.settled().stored()
     for title in STOPPING:
         given = with_fields(settled, {"meta": {b"c1": BAD_RECORDS[title]}})
         name = f"record {title}, a page of meta"
@@ -211,7 +211,7 @@ def _dropped(counters: dict[bytes, bytes], counted: bytes) -> Vector:
 
 def settles() -> Iterator[Vector]:
     """What is due next comes within the cap in this microsecond."""
-    for sample in settle_calls(worlds.beyond()):
+    for sample in settle_calls(fixtures.beyond()):
         yield edge(
-            "settle", "beyond, a microsecond later", worlds.beyond(), sample, ("LQ-SETTLE-1",), NOW + 1
+            "settle", "beyond, a microsecond later", fixtures.beyond(), sample, ("LQ-SETTLE-1",), NOW + 1
         )

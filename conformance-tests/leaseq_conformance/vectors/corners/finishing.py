@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, Final
 from leaseq_conformance.model.base import END
 from leaseq_conformance.model.calls import Add, Complete, Finish
 from leaseq_conformance.model.queue import Queue
-from leaseq_conformance.vectors import samples, worlds
+from leaseq_conformance.vectors import fixtures, samples
 from leaseq_conformance.vectors.build import refused, vector
+from leaseq_conformance.vectors.builder import DAY, NOW, SECOND, START
 from leaseq_conformance.vectors.corners.making import (
     bounded,
     crowded_call,
@@ -16,12 +17,11 @@ from leaseq_conformance.vectors.corners.making import (
     one_dead,
     with_fields,
 )
-from leaseq_conformance.vectors.form import Kept, Vector
 from leaseq_conformance.vectors.malformed import record
 from leaseq_conformance.vectors.particular import LATE, SPECIAL
 from leaseq_conformance.vectors.refused import BAD_IDS, NUMBERS
 from leaseq_conformance.vectors.samples import complete
-from leaseq_conformance.vectors.world import DAY, NOW, SECOND, START
+from leaseq_conformance.vectors.vector import Kept, Vector
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,7 +33,7 @@ def finishes() -> Iterator[Vector]:
     yield from _followed()
     yield from _followed_wrongly()
     yield from _finished()
-    world = worlds.rich()
+    world = fixtures.rich()
     token = world.token(b"c1")
     for version in (0, 2):
         given = with_fields(world.stored(), {"meta": {b"c1": record(version=version)}})
@@ -76,7 +76,7 @@ FOLLOW_UPS: Final = (
 
 def _followed() -> Iterator[Vector]:
     """What a follow-up may be."""
-    base = worlds.rich()
+    base = fixtures.rich()
     token = base.token(b"c1")
     for number, entry in enumerate(FOLLOW_UPS):
         sample = samples.finish(f"follow-up {number}", Finish(b"c1", token, then=((1, entry),)), targets="o")
@@ -108,7 +108,7 @@ def _followed() -> Iterator[Vector]:
 
 def _followed_at() -> Iterator[Vector]:
     """Target queues of which one thing is told."""
-    world, token = worlds.rich(), worlds.rich().token(b"c1")
+    world, token = fixtures.rich(), fixtures.rich().token(b"c1")
     plain = Finish(b"c1", token, then=((1, Add(b"n1", b"ab")),))
     late = Finish(b"c1", token, then=((1, Add(b"n1", delay=72_000_000)),))
     for title, target, entry in (
@@ -142,7 +142,7 @@ def _followed_at() -> Iterator[Vector]:
 
 def _followed_wrongly() -> Iterator[Vector]:
     """What a follow-up may not be, as `add` refuses it."""
-    world = worlds.rich()
+    world = fixtures.rich()
     head = [1, 1, "c1", world.token(b"c1"), 0, 1, 1]
     keys = samples.keys_of(samples.TARGET, other=True)
     rows: list[tuple[str, list[Any], str, int]] = [
@@ -176,7 +176,7 @@ def _followed_wrongly() -> Iterator[Vector]:
 
 def _finished() -> Iterator[Vector]:
     """Results and outcomes at their limits."""
-    world = worlds.rich()
+    world = fixtures.rich()
     at = world.token
     item = world.queue.items[b"c1"]
     three = Finish(b"c1", at(b"c1"), only_current=True, keep=1, result=b"all options")
@@ -203,7 +203,7 @@ def _finished() -> Iterator[Vector]:
     world.queue.results[b"k1"] = world.queue.results[b"k1"]._replace(content=b"")
     sample = samples.finish("repeats an empty result", Finish(b"k1", at(b"k1"), keep=5))
     yield vector("complete_with", world, "rich", sample, ("LQ-OUTCOME-2",))
-    world = worlds.halted()
+    world = fixtures.halted()
     token = world.token(b"c1")
     yield vector(
         "complete_with",
@@ -217,7 +217,7 @@ def _finished() -> Iterator[Vector]:
     world.queue.kept[b"x1"] = NOW + SECOND
     sample = samples.finish("its failure was kept", Finish(b"x1", START + 1))
     yield vector("complete_with", world, "empty", sample, ("LQ-KEY-7",), title="one dead, no state")
-    world = worlds.rich()
+    world = fixtures.rich()
     for size in (2, 1):
         world.queue.configure(max_data=size)
         entry = Finish(b"c1", at(b"c1"), keep=5, result=b"ab")
@@ -229,7 +229,7 @@ def _finished() -> Iterator[Vector]:
 
 def completes() -> Iterator[Vector]:
     """Of complete."""
-    settled, rich = worlds.settled(), worlds.rich()
+    settled, rich = fixtures.settled(), fixtures.rich()
     at = settled.token(b"c1")
     long = "é".encode() * 128
     yield edge(

@@ -8,15 +8,15 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from leaseq_conformance.model.calls import Add, Complete
-from leaseq_conformance.model.packed import LEVEL, State
-from leaseq_conformance.vectors import worlds
+from leaseq_conformance.model.codec import LEVEL, State
+from leaseq_conformance.vectors import fixtures
 from leaseq_conformance.vectors.build import as_bytes, refused, vector
+from leaseq_conformance.vectors.builder import HOUR, NOW, START, World
 from leaseq_conformance.vectors.corners.leasing import AGAIN, extras, leases
 from leaseq_conformance.vectors.corners.making import edge, with_fields
-from leaseq_conformance.vectors.form import Dump, Refused, Vector
 from leaseq_conformance.vectors.malformed import BAD_RECORDS, record
 from leaseq_conformance.vectors.samples import HEADERS, complete_and_lease
-from leaseq_conformance.vectors.world import HOUR, NOW, START, World
+from leaseq_conformance.vectors.vector import Dump, Refused, Vector
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -74,9 +74,9 @@ def _to_settle() -> Iterator[Vector]:
     """Who is told of what is left, and of room."""
     settle = ("LQ-SETTLE-4",)
     for title, base, count in (
-        ("within", worlds.cap, 1),
-        ("beyond", worlds.beyond, 1),
-        ("beyond", worlds.beyond, 2),
+        ("within", fixtures.cap, 1),
+        ("beyond", fixtures.beyond, 1),
+        ("beyond", fixtures.beyond, 2),
     ):
         world = _held(base=base())
         world.queue.add(START, [Add(b"r%d" % number) for number in range(count)])
@@ -214,7 +214,7 @@ def _spoil(item_id: bytes) -> Callable[[Dump], Dump]:
 
 def _arguments() -> Iterator[Vector]:
     """Numbers at the ends of their ranges, one too large, and in another than their shortest form."""
-    world = worlds.settled()
+    world = fixtures.settled()
     held = Complete(b"c1", world.token(b"c1"))
     brief = complete_and_lease("two for 1 ms", 2, 1, held)
     yield vector(SCRIPT, world, "settled", brief, ("LQ-LEASE-1", "LQ-LEASE-4"))
@@ -230,7 +230,7 @@ def _arguments() -> Iterator[Vector]:
 
 def _entries() -> Iterator[Vector]:
     """An id that is the name of an extra, and a token that the item never had."""
-    rich, settled = worlds.rich(), worlds.settled()
+    rich, settled = fixtures.rich(), fixtures.settled()
     extra = complete_and_lease("an extra's name", 1, 1000, Complete(b"\0c1", rich.token(b"c1")))
     yield vector(SCRIPT, rich, "rich", extra, ("LQ-ITEM-1",))
     created = settled.queue.items[b"c1"].created
@@ -240,7 +240,7 @@ def _entries() -> Iterator[Vector]:
 
 def _no_room() -> Iterator[Vector]:
     """A queue is as full as it may be, and nobody was told of room: nobody is now."""
-    world = worlds.tight()
+    world = fixtures.tight()
     world.queue.room = 0
     sample = complete_and_lease("absent", 1, 1000, ABSENT)
     title = "a full queue that told nobody"
@@ -249,7 +249,7 @@ def _no_room() -> Iterator[Vector]:
 
 def _beyond_the_heads() -> Iterator[Vector]:
     """A record is wrong that neither half comes to: behind one to lease and one in the place of what is completed."""
-    world = worlds.halted()
+    world = fixtures.halted()
     third = [item_id for item_id, _ in world.queue._in("ready")][2]
     sample = complete_and_lease("absent", 1, 1000, ABSENT)
     title = "halted, a record behind is none"
@@ -279,7 +279,7 @@ def _beyond_the_sweep() -> Iterator[Vector]:
     The record of the last one to reclaim is wrong, so that neither half takes place; or that of the next, to which only
     the second call comes.
     """
-    world = worlds.crowded()
+    world = fixtures.crowded()
     late = [item_id for item_id, item in world.queue._in("leased") if item.score <= NOW]
     sample = complete_and_lease("the first that expired", 1, 1000, Complete(late[0], world.token(late[0])))
     last, behind = _spoil(late[64]), _spoil(late[65])

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from leaseq_conformance.model.base import END, Item
 from leaseq_conformance.model.calls import Add
-from leaseq_conformance.model.packed import DIES, EXTRA, LEVEL, Extra, State
-from leaseq_conformance.vectors import samples, worlds
+from leaseq_conformance.model.codec import DIES, EXTRA, LEVEL, Extra, State
+from leaseq_conformance.vectors import fixtures, samples
 from leaseq_conformance.vectors.build import refused, vector
+from leaseq_conformance.vectors.builder import HOUR, NOW, SECOND, START, World
 from leaseq_conformance.vectors.corners.cleaning import to_clean
 from leaseq_conformance.vectors.corners.making import (
     always,
@@ -22,10 +23,9 @@ from leaseq_conformance.vectors.corners.making import (
     with_fields,
 )
 from leaseq_conformance.vectors.damage import with_extra
-from leaseq_conformance.vectors.form import Dump, Reply, Vector
 from leaseq_conformance.vectors.malformed import record
 from leaseq_conformance.vectors.samples import HEADERS, lease
-from leaseq_conformance.vectors.world import HOUR, NOW, SECOND, START, World
+from leaseq_conformance.vectors.vector import Dump, Reply, Vector
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,7 +37,7 @@ def of_lease() -> Iterator[Vector]:
     yield from extras("lease")
     yield from _swept()
     yield _dropped_without_state()
-    world = worlds.single()
+    world = fixtures.single()
     world.queue.items[b"r1"].score -= 3 * LEVEL
     two = samples.lease("2", 2, 30_000)
     title = "an item of level 3 without a record"
@@ -54,12 +54,12 @@ def leases(script: str) -> Iterator[Vector]:
             yield Vector(**{**vars(full), "full": True})
     sample = lease_one(script, 1)
     yield vector(script, World(), "empty", sample, ("LQ-TIME-3",), now=END - 1, title="nothing, at the last")
-    world = worlds.single()
+    world = fixtures.single()
     dead = always({"dead": {b"g1": float(START), b"g2": float(START)}})
     yield vector(
         script, world, "single", sample, ("LQ-ROOM-1",), title="single, dead ids without data", change=dead
     )
-    world = worlds.full()
+    world = fixtures.full()
     second = [item_id for item_id, _ in world.queue._in("ready")][1]
     behind = always({"meta": {second: record(version=2)}})
     if script != "complete_and_lease":
@@ -73,7 +73,7 @@ def leases(script: str) -> Iterator[Vector]:
             change=behind,
         )
     for base in ("full", "settled"):
-        given = with_fields(worlds.WORLDS[base]().stored(), {"meta": {b"r3": record(version=0)}})
+        given = with_fields(fixtures.WORLDS[base]().stored(), {"meta": {b"r3": record(version=0)}})
         name = f"first record of version 0 on {base}"
         yield refused(script, name, base, given, sample.argv, "FORMAT", ("LQ-ERROR-1",), more=sample.more)
     made = vector(script, _ending(), "empty", sample, ("LQ-LEASE-10",), title="an end, its extra of one byte")
@@ -115,7 +115,7 @@ def _to_lease() -> Iterator[tuple[str, World, int, str]]:
     world = World()
     world.queue.add(START, [Add(b"r%02d" % n, b"x" * 61_681) for n in range(17)])
     yield "a byte more than a mebibyte", world.quiet(), 17, "LQ-LEASE-6"
-    world = worlds.single()
+    world = fixtures.single()
     world.queue.items[b"r1"].score -= 3 * LEVEL
     yield "an item of level 3 without a record", world, 1, "LQ-LEASE-5"
     for paused in (0, 1):
@@ -146,7 +146,7 @@ def _to_wait() -> Iterator[tuple[str, World, int, str]]:
     world.queue.items[b"f2"] = Item(b"", "delayed", NOW + 2 * SECOND, START, recorded=True)
     world.queue.configure(paused=1)
     yield "one that is due and one within the cap, paused", world.quiet(), 1, "LQ-PAUSE-1"
-    world = worlds.beyond()
+    world = fixtures.beyond()
     world.queue.add(START, [Add(b"r1")])
     yield "one, and what is due next is just beyond the cap", world.quiet(), 1, "LQ-LEASE-7"
     world = World()
@@ -157,7 +157,7 @@ def _to_wait() -> Iterator[tuple[str, World, int, str]]:
 def _mistyped() -> Iterator[tuple[str, World, str]]:
     """A key is of another type that is needed only behind what is written first."""
     yield "a bound that is early, a limit", bounded(NOW + SECOND, NOW + 10 * SECOND, max_items=9), "items"
-    world = worlds.single()
+    world = fixtures.single()
     world.queue.configure(max_items=9)
     yield "one, a limit", world.quiet(), "dead"
     world = World()
@@ -175,18 +175,18 @@ def short_way() -> Iterator[Vector]:
         yield edge("lease", f"one that was leased, {title}", world.quiet(), one, ("LQ-LEASE-3", "LQ-KEY-5"))
         world.queue.items[b"c1"].created = 0
         yield edge("lease", f"one that was created at 0, {title}", world, one, ("LQ-LEASE-3",))
-    world = worlds.cap()
+    world = fixtures.cap()
     yield edge("lease", "what is due next within the cap", _with_one(world), one, ("LQ-SETTLE-4",))
     yield edge("lease", "what is due next within the cap, two", _with_one(world), two, ("LQ-SETTLE-4",))
     yield edge(
-        "lease", "what is due next beyond the cap, two", _with_one(worlds.beyond()), two, ("LQ-SETTLE-4",)
+        "lease", "what is due next beyond the cap, two", _with_one(fixtures.beyond()), two, ("LQ-SETTLE-4",)
     )
     place = World()
     place.queue.add(START, [Add(b"r1")])
     place.queue.add(START, [Add(b"%d" % place.queue.items[b"r1"].score, b"its id is a place")])
     yield edge("lease", "an item whose id is a place", place.quiet(), one, ("LQ-LEASE-1",))
     brief = lease("2 for 1 ms", 2, 1)
-    yield edge("lease", "settled", worlds.settled(), brief, ("LQ-LEASE-1", "LQ-LEASE-4"))
+    yield edge("lease", "settled", fixtures.settled(), brief, ("LQ-LEASE-1", "LQ-LEASE-4"))
     for ready, limit in ((1, 1), (1, 2)):
         for sample in (one, two):
             yield edge(

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from leaseq_conformance.model.base import END, Item
 from leaseq_conformance.model.calls import Complete
-from leaseq_conformance.model.packed import EPOCH, TAIL, State
-from leaseq_conformance.vectors import samples, worlds
+from leaseq_conformance.model.codec import EPOCH, TAIL, State
+from leaseq_conformance.vectors import fixtures, samples
 from leaseq_conformance.vectors.build import refused, vector
-from leaseq_conformance.vectors.form import Dump, Vector
+from leaseq_conformance.vectors.builder import HOUR, NOW, START, World
 from leaseq_conformance.vectors.malformed import BAD_RECORDS
-from leaseq_conformance.vectors.world import HOUR, NOW, START, World
+from leaseq_conformance.vectors.vector import Dump, Vector
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -34,7 +34,7 @@ def edge(
     change: Callable[[Dump], Dump] = lambda dump: dump,
 ) -> Vector:
     """A call on a queue, named for what is special about that; `change` is as in `build.vector`."""
-    base = on if on in worlds.WORLDS else "empty"
+    base = on if on in fixtures.WORLDS else "empty"
     return vector(script, world, base, sample, rules, now=now, title=on, change=change)
 
 
@@ -70,7 +70,7 @@ def bad_records(script: str, argv: list[Any], item_id: bytes, expires: int = 0) 
         fields: dict[str, dict[bytes, Any]] = {"meta": {item_id: packed}}
         if expires:
             fields["expiry"] = {item_id: float(expires)}
-        given = with_fields(worlds.rich().stored(), fields)
+        given = with_fields(fixtures.rich().stored(), fields)
         name = f"record of {item_id.decode()} {title}, read by itself"
         yield refused(script, name, "rich", given, argv, "FORMAT", ("LQ-ERROR-1",), more=more)
 

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from leaseq_conformance.model.codec import EXTRA, LEVEL, TAIL, Extra, Outcome, State
 from leaseq_conformance.model.outcomes import CONTENTS, RESULT
-from leaseq_conformance.model.packed import EXTRA, LEVEL, TAIL, Extra, Outcome, State
-from leaseq_conformance.vectors import samples, worlds
+from leaseq_conformance.vectors import fixtures, samples
 from leaseq_conformance.vectors.build import vector
+from leaseq_conformance.vectors.builder import DAY, NOW, START, World
 from leaseq_conformance.vectors.corners.making import (
     always,
     bad_records,
     crowded_call,
     one_dead,
 )
-from leaseq_conformance.vectors.world import DAY, NOW, START, World
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from leaseq_conformance.vectors.form import Vector
     from leaseq_conformance.vectors.samples import Sample
+    from leaseq_conformance.vectors.vector import Vector
 
 
 def _asked(*ids: bytes) -> Sample:
@@ -29,7 +29,7 @@ def _asked(*ids: bytes) -> Sample:
 
 def vectors() -> Iterator[Vector]:
     """All of them."""
-    world = worlds.rich()
+    world = fixtures.rich()
     world.queue.items[b"x3"].keep = DAY
     made = _asked(b"x3")
     yield vector(
@@ -63,7 +63,7 @@ def vectors() -> Iterator[Vector]:
             world.queue.kept[item_id] = NOW + DAY * 1000
         sample = _asked(b"k1", b"k2", b"none")
         yield vector("outcome", world, "empty", sample, ("LQ-OUTCOME-9",), title=f"a result of {size} bytes")
-    world = worlds.single()
+    world = fixtures.single()
     item = world.queue.items[b"r1"]
     item.score -= 3 * LEVEL
     yield vector(

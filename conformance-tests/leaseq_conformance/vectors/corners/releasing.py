@@ -5,26 +5,26 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from leaseq_conformance.model.calls import Release
-from leaseq_conformance.model.packed import TAIL, UNLIMITED
-from leaseq_conformance.vectors import worlds
+from leaseq_conformance.model.codec import TAIL, UNLIMITED
+from leaseq_conformance.vectors import fixtures
+from leaseq_conformance.vectors.builder import DAY, HOUR, World
 from leaseq_conformance.vectors.corners.making import (
     LAST_SECOND,
     edge,
     held,
 )
 from leaseq_conformance.vectors.samples import HEADERS, release
-from leaseq_conformance.vectors.world import DAY, HOUR, World
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from leaseq_conformance.model.base import Item
-    from leaseq_conformance.vectors.form import Dump, Vector
+    from leaseq_conformance.vectors.vector import Dump, Vector
 
 
 def vectors() -> Iterator[Vector]:
     """All of them."""
-    settled, rich, paused = worlds.settled(), worlds.rich(), worlds.halted()
+    settled, rich, paused = fixtures.settled(), fixtures.rich(), fixtures.halted()
     held = Release(b"c1", settled.token(b"c1"), delay=1000)
     yield edge("release", "settled", settled, release("due last", held), ("LQ-RELEASE-2",), LAST_SECOND)
     for item_id in (b"r1", b"r3"):

@@ -5,18 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from leaseq_conformance.model.base import END
-from leaseq_conformance.model.packed import State
-from leaseq_conformance.vectors import samples, worlds
+from leaseq_conformance.model.codec import State
+from leaseq_conformance.vectors import fixtures, samples
 from leaseq_conformance.vectors.build import as_bytes, refused, vector
+from leaseq_conformance.vectors.builder import NOW, SECOND, World
 from leaseq_conformance.vectors.corners.leasing import extras, leases
 from leaseq_conformance.vectors.corners.making import (
     bounded,
     crowded_call,
 )
 from leaseq_conformance.vectors.damage import second_damaged
-from leaseq_conformance.vectors.form import Dump, Refused, Vector
 from leaseq_conformance.vectors.malformed import BAD_STATES, WRONG_STATES
-from leaseq_conformance.vectors.world import NOW, SECOND, World
+from leaseq_conformance.vectors.vector import Dump, Refused, Vector
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,7 +28,7 @@ def vectors() -> Iterator[Vector]:
     """All of them."""
     yield from leases("lease_any")
     yield crowded_call("lease_any", [1, 1, 1000])
-    given = worlds.full().stored()
+    given = fixtures.full().stored()
     yield refused(
         "lease_any", "no queues", "full", given, [0, 1, 1000], "BAD_ARGUMENT", ("LQ-CALL-2",), keys=[]
     )
@@ -41,7 +41,7 @@ def vectors() -> Iterator[Vector]:
 
 
 def _beside(other: Queue) -> World:
-    world = worlds.single()
+    world = fixtures.single()
     world.other = other
     return world
 
@@ -49,11 +49,11 @@ def _beside(other: Queue) -> World:
 def _settled_beside() -> Iterator[Vector]:
     """The first queue gives an item, the second is settled, or stays as it is where it cannot be."""
     for title, queue in (
-        ("one ready", worlds.single().queue),
+        ("one ready", fixtures.single().queue),
         ("one delayed, no state", bounded(NOW, NOW + 3600 * SECOND).queue),
-        ("one just within the cap", worlds.cap().queue),
-        ("one just beyond the cap", worlds.beyond().queue),
-        ("one ready, the clock's end", worlds.single().queue),
+        ("one just within the cap", fixtures.cap().queue),
+        ("one just beyond the cap", fixtures.beyond().queue),
+        ("one ready, the clock's end", fixtures.single().queue),
     ):
         world = _beside(queue)
         if "end" in title:
@@ -63,10 +63,10 @@ def _settled_beside() -> Iterator[Vector]:
         sample = samples.lease_any("so 1", "so", 1, 30_000)
         yield vector("lease_any", world, "single", sample, ("LQ-ANY-2",), title=f"single, beside {title}")
     plain = vector(
-        "lease_any", worlds.single(), "single", samples.lease_any("so 1", "so", 1, 30_000), ("LQ-ANY-2",)
+        "lease_any", fixtures.single(), "single", samples.lease_any("so 1", "so", 1, 30_000), ("LQ-ANY-2",)
     )
     beside = {
-        key: value for key, value in _beside(worlds.single().queue).stored().items() if key[:6] == "other:"
+        key: value for key, value in _beside(fixtures.single().queue).stored().items() if key[:6] == "other:"
     }
     for title, packed in {**BAD_STATES, **WRONG_STATES}.items():
         wrong: Dump = {**beside, "other:state": packed}
@@ -85,11 +85,11 @@ def _behind_the_first() -> Iterator[Vector]:
     """The first queue gives nothing."""
     sample = samples.lease_any("so 1", "so", 1, 30_000)
     for title, queue, other in (
-        ("due soon, then one ready", worlds.soon().queue, worlds.single().queue),
+        ("due soon, then one ready", fixtures.soon().queue, fixtures.single().queue),
         (
             "a bound that is late, then one ready",
             bounded(NOW + SECOND, NOW - SECOND).queue,
-            worlds.single().queue,
+            fixtures.single().queue,
         ),
         ("one waits for a microsecond", bounded(NOW + 9, NOW + 9).queue, bounded(NOW + 1, NOW + 1).queue),
         ("both wait for a microsecond", bounded(NOW + 1, NOW + 1).queue, bounded(NOW + 1, NOW + 1).queue),

@@ -5,17 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from leaseq_conformance.model.calls import Release
-from leaseq_conformance.model.packed import Extra
+from leaseq_conformance.model.codec import Extra
 from leaseq_conformance.vectors.build import vector
+from leaseq_conformance.vectors.builder import DAY, World
 from leaseq_conformance.vectors.corners.making import lease_one
 from leaseq_conformance.vectors.samples import ids, release
-from leaseq_conformance.vectors.world import DAY, World
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from leaseq_conformance.vectors.form import Dump, Vector
     from leaseq_conformance.vectors.samples import Sample
+    from leaseq_conformance.vectors.vector import Dump, Vector
 
 STRAY: Final = Extra(b"an error of another item", ((b"header:a", b"1"),))
 

@@ -1,5 +1,0 @@
-module leaseq.invalid/linearize
-
-go 1.21
-
-require github.com/anishathalye/porcupine v1.3.0

@@ -1,0 +1,264 @@
+"""Run every mechanical mutant of every script against the script's vectors: `python -m selftest.mutation.run`.
+
+A mutant is killed by the first vector whose reply or keyspace is another. A script that takes another way on an older
+server is judged there too, and survives only where it survives on both. Each that survives has to be explained in
+`survivors.yaml`; an explanation of an edit that is killed, or is no more, is an error too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import redis
+import yaml
+
+from leaseq_conformance.manifest import SCRIPTS
+from leaseq_conformance.redis_server import SpawnedServer
+from leaseq_conformance.vectors import vector
+from leaseq_conformance.vectors.compare import in_order
+from leaseq_conformance.vectors.executor import VectorExecutor, refused
+from selftest.mutation.operators import LuaEdit, bounded, edits
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from leaseq_conformance.vectors.vector import Vector
+
+SERVERS: Final = 2
+SOURCES: Final = {name: script.source for name, script in SCRIPTS.items()}
+OLDER: Final = {"deep_clean": "redis-6.2.14"}
+"""Scripts that take another way on an older server, and such a one: its HSCAN knows no NOVALUES."""
+CHUNK: Final = 120
+"""Edits that one process takes at a time."""
+STEPS: Final = (8, 32, 128)
+"""How many vectors are sent at once to a mutant that none has killed yet; then as many as the last says."""
+PLACE: Final = "0123456789" * 4
+"""Stands for the digest of a mutant in what is packed once for all."""
+
+
+@dataclass(frozen=True)
+class Survivor:
+    """An explained edit: in which scripts the line may become this and no vector tell, and why.
+
+    `nth` says which of the lines that read so; without it, all.
+    """
+
+    line: str
+    becomes: str
+    why: str
+    scripts: tuple[str, ...] = ()
+    nth: int | None = None
+
+    def explains(self, script: str, edit: LuaEdit) -> bool:
+        """Whether this is the edit."""
+        return (
+            (self.line, self.becomes) == (edit.line, edit.becomes)
+            and self.nth in {None, edit.nth}
+            and (not self.scripts or script in self.scripts)
+        )
+
+
+@cache
+def survivors() -> tuple[Survivor, ...]:
+    """What is explained."""
+    said = yaml.safe_load((files("selftest.mutation") / "equivalent.yaml").read_text()) or []
+    found = []
+    for group in said:
+        for edit in group["edits"]:
+            line, _, becomes = edit["edit"].partition(" ==> ")
+            scripts = tuple(edit.get("scripts", group.get("scripts", ())))
+            found.append(Survivor(line, becomes, group["why"], scripts, edit.get("nth")))
+    return tuple(found)
+
+
+@dataclass
+class Score:
+    """What came of the mutants."""
+
+    killed: int = 0
+    explained: int = 0
+    unexplained: list[tuple[str, LuaEdit]] = field(default_factory=list)
+    idle: list[Survivor] = field(default_factory=list)
+    """Explanations of no edit, or of one that is killed."""
+
+    @property
+    def good(self) -> bool:
+        """Whether every survivor is explained and every explanation is of one."""
+        return not self.unexplained and not self.idle
+
+
+class Killer:
+    """Kills mutants of one script on one server."""
+
+    def __init__(self, client: redis.Redis, script: str) -> None:
+        self.client, self.script = client, script
+        self.bench = VectorExecutor(client)
+        self.vectors = vector.load(script)
+        # the calls of several keyspaces in turn, so that the first few differ much
+        self.order = sorted(range(len(self.vectors)), key=lambda n: (n * 7919) % len(self.vectors))
+        self.expected: dict[int, Any] = {}
+        self._packed = [self._pack(vector) for vector in self.vectors]
+        for at in self.order:
+            self.expected[at] = next(self._answers([at], self.bench.load(script, bounded(SOURCES[script]))))[
+                1
+            ]
+
+    def close(self) -> None:
+        """Give the connection back."""
+        self.bench.close()
+
+    def _pack(self, vector: Vector) -> tuple[bytes, int, int]:
+        """A vector's commands, how many they are, and which is the call."""
+        commands = self.bench.commands(vector, PLACE, twice=False, as_digest=True)
+        call = next(at for at, command in enumerate(commands) if command[1:2] == [PLACE])
+        return b"".join(self.bench.link.pack_commands(commands)), len(commands), call
+
+    def _answers(self, chosen: Sequence[int], digest: str) -> Iterator[tuple[int, Any]]:
+        """What the call of each of these vectors answers and leaves."""
+        sent = b"".join(self._packed[at][0] for at in chosen).replace(PLACE.encode(), digest.encode())
+        self.bench.link.send_packed_command([sent])
+        for at in chosen:
+            _, count, call = self._packed[at]
+            answers = [self.bench.answer() for _ in range(count)]
+            yield at, (self._in_order(at, refused(answers[call])), answers[-1])
+
+    def _in_order(self, at: int, reply: Any) -> Any:
+        vector = self.vectors[at]
+        entries = (
+            int(vector.argv[2]) if self.script == "complete_and_lease" and isinstance(reply, list) else 0
+        )
+        try:
+            return in_order(self.script, reply, entries)
+        except (IndexError, TypeError):
+            return reply
+
+    def kills(self, source: str) -> bool | None:
+        """Whether a vector tells the mutant from the script; None where it is no Lua."""
+        try:
+            digest = self.bench.load(self.script, bounded(source))
+        except redis.ResponseError:
+            return None
+        start = step = 0
+        while start < len(self.order):
+            chosen = self.order[start : start + STEPS[min(step, len(STEPS) - 1)]]
+            start, step = start + len(chosen), step + 1
+            different = [at for at, seen in self._answers(chosen, digest) if seen != self.expected[at]]
+            if different:
+                self.order.remove(different[0])
+                self.order.insert(0, different[0])
+                return True
+        return False
+
+
+def programs(script: str) -> list[str | None]:
+    """The servers that a script is judged on: the one that leaseq embeds, and the older one.
+
+    Raises:
+        SystemExit: the older one is not there.
+    """
+    if script not in OLDER:
+        return [None]
+    program = Path(os.environ.get("LEASEQ_SERVERS_DIR", ".servers"), "bin", OLDER[script])
+    if not program.exists():
+        raise SystemExit(
+            f"{script} is judged on {OLDER[script]} too: {program} is not there, run `make servers-core`"
+        )
+    return [None, str(program)]
+
+
+@contextmanager
+def killer_on(program: str | None, script: str) -> Iterator[Killer]:
+    """A killer with a server of its own."""
+    with SpawnedServer(program) as server, server.client() as client:
+        client.config_set("appendonly", "no")
+        with closing(Killer(client, script)) as killer:
+            yield killer
+
+
+def judged(killers: Sequence[Killer], source: str) -> bool | None:
+    """Whether one of them kills a mutant, each asked only where those before it did not; None where it is no Lua."""
+    return next((told for each in killers if (told := each.kills(source)) is not False), False)
+
+
+def work(script: str, start: int) -> list[tuple[LuaEdit, bool]]:
+    """What came of a chunk of the edits of a script; those that are no Lua are left out."""
+    killed = []
+    with ExitStack() as stack:
+        killers = [stack.enter_context(killer_on(program, script)) for program in programs(script)]
+        for edit in edits(SOURCES[script])[start : start + CHUNK]:
+            told = judged(killers, edit.apply(SOURCES[script]))
+            if told is not None:
+                killed.append((edit, told))
+    return killed
+
+
+def judge(results: Iterable[tuple[str, LuaEdit, bool]], scripts: Iterable[str]) -> Score:
+    """The score of mutants that ran; explanations count where they are of one of these scripts."""
+    score = Score()
+    used: set[Survivor] = set()
+    for script, edit, killed in results:
+        known = [each for each in survivors() if each.explains(script, edit)]
+        if killed:
+            score.killed += 1
+        elif known:
+            score.explained += 1
+            used |= set(known)
+        else:
+            score.unexplained.append((script, edit))
+    ran = set(scripts)
+    score.idle = [
+        each for each in survivors() if each not in used and (set(each.scripts) & ran or ran == set(SOURCES))
+    ]
+    return score
+
+
+def run(scripts: Sequence[str], told: Any = print) -> Score:
+    """Run the mutants of these scripts."""
+    chunks = [(script, start) for script in scripts for start in range(0, len(edits(SOURCES[script])), CHUNK)]
+    total = sum(len(edits(SOURCES[script])) for script in scripts)
+    results: list[tuple[str, LuaEdit, bool]] = []
+    done, begun = 0, time.monotonic()
+    with ProcessPoolExecutor(SERVERS) as pool:
+        pending = {pool.submit(work, *chunk): chunk for chunk in chunks}
+        for future in as_completed(pending):
+            script, start = pending[future]
+            results += [(script, edit, killed) for edit, killed in future.result()]
+            done += min(CHUNK, len(edits(SOURCES[script])) - start)
+            lived = sum(not killed for _, _, killed in results)
+            told(f"{done}/{total} edits, {lived} survive, {time.monotonic() - begun:.0f} s ({script})")
+    return judge(results, scripts)
+
+
+def main() -> None:
+    """Run and print the score; exit 1 where a survivor is not explained."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("scripts", nargs="*", help="scripts to take, all without any")
+    scripts = parser.parse_args().scripts or sorted(SOURCES)
+    for script in scripts:
+        programs(script)  # what is not there is told at once, and not after an hour
+    score = run(scripts)
+    for script, edit in score.unexplained:
+        print(f"{script}: {edit.line} ==> {edit.becomes}  (nth {edit.nth})")
+    for each in score.idle:
+        print(f"explained and not there, or killed: {each.line} ==> {each.becomes} {each.scripts} {each.nth}")
+    total = score.killed + score.explained + len(score.unexplained)
+    print(
+        f"{total} mechanical mutants: {score.killed} killed, {score.explained} survive and are explained, "
+        f"{len(score.unexplained)} survive without"
+    )
+    if not score.good:
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,149 @@
+"""Which cases are run on which seeded bugs, right clients and broken adapters."""
+
+from __future__ import annotations
+
+import fnmatch
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from leaseq_conformance.cases import Outcome
+from leaseq_conformance.rules import CORE
+from selftest.broken_adapters import DEGENERATE
+from selftest.pool import JOBS, Subject, Task
+from selftest.seeded_bug import PARTS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from pathlib import Path
+
+    from leaseq_conformance.cases import Case
+    from selftest.client_copies import ClientCopies
+    from selftest.pool import Result
+    from selftest.seeded_bug import SeededBug
+
+ALL_PARTS: Final = ("degenerate", "right", *PARTS, "mechanical")
+QUICK_PARTS: Final = ALL_PARTS[:-1]
+"""Without the mechanical mutants, which take hours."""
+ADAPTERS: Final = ("python", "asyncio", "typescript")
+TOGETHER: Final = 8
+"""Cases that are run on the same adapter processes, one after the other."""
+PATIENCE: Final = 30.0
+"""Seconds to wait for an answer of a client with a bug. One that hangs is not judged, and a case that gives that does not catch it."""
+RIGHT_PATIENCE: Final = 60.0
+HANGING: Final = 5.0
+"""Seconds to wait for an answer of a broken adapter: all that they decide is that it does not pass."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """What is to be run.
+
+    Attributes:
+        bug_patterns, case_patterns: names; without any, all.
+        every_case: whether bugs are run with all cases of their kind and not only with those that have to catch them.
+        first: whether the other cases of a bug are left out once one has caught it.
+        results: where the results are kept, for a run that goes on with them.
+        record: whether `caught.json` is written.
+    """
+
+    parts: tuple[str, ...] = QUICK_PARTS
+    bug_patterns: tuple[str, ...] = ()
+    case_patterns: tuple[str, ...] = ()
+    every_case: bool = False
+    first: bool = False
+    jobs: int = JOBS
+    patience: float = PATIENCE
+    results: Path | None = None
+    record: bool = False
+
+    def takes_case(self, name: str) -> bool:
+        """Return whether a case of that name is to be run."""
+        return _fits(name, self.case_patterns)
+
+    def takes_bug(self, name: str) -> bool:
+        """Return whether a bug of that name is to be run."""
+        return _fits(name, self.bug_patterns)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether every seeded bug is run with at least the cases that have to catch it."""
+        return set(PARTS) <= set(self.parts) and not (self.bug_patterns or self.case_patterns)
+
+
+def cases_of(bug: SeededBug, cases: Mapping[str, Case], options: Options) -> list[Case]:
+    """Return the cases that a bug is run with."""
+    own = [cases[name] for name in bug.caught_by if name in cases]
+    if options.every_case:
+        own += [case for case in cases.values() if _is_of_kind(case, bug) and case not in own]
+    return [case for case in own if options.takes_case(case.name)]
+
+
+def bug_tasks(
+    bugs: Sequence[SeededBug],
+    cases: Mapping[str, Case],
+    copies: ClientCopies,
+    options: Options,
+    results: Iterable[Result],
+) -> list[Task]:
+    """Return the tasks of bugs, without the pairs of a bug and a case that have results."""
+    done = {(result.subject, result.case): result.outcome for result in results}
+    caught = {name for (name, _), outcome in done.items() if outcome is Outcome.FAIL}
+    chosen = {
+        bug: [case for case in cases_of(bug, cases, options) if (bug.name, case.name) not in done]
+        for bug in bugs
+        if not (options.first and bug.name in caught)
+    }
+    with_client = [bug for bug, found in chosen.items() if any(case.capabilities for case in found)]
+    adapters = copies.buggy(with_client)
+    tasks = []
+    for bug, found in chosen.items():
+        subject = Subject(bug.name, adapters.get(bug.name, ()), bug.sources())
+        if options.first:
+            tasks.append(Task(subject, tuple(found), options.patience, frozenset({Outcome.FAIL})))
+        else:
+            tasks += _portions(subject, found, options.patience)
+    return [task for task in tasks if task.cases]
+
+
+def right_tasks(
+    bugs: Sequence[SeededBug], cases: Mapping[str, Case], copies: ClientCopies, options: Options
+) -> list[Task]:
+    """Return the tasks of what has no bug: each adapter, and the scripts, with the cases that catch bugs of theirs."""
+    used = list(cases.values())
+    if not options.every_case:
+        names = {name for bug in bugs for name in bug.caught_by}
+        used = [case for case in used if case.name in names]
+    used = [case for case in used if options.takes_case(case.name)]
+    of_clients = [case for case in used if case.capabilities]
+    tasks = _portions(Subject("scripts"), [case for case in used if not case.capabilities], RIGHT_PATIENCE)
+    for name in ADAPTERS:
+        tasks += _portions(Subject(name, copies.right(name)), of_clients, RIGHT_PATIENCE)
+    return tasks
+
+
+def degenerate_tasks(cases: Mapping[str, Case]) -> list[Task]:
+    """Return the tasks of adapters without a client: one case of Core that does not pass is enough."""
+    core = tuple(case for case in cases.values() if CORE in case.capabilities)
+    module = (sys.executable, "-m", "selftest.broken_adapters")
+    until = frozenset(Outcome) - {Outcome.PASS}
+    return [Task(Subject(name, (*module, name)), core, HANGING, until) for name in DEGENERATE]
+
+
+def _portions(subject: Subject, cases: Sequence[Case], patience: float) -> list[Task]:
+    return [
+        Task(subject, tuple(cases[at : at + TOGETHER]), patience) for at in range(0, len(cases), TOGETHER)
+    ]
+
+
+def _is_of_kind(case: Case, bug: SeededBug) -> bool:
+    """Whether a case is one that a bug of this kind can be seen by, unless its own cases say another."""
+    if bug.part != "scripts":
+        return bool(case.capabilities)
+    if case.suite == "vectors":
+        return case.body["script"] in bug.files
+    return not case.capabilities
+
+
+def _fits(name: str, patterns: tuple[str, ...]) -> bool:
+    return not patterns or any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)

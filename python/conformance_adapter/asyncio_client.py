@@ -1,0 +1,175 @@
+"""The adapter of `leaseq.aio.WorkQueue`: python -m conformance_adapter.asyncio_client.
+
+A task for each call, which is cancelled where the call is.
+"""
+
+import asyncio
+import json
+import sys
+import threading
+from typing import Any
+
+import redis.asyncio
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+
+import leaseq.aio
+import leaseq.aio.registry
+import leaseq.worker.aio.registry
+from conformance_adapter import dispatch, values
+from conformance_adapter.dispatch import METHODS, HarnessError, Session, told_held
+from conformance_adapter.messages import MAX_LINE_BYTES, Json
+from leaseq import LeaseqError, QueueClosedError
+from leaseq.worker.aio import Worker
+
+
+class Loop:
+    """The client's own loop on a queue, which holds what it leases until it is to finish."""
+
+    def __init__(self, queue: leaseq.aio.WorkQueue, concurrency: int) -> None:
+        self._finished = asyncio.Event()
+        self.worker = Worker(queue, self._hold, concurrency=concurrency, handle_signals=False)
+        self.run = asyncio.create_task(self.worker.run())
+
+    async def _hold(self, _item: leaseq.aio.LeasedItem) -> None:
+        await self._finished.wait()
+
+    async def finish(self) -> int:
+        """Let the handlers end; answers how many items were completed, once the loop has ended."""
+        self.worker.stop()
+        self._finished.set()
+        return await self.run
+
+
+class Adapter:
+    """Answers messages."""
+
+    def __init__(self) -> None:
+        self._session: Session
+        self._url = ""
+        self._cluster: redis.asyncio.RedisCluster | None = None
+        self._calls: dict[int, asyncio.Task[None]] = {}
+        self._holding: dict[Any, asyncio.Task[None]] = {}
+        self._loops: dict[str, Loop] = {}
+
+    def take(self, message: Json) -> None:
+        """Begin to answer a message."""
+        number = message["id"]
+        task = self._calls[number] = asyncio.create_task(self._answer(message))
+        task.add_done_callback(lambda _: self._calls.pop(number))
+
+    async def end(self) -> None:
+        """Close all connections."""
+        loops = [loop.run for loop in self._loops.values()]
+        for task in (*self._calls.values(), *self._holding.values(), *loops):
+            task.cancel()
+        for queue in self._session.forget_all() if self._url else []:
+            await queue.close()
+        await asyncio.gather(*self._calls.values(), *self._holding.values(), *loops, return_exceptions=True)
+        if self._cluster is not None:
+            await self._cluster.aclose()
+
+    async def _answer(self, message: Json) -> None:
+        try:
+            reply = await getattr(self, f"_{message['op']}")(message)
+        except HarnessError as error:
+            reply = {"harness": str(error)}
+        except (asyncio.CancelledError, QueueClosedError):
+            reply = {"cancelled": True}
+        except LeaseqError as error:
+            reply = {"error": values.error(error, list)}
+        except Exception as error:  # noqa: BLE001 (what is no error of the client is to be seen)
+            reply = {"harness": f"{type(error).__name__}: {error}"}
+        print(json.dumps({"id": message["id"], **reply}), flush=True)
+
+    async def _hello(self, message: Json) -> Json:
+        self._url = values.patient(message["url"])
+        if message.get("cluster", False):
+            self._cluster = redis.asyncio.RedisCluster.from_url(self._url)
+        self._session = Session(
+            leaseq.aio, leaseq.aio.registry, leaseq.worker.aio.registry, self._cluster or self._url
+        )
+        return {"ok": dispatch.hello("Python, asyncio")}
+
+    async def _open(self, message: Json) -> Json:
+        self._session.open(message["queue"], message["name"], message["group"])
+        return {"ok": {}}
+
+    async def _close(self, message: Json) -> Json:
+        await self._session.forget(message["queue"]).close()
+        return {"ok": {}}
+
+    async def _cancel(self, message: Json) -> Json:
+        if task := self._calls.get(message["call"]):
+            task.cancel()
+        return {"ok": {}}
+
+    async def _call(self, message: Json) -> Json:
+        name, handle, args = message["method"], message["queue"], message["args"]
+        if name in METHODS:
+            plan = METHODS[name](self._session, handle, args)
+            try:
+                return {"ok": plan.shape(await plan.run())}
+            except QueueClosedError:
+                raise
+            except LeaseqError as error:
+                return {"error": values.error(error, plan.shape)}
+        if name == "pipeline":
+            return {"ok": await self._pipeline(handle, args)}
+        if name == "work":
+            self._loops[handle] = Loop(self._session.queue(handle), args["concurrency"])
+            return {"ok": {}}
+        if name == "leave_off":
+            self._loops[handle].worker.stop()
+            return {"ok": {}}
+        if name == "finish":
+            return {"ok": {"completed": await self._loops.pop(handle).finish()}}
+        item = self._session.held(handle, args)
+        if name == "held":
+            return {"ok": told_held(item)}
+        if name == "hold":
+            return await self._hold(item)
+        await asyncio.shield(self._holding[item])
+        return {"ok": {}}
+
+    async def _hold(self, item: leaseq.aio.LeasedItem) -> Json:
+        begun = asyncio.Event()
+
+        async def hold() -> None:
+            async with item:
+                begun.set()
+                await asyncio.Event().wait()  # until the client cancels this task: the lease is lost
+
+        self._holding[item] = asyncio.create_task(hold())
+        await begun.wait()
+        return {"ok": {}}
+
+    async def _pipeline(self, handle: str | None, args: Json) -> list[list[str]]:
+        queue, calls = self._session.queue(handle), dispatch.pipeline_calls(args)
+        made = redis.asyncio.RedisCluster if self._cluster else redis.asyncio.Redis
+        async with made.from_url(self._url, retry=Retry(NoBackoff(), 0)) as client:
+            pipe = client.pipeline(transaction=args["transaction"])
+            for items, options in calls:
+                await queue.add_items(items, **options, pipe=pipe)
+            return dispatch.pipeline_answers(args, await pipe.execute())
+
+
+async def serve() -> None:
+    """Answer what comes in, until nothing more does."""
+    adapter = Adapter()
+    loop, lines = asyncio.get_running_loop(), asyncio.Queue[bytes]()
+
+    def read() -> None:
+        line = b"x"
+        while line:
+            line = sys.stdin.buffer.readline(MAX_LINE_BYTES)
+            loop.call_soon_threadsafe(lines.put_nowait, line)
+
+    threading.Thread(target=read, daemon=True).start()
+    while line := await lines.get():
+        adapter.take(json.loads(line))
+    await adapter.end()
+
+
+if __name__ == "__main__":
+    asyncio.run(serve())

@@ -1,0 +1,356 @@
+"""The methods of the adapter protocol, with the public API of the Python clients.
+
+Both colours have the same names and arguments, so what is here fits both: a method says how to call, and what its answer
+looks like; the answer itself is waited for by the adapter of the colour.
+"""
+
+from collections.abc import Callable, Sequence
+from types import ModuleType
+from typing import Any, Final, NamedTuple
+
+import leaseq
+from conformance_adapter import values
+from conformance_adapter.messages import CAPABILITIES, PROTOCOL, Json, b64, unb64
+from leaseq import Finished, FollowUp
+
+Shape = Callable[[Any], Any]
+
+
+class HarnessError(Exception):
+    """The adapter cannot do what it was asked, whatever the client can."""
+
+
+class Plan(NamedTuple):
+    """How to call the client, and how to tell its answer, the partial one of an error included."""
+
+    run: Callable[[], Any]
+    shape: Shape
+
+
+class Session:
+    """What an actor has: its queues, and the leases that it was given."""
+
+    def __init__(self, module: ModuleType, registry: ModuleType, workers: ModuleType, server: Any) -> None:
+        """`registry` is the module that lists queues, `workers` the one that lists live workers."""
+        self._module = module
+        self._registry = registry
+        self._workers = workers
+        self._server = server
+        self._queues: dict[str, Any] = {}
+        self._leases: dict[tuple[str, bytes, int], Any] = {}
+
+    def open(self, handle: str, name: str, group: str | None) -> None:
+        """Open a queue under a handle that is free."""
+        if handle in self._queues:
+            raise HarnessError(f"queue {handle!r} is open already")
+        self._queues[handle] = self._module.WorkQueue(name, self._server, group=group)
+
+    def queue(self, handle: str | None) -> Any:
+        """The queue of this handle."""
+        if handle is None or handle not in self._queues:
+            raise HarnessError(f"queue {handle!r} is not open")
+        return self._queues[handle]
+
+    def forget(self, handle: str) -> Any:
+        """The queue of this handle, which is no longer open."""
+        queue = self.queue(handle)
+        del self._queues[handle]
+        return queue
+
+    def forget_all(self) -> list[Any]:
+        """All queues, none of which is open any longer."""
+        return [self.forget(handle) for handle in list(self._queues)]
+
+    def together(self, handles: Sequence[str]) -> Any:
+        """Several queues as one."""
+        return self._module.WorkQueues([self.queue(handle) for handle in handles])
+
+    def queues(self) -> Any:
+        """The queues that are in the registry."""
+        return self._registry.queues(self._server)
+
+    def live_workers(self) -> Any:
+        """The workers that say they live."""
+        return self._workers.live_workers(self._server)
+
+    def leased(self, items: Sequence[Any]) -> Json:
+        """Remember the leases; answers as messages do, with the queue's handle."""
+        if not items:
+            return {"queue": None, "leases": []}
+        handle = next(name for name, queue in self._queues.items() if queue is items[0].queue)
+        for item in items:
+            self._leases[handle, item.id.encode(), item.token] = item
+        return {"queue": handle, "leases": [values.lease(item) for item in items]}
+
+    def held(self, handle: str | None, entry: Json) -> Any:
+        """The lease of this id and token: the Python clients take no other."""
+        try:
+            return self._leases[handle or "", unb64(entry["id"]), int(entry["token"])]
+        except KeyError:
+            raise HarnessError(f"this actor was not given the lease {entry['token']}") from None
+
+
+Method = Callable[[Session, str | None, Json], Plan]
+
+
+def _add(session: Session, handle: str | None, args: Json) -> Plan:
+    queue = session.queue(handle)
+    items = [values.item(given) for given in args["items"]]
+    options = values.options(args.get("options", {}))
+    if "wait_ms" not in args:
+        return Plan(lambda: queue.add_items(items, **options), _each_added)
+    if len(items) != 1:
+        raise HarnessError("waiting for room is for one item")
+    timeout = values.waiting(args)
+    return Plan(
+        lambda: queue.add_item_when_room(items[0], **timeout, **options), lambda one: _each_added([one])
+    )
+
+
+def _lease(session: Session, handle: str | None, args: Json) -> Plan:
+    return _lease_of(session, session.queue(handle), args)
+
+
+def _lease_any(session: Session, _: str | None, args: Json) -> Plan:
+    return _lease_of(session, session.together(args["queues"]), args)
+
+
+def _lease_of(session: Session, queue: Any, args: Json) -> Plan:
+    count, secs, waiting = int(args.get("count", 1)), values.secs(args["duration_ms"]), values.waiting(args)
+    return Plan(lambda: queue.lease_items(count, secs, **waiting), session.leased)
+
+
+def _complete(session: Session, handle: str | None, args: Json) -> Plan:
+    queue = session.queue(handle)
+    only_current = args.get("only_current", False)
+    if any(entry.keys() & {"result", "keep_ms"} for entry in args["items"]):
+        finished = [_finished(session, handle, entry, only_current) for entry in args["items"]]
+        return Plan(lambda: queue.finish_items(finished), lambda done: [one.completed for one in done])
+    items = [session.held(handle, entry) for entry in args["items"]]
+    return Plan(lambda: queue.complete_items(items, only_current=only_current), list)
+
+
+def _hand_off(session: Session, handle: str | None, args: Json) -> Plan:
+    queue = session.queue(handle)
+    only_current = args.get("only_current", False)
+    finished = [_finished(session, handle, entry, only_current) for entry in args["items"]]
+    return Plan(
+        lambda: queue.finish_items(finished),
+        lambda done: [
+            {"completed": one.completed, "added": [values.added(answer) for answer in one.added]}
+            for one in done
+        ],
+    )
+
+
+def _finished(session: Session, handle: str | None, entry: Json, only_current: bool) -> Finished:
+    then: list[FollowUp] = [
+        (
+            session.queue(one["queue"]),
+            values.item(one["item"]),
+            values.options(one.get("options", {})),
+        )
+        for one in entry.get("then", [])
+    ]
+    return Finished(
+        session.held(handle, entry),
+        result=unb64(entry["result"]) if "result" in entry else None,
+        keep=values.secs(entry["keep_ms"]) if "keep_ms" in entry else None,
+        then=then,
+        only_current=only_current,
+    )
+
+
+def _complete_and_lease(session: Session, handle: str | None, args: Json) -> Plan:
+    queue, item = session.queue(handle), session.held(handle, args)
+    secs, only_current = values.secs(args["duration_ms"]), args.get("only_current", False)
+
+    def shape(answer: Any) -> Any:
+        if isinstance(answer, list):  # of an error: what became of the first half
+            return answer
+        completed, leased = answer
+        return {
+            "completed": completed,
+            "leases": session.leased([] if leased is None else [leased])["leases"],
+        }
+
+    return Plan(lambda: queue.complete_and_lease(item, secs, only_current=only_current), shape)
+
+
+def _extend(session: Session, handle: str | None, args: Json) -> Plan:
+    queue, items = session.queue(handle), [session.held(handle, entry) for entry in args["items"]]
+
+    def shape(held: list[bool]) -> list[str | None]:
+        return [
+            values.micros(item.deadline) if is_held else None
+            for item, is_held in zip(items, held, strict=False)
+        ]
+
+    return Plan(lambda: queue.extend_items(items, values.secs(args["duration_ms"])), shape)
+
+
+def _release(session: Session, handle: str | None, args: Json) -> Plan:
+    queue, items = session.queue(handle), [session.held(handle, entry) for entry in args["items"]]
+    options: dict[str, Any] = {name: args[name] for name in ("uncounted", "error") if name in args}
+    if "delay_ms" in args:
+        options["delay"] = values.secs(args["delay_ms"])
+    return Plan(lambda: queue.release_items(items, **options), list)
+
+
+def _dead_letter(session: Session, handle: str | None, args: Json) -> Plan:
+    queue, items = session.queue(handle), [session.held(handle, entry) for entry in args["items"]]
+    return Plan(lambda: queue.dead_letter_items(items, error=args.get("error")), list)
+
+
+def _outcome(session: Session, handle: str | None, args: Json) -> Plan:
+    queue = session.queue(handle)
+    return Plan(lambda: queue.outcomes(_ids(args)), lambda told: [values.outcome(one) for one in told])
+
+
+def _wait_outcome(session: Session, handle: str | None, args: Json) -> Plan:
+    queue = session.queue(handle)
+    return Plan(lambda: queue.outcome(unb64(args["id"]).decode(), **values.waiting(args)), values.outcome)
+
+
+def _of_ids(name: str) -> Method:
+    def method(session: Session, handle: str | None, args: Json) -> Plan:
+        call = getattr(session.queue(handle), name)
+        return Plan(lambda: call(_ids(args)), list)
+
+    return method
+
+
+def _purge(session: Session, handle: str | None, args: Json) -> Plan:
+    queue, older_than = session.queue(handle), values.secs(args.get("older_than_ms", 0))
+    return Plan(lambda: queue.purge_items(_ids(args), older_than=older_than), list)
+
+
+def _stats(session: Session, handle: str | None, _: Json) -> Plan:
+    return Plan(session.queue(handle).stats, values.stats)
+
+
+def _inspect(session: Session, handle: str | None, args: Json) -> Plan:
+    queue = session.queue(handle)
+    return Plan(
+        lambda: queue.inspect_items(_ids(args)), lambda told: [values.inspection(one) for one in told]
+    )
+
+
+def _list(session: Session, handle: str | None, args: Json) -> Plan:
+    queue = session.queue(handle)
+    place = {
+        "offset": int(args["offset"]),
+        "limit": int(args["limit"]),
+        "backward": args["order"] == "backward",
+    }
+
+    def shape(page: leaseq.Page) -> Json:
+        listed = [{"id": b64(one.id.encode()), "time": values.micros(one.time)} for one in page.items]
+        return {"total": page.total, "items": listed}
+
+    return Plan(lambda: queue.list_items(args["state"], **place), shape)
+
+
+def _configure(session: Session, handle: str | None, args: Json) -> Plan:
+    queue, limits = session.queue(handle), {name: int(value) for name, value in args.items()}
+    return Plan(lambda: queue.configure(**limits), _nothing)
+
+
+def _pause(session: Session, handle: str | None, _: Json) -> Plan:
+    return Plan(session.queue(handle).pause, _nothing)
+
+
+def _resume(session: Session, handle: str | None, _: Json) -> Plan:
+    return Plan(session.queue(handle).resume, _nothing)
+
+
+def _light_clean(session: Session, handle: str | None, _: Json) -> Plan:
+    kinds = ("promoted", "reclaimed", "died", "expired", "pruned")
+    return Plan(session.queue(handle).light_clean, lambda done: {kind: getattr(done, kind) for kind in kinds})
+
+
+def _deep_clean(session: Session, handle: str | None, args: Json) -> Plan:
+    queue = session.queue(handle)
+    return Plan(lambda: queue.deep_clean(dry_run=args["dry_run"]), lambda done: done.repairs)
+
+
+def _queues(session: Session, _: str | None, __: Json) -> Plan:
+    return Plan(session.queues, lambda found: {"queues": [f"{one.group}:{one.name}" for one in found]})
+
+
+def _live_workers(session: Session, _: str | None, __: Json) -> Plan:
+    return Plan(session.live_workers, lambda found: [values.live_worker(one) for one in found])
+
+
+def _ids(args: Json) -> list[str]:
+    return [unb64(one).decode("utf-8", "surrogateescape") for one in args["ids"]]
+
+
+def _each_added(answers: Sequence[Any]) -> list[str | None]:
+    return [values.added(answer, "full") for answer in answers]
+
+
+def _nothing(_: None) -> Json:
+    return {}
+
+
+def told_held(_item: Any) -> Json:
+    """What the client tells its user of whether a lease is still held: the Python clients count none down (LQ-CLIENT-3)."""
+    return {"held": None}
+
+
+METHODS: Final[dict[str, Method]] = {
+    "add": _add,
+    "lease": _lease,
+    "lease_any": _lease_any,
+    "complete": _complete,
+    "hand_off": _hand_off,
+    "complete_and_lease": _complete_and_lease,
+    "extend": _extend,
+    "release": _release,
+    "dead_letter": _dead_letter,
+    "outcome": _outcome,
+    "wait_outcome": _wait_outcome,
+    "revive": _of_ids("revive_items"),
+    "purge": _purge,
+    "remove": _of_ids("remove_items"),
+    "stats": _stats,
+    "inspect": _inspect,
+    "list": _list,
+    "configure": _configure,
+    "pause": _pause,
+    "resume": _resume,
+    "light_clean": _light_clean,
+    "deep_clean": _deep_clean,
+    "queues": _queues,
+    "live_workers": _live_workers,
+}
+"""Those that both colours have alike; `hold`, `held`, `lost`, `pipeline` and the loop of a worker are theirs."""
+
+
+def pipeline_calls(args: Json) -> list[tuple[list[leaseq.Item], leaseq.AddOptions]]:
+    """Items and options for each add_items of a pipeline."""
+    return [
+        ([values.item(given) for given in call["items"]], values.options(call.get("options", {})))
+        for call in args["calls"]
+    ]
+
+
+def pipeline_answers(args: Json, replies: Sequence[Any]) -> list[list[str]]:
+    """What the pipeline answered, for each of its calls: the time of creation, 0 or -1 for each item."""
+    flat = [answer for reply in replies for answer in (reply if isinstance(reply, list) else [reply])]
+    words = iter(["full" if answer < 0 else "added" if answer else "exists" for answer in flat])
+    return [[next(words) for _ in call["items"]] for call in args["calls"]]
+
+
+def hello(language: str) -> Json:
+    """Who this is. Both colours do all that the protocol has methods for."""
+    from leaseq import _scripts
+
+    scripts = (value for value in vars(_scripts).values() if isinstance(value, _scripts.Script))
+    return {
+        "protocol": PROTOCOL,
+        "client": {"name": "leaseq", "version": leaseq.__version__, "language": language},
+        "capabilities": list(CAPABILITIES),
+        "scripts": {script.name: script.sha1 for script in scripts},
+    }

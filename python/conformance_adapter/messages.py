@@ -1,0 +1,36 @@
+"""What messages of the adapter protocol are made of (conformance-tests/ADAPTER.md)."""
+
+import base64
+from typing import Any, Final
+
+Json = dict[str, Any]
+
+PROTOCOL: Final = 1
+MAX_LINE_BYTES: Final = 16 << 20
+CAPABILITIES: Final = (
+    *(
+        "core",
+        "blocking",
+        "many",
+        "fused",
+        "heartbeat",
+        "schedule",
+        "expiry",
+        "headers",
+        "outcome",
+        "handoff",
+    ),
+    *("dead_letters", "limits", "many_queues", "cancel", "look", "registry", "live_workers", "clean"),
+    *("configure", "pipeline", "cluster"),
+)
+"""All that spec/12 knows: both Python clients claim everything."""
+
+
+def b64(value: bytes) -> Json:
+    """Bytes, as messages carry them."""
+    return {"$b64": base64.b64encode(value).decode("ascii")}
+
+
+def unb64(value: Json) -> bytes:
+    """What `b64` made."""
+    return base64.b64decode(value["$b64"], validate=True)

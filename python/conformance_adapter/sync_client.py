@@ -1,0 +1,169 @@
+"""The adapter of `leaseq.WorkQueue`: python -m conformance_adapter.sync_client.
+
+A thread for each call, since any of them may wait. Threads cannot be cancelled: closing the queue ends what waits.
+"""
+
+import contextlib
+import json
+import sys
+import threading
+from concurrent.futures import Future
+from typing import Any
+
+import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+import leaseq
+import leaseq.registry
+import leaseq.worker.registry
+from conformance_adapter import dispatch, values
+from conformance_adapter.dispatch import METHODS, HarnessError, Session, told_held
+from conformance_adapter.messages import MAX_LINE_BYTES, Json
+from leaseq import LeaseqError, QueueClosedError
+from leaseq.worker import Worker
+
+LOOK_SECS = 0.005
+"""Threads are not told that a lease is lost: they look."""
+
+
+class Loop:
+    """The client's own loop on a queue, which holds what it leases until it is to finish."""
+
+    def __init__(self, queue: leaseq.WorkQueue, concurrency: int) -> None:
+        self._finished = threading.Event()
+        self.worker = Worker(
+            queue, lambda _: self._finished.wait(), concurrency=concurrency, handle_signals=False
+        )
+        self._ended: Future[int] = Future()
+        threading.Thread(target=self._run, daemon=True).start()
+
+    def _run(self) -> None:
+        try:
+            self._ended.set_result(self.worker.run())
+        except BaseException as error:  # noqa: BLE001 (whoever asks is told)
+            self._ended.set_exception(error)
+
+    def finish(self) -> int:
+        """Let the handlers end; answers how many items were completed, once the loop has ended."""
+        self.worker.stop()
+        self._finished.set()
+        return self._ended.result()
+
+
+class Adapter:
+    """Answers messages."""
+
+    def __init__(self) -> None:
+        self._session: Session
+        self._url = ""
+        self._cluster: bool
+        self._guard = threading.Lock()
+        self._looking: dict[int, threading.Event] = {}
+        self._loops: dict[str, Loop] = {}
+        self._holding = contextlib.ExitStack()  # never left: what ends a block early would release its item
+
+    def take(self, message: Json) -> None:
+        """Answer a message, or begin to."""
+        if message["op"] == "call":
+            if message["method"] == "lost":
+                self._looking[message["id"]] = threading.Event()
+            threading.Thread(target=self._answer, args=(message,), daemon=True).start()
+        else:
+            self._answer(message)
+
+    def end(self) -> None:
+        """Close all connections."""
+        for queue in self._session.forget_all() if self._url else []:
+            queue.close()
+
+    def _answer(self, message: Json) -> None:
+        try:
+            reply = getattr(self, f"_{message['op']}")(message)
+        except HarnessError as error:
+            reply = {"harness": str(error)}
+        except QueueClosedError:
+            reply = {"cancelled": True}
+        except LeaseqError as error:
+            reply = {"error": values.error(error, list)}
+        except Exception as error:  # noqa: BLE001 (what is no error of the client is to be seen)
+            reply = {"harness": f"{type(error).__name__}: {error}"}
+        line = json.dumps({"id": message["id"], **reply})
+        with self._guard:
+            print(line, flush=True)
+
+    def _hello(self, message: Json) -> Json:
+        self._url, self._cluster = values.patient(message["url"]), message.get("cluster", False)
+        server = redis.RedisCluster.from_url(self._url) if self._cluster else self._url
+        self._session = Session(leaseq, leaseq.registry, leaseq.worker.registry, server)
+        return {"ok": dispatch.hello("Python")}
+
+    def _open(self, message: Json) -> Json:
+        self._session.open(message["queue"], message["name"], message["group"])
+        return {"ok": {}}
+
+    def _close(self, message: Json) -> Json:
+        self._session.forget(message["queue"]).close()
+        return {"ok": {}}
+
+    def _cancel(self, message: Json) -> Json:
+        looking = self._looking.get(message["call"])
+        if looking is None:
+            return {"unsupported": "cancel"}
+        looking.set()
+        return {"ok": {}}
+
+    def _call(self, message: Json) -> Json:
+        name, handle, args = message["method"], message["queue"], message["args"]
+        if name in METHODS:
+            plan = METHODS[name](self._session, handle, args)
+            try:
+                return {"ok": plan.shape(plan.run())}
+            except QueueClosedError:
+                raise
+            except LeaseqError as error:
+                return {"error": values.error(error, plan.shape)}
+        if name == "pipeline":
+            return {"ok": self._pipeline(handle, args)}
+        if name == "work":
+            self._loops[handle] = Loop(self._session.queue(handle), args["concurrency"])
+            return {"ok": {}}
+        if name == "leave_off":
+            self._loops[handle].worker.stop()
+            return {"ok": {}}
+        if name == "finish":
+            return {"ok": {"completed": self._loops.pop(handle).finish()}}
+        item = self._session.held(handle, args)
+        if name == "held":
+            return {"ok": told_held(item)}
+        if name == "hold":
+            self._holding.enter_context(item)
+            return {"ok": {}}
+        return self._lost(item, self._looking[message["id"]])
+
+    def _lost(self, item: Any, cancelled: threading.Event) -> Json:
+        while not item.lost:
+            if cancelled.wait(LOOK_SECS):
+                return {"cancelled": True}
+        return {"ok": {}}
+
+    def _pipeline(self, handle: str | None, args: Json) -> list[list[str]]:
+        queue, calls = self._session.queue(handle), dispatch.pipeline_calls(args)
+        made = redis.RedisCluster if self._cluster else redis.Redis
+        with made.from_url(self._url, retry=Retry(NoBackoff(), 0)) as client:
+            pipe = client.pipeline(transaction=args["transaction"])
+            for items, options in calls:
+                queue.add_items(items, **options, pipe=pipe)
+            return dispatch.pipeline_answers(args, pipe.execute())
+
+
+def main() -> None:
+    """Answer what comes in, until nothing more does."""
+    adapter = Adapter()
+    while line := sys.stdin.buffer.readline(MAX_LINE_BYTES):
+        adapter.take(json.loads(line))
+    adapter.end()
+
+
+if __name__ == "__main__":
+    main()
