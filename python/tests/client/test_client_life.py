@@ -1,0 +1,374 @@
+"""What a queue's users have beyond add, lease and complete: headers, expiry, limits, pauses, dead letters."""
+
+from __future__ import annotations
+
+import pickle
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from support import servers
+from support.client_flavours import unwrap
+
+import leaseq
+from leaseq import Item, QueueFullError
+
+if TYPE_CHECKING:
+    import redis
+    from support.client_flavours import ClientFlavour
+
+
+def test_headers_and_content_type_travel_with_the_data(flavour: ClientFlavour, url: str) -> None:
+    """LQ-LEASE-1: every item gets its own back, whatever its neighbours in the same lease have."""
+    queue = flavour.queue("q", url)
+    headers = {"traceparent": "00-ab-01", "x.y_z-1": "ü\r\n\0", "empty": ""}
+    queue.add_items([Item(b"x", id="plain"), Item(b"{}", id="json", content_type="application/json")])
+    queue.add_item(Item(b"x", id="traced", headers=headers), priority=1)
+    found = {item.id: item for item in queue.lease_items(10, 30)}
+    assert dict(found["traced"].headers) == headers
+    assert found["traced"].content_type is None
+    assert (dict(found["json"].headers), found["json"].content_type) == ({}, "application/json")
+    assert (dict(found["plain"].headers), found["plain"].content_type) == ({}, None)
+    assert queue.release(found["traced"]) == "ready"
+    again = queue.lease(30)
+    assert again is not None
+    assert dict(again.headers) == headers, "a second lease has them too"
+    done, third = queue.complete_and_lease(again, 30)
+    assert (done, third) == (True, None)
+    queue.add_item(Item(b"x", id="traced"))
+    fresh = queue.lease(30)
+    assert fresh is not None
+    assert dict(fresh.headers) == {}, "an item that comes again under the same id brings its own"
+
+
+def test_headers_of_another_client_pass_through(
+    flavour: ClientFlavour, redis_client: redis.Redis, url: str
+) -> None:
+    """LQ-ITEM-2: bytes that are no UTF-8 can be read, and be handed on unharmed."""
+    queue = flavour.queue("q", url)
+    queue.add_item(Item(b"x", id="a", headers={"raw": b"\xff\xfe".decode("utf-8", "surrogateescape")}))
+    item = queue.lease(30)
+    assert item is not None
+    assert item.headers["raw"].encode("utf-8", "surrogateescape") == b"\xff\xfe"
+    queue.add_item(Item(b"x", id="b", headers=item.headers))
+    second = queue.lease(30)
+    assert second is not None
+    assert second.headers == item.headers
+
+
+def test_items_are_made_with_headers() -> None:
+    """LQ-ITEM-2: whatever an item is made from, they are copied."""
+    given = {"a": "b"}
+    item = Item(b"x", headers=given, content_type="text/plain")
+    given["a"] = "changed"
+    assert (dict(item.headers), item.content_type) == ({"a": "b"}, "text/plain")
+    copied = pickle.loads(pickle.dumps(item))  # noqa: S301 (our own)
+    assert (copied.id, copied.data, copied.headers, copied.content_type) == (
+        item.id,
+        b"x",
+        {"a": "b"},
+        "text/plain",
+    )
+    made = Item.from_json_data([1], headers={"a": "b"}, content_type="application/json")
+    assert (made.data, dict(made.headers), made.content_type) == (b"[1]", {"a": "b"}, "application/json")
+    parsed = Item.from_json('{"data": "x", "id": "i", "headers": {"a": "b"}, "content_type": "t"}')
+    assert (parsed.id, dict(parsed.headers), parsed.content_type) == ("i", {"a": "b"}, "t")
+
+
+def test_a_derived_id_is_the_same_every_time(flavour: ClientFlavour, url: str) -> None:
+    """LQ-ITEM-1: an id for a follow-up that is never too long because of the item's own."""
+    queue = flavour.queue("q", url)
+    queue.add_items([Item(b"x", id="order-5"), Item(b"x", id="ü" * 128)])
+    short, long = queue.lease_items(2, 30)
+    assert short.derived_id("ship") == "order-5/ship"
+    assert short.derived_id(2) == "order-5/2"
+    assert long.derived_id("ship") == long.derived_id("ship") != short.derived_id("ship")
+    assert len(long.derived_id("ship")) == 64 + 5
+    assert queue.add_item(Item(b"x", id=long.derived_id("s" * 191)))
+    for wrong in (None, True, b"ship", 1.5):
+        with pytest.raises(leaseq.BadTypeError):
+            short.derived_id(wrong)  # type: ignore[arg-type]
+
+
+def test_an_item_that_nobody_leased_in_time(flavour: ClientFlavour, url: str) -> None:
+    """LQ-ADD-3, LQ-LIGHT-1: it is gone, or dead where that was asked for; one that was leased stays."""
+    queue = flavour.queue("q", url)
+    queue.add_item(Item(b"x", id="leased"), expires_in=0.05)
+    item = queue.lease(30)
+    assert item is not None
+    queue.add_item(Item(b"x", id="gone"), expires_in=0.05)
+    queue.add_item(Item(b"x", id="dead"), expires_in=0.05, dead_on_expiry=True)
+    queue.add_item(Item(b"x", id="later"), expires_in=3600)
+    info = queue.inspect("later")
+    assert 3590 < info.expires - info.created < 3610
+    expires = queue.inspect("dead").expires
+    servers.wait_until(lambda: queue.stats().now > expires)
+    done = queue.light_clean()
+    assert (done.expired, done.died) == (1, 1)
+    assert [queue.inspect(name).state for name in ("leased", "gone", "dead", "later")] == [
+        "leased",
+        "absent",
+        "dead",
+        "ready",
+    ]
+    assert [(dead.id, dead.error) for dead in queue.dead_letters()] == [("dead", "expired")]
+    assert queue.stats().expired == 1
+    assert queue.inspect("leased").expires == 0
+
+
+def test_a_full_queue(flavour: ClientFlavour, url: str) -> None:
+    """LQ-CLIENT-6: judged item by item; an id that exists needs no room, and dead items take none."""
+    queue = flavour.queue("q", url)
+    queue.configure(max_items=3, max_attempts=1)
+    assert (queue.stats().max_items, queue.stats().max_attempts) == (3, 1)
+    assert queue.add_items([Item(b"x", id="a"), Item(b"x", id="b")]) == [True, True]
+    with pytest.raises(QueueFullError, match=r"add_item_when_room") as caught:
+        queue.add_items([Item(b"x", id=name) for name in "bcdac"])
+    assert caught.value.answers == [False, True, None, False, False]
+    assert caught.value.definite
+    with pytest.raises(QueueFullError) as caught:
+        queue.add_item(Item(b"x", id="e"))
+    assert caught.value.answers == [None]
+    assert queue.add_item(Item(b"x", id="a")) is False
+    item = queue.lease(30)
+    assert item is not None
+    with pytest.raises(QueueFullError):
+        queue.add_item(Item(b"x", id="e"))
+    assert queue.release(item) == "dead"
+    assert queue.add_item(Item(b"x", id="e"))
+    queue.configure(max_items=0)
+    assert queue.add_items([Item(b"x", id=str(n)) for n in range(10)]) == [True] * 10
+    assert queue.stats().max_attempts == 1, "what is not named stays"
+
+
+def test_a_full_queue_stops_after_the_call_that_met_it(flavour: ClientFlavour, url: str) -> None:
+    """LQ-CLIENT-2, LQ-CLIENT-6: the answers of all calls that were made; the others are not made."""
+    queue = flavour.queue("q", url)
+    queue.configure(max_items=300)
+    with pytest.raises(QueueFullError) as caught:
+        queue.add_items([Item(b"x", id=str(n)) for n in range(1000)])
+    assert caught.value.answers == [True] * 300 + [None] * 212
+    assert queue.stats().items == 300
+
+
+def test_a_pipeline_into_a_full_queue(flavour: ClientFlavour, url: str) -> None:
+    """LQ-SCRIPT-3: the pipeline's own answer says that there was no room."""
+    client = flavour.client(url)
+    queue = flavour.queue("q", client)
+    queue.configure(max_items=1)
+    pipe = client.pipeline()
+    assert queue.add_item(Item(b"x", id="a"), pipe=pipe) is False
+    assert queue.add_items([Item(b"x", id="a"), Item(b"x", id="b")], pipe=pipe) == []
+    first, second = flavour.run(pipe.execute())
+    assert first > 0
+    assert second == [0, -1]
+
+
+def test_attempts_of_the_queue_and_of_the_item(flavour: ClientFlavour, url: str) -> None:
+    """LQ-RELEASE-3: the queue's default, an item that says another number, and one that says none."""
+    queue = flavour.queue("q", url)
+    queue.configure(max_attempts=1)
+    queue.add_item(Item(b"x", id="default"))
+    queue.add_item(Item(b"x", id="two"), max_attempts=2)
+    queue.add_item(Item(b"x", id="any"), max_attempts=0)
+    assert [queue.inspect(name).max_attempts for name in ("default", "two", "any")] == [1, 2, 0]
+    assert queue.release_items(queue.lease_items(3, 30)) == ["dead", "ready", "ready"]
+    assert queue.release_items(queue.lease_items(3, 30)) == ["dead", "ready"]
+
+
+def test_a_pause(flavour: ClientFlavour, redis_client: redis.Redis, url: str) -> None:
+    """LQ-BLOCK-8: nothing is leased, everything else goes on; the end of the pause wakes who waits."""
+    queue = flavour.queue("q", url)
+    queue.add_items([Item(b"x", id="held"), Item(b"x", id="a")])
+    held = queue.lease(30)
+    assert held is not None
+    queue.pause()
+    queue.pause()
+    assert queue.stats().paused
+    assert queue.lease(30, block=False) is None
+    assert queue.complete_and_lease(held, 30) == (True, None)
+    assert queue.add_item(Item(b"x", id="b"))
+    waiting = flavour.start(queue.lease, 30, timeout=20)
+    servers.wait_until(lambda: redis_client.info("clients")["blocked_clients"] == 1)
+    queue.resume()
+    assert waiting.result(2).id == "a"
+    assert not queue.stats().paused
+
+
+def test_release_keeps_the_last_error(flavour: ClientFlavour, url: str) -> None:
+    """LQ-RELEASE-2: whatever characters it has, up to 8192 bytes."""
+    queue = flavour.queue("q", url)
+    queue.add_items([Item(b"x", id=name) for name in ("a", "b", "c")])
+    first, second, third = queue.lease_items(3, 30)
+    assert queue.release(first, error="no\0 such\nühost") == "ready"
+    assert queue.release(second, delay=60, error="ü" * 10_000) == "delayed"
+    assert queue.release(third, uncounted=True, error="\ud800") == "ready"
+    assert queue.inspect("a").error == "no\0 such\nühost"
+    assert queue.inspect("b").error == "ü" * 4096
+    assert queue.inspect("c").error == "\\ud800"
+    again = queue.lease(30)
+    assert again is not None
+    assert queue.release(again) == "ready"
+    assert queue.inspect(again.id).error, "a release without one leaves it"
+
+
+def test_the_end_of_a_block_keeps_the_error(flavour: ClientFlavour, url: str) -> None:
+    """LQ-RELEASE-2: type and text of the exception, also of one that has trouble to say it."""
+    queue = flavour.queue("q", url)
+    queue.add_items([Item(b"x", id="a"), Item(b"x", id="b")], max_attempts=1)
+    first, second = queue.lease_items(2, 30)
+    with pytest.raises(ValueError, match="ünlucky"), first:
+        raise ValueError("ünlucky")
+
+    class WordlessError(Exception):
+        def __str__(self) -> str:
+            raise RuntimeError
+
+    with pytest.raises(WordlessError), second:
+        raise WordlessError
+    assert [dead.state for dead in queue.dead_letters()] == ["dead", "dead"]
+    assert queue.inspect("a").error == "ValueError: ünlucky"
+    assert "WordlessError" in queue.inspect("b").error
+
+
+def test_dead_letters(flavour: ClientFlavour, url: str) -> None:
+    """LQ-RELEASE-3: parked for a person, shown with all that is known, put back or dropped."""
+    queue = flavour.queue("q", url)
+    queue.add_items([Item(b"x", id=name) for name in "abcd"])
+    a, b, c, d = queue.lease_items(4, 30)
+    assert queue.dead_letter(a, error="poison a") is True
+    assert queue.dead_letter_items([b, c], error="poison bc") == [True, True]
+    assert queue.dead_letter(a) is False
+    assert a.lost
+    assert queue.inspect("a").error == "poison a", "a lost call changes nothing"
+    letters = queue.dead_letters()
+    assert [(letter.id, letter.attempt, letter.error) for letter in letters] == [
+        ("a", 1, "poison a"),
+        ("b", 1, "poison bc"),
+        ("c", 1, "poison bc"),
+    ]
+    assert all(letter.created < letter.time for letter in letters)
+    assert [letter.id for letter in queue.dead_letters(limit=1, offset=1)] == ["b"]
+    assert queue.dead_letters(backward=True, limit=1)[0].id in {"b", "c"}
+    assert queue.revive("a") is True
+    assert queue.revive("a") is False
+    assert queue.revive_items(["b", "d", "nothing"]) == [True, False, False]
+    assert queue.inspect("a").attempt == 0
+    assert queue.purge("c") is True
+    assert queue.purge_items(["c", "d", "nothing"]) == [False, False, False]
+    assert queue.complete(d)
+    assert {item.id for item in queue.lease_items(9, 30)} == {"a", "b"}
+    stats = queue.stats()
+    assert (stats.died, stats.revived, stats.purged, stats.dead, stats.completed) == (3, 2, 1, 0, 1)
+
+
+def test_a_dead_item_is_completed_by_its_lease(flavour: ClientFlavour, url: str) -> None:
+    """LQ-COMPLETE-1: the work was done after all."""
+    queue = flavour.queue("q", url)
+    queue.add_item(Item(b"x", id="a"))
+    item = queue.lease(30)
+    assert item is not None
+    assert queue.dead_letter(item)
+    assert queue.complete(item) is True
+    assert queue.dead_letters() == []
+
+
+def bury(queue: Any, names: list[str], error: str) -> None:
+    """Let items of these ids die."""
+    queue.add_items([Item(b"x", id=name) for name in names])
+    while items := queue.lease_items(256, 30, block=False):
+        queue.dead_letter_items(items, error=error)
+
+
+def test_revive_all(flavour: ClientFlavour, url: str) -> None:
+    """LQ-RELEASE-3: page by page, all or those whose error matches."""
+    queue = flavour.queue("q", url)
+    bury(queue, [f"a{n}" for n in range(300)], "ConnectionError: refused")
+    bury(queue, [f"b{n}" for n in range(300)], "ValueError: bad")
+    assert queue.revive_all("no such error") == 0
+    assert queue.revive_all("ValueError") == 300
+    assert queue.stats().dead == 300
+    assert queue.revive_all() == 300
+    assert queue.revive_all() == 0
+    stats = queue.stats()
+    assert (stats.dead, stats.ready, stats.revived) == (0, 600, 600)
+
+
+def test_purge_all(flavour: ClientFlavour, redis_client: redis.Redis, url: str) -> None:
+    """LQ-REMOVE-1: page by page, all or those that have been dead for so long."""
+    queue = flavour.queue("q", url)
+    bury(queue, [str(n) for n in range(600)], "bad")
+    dead = "leaseq:{q}:q:dead"
+    hour = 3_600_000_000
+    for n in range(0, 600, 2):
+        redis_client.zincrby(dead, -hour, str(n))
+    assert queue.purge_all(7200) == 0
+    assert queue.purge_all(1800) == 300
+    assert queue.stats().dead == 300
+    assert queue.purge_all() == 300
+    assert queue.purge_all() == 0
+    stats = queue.stats()
+    assert (stats.items, stats.purged, stats.completed) == (0, 600, 0)
+
+
+def test_dead_letters_that_are_no_items(flavour: ClientFlavour, redis_client: redis.Redis, url: str) -> None:
+    """LQ-ERROR-5: damage that neither of the two can end does not keep them for ever, nor from the rest."""
+    queue = flavour.queue("q", url)
+    redis_client.zadd("leaseq:{q}:q:dead", {f"ghost{n}": 1 for n in range(300)})
+    bury(queue, ["a"], "bad")
+    assert queue.revive_all() == 1
+    bury(queue, ["b"], "bad")
+    assert queue.purge_all() == 2
+
+
+def test_a_priority_and_an_expiry_survive_every_state(flavour: ClientFlavour, url: str) -> None:
+    """LQ-ADD-3: what an item was added with is shown wherever it is."""
+    queue = flavour.queue("q", url)
+    queue.add_item(
+        Item(b"x", id="a", headers={"h": "v"}), priority=3, max_attempts=4, keep=60.5, expires_in=100
+    )
+    info = queue.inspect("a")
+    assert (info.priority, info.max_attempts, info.keep) == (3, 4, 60.5)
+    assert info.error == ""
+    item = queue.lease(30)
+    assert item is not None
+    assert (item.keep, item.queue.name) == (60.5, "q")
+    info = queue.inspect("a")
+    assert (info.priority, info.max_attempts, info.keep, info.expires) == (3, 4, 60.5, 0)
+    absent = queue.inspect("b")
+    assert (absent.state, absent.keep, absent.expires, absent.error) == ("absent", 0, 0, "")
+
+
+def test_what_the_calls_before_a_failed_one_answered(flavour: ClientFlavour, url: str) -> None:
+    """LQ-CLIENT-2: in the form of the whole answer; and the items heard it."""
+    queue = flavour.queue("q", url)
+    queue.add_items(Item(b"x") for _ in range(512))
+    extended, dying = queue.lease_items(256, 30), queue.lease_items(256, 30)
+    queue.remove_items([extended[0].id, dying[0].id])
+    no_item: Any = "no item"
+    with pytest.raises(leaseq.BadTypeError) as caught:
+        queue.extend_items([*map(unwrap, extended), no_item], 60)
+    assert caught.value.answers == [False] + [True] * 255
+    assert [item.lost for item in extended[:2]] == [True, False]
+    with pytest.raises(leaseq.BadTypeError) as caught:
+        queue.dead_letter_items([*map(unwrap, dying), no_item])
+    assert caught.value.answers == [False] + [True] * 255
+    assert [item.lost for item in dying[:2]] == [True, False]
+
+
+def test_dead_letters_that_others_take_out_meanwhile(flavour: ClientFlavour, url: str) -> None:
+    """LQ-DEAD-3: what they take moves the pages; what lay behind is found all the same."""
+    queue = flavour.queue("q", url)
+    bury(queue, [f"a{n}" for n in range(256)], "bad")
+    bury(queue, [f"b{n}" for n in range(256)], "timeout")
+    inspect_items = unwrap(queue).inspect_items
+    purged: list[bool] = []
+
+    def purge_and_inspect(ids: list[str]) -> Any:
+        if not purged:
+            with leaseq.WorkQueue("q", url) as other:
+                purged.extend(other.purge_items(ids))
+        return inspect_items(ids)
+
+    unwrap(queue).inspect_items = purge_and_inspect
+    assert queue.revive_all("timeout") == 256
+    assert purged == [True] * 256

@@ -1,0 +1,445 @@
+"""What the short ways of a call must leave as it is: the calls that are made, who lets go of what, the clocks, the bytes."""
+
+from __future__ import annotations
+
+import asyncio
+import enum
+import os
+import socket
+import ssl
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import redis
+from support.client_flavours import unwrap
+from support.redis_probe import EVALS, calls, load
+
+import leaseq
+from leaseq import Item, flows
+from leaseq._sync.at_once import send_at_once
+from leaseq._sync.calls import Calls
+from leaseq._sync.io import Wire
+from leaseq._sync.pool import Pool
+from leaseq.commands import add, add_each, add_one, add_options, complete
+from leaseq.item import LeasedItemBase
+from leaseq.keys import QueueKeys
+from leaseq.packing import pack
+from leaseq.worker._aio import crew
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from support.client_flavours import ClientFlavour
+
+    from leaseq.worker.ends import End
+
+HOUR = 3600.0
+PATIENCE = 60.0
+
+
+def test_a_lease_that_does_not_wait_is_one_call(
+    flavour: ClientFlavour, url: str, redis_client: redis.Redis
+) -> None:
+    """LQ-BLOCK-6: also where there is nothing, since who has not waited has taken no wake-up."""
+    queue = flavour.queue("q", url)
+    load(redis_client)
+    queue.add_item(Item(b"x", id="a"))
+    redis_client.config_resetstat()
+    item = queue.lease(HOUR)
+    assert item is not None
+    assert calls(redis_client, *EVALS) == 1
+    assert queue.lease(HOUR, block=False) is None
+    assert calls(redis_client, *EVALS) == 2
+
+
+@pytest.mark.parametrize("timeout", [-1, float("inf"), float("nan"), "1"])
+def test_what_is_wrong_with_a_lease_is_told_before_it_takes_anything(
+    flavour: ClientFlavour, url: str, timeout: Any
+) -> None:
+    queue = flavour.queue("q", url)
+    queue.add_item(Item(b"x"))
+    with pytest.raises(leaseq.LeaseqError, match="timeout"):
+        queue.lease(HOUR, timeout=timeout)
+    assert queue.stats().leases == 0
+
+
+def test_a_call_lets_the_heart_go_of_all_that_it_ended_and_of_nothing_else(
+    flavour: ClientFlavour, url: str
+) -> None:
+    queue = flavour.queue("q", url)
+    queue.add_items([Item(b"x", id=name) for name in "abcd"])
+    items = queue.lease_items(4, HOUR)
+    beats = unwrap(queue)._heart._beats
+    for item in items:
+        item.__enter__()
+    assert list(beats._next) == unwrap(items)
+    assert queue.complete_items(items[:2]) == [True, True]
+    assert list(beats._next) == unwrap(items[2:])
+    assert queue.complete(items[2])
+    assert list(beats._next) == unwrap(items[3:])
+    for item in items:
+        item.__exit__(None, None, None)
+    assert not beats.any
+    assert queue.stats().completed == 4
+
+
+FORKS = """
+import os
+from leaseq.process import THIS
+
+def forked(depth):
+    assert THIS.number == os.getpid()
+    if depth:
+        child = os.fork()
+        if child == 0:
+            forked(depth - 1)
+            os._exit(0)
+        assert os.waitpid(child, 0)[1] == 0
+        assert THIS.number == os.getpid()
+
+forked(3)
+"""
+
+
+def test_the_child_of_a_fork_is_another_process() -> None:
+    """What is kept for a process (connections, locks, threads) is not for its child, nor for a child of that."""
+    subprocess.run([sys.executable, "-c", FORKS], check=True, timeout=240)
+
+
+def test_a_call_in_the_child_of_a_fork_has_a_connection_of_its_own(
+    url: str, redis_client: redis.Redis
+) -> None:
+    """Two processes that call at the same time read their own answers, and no others."""
+    with leaseq.WorkQueue("q", url) as queue:
+        queue.add_item(Item(b"x", id="before"))
+        children = []
+        for name in ("a", "b"):
+            child = os.fork()
+            if child == 0:
+                told = [queue.add_item(Item(b"x", id=f"{name}{number}")) for number in range(50)]
+                os._exit(0 if all(told) and not queue.add_item(Item(b"x", id=f"{name}0")) else 1)
+            children.append(child)
+        assert [queue.add_item(Item(b"x", id="before")) for _ in range(50)] == [False] * 50
+        assert [os.waitpid(child, 0)[1] for child in children] == [0, 0]
+        assert queue.stats().items == 101
+
+
+BYTES = flows.CHUNK_BYTES
+
+
+@pytest.mark.parametrize(
+    ("sizes", "chunks"),
+    [
+        ([], []),
+        ([0] * 256, [256]),
+        ([0] * 513, [256, 256, 1]),
+        ([BYTES], [1]),
+        ([BYTES + 1, 0, 1], [1, 2]),
+        ([BYTES, 0, 1, BYTES - 1, 0], [2, 3]),
+        ([BYTES // 2, BYTES // 2, 1], [2, 1]),
+        ([BYTES + 1] * 3, [1, 1, 1]),
+        ([1] * 255 + [BYTES, 1], [255, 1, 1]),
+    ],
+)
+def test_a_call_takes_as_many_as_it_may(sizes: list[int], chunks: list[int]) -> None:
+    """At most 256 entries and 4 MiB, and always one; each is asked once for its size, and none before its turn."""
+    asked: list[int] = []
+
+    def size(member: int) -> int:
+        asked.append(member)
+        return sizes[member]
+
+    def members() -> Iterator[int]:
+        for member in range(len(sizes)):
+            assert len(asked) == member
+            yield member
+
+    split = list(flows.chunks(members(), size))
+    assert [len(chunk) for chunk in split] == chunks
+    assert [member for chunk in split for member in chunk] == asked == list(range(len(sizes)))
+
+
+KEYS = QueueKeys("q")
+ITEMS = [
+    Item(b"x", id="ä"),
+    Item(b"x", id="h", headers={"h": "v"}),
+    Item(b"x", id="t", content_type="t"),
+    Item(b"x", id="both", headers={"h": "v"}, content_type="t"),
+]
+
+
+@pytest.mark.parametrize("options", [{}, {"delay": 1.5, "priority": -3}], ids=["plain", "with options"])
+def test_items_are_written_alike_one_by_one_and_together(options: dict[str, Any]) -> None:
+    """`add` gives all the same options, `add_each` each its own: the same bytes."""
+    written = add_options(**options)
+    together = add(KEYS, ITEMS, written).evalsha()
+    apart = add_each(KEYS, [(item, written) for item in ITEMS]).evalsha()
+    assert pack(None, together) == pack(None, apart)
+
+
+@pytest.mark.parametrize("options", [{}, {"delay": 1.5, "priority": -3}], ids=["plain", "with options"])
+@pytest.mark.parametrize("item_id", ["a", "ä€", "x" * 256])
+@pytest.mark.parametrize("data", [b"", b"\r\n$1\r\nx\r\n", b"x" * 100_000])
+def test_one_item_is_written_as_it_is_packed(options: dict[str, Any], item_id: str, data: bytes) -> None:
+    """The bytes that `add_one` puts together are those of its arguments, and of `add`."""
+    written = add_options(**options)
+    one = add_one(KEYS, Item(data, id=item_id), written)
+    assert (
+        [one.packed]
+        == pack(None, one.evalsha())
+        == pack(None, add(KEYS, [Item(data, id=item_id)], written).evalsha())
+    )
+
+
+@pytest.mark.parametrize("item", ITEMS[1:], ids=lambda item: item.id)
+def test_one_item_with_more_is_written_as_several_are(item: Item) -> None:
+    one = add_one(KEYS, item)
+    assert one.packed is None
+    assert pack(None, one.evalsha()) == pack(None, add(KEYS, [item]).evalsha())
+
+
+class Level(int, enum.Enum):
+    """A number that says another name."""
+
+    HIGH = 5
+
+
+class Text(str):
+    """What encodes itself in a way of its own."""
+
+    __slots__ = ()
+
+    def encode(self, *_: object, **__: object) -> bytes:
+        return b"other"
+
+
+class Data(bytes):
+    """What has a length of its own."""
+
+    def __len__(self) -> int:
+        return 1
+
+
+@pytest.mark.parametrize(
+    ("item", "options"),
+    [
+        (Item(b"x", id="a"), {"priority": Level.HIGH}),
+        (
+            Item(b"x", id="a"),
+            {"priority": 5},
+        ),  # which is equal, so whoever comes first decides for both in a cache
+        (Item(b"x", id=Text("a")), {}),
+        (Item(Data(b"abc"), id="a"), {}),
+    ],
+)
+def test_one_item_of_derived_types_is_written_as_it_is(item: Item, options: dict[str, Any]) -> None:
+    plain: dict[str, Any] = dict.fromkeys(options, 5)
+    as_it_is = add(KEYS, [Item(bytes(memoryview(item.data)), id=str.__str__(item.id))], add_options(**plain))
+    one = add_one(KEYS, item, add_options(**options))
+    assert pack(None, one.evalsha()) == pack(None, as_it_is.evalsha())
+    assert one.packed is None or [one.packed] == pack(None, as_it_is.evalsha())
+
+
+@pytest.mark.parametrize(("only_current", "options"), [(False, (0,)), (True, (1, "only_current", 1))])
+def test_a_count_as_text_is_the_number(*, only_current: bool, options: tuple[str | int, ...]) -> None:
+    item = LeasedItemBase("a", b"", 10**15, 1, 0.0, 30)
+    sent = complete(KEYS, [item], only_current=only_current).evalsha()
+    head = sent[: -len(options) - 3]
+    assert pack(None, sent) == pack(None, (*head, 1, "a", 10**15, *options))
+
+
+class Connection:
+    """As little of one of redis-py as is looked at."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self._sock = sock
+
+
+def test_what_a_socket_does_not_take_at_once_follows() -> None:
+    ours, theirs = socket.socketpair()
+    data = os.urandom(32 << 20)  # more than both buffers hold
+    with ours, theirs, ThreadPoolExecutor() as pool:
+        ours.settimeout(PATIENCE)
+        theirs.settimeout(PATIENCE)
+        assert send_at_once(Connection(ours), b"abc")
+        assert theirs.recv(9) == b"abc"
+        sent = pool.submit(send_at_once, Connection(ours), data)
+        came = bytearray()
+        while len(came) < len(data):
+            came += theirs.recv(1 << 20)
+        assert sent.result()
+        assert bytes(came) == data
+
+
+def test_who_takes_nothing_in_is_waited_for_as_long_as_the_socket_says() -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        ours.settimeout(0.1)
+        with pytest.raises(redis.TimeoutError):
+            send_at_once(Connection(ours), b"x" * (32 << 20))
+        assert not send_at_once(Connection(ours), b"x")
+
+
+def test_the_rest_of_a_command_goes_nowhere_else(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a connection that redis-py opens again, the server would take the data of an item for commands."""
+    pool = Pool.from_url(url)
+    connection = pool.get_connection()
+    write = os.write
+
+    def write_some(number: int, data: bytes) -> int:
+        written = write(number, data[:20])
+        connection.disconnect()  # as another thread does that closes the queue
+        return written
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "write", write_some)
+        with pytest.raises(redis.ConnectionError):
+            Wire(connection, lambda: None, plain=True).send("ECHO", b"\r\nSET a b\r\n" * 9)
+    assert not connection.is_connected
+    pool.disconnect()
+
+
+def test_what_a_broken_socket_does_not_take_is_left() -> None:
+    ours, theirs = socket.socketpair()
+    with ours:
+        theirs.close()
+        assert not send_at_once(Connection(ours), b"abc")
+    assert not send_at_once(Connection(ours), b"abc")
+
+
+def test_tls_is_not_gone_past() -> None:
+    ours, theirs = socket.socketpair()
+    with (
+        theirs,
+        ssl.create_default_context().wrap_socket(
+            ours, server_hostname="x", do_handshake_on_connect=False
+        ) as wrapped,
+    ):
+        assert not send_at_once(Connection(wrapped), b"abc")
+        theirs.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            theirs.recv(9)
+
+
+class Clock:
+    """Goes on when told to."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+async def come(to: list[Any], count: int) -> None:
+    """Let others have so many turns that a list has grown to this."""
+    for _ in range(1000):
+        if len(to) == count:
+            return
+        await asyncio.sleep(0)
+    raise AssertionError(to)
+
+
+async def test_a_task_counts_the_time_of_its_own_items_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One look at the clock ends one handler and begins the next, but not after a wait for items or for others."""
+    clock, ends, begun = Clock(), list[Any](), list[float]()
+    monkeypatch.setattr(crew, "now", clock)
+    latch = asyncio.Event()
+
+    async def handler(item: Any) -> None:
+        begun.append(at_work._slots[0].since)
+        clock.now += item.seconds
+        if item.waits:
+            await latch.wait()
+
+    at_work: Any = crew.Crew(handler, 1, ends.append)
+    at_work.start()
+
+    await asyncio.sleep(0)
+    clock.now = 100.0  # nothing to do so long
+    at_work.put([Work(1.0), Work(2.0)])
+    await come(ends, 2)
+    clock.now = 1000.0
+    at_work.put([Work(4.0, waits=True), Work(8.0)])
+    await come(begun, 3)
+    clock.now += 50.0
+    latch.set()
+    await come(ends, 4)
+    await at_work.end()
+    assert begun == [100.0, 101.0, 1000.0, 1054.0]
+    assert [seconds(end) for end in ends] == [1.0, 2.0, 54.0, 8.0]
+
+
+async def test_handlers_that_never_wait_let_others_have_their_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, ends = Clock(), list[Any]()
+    monkeypatch.setattr(crew, "now", clock)
+    turns: list[int] = []
+
+    async def handler(item: Any) -> None:
+        clock.now += item.seconds
+
+    async def other() -> None:
+        while True:
+            turns.append(len(ends))
+            await asyncio.sleep(0)
+
+    at_work: Any = crew.Crew(handler, 1, ends.append)
+    at_work.start()
+    await asyncio.sleep(0)
+    watching = asyncio.create_task(other())
+    at_work.put([Work(crew.TURN_SECS * 0.6) for _ in range(8)])
+    await come(ends, 8)
+    watching.cancel()
+    await at_work.end()
+    assert {2, 4, 6} <= set(turns), "after two of these a turn is over"
+    assert not {1, 3, 5} & set(turns)
+
+
+class Work:
+    """An item that takes so long."""
+
+    _lost = False
+
+    def __init__(self, seconds: float, *, waits: bool = False) -> None:
+        self.seconds = seconds
+        self.waits = waits
+
+
+def seconds(end: End) -> float:
+    return end[2]
+
+
+def test_a_script_that_is_unknown_is_sent_with_its_text_once(
+    url: str, redis_client: redis.Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """LQ-SCRIPT-2: for a call that takes nothing and for one that takes items alike; then its name will do."""
+    sent: list[str] = []
+    talk = Calls.talk
+
+    def counted(self: Any, conversation: Any, held: Any) -> Any:
+        def counting(wire: Any) -> Any:
+            send = wire.send_packed
+
+            def told(packed: list[bytes]) -> None:
+                sent.append(b"".join(packed).split(b"\r\n", 3)[2].decode())
+                send(packed)
+
+            wire.send_packed = told
+            return conversation(wire)
+
+        return talk(self, counting, held)
+
+    monkeypatch.setattr(Calls, "talk", counted)
+    with leaseq.WorkQueue("q", url) as queue:
+        redis_client.script_flush()
+        queue.add_item(Item(b"x"))
+        queue.lease(HOUR)
+        queue.add_item(Item(b"x"))
+        queue.lease(HOUR)
+    assert [each for each in sent if each.startswith("EVAL")] == [
+        *("EVALSHA", "EVAL", "EVALSHA", "EVAL"),
+        *("EVALSHA", "EVALSHA"),
+    ]

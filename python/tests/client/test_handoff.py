@@ -1,0 +1,272 @@
+"""Items that follow: completing and adding in one step."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from support.client_flavours import unwrap
+from support.queue_probe import calls, finished, look
+
+import leaseq
+from leaseq import Finished, Item
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import redis
+    from support import servers
+    from support.client_flavours import ClientFlavour
+
+
+def test_hand_off(flavour: ClientFlavour, url: str) -> None:
+    """LQ-COMPLETE-1: follow-ups are added in the same step, only on true, an answer for each."""
+    first = flavour.queue("first", url, group="g")
+    second = flavour.queue("second", url, group="g")
+    first.add_item(Item(b"data", id="a", headers={"trace": "1"}))
+    second.add_item(Item(b"x", id="there"))
+    item = first.lease(30)
+    assert item is not None
+    then: list[Any] = [
+        (second, Item(b"next", id=item.derived_id("second"))),
+        (second, Item(b"x", id="there")),
+        (first, Item(b"again", id="a")),
+        (second, unwrap(item), {"delay": 60, "priority": 2, "keep": 5}),
+    ]
+    done = first.complete(item, then=then)
+    assert isinstance(done, leaseq.Completed)
+    assert done
+    assert done.added == [True, False, True, True]
+    assert first.inspect("a").state == "ready"
+    moved = second.inspect("a")
+    assert (moved.state, moved.priority, moved.keep) == ("delayed", 2, 5)
+    again = first.complete(item, then=then)
+    assert not again
+    assert (again.completed, again.added) == (False, [None] * 4)
+    assert (second.stats().items, first.stats().items) == (3, 1)
+    assert second.lease_items(2, 30)[1].data == b"next"
+
+
+def test_hand_off_with_a_result_is_repeatable(flavour: ClientFlavour, url: str) -> None:
+    """LQ-COMPLETE-1: the winning lease is told true again, and nothing is added a second time."""
+    queue = flavour.queue("q", url)
+    queue.add_item(Item(b"x", id="a"), keep=60)
+    item = queue.lease(30)
+    assert item is not None
+    done = queue.complete(item, result=b"r", then=[(queue, Item(b"x", id="b"))])
+    assert (done.completed, done.added) == (True, [True])
+    assert queue.remove("b") == "ready"
+    done = queue.complete(item, result=b"r", then=[(queue, Item(b"x", id="b"))])
+    assert (done.completed, done.added) == (True, [None])
+    assert queue.inspect("b").state == "absent"
+
+
+def test_an_empty_hand_off(flavour: ClientFlavour, url: str) -> None:
+    """LQ-COMPLETE-1: `then` says what kind of answer comes, also when there is nothing in it."""
+    queue = flavour.queue("q", url)
+    queue.add_items([Item(b"x"), Item(b"x")])
+    first, second = queue.lease_items(2, 30)
+    assert queue.complete(first, then=[]) == leaseq.Completed(completed=True, added=[])
+    assert queue.complete(first, then=iter([])) == leaseq.Completed(completed=False, added=[])
+    assert queue.complete(second, result=b"x") is True
+
+
+def test_only_the_current_lease_hands_off(flavour: ClientFlavour, url: str) -> None:
+    """LQ-COMPLETE-3: with only_current."""
+    queue = flavour.queue("q", url)
+    queue.add_item(Item(b"x", id="a"), keep=60)
+    first = queue.lease(30)
+    assert first is not None
+    queue.release(first)
+    second = queue.lease(30)
+    assert second is not None
+    assert not queue.complete(first, then=[(queue, Item(b"x", id="b"))], only_current=True)
+    assert queue.complete_items([first, second], only_current=True) == [False, True]
+
+
+def test_follow_ups_go_past_limits_and_pauses(flavour: ClientFlavour, url: str) -> None:
+    """LQ-CONFIG-1: an item that is there already cannot be refused for want of room."""
+    first, second = flavour.queue("first", url, group="g"), flavour.queue("second", url, group="g")
+    first.add_item(Item(b"x", id="a"))
+    item = first.lease(30)
+    assert item is not None
+    second.configure(max_items=1)
+    second.add_item(Item(b"x"))
+    second.pause()
+    with pytest.raises(leaseq.QueueFullError):
+        second.add_item(Item(b"x"))
+    assert first.complete(item, then=[(second, Item(b"x"))]).added == [True]
+    assert second.stats().ready == 2
+
+
+def test_a_queue_of_another_group(flavour: ClientFlavour, redis_client: redis.Redis, url: str) -> None:
+    """LQ-CLIENT-9: refused before anything is sent; the message says how to group them."""
+    first, second = flavour.queue("first", url), flavour.queue("second", url)
+    first.add_item(Item(b"x", id="a"))
+    item = first.lease(30)
+    assert item is not None
+    redis_client.config_resetstat()
+    with pytest.raises(
+        leaseq.CrossGroupError, match=r"WorkQueue\('second', \.\.\., group='first'\)"
+    ) as caught:
+        first.complete(item, then=[(second, Item(b"x"))])
+    assert caught.value.definite
+    first.add_items(Item(b"x") for _ in range(256))
+    items = first.lease_items(256, 30)
+    redis_client.config_resetstat()
+    with pytest.raises(leaseq.CrossGroupError):
+        first.finish_items([*map(finished, items), finished(item, then=[(second, Item(b"x"))])])
+    assert calls(redis_client) == 0, "not even the call that would have been good"
+    assert first.inspect("a").state == "leased"
+    with flavour.queue("second", url, group="first") as grouped:
+        assert first.complete(item, then=[(grouped, Item(b"x"))])
+
+
+def test_a_queue_on_another_server(
+    flavour: ClientFlavour, own_server: Callable[..., servers.SpawnedServer], url: str
+) -> None:
+    """LQ-CLIENT-9: the call would put the follow-up on the first queue's server, where nobody looks for it."""
+    first = flavour.queue("first", url)
+    elsewhere = flavour.queue("second", own_server().url, group="first")
+    first.add_item(Item(b"x", id="a"))
+    item = first.lease(30)
+    assert item is not None
+    with pytest.raises(leaseq.CrossGroupError, match="another server or database") as caught:
+        first.complete(item, then=[(elsewhere, Item(b"x"))])
+    assert caught.value.definite
+    assert first.inspect("a").state == "leased"
+
+
+def test_finish_many(flavour: ClientFlavour, url: str) -> None:
+    """LQ-CALL-8: each with its own result and follow-ups, in calls of 256 items, 256 follow-ups and 16 queues."""
+    queue = flavour.queue("q", url, group="g")
+    targets = [flavour.queue(f"t{n}", url, group="g") for n in range(20)]
+    queue.add_items(Item(b"x", id=str(n)) for n in range(600))
+    items = [item for _ in range(3) for item in queue.lease_items(200, 30)]
+    work = [
+        finished(
+            item,
+            result=item.id,
+            keep=60,
+            then=[(targets[n % 20], Item(b"x", id=item.derived_id(step))) for step in range(n % 3)],
+        )
+        for n, item in enumerate(items)
+    ]
+    answers = queue.finish_items(work)
+    assert [answer.completed for answer in answers] == [True] * 600
+    assert [answer.added for answer in answers] == [[True] * (n % 3) for n in range(600)]
+    assert sum(target.stats().items for target in targets) == 600
+    assert look(queue, "0", "599") == [("result", b"0"), ("result", b"599")]
+    assert [bool(answer) for answer in queue.finish_items(work[:3])] == [True, True, True]
+    assert queue.finish_items([]) == []
+
+
+def test_finish_many_with_one_that_is_too_much(flavour: ClientFlavour, url: str) -> None:
+    """LQ-CLIENT-2: what a script refuses changes nothing; the calls before it are told."""
+    queue = flavour.queue("q", url)
+    queue.add_items(Item(b"x", id=str(n)) for n in range(257))
+    items = queue.lease_items(256, 30) + queue.lease_items(1, 30)
+    too_many: list[Any] = [(queue, Item(b"x")) for _ in range(257)]
+    with pytest.raises(leaseq.BadArgumentError) as caught:
+        queue.finish_items([*map(finished, items[:256]), finished(items[256], then=too_many)])
+    assert [answer.completed for answer in caught.value.answers] == [True] * 256
+    assert queue.stats().items == 1
+    with pytest.raises(leaseq.BadTypeError, match="Finished"):
+        queue.finish_items([items[256]])  # type: ignore[list-item]
+    with items[0], items[256]:
+        pass
+    assert queue.stats().completed == 257
+
+
+def test_a_finished_item_in_a_block_is_left_alone(
+    flavour: ClientFlavour, redis_client: redis.Redis, url: str
+) -> None:
+    """LQ-COMPLETE-2: whatever call of the block ended it, the end of the block sends nothing."""
+    queue = flavour.queue("q", url)
+    queue.add_items([Item(b"x", id=name) for name in "abcd"])
+    a, b, c, d = queue.lease_items(4, 30)
+    with a, b, c, d:
+        queue.complete(a, result=b"x", keep=60)
+        queue.finish_items([finished(b, then=[(queue, Item(b"x", id="e"))])])
+        queue.dead_letter(c)
+        queue.complete(d, then=[(queue, Item(b"x", id="f"))])
+        redis_client.config_resetstat()
+    assert calls(redis_client) == 0
+    assert [queue.inspect(name).state for name in "abcdef"] == [
+        "absent",
+        "absent",
+        "dead",
+        "absent",
+        "ready",
+        "ready",
+    ]
+
+
+WRONG: dict[str, Any] = {
+    "queue": "second",
+    "bytes": b"x",
+    "mapping": {"queue": "item"},
+    "number": 5,
+    "bare item": [Item(b"x")],
+    "no queue": [("second", Item(b"x"))],
+    "no item": lambda queue: [(queue, b"x")],
+    "one": lambda queue: [(queue,)],
+    "four": lambda queue: [(queue, Item(b"x"), {}, 1)],
+    "options": lambda queue: [(queue, Item(b"x"), ["delay", 5])],
+    "option type": lambda queue: [(queue, Item(b"x"), {"delay": "5"})],
+}
+
+
+@pytest.mark.parametrize("then", WRONG.values(), ids=WRONG)
+def test_follow_ups_of_a_wrong_type(flavour: ClientFlavour, url: str, then: Any) -> None:
+    """LQ-ERROR-1: refused before anything is sent."""
+    queue = flavour.queue("q", url)
+    queue.add_item(Item(b"x", id="a"))
+    item = queue.lease(30)
+    assert item is not None
+    with pytest.raises(leaseq.BadTypeError) as caught:
+        queue.complete(item, then=then(queue) if callable(then) else then)
+    assert caught.value.definite
+    with pytest.raises(leaseq.BadTypeError):
+        Finished("a")  # type: ignore[arg-type]
+    with pytest.raises(leaseq.BadArgumentError, match="delya"):
+        queue.complete(item, then=[(queue, Item(b"x"), {"delya": 5})])  # type: ignore[typeddict-unknown-key]
+    assert queue.complete(item)
+
+
+def test_values_say_what_they_are(flavour: ClientFlavour, url: str) -> None:
+    """LQ-SAFE-3: no data in a repr."""
+    queue = flavour.queue("q", url)
+    queue.add_item(Item(b"secret", id="a"))
+    item = queue.lease(30)
+    assert item is not None
+    assert (
+        repr(finished(item, result=b"secret", then=[(queue, Item(b"secret"))]))
+        == "<Finished 'a', 1 follow-ups>"
+    )
+    assert repr(queue).startswith("<leaseq._")
+    assert repr(queue).endswith("WorkQueue 'q'>")
+
+
+@pytest.mark.parametrize("then", [{}, "", 0, False])
+def test_nothing_is_not_said_with_just_anything(flavour: ClientFlavour, url: str, then: Any) -> None:
+    """LQ-CALL-8: an empty value of a wrong type is as wrong as a full one, and nothing is sent."""
+    queue = flavour.queue("q", url)
+    queue.add_item(Item(b"x", id="a"))
+    item = queue.lease(30)
+    assert item is not None
+    with pytest.raises(leaseq.BadTypeError):
+        queue.complete(item, then=then)
+    assert queue.inspect("a").state == "leased"
+
+
+def test_a_time_to_keep_is_looked_at_before_any_call(flavour: ClientFlavour, url: str) -> None:
+    """LQ-CLIENT-2: not when its call is made, behind others that were sent."""
+    queue = flavour.queue("q", url)
+    queue.add_item(Item(b"x", id="a"))
+    item = unwrap(queue.lease(30))
+    forever: Any = "for ever"
+    with pytest.raises(leaseq.BadTypeError):
+        Finished(item, keep=forever)
+    with pytest.raises(leaseq.BadArgumentError):
+        Finished(item, keep=0.0001)

@@ -1,0 +1,398 @@
+"""The heartbeat: what may go wrong with a beat, and with the worker that sends them."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+from support import servers
+from support.queue_probe import calls
+from support.redis_probe import beat, until
+
+import leaseq.aio
+from leaseq import Item
+from leaseq.flows import REPLY_GRACE, Beats
+from leaseq.item import LeasedItemBase
+
+if TYPE_CHECKING:
+    import redis
+    from support.client_flavours import ClientFlavour
+
+    from leaseq_conformance.fault_proxy import Listener
+
+
+HOUR = 3600
+"""A lease, a third of which no test waits for: beats come when they are told to."""
+
+
+@pytest.mark.parametrize("socket_timeout", [None, 5])
+def test_a_beat_whose_reply_is_lost_is_sent_again(
+    flavour: ClientFlavour,
+    redis_client: redis.Redis,
+    url: str,
+    proxy: Listener,
+    socket_timeout: float | None,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """LQ-CLIENT-4: the network swallows one answer; another beat follows, and its answer is heard."""
+    client = flavour.client(proxy.url, socket_timeout=socket_timeout)
+    queue, other = flavour.queue("q", client), flavour.queue("q", url)
+    queue.add_item(Item(b"x"))
+    monkeypatch.setattr("leaseq.flows.REPLY_GRACE", 0.5)  # a lost answer is not waited for for long
+    item = queue.lease(HOUR)
+    assert item is not None
+    assert queue.extend(item, HOUR), "the script is known"
+    with item:
+        redis_client.config_resetstat()
+        proxy.discard_replies = True
+        beat(queue)
+        servers.wait_until(lambda: calls(redis_client) == 1)
+        proxy.discard_replies = False
+        first = item.deadline
+
+        def extended() -> bool:
+            beat(queue)
+            return item.deadline > first
+
+        servers.wait_until(extended)
+        assert not item.lost
+    assert other.stats().completed == 1
+
+
+def test_a_beat_that_failed_is_due_again_in_time() -> None:
+    """LQ-CLIENT-4: three times before the lease ends, and what it extended then as it was."""
+    beats, item = Beats(), LeasedItemBase("a", b"", 1, 1, 0.0, 30)
+    beats.add(item, 90, now=0)
+    assert [beats.due(at) for at in (20, 21)] == [[], [(item, 90)]]
+    beats.failed([(item, 90)], now=30)
+    assert beats.pause(30) == 10
+    beats.failed([(item, 90)], now=40)
+    beats.heard([(item, 90)], [140.0], now=50)
+    assert (beats.pause(50), item.deadline) == (30, 140.0)
+
+
+FORK = """
+import os, sys, time, leaseq
+
+def extended(item):
+    item._since = time.monotonic() - 1800  # leased half an hour ago: a beat is due
+    with item:
+        first, until = item.deadline, time.monotonic() + 60
+        while item.deadline == first and time.monotonic() < until:
+            time.sleep(0.01)
+        return item.deadline > first and not item.lost
+
+queue = leaseq.WorkQueue("q", sys.argv[1])
+queue.add_items([leaseq.Item(b"x"), leaseq.Item(b"x"), leaseq.Item(b"x")])
+print("parent", extended(queue.lease(3600)), flush=True)
+with queue.lease(3600):
+    if os.fork() == 0:
+        print("child", extended(queue.lease(3600)), flush=True)
+        queue.close()
+        os._exit(0)
+    os.wait()
+queue.close()
+"""
+
+
+def test_the_child_of_a_fork_has_a_heart(url: str) -> None:
+    """LQ-CLIENT-4: it extends what it leases, and closing it does not wait for the threads of its parent."""
+    ran = subprocess.run(
+        [sys.executable, "-c", FORK, url], capture_output=True, text=True, check=True, timeout=240
+    )
+    assert ran.stdout == "parent True\nchild True\n"
+
+
+def test_ended_items_are_dropped() -> None:
+    """An item that another queue object completed leaves nothing to wait for: no busy loop."""
+    beats, item = Beats(), LeasedItemBase("a", b"", 1, 1, 0.0, 30)
+    beats.add(item, 3, now=0)
+    assert beats.pause(0) == 1
+    item._ended = True
+    assert beats.pause(5) is None
+    beats.add(item, 3, now=0)
+    assert beats.due(5) == []
+    assert beats.pause(5) is None
+
+
+def test_a_beat_waits_no_longer_than_its_items_can() -> None:
+    """A ninth of the shortest lease, so that a second try comes in time."""
+    item = LeasedItemBase("a", b"", 1, 1, 0.0, 30)
+    assert Beats().patience([(item, 9), (item, 90)]) == 1
+    assert Beats().patience([(item, 3600)]) == REPLY_GRACE
+
+
+@pytest.mark.parametrize("seconds", [0, 0.1])
+async def test_a_cancelled_heart_is_replaced(url: str, seconds: float) -> None:
+    """LQ-CLIENT-4: "cancel all tasks" hits the heart too, maybe before its first step; the next item begins another."""
+    async with leaseq.aio.WorkQueue("q", url) as queue:
+        await queue.add_items([Item(b"x"), Item(b"x")])
+        first, second = await queue.lease_items(2, HOUR)
+        async with first:
+            await asyncio.sleep(seconds)
+            for task in asyncio.all_tasks() - {asyncio.current_task()}:
+                task.cancel()
+            async with second:
+                before = [first.deadline, second.deadline]
+
+                def extended() -> bool:
+                    beat(queue)
+                    return first.deadline > before[0] and second.deadline > before[1]
+
+                await until(extended)
+
+
+def test_one_damaged_record_does_not_stop_the_others(
+    flavour: ClientFlavour, redis_client: redis.Redis, url: str
+) -> None:
+    """LQ-EXTEND-1: the server refuses the whole beat; the healthy items are extended all the same."""
+    queue = flavour.queue("q", url)
+    names = ["a", "b", "c", "d", "e"]
+    queue.add_items([Item(b"x", id=name) for name in names])
+    items = queue.lease_items(5, HOUR)
+    for item in items:
+        item.__enter__()
+    redis_client.hset("leaseq:{q}:q:meta", "b", "zz")
+    healthy = [item for item in items if item.id != "b"]
+    before = max(item.deadline for item in items)
+
+    def extended() -> bool:
+        return min(info.time for info in queue.inspect_items([item.id for item in healthy])) > before
+
+    beat(queue)
+    servers.wait_until(extended)
+    for item in healthy:
+        item.__exit__(None, None, None)
+    assert queue.stats().completed == 4
+
+
+async def held(
+    queue: leaseq.aio.WorkQueue, *ids: str, lease_secs: float = HOUR
+) -> list[leaseq.aio.LeasedItem]:
+    """New items, leased."""
+    await queue.add_items([Item(b"x", id=item_id) for item_id in ids])
+    return await queue.lease_items(len(ids), lease_secs)
+
+
+def cancelling() -> int:
+    """How many cancellations of this task have been asked for and not been taken back."""
+    task = asyncio.current_task()
+    assert task is not None
+    return task.cancelling()
+
+
+@pytest.mark.parametrize("how", ["removed", "superseded", "completed"])
+async def test_a_lost_lease_ends_the_block(url: str, how: str) -> None:
+    """LQ-CLIENT-4: the task is cancelled where it waits, the block ends quietly, and the worker goes on."""
+    async with leaseq.aio.WorkQueue("q", url) as queue, leaseq.aio.WorkQueue("q", url) as other:
+        (item,) = await held(queue, "a")
+        taken = None
+        if how != "removed":
+            await queue.extend(item, 0.001)
+            taken = await other.lease(HOUR, timeout=HOUR)
+        async with item:
+            if how == "removed":
+                assert await other.remove("a") == "leased"
+            elif how == "completed":
+                assert taken is not None
+                assert await other.complete(taken)
+            beat(queue)
+            await asyncio.sleep(HOUR)
+            pytest.fail("the block went on")
+        assert item.lost
+        assert cancelling() == 0
+        assert (await queue.inspect("a")).state == ("leased" if how == "superseded" else "absent")
+        await asyncio.sleep(0)
+
+
+async def test_only_the_block_that_lost_its_lease_ends(url: str) -> None:
+    """LQ-CLIENT-4: of nested blocks the inner one, and the outer one goes on; the outer one, and the inner item goes back."""
+    async with leaseq.aio.WorkQueue("q", url) as queue:
+        outer, inner = await held(queue, "outer", "inner")
+        went_on = False
+        async with outer:
+            async with inner:
+                await queue.remove("inner")
+                beat(queue)
+                await asyncio.sleep(HOUR)
+            assert (inner.lost, outer.lost, cancelling()) == (True, False, 0)
+            await asyncio.sleep(0)
+            went_on = True
+        assert went_on
+        assert (await queue.stats()).completed == 1
+        outer, inner = await held(queue, "outer", "inner")
+        async with outer, inner:
+            await queue.remove("outer")
+            beat(queue)
+            await asyncio.sleep(HOUR)
+        assert (inner.lost, outer.lost, cancelling()) == (False, True, 0)
+        info = await queue.inspect("inner")
+        assert (info.state, info.attempt) == ("ready", 0)
+        both = await held(queue, "outer") + await queue.lease_items(1, HOUR)
+        async with both[0]:
+            async with both[1]:
+                await queue.remove_items(["outer", "inner"])
+                beat(queue)
+                await asyncio.sleep(HOUR)
+            pytest.fail("the outer block went on")
+        assert (both[0].lost, both[1].lost, cancelling()) == (True, True, 0)
+
+
+async def test_a_cancellation_of_somebody_else_passes_on(url: str) -> None:
+    """LQ-CLIENT-4: before, after and together with ours; and where the item is fine, it goes back uncounted."""
+    async with leaseq.aio.WorkQueue("q", url) as queue:
+        for number, order in enumerate([("ours", "theirs"), ("theirs", "ours"), ("theirs",)]):
+            (item,) = await held(queue, str(number), lease_secs=HOUR)
+
+            async def work(item: leaseq.aio.LeasedItem = item) -> None:
+                async with item:
+                    await asyncio.sleep(HOUR)
+
+            task = asyncio.create_task(work())
+            await asyncio.sleep(0)
+            for whose in order:
+                item._stop() if whose == "ours" else task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            assert task.cancelled()
+        assert (await queue.inspect("2")).state == "ready"
+
+
+async def test_a_block_with_a_timeout_and_a_group_of_tasks(url: str) -> None:
+    """LQ-CLIENT-4: what else cancels tasks tells its own cancellation from ours."""
+    async with leaseq.aio.WorkQueue("q", url) as queue:
+        a, b, c = await held(queue, "a", "b", "c", lease_secs=HOUR)
+        loop = asyncio.get_running_loop()
+        ended: list[str] = []
+
+        async def child() -> None:
+            try:
+                await asyncio.sleep(HOUR)
+            finally:
+                ended.append("child")
+
+        async with asyncio.timeout(120), a:
+            loop.call_soon(a._stop)
+            async with asyncio.timeout(120):
+                async with asyncio.TaskGroup() as group:
+                    group.create_task(child())
+        assert (ended, cancelling()) == (["child"], 0)
+        async with asyncio.timeout(120) as too_long:
+
+            async def inner() -> None:
+                async with b, asyncio.timeout(0.01):
+                    await asyncio.sleep(HOUR)
+
+            with pytest.raises(TimeoutError):
+                await inner()
+        assert not too_long.expired()
+        assert (await queue.inspect("b")).state == "delayed"
+
+        async def outer() -> None:
+            async with asyncio.timeout(0.01), c:
+                await asyncio.sleep(HOUR)
+
+        with pytest.raises(TimeoutError):
+            await outer()
+        assert (await queue.inspect("c")).state == "ready"
+        assert cancelling() == 0
+
+
+@pytest.mark.parametrize("ours_first", [True, False])
+async def test_a_timeout_at_the_same_moment(url: str, ours_first: bool) -> None:
+    """LQ-CLIENT-4: two cancellations arrive as one; each side takes its own back."""
+    async with leaseq.aio.WorkQueue("q", url) as queue:
+        (item,) = await held(queue, "a", lease_secs=HOUR)
+        loop = asyncio.get_running_loop()
+        timeout = asyncio.timeout(None)
+
+        def both() -> None:
+            if ours_first:
+                loop.call_soon(item._stop)
+            timeout.reschedule(loop.time())
+            if not ours_first:
+                loop.call_soon(item._stop)
+
+        async def work() -> None:
+            async with timeout, item:
+                loop.call_soon(both)
+                await asyncio.sleep(HOUR)
+
+        with pytest.raises(TimeoutError):
+            await work()
+        assert cancelling() == 0
+
+
+async def test_a_block_that_does_not_stop(url: str) -> None:
+    """LQ-COMPLETE-2: it catches the cancellation and finishes, or raises another error: that is what counts."""
+    async with leaseq.aio.WorkQueue("q", url) as queue:
+        a, b = await held(queue, "a", "b", lease_secs=HOUR)
+        loop = asyncio.get_running_loop()
+        async with a:
+            loop.call_soon(a._stop)
+            try:
+                await asyncio.sleep(HOUR)
+            except asyncio.CancelledError:
+                done = True
+        assert done
+        assert cancelling() == 0
+        assert (await queue.inspect("a")).state == "absent", "the work was done"
+
+        async def work() -> None:
+            async with b:
+                loop.call_soon(b._stop)
+                try:
+                    await asyncio.sleep(HOUR)
+                finally:
+                    raise ZeroDivisionError
+
+        with pytest.raises(ZeroDivisionError):
+            await work()
+        assert cancelling() == 0
+
+
+async def test_a_lease_that_ends_by_the_blocks_own_call(url: str, proxy: Listener) -> None:
+    """LQ-CLIENT-4: a beat that overtakes the answer of complete says "lost"; the call is not interrupted for it."""
+    async with leaseq.aio.WorkQueue("q", proxy.url) as queue:
+        (item,) = await held(queue, "a", lease_secs=HOUR)
+        assert not await queue.complete_items([])
+        proxy.hold_replies_after = 0
+        async with item:
+            call = asyncio.create_task(queue.complete(item))
+            await asyncio.sleep(0)
+            item._stop()
+            proxy.hold_replies_after = None
+            answers = [await call]
+            item._stop()
+            await asyncio.sleep(0)
+            answers.append(True)
+        assert answers == [True, True]
+        assert cancelling() == 0
+
+
+async def test_an_answer_that_crossed_the_end_of_an_item_is_no_loss(url: str) -> None:
+    """LQ-CLIENT-4: the extension was answered behind the item's own complete."""
+    async with leaseq.aio.WorkQueue("q", url) as queue:
+        done, gone = await held(queue, "a", "b", lease_secs=HOUR)
+        assert await queue.complete(done)
+        beats = Beats()
+        leases: list[tuple[LeasedItemBase, float]] = [(done, 30), (gone, 30)]
+        for item, lease_secs in leases:
+            beats.add(item, lease_secs, 0.0)
+        beats.heard(leases, [None, None], 10.0)
+        assert (done.lost, gone.lost) == (False, True)
+        assert beats.pause(10.0) is None
+
+
+async def test_an_item_that_is_entered_in_one_task_and_left_in_another(url: str) -> None:
+    """LQ-CLIENT-4: the task that entered is over; nobody else is cancelled in its place."""
+    async with leaseq.aio.WorkQueue("q", url) as queue:
+        (item,) = await held(queue, "a", lease_secs=HOUR)
+        await asyncio.create_task(item.__aenter__())
+        item._stop()
+        await asyncio.sleep(0)
+        assert await item.__aexit__(None, None, None) is False
+        assert (await queue.inspect("a")).state == "absent"

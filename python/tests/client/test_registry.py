@@ -1,0 +1,338 @@
+"""The registry of queues: who enters a queue and when, that no call fails or waits by it, and reading it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import redis
+import redis.asyncio
+from support import servers
+from support.client_flavours import AsyncioFlavour, unwrap
+from support.redis_probe import calls
+
+import leaseq
+import leaseq.aio.registry
+import leaseq.registry
+from leaseq import Item
+from leaseq._aio import registry as aio_registry
+from leaseq._sync import registry as sync_registry
+from leaseq.registry import RegisteredQueue
+from leaseq_conformance.acl_suite import roles
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from support.client_flavours import ClientFlavour
+
+    from leaseq_conformance.fault_proxy import Listener
+
+KEY = "leaseq:queues"
+SADD = "cmdstat_sadd"
+
+
+def entries(client: redis.Redis) -> set[bytes]:
+    members: Any = client.smembers(KEY)
+    return set(members)
+
+
+def fill(client: redis.Redis, url: str, name: str, *, group: str | None = None) -> None:
+    """Add an item as a client does that keeps no registry."""
+    with leaseq.WorkQueue(name, url, group=group) as queue:
+        queue.add_item(Item(b"x", id="a"))
+    client.delete(KEY)
+
+
+@pytest.fixture
+def always(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every call comes long after the one before."""
+    for module in (aio_registry, sync_registry):
+        monkeypatch.setattr(module, "AGAIN_SECS", 0.0)
+
+
+class TestEntering:
+    """LQ-REGISTRY-1, LQ-REGISTRY-2."""
+
+    def test_adding_enters_the_queue_with_its_group(
+        self, flavour: ClientFlavour, url: str, redis_client: redis.Redis
+    ) -> None:
+        flavour.queue("alone", url).add_item(Item(b"x"))
+        flavour.queue("many", url, group="shop").add_items([Item(b"x")])
+        flavour.queue("room", url, group="shop").add_item_when_room(Item(b"x"))
+        assert entries(redis_client) == {b"alone:alone", b"shop:many", b"shop:room"}
+
+    def test_leasing_enters_the_queue(
+        self, flavour: ClientFlavour, url: str, redis_client: redis.Redis
+    ) -> None:
+        fill(redis_client, url, "q")
+        assert flavour.queue("q", url).lease(60, block=False)
+        assert entries(redis_client) == {b"q:q"}
+
+    def test_leasing_from_several_enters_the_one_that_gave(
+        self, flavour: ClientFlavour, url: str, redis_client: redis.Redis
+    ) -> None:
+        fill(redis_client, url, "b", group="g")
+        queues = [flavour.queue(name, url, group="g") for name in ("a", "b")]
+        item = flavour.queues(queues).lease(60, block=False)
+        assert item.id == "a"
+        assert entries(redis_client) == {b"g:b"}
+
+    def test_looking_and_refused_calls_enter_nothing(
+        self, flavour: ClientFlavour, url: str, redis_client: redis.Redis
+    ) -> None:
+        queue = flavour.queue("typo", url)
+        queue.stats()
+        queue.inspect("a")
+        queue.light_clean()
+        queue.deep_clean()
+        assert queue.lease(60, block=False) is None
+        with pytest.raises(leaseq.BadIdError):
+            queue.add_item(Item(b"x", id="\0"))
+        with pytest.raises(leaseq.BadArgumentError):
+            queue.lease(-1)
+        assert redis_client.exists(KEY) == 0
+
+    def test_once_and_again_after_a_while(
+        self, flavour: ClientFlavour, url: str, redis_client: redis.Redis, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """LQ-REGISTRY-3: the while is what a machine that stalls cannot reach, or nothing at all."""
+        for module in (aio_registry, sync_registry):
+            assert 60 <= module.AGAIN_SECS <= 600
+            monkeypatch.setattr(module, "AGAIN_SECS", 3600.0)
+        queue = flavour.queue("q", url)
+        redis_client.config_resetstat()
+        for _ in range(5):
+            queue.add_item(Item(b"x"))
+            queue.lease(60)
+        assert calls(redis_client, SADD) == 1
+
+    def test_a_server_that_lost_it_is_filled_again(
+        self, flavour: ClientFlavour, always: None, url: str, redis_client: redis.Redis
+    ) -> None:
+        queue = flavour.queue("q", url)
+        queue.add_item(Item(b"x"))
+        redis_client.flushall()
+        queue.add_item(Item(b"x"))
+        assert entries(redis_client) == {b"q:q"}
+
+
+class TestNoCallSuffers:
+    """LQ-REGISTRY-3."""
+
+    def test_a_user_without_the_right(
+        self, flavour: ClientFlavour, url: str, redis_client: redis.Redis
+    ) -> None:
+        rules = [right for right in roles()["worker"][1] if right != "+sadd"]
+        user = ["reset", "on", ">password", "~leaseq:{q}:*", "-@all", "+client", "+hello", *rules]
+        redis_client.execute_command("ACL", "SETUSER", "narrow", *user)  # type: ignore[no-untyped-call]
+        queue = flavour.queue("q", url.replace("//", "//narrow:password@"))
+        assert queue.add_item(Item(b"x", id="a"))
+        assert leased(queue).id == "a"
+        assert redis_client.exists(KEY) == 0
+        redis_client.execute_command("ACL", "DELUSER", "narrow")  # type: ignore[no-untyped-call]
+
+    def test_something_else_under_the_key(
+        self, flavour: ClientFlavour, url: str, redis_client: redis.Redis
+    ) -> None:
+        redis_client.set(KEY, "mine")
+        queue = flavour.queue("q", url)
+        assert queue.add_item(Item(b"x"))
+        assert queue.lease(60)
+        assert redis_client.get(KEY) == b"mine"
+
+    def test_a_pool_of_one_connection(
+        self, flavour: ClientFlavour, url: str, redis_client: redis.Redis
+    ) -> None:
+        queue = flavour.queue("q", flavour.client(url, max_connections=1))
+        assert queue.add_item(Item(b"x"))
+        assert queue.lease(60)
+        assert entries(redis_client) == {b"q:q"}
+
+    def test_a_lost_reply(
+        self, flavour: ClientFlavour, proxy: Listener, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        cut_before_entering(proxy, monkeypatch)
+        queue = flavour.queue("q", proxy.url)
+        assert queue.add_item(Item(b"x", id="a")), "it was added, and is told so"
+        assert proxy.cut_replies_after is None, "the reply to SADD was cut"
+        assert leased(queue).id == "a"
+
+    def test_what_an_interrupted_lease_brought_goes_back(
+        self, url: str, redis_client: redis.Redis, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        fill(redis_client, url, "q")
+
+        def interrupted(_self: object) -> None:
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(sync_registry.Registration, "enter", interrupted)
+        with leaseq.WorkQueue("q", url) as queue:
+            with pytest.raises(KeyboardInterrupt):
+                queue.lease(3600)
+            servers.wait_until(lambda: queue.stats().ready == 1, 60)
+            assert queue.inspect("a").attempt == 0, "uncounted"
+
+    def test_a_cluster_whose_node_of_the_registry_is_gone(
+        self, flavour: ClientFlavour, cluster: servers.RedisCluster
+    ) -> None:
+        for node in cluster.nodes:
+            with node.client() as client:
+                client.config_set("cluster-require-full-coverage", "no")
+        queues = [flavour.queue(f"q{n}", flavour.cluster_client(cluster.url)) for n in range(6)]
+        assert all(queue.add_item(Item(b"x", id="a")) for queue in queues)
+        clients = [node.client() for node in cluster.nodes]
+        counts = [holds(client) for client in clients]
+        assert sorted(counts) == [0, 0, 6], "all are entered where the slot of the key is"
+        place = counts.index(6)
+        fresh = [
+            flavour.queue(f"q{n}", flavour.cluster_client(cluster.nodes[place - 1].url)) for n in range(6)
+        ]
+        homes = [home(clients, queue) for queue in queues]
+        assert set(homes) == {0, 1, 2}
+        for client in clients:
+            client.close()
+        cluster.nodes[place].kill()
+        for queue, at in zip(fresh, homes, strict=True):
+            if at != place:
+                assert leased(queue).id == "a"
+
+
+def leased(queue: leaseq.WorkQueue) -> leaseq.LeasedItem:
+    item = queue.lease(60)
+    assert item
+    return item
+
+
+def cut_before_entering(proxy: Listener, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lose the reply to the next SADD."""
+
+    async def aio(self: Any) -> None:
+        proxy.cut_replies_after = 0
+        await real_aio(self)
+
+    def sync(self: Any) -> None:
+        proxy.cut_replies_after = 0
+        real_sync(self)
+
+    real_aio, real_sync = aio_registry.Registration.enter, sync_registry.Registration.enter
+    monkeypatch.setattr(aio_registry.Registration, "enter", aio)
+    monkeypatch.setattr(sync_registry.Registration, "enter", sync)
+    monkeypatch.setattr(aio_registry, "AGAIN_SECS", 3600.0)
+
+
+def holds(client: redis.Redis) -> int:
+    """How many queues are entered on one node."""
+    try:
+        return len(entries(client))
+    except redis.exceptions.MovedError:
+        return 0
+
+
+def home(clients: list[redis.Redis], queue: leaseq.WorkQueue) -> int:
+    """Which node has the queue."""
+    for place, client in enumerate(clients):
+        try:
+            client.exists(queue._keys.key("state"))
+        except redis.exceptions.MovedError:
+            continue
+        return place
+    raise AssertionError
+
+
+class TestReading:
+    """LQ-REGISTRY-4."""
+
+    @pytest.fixture
+    def read(self, flavour: ClientFlavour) -> Callable[[Any], list[RegisteredQueue]]:
+        module = leaseq.aio.registry if isinstance(flavour, AsyncioFlavour) else leaseq.registry
+
+        def read(server: Any) -> list[RegisteredQueue]:
+            async def awaited() -> Any:
+                return await module.queues(unwrap(server))
+
+            return flavour.run(awaited() if isinstance(flavour, AsyncioFlavour) else module.queues(server))  # type: ignore[no-any-return]
+
+        return read
+
+    def test_pages_of_many(
+        self, read: Callable[[Any], list[RegisteredQueue]], url: str, redis_client: redis.Redis
+    ) -> None:
+        names = [f"q{n:05}" for n in range(5000)]
+        redis_client.sadd(KEY, *(f"g:{name}" for name in names))
+        redis_client.config_resetstat()
+        assert read(url) == [RegisteredQueue(name, "g") for name in names]
+        assert calls(redis_client, "cmdstat_smembers") == 0
+        assert calls(redis_client, "cmdstat_sscan") > 1
+
+    def test_what_no_client_wrote_is_left_out(
+        self, read: Callable[[Any], list[RegisteredQueue]], url: str, redis_client: redis.Redis
+    ) -> None:
+        wrong: list[bytes | str] = [
+            b"",
+            b":",
+            b"a",
+            b"a:",
+            b":a",
+            b"a:b:c",
+            b"a b:c",
+            b"\xff:a",
+            "é:a",
+            b"a:" + b"b" * 101,
+            b"a:b\n",
+        ]
+        redis_client.sadd(KEY, *wrong, "g:q")
+        assert read(url) == [RegisteredQueue("q", "g")]
+
+    def test_an_own_client_stays_open(
+        self,
+        read: Callable[[Any], list[RegisteredQueue]],
+        flavour: ClientFlavour,
+        url: str,
+        redis_client: redis.Redis,
+    ) -> None:
+        assert read(url) == []
+        flavour.queue("q", url).add_item(Item(b"x"))
+        client = flavour.client(url, decode_responses=True)
+        assert read(client) == read(client) == [RegisteredQueue("q", "q")]
+
+    def test_errors_are_named(
+        self,
+        read: Callable[[Any], list[RegisteredQueue]],
+        url: str,
+        redis_client: redis.Redis,
+        closed_url: str,
+    ) -> None:
+        with pytest.raises(leaseq.UnavailableError):
+            read(closed_url)
+        redis_client.set(KEY, "mine")
+        with pytest.raises(leaseq.ServerError):
+            read(url)
+        with pytest.raises(leaseq.BadArgumentError):
+            read("what://")
+
+    def test_from_the_environment(
+        self,
+        read: Callable[[Any], list[RegisteredQueue]],
+        url: str,
+        redis_client: redis.Redis,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        redis_client.sadd(KEY, "g:q")
+        monkeypatch.setenv("REDIS_URL", url)
+        assert read(None) == [RegisteredQueue("q", "g")]
+        monkeypatch.delenv("REDIS_URL")
+        with pytest.raises(
+            leaseq.NoServerError, match=r"no server for the registry of queues: .*embedded:DIR"
+        ):
+            read(None)
+
+    def test_a_cluster(
+        self,
+        read: Callable[[Any], list[RegisteredQueue]],
+        flavour: ClientFlavour,
+        cluster: servers.RedisCluster,
+    ) -> None:
+        client = flavour.cluster_client(cluster.url)
+        for name in "abcdef":
+            flavour.queue(name, client).add_item(Item(b"x"))
+        assert [queue.name for queue in read(client)] == list("abcdef")

@@ -1,0 +1,365 @@
+"""Histories: what is right passes both checks, and each way of being wrong is found by both, independently."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from click.testing import CliRunner
+from support.history_builder import HistoryBuilder
+
+from leaseq_conformance.cases import BrokenError, Context, Outcome, UnjudgedError
+from leaseq_conformance.cli.history import history as history_command
+from leaseq_conformance.history import replay, suite, workload
+from leaseq_conformance.history.monitor_log import Witness
+from leaseq_conformance.history.record import History, Left
+from leaseq_conformance.history.replies import decoded
+from leaseq_conformance.redis_server import ExternalServer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    import redis
+
+ADAPTER = (sys.executable, "-m", "conformance_adapter.sync_client")
+pytestmark = pytest.mark.timeout(600)
+
+
+def right() -> HistoryBuilder:
+    """Two workers on two items: one lease runs out, the late completion wins, one item is given back."""
+    told = HistoryBuilder()
+    told.add(b"a")
+    told.add(b"b", b"other")
+    first = told.lease("w1")
+    told.extend("w1", b"a", first)
+    told.forge(b"a")
+    second = told.lease("w2")
+    told.release("w2", b"b", second)
+    third = told.lease("w2")
+    told.extend("w1", b"a", first)
+    assert third > second > first
+    told.complete("w1", b"a", first)
+    told.complete("w2", b"a", third)
+    told.add(b"a", b"again")
+    told.add(b"a", b"never")
+    return told
+
+
+def wrong(history: History) -> bool:
+    """Whether the replay found something."""
+    return bool(replay.check(history))
+
+
+def test_what_is_right_passes_both_checks() -> None:
+    history = right().end()
+    assert replay.check(history) == []
+    assert suite.judge(history).outcome is Outcome.PASS
+
+
+def completed_twice(told: HistoryBuilder) -> None:
+    told.add(b"a")
+    token = told.lease("w1")
+    told.complete("w1", b"a", token)
+    told.complete("w1", b"a", token, lie=lambda _: 1)
+
+
+def lost_item(told: HistoryBuilder) -> None:
+    told.add(b"a")
+    del told.queue.items[b"a"]
+    told.history.left.pop("a", None)
+
+
+def lost_in_a_lease(told: HistoryBuilder) -> None:
+    told.add(b"a")
+    told.lease("w1", lie=lambda _: [-1, 0, 0])
+
+
+def token_going_back(told: HistoryBuilder) -> None:
+    told.add(b"a")
+    token = told.lease("w1")
+    told.forge(b"a")
+    told.lease("w2", lie=lambda reply: [*reply[:5], token - 1, *reply[6:]])
+
+
+def two_leases_at_once(told: HistoryBuilder) -> None:
+    told.add(b"a")
+    told.lease("w1")
+    later = told.time + 1000
+    lease = [0, later + 3_600_000_000, 1, b"a", b"data", later, 2]
+    told.lease("w2", lie=lambda _: lease)
+
+
+def attempt_not_counted(told: HistoryBuilder) -> None:
+    told.add(b"a")
+    told.lease("w1")
+    told.forge(b"a")
+    told.lease("w2", lie=lambda reply: [*reply[:6], 1])
+
+
+def data_of_another(told: HistoryBuilder) -> None:
+    told.add(b"a")
+    told.lease("w1", lie=lambda reply: [*reply[:4], b"of b", *reply[5:]])
+
+
+def superseded_extends(told: HistoryBuilder) -> None:
+    told.add(b"a")
+    old = told.lease("w1")
+    told.forge(b"a")
+    told.lease("w2")
+    told.extend("w1", b"a", old, lie=lambda _: told.time + 3_600_000_000)
+
+
+def current_cannot_extend(told: HistoryBuilder) -> None:
+    told.add(b"a")
+    told.extend("w1", b"a", told.lease("w1"), lie=lambda _: 0)
+
+
+def added_over_another(told: HistoryBuilder) -> None:
+    told.add(b"a")
+    told.add(b"a", b"new", lie=lambda _: told.time)
+
+
+def exists_though_completed(told: HistoryBuilder) -> None:
+    told.add(b"a")
+    told.complete("w1", b"a", told.lease("w1"))
+    told.add(b"a", lie=lambda _: 0)
+
+
+def released_and_kept(told: HistoryBuilder) -> None:
+    told.add(b"a")
+    told.release("w1", b"a", told.lease("w1"), lie=lambda _: b"lost")
+
+
+def back_after_completion(told: HistoryBuilder) -> None:
+    told.add(b"a")
+    told.complete("w1", b"a", told.lease("w1"))
+    later = told.time + 1000
+    told.lease("w2", lie=lambda _: [0, later + 3_600_000_000, 1, b"a", b"data", later, 2])
+
+
+def refused_completion(told: HistoryBuilder) -> None:
+    told.add(b"a")
+    told.complete("w1", b"a", told.lease("w1"), lie=lambda _: 0)
+
+
+def definite_though_it_ran(told: HistoryBuilder) -> None:
+    told.add(b"a", lost=True, definite=True)
+    told.lease("w1")
+
+
+def run_twice(told: HistoryBuilder) -> None:
+    told.add(b"a")
+    told.add(b"b")
+    told.lease("w1", runs=2)
+
+
+def left_elsewhere(told: HistoryBuilder) -> None:
+    told.add(b"a")
+    told.lease("w1")
+    item = told.queue.items[b"a"]
+    told.end().left["a"] = Left("ready", item.data, item.attempt, item.token)
+    told.queue.items.clear()
+
+
+BROKEN = [
+    completed_twice,
+    lost_item,
+    lost_in_a_lease,
+    token_going_back,
+    two_leases_at_once,
+    attempt_not_counted,
+    data_of_another,
+    superseded_extends,
+    current_cannot_extend,
+    added_over_another,
+    exists_though_completed,
+    released_and_kept,
+    back_after_completion,
+    refused_completion,
+    definite_though_it_ran,
+    run_twice,
+    left_elsewhere,
+]
+
+
+@pytest.mark.parametrize("breaking", BROKEN, ids=lambda breaking: str(breaking.__name__))
+def test_each_broken_history_is_found_by_both_checks(breaking: Callable[[HistoryBuilder], None]) -> None:
+    told = HistoryBuilder()
+    told.add(b"x")
+    told.complete("w1", b"x", told.lease("w1"))
+    assert not wrong(told.end())
+    breaking(told)
+    assert wrong(told.end())
+
+
+def test_a_lost_reply_may_have_run_or_not() -> None:
+    for ran in (True, False):
+        told = HistoryBuilder()
+        told.add(b"a", lost=True)
+        if not ran:
+            told.queue.items.clear()
+            told.history.sent.clear()
+            told.history.ran.clear()
+        history = told.end()
+        assert not wrong(history)
+    told = HistoryBuilder()
+    told.add(b"a")
+    told.lease("w1", lost=True)
+    told.forge(b"a")
+    token = told.lease("w2")
+    told.complete("w2", b"a", token, lost=True)
+    assert not wrong(told.end())
+
+
+def test_an_answer_that_is_not_what_the_server_said_is_found() -> None:
+    told = HistoryBuilder()
+    told.add(b"a")
+    history = told.end()
+    history.calls[0].told = {"ok": ["exists"]}
+    assert wrong(history)
+
+
+def test_a_reply_that_was_lost_and_is_told_is_found() -> None:
+    told = HistoryBuilder()
+    told.add(b"a")
+    told.lease("w1")
+    history = told.end()
+    history.sent[-1].delivered = False
+    assert any("LQ-CLIENT-1" in wrong for wrong in replay.check(history))
+
+
+def test_calls_in_the_wrong_order_are_found() -> None:
+    told = HistoryBuilder()
+    told.add(b"a")
+    told.add(b"b")
+    history = told.end()
+    first, second = history.calls
+    first.begin, second.begin = second.begin, first.begin
+    first.end, second.end = second.end, first.end
+    assert any("was over before" in wrong for wrong in replay.check(history))
+
+
+def test_an_error_for_no_reason_is_found() -> None:
+    told = HistoryBuilder()
+    told.add(b"a", lost=True)
+    history = told.end()
+    history.calls[0].fault = ""
+    assert any("nothing was done to it" in wrong for wrong in replay.check(history))
+
+
+def test_a_wrong_history_is_shown_and_written(tmp_path: Path) -> None:
+    told = HistoryBuilder()
+    completed_twice(told)
+    history = told.end()
+    verdict = suite.judge(history)
+    assert verdict.outcome is Outcome.FAIL
+    assert "the model says 0" in verdict.message
+    assert any("w1 complete" in line for line in verdict.transcript)
+    history.write(tmp_path / "history.jsonl")
+    assert History.read(tmp_path / "history.jsonl") == history
+    (tmp_path / "other").write_text('{"format": 0}\n')
+    with pytest.raises(ValueError, match="no history of format"):
+        History.read(tmp_path / "other")
+
+
+def test_a_seed_always_draws_the_same_programs() -> None:
+    capabilities = frozenset({"core", "clean", "cancel"})
+    assert workload.draw(7, capabilities) == workload.draw(7, capabilities)
+    assert workload.draw(7, capabilities) != workload.draw(8, capabilities)
+    methods = {
+        step.method for steps in workload.draw(7, frozenset({"core"})).actors.values() for step in steps
+    }
+    assert methods == {"add", "lease", "complete", "extend", "release"}
+    faults = {
+        step.fault
+        for seed in range(5)
+        for steps in workload.draw(seed, capabilities).actors.values()
+        for step in steps
+    }
+    assert faults == {"", *workload.FAULTS}
+
+
+def test_the_witness_tells_every_byte_in_the_servers_order(redis_client: redis.Redis) -> None:
+    script = "return 1"
+    digest = redis_client.script_load(script)
+    every = bytes(range(256))
+    with Witness(redis_client, {digest: "one"}, "p:") as witness:
+        redis_client.evalsha(digest, 1, "p:a", every)
+        redis_client.eval(script, 1, "p:a", b'"\\x41"')
+        redis_client.evalsha(digest, 1, "other", b"")
+        redis_client.eval("return redis.call('GET', KEYS[1])", 1, "p:a")
+    assert witness.fault is None
+    assert [ran.argv for ran in witness.ran] == [[every], [b'"\\x41"'], []]
+    first, second, other = (ran.script for ran in witness.ran)
+    assert (first, second) == ("one", "one")
+    assert other.startswith("script ")
+
+
+@pytest.mark.parametrize(
+    ("frame", "value"),
+    [
+        (b":-1\r\n", -1),
+        (b"$3\r\na\r\n\r\n", b"a\r\n"),
+        (b"*2\r\n:1\r\n*1\r\n$0\r\n\r\n\r\n", [1, [b""]]),
+        (b"_\r\n", None),
+        (b"$-1\r\n", None),
+    ],
+)
+def test_replies_are_read(frame: bytes, value: Any) -> None:
+    if frame.endswith(b"\r\n\r\n\r\n"):
+        frame = frame[:-2]
+    assert decoded(frame) == value
+
+
+@pytest.mark.parametrize("frame", [b"+OK\r\n", b":1\r\n:2\r\n"])
+def test_what_is_no_reply_of_a_script_is_refused(frame: bytes) -> None:
+    with pytest.raises(ValueError, match="repl"):
+        decoded(frame)
+
+
+@pytest.mark.parametrize("name", ["crowd", "faults"])
+def test_the_python_client_passes(name: str, url: str) -> None:
+    case = next(case for case in suite.cases() if case.name == f"history/{name}")
+    with ExternalServer(url) as server:
+        context = Context(server, ADAPTER, frozenset({"core", "clean", "cancel"}), seed=11)
+        made = suite.record(context, 11, **case.body)
+        verdict = suite.judge(made)
+    assert (verdict.outcome, verdict.message) == (Outcome.PASS, "")
+    assert len(made.ran) > 50
+    assert any(call.lost for call in made.calls) == (name == "faults")
+
+
+def test_an_adapter_that_breaks_its_protocol_is_no_verdict_on_a_history(url: str) -> None:
+    with ExternalServer(url) as server:
+        context = Context(server, (sys.executable, "-c", "print('noise')"), frozenset({"core"}))
+        made = suite.record(context, 1, clients=2, steps=2, faults=0)
+    with pytest.raises(BrokenError, match=r"w[12]"):
+        suite.judge(made)
+    made.complaints = ["unknown: w1 did not answer"]
+    with pytest.raises(UnjudgedError, match="w1 did not answer"):
+        suite.judge(made)
+
+
+def test_the_command_runs_rounds_and_tells(url: str, tmp_path: Path) -> None:
+    options = [
+        "--redis",
+        url,
+        "--runs",
+        "1",
+        "--steps",
+        "5",
+        "--clients",
+        "2",
+        "--seed",
+        "7",
+        "--patience",
+        "90",
+        "--out",
+        str(tmp_path / "out"),
+    ]
+    done = CliRunner().invoke(history_command, [*options, "--", *ADAPTER])
+    assert done.exit_code == 0, done.output
+    assert "1 of 1 histories of leaseq" in done.output
+    assert not (tmp_path / "out").exists()

@@ -1,0 +1,87 @@
+"""The suites `rights` and `bounds`: they hold on every server, and what they are for is found."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from leaseq_conformance import acl_suite, complexity_suite
+from leaseq_conformance.adapter_pool import AdapterPool
+from leaseq_conformance.cases import Context, Outcome, Verdict
+from leaseq_conformance.redis_server import ExternalServer
+from leaseq_conformance.rules import capabilities
+from leaseq_conformance.runner import run_case
+from selftest.seeded_bug import SeededBug, load_all
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+CASES = {case.name: case for suite in (acl_suite, complexity_suite) for case in suite.cases()}
+OF_SCRIPTS = [name for name, case in CASES.items() if not case.capabilities]
+BUGS = [(name, bug) for bug in load_all() for name in bug.caught_by if name in OF_SCRIPTS]
+ADAPTER = (sys.executable, "-m", "conformance_adapter.sync_client")
+
+pytestmark = pytest.mark.timeout(300)
+
+
+@pytest.fixture
+def given(url: str) -> Iterator[ExternalServer]:
+    with ExternalServer(url) as server:
+        yield server
+
+
+def run(name: str, given: ExternalServer) -> Verdict:
+    if not CASES[name].capabilities:
+        return run_case(CASES[name], Context(given))
+    with AdapterPool(given, ADAPTER) as adapters:
+        return run_case(CASES[name], Context(given, ADAPTER, frozenset(capabilities()), pool=adapters))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_scripts_and_the_client_are_right(name: str, given: ExternalServer) -> None:
+    with given.client() as client:
+        users = client.acl_users()
+        verdict = run(name, given)
+        assert (verdict.outcome, verdict.message) == (Outcome.PASS, "")
+        assert client.acl_users() == users, "the case leaves none of its own, and takes nobody else's"
+
+
+@pytest.mark.on("last")
+@pytest.mark.parametrize(("name", "bug"), BUGS, ids=[bug.name for _, bug in BUGS])
+def test_a_seeded_bug_of_a_script_is_found(name: str, bug: SeededBug, given: ExternalServer) -> None:
+    suite = complexity_suite if name.startswith("bounds") else acl_suite
+    verdict = suite.run_with(CASES[name], Context(given), bug.sources())
+    assert verdict.outcome is Outcome.FAIL
+    assert bug.files[0] in verdict.message
+
+
+@pytest.mark.on("last")
+@pytest.mark.parametrize("role", ["worker", "reader"])
+def test_a_right_too_few_is_found(role: str, given: ExternalServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    roles = acl_suite.roles()
+    operations, rules = roles[role]
+    less = {**roles, role: (operations, [rule for rule in rules if rule != "+hget"])}
+    monkeypatch.setattr(acl_suite, "roles", lambda: less)
+    assert run(f"rights/{role}", given).outcome is Outcome.FAIL
+
+
+@pytest.mark.on("last")
+def test_a_right_too_many_is_found(given: ExternalServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    roles = acl_suite.roles()
+    operations, _ = roles["reader"]
+    monkeypatch.setattr(acl_suite, "roles", lambda: {**roles, "reader": (operations, roles["worker"][1])})
+    verdict = run("rights/reader", given)
+    assert verdict.outcome is Outcome.FAIL
+
+
+@pytest.mark.on("last")
+def test_a_client_that_lacks_a_right_is_told(given: ExternalServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    roles = acl_suite.roles()
+    operations, rules = roles["worker"]
+    less = [rule for rule in rules if rule != "+evalsha"]
+    monkeypatch.setattr(acl_suite, "roles", lambda: {**roles, "worker": (operations, less)})
+    verdict = run("rights/client", given)
+    assert verdict.outcome is Outcome.FAIL
+    assert verdict.message.startswith("add is answered error")

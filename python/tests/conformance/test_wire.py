@@ -1,0 +1,196 @@
+"""The wire cases: what their files may say, and that a client which sends or reads something else fails."""
+
+import copy
+import dataclasses
+import sys
+import textwrap
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from support import adapters
+
+from leaseq_conformance.adapter_pool import AdapterPool
+from leaseq_conformance.adapter_protocol import SCHEMA
+from leaseq_conformance.case_loader import CaseFileError
+from leaseq_conformance.cases import BrokenError, Case, Context, FailedError
+from leaseq_conformance.manifest import SCRIPTS
+from leaseq_conformance.redis_server import ExternalServer
+from leaseq_conformance.wire import cases, run
+from leaseq_conformance.wire.load import load
+
+SLOW = "wire/wait-silent-connection"
+"""Ten seconds that nothing can make shorter; `make conformance` has it."""
+
+GOOD = """
+    - name: a-case
+      title: A title that says what is shown
+      rules: [LQ-ADD-1]
+      capabilities: [core]
+      steps:
+        - call: add
+          args: {items: [{id: a, data: x}]}
+          sent: [{script: add, argv: [1, a, x, 0], reply: 0}]
+          ok: [exists]
+"""
+
+
+@pytest.fixture
+def context(url: str) -> Iterator[Context]:
+    server = ExternalServer(url)
+    command = tuple(adapters.COMMANDS["python_sync"])
+    with AdapterPool(server, command) as crew:
+        yield Context(server, command, frozenset(), 0, 60, crew)
+
+
+def named(name: str) -> Case:
+    (found,) = [case for case in cases() if case.name == name]
+    return found
+
+
+def changed(name: str, change: Any) -> Case:
+    """A case that expects something else: the client, which is right, has to fail it."""
+    body = copy.deepcopy(named(name).body)
+    change(body["steps"])
+    return dataclasses.replace(named(name), body=body)
+
+
+def first_sent(steps: list[dict[str, Any]], step: int = 0) -> dict[str, Any]:
+    exchange: dict[str, Any] = steps[step]["sent"][""][0]
+    return exchange
+
+
+def test_a_right_client_passes(context: Context) -> None:
+    """The others do in the conformance runs of `make test`."""
+    failed = {}
+    for case in cases():
+        if case.name != SLOW:
+            context.server.flush()
+            try:
+                run(case, context)
+            except FailedError as error:
+                failed[case.name] = str(error)
+    assert failed == {}
+
+
+CHANGES: dict[str, tuple[str, Any, str]] = {
+    "a key": ("wire/add-plain", lambda steps: first_sent(steps)["keys"].reverse(), "word 2 is"),
+    "a digest": ("wire/add-plain", lambda steps: first_sent(steps).update(sha1="0" * 40), "the digest is"),
+    "an argument": ("wire/lease-one", lambda steps: first_sent(steps).update(argv=[1, 30]), "expected b'30'"),
+    "an argument more": ("wire/lease-one", lambda steps: first_sent(steps)["argv"].append(1), "14 words"),
+    "another script": ("wire/lease-one", lambda steps: first_sent(steps).update(by="EVAL"), "expected EVAL"),
+    "a call less": ("wire/lease-one", lambda steps: steps[1]["sent"][""].clear(), "nothing was to be sent"),
+    "a call more": (
+        "wire/lease-one",
+        lambda steps: steps[1]["sent"][""].append(first_sent(steps)),
+        "never sent EVALSHA lease",
+    ),
+    "an answer": ("wire/add-plain", lambda steps: steps[1].update(ok=["added"]), "expected 'added'"),
+    "a code": (
+        "wire/error-codes",
+        lambda steps: steps[0]["error"].update(code="LEASEQ_FULL"),
+        "expected 'LEASEQ_FULL'",
+    ),
+    "definite": (
+        "wire/lost-reply",
+        lambda steps: steps[0]["error"].update(definite=True),
+        "definite is False",
+    ),
+    "what an error may not say": (
+        "wire/error-holds-no-data",
+        lambda steps: steps[0]["error"].update(without="LEASEQ"),
+        "the error holds",
+    ),
+    "an error that is none": (
+        "wire/add-plain",
+        lambda steps: steps[0].pop("ok") and steps[0].update(error={}),
+        "answered ok",
+    ),
+    "the list of a block": (
+        "wire/wait-blocks",
+        lambda steps: steps[0]["sent"][""][1].update(words=[{"$key": "q:room"}]),
+        "BLPOP: word 1",
+    ),
+    "the time of a block": (
+        "wire/wait-blocks",
+        lambda steps: steps[0]["sent"][""][1].update(most_secs=3.5),
+        "is to last",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", CHANGES)
+def test_what_differs_fails(what: str, context: Context) -> None:
+    name, change, says = CHANGES[what]
+    with pytest.raises(FailedError, match=says):
+        run(changed(name, change), context)
+
+
+def test_a_call_between_the_steps_fails(context: Context) -> None:
+    """The outcome that is asked for in the background belongs to the step that named it."""
+    case = changed("wire/died-is-published", lambda steps: steps[0]["sent"][""].pop())
+    with pytest.raises(FailedError, match="the client sent"):
+        run(case, context)
+
+
+UNKNOWN = "LQ-ADD-" + "99"
+"""Not in one piece: what cites a rule that there is not is found everywhere."""
+
+BAD: dict[str, tuple[str, str, str]] = {
+    "an unknown key": ("ok: [exists]", "ok: [exists]\n          expect: 1", "expect"),
+    "no assertion": ("          ok: [exists]\n", "", "is not valid"),
+    "nothing about what is sent": (
+        "          sent: [{script: add, argv: [1, a, x, 0], reply: 0}]\n",
+        "",
+        "is not valid",
+    ),
+    "an exchange without a reply": (", reply: 0", "", "is not valid"),
+    "two replies": ("reply: 0", "reply: 0, drop: true", "is not valid"),
+    "an unknown rule": ("LQ-ADD-1", UNKNOWN, f"there is no rule {UNKNOWN}"),
+    "an unknown capability": ("[core]", "[speed]", "there is no capability speed"),
+    "an unknown script": ("script: add", "script: ack", "there is no script ack"),
+    "an unknown method": ("call: add", "call: ack", "there is no method 'ack'"),
+    "an unknown argument": ("data: x}", "data: x, payload: y}", "payload"),
+    "an unknown queue": ("reply: 0", "reply: 0, targets: [r]", "there is no queue r"),
+}
+
+
+def test_a_right_file_is_read() -> None:
+    (case,) = load(textwrap.dedent(GOOD), "good.yaml")
+    assert case.name == "wire/a-case"
+    assert first_sent(case.body["steps"])["keys"][0] == "q:items"
+    assert first_sent(case.body["steps"])["sha1"] == SCRIPTS["add"].sha1
+
+
+@pytest.mark.parametrize("what", BAD)
+def test_a_wrong_file_is_refused(what: str) -> None:
+    old, new, says = BAD[what]
+    assert old in GOOD
+    with pytest.raises(CaseFileError, match=says):
+        load(textwrap.dedent(GOOD.replace(old, new)), "bad.yaml")
+
+
+def test_every_operation_and_capability_has_a_case() -> None:
+    bodies = str([case.body for case in cases()])
+    assert [name for name in SCRIPTS if f"'script': '{name}'" not in bodies] == []
+    calls = {step["call"] for case in cases() for step in case.body["steps"] if "call" in step}
+    # no scripts: scenarios show what they do
+    scriptless = {"work", "leave_off", "finish", "live_workers", "queues", "held"}
+    assert set(SCHEMA["$defs"]["methods"]) - calls == scriptless
+    named_ones = {capability for case in cases() for capability in case.capabilities}
+    # what needs no call of its own, what no method asks for, and what needs a cluster
+    without = {"registry", "live_workers", "cluster"}
+    assert set(SCHEMA["$defs"]["capability"]["enum"]) - named_ones == without
+
+
+def test_the_names_are_unique() -> None:
+    names = [case.name for case in cases()]
+    assert sorted(set(names)) == sorted(names)
+
+
+def test_a_wrong_adapter_is_an_error_and_no_failure(url: str) -> None:
+    """What the adapter does wrong says nothing about the client."""
+    server = ExternalServer(url)
+    command = (sys.executable, "-c", "print('hello')")
+    with AdapterPool(server, command) as crew, pytest.raises(BrokenError):
+        run(named("wire/add-plain"), Context(server, command, frozenset(), 0, 60, crew))

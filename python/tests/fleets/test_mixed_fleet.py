@@ -1,0 +1,201 @@
+"""Producers, workers and cleaners in Python and TypeScript on one queue, killed at any moment: nothing is lost, and nothing
+is completed twice.
+
+The clients are driven as actors of the conformance suite, so that every call and its answer are known, and a call whose actor
+was killed before it answered is known to be in doubt. The verdict is on the end alone.
+"""
+
+import contextlib
+import random
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+import redis
+from support import adapters, servers
+
+from leaseq_conformance.adapter_process import AdapterProcess, Answer
+from leaseq_conformance.adapter_protocol import b64, unb64
+from leaseq_conformance.scenarios.key_inspector import NEXT_DUE
+
+ITEMS = 300
+BATCH = 6
+KILLS = 12
+PREFIX = "leaseq:{fleet}:fleet:"
+LANGUAGES = ("python_sync", "python_aio", "typescript")
+
+
+pytestmark = pytest.mark.typescript
+
+
+class KilledError(Exception):
+    """The actor was killed before it answered."""
+
+
+class Member:
+    """One of the fleet: an actor that is started anew when it was killed."""
+
+    def __init__(self, language: str, url: str) -> None:
+        self.language = language
+        self._url = url
+        self._lock = threading.Lock()
+        self._actor = self._start()
+
+    def _start(self) -> AdapterProcess:
+        actor = AdapterProcess(self.language, adapters.COMMANDS[self.language], self._url)
+        actor.open("q", "fleet").ok  # noqa: B018
+        return actor
+
+    def call(self, method: str, **args: Any) -> Answer:
+        """Raises KilledError, after the next one was started."""
+        answer = self._actor.call("q", method, **args)
+        if answer.kind != "killed":
+            return answer
+        with self._lock, contextlib.suppress(AssertionError):
+            self._actor.end()
+            self._actor = self._start()
+        raise KilledError
+
+    def kill(self) -> None:
+        with self._lock:
+            self._actor.kill()
+
+    def end(self) -> None:
+        self._actor.end()
+
+
+class Fleet:
+    """Who takes part, and what they were told."""
+
+    def __init__(self, url: str) -> None:
+        self.over = threading.Event()
+        self.added: set[str] = set()
+        self.added_perhaps: set[str] = set()
+        self.completed: Counter[str] = Counter()
+        self.completed_perhaps: set[str] = set()
+        self.calls: Counter[str] = Counter()
+        self._lock = threading.Lock()
+        self._url = url
+        self.members: list[Member] = []
+
+    def member(self, language: str) -> Member:
+        self.members.append(Member(language, self._url))
+        return self.members[-1]
+
+    def produce(self, member: Member, ids: list[str]) -> None:
+        for start in range(0, len(ids), BATCH):
+            batch = ids[start : start + BATCH]
+            items = [{"id": b64(item_id.encode()), "data": b64(item_id.encode())} for item_id in batch]
+            try:
+                answers = member.call("add", items=items).ok
+            except KilledError:
+                # it may be there, and completed already: adding it again would be another item
+                with self._lock:
+                    self.added_perhaps.update(batch)
+                continue
+            assert answers == ["added"] * len(batch)
+            with self._lock:
+                self.added.update(batch)
+
+    def work(self, member: Member, chance: random.Random) -> None:
+        while not self.over.is_set():
+            with contextlib.suppress(KilledError):
+                leased = member.call("lease", duration_ms=30_000, count=chance.choice((1, 3)), wait_ms=500).ok
+                for lease in leased["leases"]:
+                    self._finish(member, lease, chance)
+
+    def _finish(self, member: Member, lease: dict[str, Any], chance: random.Random) -> None:
+        assert lease["id"] == lease["data"]
+        held = {"id": lease["id"], "token": lease["token"]}
+        if chance.random() < 0.1:
+            assert member.call("release", items=[held]).ok[0] in {"ready", "lost"}
+            return
+        if chance.random() < 0.1:
+            member.call("extend", items=[held], duration_ms=30_000).ok  # noqa: B018
+        item_id = unb64(lease["id"]).decode()
+        try:
+            done = member.call("complete", items=[held]).ok[0]
+        except KilledError:
+            with self._lock:
+                self.completed_perhaps.add(item_id)
+            raise
+        with self._lock:
+            self.calls[member.language] += 1
+            self.completed[item_id] += done
+
+    def clean(self, member: Member) -> None:
+        while not self.over.is_set():
+            with contextlib.suppress(KilledError):
+                member.call("light_clean").ok  # noqa: B018
+                repairs = member.call("deep_clean", dry_run=False).ok
+                assert repairs == {}, "a healthy queue was repaired"
+
+
+EXPIRE = f"""
+for _, id in ipairs(redis.call('ZRANGE', KEYS[1], 0, -1)) do redis.call('ZADD', KEYS[1], 'XX', 1, id) end
+if redis.call('EXISTS', KEYS[2]) == 1 then redis.call('SETRANGE', KEYS[2], {NEXT_DUE}, string.rep('\\0', 8)) end
+"""
+
+
+def expire_leases(client: redis.Redis) -> None:
+    """Every lease is over now, also those that somebody holds."""
+    client.eval(EXPIRE, 2, PREFIX + "leased", PREFIX + "state")
+
+
+@pytest.fixture
+def fleet(own_server: Callable[..., servers.SpawnedServer]) -> Iterator[tuple[Fleet, redis.Redis]]:
+    server = own_server()
+    made = Fleet(server.url)
+    with servers.plain_client(server.url) as client:
+        yield made, client
+    for member in made.members:
+        member.end()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_both_languages_on_one_queue_under_kills(fleet: tuple[Fleet, redis.Redis]) -> None:
+    crew, client = fleet
+    chance = random.Random(4)
+    ids = [f"i{number}" for number in range(ITEMS)]
+    producers = [crew.member(language) for language in ("python_sync", "typescript")]
+    workers = [crew.member(language) for language in (*LANGUAGES, "typescript")]
+    cleaners = [crew.member(language) for language in ("python_aio", "typescript")]
+    with ThreadPoolExecutor(16) as pool:
+        producing = [
+            pool.submit(crew.produce, member, ids[place :: len(producers)])
+            for place, member in enumerate(producers)
+        ]
+        others = [
+            pool.submit(crew.work, member, random.Random(place)) for place, member in enumerate(workers)
+        ]
+        others += [pool.submit(crew.clean, member) for member in cleaners]
+        try:
+            for kill in range(1, KILLS + 1):
+                # counted in completions, not in seconds: a slow machine is killed as often
+                due = kill * ITEMS // (2 * KILLS)
+                servers.wait_until(lambda due=due: sum(crew.calls.values()) >= due, 120)  # type: ignore[misc]
+                chance.choice(crew.members).kill()
+                expire_leases(client)
+            for future in producing:
+                future.result(120)
+
+            def nothing_left() -> bool:
+                expire_leases(client)
+                return client.hlen(PREFIX + "items") == 0
+
+            servers.wait_until(nothing_left, 120)
+        finally:
+            crew.over.set()
+        for future in others:
+            future.result(60)
+    # nothing is completed twice
+    assert {item_id for item_id, count in crew.completed.items() if count > 1} == set()
+    assert not set(crew.completed) - crew.added - crew.added_perhaps
+    # nothing is lost: what was added is completed, and somebody was told so or may have been
+    told = {item_id for item_id, count in crew.completed.items() if count}
+    assert crew.added - told <= crew.completed_perhaps
+    assert {language for language in LANGUAGES if crew.calls[language]} == set(LANGUAGES)

@@ -1,0 +1,112 @@
+"""`leaseq worker`."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from typing import TYPE_CHECKING
+
+import pytest
+from support import programs
+from support.cli_runner import COMMAND
+from support.job_app import PATIENCE, until
+
+from leaseq.jobs import App
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import redis
+
+MODULE = f"""
+import os
+import sys
+from leaseq.jobs import App
+
+sys.path.append({str(programs.TESTS)!r})
+from support.job_app import extend_program_timeouts
+
+extend_program_timeouts()
+app = App()
+other = 3
+
+@app.job(name="double")
+def double(number: int) -> int:
+    return number * 2
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "shop_tasks.py").write_text(MODULE)
+    (tmp_path / "shop_broken.py").write_text("import shop_tasks\nraise RuntimeError('no such table')\n")
+    (tmp_path / "shop_lacking.py").write_text("import nothing_like_this\n")
+    return tmp_path
+
+
+def run(folder: Path, url: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*COMMAND, "worker", *arguments],
+        cwd=folder,
+        env={**os.environ, "REDIS_URL": url},
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+
+
+def test_burst_ends_with_0_where_there_was_work(folder: Path, url: str) -> None:
+    with App(url) as app:
+        handles = [app.named("double").using(queue=queue).enqueue(21) for queue in ("a", "b")]
+        done = run(folder, url, "shop_tasks:app", "-q", "b", "--queue", "a", "--burst", "-p", "1", "-c", "2")
+        assert (done.returncode, done.stderr) == (0, "")
+        assert [handle.result(0) for handle in handles] == [42, 42]
+        again = run(folder, url, "shop_tasks:app", "--burst", "--processes", "2")
+        assert (again.returncode, again.stderr) == (1, "")
+
+
+def test_a_signal_ends_it_with_0(folder: Path, url: str, redis_client: redis.Redis) -> None:
+    program = subprocess.Popen(
+        [*COMMAND, "worker", "shop_tasks:app", "-p", "1", "--verbose"],
+        cwd=folder,
+        env={**os.environ, "REDIS_URL": url},
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    with App(url) as app, program:
+        try:
+            handle = app.enqueue("double", 4)
+            assert handle.result(PATIENCE) == 8
+        finally:
+            program.send_signal(signal.SIGTERM)
+        _, err = program.communicate(timeout=PATIENCE)
+    assert program.returncode == 0
+    assert ": listens to default\n" in err
+    assert f"default: double(4), job {handle.id}, attempt 1" in err
+    assert "asked to stop, 1 processes work; asked again, they give back what they run" in err
+    until(lambda: not redis_client.zcard("leaseq:workers"))
+
+
+@pytest.mark.parametrize(
+    ("target", "why"),
+    [
+        ("shop_tasks", "'shop_tasks' does not look like shop.tasks:app"),
+        ("shop_tasks:other", "other of shop_tasks is no leaseq.jobs.App"),
+        ("shop_tasks:none", "none of shop_tasks is no leaseq.jobs.App"),
+        ("no_such_module:app", "there is no module no_such_module"),
+        ("shop_broken:app", "shop_broken cannot be imported: RuntimeError: no such table"),
+        ("shop_lacking:app", "No module named 'nothing_like_this'"),
+    ],
+)
+def test_what_is_no_app_is_refused(folder: Path, url: str, target: str, why: str) -> None:
+    done = run(folder, url, target)
+    assert done.returncode == 2
+    assert why in done.stderr
+
+
+def test_a_server_that_is_away_is_told_at_once(folder: Path) -> None:
+    done = run(folder, "redis://127.0.0.1:1", "shop_tasks:app", "--burst")
+    assert done.returncode == 3
+    assert "cannot be reached" in done.stderr

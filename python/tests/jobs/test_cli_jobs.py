@@ -1,0 +1,120 @@
+"""`leaseq jobs`: what became of jobs, dead ones, schedules."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from support.cli_runner import Calls
+from support.job_app import JobAppFlavour
+
+from leaseq.jobs import App
+from leaseq.jobs.worker.scheduler import Scheduler
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@pytest.fixture
+def call(url: str) -> Calls:
+    return Calls(url)
+
+
+@pytest.fixture
+def flavour(url: str) -> Iterator[JobAppFlavour]:
+    with JobAppFlavour(App(url), asynchronous=False) as made:
+
+        @made.app.job(name="add")
+        def add(one: int, two: int) -> int:
+            return one + two
+
+        @made.app.job(name="fail", retries=0)
+        def fail(what: str) -> None:
+            raise ValueError(what)
+
+        yield made
+
+
+def test_jobs_are_listed_by_their_states(flavour: JobAppFlavour, call: Calls) -> None:
+    call.refused(1, "no job is ready", "jobs", "list", "ready")
+    assert call("jobs", "list", "ready", "--json").code == 1
+    flavour.app.named("add").using(id="a").enqueue(1, 2)
+    listed = call.yes("jobs", "list", "ready")
+    assert listed.lines[0].split() == ["id", "status", "attempt", "call", "last", "error"]
+    assert listed.lines[1].split() == ["a", "ready", "0", "add(1,", "2)"]
+    flavour.app.named("fail").using(id="b").enqueue("no money")
+    flavour.burst()
+    assert "ValueError: no money" in call.yes("jobs", "list", "failed").lines[1]
+    records = call.yes("jobs", "list", "finished", "--json").records
+    assert sorted(each["id"] for each in records) == ["a", "b"]
+    record = next(each for each in records if each["id"] == "a")
+    assert (record["id"], record["status"], record["args"], record["function"]) == (
+        "a",
+        "succeeded",
+        [1, 2],
+        "add",
+    )
+    call.refused(1, "no job is ready", "jobs", "list", "ready", "--queue", "other")
+    assert call("jobs", "list", "gone").code == 2
+
+
+def test_what_became_of_jobs(flavour: JobAppFlavour, call: Calls) -> None:
+    flavour.app.named("fail").using(id="b").enqueue("no money")
+    flavour.burst()
+    (record,) = call.yes("jobs", "status", "b", "--json").records
+    assert record["status"] == "failed"
+    assert "raise ValueError(what)" in record["traceback"]
+    done = call("jobs", "status", "b", "c")
+    assert done.code == 1
+    assert [line.split()[:2] for line in done.lines[1:]] == [["b", "failed"], ["c", "unknown"]]
+
+
+def test_jobs_are_cancelled(flavour: JobAppFlavour, call: Calls) -> None:
+    flavour.app.named("add").using(id="a").enqueue(1, 2)
+    assert call.yes("jobs", "cancel", "a").out == "cancelled a\n"
+    done = call("jobs", "cancel", "a", "--json")
+    assert (done.code, done.records) == (1, [{"id": "a", "cancelled": False}])
+    assert flavour.app.job("a", queue="default").status() == "cancelled"
+
+
+def test_dead_jobs_are_replayed_and_purged(flavour: JobAppFlavour, call: Calls) -> None:
+    for number in range(4):
+        flavour.app.named("fail").using(id=f"j{number}").enqueue(f"no {number}")
+    flavour.burst()
+    done = call("jobs", "replay", "j0", "other")
+    assert (done.code, done.lines) == (1, ["replayed j0", "not dead: other"])
+    assert call.yes("jobs", "replay", "--matching", "no 1").out == "1 replayed\n"
+    assert flavour.burst() == 2
+    assert call.yes("jobs", "purge", "j2", "--json").records == [{"id": "j2", "purged": True}]
+    assert call.yes("jobs", "purge", "--all", "--yes").out == "3 purged\n"
+    call.refused(1, "nothing was replayed", "jobs", "replay", "--all")
+    assert call("jobs", "replay").code == 2
+    assert call("jobs", "purge", "a", "--all").code == 2
+
+
+def test_schedules_are_listed_paused_resumed_and_triggered(flavour: JobAppFlavour, call: Calls) -> None:
+    flavour.app.every(3600, name="hourly")(flavour.app.job(name="tick")(lambda: None))
+    call.refused(1, "no worker has entered a schedule", "jobs", "cron", "list")
+
+    async def begin() -> None:
+        await Scheduler(flavour.app._astore, flavour.app.schedules, ["default"], "json").begin()
+
+    flavour.run(begin())
+    listed = call.yes("jobs", "cron", "list")
+    assert listed.lines[0].split() == ["schedule", "rule", "missed", "last", "next", "function"]
+    assert listed.lines[1].split() == ["hourly", "every", "3600", "s", "last", "never", "never", "tick"]
+    assert call.yes("jobs", "cron", "pause", "hourly").out == "paused hourly\n"
+    assert "PAUSED" in call.yes("jobs", "cron", "list").lines[1]
+    assert call.yes("jobs", "cron", "list", "--json").records[0]["paused"] is True
+    assert call.yes("jobs", "cron", "resume", "hourly").out == "resumed hourly\n"
+    assert "PAUSED" not in call.yes("jobs", "cron", "list").out
+    for verb, paused in (("pause", True), ("resume", False)):
+        told = call.yes("jobs", "cron", verb, "hourly", "--json").records
+        assert told == [{"name": "hourly", "paused": paused}]
+    (made,) = call.yes("jobs", "cron", "trigger", "hourly", "--json").records
+    assert call.yes("jobs", "cron", "trigger", "hourly").out.startswith("enqueued ")
+    assert flavour.app.job(made["id"], queue="default").info().function == "tick"
+    assert flavour.app.queue().stats().ready == 2
+    call.refused(
+        2, "there is no schedule 'daily' in this queue: it has hourly", "jobs", "cron", "pause", "daily"
+    )

@@ -1,0 +1,596 @@
+"""Enqueuing jobs and learning what became of them, in both flavours."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import struct
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta, timezone
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from support import servers
+from support.job_app import PATIENCE, JobAppFlavour, until
+from support.redis_probe import EVALS, calls, count_blocked, load
+
+import leaseq
+from leaseq.errors import BadArgumentError, BadTypeError
+from leaseq.jobs import (
+    App,
+    Backoff,
+    Chain,
+    ChainHandle,
+    Context,
+    Handle,
+    JobCancelled,
+    JobFailed,
+    JobFunction,
+    ResultNotKept,
+)
+from leaseq.jobs.cron.schedules import Schedules
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import redis
+
+DAY = 86400.0
+HOUR = 3600.0
+
+
+class Shop:
+    """An App with functions, and calls of one flavour."""
+
+    def __init__(self, url: str, *, asynchronous: bool) -> None:
+        self.app = App(url)
+        self.flavour = JobAppFlavour(self.app, asynchronous=asynchronous)
+        self.add = self.app.job(name="add")(add)
+        self.fail = self.app.job(name="fail", retries=0)(fail)
+
+    def enqueue(self, function: Any, *args: Any, **kwargs: Any) -> Any:
+        return self.flavour(function, "enqueue", *args, **kwargs)
+
+    def info(self, handle: Any) -> Any:
+        return self.flavour(handle, "info")
+
+
+def add(a: int, b: int = 0) -> int:
+    return a + b
+
+
+def fail(message: str) -> None:
+    raise ValueError(message)
+
+
+@pytest.fixture(params=[False, True], ids=["threads", "asyncio"])
+def shop(request: pytest.FixtureRequest, url: str) -> Iterator[Shop]:
+    made = Shop(url, asynchronous=request.param)
+    with made.flavour:
+        yield made
+
+
+def test_a_job_from_enqueue_to_result(shop: Shop) -> None:
+    handle = shop.enqueue(shop.add, 1, b=2)
+    assert handle.added
+    assert shop.flavour(handle, "status") == "ready"
+    assert shop.flavour.burst() == 1
+    assert shop.flavour(handle, "status") == "succeeded"
+    assert shop.flavour(handle, "result", 0) == 3
+    again = shop.app.job(handle.id)
+    assert shop.flavour(again, "result") == 3
+
+
+def test_a_job_is_found_again_in_whatever_queue_it_is(shop: Shop) -> None:
+    shop.app.job(name="mail", queue="mail")(add)
+    elsewhere = shop.enqueue(shop.app.functions["mail"], 1)
+    here = shop.enqueue(shop.add.using(id="a"), 1)
+    gone = shop.enqueue(shop.app.functions["mail"].using(delay=HOUR), 1)
+    shop.flavour(gone, "cancel")
+    for handle, queue, status in (
+        (elsewhere, "mail", "ready"),
+        (here, "default", "ready"),
+        (gone, "mail", "cancelled"),
+        (shop.app.job("none"), "default", "unknown"),
+    ):
+        again = shop.app.job(handle.id)
+        assert shop.flavour(again, "status") == status
+        assert again.queue == queue
+        assert shop.info(shop.app.job(handle.id)).queue == queue
+    assert shop.flavour(shop.app.job(elsewhere.id, queue="default"), "status") == "unknown"
+    # many at once, without a round trip for each
+    handles = [shop.app.job(handle.id) for handle in (elsewhere, here, gone, shop.app.job("none"))]
+    known = shop.flavour(shop.app, "statuses", handles)
+    assert known == ["ready", "ready", "cancelled", "unknown"]
+    assert [handle.queue for handle in handles] == ["mail", "default", "mail", "default"]
+
+
+def test_a_job_is_enqueued_by_name(shop: Shop) -> None:
+    known = shop.flavour(shop.app, "enqueue", "add", 1, 2)
+    unknown = shop.flavour(shop.app.named("elsewhere.f").using(queue="other", delay=HOUR), "enqueue", 1, x=2)
+    shop.flavour.burst()
+    assert shop.flavour(known, "result", 0) == 3
+    info = shop.info(unknown)
+    assert (info.function, info.args, info.kwargs) == ("elsewhere.f", (1,), {"x": 2})
+    assert (info.queue, info.status) == ("other", "delayed")
+
+
+def test_a_second_job_of_an_id_is_not_enqueued_and_says_so(shop: Shop) -> None:
+    first = shop.enqueue(shop.add.using(id="invoice-7"), 1, 2)
+    second = shop.enqueue(shop.add.using(id="invoice-7"), 5, 5)
+    assert (first.added, second.added) == (True, False)
+    assert first.id == second.id == "invoice-7"
+    shop.flavour.burst()
+    assert shop.flavour(second, "result", 0) == 3
+    assert shop.enqueue(shop.add.using(id="invoice-7"), 5, 5).added  # it has ended: an id may be used again
+    assert shop.flavour(first, "status") == "ready"
+
+
+def test_one_job_is_one_round_trip(shop: Shop, redis_client: redis.Redis) -> None:
+    load(redis_client)
+    shop.enqueue(shop.add, 0)
+    redis_client.config_resetstat()
+    for n in range(5):
+        shop.enqueue(shop.add, n, b=n)
+    shop.enqueue(shop.add.using(priority=3, delay=HOUR), 7)
+    reads = redis_client.info("stats")["total_reads_processed"]
+    assert reads == 6 + 1  # and the question
+    assert calls(redis_client, *EVALS) == 6
+
+
+def test_many_jobs_in_one_round_trip(shop: Shop, redis_client: redis.Redis) -> None:
+    load(redis_client)
+    shop.enqueue(shop.add, 0)
+    redis_client.config_resetstat()
+    many = [shop.add.using(priority=n % 3).call(n, n) for n in range(250)]
+    other = [shop.add.using(queue="other", delay=n + 1).call(n) for n in range(3)]
+    handles = shop.flavour(shop.app, "enqueue_many", [*many, *other])
+    assert calls(redis_client, *EVALS) == 2
+    assert [handle.queue for handle in handles] == ["default"] * 250 + ["other"] * 3
+    assert len({handle.id for handle in handles}) == 253
+    assert {len(bytes.fromhex(handle.id)) for handle in handles} == {16}
+    redis_client.config_resetstat()
+    states = shop.flavour(shop.app, "statuses", handles)
+    assert states == ["ready"] * 250 + ["delayed"] * 3
+    assert calls(redis_client, *EVALS) == 2
+    redis_client.config_resetstat()
+    infos = shop.flavour(shop.app, "infos", handles)
+    assert [info.args for info in infos] == [(n, n) for n in range(250)] + [(n,) for n in range(3)]
+    stats = redis_client.info("commandstats")
+    told = [stats[f"cmdstat_{command}"]["calls"] for command in ("evalsha", "mget")]
+    assert told == [4, 2]  # for each queue
+    shop.flavour.burst()
+    assert shop.flavour(shop.app, "statuses", handles[:3]) == ["succeeded"] * 3
+    assert [shop.flavour(handle, "result", 0) for handle in handles[:3]] == [0, 2, 4]
+
+
+def test_the_options_of_a_job_are_those_of_its_item(shop: Shop) -> None:
+    given = shop.add.using(
+        priority=5, delay=HOUR, expires=50, retries=6, attempt=3, result_ttl=60, headers={"trace": "7f"}
+    )
+    handle = shop.enqueue(given, 1)
+    item = shop.app.queue().inspect(handle.id)
+    now = shop.app.queue().stats().now
+    assert item.state == "delayed"
+    assert (item.priority, item.max_attempts, item.keep) == (5, 5, 60.0)  # attempts 3 to 7 are five
+    assert abs(item.time - item.created - HOUR) < 1  # both by the server's clock, in one call
+    assert abs(item.expires - item.created - HOUR - 50) < 1
+    assert item.time > now
+
+
+def test_the_defaults_are_those_of_the_documentation(shop: Shop) -> None:
+    handle = shop.enqueue(shop.add, 1)
+    item = shop.app.queue().inspect(handle.id)
+    assert (item.max_attempts, item.keep, item.priority) == (5, DAY, 0)
+    assert abs(item.expires - item.created - DAY) < 1
+    forever = shop.enqueue(shop.add.using(expires=None, result_ttl=None, retries=None), 1)
+    item = shop.app.queue().inspect(forever.id)
+    assert (item.max_attempts, item.keep, item.expires) == (0, 0.0, 0.0)
+
+
+def test_what_is_said_of_a_function_counts_for_all_its_jobs(shop: Shop) -> None:
+    now = shop.app.queue().stats().now
+    said: Any = {"id": "one", "queue": "mail", "priority": 5, "at": now + HOUR, "expires": 50, "timeout": 7}
+    said |= {"retries": 6, "backoff": Backoff(1, 2), "result_ttl": 60, "description": "d", "attempt": 3}
+    function = shop.app.job(name="f", headers={"trace": "7f"}, **said)(add)
+    handle = shop.enqueue(function, 1)
+    again = shop.enqueue(function, 2)
+    assert (handle.id, handle.queue, handle.added, again.added) == ("one", "mail", True, False)
+    info, item = shop.info(handle), shop.app.queue("mail").inspect("one")
+    assert (info.description, info.timeout, info.retries, info.args) == ("d", 7.0, 6, (1,))
+    assert (item.priority, item.max_attempts, item.keep, item.state) == (5, 5, 60.0, "delayed")
+    other = shop.enqueue(function.using(id=None, delay=HOUR), 1)
+    assert other.id != "one"
+    assert other.added
+
+
+def test_durations_may_be_text(shop: Shop) -> None:
+    function = shop.app.job(name="f", timeout="3m", delay="1h")(add)
+    handle = shop.enqueue(function.using(expires="90s", result_ttl="7d"), 1)
+    called = shop.enqueue(function.using(timeout="1h"), 1)
+    item = shop.app.queue().inspect(handle.id)
+    assert (shop.info(handle).timeout, shop.info(called).timeout) == (180.0, 3600.0)
+    assert (item.state, item.keep) == ("delayed", 7 * DAY)
+    assert abs(item.expires - item.created - HOUR - 90) < 1
+
+
+def test_a_job_is_due_at_a_time(shop: Shop) -> None:
+    now = shop.app.queue().stats().now
+    handle = shop.enqueue(shop.add.using(at=now + HOUR), 1)
+    zone = timezone(timedelta(hours=2))
+    local = shop.enqueue(shop.add.using(at=datetime.fromtimestamp(now + HOUR, zone)), 1)
+    for each in (handle, local):
+        item = shop.app.queue().inspect(each.id)
+        assert item.state == "delayed"
+        assert abs(item.time - now - HOUR) < 1
+        # a day after it is due by the server's clock, which was asked in a call before
+        assert -1 < item.expires - now - HOUR - DAY < HOUR / 2
+    assert abs(shop.info(local).due - now - HOUR) < 1
+
+
+def test_a_job_that_was_not_begun_in_time_is_dropped(shop: Shop, redis_client: redis.Redis) -> None:
+    handle = shop.enqueue(shop.add.using(expires=HOUR), 1)
+    until_then = redis_client.zscore("leaseq:{jobs}:default:expiry", handle.id)
+    assert until_then is not None
+    redis_client.zadd("leaseq:{jobs}:default:expiry", {handle.id: until_then - 2 * HOUR * 1_000_000})
+    record: Any = redis_client.hget("leaseq:{jobs}:default:meta", handle.id)
+    assert record is not None
+    (expires,) = struct.unpack_from("<d", record, 31)
+    redis_client.hset(
+        "leaseq:{jobs}:default:meta",
+        handle.id,
+        record[:31] + struct.pack("<d", expires - 2 * HOUR * 1_000_000),
+    )
+    assert shop.flavour.burst() == 0
+    assert shop.flavour(handle, "status") == "unknown"
+    with pytest.raises(ResultNotKept, match="expired"):
+        shop.flavour(handle, "result")
+
+
+def test_a_failure_tells_of_the_remote_traceback(shop: Shop) -> None:
+    handle = shop.enqueue(shop.fail, "no such order\nat all")
+    shop.flavour.burst()
+    assert shop.flavour(handle, "status") == "failed"
+    with pytest.raises(JobFailed, match="ValueError: no such order at all") as raised:
+        shop.flavour(handle, "result")
+    assert (raised.value.type, raised.value.attempt) == ("ValueError", 1)
+    assert "raise ValueError(message)" in raised.value.traceback
+    assert "leaseq/jobs" not in raised.value.traceback
+    assert any("raise ValueError(message)" in note for note in raised.value.__notes__)
+
+
+def test_a_failure_without_a_kept_result_is_told_all_the_same(shop: Shop) -> None:
+    handle = shop.enqueue(shop.fail.using(result_ttl=None), "no")
+    shop.flavour.burst()
+    with pytest.raises(JobFailed, match="ValueError: no"):
+        shop.flavour(handle, "result")
+
+
+def test_who_waits_for_what_never_comes_is_told_at_once(shop: Shop) -> None:
+    unkept = shop.enqueue(shop.add.using(result_ttl=None), 1)
+    with pytest.raises(ResultNotKept, match="without a result_ttl"):
+        shop.flavour(unkept, "result")
+    shop.flavour.burst()
+    for handle in (unkept, shop.app.job("there-was-none")):
+        with pytest.raises(ResultNotKept):
+            shop.flavour(handle, "result")
+        assert shop.flavour(handle, "status") == "unknown"
+
+
+def test_a_result_that_does_not_come_in_time_is_a_timeout(shop: Shop) -> None:
+    handle = shop.enqueue(shop.add.using(delay=HOUR), 1)
+    with pytest.raises(TimeoutError, match="it is delayed"):
+        shop.flavour(handle, "result", 0)
+    with pytest.raises(TimeoutError, match="it is delayed"):
+        shop.flavour(handle, "result", 0.05)
+
+
+def test_who_waits_is_woken(shop: Shop, redis_client: redis.Redis, cap_of_an_hour: None) -> None:
+    handle = shop.enqueue(shop.add, 1, 2)
+    answers: list[Any] = []
+    waiting = asyncio.run_coroutine_threadsafe(handle.aresult(), shop.flavour._loop)
+    waiting.add_done_callback(lambda done: answers.append(done.result()))
+    until(lambda: count_blocked(redis_client) == 1)
+    assert shop.flavour.burst() == 1
+    until(lambda: answers == [3])
+
+
+def test_cancelling_leaves_a_trace(shop: Shop) -> None:
+    handle = shop.enqueue(shop.add.using(id="a"), 1)
+    assert shop.flavour(handle, "cancel")
+    assert not shop.flavour(handle, "cancel")
+    assert shop.flavour(handle, "status") == "cancelled"
+    known = shop.info(handle)
+    assert known.ended > 0
+    assert (known.function, known.args, known.description) == ("add", (1,), "add(1)")
+    with pytest.raises(JobCancelled):
+        shop.flavour(handle, "result")
+    assert shop.flavour.burst() == 0
+    # LQ-JOB-11: a job that is enqueued under its id is another one
+    unkept = shop.enqueue(shop.add.using(id="a", result_ttl=None), 1)
+    assert shop.flavour(unkept, "status") == "ready"
+    shop.flavour.burst()
+    assert shop.flavour(unkept, "status") == "unknown"
+
+
+def test_who_waits_for_a_job_that_is_cancelled_is_woken(
+    shop: Shop, redis_client: redis.Redis, cap_of_an_hour: None
+) -> None:
+    handle = shop.enqueue(shop.add.using(id="a"), 1)
+    waiting = [shop.flavour.start(handle.aresult()) for _ in range(3)]
+    until(lambda: count_blocked(redis_client) == 3)
+    assert shop.flavour(handle, "cancel")
+    for each in waiting:
+        with pytest.raises(JobCancelled):
+            each.result(PATIENCE)
+    # what woke them is nothing that a job of the same id would be taken to have left
+    again = shop.enqueue(shop.add.using(id="a"), 1)
+    assert shop.flavour(again, "status") == "ready"
+    later = shop.flavour.start(again.aresult())
+    until(lambda: count_blocked(redis_client) == 1)
+    shop.flavour.burst()
+    assert later.result(PATIENCE) == 1
+    # nor does it come in place of an outcome
+    shop.app._store._wake("default", "a")
+    assert shop.flavour(again, "result", 0) == 1
+    assert not redis_client.keys("*woken*")
+
+
+def test_where_cancelling_fails_there_is_no_trace_of_it(shop: Shop, redis_client: redis.Redis) -> None:
+    handle = shop.enqueue(shop.add.using(id="a"), 1)
+    redis_client.set("leaseq:{jobs}:default:counters", "of somebody else")
+    with pytest.raises(leaseq.LeaseqError, match="WRONG_TYPE"):
+        shop.flavour(handle, "cancel")
+    redis_client.delete("leaseq:{jobs}:default:counters")
+    redis_client.config_set("maxmemory", 1)  # the transaction is refused before it begins
+    try:
+        with pytest.raises(leaseq.LeaseqError, match="maxmemory"):
+            shop.flavour(handle, "cancel")
+    finally:
+        redis_client.config_set("maxmemory", 0)
+    assert shop.flavour(handle, "status") == "ready"
+    assert not redis_client.exists("leaseq:{jobs}:default:cancelled:a")
+    assert shop.flavour(handle, "cancel")
+
+
+def test_an_id_that_is_used_again_has_nothing_of_the_older_result(shop: Shop) -> None:
+    first = shop.enqueue(shop.add.using(id="a"), 1)
+    shop.flavour.burst()
+    assert shop.flavour(first, "result", 0) == 1
+    again = shop.enqueue(shop.add.using(id="a", result_ttl=None), 2)
+    assert shop.flavour(again, "status") == "ready"
+    shop.flavour.burst()
+    for handle in (first, again):
+        assert shop.flavour(handle, "status") == "unknown"
+        with pytest.raises(ResultNotKept):
+            shop.flavour(handle, "result", 0)
+    assert shop.info(again).args == ()
+
+
+def test_what_a_long_job_was_is_not_told_when_it_is_cancelled(shop: Shop, redis_client: redis.Redis) -> None:
+    handle = shop.enqueue(shop.fail.using(id="a"), "x" * 5000)
+    assert shop.flavour(handle, "cancel")
+    assert (shop.flavour(handle, "status"), shop.info(handle).function) == ("cancelled", "")
+    assert redis_client.strlen("leaseq:{jobs}:default:cancelled:a") < 100
+
+
+def test_what_has_ended_is_not_cancelled(shop: Shop) -> None:
+    good, bad = shop.enqueue(shop.add, 1), shop.enqueue(shop.fail, "no")
+    unkept = shop.enqueue(shop.fail.using(result_ttl=None), "no")
+    shop.flavour.burst()
+    for handle, status in (
+        (good, "succeeded"),
+        (bad, "failed"),
+        (unkept, "failed"),
+        (shop.app.job("none"), "unknown"),
+    ):
+        assert not shop.flavour(handle, "cancel")
+        assert shop.flavour(handle, "status") == status
+
+
+def test_what_is_known_of_a_job(shop: Shop) -> None:
+    described = shop.enqueue(shop.add.using(description="the sum"), 1, b=2)
+    before = shop.info(described)
+    assert (before.id, before.queue, before.status) == (described.id, "default", "ready")
+    assert (before.function, before.args, before.kwargs) == ("add", (1,), {"b": 2})
+    assert before.description == "the sum"
+    assert (before.started, before.ended, before.attempt, before.worker) == (0.0, 0.0, 0, "")
+    assert (before.timeout, before.retries, before.result) == (300.0, 4, None)
+    limited = shop.enqueue(shop.add.using(timeout=180, retries=7, attempt=3), 1)
+    assert (shop.info(limited).timeout, shop.info(limited).retries) == (180.0, 7)
+    endless = shop.enqueue(shop.add.using(timeout=None, retries=None), 1)
+    assert (shop.info(endless).timeout, shop.info(endless).retries) == (None, None)
+    now = shop.app.queue().stats().now
+    assert now - 600 < before.enqueued <= now
+    failing = shop.enqueue(shop.fail, "no")
+    shop.flavour.burst()
+    after = shop.info(described)
+    assert (after.status, after.attempt, after.function, after.args) == ("succeeded", 1, "add", (1,))
+    assert after.started > 0
+    assert after.enqueued <= after.ended
+    assert after.worker
+    assert after.result == 3
+    failed = shop.info(failing)
+    assert (failed.status, failed.error, failed.attempt) == ("failed", "ValueError: no", 1)
+    assert failed.description == "fail('no')"
+    assert failed.worker == after.worker
+    assert "raise ValueError" in failed.traceback
+
+
+def test_listing_costs_no_round_trip_per_job(shop: Shop, redis_client: redis.Redis) -> None:
+    handles = shop.flavour(shop.app, "enqueue_many", [shop.add.call(n) for n in range(40)])
+    load(redis_client)
+    redis_client.config_resetstat()
+    listed = shop.flavour(shop.app, "jobs", "ready", limit=30, offset=5)
+    assert [info.id for info in listed] == [handle.id for handle in handles[5:35]]
+    assert [info.args for info in listed] == [(n,) for n in range(5, 35)]
+    stats = redis_client.info("commandstats")
+    assert stats["cmdstat_evalsha"]["calls"] == 3
+    assert stats["cmdstat_mget"]["calls"] == 1
+    assert "cmdstat_keys" not in stats
+    shop.flavour.burst()
+    finished = shop.flavour(shop.app, "jobs", "finished")
+    assert {info.id: info.result for info in finished} == {handle.id: n for n, handle in enumerate(handles)}
+    assert shop.flavour(shop.app, "jobs", "failed") == []
+    with pytest.raises(BadArgumentError, match="ready, delayed, running, failed, finished"):
+        shop.flavour(shop.app, "jobs", "lost")
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ({"delay": -1}, "delay must not be negative"),
+        ({"delay": 5, "at": 5.0}, "not both"),
+        ({"at": datetime(2030, 1, 1)}, "no time zone"),  # noqa: DTZ001
+        ({"expires": 0}, "expires must be above 0"),
+        ({"timeout": 0}, "timeout must be above 0"),
+        ({"timeout": "0s"}, "timeout must be above 0"),
+        ({"timeout": "an hour"}, "'an hour' is no duration; write 30s"),
+        ({"retries": -1}, "retries must be 0 to"),
+        ({"retries": 65534}, "None is without limit"),
+        ({"retries": 1, "attempt": 3}, "is at least 1, and at most 2 with 1 retries; not 3"),
+        ({"retries": None, "attempt": 0}, "is at least 1; not 0"),
+        ({"max_attempts": 3}, "there is no option 'max_attempts'"),
+        ({"retry_on": ValueError}, "there is no option 'retry_on'"),
+    ],
+)
+def test_options_that_cannot_be_are_refused(
+    options: Any, why: str, url: str, redis_client: redis.Redis
+) -> None:
+    app = App(url)
+    with app, pytest.raises(BadArgumentError, match=why):
+        app.job(add).using(**options)
+    assert not redis_client.keys()
+
+
+def test_wrong_kinds_of_things_are_refused(url: str) -> None:
+    app = App(url)
+    known = app.job(name="add")(add)
+    with app:
+        with pytest.raises(BadTypeError, match="backoff is a"):
+            known.using(backoff=3)  # type: ignore[arg-type]
+        with pytest.raises(BadTypeError, match="retry_on takes classes"):
+            app.job(name="b", retry_on=ValueError("x"))  # type: ignore[call-overload]
+        with pytest.raises(BadTypeError, match="several calls"):
+            app.enqueue_many(known.call(1))  # type: ignore[arg-type]
+        with pytest.raises(BadTypeError, match="calls, as in"):
+            app.enqueue_many([1])  # type: ignore[arg-type]
+        with pytest.raises(
+            BadTypeError, match=r"add is not called like that: .*missing a required argument: 'a'"
+        ):
+            known.enqueue()  # type: ignore[call-arg]
+        with pytest.raises(BadArgumentError, match="already"):
+            app.job(name="add")(fail)
+        with pytest.raises(BadArgumentError, match="needs one"):
+            app.job(lambda: None)
+        with pytest.raises(
+            BadArgumentError, match=r"a function is decorated with @app.job\(name='c', \.\.\.\)"
+        ):
+            app.job("c", retries=3)  # type: ignore[call-overload]
+        with pytest.raises(BadTypeError, match="a job is a function"):
+            app.job(name="c")(3)  # type: ignore[call-overload]
+        with pytest.raises(leaseq.BadNameError):
+            app.job(queue="no spaces")
+
+
+def test_functions_of_main_are_refused_with_the_reason(url: str, redis_client: redis.Redis) -> None:
+    def f() -> None: ...
+
+    f.__module__, f.__qualname__ = "__main__", "f"
+    app = App(url)
+    with app:
+        with pytest.raises(
+            BadArgumentError, match="a worker is another program, in which __main__ is another module"
+        ):
+            app.job(f).enqueue()
+        with pytest.raises(BadArgumentError, match="__main__"):
+            app.enqueue("__main__.f")
+        assert not redis_client.keys()
+        assert app.job(name="f")(f).enqueue().added
+
+
+def test_a_decorated_function_can_be_called_as_before(url: str) -> None:
+    app = App(url)
+    known = app.job(add)
+    assert known(1, 2) == 3
+    assert known.name == f"{add.__module__}.add"
+    assert app.job(retries=1, backoff=Backoff(1, 2))(fail).options.retries == 1
+
+
+@pytest.mark.parametrize(
+    "cls", [App, Handle, JobFunction, Chain, ChainHandle, Schedules], ids=lambda cls: cls.__name__
+)
+def test_what_talks_to_the_server_has_a_twin_for_asyncio(cls: type) -> None:
+    methods = dict(inspect.getmembers(cls, inspect.isfunction))
+    flavours = {
+        name for name, method in methods.items() if inspect.iscoroutinefunction(method) and name[0] != "_"
+    }
+    assert flavours
+    for name in flavours - {"arun_worker"}:  # of which the other begins processes
+        ours, theirs = methods[name.removeprefix("a")], methods[name]
+        assert [*inspect.signature(ours).parameters] == [*inspect.signature(theirs).parameters]
+    plain = {name for name in methods if f"a{name}" not in methods and name[0] != "_"}
+    for name in plain - flavours:  # and no other does
+        assert "_store" not in inspect.getsource(methods[name]).replace("self._store  # noqa", ""), name
+
+
+@dataclass
+class Order:
+    number: int
+    placed: datetime
+
+
+def test_arguments_and_results_have_the_types_of_the_function(url: str) -> None:
+    app = App(url)
+    seen: list[Any] = []
+
+    @app.job(name="place")
+    async def place(
+        ctx: Context, /, order: Order, *sizes: float, rush: tuple[int, ...] = (), **more: datetime
+    ) -> Order:
+        seen.append((order, sizes, rush, more))
+        return order
+
+    order = Order(1, datetime(2026, 1, 2, tzinfo=UTC))
+    with JobAppFlavour(app, asynchronous=False) as flavour:
+        handle = place.enqueue(order, 1, 2.5, rush=(1, 2), when=order.placed)
+        wrong = app.enqueue("place", {"number": "one", "placed": 0})
+        flavour.burst()
+        assert seen == [(order, (1.0, 2.5), (1, 2), {"when": order.placed})]
+        assert handle.result(0) == handle.info().result == order
+        assert app.job(handle.id).result(0) == {"number": 1, "placed": "2026-01-02T00:00:00Z"} or (
+            app.job(handle.id).result(0)["placed"] == order.placed
+        )
+        with pytest.raises(JobFailed, match="argument 'order': Expected `int`, got `str`"):
+            wrong.result(0)
+
+
+def test_an_app_opens_again_after_it_was_closed_and_works_in_several_loops(url: str) -> None:
+    app = App(url)
+    known = app.job(name="add")(add)
+    assert known.enqueue(1).added
+    app.close()
+    assert known.enqueue(2).added
+
+    async def once() -> bool:
+        async with app:
+            return (await known.aenqueue(3)).added
+
+    assert asyncio.run(once())
+    assert asyncio.run(once())
+    app.close()
+
+
+def test_a_client_of_one_flavour_serves_that_flavour(url: str) -> None:
+    with servers.plain_client(url) as client:
+        app = App(client)
+        handle = app.enqueue("f", 1)
+        assert handle.added
+
+        async def other() -> None:
+            await app.aenqueue("f", 1)
+
+        with pytest.raises(BadTypeError, match=r"redis\.asyncio client"):
+            asyncio.run(other())
+        app.close()
+        assert client.ping()

@@ -1,0 +1,171 @@
+"""Tests of programs that have jobs: run at once in this process, and with fixtures of pytest."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+from support.job_app import late_replies
+
+from leaseq.jobs import App, Context, JobFailed
+from leaseq.jobs.testing import at_once
+from leaseq.jobs.worker.scheduler import Scheduler
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+NOBODY = "redis://127.0.0.1:1"
+
+
+@pytest.fixture(autouse=True)
+def _late_replies() -> Iterator[None]:
+    with late_replies():
+        yield
+
+
+def test_jobs_run_here_as_they_are_enqueued(url: str) -> None:
+    app = App(NOBODY)
+    ran: list[str] = []
+
+    @app.job(name="child")
+    def child(name: str) -> None:
+        ran.append(name)
+
+    @app.job(name="parent")
+    async def parent(ctx: Context, name: str) -> str:
+        ran.append(name)
+        child.enqueue(name + "/1")
+        await child.aenqueue(name + "/2")
+        return f"{name} {ctx.attempt}"
+
+    with at_once(app, url):
+        handle = parent.enqueue("a")
+        assert sorted(ran) == ["a", "a/1", "a/2"]
+        assert handle.result(0) == "a 1"
+        app.enqueue_many([child.call("b"), child.using(delay=3600).call("c")])
+        assert sorted(ran) == ["a", "a/1", "a/2", "b"]
+        chained = app.chain(parent.call("d")).then(parent.step()).enqueue()
+        assert chained.result(0) == "d 1 1"
+    assert app._at_once is None
+
+
+def test_failures_are_seen_as_with_workers(url: str) -> None:
+    app = App(url)
+
+    @app.job(name="f", retries=0)
+    def f(number: int) -> None:
+        raise ValueError(number)
+
+    with at_once(app):
+        with pytest.raises(JobFailed, match="ValueError: 7") as failed:
+            f.enqueue(7).result(0)
+        assert "raise ValueError(number)" in failed.value.traceback
+
+
+def test_what_a_schedule_is_triggered_for_runs_here_too(url: str) -> None:
+    app = App(url)
+    ran: list[str] = []
+
+    @app.every(1_700_000_000, name="s")
+    def s() -> None:
+        ran.append("s")
+
+    async def begin() -> None:
+        await Scheduler(app._astore, app.schedules, ["default"], "json").begin()
+        await app.schedules.atrigger("s")
+        await app.aclose()
+
+    with at_once(app):
+        asyncio.run(begin())
+        assert ran == ["s"]
+        app.schedules.trigger("s")
+        assert ran == ["s", "s"]
+
+
+def test_in_an_event_loop(url: str) -> None:
+    app = App(url)
+
+    @app.job(name="f")
+    async def f(number: int) -> int:
+        return number + 1
+
+    async def main() -> tuple[int, int]:
+        with at_once(app):
+            try:
+                one = await f.aenqueue(1)
+                two = f.enqueue(2)  # a loop of its own: this one is at work here
+                return await one.aresult(0), two.result(0)
+            finally:
+                await app.aclose()
+
+    assert asyncio.run(main()) == (2, 3)
+
+
+USERS_TESTS = """
+import leaseq
+from leaseq.jobs import App
+
+app = App("redis://127.0.0.1:1")
+
+
+@app.job(name="double")
+def double(number: int) -> int:
+    return 2 * number
+
+
+def test_one(leaseq_jobs):
+    with leaseq_jobs(app):
+        assert double.using(id="a").enqueue(4).result(0) == 8
+
+
+def test_two(leaseq_jobs):
+    leaseq_jobs(app)
+    assert app.job("a", queue="default").status() == "unknown"
+    assert double.using(id="a").enqueue(5).result(0) == 10
+
+
+def test_three(leaseq_url):
+    with leaseq.WorkQueue("q", leaseq_url) as queue:
+        assert queue.add_item(leaseq.Item("a", id="a"))
+"""
+
+
+def test_fixtures_of_pytest(tmp_path: Path) -> None:
+    (tmp_path / "test_users.py").write_text(USERS_TESTS)
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-W",
+            "error",
+            "-m",
+            "pytest",
+            "-q",
+            "-p",
+            "no:randomly",
+            "-p",
+            "no:asyncio",
+            "-p",
+            "no:valkey",
+            ".",
+        ],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=200,
+        check=False,
+    )
+    assert "3 passed" in done.stdout, done.stdout + done.stderr
+    assert done.returncode == 0
+
+
+def test_pytest_starts_without_the_job_layer() -> None:
+    """The plugin is imported wherever leaseq is installed, with or without its extras."""
+    code = "import leaseq.pytest_plugin, sys; print({'msgspec', 'leaseq.jobs'} & set(sys.modules))"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=100, check=True
+    )
+    assert done.stdout == "set()\n"

@@ -1,0 +1,304 @@
+"""A cluster of three nodes: every operation, and a slot that moves while clients are at work."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import redis
+from support import servers
+from support.background_worker import background_worker
+from support.servers import PATIENCE
+
+import leaseq
+from leaseq import Item
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from support.client_flavours import ClientFlavour
+
+pytestmark = [pytest.mark.usefixtures("cap_of_an_hour"), pytest.mark.each_server]
+
+KEYS = ("items", "meta", "ready", "delayed", "leased", "dead", "state", "wake", "counters")
+
+
+@pytest.fixture(scope="module")
+def nodes(request: pytest.FixtureRequest) -> Iterator[servers.RedisCluster]:
+    """One cluster for this file, of the first server named."""
+    from conftest import server_names
+
+    name = server_names(request.config)[0]
+    made = servers.RedisCluster(servers.startable(name))
+    yield made
+    made.close()
+
+
+class Slot:
+    """The slot of one queue, and the clients of the node that has it and of another."""
+
+    def __init__(self, nodes: servers.RedisCluster, name: str) -> None:
+        self.name = name
+        self.nodes = nodes
+        self.clients = [node.client(decode_responses=True) for node in nodes.nodes]
+        self.ids: list[str] = [self.ask(client, "CLUSTER", "MYID") for client in self.clients]
+        self.number = self.ask(self.clients[0], "CLUSTER", "KEYSLOT", f"{{{name}}}")
+        self.source = next(i for i, client in enumerate(self.clients) if self.owns(client))
+        self.target = (self.source + 1) % 3
+
+    @staticmethod
+    def ask(client: redis.Redis, *words: str | int) -> Any:
+        """Run a command on one node."""
+        return client.execute_command(*words)  # type: ignore[no-untyped-call]
+
+    def owns(self, client: redis.Redis) -> bool:
+        """Whether a node serves the slot."""
+        try:
+            client.exists(f"leaseq:{{{self.name}}}:{self.name}:state")
+        except redis.ResponseError:
+            return False
+        return True
+
+    def begin(self) -> None:
+        """Mark the slot as migrating."""
+        self.ask(
+            self.clients[self.target], "CLUSTER", "SETSLOT", self.number, "IMPORTING", self.ids[self.source]
+        )
+        self.ask(
+            self.clients[self.source], "CLUSTER", "SETSLOT", self.number, "MIGRATING", self.ids[self.target]
+        )
+
+    def move(self, *parts: str) -> None:
+        """Move keys of the queue."""
+        for part in parts or KEYS:
+            key = f"leaseq:{{{self.name}}}:{self.name}:{part}"
+            self.ask(
+                self.clients[self.source],
+                "MIGRATE",
+                "127.0.0.1",
+                self.nodes.nodes[self.target].port,
+                key,
+                0,
+                5000,
+            )
+
+    def end(self) -> None:
+        """Hand the slot over."""
+        for client in (self.clients[self.target], self.clients[self.source], *self.clients):
+            self.ask(client, "CLUSTER", "SETSLOT", self.number, "NODE", self.ids[self.target])
+        self.source, self.target = self.target, (self.target + 1) % 3
+
+    def blocked(self, count: int) -> None:
+        """Wait until so many clients are blocked on the slot's node."""
+        client = self.clients[self.source]
+        servers.wait_until(lambda: client.info("clients")["blocked_clients"] == count)
+
+    def close(self) -> None:
+        """Close the connections."""
+        for client in self.clients:
+            client.close()
+
+
+@pytest.fixture
+def slot_of(nodes: servers.RedisCluster) -> Iterator[Callable[[str], Slot]]:
+    """The slot of a queue by name."""
+    with contextlib.ExitStack() as stack:
+
+        def make(name: str) -> Slot:
+            slot = Slot(nodes, name)
+            stack.callback(slot.close)
+            return slot
+
+        yield make
+
+
+def test_every_operation(flavour: ClientFlavour, nodes: servers.RedisCluster) -> None:
+    """LQ-CLUSTER-1: the keys of a call share a slot; queues on all three nodes."""
+    client = flavour.cluster_client(nodes.url)
+    for number in range(6):
+        queue = flavour.queue(f"all-{flavour.name}-{number}", client)
+        assert queue.add_items([Item(b"x", id=str(n)) for n in range(5)]) == [True] * 5
+        assert queue.add_item(Item(b"x", id="late"), delay=0.2, priority=-1, max_attempts=1)
+        first, second = queue.lease_items(2, 30)
+        assert queue.extend(first, 60)
+        assert queue.release(first) == "ready"
+        assert queue.complete(second)
+        item = queue.lease(30)
+        assert item is not None
+        done, item = queue.complete_and_lease(item, 30)
+        assert done
+        assert item is not None
+        assert queue.remove(item.id) == "leased"
+        assert queue.light_clean().reclaimed == 0
+        assert queue.deep_clean().total == 0
+        queue.configure(max_data=10)
+        assert queue.stats().max_data == 10
+        for item in queue.items(30, timeout=0.5):
+            with item:
+                pass
+        assert (queue.stats().items, queue.inspect("late").state, queue.list_items("dead").total) == (
+            0,
+            "absent",
+            0,
+        )
+
+
+def test_a_pipeline_of_a_cluster(flavour: ClientFlavour, nodes: servers.RedisCluster) -> None:
+    """LQ-SCRIPT-3: adding in the caller's cluster pipeline."""
+    client = flavour.cluster_client(nodes.url)
+    queue = flavour.queue(f"pipe-{flavour.name}", client)
+    pipe = client.pipeline()
+    queue.add_item(Item(b"x", id="a"), pipe=pipe)
+    queue.add_items([Item(b"x", id="b"), Item(b"x", id="c")], pipe=pipe)
+    answers = flavour.run(pipe.execute())
+    assert answers[0] > 0
+    assert len(answers[1]) == 2
+    assert queue.stats().ready == 3
+
+
+def test_a_blocked_worker_is_woken(
+    flavour: ClientFlavour, nodes: servers.RedisCluster, slot_of: Callable[[str], Slot]
+) -> None:
+    """LQ-BLOCK-1, LQ-CLUSTER-2."""
+    queue = flavour.queue(f"wake-{flavour.name}", flavour.cluster_client(nodes.url))
+    slot = slot_of(queue.name)
+    for _ in range(3):
+        waiting = flavour.start(queue.lease, 30, timeout=PATIENCE)
+        slot.blocked(1)
+        queue.add_item(Item(b"x"))
+        assert queue.complete(waiting.result(PATIENCE))
+
+
+def test_a_slot_that_has_moved(
+    flavour: ClientFlavour, nodes: servers.RedisCluster, slot_of: Callable[[str], Slot]
+) -> None:
+    """LQ-CLUSTER-3, LQ-BLOCK-5: MOVED between calls and under a blocked worker, whose wake-up comes from the new node."""
+    queue = flavour.queue(f"moved-{flavour.name}", flavour.cluster_client(nodes.url))
+    other = flavour.queue(f"moved-{flavour.name}", flavour.cluster_client(nodes.url))
+    slot = slot_of(queue.name)
+    queue.add_item(Item(b"x", id="a"))
+    item = queue.lease(60)
+    assert item is not None
+    waiting = flavour.start(other.lease, 30, timeout=PATIENCE)
+    slot.blocked(1)
+    slot.begin()
+    slot.move()
+    slot.end()
+    assert queue.extend(item, 30)
+    slot.blocked(1)
+    queue.add_item(Item(b"x", id="b"))
+    assert waiting.result(PATIENCE).id == "b"
+    assert queue.complete(item)
+    assert queue.stats().completed == 1
+
+
+def test_a_slot_that_moves_under_an_idle_worker(
+    flavour: ClientFlavour, nodes: servers.RedisCluster, slot_of: Callable[[str], Slot]
+) -> None:
+    """The lease that was sent with the block is redirected too: the worker looks at the new node, and blocks there."""
+    queue = flavour.queue(f"worker-{flavour.name}", flavour.cluster_client(nodes.url))
+    slot = slot_of(queue.name)
+    with background_worker(flavour, queue, lambda _: None, lease_secs=3600) as work:
+        slot.blocked(1)
+        slot.begin()
+        slot.move()
+        slot.end()
+        slot.blocked(1)
+        queue.add_item(Item(b"x"))
+        servers.wait_until(lambda: queue.stats().completed == 1)
+        work.stop()
+        assert work.result() == 1
+
+
+def test_a_slot_that_migrates(
+    flavour: ClientFlavour, nodes: servers.RedisCluster, slot_of: Callable[[str], Slot]
+) -> None:
+    """LQ-CLUSTER-3: TRYAGAIN while half of the keys are there, waited for with growing pauses; then ASK; nothing twice."""
+    client = flavour.cluster_client(nodes.url)
+    queue = flavour.queue(f"migrates-{flavour.name}", client)
+    slot = slot_of(queue.name)
+    assert queue.add_items([Item(b"x", id=str(n)) for n in range(10)])
+    leased = queue.lease_items(4, 60)
+    slot.begin()
+    slot.move("items", "ready")
+    adding = flavour.start(queue.add_item, Item(b"x", id="new"))
+    completing = flavour.start(queue.complete, leased[0])
+    leasing = flavour.start(queue.lease, 60, timeout=20)
+    began = time.monotonic()
+    while time.monotonic() - began < 0.5:
+        assert not adding.done()
+        assert not completing.done()
+        time.sleep(0.02)
+    slot.move()  # every key is at the new node, which says TRYAGAIN as long as a key that a script may need is missing
+    slot.end()
+    assert adding.result(PATIENCE) is True
+    assert completing.result(PATIENCE) is True
+    item = leasing.result(PATIENCE)
+    assert item is not None
+    waiting = flavour.start(queue.remove_items, [str(n) for n in range(1, 10)])
+    assert len(waiting.result(PATIENCE)) == 9
+    idle = flavour.start(queue.lease_items, 10, 60, timeout=15)
+    assert [got.id for got in idle.result(PATIENCE)] == ["new"]
+    stats = queue.stats()
+    assert (stats.added, stats.completed, stats.removed, stats.items) == (11, 1, 9, 1)
+
+
+def test_a_slot_that_stays_halfway(
+    flavour: ClientFlavour, nodes: servers.RedisCluster, slot_of: Callable[[str], Slot]
+) -> None:
+    """LQ-CLUSTER-3, LQ-ERROR-4: a migration that hangs is a definite error in the end, and no busy loop for a waiter."""
+    queue = flavour.queue(f"hangs-{flavour.name}", flavour.cluster_client(nodes.url))
+    slot = slot_of(queue.name)
+    queue.add_item(Item(b"x", id="a"), delay=3600)
+    waiting = flavour.start(queue.lease, 60, timeout=0.5)
+    slot.blocked(1)
+    slot.begin()
+    slot.move("items")
+    before = sum(client.info("stats")["total_commands_processed"] for client in slot.clients)
+    with pytest.raises(leaseq.ServerError) as caught:
+        queue.add_item(Item(b"x", id="b"))
+    assert caught.value.definite
+    with pytest.raises(leaseq.ServerError):
+        waiting.result(20)
+    after = sum(client.info("stats")["total_commands_processed"] for client in slot.clients)
+    assert after - before < 400
+    slot.move()
+    slot.end()
+    assert queue.add_item(Item(b"x", id="b"))
+    assert queue.stats().items == 2
+
+
+def test_a_node_that_restarts(
+    flavour: ClientFlavour, nodes: servers.RedisCluster, slot_of: Callable[[str], Slot]
+) -> None:
+    """LQ-FAIL-5, LQ-ERROR-4: definite errors while it is away, no stale connection afterwards."""
+    queue = flavour.queue(f"restart-{flavour.name}", flavour.cluster_client(nodes.url))
+    slot = slot_of(queue.name)
+    queue.add_item(Item(b"x", id="a"))
+    node = nodes.nodes[slot.source]
+    node.stop()
+    with pytest.raises(leaseq.LeaseqError) as caught:
+        queue.stats()
+    assert caught.value.definite
+    node.start()
+
+    def well() -> bool:
+        infos: list[Any] = [client.cluster("info") for client in slot.clients]
+        return all(info["cluster_state"] == "ok" for info in infos)
+
+    servers.wait_until(well)
+    assert queue.add_item(Item(b"x", id="b"))
+    assert queue.stats().items == 1, "this cluster keeps nothing on disk"
+
+
+def test_another_group_is_another_slot(flavour: ClientFlavour, nodes: servers.RedisCluster) -> None:
+    """LQ-CLUSTER-1: queues of one group are on one node."""
+    client = flavour.cluster_client(nodes.url)
+    one = flavour.queue("one", client, group=f"g-{flavour.name}")
+    two = flavour.queue("two", client, group=f"g-{flavour.name}")
+    one.add_item(Item(b"x"))
+    two.add_item(Item(b"x"))
+    keys = [f"leaseq:{{g-{flavour.name}}}:{name}:items" for name in ("one", "two")]
+    assert flavour.run(client.exists(*keys)) == 2

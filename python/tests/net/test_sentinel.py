@@ -1,0 +1,151 @@
+"""A Sentinel failover under clients that are blocked and at work."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import redis.asyncio.sentinel
+import redis.sentinel
+from support import servers
+
+import leaseq
+import leaseq.aio
+from leaseq import Item
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from support.sentinel_set import SentinelSet
+
+SAFE = 90.0
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_a_failover(sentinel: SentinelSet) -> None:  # noqa: C901 (one scenario)
+    """LQ-SCRIPT-2, LQ-LEASE-2, LQ-COMPLETE-2, LQ-FAIL-5, LQ-BLOCK-5: the primary is killed; both flavours go on by themselves.
+
+    LQ-CLIENT-5: what was added, leased and completed after the failover was so on the new primary.
+
+    Tokens grow over the failover, nothing that the new primary has is completed twice, NOSCRIPT is answered.
+    """
+    sentinel_class: Any = redis.sentinel.Sentinel
+    sync = sentinel_class(sentinel.sentinels, socket_timeout=1).master_for(sentinel.service)
+    queue = leaseq.WorkQueue("q", sync)
+    completed: list[str] = []
+    tokens: list[int] = []
+    failed: list[leaseq.LeaseqError] = []
+    stop = threading.Event()
+    guard = threading.Lock()
+
+    def work(lease: Callable[[], Any], complete: Callable[[Any], bool]) -> None:
+        while not stop.is_set():
+            try:
+                item = lease()
+                if item is not None:
+                    with guard:
+                        tokens.append(item.token)
+                    if complete(item):
+                        with guard:
+                            completed.append(item.id)
+            except leaseq.LeaseqError as error:
+                failed.append(error)
+                stop.wait(0.05)
+
+    loop = asyncio.new_event_loop()
+    looping = threading.Thread(target=loop.run_forever)
+    looping.start()
+
+    def in_loop(awaitable: Any) -> Any:
+        return asyncio.run_coroutine_threadsafe(awaitable, loop).result(60)
+
+    async_class: Any = redis.asyncio.sentinel.Sentinel
+    watchers = async_class(sentinel.sentinels, socket_timeout=1)
+    client: Any = watchers.master_for(sentinel.service)
+
+    async def make() -> leaseq.aio.WorkQueue:
+        return leaseq.aio.WorkQueue("q", client)
+
+    async def end() -> None:
+        await aqueue.close()
+        for closing in (client, *watchers.sentinels):
+            await closing.aclose()
+        await asyncio.sleep(0.05)  # closed transports end in the next turns of the loop
+
+    aqueue = in_loop(make())
+    workers = [
+        threading.Thread(target=work, args=(lambda: queue.lease(5, timeout=2), queue.complete)),
+        threading.Thread(target=work, args=(lambda: queue.lease(5, timeout=2), queue.complete)),
+        threading.Thread(
+            target=work,
+            args=(lambda: in_loop(aqueue.lease(5, timeout=2)), lambda item: in_loop(aqueue.complete(item))),
+        ),
+    ]
+    try:
+        # a held item that the replicas have
+        queue.add_item(Item(b"x", id="held"))
+        held = queue.lease(600)
+        assert held is not None
+        queue.add_items([Item(b"x", id=f"before-{n}") for n in range(100)])
+        wait_for_replicas(sync)
+        for worker in workers:
+            worker.start()
+        servers.wait_until(lambda: len(completed) >= 100, SAFE)
+        wait_for_replicas(sync)
+        before = max(tokens)
+        known = len(tokens)
+        sentinel.primary.kill()
+        assert add_until_it_works(queue, [f"after-{n}" for n in range(100)]) > 0
+        servers.wait_until(lambda: queue.queue_len() + queue.processing() == 1, SAFE)
+        assert queue.complete(held) is True, "a lease from before the failover still counts"
+        assert min(tokens[known:]) > before, "tokens only grow"
+        assert len(tokens) == len(set(tokens))
+        after = [item_id for item_id in completed if item_id.startswith("after-")]
+        assert len(after) == len(set(after))
+        assert len(completed) == len(set(completed))
+        assert queue.stats().items == 0
+        assert queue.deep_clean().total == 0
+        # blocked workers are woken by an add again
+        queue.add_item(Item(b"x", id="last"))
+        servers.wait_until(lambda: "last" in completed)
+    finally:
+        stop.set()
+        for worker in workers:
+            if worker.ident:
+                worker.join()
+        in_loop(end())
+        loop.call_soon_threadsafe(loop.stop)
+        looping.join()
+        loop.close()
+        queue.close()
+        sync.close()
+
+
+def wait_for_replicas(client: Any) -> None:
+    """Everything so far is on both replicas."""
+    assert client.execute_command("WAIT", 2, 5000) == 2
+
+
+def add_until_it_works(queue: leaseq.WorkQueue, ids: list[str]) -> int:
+    """Add the items one after the other, through the failover; answers how many calls failed."""
+    failures = 0
+    until = time.monotonic() + 200
+    for item_id in ids:
+        while True:
+            assert time.monotonic() < until
+            try:
+                queue.add_item(Item(b"x", id=item_id))
+                break
+            except leaseq.LeaseqError as error:
+                failures += 1
+                if not error.definite:
+                    with contextlib.suppress(leaseq.LeaseqError):
+                        if queue.inspect(item_id).state != "absent":
+                            break
+                threading.Event().wait(0.05)
+    return failures

@@ -1,0 +1,252 @@
+"""Blocked workers whose server, connection or wake-up goes away: they lease again and wait on, or are told that they cannot."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from support import servers
+from support.redis_probe import EVALS, blocked, blocked_ids, calls, load
+from support.servers import PATIENCE
+from support.timeouts import reply_grace
+
+import leaseq
+from leaseq import Item
+from leaseq_conformance.fault_proxy import FaultProxy
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import redis
+    from support.client_flavours import ClientFlavour
+
+    from leaseq_conformance.fault_proxy import Listener
+
+pytestmark = [pytest.mark.usefixtures("cap_of_an_hour"), pytest.mark.each_server]
+
+
+@pytest.mark.parametrize("protocol", [2, 3])
+def test_a_server_that_restarts(
+    flavour: ClientFlavour, own_server: Callable[..., servers.SpawnedServer], protocol: int
+) -> None:
+    """LQ-FAIL-5, LQ-ERROR-4: between two calls nobody notices; a blocked worker gets a definite error or an item."""
+    server = own_server("--appendonly", "yes")
+    queue = flavour.queue("q", f"{server.url}?protocol={protocol}")
+    queue.add_item(Item(b"x", id="a"))
+    server.restart()
+    item = queue.lease(30)
+    assert item is not None
+    server.restart()
+    assert queue.complete(item) is True
+    waiting = flavour.start(queue.lease, 30, timeout=PATIENCE)
+    with server.client() as client:
+        blocked(client, 1)
+    server.restart()
+    with contextlib.suppress(leaseq.UnavailableError):  # it may have looked while nobody listened
+        waiting.cancel()
+        queue.add_item(Item(b"x", id="b"))
+        assert waiting.result(PATIENCE).id == "b"
+    if queue.inspect("b").state == "ready":
+        again = queue.lease(30, timeout=PATIENCE)
+        assert again is not None
+        assert again.id == "b"
+    assert queue.stats().items == 1
+
+
+def test_a_server_that_is_killed(
+    flavour: ClientFlavour, own_server: Callable[..., servers.SpawnedServer]
+) -> None:
+    """LQ-FAIL-5, LQ-ERROR-4: kill -9 under a blocked worker; what was answered is still there afterwards."""
+    server = own_server("--appendonly", "yes", "--appendfsync", "always")
+    queue = flavour.queue("q", server.url)
+    queue.add_items([Item(b"x", id="a"), Item(b"x", id="b")], delay=60)
+    waiting = flavour.start(queue.lease, 30, timeout=PATIENCE)
+    with server.client() as client:
+        blocked(client, 1)
+    server.kill()
+    with pytest.raises(leaseq.UnavailableError) as caught:
+        waiting.result(PATIENCE)
+    assert caught.value.definite
+    with pytest.raises(leaseq.UnavailableError):
+        queue.add_item(Item(b"x"))
+    server.start()
+    assert queue.add_item(Item(b"x", id="c"))
+    item = queue.lease(30, timeout=PATIENCE)
+    assert item is not None
+    assert item.id == "c"
+    assert queue.stats().delayed == 2
+
+
+@pytest.mark.cap(0.2)  # one block after the other, so that one ends soon
+def test_a_half_open_connection_is_replaced(
+    flavour: ClientFlavour, redis_client: redis.Redis, url: str, proxy: Listener
+) -> None:
+    """LQ-BLOCK-9, LQ-ERROR-4: the network swallows everything during a block; the worker is told and goes on."""
+    queue, other = flavour.queue("q", proxy.url), flavour.queue("q", url)
+    waiting = flavour.start(queue.lease, 30, timeout=PATIENCE)
+    blocked(redis_client, 1)
+    with reply_grace(0.2):
+        proxy.discard_commands = proxy.discard_replies = True
+        with pytest.raises(leaseq.ReplyLostError):
+            waiting.result(PATIENCE)
+    proxy.discard_commands = proxy.discard_replies = False
+    other.add_item(Item(b"x", id="later"))
+    item = queue.lease(30, timeout=PATIENCE)
+    assert item is not None
+    assert item.id == "later"
+
+
+@pytest.mark.parametrize("how", ["kill", "unblock", "unblock error"])
+def test_a_blocked_worker_whose_connection_is_ended(
+    flavour: ClientFlavour, redis_client: redis.Redis, url: str, how: str
+) -> None:
+    """LQ-BLOCK-5: CLIENT KILL and CLIENT UNBLOCK: it leases again and waits on."""
+    queue = flavour.queue("q", url)
+    waiting = flavour.start(queue.lease, 30, timeout=PATIENCE)
+    for _ in range(3):
+        blocked(redis_client, 1)
+        (ended,) = blocked_ids(redis_client)
+        if how == "kill":
+            redis_client.client_kill_filter(_id=str(ended))
+        else:
+            redis_client.client_unblock(ended, error=how == "unblock error")
+        if how == "kill":
+            servers.wait_until(lambda gone=ended: gone not in blocked_ids(redis_client))  # type: ignore[misc]
+    blocked(redis_client, 1)
+    queue.add_item(Item(b"x", id="a"))
+    assert waiting.result(PATIENCE).id == "a"
+
+
+def demote_for_a_moment(client: redis.Redis) -> None:
+    """Replica and primary again, in one go: nobody can ask in between."""
+    pipe: Any
+    with client.pipeline(transaction=False) as pipe:
+        pipe.execute_command("REPLICAOF", "127.0.0.1", "1")
+        pipe.execute_command("REPLICAOF", "NO", "ONE")
+        pipe.execute()
+
+
+def test_a_blocked_worker_whose_server_becomes_a_replica(
+    flavour: ClientFlavour, own_server: Callable[..., servers.SpawnedServer]
+) -> None:
+    """LQ-BLOCK-5: the server ends the block and closes the connection: the worker waits on over another."""
+    server = own_server()
+    queue = flavour.queue("q", server.url)
+    waiting = flavour.start(queue.lease, 30, timeout=PATIENCE)
+    with server.client() as client:
+        blocked(client, 1)
+        demote_for_a_moment(client)
+        blocked(client, 1)
+    queue.add_item(Item(b"x", id="a"))
+    assert waiting.result(PATIENCE).id == "a"
+
+
+@pytest.mark.cap(0.3)  # the end of a block: then the lease is sent
+def test_a_demotion_in_front_of_a_lease(
+    flavour: ClientFlavour, own_server: Callable[..., servers.SpawnedServer]
+) -> None:
+    """LQ-BLOCK-5: the lease was sent while the news was on its way: the server has not run it, so lease again."""
+    server = own_server()
+    with FaultProxy(server.url) as made:
+        proxy = made.listener("client")
+        queue, other = flavour.queue("q", proxy.url), flavour.queue("q", server.url)
+        waiting = flavour.start(queue.lease, 30, timeout=PATIENCE)
+        with server.client() as client:
+            blocked(client, 1)
+            # the end of the block is heard only when the lease has been sent
+            proxy.hold_replies_after, proxy.hold_commands, sent = 0, True, proxy.bytes_from_clients
+            demote_for_a_moment(client)
+            other.add_item(Item(b"x", id="a"))
+            servers.wait_until(lambda: proxy.bytes_from_clients > sent)
+            proxy.hold_replies_after = None
+            proxy.hold_commands = False
+        assert waiting.result(PATIENCE).id == "a"
+        assert other.inspect("a").attempt == 1
+
+
+@pytest.mark.cap(0.1)
+def test_an_idle_worker_sends_little(flavour: ClientFlavour, redis_client: redis.Redis, url: str) -> None:
+    """LQ-BLOCK-1, LQ-BLOCK-2: two requests for each cap, a BLPOP and a lease."""
+    queue = flavour.queue("q", url)
+    load(redis_client)
+    queue.add_item(Item(b"x"), delay=3600)
+    redis_client.config_resetstat()
+    waiting = [flavour.start(queue.lease, 30, timeout=0.35) for _ in range(3)]
+    assert [call.result(PATIENCE) for call in waiting] == [None] * 3
+    assert 3 <= calls(redis_client, "cmdstat_blpop") <= 3 * 4 + 1, "one is woken by the add"
+    # each: a lease before the first of four blocks and after each (at 0.1, 0.2, 0.3, 0.35 s), and a settle as it leaves
+    assert 3 * 3 <= calls(redis_client, *EVALS) <= 3 * 6 + 1
+
+
+def test_wake_ups_survive_waiters_that_leave(
+    flavour: ClientFlavour, redis_client: redis.Redis, url: str
+) -> None:
+    """LQ-BLOCK-6, LQ-SETTLE-3: many waiters time out around the moment of an add; the one that stays gets the item."""
+    queue = flavour.queue("q", url)
+    for number in range(4):
+        stays = flavour.start(queue.lease, 30, timeout=PATIENCE)
+        leaving = [flavour.start(queue.lease, 30, timeout=0.1 + 0.002 * n) for n in range(10)]
+        time.sleep(0.1)
+        queue.add_item(Item(b"x", id=str(number)))
+        got = [call.result(PATIENCE) for call in leaving]
+        for item in got:
+            if item is not None:
+                queue.release(item)
+        item = stays.result(PATIENCE)
+        assert queue.complete(item)
+
+
+@pytest.mark.cap(0.3)
+def test_a_lost_wake_up_is_repaired_within_the_cap(
+    flavour: ClientFlavour, redis_client: redis.Redis, url: str
+) -> None:
+    """LQ-BLOCK-2, LQ-FAIL-3: somebody swallows the wake-up and dies; the item is leased within the cap all the same."""
+    queue = flavour.queue("q", url)
+    waiting = [flavour.start(queue.lease, 30, timeout=PATIENCE) for _ in range(2)]
+    blocked(redis_client, 2)
+    with redis_client.pipeline(transaction=True) as pipe, leaseq.WorkQueue("q", url) as adder:
+        adder.add_item(Item(b"x"), pipe=pipe)
+        pipe.lpop("leaseq:{q}:q:wake")
+        assert pipe.execute()[-1], "the wake-up was really lost"
+    servers.wait_until(lambda: any(call.done() for call in waiting))
+    queue.add_item(Item(b"x"))
+    for call in waiting:
+        assert call.result(PATIENCE) is not None
+
+
+@pytest.mark.parametrize("how", ["stop", "kill"])
+def test_a_server_that_ends_under_a_wait_for_an_outcome_and_for_room(
+    flavour: ClientFlavour, own_server: Callable[..., servers.SpawnedServer], how: str
+) -> None:
+    """LQ-FAIL-5, LQ-BLOCK-12, LQ-ROOM-2: definite errors: nothing was added. Both waits go on when they are made again."""
+    server = own_server("--appendonly", "yes", "--appendfsync", "always")
+    queue = flavour.queue("q", server.url)
+    queue.configure(max_items=1)
+    queue.add_item(Item(b"x", id="a"), keep=3600)
+    item: Any = queue.lease(3600)
+    with server.client() as client:
+
+        def wait() -> list[Any]:
+            calls = [
+                flavour.start(queue.outcome, "a", timeout=PATIENCE),
+                flavour.start(queue.add_item_when_room, Item(b"x", id="b"), timeout=PATIENCE),
+            ]
+            blocked(client, 2)
+            return calls
+
+        waiting = wait()
+        getattr(server, how)()
+        for call in waiting:
+            with pytest.raises(leaseq.UnavailableError) as caught:
+                call.result(PATIENCE)
+            assert caught.value.definite
+        server.start()
+        assert (queue.stats().added, queue.stats().items) == (1, 1)
+        outcome, added = wait()
+        assert queue.complete(item, result=b"r")
+        assert queue.lease(30, block=False) is None, "a lease announces the room"
+        assert outcome.result(PATIENCE).content == b"r"
+        assert added.result(PATIENCE) is True
+        assert (queue.stats().added, queue.stats().items) == (2, 1)

@@ -1,0 +1,573 @@
+"""The cleaner as a class: what it moves and repairs, which queues, how often, with others beside it, through failures."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import redis
+import redis.asyncio
+from prometheus_client.parser import text_string_to_metric_families
+from support import servers
+from support.redis_probe import EVALS, calls
+
+import leaseq
+from leaseq import Item
+from leaseq.keys import RegisteredQueue
+from leaseq.results import DeepClean, LightClean
+from leaseq_cleaner import Cleaner, pace, rounds
+from leaseq_cleaner.choice import Choice
+from leaseq_cleaner.metrics import STALE_SECS
+from leaseq_conformance.acl_suite import roles
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Iterator
+
+    from support.sentinel_set import SentinelSet
+
+
+LONGEST_SLEEP = pace.LONGEST_SLEEP
+PATIENCE = 60.0
+"""Seconds that a machine which stalls gets for what takes milliseconds."""
+
+
+@pytest.fixture(autouse=True)
+def brisk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Look for queues and retry at once: what is tested is that it happens, not when."""
+    monkeypatch.setattr(pace, "DISCOVERY_SECS", 0.05)
+    monkeypatch.setattr(pace, "DEEP_SPREAD_SECS", 0.05)
+    monkeypatch.setattr(pace, "BACKOFF_LAST", 0.1)
+    monkeypatch.setattr(pace, "LONGEST_SLEEP", 0.1)
+    monkeypatch.setattr(rounds, "DEEP_TICK_SECS", 0.02)
+    monkeypatch.setattr(rounds, "DEEP_RETRY_SECS", 0.02)
+
+
+@contextlib.asynccontextmanager
+async def at_work(*cleaners: Cleaner) -> AsyncIterator[None]:
+    """Cleaners that run meanwhile, and that stop when they are told to."""
+    begun = [asyncio.Event() for _ in cleaners]
+    tasks = [
+        asyncio.create_task(cleaner.run(event.set)) for cleaner, event in zip(cleaners, begun, strict=True)
+    ]
+    try:
+        for event, task in zip(begun, tasks, strict=True):
+            await asyncio.wait(
+                [asyncio.ensure_future(event.wait()), task],
+                timeout=PATIENCE,
+                return_when=asyncio.FIRST_COMPLETED,
+            )
+            assert event.is_set()
+        yield
+    finally:
+        for cleaner in cleaners:
+            cleaner.stop()
+        async with asyncio.timeout(PATIENCE):
+            await asyncio.gather(*tasks)
+
+
+async def until(check: Callable[[], object]) -> None:
+    async with asyncio.timeout(PATIENCE):
+        while True:
+            with contextlib.suppress(redis.RedisError, leaseq.LeaseqError):
+                if check():
+                    return
+            await asyncio.sleep(0.02)
+
+
+def value(cleaner: Cleaner, name: str, **labels: str) -> float:
+    """A metric, 0 where there is none of these labels; summed over those that are not named."""
+    found = 0.0
+    for family in cleaner.metrics.registry.collect():
+        for sample in family.samples:
+            if sample.name == name and labels.items() <= sample.labels.items():
+                found += sample.value
+    return found
+
+
+@pytest.fixture
+def open_queue(url: str) -> Iterator[Callable[..., leaseq.WorkQueue]]:
+    with contextlib.ExitStack() as stack:
+        yield lambda name, **options: stack.enter_context(leaseq.WorkQueue(name, url, **options))
+
+
+class TestLightClean:
+    async def test_what_is_over_and_due_is_moved(
+        self, url: str, open_queue: Callable[..., leaseq.WorkQueue]
+    ) -> None:
+        queue = open_queue("q")
+        queue.add_item(Item(b"x", id="expired"))
+        queue.lease(0.001)
+        queue.add_item(Item(b"x", id="due"), delay=0.001)
+        queue.add_item(Item(b"x", id="gone"), expires_in=0.001, delay=0)
+        cleaner = Cleaner(url, light_secs=0.05)
+        async with at_work(cleaner):
+            await until(lambda: (s := queue.stats()).ready == 2 and s.items == 2)
+        moved = {
+            what: value(cleaner, "leaseq_cleaner_moved_total", what=what)
+            for what in ("promoted", "reclaimed", "expired")
+        }
+        assert moved == {"promoted": 1, "reclaimed": 1, "expired": 1}
+
+    async def test_the_outcomes_of_those_who_died_are_published(
+        self, url: str, redis_client: redis.Redis, open_queue: Callable[..., leaseq.WorkQueue]
+    ) -> None:
+        """LQ-CLIENT-8: nobody asks for it here, and its waiters are woken."""
+        queue = open_queue("q")
+        queue.add_item(Item(b"x", id="a"), max_attempts=1, keep=3600)
+        queue.lease(0.001)
+        async with at_work(Cleaner(url, light_secs=0.05)):
+            await until(lambda: redis_client.exists("leaseq:{q}:q:result:a"))
+        assert queue.stats().dead == 1
+
+    async def test_an_idle_queue_costs_little(
+        self, real_sleep: None, url: str, redis_client: redis.Redis
+    ) -> None:
+        """A machine that stalls makes the time longer and the requests fewer."""
+        with leaseq.WorkQueue("q", url) as queue:
+            queue.light_clean()
+            queue.stats()
+        redis_client.sadd("leaseq:queues", "q:q")
+        redis_client.config_resetstat()
+        before: Any = redis_client.time()
+        cleaner = Cleaner(url, deep_secs=0)
+        async with at_work(cleaner):
+            await until(lambda: value(cleaner, "leaseq_cleaner_call_seconds_count", call="light_clean") >= 2)
+        after: Any = redis_client.time()
+        secs = after[0] - before[0] + 1
+        # the probe at the start, and the first look with its counts
+        assert calls(redis_client, *EVALS) <= 3 + 0.3 * secs
+
+
+@pytest.fixture
+def real_sleep(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pace, "LONGEST_SLEEP", LONGEST_SLEEP)
+
+
+@pytest.mark.usefixtures("real_sleep")
+class TestPace:
+    def test_an_idle_queue(self) -> None:
+        assert 1 / pace.LONGEST_SLEEP + 1 / pace.STATS_SECS <= 0.3
+        assert pace.until_next_look(LightClean(), 1) == 4
+
+    def test_what_is_due_next_ends_the_sleep(self) -> None:
+        assert pace.until_next_look(LightClean(wait=2.5), 1) == 2.5
+        assert pace.until_next_look(LightClean(wait=0.1), 1) == 1
+        assert pace.until_next_look(LightClean(wait=3600), 1) == 4
+        assert pace.until_next_look(LightClean(wait=3600), 30) == 30
+
+    def test_a_queue_with_work_is_looked_at_again_soon(self) -> None:
+        assert pace.until_next_look(LightClean(reclaimed=1, wait=3600), 1) == 1
+        assert pace.until_next_look(LightClean(pruned=1), 0.5) == 0.5
+
+    def test_tries_grow_apart_and_are_bounded(self) -> None:
+        tries = [[pace.until_next_try(failures) for _ in range(50)] for failures in (1, 3, 1000)]
+        assert max(tries[2]) <= pace.BACKOFF_LAST
+        assert all(len(set(some)) > 1 for some in tries)
+
+    def test_deep_cleans_drift_apart(self) -> None:
+        passes = {pace.until_next_deep(1000) for _ in range(50)}
+        assert len(passes) > 1
+        assert 900 <= min(passes) <= max(passes) <= 1100
+        assert all(pace.first_deep(0.01) <= 0.01 for _ in range(50))
+
+
+class TestQueues:
+    @pytest.mark.parametrize(
+        ("queues", "fit", "others"),
+        [
+            (["*"], ["a/a", "g/b"], []),
+            (["mail-*"], ["mail-x/mail-x", "g/mail-1"], ["g/mail", "mail-x/y"]),
+            (["shop/*"], ["shop/a"], ["shops/a", "a/shop"]),
+            (["s?op/[ab]"], ["shop/a", "stop/b"], ["shop/c"]),
+            (["a*", "b*"], ["a1/a1", "b1/b1"], ["c/c"]),
+        ],
+    )
+    def test_patterns(self, queues: list[str], fit: list[str], others: list[str]) -> None:
+        choice = Choice(queues)
+
+        def fits(text: str) -> bool:
+            group, name = text.split("/")
+            return choice.fits(RegisteredQueue(name, group))
+
+        assert [text for text in fit + others if fits(text)] == fit
+        assert choice.asks_the_registry
+
+    def test_names_need_no_registry(self) -> None:
+        choice = Choice(["orders", "shop/mail"])
+        assert choice.named == [RegisteredQueue("orders", "orders"), RegisteredQueue("mail", "shop")]
+        assert not choice.asks_the_registry
+
+    @pytest.mark.parametrize("wrong", ["", "/", "a/", "/a", "a b", "a/b/c", "/*", "x" * 101, "é"])
+    def test_what_names_nothing(self, wrong: str) -> None:
+        with pytest.raises(leaseq.BadArgumentError, match="NAME"):
+            Choice([wrong])
+
+    def test_no_queues(self) -> None:
+        with pytest.raises(leaseq.BadArgumentError, match="no queues"):
+            Choice([])
+
+    async def test_queues_come_and_go(
+        self, url: str, redis_client: redis.Redis, open_queue: Callable[..., leaseq.WorkQueue]
+    ) -> None:
+        cleaner = Cleaner(url, queues=["mail-*"], light_secs=0.05)
+        async with at_work(cleaner):
+            for name in ("mail-1", "other"):
+                queue = open_queue(name)
+                queue.add_item(Item(b"x"), delay=0.001)
+            await until(lambda: open_queue("mail-1").stats().ready == 1)
+            assert open_queue("other").stats().ready == 0, "not one of those that were named"
+            await until(lambda: value(cleaner, "leaseq_items", queue="mail-1", state="ready") == 1)
+            redis_client.srem("leaseq:queues", "mail-1:mail-1")
+            await until(lambda: value(cleaner, "leaseq_cleaner_queues") == 0)
+            await until(lambda: value(cleaner, "leaseq_items") == 0)
+
+    async def test_a_queue_by_name_is_cleaned_where_nobody_entered_it(
+        self, url: str, redis_client: redis.Redis, open_queue: Callable[..., leaseq.WorkQueue]
+    ) -> None:
+        queue = open_queue("b", group="a")
+        queue.add_item(Item(b"x"), delay=0.001)
+        redis_client.delete("leaseq:queues")
+        redis_client.config_resetstat()
+        async with at_work(Cleaner(url, queues=["a/b"])):
+            await until(lambda: queue.stats().ready == 1)
+        assert calls(redis_client, "cmdstat_sscan") == 0
+
+
+def damage(client: redis.Redis, count: int) -> None:
+    """Take items out of their state."""
+    client.zremrangebyrank("leaseq:{q}:q:ready", 0, count - 1)
+
+
+class TestDeepClean:
+    async def test_damage_is_repaired(
+        self,
+        url: str,
+        redis_client: redis.Redis,
+        open_queue: Callable[..., leaseq.WorkQueue],
+        caplog: pytest.LogCaptureFixture,
+    ) -> None:
+        queue = open_queue("q")
+        queue.add_items(Item(b"x", id=f"{n}") for n in range(1000))
+        damage(redis_client, 700)
+        cleaner = Cleaner(url, deep_rate=1000)
+        with caplog.at_level(logging.WARNING, "leaseq_cleaner"):
+            async with at_work(cleaner):
+                await until(lambda: value(cleaner, "leaseq_cleaner_deep_clean_timestamp_seconds") > 0)
+        assert queue.stats().ready == 1000
+        assert value(cleaner, "leaseq_cleaner_repairs_total", kind="unplaced") == 700
+        assert "q: repaired unplaced" in caplog.text
+
+    async def test_no_faster_than_told(self, url: str, open_queue: Callable[..., leaseq.WorkQueue]) -> None:
+        """One page in an hour: the second never comes, while light cleans go on."""
+        open_queue("q").add_items(Item(b"x") for _ in range(1000))
+        open_queue("q").light_clean()
+        cleaner = Cleaner(url, light_secs=0.05, deep_rate=1 / 3600)
+        async with at_work(cleaner):
+            await until(lambda: value(cleaner, "leaseq_cleaner_call_seconds_count", call="deep_clean") == 1)
+            for _ in range(5):
+                open_queue("q").add_item(Item(b"x"), delay=0.001)
+                await until(lambda: open_queue("q").stats().delayed == 0)
+        assert value(cleaner, "leaseq_cleaner_call_seconds_count", call="deep_clean") == 1
+
+    async def test_never(self, url: str, open_queue: Callable[..., leaseq.WorkQueue]) -> None:
+        open_queue("q").add_item(Item(b"x"), delay=0.001)
+        cleaner = Cleaner(url, deep_secs=0)
+        async with at_work(cleaner):
+            await until(lambda: open_queue("q").stats().ready == 1)
+        assert value(cleaner, "leaseq_cleaner_call_seconds_count", call="deep_clean") == 0
+
+    async def test_after_an_error_it_goes_on_where_it_was(
+        self, url: str, open_queue: Callable[..., leaseq.WorkQueue], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        open_queue("q").add_items(Item(b"x") for _ in range(1000))
+        asked: list[str] = []
+        real = leaseq.aio.WorkQueue.deep_clean_page
+
+        async def page(
+            self: leaseq.aio.WorkQueue, cursor: str = "0", **options: Any
+        ) -> tuple[str, DeepClean]:
+            asked.append(cursor)
+            if len(asked) == 3:
+                raise leaseq.UnavailableError("the server is away")
+            return await real(self, cursor, **options)
+
+        monkeypatch.setattr(leaseq.aio.WorkQueue, "deep_clean_page", page)
+        cleaner = Cleaner(url, deep_rate=1000)
+        async with at_work(cleaner):
+            await until(lambda: value(cleaner, "leaseq_cleaner_deep_clean_timestamp_seconds") > 0)
+        assert asked[2] == asked[3] != "0", "the page that failed, again"
+        assert asked.count("0") == 1
+
+
+class TestTwoAtOnce:
+    @pytest.mark.parametrize("count", [1, 2, 5])
+    async def test_they_change_no_result(
+        self, url: str, open_queue: Callable[..., leaseq.WorkQueue], count: int
+    ) -> None:
+        """Each item is moved once, whoever does it, and what comes out does not depend on how many there are."""
+        queue = open_queue("q")
+        queue.add_items(Item(b"x", id=f"late-{n}") for n in range(256))
+        assert len(queue.lease_items(256, 0.001)) == 256
+        queue.add_items((Item(b"x", id=f"due-{n}") for n in range(600)), delay=0.001)
+        before = queue.stats()
+        assert (before.ready, before.leased, before.delayed) == (0, 256, 600)
+        moves = {"reclaimed": 256, "promoted": 600}
+        cleaners = [Cleaner(url, light_secs=0.05) for _ in range(count)]
+        async with at_work(*cleaners):
+            await until(lambda: queue.stats().ready == 856)
+        after = queue.stats()
+        assert (after.items, after.leased, after.delayed, after.dead) == (856, 0, 0, 0)
+        for what, expected in moves.items():
+            moved = sum(value(each, "leaseq_cleaner_moved_total", what=what) for each in cleaners)
+            assert moved == expected == getattr(after, what) - getattr(before, what)
+        assert queue.deep_clean(dry_run=True).total == 0
+
+    async def test_deep_cleans_at_once(
+        self, url: str, redis_client: redis.Redis, open_queue: Callable[..., leaseq.WorkQueue]
+    ) -> None:
+        queue = open_queue("q")
+        queue.add_items(Item(b"x") for _ in range(2000))
+        damage(redis_client, 1500)
+        cleaners = [Cleaner(url, deep_rate=1000) for _ in range(2)]
+        async with at_work(*cleaners):
+            done = "leaseq_cleaner_deep_clean_timestamp_seconds"
+            await until(lambda: all(value(each, done) > 0 for each in cleaners))
+        repaired = sum(value(each, "leaseq_cleaner_repairs_total", kind="unplaced") for each in cleaners)
+        assert repaired == 1500, "each once"
+        assert queue.stats().ready == 2000
+        assert len({item.id for item in queue.lease_items(256, 60)}) == 256
+
+    async def test_workers_that_drop_items_beside_them(
+        self, url: str, open_queue: Callable[..., leaseq.WorkQueue]
+    ) -> None:
+        """Every item is completed by one call, however leases, reclaims and cleans meet."""
+        queue = open_queue("q")
+        queue.add_items((Item(b"x", id=f"{n}") for n in range(300)), delay=0.001)
+        done: list[str] = []
+
+        def work(worker: leaseq.WorkQueue) -> None:
+            dropped = 0
+            while queue.stats().items:
+                for item in worker.lease_items(5, 3600 if dropped > 60 else 0.001, block=False):
+                    dropped += 1
+                    if dropped % 3 and worker.complete(item):
+                        done.append(item.id)
+                    elif dropped > 60:
+                        worker.release(item)
+
+        cleaners = [Cleaner(url, light_secs=0.05, deep_rate=1000) for _ in range(2)]
+        async with at_work(*cleaners):
+            await asyncio.gather(*(asyncio.to_thread(work, open_queue("q")) for _ in range(3)))
+        assert sorted(done) == sorted(f"{n}" for n in range(300))
+        assert (queue.stats().completed, queue.stats().dropped) == (300, 0)
+        assert queue.deep_clean(dry_run=True).total == 0
+        assert sum(value(each, "leaseq_cleaner_repairs_total") for each in cleaners) == 0
+
+
+class TestFailures:
+    async def test_a_restart_is_survived_and_told_in_one_line(
+        self, own_server: Callable[..., servers.SpawnedServer], caplog: pytest.LogCaptureFixture
+    ) -> None:
+        server = own_server("--appendonly", "yes")
+        with leaseq.WorkQueue("q", server.url) as queue, leaseq.WorkQueue("r", server.url) as other:
+            for each in (queue, other):
+                each.add_item(Item(b"x", id="a"))
+            cleaner = Cleaner(server.url, light_secs=0.05)
+            with caplog.at_level(logging.INFO, "leaseq_cleaner"):
+                async with at_work(cleaner):
+                    await until(lambda: not cleaner.unready)
+                    server.stop()
+                    await until(lambda: cleaner.unready)
+                    assert value(cleaner, "leaseq_cleaner_server_up") == 0
+                    await until(lambda: value(cleaner, "leaseq_cleaner_errors_total", call="light_clean") > 6)
+                    await asyncio.to_thread(server.start)
+                    await until(lambda: not cleaner.unready)
+                    assert value(cleaner, "leaseq_cleaner_server_up") == 1
+                    queue.lease(0.001)
+                    await until(lambda: queue.stats().reclaimed == 1)
+        lines = [record.message for record in caplog.records]
+        assert len([line for line in lines if line.startswith("the server does not answer")]) == 1
+        assert lines.count("the server answers again") == 1
+
+    async def test_it_is_not_ready_before_it_has_looked(
+        self, url: str, open_queue: Callable[..., leaseq.WorkQueue], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """From the first question on, through the first call that is under way, to the first look at the queue."""
+        open_queue("q").add_item(Item(b"x"))
+        monkeypatch.setattr(pace, "first_look", lambda _: 3600.0)
+        cleaner = Cleaner(url)
+        seen = {cleaner.unready}
+        real = leaseq.aio.WorkQueue.light_clean
+
+        async def light_clean(self: leaseq.aio.WorkQueue) -> LightClean:
+            seen.add(cleaner.unready)
+            return await real(self)
+
+        monkeypatch.setattr(leaseq.aio.WorkQueue, "light_clean", light_clean)
+        async with at_work(cleaner):
+            seen.add(cleaner.unready)
+        assert seen == {"not started", "1 queues were not looked at yet"}
+
+    async def test_a_script_flush(
+        self, url: str, redis_client: redis.Redis, open_queue: Callable[..., leaseq.WorkQueue]
+    ) -> None:
+        queue = open_queue("q")
+        cleaner = Cleaner(url, queues=["q"], light_secs=0.05)
+        async with at_work(cleaner):
+            for _ in range(3):
+                redis_client.script_flush()
+                queue.add_item(Item(b"x"), delay=0.001)
+                await until(lambda: queue.stats().delayed == 0)
+        assert value(cleaner, "leaseq_cleaner_errors_total") == 0
+
+    async def test_one_damaged_queue_is_told_once_and_hinders_no_other(
+        self,
+        url: str,
+        redis_client: redis.Redis,
+        open_queue: Callable[..., leaseq.WorkQueue],
+        caplog: pytest.LogCaptureFixture,
+    ) -> None:
+        redis_client.set("leaseq:{bad}:bad:items", "mine")
+        cleaner = Cleaner(url, queues=["bad", "good"], light_secs=0.05)
+        good = open_queue("good")
+        with caplog.at_level(logging.INFO, "leaseq_cleaner"):
+            async with at_work(cleaner):
+                await until(lambda: value(cleaner, "leaseq_cleaner_errors_total", call="light_clean") > 3)
+                good.add_item(Item(b"x"), delay=0.001)
+                await until(lambda: good.stats().ready == 1)
+                await until(lambda: not cleaner.unready)
+                redis_client.delete("leaseq:{bad}:bad:items")
+                await until(lambda: "light_clean of bad works again" in caplog.text)
+        assert caplog.text.count("light_clean of bad fails") == 1
+
+    async def test_a_queue_that_goes_during_a_call_leaves_no_trouble(
+        self,
+        url: str,
+        redis_client: redis.Redis,
+        open_queue: Callable[..., leaseq.WorkQueue],
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        for name in ("goes", "stays"):
+            open_queue(name).add_item(Item(b"x"))
+        begun, go_on = asyncio.Event(), asyncio.Event()
+        real = leaseq.aio.WorkQueue.light_clean
+
+        async def light_clean(self: leaseq.aio.WorkQueue) -> LightClean:
+            if self.name == "goes" and cleaner.unready != "not started":
+                begun.set()
+                await go_on.wait()
+                raise leaseq.UnavailableError("its node is away")
+            return await real(self)
+
+        monkeypatch.setattr(leaseq.aio.WorkQueue, "light_clean", light_clean)
+        cleaner = Cleaner(url, light_secs=0.05, deep_secs=0)
+        async with at_work(cleaner):
+            await asyncio.wait_for(begun.wait(), PATIENCE)
+            redis_client.srem("leaseq:queues", "goes:goes")
+            await until(lambda: value(cleaner, "leaseq_cleaner_queues") == 1)
+            go_on.set()
+            await until(lambda: value(cleaner, "leaseq_cleaner_errors_total", call="light_clean") == 1)
+            await until(lambda: not cleaner.unready)
+            await until(lambda: value(cleaner, "leaseq_cleaner_server_up") == 1)
+
+    async def test_a_failover(self, sentinel: SentinelSet) -> None:
+        hosts = ",".join(f"{host}:{port}" for host, port in sentinel.sentinels)
+        with leaseq.WorkQueue("q", sentinel.primary.url) as queue:
+            queue.add_item(Item(b"x", id="a"))
+            queue.add_item(Item(b"x", id="b"))
+            queue.lease(0.001)
+            async with at_work(Cleaner(f"redis+sentinel://{hosts}/{sentinel.service}", light_secs=0.05)):
+                await until(lambda: queue.stats().reclaimed == 1)
+                with sentinel.primary.client() as client:
+                    client.wait(2, 0)
+                await asyncio.to_thread(sentinel.primary.kill)
+
+                def primary() -> servers.SpawnedServer | None:
+                    for replica in sentinel.replicas:
+                        with replica.client() as client:
+                            role: Any = client.role()
+                            if role[0] == b"master":
+                                return replica
+                    return None
+
+                await until(primary)
+                promoted = primary()
+                assert promoted
+                with leaseq.WorkQueue("q", promoted.url) as moved:
+                    moved.lease(0.001)
+                    await until(lambda: moved.stats().reclaimed == 2)
+
+    async def test_a_cluster(self, cluster: servers.RedisCluster) -> None:
+        names = ["a", "b", "c", "d", "e", "f"]
+        port = cluster.nodes[1].port
+        with contextlib.ExitStack() as stack:
+            client = stack.enter_context(servers.cluster_client(cluster.url))
+            queues = [stack.enter_context(leaseq.WorkQueue(name, client)) for name in names]
+            for queue in queues:
+                queue.add_item(Item(b"x"), delay=0.001)
+            cleaner = Cleaner(f"redis+cluster://127.0.0.1:{port}", light_secs=0.05)
+            async with at_work(cleaner):
+                await until(lambda: all(queue.stats().ready == 1 for queue in queues))
+            assert value(cleaner, "leaseq_cleaner_errors_total") == 0
+
+
+class TestServersAndRights:
+    async def test_an_own_client_stays_open(self, url: str) -> None:
+        async with contextlib.AsyncExitStack() as stack:
+            client: redis.asyncio.Redis = redis.asyncio.Redis.from_url(url)
+            stack.push_async_callback(client.aclose)
+            async with at_work(Cleaner(client, queues=["q"])):
+                pass
+            assert await client.ping()
+
+    @pytest.mark.parametrize(
+        ("server", "error"),
+        [
+            ("redis+sentinel://", leaseq.BadArgumentError),
+            ("redis+sentinel://h:1/service/x", leaseq.BadArgumentError),
+            ("redis+cluster://h:1/0", leaseq.BadArgumentError),
+            ("redis+what://h:1", leaseq.BadArgumentError),
+            ("what://h", leaseq.BadArgumentError),
+            (7, leaseq.BadTypeError),
+        ],
+    )
+    async def test_what_is_no_server(self, server: Any, error: type[Exception]) -> None:
+        with pytest.raises(error):
+            await Cleaner(server).run()
+
+    async def test_the_access_rules_of_a_cleaner_are_enough(
+        self, url: str, redis_client: redis.Redis, open_queue: Callable[..., leaseq.WorkQueue]
+    ) -> None:
+        """LQ-SAFE-1 for the cleaner's row."""
+        queue = open_queue("q")
+        queue.add_item(Item(b"x", id="a"), max_attempts=1, keep=3600)
+        queue.lease(0.001)
+        user = ["reset", "on", ">password", "~leaseq:*", "-@all", *roles()["cleaner"][1]]
+        redis_client.execute_command("ACL", "SETUSER", "janitor", *user)  # type: ignore[no-untyped-call]
+        try:
+            cleaner = Cleaner(url.replace("//", "//janitor:password@"), light_secs=0.05)
+            async with at_work(cleaner):
+                await until(lambda: value(cleaner, "leaseq_items", state="dead") == 1)
+                await until(lambda: value(cleaner, "leaseq_cleaner_deep_clean_timestamp_seconds") > 0)
+            assert value(cleaner, "leaseq_cleaner_errors_total") == 0
+        finally:
+            redis_client.execute_command("ACL", "DELUSER", "janitor")  # type: ignore[no-untyped-call]
+
+
+async def test_counts_that_are_old_are_not_told(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    cleaner = Cleaner(url, queues=["q"])
+    async with at_work(cleaner):
+        await until(lambda: "leaseq_items" in samples(cleaner))
+    monkeypatch.setattr("leaseq_cleaner.metrics.STALE_SECS", -1.0)
+    assert STALE_SECS > 2 * pace.STATS_SECS
+    assert "leaseq_items" not in samples(cleaner)
+
+
+def samples(cleaner: Cleaner) -> set[str]:
+    from prometheus_client import generate_latest
+
+    text = generate_latest(cleaner.metrics.registry).decode()
+    return {sample.name for family in text_string_to_metric_families(text) for sample in family.samples}

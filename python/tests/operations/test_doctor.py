@@ -1,0 +1,458 @@
+"""Doctor: each check finds what it is for, on a real server that has it, and passes one that has not."""
+
+from __future__ import annotations
+
+import json
+import re
+import struct
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+from support import servers
+from support.cli_program import leaseq as program
+from support.spec_rules import Tree
+
+import leaseq
+from leaseq.doctor import CHECKS, Finding, doctor, rights
+from leaseq.doctor.clock import offset
+from leaseq.doctor.node import Node
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from support.sentinel_set import SentinelSet
+
+    from leaseq_conformance.fault_proxy import Listener
+
+DOCS = Path(__file__).parents[3] / "docs"
+DURABLE = ("--appendonly", "yes")
+
+
+def found(client: Any, check: str, *names: str, **options: Any) -> Finding:
+    """The one finding of a check."""
+    (finding,) = [one for one in doctor(client, names, **options).findings if one.check == check]
+    return finding
+
+
+def told(finding: Finding) -> str:
+    return f"{finding.status}: {finding.found} | {finding.do}"
+
+
+def run(client: redis.Redis, *command: str | int | bytes) -> Any:
+    return client.execute_command(*command)  # type: ignore[no-untyped-call]
+
+
+@pytest.fixture
+def queue(redis_client: redis.Redis) -> Iterator[leaseq.WorkQueue]:
+    with leaseq.WorkQueue("q", redis_client) as made:
+        yield made
+
+
+def test_a_healthy_server_and_queue_pass_every_check(
+    own_server: Callable[..., servers.SpawnedServer],
+) -> None:
+    server = own_server(*DURABLE, "--maxmemory", "1gb")
+    with server.client() as client, leaseq.WorkQueue("q", client) as queue:
+        queue.add_items([leaseq.Item("x") for _ in range(3)])
+        queue.lease(3600)
+        report = doctor(client, ["q"])
+    assert report.healthy, [told(one) for one in report.findings if one.status != "ok"]
+    assert [one.check for one in report.findings] == list(CHECKS)
+    assert {one.about for one in report.findings} == {"client", f"127.0.0.1:{server.port}", "queue q"}
+
+
+def test_doctor_changes_nothing(redis_client: redis.Redis, queue: leaseq.WorkQueue) -> None:
+    queue.add_item(leaseq.Item("x"))
+    before = {key: redis_client.dump(key) for key in redis_client.keys("*")}
+    doctor(redis_client, ["q", "unused"], role="operator")
+    assert {key: redis_client.dump(key) for key in redis_client.keys("*")} == before
+
+
+@pytest.mark.parametrize(("policy", "loses"), [("allkeys-lru", "whole queues"), ("volatile-ttl", "outcomes")])
+def test_an_eviction_policy_is_a_problem(
+    own_server: Callable[..., servers.SpawnedServer], policy: str, loses: str
+) -> None:
+    with own_server("--maxmemory-policy", policy).client() as client:
+        finding = found(client, "eviction")
+    assert finding.status == "problem", told(finding)
+    assert policy in finding.found
+    assert loses in finding.found
+    assert "noeviction" in finding.do
+
+
+def test_memory_near_its_limit(own_server: Callable[..., servers.SpawnedServer]) -> None:
+    with own_server().client() as client:
+        assert found(client, "memory").status == "advice"  # no limit at all
+        used = client.info("memory")["used_memory"]
+        client.config_set("maxmemory", used * 20)
+        assert found(client, "memory").status == "ok"
+        client.config_set("maxmemory", used + used // 100)
+        finding = found(client, "memory")
+    assert finding.status == "problem", told(finding)
+    assert "MiB used" in finding.found
+
+
+def test_persistence(own_server: Callable[..., servers.SpawnedServer]) -> None:
+    with own_server().client() as client:
+        nothing = found(client, "persistence")
+        client.config_set("save", "3600 1")
+        snapshots = found(client, "persistence")
+        client.config_set("appendonly", "yes")
+        good = found(client, "persistence")
+        client.config_set("appendfsync", "no")
+        lazy = found(client, "persistence")
+    assert (nothing.status, snapshots.status, good.status, lazy.status) == (
+        "problem",
+        "problem",
+        "ok",
+        "advice",
+    )
+    assert "nothing is written" in nothing.found
+    assert "save 3600 1" in snapshots.found
+    assert "everysec" in lazy.do
+
+
+def test_a_failed_snapshot(own_server: Callable[..., servers.SpawnedServer]) -> None:
+    server = own_server(*DURABLE, "--dbfilename", "in-the-way")
+    with server.client() as client:
+        (server.folder / "in-the-way").mkdir()  # a folder: the snapshot cannot be put in its place
+        client.bgsave()
+        servers.wait_until(lambda: client.info("persistence")["rdb_last_bgsave_status"] == "err", 60)
+        finding = found(client, "persistence")
+    assert finding.status == "problem", told(finding)
+    assert "snapshot failed" in finding.found
+
+
+def test_replicas(sentinel: SentinelSet) -> None:
+    with sentinel.primary.client() as client:
+        finding = found(client, "replication")
+        assert (finding.status, "2 replicas" in finding.found) == ("advice", True), told(finding)
+        client.config_set("min-replicas-to-write", 1)
+        assert found(client, "replication").status == "ok"
+        clocks = found(client, "replica-clocks")
+        assert clocks.status == "ok", told(clocks)
+        assert "apart" in clocks.found
+    with sentinel.replicas[0].client() as replica:
+        finding = found(replica, "replication")
+        assert finding.status == "problem", told(finding)
+        assert "this is a replica" in finding.found
+
+
+def test_the_connection_to_a_replica_is_closed(own_server: Callable[..., servers.SpawnedServer]) -> None:
+    server = own_server()
+    with server.client() as client, Node(client, "here").replica("127.0.0.1", server.port) as replica:
+        replica.time()
+        (connection,) = replica.client.connection_pool._available_connections
+        assert connection.is_connected
+    assert not connection.is_connected
+
+
+def test_a_replica_that_does_not_follow(own_server: Callable[..., servers.SpawnedServer]) -> None:
+    primary = own_server("--repl-diskless-sync", "yes", "--repl-diskless-sync-delay", "3600")
+    # it waits for company for an hour before it gets the data
+    replica = own_server("--replicaof", "127.0.0.1", str(primary.port))
+    with primary.client() as client:
+        servers.wait_until(lambda: client.info("replication")["connected_slaves"] == 1, 60)
+        finding = found(client, "replication")
+        assert finding.status == "problem", told(finding)
+        assert f"127.0.0.1:{replica.port}" in finding.found
+        assert "wait_bgsave" in finding.found
+
+
+def test_a_replica_that_cannot_be_asked_is_unknown(own_server: Callable[..., servers.SpawnedServer]) -> None:
+    primary = own_server("--repl-diskless-sync-delay", "0")
+    replica = own_server("--replicaof", "127.0.0.1", str(primary.port))
+    with replica.client() as client:
+        client.config_set("requirepass", "secret")
+    with primary.client() as client:
+        servers.wait_until(lambda: client.info("replication").get("slave0", {}).get("state") == "online", 60)
+        report = doctor(client)
+    (finding,) = [one for one in report.findings if one.check == "replica-clocks"]
+    assert finding.status == "unknown", told(finding)
+    assert str(replica.port) in finding.found
+    assert not report.healthy
+
+
+def test_rights_are_those_of_the_specification() -> None:
+    rows = re.findall(
+        r"^\| ([\w, ]+) \| [\w, ]+ \| `(\+.*)` \|$", Tree().page("11-security.md"), re.MULTILINE
+    )
+    lists = {
+        role.split(",")[0]: {right.removeprefix("+") for right in rules.replace("\\|", "|").split()}
+        for role, rules in rows
+    }
+    assert {role: set(commands) for role, commands in rights.ROLES.items() if role != "operator"} == lists
+    assert set(rights.ROLES["operator"]) == set.union(*lists.values())
+
+
+def user(client: redis.Redis, *rules: str) -> redis.Redis:
+    run(client, "ACL", "SETUSER", "worker", "reset", "on", ">password", *rules)
+    kwargs = client.connection_pool.connection_kwargs
+    return redis.Redis(
+        host=kwargs["host"],
+        port=kwargs["port"],
+        username="worker",
+        password="password",  # noqa: S106
+        retry=Retry(NoBackoff(), 0),
+    )
+
+
+WORKER = [f"+{command}" for command in rights.ROLES["worker"]]
+ASKING = ["+info", "+ping", "+config|get", "+slowlog|get", "+multi", "+discard"]
+
+
+@pytest.fixture
+def asking(server_name: str) -> list[str]:
+    """What a user needs for doctor itself."""
+    # Redis 6.2 takes rights of some subcommands only by the whole command
+    return [right.split("|")[0] for right in ASKING] if server_name.startswith("redis-6") else ASKING
+
+
+def test_a_worker_with_all_rights(redis_client: redis.Redis, asking: list[str]) -> None:
+    with user(redis_client, "~leaseq:*", "-@all", *WORKER, *asking) as client:
+        finding = found(client, "rights", "orders")
+    assert finding.status == "ok", told(finding)
+
+
+def test_a_missing_right_is_named(redis_client: redis.Redis, asking: list[str]) -> None:
+    rules = [right for right in WORKER if right not in {"+hincrby", "+blpop"}]
+    with user(redis_client, "~leaseq:*", "-@all", *rules, *asking) as client:
+        finding = found(client, "rights")
+    assert finding.status == "problem", told(finding)
+    assert re.findall(r"\+[\w|]+", finding.found) == ["+hincrby", "+blpop"]
+
+
+def test_rights_are_tried_on_the_keys_of_the_queue(redis_client: redis.Redis, asking: list[str]) -> None:
+    pattern = ["~leaseq:{orders}:*", "~leaseq:queues"]
+    with user(redis_client, *pattern, "-@all", *WORKER, *asking) as client:
+        assert found(client, "rights", "orders").status == "ok"
+        other = found(client, "rights", "letters")
+    assert other.status == "problem", told(other)
+    assert "+get" in other.found
+
+
+def test_a_cleaner_lacks_what_only_workers_do(redis_client: redis.Redis, asking: list[str]) -> None:
+    rules = [f"+{command}" for command in rights.ROLES["cleaner"]]
+    if "+config" in asking:
+        rules = [rule.replace("+memory|usage", "+memory") for rule in rules]
+    with user(redis_client, "~leaseq:*", "-@all", *rules, *asking) as client:
+        assert found(client, "rights", role="cleaner").status == "ok"
+        lacking = found(client, "rights", role="worker")
+    assert set(re.findall(r"\+([\w|]+)", lacking.found)) == {"blpop", "blmove", "hsetnx", "sadd"}
+
+
+def test_a_user_who_may_not_write_the_registry_gets_advice(
+    redis_client: redis.Redis, asking: list[str]
+) -> None:
+    with user(redis_client, "~leaseq:{orders}:*", "-@all", *WORKER, *asking) as client:
+        finding = found(client, "rights", "orders")
+    assert finding.status == "advice", told(finding)
+    assert "+sadd" in finding.do
+
+
+def test_what_may_not_be_asked_is_unknown_and_no_pass(redis_client: redis.Redis) -> None:
+    with user(redis_client, "~leaseq:*", "-@all", *WORKER) as client:
+        report = doctor(client, ["orders"])
+    status = {one.check: one.status for one in report.findings}
+    for check in ("version", "eviction", "memory", "persistence", "replication", "slow-scripts"):
+        assert status[check] == "unknown", check
+    # a worker may not look at queues either
+    assert status["limits"] == "unknown"
+    assert (status["scripting"], status["clock"]) == ("ok", "ok")
+    assert not report.healthy
+
+
+def test_retries_of_a_client(url: str) -> None:
+    with redis.Redis.from_url(url) as client:
+        kwargs = client.connection_pool.connection_kwargs
+        assert found(client, "retries").status == "ok"
+    with redis.Redis(host=kwargs["host"], port=kwargs["port"]) as client:  # redis-py's own default
+        finding = found(client, "retries")
+    assert finding.status == "advice", told(finding)
+    assert re.search(r"up to \d+ times", finding.found)
+    with redis.Redis.from_url(url, retry_on_timeout=True) as client:
+        assert "up to 1 times" in found(client, "retries").found
+    with redis.Redis.from_url(url, retry=Retry(NoBackoff(), 0)) as client:
+        assert found(client, "retries").status == "ok"
+
+
+def test_a_clock_that_was_set_back(redis_client: redis.Redis, queue: leaseq.WorkQueue) -> None:
+    queue.add_item(leaseq.Item("x"))
+    assert found(redis_client, "clock-steps", "q").status == "ok"
+    state = redis_client.get("leaseq:{q}:q:state")
+    assert isinstance(state, bytes)
+    ahead = struct.pack("<d", struct.unpack_from("<2xd", state)[0] + 3600e6)
+    redis_client.set("leaseq:{q}:q:state", state[:2] + ahead + state[10:])
+    finding = found(redis_client, "clock-steps", "q")
+    assert finding.status == "problem", told(finding)
+    assert re.search(r"by 3[56]\d\d\.\d s", finding.found)
+
+
+def test_a_server_whose_clock_differs(redis_client: redis.Redis, monkeypatch: pytest.MonkeyPatch) -> None:
+    # the machine has one clock: this process is told another
+    real = time.time
+    monkeypatch.setattr("leaseq.doctor.clock.time.time", lambda: real() - 3600)
+    finding = found(redis_client, "clock")
+    assert finding.status == "advice", told(finding)
+    assert "ahead of this machine's" in finding.found
+
+
+class StalledClock:
+    """The clock of a machine that stood still for 40 s within each of the first three looks at the server's."""
+
+    def __init__(self) -> None:
+        self.readings = 0
+
+    def monotonic(self) -> float:
+        self.readings += 1
+        return time.monotonic() + 40.0 * min(self.readings // 2, 3)
+
+    time = staticmethod(time.time)
+
+
+def test_a_stall_makes_no_clock_differ(redis_client: redis.Redis, monkeypatch: pytest.MonkeyPatch) -> None:
+    node = Node(redis_client, "server")
+    late = iter([20.0, 20.0, 20.0])
+    real = node.time
+    monkeypatch.setattr(node, "time", lambda: real() - next(late, 0.0))
+    # a clock of the module's own: redis-py and other threads read that of the process
+    clock = StalledClock()
+    monkeypatch.setattr("leaseq.doctor.clock.time", clock)
+    ahead, unsure = offset(node)
+    assert clock.readings > 6
+    assert abs(ahead) - unsure < 5
+
+
+def test_a_queue_near_its_limit(redis_client: redis.Redis, queue: leaseq.WorkQueue) -> None:
+    queue.configure(max_items=10)
+    queue.add_items([leaseq.Item("x") for _ in range(8)])
+    assert found(redis_client, "limits", "q").status == "ok"
+    queue.add_item(leaseq.Item("x"))
+    finding = found(redis_client, "limits", "q")
+    assert finding.status == "problem", told(finding)
+    assert "9 of 10" in finding.found
+
+
+def test_overdue_leases_that_nobody_cleans(redis_client: redis.Redis, queue: leaseq.WorkQueue) -> None:
+    queue.add_item(leaseq.Item("x", id="a"))
+    assert queue.lease(3600) is not None
+    assert found(redis_client, "overdue", "q").status == "ok"
+    long_ago = (queue.stats().now - 600) * 1e6
+    redis_client.zadd("leaseq:{q}:q:leased", {"a": long_ago})
+    finding = found(redis_client, "overdue", "q")
+    assert finding.status == "problem", told(finding)
+    assert "1 leases are over" in finding.found
+    assert "leaseq-cleaner" in finding.do
+    queue.pause()
+    assert found(redis_client, "overdue", "q").status == "advice"
+
+
+def test_due_items_that_nobody_promotes(redis_client: redis.Redis, queue: leaseq.WorkQueue) -> None:
+    queue.add_item(leaseq.Item("x", id="a"), delay=3600)
+    assert found(redis_client, "overdue", "q").status == "ok"
+    redis_client.zadd("leaseq:{q}:q:delayed", {"a": (queue.stats().now - 600) * 1e6})
+    finding = found(redis_client, "overdue", "q")
+    assert finding.status == "problem", told(finding)
+
+
+def test_a_pause(redis_client: redis.Redis, queue: leaseq.WorkQueue) -> None:
+    assert found(redis_client, "paused", "q").status == "ok"
+    queue.pause()
+    assert found(redis_client, "paused", "q").status == "advice"
+
+
+def test_a_queue_of_a_newer_format(redis_client: redis.Redis, queue: leaseq.WorkQueue) -> None:
+    queue.add_item(leaseq.Item("x"))
+    assert found(redis_client, "format", "q").status == "ok"
+    state = redis_client.get("leaseq:{q}:q:state")
+    assert isinstance(state, bytes)
+    redis_client.set("leaseq:{q}:q:state", b"\x09" + state[1:])
+    finding = found(redis_client, "format", "q")
+    assert finding.status == "problem", told(finding)
+    assert "update leaseq" in finding.do
+
+
+def test_a_key_that_something_else_uses(redis_client: redis.Redis) -> None:
+    redis_client.set("leaseq:{q}:q:ready", "mine")
+    finding = found(redis_client, "format", "q")
+    assert finding.status == "problem", told(finding)
+
+
+def test_slow_scripts(own_server: Callable[..., servers.SpawnedServer]) -> None:
+    with own_server("--slowlog-log-slower-than", "0").client() as client:
+        assert found(client, "slow-scripts").status == "ok"
+        # what takes long in any server, on any machine
+        slow = "local n = 0; for i = 1, 1000000 do n = n + i % 7 end return n"
+        sha = client.script_load(slow)
+        for _ in range(100):
+            client.evalsha(sha, 0)
+        finding = found(client, "slow-scripts")
+    assert finding.status == "problem", told(finding)
+    assert "ms each on average" in finding.found
+
+
+def test_a_server_that_is_far_away(proxy: Listener) -> None:
+    proxy.latency = 0.01
+    with redis.Redis.from_url(proxy.url, retry=Retry(NoBackoff(), 0)) as client:
+        finding = found(client, "latency")
+    assert finding.status == "advice", told(finding)
+    assert "lease_items" in finding.do
+
+
+def test_a_server_that_is_away_is_an_error(own_server: Callable[..., servers.SpawnedServer]) -> None:
+    server = own_server()
+    client = server.client()
+    server.stop()
+    with client, pytest.raises(leaseq.UnavailableError, match="cannot be reached"):
+        doctor(client)
+
+
+def test_wrong_arguments_are_refused(redis_client: redis.Redis) -> None:
+    with pytest.raises(leaseq.BadArgumentError, match="worker, cleaner, reader, operator"):
+        doctor(redis_client, role="boss")
+    with pytest.raises(leaseq.BadNameError):
+        doctor(redis_client, ["no name"])
+
+
+def test_a_cluster_is_checked_node_by_node(cluster: servers.RedisCluster) -> None:
+    with servers.cluster_client(cluster.url) as client:
+        report = doctor(client, ["q"])
+    nodes = {f"127.0.0.1:{node.port}" for node in cluster.nodes}
+    assert {one.about for one in report.findings} == {"client", "queue q", *nodes}
+    for one in report.findings:
+        if one.check in {"rights", "scripting", "format"}:
+            assert one.status == "ok", told(one)
+
+
+def test_the_command(own_server: Callable[..., servers.SpawnedServer]) -> None:
+    server = own_server(*DURABLE)
+    with leaseq.WorkQueue("orders", server.url) as queue:
+        queue.add_item(leaseq.Item("x"))
+    healthy = program("doctor", "orders", url=server.url)
+    assert healthy.returncode == 0, healthy.stdout
+    assert b"healthy: 17 checks, no problem" in healthy.stdout
+    with server.client() as client:
+        client.config_set("maxmemory-policy", "allkeys-lru")
+    ill = program("doctor", "--all", "--json", url=server.url)
+    assert ill.returncode == 1
+    findings = {(one["check"], one["about"]): one for one in json.loads(ill.stdout)}
+    assert findings["eviction", f"127.0.0.1:{server.port}"]["status"] == "problem"
+    assert findings["paused", "queue orders"]["status"] == "ok"
+    for_people = program("doctor", url=server.url)
+    assert re.search(rb"^problem +eviction .*allkeys-lru", for_people.stdout, re.MULTILINE)
+    assert "→ CONFIG SET maxmemory-policy noeviction" in for_people.stdout.decode()
+    wrong = program("doctor", "no name", url=server.url)
+    assert (wrong.returncode, wrong.stderr.count(b"\n")) == (2, 1)
+    server.stop()
+    away = program("doctor", url=server.url)
+    assert (away.returncode, away.stderr.count(b"\n")) == (3, 1)
+
+
+def test_the_page_has_every_check_and_no_other() -> None:
+    page = (DOCS / "doctor.md").read_text()
+    assert re.findall(r"^\| `([a-z-]+)` \|", page, re.MULTILINE) == list(CHECKS)

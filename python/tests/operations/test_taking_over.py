@@ -1,0 +1,278 @@
+"""Taking over queues of redis-work-queue: real ones, made and used by the original's own client."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import redis_work_queue as original_client
+from support import servers
+from support.cli_program import leaseq as program
+
+import leaseq
+from leaseq import Item
+from leaseq.transfer import OriginalQueue, StillLeasedError, take_over
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import redis
+
+# the original calls SETEX, which redis-py has come to discourage
+pytestmark = pytest.mark.filterwarnings("ignore:Call to deprecated setex:DeprecationWarning")
+
+PREFIX = "shop:orders"
+HOUR = 3600
+
+
+@pytest.fixture
+def old() -> Any:
+    """The original's own client."""
+    return original_client.WorkQueue(original_client.KeyPrefix(PREFIX))
+
+
+@pytest.fixture
+def taken(redis_client: redis.Redis) -> OriginalQueue:
+    return OriginalQueue(redis_client, PREFIX)
+
+
+@pytest.fixture
+def queue(redis_client: redis.Redis) -> Iterator[leaseq.WorkQueue]:
+    with leaseq.WorkQueue("orders", redis_client) as made:
+        yield made
+
+
+def fill(old: Any, client: redis.Redis, count: int, start: int = 0) -> None:
+    for number in range(start, start + count):
+        old.add_item(client, original_client.Item(f"data {number}".encode(), id=f"{number:04}"))
+
+
+def drained(queue: leaseq.WorkQueue) -> list[tuple[str, bytes]]:
+    """All items, leased and completed as a worker does, in order."""
+    found = []
+    while item := queue.lease(HOUR, block=False):
+        found.append((item.id, item.data))
+        assert queue.complete(item)
+    return found
+
+
+def of_the_original(client: redis.Redis) -> list[str]:
+    return sorted(str(key) for key in client.keys(f"{PREFIX}*"))
+
+
+def abandon(client: redis.Redis, item: Any) -> None:
+    """The worker that leased this is gone, and its lease is over."""
+    assert client.delete(f"{PREFIX}:leased_by_session:{item.id()}") == 1
+
+
+def test_all_items_move_in_order_and_are_drained(
+    old: Any, taken: OriginalQueue, queue: leaseq.WorkQueue, redis_client: redis.Redis
+) -> None:
+    fill(old, redis_client, 600)
+    done = take_over(taken, queue)
+    assert (done.added, done.exist, done.left) == (600, 0, 0)
+    assert of_the_original(redis_client) == []
+    assert drained(queue) == [(f"{n:04}", f"data {n}".encode()) for n in range(600)]
+
+
+def test_any_data_and_ids_move(
+    old: Any, taken: OriginalQueue, queue: leaseq.WorkQueue, redis_client: redis.Redis
+) -> None:
+    given = {"a b\n{c}": bytes(range(256)), "\u00e9": b"", "x" * 256: b"x"}
+    for item_id, data in given.items():
+        old.add_item(redis_client, original_client.Item(data, id=item_id))
+    assert take_over(taken, queue).added == 3
+    assert dict(drained(queue)) == given
+
+
+def test_leases_of_the_originals_workers_are_respected(
+    old: Any, taken: OriginalQueue, queue: leaseq.WorkQueue, redis_client: redis.Redis
+) -> None:
+    fill(old, redis_client, 3)
+    held = old.lease(redis_client, HOUR)
+    before = {key: redis_client.dump(key) for key in redis_client.keys(f"{PREFIX}*")}
+    with pytest.raises(StillLeasedError, match=r"hold 1 items, for up to 3\d+ s"):
+        take_over(taken, queue)
+    assert {key: redis_client.dump(key) for key in redis_client.keys(f"{PREFIX}*")} == before
+    assert queue.stats().added == 0
+    # the worker's item stays its own, and it can complete it
+    done = take_over(taken, queue, waiting_only=True)
+    assert (done.added, queue.inspect("0000").state) == (2, "absent")
+    assert old.complete(redis_client, held)
+    assert of_the_original(redis_client) == []
+
+
+def test_what_dead_workers_left_moves_too(
+    old: Any, taken: OriginalQueue, queue: leaseq.WorkQueue, redis_client: redis.Redis
+) -> None:
+    fill(old, redis_client, 3)
+    abandon(redis_client, old.lease(redis_client, HOUR))
+    counts = taken.counts()
+    assert (counts.waiting, counts.processing, counts.leased) == (2, 1, 0)
+    assert take_over(taken, queue).added == 3
+    assert [item_id for item_id, _ in drained(queue)] == ["0000", "0001", "0002"]
+    assert of_the_original(redis_client) == []
+
+
+def test_what_the_originals_cleaner_left_moves_too(
+    old: Any, taken: OriginalQueue, queue: leaseq.WorkQueue, redis_client: redis.Redis
+) -> None:
+    fill(old, redis_client, 1)
+    # its cleaner died between taking the id out of one list and putting it into the other
+    redis_client.rpoplpush(f"{PREFIX}:queue", f"{PREFIX}:cleaning")
+    assert take_over(taken, queue).added == 1
+
+
+def test_an_id_twice_is_one_item(
+    old: Any, taken: OriginalQueue, queue: leaseq.WorkQueue, redis_client: redis.Redis
+) -> None:
+    fill(old, redis_client, 2)
+    fill(old, redis_client, 1)
+    queue.add_item(Item(b"here already", id="0001"))
+    done = take_over(taken, queue)
+    # the second of the two has no data any more
+    assert (done.added, done.exist, done.without_data, done.refused) == (1, 1, 1, 0)
+    assert "'0000' has no data" in done.why[0]
+    assert dict(drained(queue)) == {"0000": b"data 0", "0001": b"here already"}
+
+
+def test_what_leaseq_does_not_take_stays_and_is_named(
+    old: Any, taken: OriginalQueue, queue: leaseq.WorkQueue, redis_client: redis.Redis
+) -> None:
+    queue.configure(max_data=10)
+    for item_id, data in (("a", b"x"), ("big", b"x" * 11), ("i" * 257, b"x"), ("b", b"x")):
+        old.add_item(redis_client, original_client.Item(data, id=item_id))
+    redis_client.set(f"{PREFIX}:item:".encode() + b"\xff", "x")
+    redis_client.lpush(f"{PREFIX}:queue", b"\xff")
+    done = take_over(taken, queue)
+    assert (done.added, done.refused) == (2, 3)
+    assert {why.split(" ")[0] for why in done.why} == {r"'\\xff'", "'big'", f"'{'i' * 257}'"}
+    assert redis_client.get(f"{PREFIX}:item:big") == b"x" * 11
+    # with room for it, the next run takes it
+    queue.configure(max_data=100)
+    again = take_over(taken, queue)
+    assert (again.added, again.refused) == (1, 2)
+    assert queue.inspect("big").state == "ready"
+
+
+def test_a_full_queue_loses_nothing(
+    old: Any, taken: OriginalQueue, queue: leaseq.WorkQueue, redis_client: redis.Redis
+) -> None:
+    fill(old, redis_client, 300)
+    queue.configure(max_items=100)
+    with pytest.raises(leaseq.QueueFullError):
+        take_over(taken, queue)
+    assert queue.stats().items == 100
+    assert taken.counts().total == 200
+    queue.configure(max_items=0)
+    done = take_over(taken, queue)
+    assert (done.added, done.exist) == (200, 0)
+    assert [item_id for item_id, _ in drained(queue)] == [f"{n:04}" for n in range(300)]
+
+
+KILLED = """
+import os, signal, sys, redis, leaseq
+from leaseq.transfer import OriginalQueue, take_over
+
+url, prefix, commands = sys.argv[1], sys.argv[2], int(sys.argv[3])
+client = redis.Redis.from_url(url)
+sent = 0
+
+def count(send):
+    def counted(*args, **options):
+        global sent
+        if sent == commands:
+            os.kill(os.getpid(), signal.SIGKILL)
+        sent += 1
+        return send(*args, **options)
+    return counted
+
+kind = client.connection_pool.connection_class
+kind.send_packed_command = count(kind.send_packed_command)
+with leaseq.WorkQueue("orders", client) as queue:
+    take_over(OriginalQueue(client, prefix), queue)
+"""
+
+
+def test_killed_before_each_command_it_loses_nothing_and_doubles_nothing(
+    old: Any, taken: OriginalQueue, queue: leaseq.WorkQueue, redis_client: redis.Redis, url: str
+) -> None:
+    script = textwrap.dedent(KILLED)
+    kills = 0
+    while True:
+        fill(old, redis_client, 3)
+        abandon(redis_client, old.lease(redis_client, HOUR))
+        run = subprocess.run(
+            [sys.executable, "-c", script, url, PREFIX, str(kills)],
+            check=False,
+            capture_output=True,
+            timeout=300,
+            env={**os.environ},
+        )
+        if run.returncode == 0:
+            break
+        assert run.returncode == -signal.SIGKILL, run.stderr
+        kills += 1
+        # wherever it died, each item is in the one queue or the other, or on its way
+        there = {n for n in ("0000", "0001", "0002") if redis_client.exists(f"{PREFIX}:item:{n}")}
+        here = {listed.id for listed in queue.list_items("ready").items}
+        assert there | here == {"0000", "0001", "0002"}
+        take_over(taken, queue)
+        assert dict(drained(queue)) == {f"{n:04}": f"data {n}".encode() for n in range(3)}
+        assert of_the_original(redis_client) == []
+    assert kills >= 8  # connect, counts, leases, claim, read, add, forget, ...
+    assert len(drained(queue)) == 3
+
+
+def test_a_prefix_of_something_else_is_refused(
+    redis_client: redis.Redis, taken: OriginalQueue, queue: leaseq.WorkQueue
+) -> None:
+    redis_client.set(f"{PREFIX}:queue", "mine")
+    with pytest.raises(leaseq.WrongTypeError, match="no prefix of a queue"):
+        take_over(taken, queue)
+    assert redis_client.get(f"{PREFIX}:queue") == b"mine"
+
+
+def test_a_cluster_is_refused(cluster: servers.RedisCluster) -> None:
+
+    with (
+        servers.cluster_client(cluster.url) as client,
+        pytest.raises(leaseq.BadTypeError, match="one server"),
+    ):
+        OriginalQueue(client, PREFIX)
+
+
+def test_the_command(old: Any, queue: leaseq.WorkQueue, redis_client: redis.Redis, url: str) -> None:
+    fill(old, redis_client, 5)
+    held = old.lease(redis_client, HOUR)
+    command = ("import-redis-work-queue", PREFIX, "orders")
+    dry = program(*command, "--dry-run", url=url)
+    assert b"4 wait, 1 were taken by workers, 1 under a lease" in dry.stdout
+    refused = program(*command, url=url)
+    assert refused.returncode == dry.returncode == 3
+    assert refused.stderr.count(b"\n") == 1
+    assert b"stop those workers" in refused.stderr
+    assert queue.stats().added == 0
+    assert old.complete(redis_client, held)
+    done = program(*command, "--json", url=url)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["added"] == 4
+    again = program(*command, url=url)
+    assert (again.returncode, b"nothing to move" in again.stderr) == (1, True)
+    assert len(drained(queue)) == 4
+
+
+def test_from_another_server(old: Any, redis_client: redis.Redis, url: str) -> None:
+    fill(old, redis_client, 3)
+    with servers.SpawnedServer() as other:
+        done = program("import-redis-work-queue", PREFIX, "orders", "--from", url, url=other.url)
+        assert done.returncode == 0, done.stderr
+        with leaseq.WorkQueue("orders", other.url) as queue:
+            assert len(drained(queue)) == 3
+    assert of_the_original(redis_client) == []

@@ -1,0 +1,278 @@
+"""The bundler: headers are held against the code, and generated files against their source.
+
+Every test works on a copy of `lua/` in a folder of its own; the project's files are only read.
+"""
+
+import hashlib
+import importlib.util
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+import redis
+
+from leaseq import _scripts
+
+ROOT = Path(__file__).parents[3]
+CLIENTS = ("python/leaseq/_scripts.py", "typescript/src/scripts.generated.ts")
+GENERATED = ("lua/manifest.json", *CLIENTS)
+
+
+class Tree:
+    """A copy of what the bundler reads and writes, and the bundler in it."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.lua = root / "lua"
+        shutil.copytree(ROOT / "lua", self.lua, ignore=shutil.ignore_patterns("__pycache__"))
+        for module in CLIENTS:
+            (root / module).parent.mkdir(parents=True)
+            shutil.copy(ROOT / module, root / module)
+        self.bundle = self._load()
+
+    def _load(self) -> ModuleType:
+        spec = importlib.util.spec_from_file_location("bundle_under_test", self.lua / "bundle.py")
+        assert spec
+        assert spec.loader
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[spec.name] = module
+        spec.loader.exec_module(module)
+        return module
+
+    def edit(self, path: str, old: str, new: str) -> None:
+        """Replace text that is there exactly once."""
+        file = self.root / path
+        text = file.read_text()
+        assert text.count(old) == 1, (path, old, text.count(old))
+        file.write_text(text.replace(old, new))
+
+    def run(self, *args: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, str(self.lua / "bundle.py"), *args]
+        return subprocess.run(command, capture_output=True, text=True, check=False)
+
+    def texts(self) -> dict[str, str]:
+        return {path: (self.root / path).read_text() for path in GENERATED}
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Tree:
+    return Tree(tmp_path)
+
+
+def refused(tree: Tree, script: str, message: str) -> None:
+    """Loading the script raises HeaderError, and the command line writes nothing."""
+    with pytest.raises(tree.bundle.HeaderError, match=message):
+        tree.bundle.load(tree.lua / f"{script}.lua")
+    before = tree.texts()
+    for args in ((), ("--check",)):
+        assert tree.run(*args).returncode != 0
+    assert tree.texts() == before
+
+
+# -- headers against code
+
+SETTLE_KEYS = (
+    "local ready, state, wake, items, dead, room = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]"
+)
+FEWER_KEYS = "local ready, state, wake, items, dead = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (SETTLE_KEYS, SETTLE_KEYS.replace("KEYS[1], KEYS[2]", "KEYS[2], KEYS[1]"), "out of order"),
+        (SETTLE_KEYS, SETTLE_KEYS.replace("KEYS[6]", "KEYS[7]"), "out of order"),
+        (SETTLE_KEYS, SETTLE_KEYS.replace("ready, state", "state, ready"), "the code binds"),
+        (SETTLE_KEYS, FEWER_KEYS, "the code binds"),
+        (SETTLE_KEYS, f"{SETTLE_KEYS}\nlocal more = KEYS[7]", "the code binds"),
+        (SETTLE_KEYS, f"{SETTLE_KEYS}\nredis.call('GET', KEYS[1])", "only be bound to locals"),
+        (
+            SETTLE_KEYS,
+            f"{SETTLE_KEYS}\nfor i = 1, #KEYS do redis.call('GET', KEYS[i]) end",
+            "only be bound to locals",
+        ),
+        ("-- @key state STRING packed\n", "", "the code binds"),
+        ("-- @key wake LIST\n", "-- @key wake LIST\n-- @key leased ZSET id -> time\n", "the code binds"),
+        ("-- @key wake LIST\n", "-- @key wake STREAM\n", "unknown key type STREAM"),
+        ("-- @key wake LIST\n", "-- @key wake\n", "unknown key type"),
+        (SETTLE_KEYS, f"{SETTLE_KEYS}\nredis.call('DEL', unpack(KEYS))", "only be bound to locals"),
+        (" LEASEQ_CLOCK LEASEQ_FORMAT", " LEASEQ_CLOCK", r"lacks \['LEASEQ_FORMAT'\]"),
+        (" LEASEQ_CLOCK", " LEASEQ_CLOCK LEASEQ_FULL", r"never raised: \['LEASEQ_FULL'\]"),
+        (
+            "return (tell_worker",
+            "error('LEASEQ_NEW what is this', 0) return (tell_worker",
+            r"lacks \['LEASEQ_NEW'\]",
+        ),
+        ("-- @reply 1", "-- @replies 1", "unknown tag @replies"),
+        ("-- @complexity O(1)", "-- @complexity O(1)\n-- @author somebody", "unknown tag"),
+        ("-- @complexity O(1)", "-- @complexity O(1)\n-- a remark", "not a header line"),
+        ("-- @complexity O(1)\n", "", "lacks @complexity"),
+        ("-- @complexity O(1)", "-- @complexity ", "not a header line"),
+        ("--- Called by", "-- Called by", "first line"),
+        ("--#part clock", "--#part clocks", "there is no parts/clocks.lua"),
+        ("--#part clock", "-- #part clock", "not the way to take in a part"),
+        ("--#part clock", "--#part  clock", "not the way to take in a part"),
+    ],
+)
+def test_a_header_that_the_code_contradicts_is_refused(tree: Tree, old: str, new: str, message: str) -> None:
+    tree.edit("lua/settle.lua", old, new)
+    refused(tree, "settle", message)
+
+
+OUTCOME_KEYS = "local results = {unpack(KEYS, 9)}"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (OUTCOME_KEYS, "", "@keys and a line that binds the rest"),
+        ("-- @keys each entry: result:<id>\n", "", "@keys and a line that binds the rest"),
+        (OUTCOME_KEYS, OUTCOME_KEYS.replace("9", "8"), "only be bound to locals"),
+        (OUTCOME_KEYS, OUTCOME_KEYS.replace("9", "10"), "only be bound to locals"),
+        (OUTCOME_KEYS, "local results = {unpack(KEYS)}", "only be bound to locals"),
+        (OUTCOME_KEYS, "local result = KEYS[9]", "@keys and a line that binds the rest"),
+        ("-- @key state STRING packed\n", "", "only be bound to locals|the code binds"),
+    ],
+)
+def test_keys_behind_the_fixed_ones_are_bound_once_and_said(
+    tree: Tree, old: str, new: str, message: str
+) -> None:
+    tree.edit("lua/outcome.lua", old, new)
+    refused(tree, "outcome", message)
+
+
+@pytest.mark.parametrize("tag", ["key", "reply", "error", "complexity"])
+def test_a_header_without_a_tag_that_every_script_needs_is_refused(tree: Tree, tag: str) -> None:
+    file = tree.lua / "settle.lua"
+    kept = [line for line in file.read_text().splitlines() if not line.startswith(f"-- @{tag} ")]
+    file.write_text("\n".join(kept) + "\n")
+    refused(tree, "settle", f"lacks @{tag}")
+
+
+def test_a_part_cannot_use_keys_by_number(tree: Tree) -> None:
+    """The keys of a script are bound in the script, where its header says what they are."""
+    part = tree.lua / "parts/clock.lua"
+    part.write_text("local first = KEYS[1]\n" + part.read_text())
+    refused(tree, "settle", "a part may not use KEYS")
+
+
+def test_an_error_raised_in_a_part_must_be_in_the_header(tree: Tree) -> None:
+    part = tree.lua / "parts/arity.lua"
+    part.write_text("error('LEASEQ_ODD', 0)\n" + part.read_text())
+    refused(tree, "settle", "LEASEQ_ODD")
+
+
+def test_parts_that_take_each_other_in_are_refused(tree: Tree) -> None:
+    (tree.lua / "parts/clock.lua").write_text("--#part arity\n")
+    (tree.lua / "parts/arity.lua").write_text("--#part clock\n")
+    refused(tree, "settle", "parts take each other in")
+
+
+def test_parts_are_taken_in_where_they_stand(tree: Tree) -> None:
+    """With the indent of the line, through parts of parts, and without comments and empty lines."""
+    (tree.lua / "parts/outer.lua").write_text(
+        "-- a comment\nlocal a = 1\n\nif a then\n  --#part inner\nend\n"
+    )
+    (tree.lua / "parts/inner.lua").write_text("  -- indented\nlocal b = 2\n")
+    lines = tree.bundle.splice("first()\n  --#part outer\nlast()\n")
+    assert lines == ["first()", "  local a = 1", "  if a then", "    local b = 2", "  end", "last()"]
+
+
+# -- generated files
+
+
+def test_the_generated_files_are_fresh() -> None:
+    command = [sys.executable, str(ROOT / "lua/bundle.py"), "--check"]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (result.returncode, result.stderr) == (0, "")
+
+
+def test_a_second_run_writes_the_same(tree: Tree) -> None:
+    first = tree.texts()
+    assert tree.run().returncode == 0
+    assert tree.texts() == first
+    assert tree.run("--check").returncode == 0
+
+
+@pytest.mark.parametrize("path", GENERATED)
+@pytest.mark.parametrize("how", ["edited", "longer", "missing"])
+def test_a_stale_file_is_named(tree: Tree, path: str, how: str) -> None:
+    file = tree.root / path
+    text = file.read_text()
+    if how == "missing":
+        file.unlink()
+    else:
+        file.write_text(
+            text + "\n" if how == "longer" else text.replace("9007199254740992", "9007199254740993", 1)
+        )
+    before = file.read_text() if file.exists() else None
+    result = tree.run("--check")
+    assert result.returncode == 1
+    assert path in result.stderr
+    assert "make generate" in result.stderr
+    assert not any(other in result.stderr for other in GENERATED if other != path)
+    assert (file.read_text() if file.exists() else None) == before, "--check writes nothing"
+    assert tree.run().returncode == 0
+    assert file.read_text() == text
+
+
+def test_a_change_of_a_part_makes_every_generated_file_stale(tree: Tree) -> None:
+    tree.edit("lua/parts/clock.lua", "local time = call('TIME')", "local time = redis.call('TIME')")
+    result = tree.run("--check")
+    assert result.returncode == 1
+    assert all(path in result.stderr for path in GENERATED)
+
+
+def test_a_comment_changes_no_digest(tree: Tree) -> None:
+    """Comments are not sent, so a better one does not make servers load a script again."""
+    file = tree.lua / "parts/clock.lua"
+    file.write_text("-- more words\n\n" + file.read_text())
+    assert tree.run("--check").returncode == 0
+
+
+# -- what comes out
+
+
+def test_the_manifest_and_the_python_module_say_the_same() -> None:
+    """LQ-SCRIPT-1, LQ-CALL-1: digests, keys in order and sources."""
+    manifest = json.loads((ROOT / "lua/manifest.json").read_text())
+    assert manifest["protocol"] == _scripts.PROTOCOL
+    assert manifest["constants"]["wait_cap_ms"] == _scripts.WAIT_CAP_MS
+    assert manifest["constants"]["max_entries"] == _scripts.MAX_ENTRIES
+    assert list(manifest["scripts"]) == [script.name for script in _scripts.SCRIPTS]
+    assert list(manifest["scripts"]) == sorted(path.stem for path in (ROOT / "lua").glob("*.lua"))
+    for script in _scripts.SCRIPTS:
+        said = manifest["scripts"][script.name]
+        assert said["source"] == script.source
+        assert [key["name"] for key in said["keys"]] == list(script.keys)
+        assert bool(said["more_keys"]) == (f"unpack(KEYS, {len(script.keys) + 1})" in script.source)
+        digest = hashlib.sha1(script.source.encode(), usedforsecurity=False).hexdigest()
+        assert digest == said["sha1"] == script.sha1
+
+
+def test_the_server_counts_the_same_digests(redis_client: redis.Redis) -> None:
+    """LQ-SCRIPT-1: what SCRIPT LOAD answers."""
+    for script in _scripts.SCRIPTS:
+        assert redis_client.script_load(script.source) == script.sha1
+
+
+def test_render_writes_what_reaches_the_server(tree: Tree) -> None:
+    folder = tree.root / "a/new/folder"
+    before = tree.texts()
+    assert tree.run("--render", str(folder)).returncode == 0
+    assert {path.stem: path.read_text() for path in folder.iterdir()} == {
+        script.name: script.source for script in _scripts.SCRIPTS
+    }
+    assert tree.texts() == before
+
+
+def test_no_source_has_anything_but_ascii_and_short_parts() -> None:
+    for script in _scripts.SCRIPTS:
+        assert script.source.isascii()
+        assert "--#" not in script.source
+        assert "\r" not in script.source
+        assert script.source.splitlines()[0].startswith(f"-- leaseq {script.name}, protocol ")

@@ -1,0 +1,186 @@
+"""Apps and their workers in tests: both flavours of every call, and workers that run beside the test."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from support import servers, timeouts
+
+from leaseq.jobs.worker.service import Service
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Iterator
+
+    import pytest
+
+    from leaseq.jobs import App
+    from leaseq.jobs.worker.running import Running
+
+PATIENCE: Final = 120.0
+"""Seconds that a condition may take on a machine that stalls."""
+
+
+LEASE_SECS: Final = 600.0
+"""So long that no lease ends because the machine stalls; what is to be heard at a heartbeat is heard when a test says so."""
+
+
+def until(check: Callable[[], object]) -> None:
+    servers.wait_until(check, PATIENCE)
+
+
+def late_replies() -> contextlib.AbstractContextManager[None]:
+    """Replies come, however late: for want of the one that gives a job, it would stay leased for LEASE_SECS."""
+    return timeouts.reply_grace(float(timeouts.REPLY_SECS))
+
+
+def extend_program_timeouts() -> None:
+    """For a program: it bears what the tests themselves bear, to its end."""
+    timeouts.extend_default_timeouts()
+    late_replies().__enter__()
+
+
+class JobAppFlavour:
+    """Calls `name` of an App, a function or a handle, or its flavour for asyncio, in an event loop of its own."""
+
+    def __init__(self, app: App, *, asynchronous: bool) -> None:
+        self.app = app
+        self.asynchronous = asynchronous
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._thread.start()
+        self._late_replies = late_replies()
+
+    def __call__(self, thing: Any, name: str, *args: Any, **kwargs: Any) -> Any:
+        if not self.asynchronous:
+            return getattr(thing, name)(*args, **kwargs)
+        return self.run(getattr(thing, f"a{name}")(*args, **kwargs))
+
+    def run(self, work: Coroutine[Any, Any, Any]) -> Any:
+        """Run something in the loop, and wait for it."""
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(PATIENCE)
+
+    def start(self, work: Coroutine[Any, Any, Any]) -> Any:
+        """Run something in the loop."""
+        return asyncio.run_coroutine_threadsafe(work, self._loop)
+
+    def burst(self, **options: Any) -> int:
+        """Run what is ready; how many jobs ended."""
+        chosen: Any = {"burst": True, "handle_signals": False, "lease_secs": LEASE_SECS, **options}
+        ended: int = self.run(self.app.arun_worker(**chosen))
+        return ended
+
+    @contextlib.contextmanager
+    def working(self, **options: Any) -> Iterator[JobWorker]:
+        """A worker that runs until the block ends."""
+        worker = JobWorker(self, options)
+        try:
+            yield worker
+        finally:
+            worker.stop()
+            worker.ended()
+
+    def __enter__(self) -> Self:
+        self._late_replies.__enter__()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.run(self.app.aclose())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+        self._late_replies.__exit__(None, None, None)
+
+
+class Hours:
+    """Time limits of an hour and more, in event loops, which end when a test says so."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._scopes: list[asyncio.Timeout] = []
+        limited = asyncio.timeout
+
+        def noted(delay: float | None) -> asyncio.Timeout:
+            scope = limited(delay)
+            if delay is not None and delay >= 3600:
+                self._scopes.append(scope)
+            return scope
+
+        monkeypatch.setattr(asyncio, "timeout", noted)
+        self._timers: list[tuple[asyncio.TimerHandle, Callable[..., object], tuple[Any, ...]]] = []
+        call_later = asyncio.BaseEventLoop.call_later
+
+        def timed(
+            loop: asyncio.BaseEventLoop,
+            delay: float,
+            callback: Callable[..., object],
+            *args: Any,
+            **more: Any,
+        ) -> asyncio.TimerHandle:
+            timer = call_later(loop, delay, callback, *args, **more)
+            if delay >= 3600:
+                self._timers.append((timer, callback, args))
+            return timer
+
+        monkeypatch.setattr(asyncio.BaseEventLoop, "call_later", timed)
+
+    def pass_by(self, flavour: JobAppFlavour) -> None:
+        """They are over."""
+
+        async def end() -> None:
+            for scope in self._scopes:
+                scope.reschedule(asyncio.get_running_loop().time())
+            self._scopes.clear()
+            timers, self._timers = self._timers, []
+            for timer, callback, args in timers:
+                if not timer.cancelled():
+                    timer.cancel()
+                    callback(*args)
+
+        flavour.run(end())
+
+
+def _flush_in_turn(running: Running) -> None:
+    """Notes are written by the worker and when a test says so: who returns has seen what the other had begun to write."""
+    turn, flush = asyncio.Lock(), running.flush
+
+    async def flush_in_turn() -> None:
+        async with turn:
+            await flush()
+
+    vars(running)["flush"] = flush_in_turn
+
+
+class JobWorker:
+    """One worker in the loop of a flavour."""
+
+    def __init__(self, flavour: JobAppFlavour, options: dict[str, Any]) -> None:
+        self._twin = flavour
+
+        async def make() -> Service:
+            service = Service(flavour.app, **{"handle_signals": False, "lease_secs": LEASE_SECS, **options})
+            _flush_in_turn(service._running)
+            return service
+
+        self.service: Service = flavour.run(make())
+        self._future = flavour.start(self.service.run())
+        until(lambda: self.service._worker._run is not None or self._future.done())
+
+    def stop(self, *, at_once: bool = False) -> None:
+        self._twin._loop.call_soon_threadsafe(lambda: self.service.stop(at_once=at_once))
+
+    def ended(self) -> int:
+        """What `run` answers, or raises."""
+        answer: int = self._future.result(PATIENCE)
+        return answer
+
+    def beat(self) -> None:
+        """Let the heart beat now."""
+        run = self.service._worker._run
+        assert run is not None
+        self._twin.run(run.tender.beat())
+
+    def flush(self) -> None:
+        """Write notes now."""
+        self._twin.run(self.service._running.flush())

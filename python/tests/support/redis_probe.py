@@ -1,0 +1,85 @@
+"""What tests see of a server: the commands that it ran, the clients that it blocks."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+from support import servers
+from support.client_flavours import unwrap
+
+import leaseq
+
+if TYPE_CHECKING:
+    import threading
+    from collections.abc import Callable
+
+    import redis
+
+EVALS = ("cmdstat_evalsha", "cmdstat_eval")
+BLOCKS = ("cmdstat_blpop", "cmdstat_blmove")
+WAKE_UP = b"*2\r\n$17\r\nleaseq:{q}:q:wake\r\n$1\r\n1\r\n"
+"""The reply to a BLPOP that was woken."""
+
+
+def load(client: redis.Redis) -> None:
+    """Make every script known, so that no call takes two commands."""
+    for script in leaseq._scripts.SCRIPTS:
+        client.script_load(script.source)
+
+
+def calls(client: redis.Redis, *names: str) -> int:
+    """How often the server has run these commands since the statistics were reset."""
+    stats: dict[str, Any] = client.info("commandstats")
+    return sum(stats[name]["calls"] for name in names if name in stats)
+
+
+def count_blocked(client: redis.Redis) -> int:
+    """How many clients are blocked on the server."""
+    info: Any = client.info("clients")
+    return int(info["blocked_clients"])
+
+
+def blocked(client: redis.Redis, count: int) -> None:
+    """Wait until so many clients are blocked on the server."""
+    servers.wait_until(lambda: count_blocked(client) == count)
+
+
+def blocked_ids(client: redis.Redis) -> list[int]:
+    """Ids of the blocked connections."""
+    listed: Any = client.client_list()
+    return [int(entry["id"]) for entry in listed if "b" in entry["flags"]]
+
+
+def is_sending(thread: threading.Thread) -> bool:
+    """Whether a thread is where redis-py sends: interrupted there, it closes the connection, and the reply is lost."""
+    frame = sys._current_frames().get(thread.ident or 0)
+    while frame is not None:
+        if frame.f_code.co_name == "send_packed_command":
+            return True
+        frame = frame.f_back
+    return False
+
+
+def beat(queue: Any) -> None:
+    """Make the heart of a queue beat now, for all that it extends: by itself it would do so in a third of their leases."""
+    heart: Any = unwrap(queue)._heart
+
+    def all_due() -> None:
+        for item, (_, lease_secs) in list(heart._beats._next.items()):
+            heart._beats._next[item] = (time.monotonic(), lease_secs)
+        heart._bell.ring()
+
+    if queue is unwrap(queue):
+        all_due()
+    else:  # a stand-in for a queue of asyncio, whose loop runs in another thread
+        queue.flavour.loop.call_soon_threadsafe(all_due)
+
+
+async def until(check: Callable[[], bool]) -> None:
+    """Poll."""
+    async with asyncio.timeout(servers.PATIENCE):
+        while not check():  # noqa: ASYNC110 (the condition is the server's)
+            await asyncio.sleep(0.005)

@@ -1,0 +1,324 @@
+"""The worker while servers restart, forget scripts and fail over, and networks swallow answers: it goes on."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from redis.asyncio.sentinel import Sentinel as AsyncSentinel
+from redis.sentinel import Sentinel
+from support import servers
+from support.background_worker import PATIENCE, BackgroundWorker, Latch, RecordingHooks, background_worker
+from support.redis_probe import blocked, load
+
+import leaseq.worker
+import leaseq.worker.aio
+from leaseq import Item
+from leaseq.worker import Hooks
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import redis
+    from support.client_flavours import ClientFlavour
+    from support.sentinel_set import SentinelSet
+
+    from leaseq_conformance.fault_proxy import Listener
+
+HOUR = 3600.0
+
+
+def until(check: Any) -> None:
+    servers.wait_until(check, PATIENCE)
+
+
+def test_a_restarted_server_is_worked_for_again(
+    flavour: ClientFlavour, own_server: Callable[..., servers.SpawnedServer], caplog: pytest.LogCaptureFixture
+) -> None:
+    """Killed while one handler runs and the worker waits: the item is completed, the next is leased; one line each."""
+    caplog.set_level(logging.INFO, "leaseq.worker")
+    server = own_server("--appendonly", "yes", "--appendfsync", "always")
+    queue = flavour.queue("q", server.url)
+    queue.add_item(Item(b"", id="before"))
+    latch, told = Latch(), RecordingHooks()
+    with background_worker(flavour, queue, latch.handler(flavour), hooks=told, lease_secs=HOUR) as work:
+        latch.reached()
+        with server.client() as client:
+            blocked(client, 1)
+        server.kill()
+        latch.open()
+        until(lambda: told.of("server_away"))
+        server.start()
+        with leaseq.WorkQueue("q", server.url) as producer:
+            producer.add_item(Item(b"", id="after"))
+            until(lambda: producer.stats().completed == 2)
+        until(lambda: told.of("server_back"))
+        work.stop()
+        assert work.result() == 2
+    assert sorted(told.of("completed")) == ["after", "before"]
+    assert len(told.of("server_away")) == len(told.of("server_back")) == caplog.text.count("goes on trying")
+
+
+def test_an_idle_worker_says_when_the_server_is_back(
+    flavour: ClientFlavour, redis_client: redis.Redis, proxy: Listener
+) -> None:
+    """There is nothing to lease, so no call but a look tells."""
+    queue, told = flavour.queue("q", proxy.url), RecordingHooks()
+    with background_worker(flavour, queue, lambda _: None, hooks=told):
+        blocked(redis_client, 1)
+        proxy.refuse = True
+        proxy.reset()
+        until(lambda: told.of("server_away"))
+        proxy.refuse = False
+        until(lambda: told.of("server_back"))
+        blocked(redis_client, 1)
+
+
+def test_a_server_that_forgets_the_scripts_is_told_again(
+    flavour: ClientFlavour, redis_client: redis.Redis, url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    queue = flavour.queue("q", url)
+    with background_worker(flavour, queue, lambda _: None) as work:
+        for number in range(5):
+            queue.add_items(Item(b"", id=f"{number} {n}") for n in range(20))
+            redis_client.script_flush()
+            until(lambda done=number: queue.stats().completed == 20 * (done + 1))
+        work.stop()
+        assert work.result() == 100
+    assert "goes on trying" not in caplog.text
+
+
+def test_a_completion_whose_answer_was_lost_is_repeated(
+    flavour: ClientFlavour, redis_client: redis.Redis, proxy: Listener, url: str
+) -> None:
+    """LQ-COMPLETE-1: the first call has worked, the second is answered false: that is no lost item."""
+    load(redis_client)  # it is the answer of the script that is lost
+    queue = flavour.queue("q", proxy.url)
+    queue.add_item(Item(b"", id="a"))
+    latch, told = Latch(), RecordingHooks()
+    options: Any = {"hooks": told, "concurrency": 1, "lease_secs": HOUR}
+    with background_worker(flavour, queue, latch.handler(flavour), **options) as work:
+        latch.reached()
+        proxy.discard_replies = True
+        latch.open()
+        until(lambda: redis_client.hlen("leaseq:{q}:q:items") == 0)
+        proxy.discard_replies = False
+        proxy.reset()
+        until(lambda: told.of("completed") == ["a"])
+        work.stop()
+        work.result()
+    assert told.of("lost") == []
+
+
+def test_a_release_whose_call_failed_is_repeated(
+    flavour: ClientFlavour, redis_client: redis.Redis, proxy: Listener, url: str
+) -> None:
+    queue, look = flavour.queue("q", proxy.url), leaseq.WorkQueue("q", url)
+    queue.add_item(Item(b"", id="a"))
+    latch, told = Latch(), RecordingHooks()
+
+    def fail(_: Any) -> None:
+        raise ValueError("no")
+
+    with background_worker(flavour, queue, latch.handler(flavour, fail), hooks=told, backoff=lambda _: HOUR):
+        latch.reached()
+        proxy.refuse = True
+        proxy.reset()
+        latch.open()
+        until(lambda: told.of("server_away"))
+        proxy.refuse = False
+        until(lambda: look.inspect("a").state == "delayed")
+    look.close()
+
+
+def test_a_beat_whose_answer_is_lost_is_sent_again(flavour: ClientFlavour, proxy: Listener, url: str) -> None:
+    """LQ-CLIENT-4: a beat that fails says so, the next one comes sooner, and the item is kept."""
+    queue, look = flavour.queue("q", proxy.url), leaseq.WorkQueue("q", url)
+    queue.add_item(Item(b"", id="a"))
+    latch, told = Latch(), RecordingHooks()
+    with background_worker(flavour, queue, latch.handler(flavour), hooks=told, lease_secs=HOUR) as work:
+        latch.reached()
+        (before,) = look.list_items("leased").items
+        proxy.refuse = True
+        proxy.reset()
+        work.beat()
+        assert told.of("server_away")
+        assert work.run.tender._pause(work.call(lambda: now(work))) <= HOUR / 9
+        proxy.refuse = False
+        work.beat()
+        (after,) = look.list_items("leased").items
+        assert after.time > before.time
+        latch.open()
+        until(lambda: look.stats().completed == 1)
+    look.close()
+
+
+def now(work: BackgroundWorker) -> float:
+    module: Any = leaseq._aio.io if work.asyncio else leaseq._sync.io
+    time: float = module.now()
+    return time
+
+
+def test_one_damaged_record_does_not_hold_up_the_others(
+    flavour: ClientFlavour, redis_client: redis.Redis, url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    queue = flavour.queue("q", url)
+    queue.add_items(Item(b"", id=f"i{n}") for n in range(8))
+    latch = Latch()
+    with background_worker(flavour, queue, latch.handler(flavour), concurrency=8, lease_secs=HOUR) as work:
+        latch.reached(8)
+        redis_client.hset("leaseq:{q}:q:meta", "i3", b"damaged")
+        work.beat()
+        latch.open()
+        until(lambda: queue.stats().completed == 7)
+        until(lambda: "'i3' is given up" in caplog.text)
+        queue.add_item(Item(b"", id="next"))
+        until(lambda: queue.stats().completed == 8)
+
+
+def test_a_result_that_is_too_large_is_a_failure(flavour: ClientFlavour, url: str) -> None:
+    """The others of its group are completed, with their results."""
+    queue = flavour.queue("q", url)
+    queue.configure(max_data=100)
+    queue.add_items((Item(b"", id=f"i{n}") for n in range(5)), keep=HOUR)
+
+    def handle(item: Any) -> None:
+        item.result = b"x" * (1000 if item.id == "i2" else 10)
+
+    assert BackgroundWorker(flavour, queue, handle, burst=True, backoff=lambda _: HOUR).result() == 4
+    assert queue.inspect("i2").state == "delayed"
+    assert queue.inspect("i2").error.startswith("leaseq.errors.TooLargeError")
+    assert queue.outcome("i1").content == b"x" * 10
+
+
+def test_without_memory_the_queue_is_drained(
+    flavour: ClientFlavour, redis_client: redis.Redis, url: str
+) -> None:
+    queue = flavour.queue("q", url)
+    queue.add_items(Item(b"x" * 100) for _ in range(50))
+    redis_client.config_set("maxmemory", 1)
+    try:
+        assert BackgroundWorker(flavour, queue, lambda _: None, burst=True).result() == 50
+    finally:
+        redis_client.config_set("maxmemory", 0)
+
+
+def test_in_a_cluster(flavour: ClientFlavour, cluster: servers.RedisCluster) -> None:
+    client = flavour.cluster_client(cluster.url)
+    queues = [flavour.queue(name, client) for name in ("a", "b", "c")]
+    for queue in queues:
+        queue.add_items(Item(b"") for _ in range(50))
+    assert BackgroundWorker(flavour, queues, lambda _: None, burst=True).result() == 150
+
+
+@pytest.mark.timeout(600)
+def test_a_failover_is_survived(flavour: ClientFlavour, sentinel: SentinelSet) -> None:
+    """The primary is killed while the worker waits; it goes on at whoever takes over."""
+    options: Any = {"socket_timeout": 5, "socket_connect_timeout": 5}
+    with Sentinel(sentinel.sentinels, **options).master_for(sentinel.service) as look:  # type: ignore[no-untyped-call]
+        made: Any = AsyncSentinel if flavour.name == "asyncio" else Sentinel
+        watchers = made(sentinel.sentinels, **options)
+        for watcher in watchers.sentinels:
+            flavour.own(watcher)
+        client = flavour.own(watchers.master_for(sentinel.service))
+        queue, producer = flavour.queue("q", client), leaseq.WorkQueue("q", look)
+        told = RecordingHooks()
+        with background_worker(flavour, queue, lambda _: None, hooks=told) as work:
+            producer.add_item(Item(b""))
+            until(lambda: told.of("completed"))
+            with sentinel.primary.client() as primary:
+                blocked(primary, 1)
+            sentinel.primary.kill()
+            added = False
+
+            def add() -> bool:
+                nonlocal added
+                try:
+                    added = added or producer.add_item(Item(b"", id="after"))
+                except leaseq.LeaseqError:
+                    return False
+                return "after" in told.of("completed")
+
+            until(add)
+            work.stop()
+            assert work.result() == 2
+        producer.close()
+
+
+async def test_a_cancelled_run_gives_back_what_it_holds(url: str) -> None:
+    async with leaseq.aio.WorkQueue("q", url) as queue:
+        await queue.add_items([Item(b"", id="a"), Item(b"", id="b")])
+        began = asyncio.Semaphore(0)
+
+        async def handle(_: Any) -> None:
+            began.release()
+            await asyncio.sleep(HOUR)
+
+        run = asyncio.create_task(leaseq.worker.aio.Worker(queue, handle, announce=False).run())
+        for _ in range(2):
+            await began.acquire()
+        run.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await run
+        assert [
+            (info.state, info.attempt) for info in [await queue.inspect("a"), await queue.inspect("b")]
+        ] == [("ready", 0)] * 2
+
+
+async def test_a_cancellation_inside_a_handler_is_a_failure_of_the_item(url: str) -> None:
+    """Something that the handler waited for was cancelled, not the worker."""
+    async with leaseq.aio.WorkQueue("q", url) as queue:
+        await queue.add_item(Item(b"", id="a"))
+
+        async def handle(_: Any) -> None:
+            inner = asyncio.create_task(asyncio.sleep(HOUR))
+            inner.cancel()
+            await inner
+
+        worker = leaseq.worker.aio.Worker(queue, handle, burst=True, backoff=lambda _: HOUR, announce=False)
+        assert await worker.run() == 0
+        assert (await queue.inspect("a")).state == "delayed"
+
+
+def test_a_broken_loop_ends_the_run_with_its_error(
+    flavour: ClientFlavour, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Never silently: a defect of ours is raised where `run` was called."""
+    queue = flavour.queue("q", url)
+    with background_worker(flavour, queue, lambda _: None) as work:
+        queue.add_item(Item(b""))
+        until(lambda: queue.stats().completed == 1)
+
+        def broken(_: Any) -> Any:
+            raise ZeroDivisionError
+
+        monkeypatch.setattr(work.run.tender, "_pause", broken)
+        work.call(work.run.tender._bell.ring)
+        with pytest.raises(ZeroDivisionError):
+            work.result()
+
+
+def test_at_most_once_survives_lost_answers(
+    flavour: ClientFlavour, redis_client: redis.Redis, proxy: Listener
+) -> None:
+    """The completion worked and its answer was lost: the item never runs, which is what at most once means."""
+    load(redis_client)
+    queue = flavour.queue("q", proxy.url)
+    queue.add_item(Item(b"", id="a"))
+    handled: list[str] = []
+
+    class Cut(Hooks):
+        def leased(self, items: Any) -> None:
+            if items[0].id == "a":
+                proxy.cut_replies_after = 0
+
+    with background_worker(
+        flavour, queue, lambda item: handled.append(item.id), at_most_once=True, hooks=Cut()
+    ):
+        until(lambda: redis_client.hlen("leaseq:{q}:q:items") == 0)
+        queue_again = leaseq.WorkQueue("q", proxy.proxy.server_url)
+        queue_again.add_item(Item(b"", id="b"))
+        until(lambda: handled == ["b"])
+        queue_again.close()

@@ -1,0 +1,192 @@
+"""Live workers: what a worker says of itself, and reading it."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from support import servers
+from support.background_worker import PATIENCE, BackgroundWorker, Latch, background_worker
+
+import leaseq.worker.aio.registry
+import leaseq.worker.registry
+from leaseq import Item
+from leaseq.worker import live
+from leaseq_conformance.acl_suite import roles
+
+if TYPE_CHECKING:
+    import pytest
+    import redis
+    from support.client_flavours import ClientFlavour
+
+    from leaseq.worker.registry import LiveWorker
+
+INDEX = "leaseq:workers"
+
+
+def listed(flavour: ClientFlavour, server: Any) -> list[LiveWorker]:
+    module: Any = leaseq.worker.aio.registry if flavour.name == "asyncio" else leaseq.worker.registry
+    workers: list[LiveWorker] = flavour.run(module.live_workers(server))
+    return workers
+
+
+def until(check: Any) -> None:
+    servers.wait_until(check, PATIENCE)
+
+
+def test_a_worker_is_seen_with_what_it_holds_until_it_ends(
+    flavour: ClientFlavour, redis_client: redis.Redis, url: str
+) -> None:
+    """LQ-WORKER-1, LQ-WORKER-2, LQ-WORKER-4."""
+    queues = [flavour.queue("a", url, group="g"), flavour.queue("b", url, group="g")]
+    queues[0].add_items(Item(b"secret data", id=f"i{n}", headers={"x": "secret header"}) for n in range(3))
+    latch = Latch()
+    with background_worker(
+        flavour, queues, latch.handler(flavour), announce=True, grace_secs=PATIENCE
+    ) as work:
+        latch.reached(3)
+        work.call(work.run.announcer.announce)
+        (worker,) = listed(flavour, url)
+        assert worker.id == work.worker.id
+        assert (worker.held, sorted(item.id for item in worker.items)) == (3, ["i0", "i1", "i2"])
+        assert {(item.queue, item.group, item.attempt) for item in worker.items} == {("a", "g", 1)}
+        assert all(item.seconds >= 0 for item in worker.items)
+        assert worker.queues == (("g", "a"), ("g", "b"))
+        assert (worker.concurrency, worker.completed, worker.stopping) == (10, 0, False)
+        assert worker.client.startswith("leaseq-python ")
+        seconds, _ = redis_client.time()
+        assert seconds - 3600 < worker.started <= seconds + 1
+        key = live.key(worker.id)
+        ttl: Any = redis_client.pttl(key)
+        assert 0 < ttl <= live.LIFE_SECS * 1000
+        score = redis_client.zscore(INDEX, worker.id)
+        assert score is not None
+        assert 0 < score / 1000 - seconds <= live.INDEX_LIFE_SECS + 1
+        said: Any = redis_client.get(key)
+        assert b"secret" not in said
+        work.stop()
+        until(lambda: listed(flavour, url)[0].stopping)
+        latch.open()
+        work.result()
+    assert listed(flavour, url) == []
+    assert redis_client.exists(INDEX, key) == 0
+
+
+def test_one_that_runs_unannounced_writes_nothing(
+    flavour: ClientFlavour, redis_client: redis.Redis, url: str
+) -> None:
+    queue = flavour.queue("q", url)
+    queue.add_item(Item(b""))
+    assert BackgroundWorker(flavour, queue, lambda _: None, burst=True, announce=False).result() == 1
+    assert redis_client.exists(INDEX) == 0
+
+
+def test_more_items_than_are_named_are_counted(flavour: ClientFlavour, url: str) -> None:
+    queue = flavour.queue("q", url)
+    queue.add_items(Item(b"") for _ in range(150))
+    latch = Latch()
+    with background_worker(flavour, queue, latch.handler(flavour), announce=True, concurrency=150) as work:
+        latch.reached(150)
+        work.call(work.run.announcer.announce)
+        (worker,) = listed(flavour, url)
+        assert (worker.held, len(worker.items)) == (150, live.MOST_ITEMS)
+        latch.open()
+
+
+def test_what_is_gone_or_has_another_form_is_left_out(
+    flavour: ClientFlavour, redis_client: redis.Redis, url: str
+) -> None:
+    """LQ-WORKER-5: an id whose key is gone, no JSON, missing members, a key of another name; more than a page."""
+    good = json.loads(
+        live.written(
+            stopping=False, started=0, concurrency=1, completed=0, queues=[("g", "n")], held=[], now=0
+        )
+    )
+    values: dict[str, Any] = {f"host:{n}:x": {**good, "pid": n, "unknown": 1} for n in range(250)}
+    bad = {
+        "nojson": "{",
+        "nothing": "{}",
+        "list": "[]",
+        "wrong": json.dumps({**good, "items": [{"queue": 1}]}),
+    }
+    for name, value in values.items():
+        redis_client.set(live.key(name), json.dumps(value))
+    for name, text in bad.items():
+        redis_client.set(live.key(name), text)
+    redis_client.zadd(INDEX, dict.fromkeys([*values, *bad, "gone", "form feed"], 1))
+    assert [worker.id for worker in listed(flavour, url)] == sorted(values)
+
+
+def test_the_index_forgets_what_nobody_refreshes(
+    flavour: ClientFlavour, redis_client: redis.Redis, url: str
+) -> None:
+    """LQ-WORKER-2: every worker that enters itself takes old ids out."""
+    seconds, _ = redis_client.time()
+    redis_client.zadd(INDEX, {"old": (seconds - 1) * 1000, "other": (seconds + 500) * 1000})
+    queue = flavour.queue("q", url)
+    with background_worker(flavour, queue, lambda _: None, announce=True) as work:
+        until(lambda: redis_client.zscore(INDEX, work.worker.id))
+        until(lambda: redis_client.zscore(INDEX, "old") is None)
+        assert redis_client.zscore(INDEX, "other") is not None
+
+
+def test_a_worker_without_the_right_works_unseen(
+    flavour: ClientFlavour, redis_client: redis.Redis, url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """LQ-WORKER-3: one line in the log, and that is all."""
+    redis_client.acl_setuser(
+        "group", enabled=True, passwords=["+p"], keys=["leaseq:{q}:*"], commands=["+@all"], reset=True
+    )
+    try:
+        queue = flavour.queue("q", url.replace("redis://", "redis://group:p@"))
+        queue.add_item(Item(b""))
+        with background_worker(flavour, queue, lambda _: None, announce=True) as work:
+            until(lambda: queue.stats().completed == 1)
+            until(lambda: "is not seen among the live ones" in caplog.text)
+            work.stop()
+            assert work.result() == 1
+        assert caplog.text.count("is not seen") == 1
+    finally:
+        redis_client.acl_deluser("group")
+    assert redis_client.exists(INDEX) == 0
+
+
+def test_the_rights_of_a_worker_are_enough(
+    flavour: ClientFlavour, redis_client: redis.Redis, url: str
+) -> None:
+    """LQ-SAFE-1: the list of the specification."""
+    redis_client.execute_command(  # type: ignore[no-untyped-call]
+        "ACL",
+        "SETUSER",
+        "worker",
+        "reset",
+        "on",
+        ">p",
+        "~leaseq:*",
+        "-@all",
+        "+ping",
+        "+hello",
+        "+client|setinfo",
+        *roles()["worker"][1],
+    )
+    try:
+        there = url.replace("redis://", "redis://worker:p@")
+        with background_worker(flavour, flavour.queue("q", there), lambda _: None, announce=True) as work:
+            until(lambda: [worker.id for worker in listed(flavour, there)] == [work.worker.id])
+    finally:
+        redis_client.acl_deluser("worker")
+
+
+def test_workers_of_a_cluster(flavour: ClientFlavour, cluster: servers.RedisCluster) -> None:
+    """The keys of workers lie in slots of their own."""
+    client = flavour.cluster_client(cluster.url)
+    queues = [flavour.queue(name, client) for name in ("a", "b", "c")]
+    with (
+        background_worker(flavour, queues, lambda _: None, announce=True),
+        background_worker(flavour, queues[0], lambda _: None, announce=True),
+    ):
+        until(lambda: len(listed(flavour, client)) == 2)
+        for queue in queues:
+            queue.add_item(Item(b""))
+        until(lambda: all(queue.stats().completed == 1 for queue in queues))
+    assert listed(flavour, client) == []

@@ -1,0 +1,456 @@
+"""The worker: what becomes of items, whatever their handlers do."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from support import servers
+from support.background_worker import (
+    PATIENCE,
+    BackgroundWorker,
+    Latch,
+    RecordingHooks,
+    background_worker,
+    start,
+)
+from support.redis_probe import EVALS, calls, load
+
+import leaseq
+import leaseq.worker
+from leaseq import Item
+from leaseq.worker import Backoff, DeadLetter, Hooks, Release
+
+if TYPE_CHECKING:
+    import redis
+    from support.client_flavours import ClientFlavour
+
+"""Its scripts are those of the client, which is tested on all servers."""
+
+HOUR = 3600.0
+
+
+def until(check: Any) -> None:
+    servers.wait_until(check, PATIENCE)
+
+
+def test_every_item_is_handled_once_and_completed_in_groups(
+    flavour: ClientFlavour, redis_client: redis.Redis, url: str
+) -> None:
+    queue = flavour.queue("q", url)
+    queue.add_items(Item(b"x", id=f"i{n}") for n in range(2000))
+    load(redis_client)
+    redis_client.config_resetstat()
+    handled: list[str] = []
+    assert BackgroundWorker(flavour, queue, lambda item: handled.append(item.id), burst=True).result() == 2000
+    assert sorted(handled) == sorted(f"i{n}" for n in range(2000))
+    assert queue.stats().completed == 2000
+    assert calls(redis_client, *EVALS) < 1000, "one by one, it would be at least 2001"
+
+
+def test_what_a_handler_raises_decides(flavour: ClientFlavour, url: str) -> None:
+    queue = flavour.queue("q", url)
+    queue.add_items(Item(name, id=name) for name in ("fail", "retry", "dead", "chosen", "late", "back"))
+    reasons: dict[str, BaseException] = {
+        "fail": ZeroDivisionError("by nothing"),
+        "retry": Release("later", delay=HOUR),
+        "dead": DeadLetter("for a person"),
+        "chosen": KeyError("no such"),
+        "late": SystemExit(3),
+        "back": Release(uncounted=True, delay=HOUR),
+    }
+
+    def handle(item: Any) -> None:
+        raise reasons[item.id]
+
+    told = RecordingHooks()
+    done = BackgroundWorker(
+        flavour, queue, handle, burst=True, backoff=Backoff(HOUR, HOUR), dead_letter_on=[KeyError], hooks=told
+    ).result()
+    assert done == 0
+    info = {name: queue.inspect(name) for name in reasons}
+    assert {name: each.state for name, each in info.items()} == {
+        "fail": "delayed",
+        "retry": "delayed",
+        "dead": "dead",
+        "chosen": "dead",
+        "late": "delayed",
+        "back": "delayed",
+    }
+    assert info["fail"].error == "ZeroDivisionError: by nothing"
+    assert info["retry"].error == "later"
+    assert info["dead"].error == "for a person"
+    assert info["chosen"].error == "KeyError: 'no such'"
+    now = queue.stats().now
+    assert HOUR / 2 - 60 < info["fail"].time - now <= HOUR
+    assert HOUR - 60 < info["retry"].time - now <= HOUR
+    assert info["back"].attempt == 0
+    assert sorted(what[0] for what in told.of("dead_lettered")) == ["chosen", "dead"]
+    assert {what[0] for what in told.of("released")} == {"fail", "retry", "late", "back"}
+
+
+def test_an_item_dies_of_its_attempts(flavour: ClientFlavour, url: str) -> None:
+    queue = flavour.queue("q", url)
+    queue.add_item(Item(b"", id="a"))
+
+    def handle(_: Any) -> None:
+        raise ValueError("again")
+
+    BackgroundWorker(flavour, queue, handle, burst=True, max_attempts=3, backoff=lambda _: 0.0).result()
+    assert (queue.inspect("a").state, queue.inspect("a").attempt) == ("dead", 3)
+    assert queue.inspect("a").error == "ValueError: again"
+
+
+def test_an_item_that_killed_its_workers_dies_unseen(flavour: ClientFlavour, url: str) -> None:
+    """Nobody was left to count: more attempts than allowed are behind it when it is leased."""
+    queue = flavour.queue("q", url)
+    queue.add_item(Item(b"", id="a"))
+    for _ in range(2):
+        item = queue.lease(30)
+        assert item is not None
+        queue.release(item)
+    handled: list[str] = []
+    BackgroundWorker(
+        flavour, queue, lambda item: handled.append(item.id), burst=True, max_attempts=2
+    ).result()
+    assert handled == []
+    assert queue.inspect("a").state == "dead"
+    assert "leased 3 times" in queue.inspect("a").error
+
+
+def test_what_a_handler_ended_itself_is_left_alone(flavour: ClientFlavour, url: str) -> None:
+    queue = flavour.queue("q", url)
+    queue.add_items([Item(b"", id="completed"), Item(b"", id="released"), Item(b"", id="block")])
+
+    def end(item: Any) -> Any:
+        if item.id == "completed":
+            return item.queue.complete(item)
+        if item.id == "released":
+            return item.queue.release(item, delay=HOUR)
+        return None
+
+    async def end_async(item: Any) -> None:
+        if item.id == "block":
+            async with item:
+                pass
+        else:
+            await end(item)
+
+    def end_sync(item: Any) -> None:
+        if item.id == "block":
+            with item:
+                pass
+        else:
+            end(item)
+
+    assert (
+        BackgroundWorker(
+            flavour, queue, end_async if flavour.name == "asyncio" else end_sync, burst=True
+        ).result()
+        == 0
+    )
+    assert queue.inspect("released").state == "delayed"
+    assert (queue.stats().completed, queue.stats().leased) == (2, 0)
+
+
+def test_burst_ends_when_nothing_is_left_also_of_what_handlers_add(flavour: ClientFlavour, url: str) -> None:
+    queue = flavour.queue("q", url)
+    queue.add_item(Item(b"", id="0"))
+
+    async def handle_async(item: Any) -> None:
+        if int(item.id) < 5:
+            await item.queue.add_item(Item(b"", id=str(int(item.id) + 1)))
+
+    def handle(item: Any) -> None:
+        if int(item.id) < 5:
+            item.queue.add_item(Item(b"", id=str(int(item.id) + 1)))
+
+    assert (
+        BackgroundWorker(
+            flavour, queue, handle_async if flavour.name == "asyncio" else handle, burst=True
+        ).result()
+        == 6
+    )
+
+
+def test_slow_work_is_not_hoarded(flavour: ClientFlavour, url: str) -> None:
+    """Nothing is measured before the first end, so nothing is leased beyond the slots."""
+    queue = flavour.queue("q", url)
+    queue.add_items(Item(b"") for _ in range(50))
+    latch = Latch()
+    with background_worker(flavour, queue, latch.handler(flavour), concurrency=3) as work:
+        latch.reached(3)
+        assert queue.stats().leased == 3
+        latch.open()
+        until(lambda: queue.stats().completed == 50)
+        work.stop()
+        assert work.result() == 50
+
+
+def test_what_was_leased_ahead_goes_back_when_the_work_becomes_slow(flavour: ClientFlavour, url: str) -> None:
+    queue = flavour.queue("q", url)
+    queue.add_items(Item(b"", id=f"fast{n}") for n in range(600))
+    queue.add_items([Item(b"", id="slow"), *(Item(b"", id=f"next{n}") for n in range(200))])
+    latch = Latch()
+    slow = latch.handler(flavour)
+
+    async def handle_async(item: Any) -> None:
+        if item.id == "slow":
+            await slow(item)  # type: ignore[misc]
+
+    def handle(item: Any) -> None:
+        if item.id == "slow":
+            slow(item)
+
+    handler = handle_async if flavour.name == "asyncio" else handle
+    with background_worker(flavour, queue, handler, concurrency=1, max_attempts=1) as work:
+        latch.reached()
+        until(lambda: queue.stats().leased == 1)
+        latch.open()
+        until(lambda: queue.stats().completed == 801)
+        work.stop()
+    assert queue.stats().dead == 0, "what went back was not counted"
+
+
+def test_all_that_is_held_is_extended_in_one_call(
+    flavour: ClientFlavour, redis_client: redis.Redis, url: str
+) -> None:
+    """LQ-CLIENT-3: the deadlines move, however many items there are."""
+    queue = flavour.queue("q", url)
+    queue.add_items(Item(b"", id=f"i{n}") for n in range(20))
+    latch = Latch()
+    with background_worker(flavour, queue, latch.handler(flavour), concurrency=20, lease_secs=HOUR) as work:
+        latch.reached(20)
+        load(redis_client)
+        before = {listed.id: listed.time for listed in queue.list_items("leased").items}
+        redis_client.config_resetstat()
+        work.beat()
+        assert calls(redis_client, *EVALS) == 1
+        after = {listed.id: listed.time for listed in queue.list_items("leased").items}
+        assert len(before) == 20
+        assert all(after[item_id] > before[item_id] for item_id in before)
+        latch.open()
+        until(lambda: queue.stats().completed == 20)
+
+
+def test_a_handler_whose_item_was_removed_is_told(flavour: ClientFlavour, url: str) -> None:
+    """LQ-CLIENT-4: in asyncio it is cancelled, in threads `lost` is true. The others go on."""
+    queue = flavour.queue("q", url)
+    queue.add_items([Item(b"", id="gone"), Item(b"", id="stays")])
+    latch, told, items, cancelled = Latch(), RecordingHooks(), {}, threading.Event()
+    stand = latch.handler(flavour)
+
+    async def handle_async(item: Any) -> None:
+        items[item.id] = item
+        try:
+            await stand(item)  # type: ignore[misc]
+        except asyncio.CancelledError:
+            assert item.id == "gone"
+            cancelled.set()
+            raise
+
+    def handle(item: Any) -> None:
+        items[item.id] = item
+        stand(item)
+
+    in_tasks = flavour.name == "asyncio"
+    with background_worker(flavour, queue, handle_async if in_tasks else handle, hooks=told) as work:
+        latch.reached(2)
+        assert queue.remove("gone") == "leased"
+        work.beat()
+        assert told.of("lost") == ["gone"]
+        assert (items["gone"].lost, items["stays"].lost) == (True, False)
+        assert not in_tasks or cancelled.wait(PATIENCE)
+        queue.add_item(Item(b"", id="next"))
+        latch.open()
+        until(lambda: queue.stats().completed == 2)
+        work.stop()
+        assert work.result() == 2
+    assert told.of("lost") == ["gone"]
+
+
+def test_a_handler_has_its_time(flavour: ClientFlavour, url: str) -> None:
+    """The item goes back when the time is over; in asyncio the handler is cancelled, in threads it runs on."""
+    queue = flavour.queue("q", url)
+    queue.add_item(Item(b"", id="a"))
+    latch = Latch()
+    backoff = Backoff(HOUR, HOUR)
+    with background_worker(flavour, queue, latch.handler(flavour), time_limit=0.05, backoff=backoff) as work:
+        until(lambda: queue.inspect("a").state == "delayed")
+        assert queue.inspect("a").error == "TimeoutError: took longer than 0.05 seconds"
+        latch.open()
+        work.stop()
+        assert work.result() == (0 if flavour.name == "asyncio" else 1), "work that is done is done"
+
+
+def test_at_most_once_completes_first(flavour: ClientFlavour, url: str) -> None:
+    queue, look = flavour.queue("q", url), leaseq.WorkQueue("q", url)
+    queue.add_items(Item(b"", id=f"i{n}") for n in range(30))
+    states: list[str] = []
+
+    def handle(item: Any) -> None:
+        states.append(look.inspect(item.id).state)
+        raise ValueError("once is enough")
+
+    assert BackgroundWorker(flavour, queue, handle, burst=True, at_most_once=True).result() == 30
+    assert states == ["absent"] * 30
+    assert queue.stats().items == 0
+    look.close()
+
+
+def test_at_most_once_skips_what_it_could_not_complete(flavour: ClientFlavour, url: str) -> None:
+    queue, other = flavour.queue("q", url), leaseq.WorkQueue("q", url)
+    queue.add_items([Item(b"", id="gone"), Item(b"", id="stays")])
+    handled: list[str] = []
+
+    class Rival(Hooks):
+        def leased(self, items: Any) -> None:
+            other.remove("gone")
+
+    options: Any = {"burst": True, "at_most_once": True, "hooks": Rival()}
+    assert BackgroundWorker(flavour, queue, lambda item: handled.append(item.id), **options).result() == 1
+    assert handled == ["stays"]
+    other.close()
+
+
+def test_stop_lets_handlers_finish_and_leases_no_more(flavour: ClientFlavour, url: str) -> None:
+    queue = flavour.queue("q", url)
+    queue.add_items(Item(b"") for _ in range(10))
+    latch = Latch()
+    with background_worker(flavour, queue, latch.handler(flavour), concurrency=2, grace_secs=HOUR) as work:
+        latch.reached(2)
+        work.stop()
+        latch.open()
+        assert work.result() == 2
+    stats = queue.stats()
+    assert (stats.completed, stats.ready, stats.leased) == (2, 8, 0)
+
+
+@pytest.mark.parametrize("how", ["grace is over", "a second stop", "at once"])
+def test_what_does_not_finish_goes_back_uncounted(flavour: ClientFlavour, url: str, how: str) -> None:
+    queue = flavour.queue("q", url)
+    queue.add_items([Item(b"", id="a"), Item(b"", id="b")])
+    latch = Latch()
+    grace = 0.05 if how == "grace is over" else HOUR
+    with background_worker(flavour, queue, latch.handler(flavour), grace_secs=grace) as work:
+        latch.reached(2)
+        work.stop(at_once=how == "at once")
+        if how == "a second stop":
+            work.stop()
+        assert work.result() == 0
+        assert [(queue.inspect(name).state, queue.inspect(name).attempt) for name in "ab"] == [
+            ("ready", 0)
+        ] * 2
+        latch.open()
+
+
+def test_an_idle_worker_stops(flavour: ClientFlavour, url: str) -> None:
+    """It waits for items with nothing to end the wait; an item that comes later is not taken by a ghost."""
+    queue, blocked = flavour.queue("q", url), leaseq.WorkQueue("q", url)
+    with background_worker(flavour, queue, lambda _: None) as work:
+        queue.add_item(Item(b""))
+        until(lambda: queue.stats().completed == 1)
+        work.stop()
+        assert work.result() == 1
+    queue.add_item(Item(b"", id="later"))
+    item = blocked.lease(30, timeout=PATIENCE)
+    assert item is not None
+    blocked.close()
+
+
+@pytest.mark.usefixtures("cap_of_an_hour")
+def test_an_idle_worker_of_several_groups_stops(
+    flavour: ClientFlavour, redis_client: redis.Redis, url: str
+) -> None:
+    """It waits in each group on a connection of its own; none of these waits is left behind."""
+    before = set(threading.enumerate())
+    queues = [flavour.queue(name, url) for name in "abc"]
+    with background_worker(flavour, queues, lambda _: None) as work:
+        until(lambda: redis_client.info("clients")["blocked_clients"] == len(queues))
+        work.stop()
+        assert work.result() == 0
+    ours = {"leaseq", "leaseq worker"}
+    until(lambda: not [each for each in set(threading.enumerate()) - before if each.name in ours])
+    until(lambda: redis_client.info("clients")["blocked_clients"] == 0)
+    for queue in queues:
+        queue.add_item(Item(b"", id="later"))
+        assert queue.lease(30, block=False) is not None
+
+
+def test_a_worker_can_be_stopped_before_it_runs_and_run_again(flavour: ClientFlavour, url: str) -> None:
+    queue = flavour.queue("q", url)
+    queue.add_item(Item(b""))
+    module: Any = leaseq.worker.aio if flavour.name == "asyncio" else leaseq.worker
+    real: Any = getattr(queue, "real", queue)
+
+    async def handle_async(_: Any) -> None: ...
+
+    handler: Any = handle_async if flavour.name == "asyncio" else lambda _: None
+    worker = module.Worker(real, handler, burst=True, handle_signals=False)
+    worker.stop()
+    assert start(flavour, worker).result(PATIENCE) == 0
+    assert start(flavour, worker).result(PATIENCE) == 1
+
+
+def test_a_closed_queue_ends_the_worker_with_an_error(flavour: ClientFlavour, url: str) -> None:
+    queue = flavour.queue("q", url)
+    with background_worker(flavour, queue, lambda _: None) as work:
+        queue.add_item(Item(b""))
+        until(lambda: queue.stats().completed == 1)
+        queue.close()
+        with pytest.raises(leaseq.QueueClosedError):
+            work.result()
+
+
+def test_several_queues(flavour: ClientFlavour, url: str) -> None:
+    queues = [flavour.queue(name, url, group="g") for name in ("a", "b")] + [flavour.queue("c", url)]
+    for queue in queues:
+        queue.add_items(Item(b"x") for _ in range(40))
+    with background_worker(flavour, queues, lambda _: None) as work:
+        until(lambda: all(queue.stats().completed == 40 for queue in queues))
+        queues[2].add_item(Item(b"x"))
+        until(lambda: queues[2].stats().completed == 41)
+        work.stop()
+        assert work.result() == 121
+    fair = flavour.queues(queues, fair=True)
+    for queue in queues:
+        queue.add_item(Item(b"x"))
+    assert BackgroundWorker(flavour, fair, lambda _: None, burst=True).result() == 3
+
+
+def test_ends_are_told_one_by_one_where_that_was_asked_for(
+    flavour: ClientFlavour, redis_client: redis.Redis, url: str
+) -> None:
+    queue = flavour.queue("q", url)
+    queue.add_items(Item(b"x") for _ in range(10))
+    assert BackgroundWorker(flavour, queue, lambda _: None, group=False, burst=True).result() == 10
+    assert queue.stats().completed == 10
+
+
+def test_hooks_are_told_everything_and_cannot_do_harm(flavour: ClientFlavour, url: str) -> None:
+    queue = flavour.queue("q", url)
+    queue.add_items([Item(b"", id="good"), Item(b"", id="bad")])
+
+    def handle(item: Any) -> None:
+        if item.id == "bad":
+            raise ValueError("no")
+
+    told = RecordingHooks()
+    BackgroundWorker(flavour, queue, handle, hooks=told, burst=True, backoff=lambda _: HOUR).result()
+    assert sorted(name for names in told.of("leased") for name in names) == ["bad", "good"]
+    assert sorted(told.of("started")) == ["bad", "good"]
+    assert sorted(told.of("ended")) == [("bad", "no"), ("good", None)]
+    assert told.of("completed") == ["good"]
+    assert told.of("released") == [("bad", HOUR, "ValueError: no")]
+
+    class Broken(Hooks):
+        def leased(self, items: Any) -> None:
+            raise RuntimeError("hook")
+
+        def around(self, item: Any) -> Any:
+            raise RuntimeError("hook")
+
+    queue.add_item(Item(b""))
+    assert BackgroundWorker(flavour, queue, lambda _: None, hooks=Broken(), burst=True).result() == 1
