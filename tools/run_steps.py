@@ -1,0 +1,92 @@
+"""Run steps of the Makefile, time them, and end with a table of what passed and what did not.
+
+    python tools/run_steps.py NAME STEP[+STEP...] [STEP...]
+
+Steps joined by `+` run side by side, two at a time; what one of them printed is shown when it has ended, whole if it failed.
+The other steps run alone and print as they go. All steps run even if one fails. Exits with 1 if one failed.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
+from typing import Final
+
+SIDE_BY_SIDE: Final = 2
+
+
+@dataclass(frozen=True)
+class StepResult:
+    """How a step ended; `output` is empty if it was printed already."""
+
+    step: str
+    seconds: float
+    code: int
+    output: str = ""
+
+    @property
+    def line(self) -> str:
+        """One row of the table."""
+        word = "ok" if self.code == 0 else f"FAILED (exit code {self.code}): make {self.step}"
+        return f"  {self.step:<20} {self.seconds:6.0f} s  {word}"
+
+
+def run(step: str, *, captured: bool) -> StepResult:
+    """Run `make STEP`."""
+    start = time.monotonic()
+    # its own make: a jobserver of the one above would be for steps that run alone, too
+    environment = {name: value for name, value in os.environ.items() if name not in {"MAKEFLAGS", "MFLAGS"}}
+    done = subprocess.run(
+        ["make", "--no-print-directory", step],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE if captured else None,
+        stderr=subprocess.STDOUT if captured else None,
+        text=True,
+        errors="replace",
+        check=False,
+        env=environment,
+    )
+    return StepResult(step, time.monotonic() - start, done.returncode, done.stdout or "")
+
+
+def run_group(steps: list[str]) -> list[StepResult]:
+    """Run steps side by side, or a single one so that it prints as it goes."""
+    if len(steps) == 1:
+        print(f"== {steps[0]}", flush=True)
+        return [run(steps[0], captured=False)]
+    print(f"== side by side: {', '.join(steps)}", flush=True)
+    results = []
+    with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
+        for ended in as_completed([pool.submit(run, step, captured=True) for step in steps]):
+            result = ended.result()
+            results.append(result)
+            shown = result.output.rstrip() if result.code else _last_line(result.output)
+            print(f"{result.line}\n{shown}", flush=True)
+    return results
+
+
+def _last_line(output: str) -> str:
+    lines = output.strip().splitlines()
+    return f"  {lines[-1].strip()}" if lines else ""
+
+
+def main(arguments: list[str]) -> int:
+    """Run all groups in their order."""
+    if len(arguments) < 2:
+        print(__doc__, file=sys.stderr)
+        return 2
+    name, *groups = arguments
+    start = time.monotonic()
+    results = [result for group in groups for result in run_group(group.split("+"))]
+    print(f"\n{name}: {time.monotonic() - start:.0f} s")
+    for result in results:
+        print(result.line)
+    return 1 if any(result.code for result in results) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
