@@ -39,6 +39,7 @@ PROGRAM = Path(sys.executable).with_name("leaseq-cleaner")
 def bare_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [name for name in os.environ if name.startswith(("LEASEQ_CLEANER_", "REDIS_URL"))]:
         monkeypatch.delenv(name)
+    monkeypatch.setenv("LEASEQ_CLEANER_LISTEN", "off")  # the default port is everybody's
 
 
 @pytest.fixture
@@ -362,6 +363,7 @@ class Service:
     def __exit__(self, *_: object) -> None:
         self.process.kill()
         self.process.communicate()
+        self._reserved.close()
 
 
 class TestService:
