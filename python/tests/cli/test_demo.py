@@ -139,6 +139,7 @@ class TestRun:
         assert result["longest_recovery_secs"] > 0.4, "no lease is shorter"
         assert "killed" in done.stderr
 
+    @pytest.mark.slow
     def test_in_a_pipe_it_prints_lines_and_a_table(self, url: str, redis_client: redis.Redis) -> None:
         done = run(*SMALL, "--url", url)
         assert done.returncode == 0, done.stderr

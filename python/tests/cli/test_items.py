@@ -435,6 +435,7 @@ class TestExpire:
         assert queue.inspect("a").attempt == 2
 
 
+@pytest.mark.slow
 def test_a_life_in_a_shell_script(call: Calls, queue: leaseq.WorkQueue, tmp_path: Path) -> None:
     """The example of `leaseq lease --help`, on a real shell."""
     queue.add_item(leaseq.Item(b"two books", id="order 1"))

@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import threading
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -22,6 +21,7 @@ from leaseq.flows import CHUNK_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     import redis
     from support.client_flavours import ClientFlavour
@@ -86,21 +86,6 @@ def test_items_are_made_of_what_people_have() -> None:
     assert Item.from_json('{"data": "x", "id": "i"}').data == b"x"
     assert Item.from_json(b'{"data": "x"}').data == b"x"
     assert repr(Item(b"secret", id="i")) == "<Item 'i', 6 bytes>"
-
-
-@pytest.mark.parametrize("data", [b"", b"\0\r\n{}\xff", "ü😀".encode(), bytes(range(256)) * 4])
-@pytest.mark.parametrize("item_id", ["{}", "a b\r\n$1", "ü😀", "x" * 256, '"'])
-def test_ids_and_data_come_back_as_they_were(
-    flavour: ClientFlavour, url: str, item_id: str, data: bytes
-) -> None:
-    """LQ-ITEM-2."""
-    queue = flavour.queue("q", url)
-    queue.add_item(Item(data, id=item_id))
-    item = queue.lease(10)
-    assert item is not None
-    assert (item.id, item.data) == (item_id, data)
-    assert [listed.id for listed in queue.list_items("leased").items] == [item_id]
-    assert queue.complete(item)
 
 
 def test_adding_takes_its_options(flavour: ClientFlavour, url: str) -> None:
@@ -305,20 +290,6 @@ def test_a_worker_learns_that_its_lease_is_lost(flavour: ClientFlavour, url: str
     assert queue.stats().completed == 1
 
 
-def test_complete_and_lease(flavour: ClientFlavour, url: str) -> None:
-    """LQ-FUSED-1, LQ-FUSED-2."""
-    queue = flavour.queue("q", url)
-    queue.add_items([Item(b"x", id="a"), Item(b"x", id="b")])
-    first = queue.lease(30)
-    assert first is not None
-    done, second = queue.complete_and_lease(first, 30)
-    assert done
-    assert second is not None
-    assert second.id == "b"
-    assert queue.complete_and_lease(first, 30) == (False, None)
-    assert queue.complete_and_lease(second, 30, only_current=True) == (True, None)
-
-
 def test_closing_ends_every_wait(flavour: ClientFlavour, redis_client: redis.Redis, url: str) -> None:
     """LQ-BLOCK-6: blocked callers get QueueClosedError at once, later calls too, and nothing stays connected."""
     queue = flavour.queue("q", url)
@@ -464,41 +435,6 @@ async def test_many_tasks_share_one_queue(url: str) -> None:
         assert sorted(done) == sorted(f"{number}-{n}" for number in range(10) for n in range(20))
 
 
-def test_a_user_with_the_rights_of_a_worker(
-    flavour: ClientFlavour, redis_client: redis.Redis, url: str
-) -> None:
-    """LQ-SAFE-1: what the specification grants is enough for every operation."""
-    rights = worker_rights()
-    flavour.run(redis_client.execute_command("ACL", "SETUSER", "worker", "reset", "on", ">pw", *rights))  # type: ignore[no-untyped-call]
-    try:
-        queue = flavour.queue("q", url.replace("redis://", "redis://worker:pw@"))
-        waiting = flavour.start(queue.lease, 30, timeout=PATIENCE)
-        blocked(redis_client, 1)
-        queue.add_items([Item(b"x", id="a"), Item(b"x", id="b")])
-        item = waiting.result(PATIENCE)
-        assert queue.extend(item, 30)
-        assert queue.release(item, uncounted=True) == "ready"
-        item = queue.lease(30)
-        assert item is not None
-        assert queue.complete_and_lease(item, 30)[0]
-        assert queue.remove("b") == "leased"
-        assert queue.light_clean() == leaseq.LightClean()
-    finally:
-        redis_client.acl_deluser("worker")
-
-
-def worker_rights() -> list[str]:
-    """The ACL rules of a worker, from the page of the specification that states them."""
-    text = (Path(__file__).parents[3] / "spec" / "11-security.md").read_text()
-    for line in text.splitlines():
-        if "ACL SETUSER" in line and "worker" in line:
-            words = line.strip("` ").split()
-            return [word.strip("'") for word in words if word[0] in "+-~%&@'" and word != "-"]
-    commands = "EVALSHA EVAL BLPOP TIME GET SET LLEN LPUSH ZCARD ZADD ZREM ZRANGE ZRANGEBYSCORE ZSCORE ZCOUNT"
-    hashes = "HGET HSET HSETNX HMGET HDEL HLEN HEXISTS HSTRLEN HINCRBY PING CLIENT HELLO AUTH"
-    return ["~leaseq:*", *(f"+{command.lower()}" for command in (*commands.split(), *hashes.split()))]
-
-
 def test_the_servers_url_from_the_environment(
     flavour: ClientFlavour, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -542,24 +478,6 @@ def test_tls(flavour: ClientFlavour, tmp_path: Path) -> None:
             blocked(client, 1)
             queue.add_item(Item(b"x" * 100_000, id="a"))
             assert len(waiting.result(PATIENCE).data) == 100_000
-
-
-def test_wakes_come_in_time(flavour: ClientFlavour, redis_client: redis.Redis, url: str) -> None:
-    """LQ-BLOCK-8, LQ-FAIL-2: an add, a due item and an expired lease each reach an idle worker, which nothing else wakes."""
-    queue = flavour.queue("q", url)
-    for kind in ("add", "due", "expired"):
-        for number in range(3):
-            held = None
-            if kind == "expired":
-                queue.add_item(Item(b"x", id=f"held-{number}"))
-                held = queue.lease(3600)
-            waiting = flavour.start(queue.lease, 30, timeout=PATIENCE)
-            blocked(redis_client, 1)
-            if held is not None:
-                assert queue.extend(held, 0.25), "now it ends soon"
-            else:
-                queue.add_item(Item(b"x"), delay=0.25 if kind == "due" else 0)
-            assert queue.complete(waiting.result(PATIENCE))
 
 
 def test_threads_of_a_closed_queue_end(url: str) -> None:

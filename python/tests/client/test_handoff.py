@@ -9,7 +9,7 @@ from support.client_flavours import unwrap
 from support.queue_probe import calls, finished, look
 
 import leaseq
-from leaseq import Finished, Item
+from leaseq import Item
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -47,20 +47,6 @@ def test_hand_off(flavour: ClientFlavour, url: str) -> None:
     assert second.lease_items(2, 30)[1].data == b"next"
 
 
-def test_hand_off_with_a_result_is_repeatable(flavour: ClientFlavour, url: str) -> None:
-    """LQ-COMPLETE-1: the winning lease is told true again, and nothing is added a second time."""
-    queue = flavour.queue("q", url)
-    queue.add_item(Item(b"x", id="a"), keep=60)
-    item = queue.lease(30)
-    assert item is not None
-    done = queue.complete(item, result=b"r", then=[(queue, Item(b"x", id="b"))])
-    assert (done.completed, done.added) == (True, [True])
-    assert queue.remove("b") == "ready"
-    done = queue.complete(item, result=b"r", then=[(queue, Item(b"x", id="b"))])
-    assert (done.completed, done.added) == (True, [None])
-    assert queue.inspect("b").state == "absent"
-
-
 def test_an_empty_hand_off(flavour: ClientFlavour, url: str) -> None:
     """LQ-COMPLETE-1: `then` says what kind of answer comes, also when there is nothing in it."""
     queue = flavour.queue("q", url)
@@ -69,34 +55,6 @@ def test_an_empty_hand_off(flavour: ClientFlavour, url: str) -> None:
     assert queue.complete(first, then=[]) == leaseq.Completed(completed=True, added=[])
     assert queue.complete(first, then=iter([])) == leaseq.Completed(completed=False, added=[])
     assert queue.complete(second, result=b"x") is True
-
-
-def test_only_the_current_lease_hands_off(flavour: ClientFlavour, url: str) -> None:
-    """LQ-COMPLETE-3: with only_current."""
-    queue = flavour.queue("q", url)
-    queue.add_item(Item(b"x", id="a"), keep=60)
-    first = queue.lease(30)
-    assert first is not None
-    queue.release(first)
-    second = queue.lease(30)
-    assert second is not None
-    assert not queue.complete(first, then=[(queue, Item(b"x", id="b"))], only_current=True)
-    assert queue.complete_items([first, second], only_current=True) == [False, True]
-
-
-def test_follow_ups_go_past_limits_and_pauses(flavour: ClientFlavour, url: str) -> None:
-    """LQ-CONFIG-1: an item that is there already cannot be refused for want of room."""
-    first, second = flavour.queue("first", url, group="g"), flavour.queue("second", url, group="g")
-    first.add_item(Item(b"x", id="a"))
-    item = first.lease(30)
-    assert item is not None
-    second.configure(max_items=1)
-    second.add_item(Item(b"x"))
-    second.pause()
-    with pytest.raises(leaseq.QueueFullError):
-        second.add_item(Item(b"x"))
-    assert first.complete(item, then=[(second, Item(b"x"))]).added == [True]
-    assert second.stats().ready == 2
 
 
 def test_a_queue_of_another_group(flavour: ClientFlavour, redis_client: redis.Redis, url: str) -> None:
@@ -202,38 +160,6 @@ def test_a_finished_item_in_a_block_is_left_alone(
     ]
 
 
-WRONG: dict[str, Any] = {
-    "queue": "second",
-    "bytes": b"x",
-    "mapping": {"queue": "item"},
-    "number": 5,
-    "bare item": [Item(b"x")],
-    "no queue": [("second", Item(b"x"))],
-    "no item": lambda queue: [(queue, b"x")],
-    "one": lambda queue: [(queue,)],
-    "four": lambda queue: [(queue, Item(b"x"), {}, 1)],
-    "options": lambda queue: [(queue, Item(b"x"), ["delay", 5])],
-    "option type": lambda queue: [(queue, Item(b"x"), {"delay": "5"})],
-}
-
-
-@pytest.mark.parametrize("then", WRONG.values(), ids=WRONG)
-def test_follow_ups_of_a_wrong_type(flavour: ClientFlavour, url: str, then: Any) -> None:
-    """LQ-ERROR-1: refused before anything is sent."""
-    queue = flavour.queue("q", url)
-    queue.add_item(Item(b"x", id="a"))
-    item = queue.lease(30)
-    assert item is not None
-    with pytest.raises(leaseq.BadTypeError) as caught:
-        queue.complete(item, then=then(queue) if callable(then) else then)
-    assert caught.value.definite
-    with pytest.raises(leaseq.BadTypeError):
-        Finished("a")  # type: ignore[arg-type]
-    with pytest.raises(leaseq.BadArgumentError, match="delya"):
-        queue.complete(item, then=[(queue, Item(b"x"), {"delya": 5})])  # type: ignore[typeddict-unknown-key]
-    assert queue.complete(item)
-
-
 def test_values_say_what_they_are(flavour: ClientFlavour, url: str) -> None:
     """LQ-SAFE-3: no data in a repr."""
     queue = flavour.queue("q", url)
@@ -246,27 +172,3 @@ def test_values_say_what_they_are(flavour: ClientFlavour, url: str) -> None:
     )
     assert repr(queue).startswith("<leaseq._")
     assert repr(queue).endswith("WorkQueue 'q'>")
-
-
-@pytest.mark.parametrize("then", [{}, "", 0, False])
-def test_nothing_is_not_said_with_just_anything(flavour: ClientFlavour, url: str, then: Any) -> None:
-    """LQ-CALL-8: an empty value of a wrong type is as wrong as a full one, and nothing is sent."""
-    queue = flavour.queue("q", url)
-    queue.add_item(Item(b"x", id="a"))
-    item = queue.lease(30)
-    assert item is not None
-    with pytest.raises(leaseq.BadTypeError):
-        queue.complete(item, then=then)
-    assert queue.inspect("a").state == "leased"
-
-
-def test_a_time_to_keep_is_looked_at_before_any_call(flavour: ClientFlavour, url: str) -> None:
-    """LQ-CLIENT-2: not when its call is made, behind others that were sent."""
-    queue = flavour.queue("q", url)
-    queue.add_item(Item(b"x", id="a"))
-    item = unwrap(queue.lease(30))
-    forever: Any = "for ever"
-    with pytest.raises(leaseq.BadTypeError):
-        Finished(item, keep=forever)
-    with pytest.raises(leaseq.BadArgumentError):
-        Finished(item, keep=0.0001)

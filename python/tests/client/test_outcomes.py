@@ -53,34 +53,6 @@ def test_results_are_kept(flavour: ClientFlavour, url: str) -> None:
     assert (stats.kept, stats.items, stats.completed) == (4, 0, 5)
 
 
-def test_nothing_is_kept_where_the_call_says_so(
-    flavour: ClientFlavour, redis_client: redis.Redis, url: str
-) -> None:
-    """LQ-COMPLETE-1: keep=0, although the item was added with keep."""
-    queue = flavour.queue("q", url)
-    queue.add_item(Item(b"x", id="a"), keep=60)
-    item = queue.lease(30)
-    assert item is not None
-    assert queue.complete(item, result=b"secret", keep=0) is True
-    assert look(queue, "a") == [("absent", b"")]
-    assert not redis_client.exists("leaseq:{q}:q:result:a")
-
-
-def test_the_winning_lease_answers_true_again(flavour: ClientFlavour, url: str) -> None:
-    """LQ-COMPLETE-1: with a kept outcome; what it said first stays. Another lease of the item answers false."""
-    queue = flavour.queue("q", url)
-    queue.add_item(Item(b"x", id="a"), keep=60)
-    first = queue.lease(30)
-    assert first is not None
-    queue.release(first)
-    second = queue.lease(30)
-    assert second is not None
-    assert queue.complete(second, result=b"1") is True
-    assert queue.complete(second, result=b"2") is True
-    assert queue.complete(first, result=b"3") is False
-    assert look(queue, "a") == [("result", b"1")]
-
-
 def test_many_at_once(flavour: ClientFlavour, redis_client: redis.Redis, url: str) -> None:
     """LQ-CALL-8, LQ-CLIENT-7: items with and without a kept outcome, answered in their order; results split by their size."""
     queue = flavour.queue("q", url)
@@ -246,45 +218,3 @@ def test_publishing_is_best_effort(flavour: ClientFlavour, redis_client: redis.R
     servers.wait_until(lambda: queue.stats().overdue == 1)
     assert queue.lease(30, block=False) is None
     assert redis_client.get("leaseq:{q}:q:result:a") == b"foreign"
-
-
-def test_waiting_for_an_outcome(flavour: ClientFlavour, redis_client: redis.Redis, url: str) -> None:
-    """LQ-BLOCK-8: any number of callers, with results and failures; who does not want to wait is told where it is."""
-    queue = flavour.queue("q", url)
-    queue.add_items([Item(b"x", id="a"), Item(b"x", id="b"), Item(b"x", id="c")], keep=60)
-    assert queue.outcome("nothing").state == "absent"
-    assert queue.outcome("a", block=False).state == "ready"
-    assert queue.outcome("a", timeout=0.02).state == "ready"
-    waiting = [flavour.start(queue.outcome, name, timeout=20) for name in ("a", "a", "b")]
-    servers.wait_until(lambda: redis_client.info("clients")["blocked_clients"] == 3)
-    a, b, c = queue.lease_items(3, 30)
-    queue.complete(a, result=b"r")
-    queue.dead_letter(b, error="bad")
-    found = [call.result(3) for call in waiting]
-    assert [(one.state, one.content) for one in found] == [
-        ("result", b"r"),
-        ("result", b"r"),
-        ("failure", b"bad"),
-    ]
-    assert queue.outcome("a").content == b"r", "it is there already"
-    assert queue.complete(c, keep=0)
-    assert queue.outcome("c").state == "absent"
-
-
-def test_waiting_for_room(flavour: ClientFlavour, redis_client: redis.Redis, url: str) -> None:
-    """LQ-BLOCK-8: with all options of adding; an id that exists needs no room; the time can be up."""
-    queue = flavour.queue("q", url)
-    queue.configure(max_items=1)
-    assert queue.add_item_when_room(Item(b"x", id="a")) is True
-    assert queue.add_item_when_room(Item(b"x", id="a")) is False
-    with pytest.raises(leaseq.QueueFullError) as caught:
-        queue.add_item_when_room(Item(b"x", id="b"), timeout=0.02)
-    assert caught.value.answers == [None]
-    waiting = flavour.start(queue.add_item_when_room, Item(b"x", id="b"), keep=60, priority=2, timeout=20)
-    servers.wait_until(lambda: redis_client.info("clients")["blocked_clients"] == 1)
-    item = queue.lease(30)
-    assert item is not None
-    assert queue.complete_and_lease(item, 30) == (True, None)
-    assert waiting.result(3) is True
-    info = queue.inspect("b")
-    assert (info.keep, info.priority) == (60, 2)

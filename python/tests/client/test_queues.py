@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.usefixtures("cap_of_an_hour")
 
-GROUPS = {"one group": ("g", "g", "g"), "three groups": ("g", "h", "i"), "two groups": ("g", "h", "g")}
+GROUPS = {"one group": ("g", "g", "g"), "two groups": ("g", "h", "g")}
 
 
 @pytest.fixture(params=GROUPS)

@@ -121,17 +121,6 @@ def test_an_item_that_is_gone_or_another_by_now(
     assert queue.outcome("again").content == b"of another"
 
 
-def test_an_item_that_was_revived(flavour: ClientFlavour, redis_client: redis.Redis, url: str) -> None:
-    """LQ-BLOCK-1: it is the same item."""
-    queue: Any = flavour.queue("q", url)
-    queue.dead_letter(held(queue), error="first")
-    assert queue.revive("a")
-    waiting = flavour.start(queue.outcome, "a")
-    blocked(redis_client, 1)
-    queue.complete(queue.lease(60), result=b"then")
-    assert waiting.result(PATIENCE).content == b"then"
-
-
 @pytest.mark.cap(0.3)
 def test_a_waiter_for_an_outcome_sends_little(
     flavour: ClientFlavour, redis_client: redis.Redis, url: str
@@ -412,16 +401,6 @@ def test_closing_ends_waits_for_room(flavour: ClientFlavour, redis_client: redis
         waiting.result(PATIENCE)
     other.complete_and_lease(item, 60)
     assert stays.result(PATIENCE) is True
-
-
-def test_a_limit_that_is_raised(flavour: ClientFlavour, redis_client: redis.Redis, url: str) -> None:
-    """LQ-BLOCK-1: configure tells producers of the room that it makes."""
-    queue = flavour.queue("q", url)
-    full(queue)
-    waiting = [flavour.start(queue.add_item_when_room, Item(b"x")) for _ in range(2)]
-    blocked(redis_client, 2)
-    queue.configure(max_items=3)
-    assert [call.result(PATIENCE) for call in waiting] == [True, True]
 
 
 @pytest.mark.parametrize("latency", [0.0, 0.02])

@@ -73,6 +73,7 @@ def test_every_block_is_of_a_kind_that_is_known() -> None:
     assert {block.kind for block in BLOCKS} == {"python", "sh"} | NOT_CODE
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("block", of("python"), ids=str)
 def test_python_runs_as_written(block: Block, tmp_path: Path) -> None:
     run_python(block, tmp_path)
@@ -110,6 +111,7 @@ def names(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
     return {name for kind, entries in inventory.data.items() if kind.startswith("py:") for name in entries}
 
 
+@pytest.mark.slow
 def test_the_documentation_builds_without_a_warning(names: set[str]) -> None:
     assert names
 
@@ -166,6 +168,7 @@ def members(thing: Any) -> Iterator[tuple[str, Any]]:
                 yield name, value
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("full_name", public_names())
 def test_every_public_name_is_in_the_reference(full_name: str, names: set[str]) -> None:
     places = homes(full_name)
@@ -215,6 +218,7 @@ def test_asyncio_has_what_threads_have() -> None:
                 assert [*inspect.signature(thing).parameters] == [*twin], f"{name}.{member}"
 
 
+@pytest.mark.slow
 def test_nothing_in_the_reference_is_gone(names: set[str]) -> None:
     modules = {module.__name__ for module in MODULES}
     public = {*public_names(), *modules}

@@ -25,6 +25,7 @@ def test_every_block_is_of_a_kind_that_is_checked() -> None:
     assert len(of("text")) == 1, "the picture of the states; everything else is checked"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("block", of("python"), ids=str)
 def test_python_runs_as_written(block: Block, tmp_path: Path) -> None:
     run_python(block, tmp_path)

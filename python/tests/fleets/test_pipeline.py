@@ -28,10 +28,7 @@ ITEMS = 10_000
 KILLS = 108
 LIMIT = 240.0
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.timeout(300),
-]
+pytestmark = pytest.mark.timeout(300)
 
 
 @contextmanager
@@ -63,6 +60,7 @@ def after_the_kills(
     assert not [log for log in folder.glob("*.log") if log.read_text()], "no process failed"
 
 
+@pytest.mark.nightly
 def test_with_a_hand_off_every_item_leaves_the_last_stage_exactly_once(
     own_server: Callable[..., servers.SpawnedServer], tmp_path: Path
 ) -> None:
@@ -83,6 +81,7 @@ def test_with_a_hand_off_every_item_leaves_the_last_stage_exactly_once(
         assert pipeline.standing.lost == 0
 
 
+@pytest.mark.nightly
 def test_with_complete_then_add_items_are_lost(
     own_server: Callable[..., servers.SpawnedServer], tmp_path: Path
 ) -> None:

@@ -62,7 +62,7 @@ class Crowd:
             process.wait()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.timeout(900)
 def test_every_item_is_completed_exactly_once(
     own_server: Callable[..., servers.SpawnedServer], tmp_path: Path

@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
     import redis
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.timeout(900)
 
 PATIENCE = 300.0
 """Seconds that a condition may take on a machine that stalls."""
 
-KILLS = 100
+FEW, MANY = 20, 100
 ROUND = 10
 """So many in a row: some of those who are killed have just begun."""
 FLEET = ("threads", "async", "threads", "async")
@@ -232,17 +232,20 @@ def scene(server: servers.SpawnedServer, folder: Path, kinds: tuple[str, ...]) -
             made.close()
 
 
+@pytest.mark.parametrize(
+    "kills", [pytest.param(FEW, marks=pytest.mark.slow), pytest.param(MANY, marks=pytest.mark.nightly)]
+)
 def test_a_fleet_loses_nothing_and_completes_nothing_twice(
-    own_server: Callable[..., servers.SpawnedServer], tmp_path: Path
+    own_server: Callable[..., servers.SpawnedServer], tmp_path: Path, kills: int
 ) -> None:
-    """LQ-COMPLETE-2, LQ-ITEM-3, LQ-FAIL-1: 100 kills -9, storms of SIGTERM, restarts of the server, a bad network.
+    """LQ-COMPLETE-2, LQ-ITEM-3, LQ-FAIL-1: kills -9, storms of SIGTERM, restarts of the server, a bad network.
 
     The server's own counts decide: each item was completed once, by the one call that was answered true. Then every
     process that is there works, and nobody restarted it.
     """
     server = own_server("--appendonly", "yes", "--appendfsync", "always")
     with scene(server, tmp_path, FLEET) as play:
-        play.trouble(KILLS)
+        play.trouble(kills)
         play.all_work()
         servers.wait_until(play.drained, PATIENCE)
         assert all(play.fleet.alive())
@@ -251,19 +254,20 @@ def test_a_fleet_loses_nothing_and_completes_nothing_twice(
         assert play.queue.deep_clean().repairs == {}
         handled = {item_id for item_id, _ in play.fleet.lines("handled")}
         assert len(handled) == play.added, "every item was handled by somebody"
-        assert play.fleet.ends[-signal.SIGKILL] == KILLS
+        assert play.fleet.ends[-signal.SIGKILL] == kills
         assert set(play.fleet.ends) == {-signal.SIGKILL, 0}, play.fleet.ends
         assert stats.reclaimed > 0, "kills really left leases behind"
         assert play.fleet.errors() == ""
 
 
+@pytest.mark.nightly
 def test_at_most_once_never_runs_twice(
     own_server: Callable[..., servers.SpawnedServer], tmp_path: Path
 ) -> None:
     """Under the same troubles: what is lost with a killed process never comes back, and no handler runs twice."""
     server = own_server("--appendonly", "yes", "--appendfsync", "always")
     with scene(server, tmp_path, ("threads once", "async once")) as play:
-        play.trouble(20)
+        play.trouble(FEW)
         play.all_work()
         servers.wait_until(play.drained, PATIENCE)
         ran = Counter(item_id for item_id, _ in play.fleet.lines("handled"))

@@ -318,6 +318,7 @@ def test_what_cannot_be_a_chain(flavour: JobAppFlavour) -> None:
         two.using(at=5).step(1)
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_a_kill_between_two_stages_loses_nothing(
     flavour: JobAppFlavour, redis_client: redis.Redis, url: str

@@ -168,6 +168,7 @@ def test_a_clock_that_went_back_gives_no_slot_twice(flavour: JobAppFlavour) -> N
     assert (turn.slots, turn.until, turn.due) == ([], HOUR, HOUR + MINUTE)
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_one_job_for_each_slot_with_three_schedulers_whose_clocks_differ(
     flavour: JobAppFlavour, redis_client: redis.Redis, url: str

@@ -28,9 +28,8 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
-KILLS = 100
-AMONG = 20
-"""So many of them, at least, are of workers, of the processes that fork, and of those of jobs."""
+FEW, MANY = 20, 100
+"""Of the kills a fifth, at least, are of workers, of the processes that fork, and of those of jobs."""
 
 
 def generations(pid: int) -> list[list[int]]:
@@ -57,9 +56,9 @@ class Killer:
         self._counts = [0, 0, 0]
         self.handles: list[Handle[Any]] = []
 
-    def kill_enough(self) -> None:
-        """Kill KILLS, AMONG of each generation."""
-        while sum(self._counts) < KILLS or min(self._counts) < AMONG:
+    def kill(self, count: int) -> None:
+        """Kill so many, a fifth of them of each generation."""
+        while sum(self._counts) < count or min(self._counts) < count // 5:
             until(self._kill_one)
 
     def _kill_one(self) -> bool:
@@ -87,11 +86,12 @@ class Killer:
             )
 
 
-def test_no_job_is_lost_under_a_hundred_kills(url: str, redis_client: redis.Redis) -> None:
+@pytest.mark.parametrize("kills", [FEW, pytest.param(MANY, marks=pytest.mark.nightly)])
+def test_no_job_is_lost_under_kills(url: str, redis_client: redis.Redis, kills: int) -> None:
     with App(url) as app:
         with Program(url, processes=3, concurrency=4, lease_secs=600) as program:
             killer = Killer(app, program)
-            killer.kill_enough()
+            killer.kill(kills)
             until(lambda: is_idle(app))
             program.signal()
             code, _, err = program.end()

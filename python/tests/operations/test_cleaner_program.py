@@ -380,6 +380,7 @@ class TestService:
         assert messages[-2:] == [f"stopping, on {signal.Signals(number).name}", "stopped"]
         assert {"time", "level", "logger", "message"} == set(log[0])
 
+    @pytest.mark.slow
     def test_a_second_signal_does_not_wait(self, own_server: Callable[..., servers.SpawnedServer]) -> None:
         """A call is under way that never ends, as the server is frozen."""
         server = own_server()
@@ -428,6 +429,7 @@ class TestService:
         assert found["leaseq_cleaner_server_up"] == {(): 1}
         assert found["leaseq_cleaner_call_seconds_count"]["stats",] >= 1
 
+    @pytest.mark.slow
     def test_health_while_the_server_is_away(self, own_server: Callable[..., servers.SpawnedServer]) -> None:
         server = own_server("--appendonly", "yes")
         with leaseq.WorkQueue("q", server.url) as queue:

@@ -152,6 +152,7 @@ def test_the_connection_to_a_replica_is_closed(own_server: Callable[..., servers
     assert not connection.is_connected
 
 
+@pytest.mark.slow
 def test_a_replica_that_does_not_follow(own_server: Callable[..., servers.SpawnedServer]) -> None:
     primary = own_server("--repl-diskless-sync", "yes", "--repl-diskless-sync-delay", "3600")
     # it waits for company for an hour before it gets the data
@@ -383,6 +384,7 @@ def test_a_key_that_something_else_uses(redis_client: redis.Redis) -> None:
     assert finding.status == "problem", told(finding)
 
 
+@pytest.mark.slow
 def test_slow_scripts(own_server: Callable[..., servers.SpawnedServer]) -> None:
     with own_server("--slowlog-log-slower-than", "0").client() as client:
         assert found(client, "slow-scripts").status == "ok"
@@ -429,6 +431,7 @@ def test_a_cluster_is_checked_node_by_node(cluster: servers.RedisCluster) -> Non
             assert one.status == "ok", told(one)
 
 
+@pytest.mark.slow
 def test_the_command(own_server: Callable[..., servers.SpawnedServer]) -> None:
     server = own_server(*DURABLE)
     with leaseq.WorkQueue("orders", server.url) as queue:

@@ -200,6 +200,7 @@ with leaseq.WorkQueue("orders", client) as queue:
 """
 
 
+@pytest.mark.slow
 def test_killed_before_each_command_it_loses_nothing_and_doubles_nothing(
     old: Any, taken: OriginalQueue, queue: leaseq.WorkQueue, redis_client: redis.Redis, url: str
 ) -> None:
@@ -248,6 +249,7 @@ def test_a_cluster_is_refused(cluster: servers.RedisCluster) -> None:
         OriginalQueue(client, PREFIX)
 
 
+@pytest.mark.slow
 def test_the_command(old: Any, queue: leaseq.WorkQueue, redis_client: redis.Redis, url: str) -> None:
     fill(old, redis_client, 5)
     held = old.lease(redis_client, HOUR)

@@ -282,6 +282,7 @@ def test_a_damaged_record_is_told(queue: leaseq.WorkQueue, redis_client: redis.R
         exported(queue)
 
 
+@pytest.mark.slow
 def test_the_commands(url: str, queue: leaseq.WorkQueue, other: leaseq.WorkQueue, tmp_path: Path) -> None:
     fill(queue)
     file = tmp_path / "old.jsonl"

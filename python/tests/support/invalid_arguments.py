@@ -65,7 +65,8 @@ _SIZES: Final = {
     "huge": 1e300,
     "huge int": 10**400,
 }
-WAIT: Final = also(wrong(**_SIZES), BadTypeError, str="5", bool=True, list=[1], complex=1j)
+NO_SECS: Final = of_type(str="5", bool=True, list=[1], complex=1j)
+WAIT: Final[Values] = {**NO_SECS, **wrong(**_SIZES)}
 OPTIONAL_SECS: Final = also(WAIT, BadArgumentError, beyond=315_360_000_001.0)
 SECS: Final = also(OPTIONAL_SECS, BadTypeError, none=None)
 LEASE_SECS: Final = also(SECS, BadArgumentError, zero=0, short=0.0001, long=31 * 86400.0)
@@ -247,7 +248,30 @@ ENDING: tuple[tuple[str, Call, Values], ...] = (
         {TooLargeError: {"1 MiB + 1": b"x" * (MIB + 1)}},
     ),
     ("complete keep", lambda q, i, v: q.complete(i, keep=v), KEEP),
-    ("then", lambda q, i, v: q.complete(i, then=v), of_type(str="q", int=1, item=[Item(b"x")])),
+    (
+        "then",
+        lambda q, i, v: q.complete(i, then=v(q) if callable(v) else v),
+        of_type(
+            str="q",
+            bytes=b"x",
+            int=1,
+            mapping={"queue": "item"},
+            **{"no mapping": {}, "no str": "", "zero": 0, "false": False},
+            bare_item=[Item(b"x")],
+            no_queue=[("second", Item(b"x"))],
+            no_item=lambda queue: [(queue, b"x")],
+            one=lambda queue: [(queue,)],
+            four=lambda queue: [(queue, Item(b"x"), {}, 1)],
+            options=lambda queue: [(queue, Item(b"x"), ["delay", 5])],
+            option_type=lambda queue: [(queue, Item(b"x"), {"delay": "5"})],
+        ),
+    ),
+    ("finished", lambda _q, _i, v: Finished(v), NO_ITEM),
+    (
+        "finished keep",
+        lambda _, i, v: Finished(unwrap(i), keep=v),
+        also(NO_SECS, BadArgumentError, short=0.0001),
+    ),
     ("follow-up data", lambda q, i, v: q.complete(i, then=[(q, Item(b"x")), (q, Item(v))]), DATA),
     ("follow-up id", lambda q, i, v: q.complete(i, then=[(q, Item(b"x", id=v))]), ID),
     (

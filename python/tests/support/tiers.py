@@ -1,8 +1,8 @@
 """Tiers of tests: what `make test`, `make test-all` and `make test-nightly` run, and a last line about what they left out.
 
 A test is of the tier that its marker names, `slow` or `nightly`, else of the tier `quick`. `--tier=quick,slow` runs those
-of the named tiers; without the option every test that pytest is given runs. Tests of the TypeScript client are slow, and
-are left out if there is no Node or the client was not built.
+of the named tiers; without the option every test that pytest is given runs. Tests that start a cluster or sentinels of
+their own are slow. Tests of the TypeScript client are too, and are left out if there is no Node or the client was not built.
 """
 
 from __future__ import annotations
@@ -23,11 +23,16 @@ WAYS: Final = {**COMMANDS, "TypeScript": "make typescript"}
 NAME: Final = "leaseq-tiers"
 
 
+SEVERAL_SERVERS: Final = frozenset({"cluster", "sentinel"})
+"""Fixtures that start several servers for one test, which is slow."""
+
+
 def tier_of(item: pytest.Item) -> str:
-    """Return the tier of a test: the slowest that it is marked for."""
+    """Return the tier of a test: the slowest that it is marked for, or that what it uses needs."""
     if item.get_closest_marker("nightly"):
         return "nightly"
-    return "slow" if item.get_closest_marker("slow") or item.get_closest_marker("typescript") else "quick"
+    slow = any(item.get_closest_marker(name) for name in ("slow", "typescript"))
+    return "slow" if slow or SEVERAL_SERVERS.intersection(getattr(item, "fixturenames", ())) else "quick"
 
 
 class Tiers:
