@@ -245,6 +245,7 @@ def test_a_slot_that_migrates(
     assert (stats.added, stats.completed, stats.removed, stats.items) == (11, 1, 9, 1)
 
 
+@pytest.mark.slow
 def test_a_slot_that_stays_halfway(
     flavour: ClientFlavour, nodes: servers.RedisCluster, slot_of: Callable[[str], Slot]
 ) -> None:
@@ -270,6 +271,7 @@ def test_a_slot_that_stays_halfway(
     assert queue.stats().items == 2
 
 
+@pytest.mark.slow
 def test_a_node_that_restarts(
     flavour: ClientFlavour, nodes: servers.RedisCluster, slot_of: Callable[[str], Slot]
 ) -> None:
