@@ -128,8 +128,9 @@ class TestCorpus:
 
 
 class TestRun:
-    def test_in_a_pipe_with_json(self) -> None:
-        done = run(*SMALL, "--json")
+    @pytest.mark.slow
+    def test_in_a_pipe_with_json_and_a_folder_that_is_kept(self, tmp_path: Path) -> None:
+        done = run(*SMALL, "--dir", str(tmp_path / "data"), "--json")
         assert done.returncode == 0, done.stderr
         result = json.loads(done.stdout)
         assert result["ok"]
@@ -138,6 +139,7 @@ class TestRun:
         assert result["kills"] == result["leased_again"] == len(result["killed"]) >= 5
         assert result["longest_recovery_secs"] > 0.4, "no lease is shorter"
         assert "killed" in done.stderr
+        assert (tmp_path / "data" / "server.log").exists()
 
     @pytest.mark.slow
     def test_in_a_pipe_it_prints_lines_and_a_table(self, url: str, redis_client: redis.Redis) -> None:
@@ -153,10 +155,7 @@ class TestRun:
             assert expected in done.stdout
         assert redis_client.dbsize() == 0, "the demo left keys behind"
 
-    def test_a_folder_is_kept(self, tmp_path: Path) -> None:
-        assert run(*SMALL, "--dir", str(tmp_path / "data"), "--json").returncode == 0
-        assert (tmp_path / "data" / "server.log").exists()
-
+    @pytest.mark.slow
     def test_a_worker_that_fails_ends_it_with_the_reason(self) -> None:
         before = "import leaseq.demo.run as r; r._PAUSE_SECS = 'no number'"
         done = run(*SMALL, before=before)
@@ -215,6 +214,7 @@ def alive(pids: set[int]) -> set[int]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("number", "code"),
     [(signal.SIGINT, 130), (signal.SIGTERM, 128 + signal.SIGTERM), (signal.SIGKILL, -signal.SIGKILL)],

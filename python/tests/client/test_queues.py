@@ -417,6 +417,7 @@ def nodes(request: pytest.FixtureRequest) -> Iterator[servers.RedisCluster]:
     made.close()
 
 
+@pytest.mark.slow
 def test_groups_on_different_nodes(flavour: ClientFlavour, nodes: servers.RedisCluster) -> None:
     """LQ-CLUSTER-2: a block on each node; whichever wakes first leases, the others are ended."""
     client = flavour.cluster_client(nodes.url)

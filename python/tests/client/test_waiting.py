@@ -9,7 +9,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from support import servers
+from support import servers, timeouts
 from support.client_flavours import connections_in_use
 from support.redis_probe import BLOCKS, EVALS, blocked, blocked_ids, calls, count_blocked, load, until
 from support.servers import PATIENCE
@@ -182,7 +182,7 @@ def test_a_lost_look_at_an_outcome(
     blocked(redis_client, 1)
     proxy.discard_commands = proxy.discard_replies = True
     other.complete(item, result=b"done")
-    with pytest.raises(leaseq.ReplyLostError):
+    with timeouts.reply_grace(0.1), pytest.raises(leaseq.ReplyLostError):
         waiting.result(PATIENCE)
     proxy.discard_commands = proxy.discard_replies = False
     assert queue.outcome("a").content == b"done"

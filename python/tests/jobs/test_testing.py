@@ -134,6 +134,7 @@ def test_three(leaseq_url):
 """
 
 
+@pytest.mark.slow
 def test_fixtures_of_pytest(tmp_path: Path) -> None:
     (tmp_path / "test_users.py").write_text(USERS_TESTS)
     done = subprocess.run(

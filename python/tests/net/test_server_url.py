@@ -77,6 +77,7 @@ def test_a_cluster_is_found_by_the_node_that_lives(flavour: ClientFlavour, clust
         assert queue.complete(item)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["sentinel", "cluster"])
 def test_a_set_that_is_away(flavour: ClientFlavour, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("REDIS_URL", f"redis+{kind}://{AWAY}")
@@ -92,6 +93,7 @@ class TestCommandLine:
     def test_a_cluster(self, cluster: RedisCluster) -> None:
         work_through(Calls(cluster_url(cluster)))
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("kind", ["sentinel", "cluster"])
     def test_one_that_is_away(self, kind: str) -> None:
         for args in (["stats", "q"], ["work", "q", "--", "true"], ["queues"], ["doctor"]):

@@ -122,6 +122,7 @@ class TestLightClean:
             await until(lambda: redis_client.exists("leaseq:{q}:q:result:a"))
         assert queue.stats().dead == 1
 
+    @pytest.mark.slow
     async def test_an_idle_queue_costs_little(
         self, real_sleep: None, url: str, redis_client: redis.Redis
     ) -> None:
