@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
-FEW, MANY = 20, 100
+FEW, MANY = 10, 100
 """Of the kills a fifth, at least, are of workers, of the processes that fork, and of those of jobs."""
 
 
@@ -78,7 +78,7 @@ class Killer:
             first = len(self.handles)
             self.handles += self._app.enqueue_many(
                 [
-                    self._app.named(self._chance.choice(["effect", "forked"]))
+                    self._app.named(self._chance.choice(["effect", "forked", "lingers"]))
                     .using(retries=None)
                     .call(number)
                     for number in range(first, first + 20)

@@ -71,6 +71,15 @@ def forked(ctx: Context, number: int) -> int:
     return number
 
 
+@app.job(name="lingers", retries=None, backoff=AT_ONCE, fork=True)
+def lingers(ctx: Context, number: int) -> int:
+    """The same, so slow at first that somebody can kill it."""
+    if ctx.attempt < 3:
+        time.sleep(1)
+    note("effects", f"{number}:{ctx.attempt}")
+    return number
+
+
 @app.job(name="pid")
 def pid() -> int:
     """The process that it runs in."""
