@@ -61,13 +61,6 @@ class TestEntering:
         flavour.queue("room", url, group="shop").add_item_when_room(Item(b"x"))
         assert entries(redis_client) == {b"alone:alone", b"shop:many", b"shop:room"}
 
-    def test_leasing_enters_the_queue(
-        self, flavour: ClientFlavour, url: str, redis_client: redis.Redis
-    ) -> None:
-        fill(redis_client, url, "q")
-        assert flavour.queue("q", url).lease(60, block=False)
-        assert entries(redis_client) == {b"q:q"}
-
     def test_leasing_from_several_enters_the_one_that_gave(
         self, flavour: ClientFlavour, url: str, redis_client: redis.Redis
     ) -> None:
@@ -130,15 +123,6 @@ class TestNoCallSuffers:
         assert leased(queue).id == "a"
         assert redis_client.exists(KEY) == 0
         redis_client.execute_command("ACL", "DELUSER", "narrow")  # type: ignore[no-untyped-call]
-
-    def test_something_else_under_the_key(
-        self, flavour: ClientFlavour, url: str, redis_client: redis.Redis
-    ) -> None:
-        redis_client.set(KEY, "mine")
-        queue = flavour.queue("q", url)
-        assert queue.add_item(Item(b"x"))
-        assert queue.lease(60)
-        assert redis_client.get(KEY) == b"mine"
 
     def test_a_pool_of_one_connection(
         self, flavour: ClientFlavour, url: str, redis_client: redis.Redis
@@ -253,35 +237,6 @@ class TestReading:
             return flavour.run(awaited() if isinstance(flavour, AsyncioFlavour) else module.queues(server))  # type: ignore[no-any-return]
 
         return read
-
-    def test_pages_of_many(
-        self, read: Callable[[Any], list[RegisteredQueue]], url: str, redis_client: redis.Redis
-    ) -> None:
-        names = [f"q{n:05}" for n in range(5000)]
-        redis_client.sadd(KEY, *(f"g:{name}" for name in names))
-        redis_client.config_resetstat()
-        assert read(url) == [RegisteredQueue(name, "g") for name in names]
-        assert calls(redis_client, "cmdstat_smembers") == 0
-        assert calls(redis_client, "cmdstat_sscan") > 1
-
-    def test_what_no_client_wrote_is_left_out(
-        self, read: Callable[[Any], list[RegisteredQueue]], url: str, redis_client: redis.Redis
-    ) -> None:
-        wrong: list[bytes | str] = [
-            b"",
-            b":",
-            b"a",
-            b"a:",
-            b":a",
-            b"a:b:c",
-            b"a b:c",
-            b"\xff:a",
-            "é:a",
-            b"a:" + b"b" * 101,
-            b"a:b\n",
-        ]
-        redis_client.sadd(KEY, *wrong, "g:q")
-        assert read(url) == [RegisteredQueue("q", "g")]
 
     def test_an_own_client_stays_open(
         self,

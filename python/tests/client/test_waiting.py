@@ -28,13 +28,139 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.usefixtures("cap_of_an_hour")
 
-# Outcomes.
-
 
 def held(queue: Any, item_id: str = "a", **options: Any) -> Any:
     """An item that keeps its outcome, leased."""
     queue.add_item(Item(b"x", id=item_id), keep=60, **options)
     return queue.lease(60)
+
+
+def full(queue: Any) -> Any:
+    """A queue with room for one item, which it has: leased. An element on `room` is left from before."""
+    queue.configure(max_items=1)
+    queue.add_item(Item(b"x", id="held"))
+    return queue.lease(60)
+
+
+def lease_nothing(queue: Any) -> None:
+    """A worker looks for the next item, which tells producers of room."""
+    assert queue.lease(60, block=False) is None
+
+
+class Lease:
+    """A worker waits for an item."""
+
+    def __init__(self, queue: Any) -> None:
+        self.queue = queue
+        self.method: str = "lease"
+        self.arguments: tuple[Any, ...] = (30,)
+
+    def wait(self, queue: Any, **options: Any) -> Any:
+        """Wait."""
+        return getattr(queue, self.method)(*self.arguments, **options)
+
+    def end(self) -> None:
+        """Let there be what is waited for."""
+        self.queue.add_item(Item(b"x", id="a"))
+
+    @staticmethod
+    def has_come(answer: Any) -> bool:
+        """Whether that is the answer."""
+        return bool(answer and answer.id == "a")
+
+
+class Outcome(Lease):
+    """Somebody waits for the outcome of an item."""
+
+    def __init__(self, queue: Any) -> None:
+        super().__init__(queue)
+        self.item = held(queue)
+        self.method, self.arguments = "outcome", ("a",)
+
+    def end(self) -> None:
+        self.queue.complete(self.item, result=b"done")
+
+    @staticmethod
+    def has_come(answer: Any) -> bool:
+        return bool(answer.content == b"done")
+
+
+class Room(Lease):
+    """A producer waits for room."""
+
+    def __init__(self, queue: Any) -> None:
+        super().__init__(queue)
+        self.item = full(queue)
+        self.method, self.arguments = "add_item_when_room", (Item(b"x", id="new"),)
+
+    def end(self) -> None:
+        self.queue.complete_and_lease(self.item, 60)
+
+    @staticmethod
+    def has_come(answer: Any) -> bool:
+        return answer is True
+
+
+every_wait = pytest.mark.parametrize("kind", [Lease, Outcome, Room])
+
+
+@every_wait
+@pytest.mark.parametrize("how", ["kill", "unblock", "unblock error"])
+def test_a_wait_whose_block_is_ended_goes_on(
+    flavour: ClientFlavour, redis_client: redis.Redis, url: str, kind: type[Lease], how: str
+) -> None:
+    """LQ-BLOCK-5: CLIENT KILL and CLIENT UNBLOCK: it looks again and waits on."""
+    waited = kind(flavour.queue("q", url))
+    waiting = flavour.start(waited.wait, waited.queue)
+    for _ in range(3):
+        blocked(redis_client, 1)
+        (ended,) = blocked_ids(redis_client)
+        if how == "kill":
+            redis_client.client_kill_filter(_id=str(ended))
+            servers.wait_until(lambda gone=ended: gone not in blocked_ids(redis_client))  # type: ignore[misc]
+        else:
+            redis_client.client_unblock(ended, error=how == "unblock error")
+    blocked(redis_client, 1)
+    waited.end()
+    assert waited.has_come(waiting.result(PATIENCE))
+
+
+@every_wait
+def test_closing_ends_a_wait_and_no_other(
+    flavour: ClientFlavour, redis_client: redis.Redis, url: str, kind: type[Lease]
+) -> None:
+    """LQ-BLOCK-6: at once; who waits on another connection is not left behind."""
+    stays, queue = kind(flavour.queue("q", url)), flavour.queue("q", url)
+    waiting = flavour.start(stays.wait, queue)
+    blocked(redis_client, 1)
+    other = flavour.start(stays.wait, stays.queue)
+    blocked(redis_client, 2)
+    queue.close()
+    with pytest.raises(leaseq.QueueClosedError):
+        waiting.result(PATIENCE)
+    stays.end()
+    assert stays.has_come(other.result(PATIENCE))
+    blocked(redis_client, 0)
+
+
+@every_wait
+@pytest.mark.cap(0.3)
+def test_who_waits_sends_little(
+    flavour: ClientFlavour, redis_client: redis.Redis, url: str, kind: type[Lease]
+) -> None:
+    """LQ-BLOCK-1, LQ-BLOCK-2: a block and a call for each cap, and a settle at most."""
+    waited = kind(flavour.queue("q", url))
+    load(redis_client)
+    redis_client.delete("leaseq:{q}:q:wake", "leaseq:{q}:q:room")
+    redis_client.config_resetstat()
+    with contextlib.suppress(leaseq.QueueFullError):
+        assert not waited.has_come(flavour.start(waited.wait, waited.queue, timeout=1).result(PATIENCE))
+    assert 1 <= calls(redis_client, "cmdstat_blpop", "cmdstat_blmove") <= 4
+    # at 0, 0.3, 0.6, 0.9 and 1 s; a slow machine leaves some out
+    assert 2 <= calls(redis_client, *EVALS) <= 6
+
+
+# Outcomes.
 
 
 @pytest.mark.parametrize("ending", ["result", "dead letter", "last attempt"])
@@ -121,57 +247,6 @@ def test_an_item_that_is_gone_or_another_by_now(
     assert queue.outcome("again").content == b"of another"
 
 
-@pytest.mark.cap(0.3)
-def test_a_waiter_for_an_outcome_sends_little(
-    flavour: ClientFlavour, redis_client: redis.Redis, url: str
-) -> None:
-    """LQ-BLOCK-1, LQ-BLOCK-2: a block and a call for each cap, and nothing to settle."""
-    queue = flavour.queue("q", url)
-    load(redis_client)
-    held(queue)
-    redis_client.delete("leaseq:{q}:q:wake")
-    redis_client.config_resetstat()
-    waiting = flavour.start(queue.outcome, "a", timeout=1)
-    assert waiting.result(PATIENCE).state == "leased"
-    assert 1 <= calls(redis_client, "cmdstat_blmove") <= 4
-    # at 0, 0.3, 0.6, 0.9 and 1 s; a slow machine leaves some out
-    assert 2 <= calls(redis_client, *EVALS) <= 5
-    assert redis_client.llen("leaseq:{q}:q:wake") == 0
-
-
-def test_closing_ends_waits_for_outcomes(flavour: ClientFlavour, redis_client: redis.Redis, url: str) -> None:
-    """LQ-BLOCK-6: at once."""
-    queue = flavour.queue("q", url)
-    held(queue)
-    waiting = flavour.start(queue.outcome, "a")
-    blocked(redis_client, 1)
-    queue.close()
-    with pytest.raises(leaseq.QueueClosedError):
-        waiting.result(PATIENCE)
-    blocked(redis_client, 0)
-
-
-@pytest.mark.parametrize("how", ["kill", "unblock", "unblock error"])
-def test_a_waiter_for_an_outcome_whose_block_is_ended(
-    flavour: ClientFlavour, redis_client: redis.Redis, url: str, how: str
-) -> None:
-    """LQ-BLOCK-5: it looks and waits on."""
-    queue = flavour.queue("q", url)
-    item = held(queue)
-    waiting = flavour.start(queue.outcome, "a")
-    for _ in range(3):
-        blocked(redis_client, 1)
-        (ended,) = blocked_ids(redis_client)
-        if how == "kill":
-            redis_client.client_kill_filter(_id=str(ended))
-            servers.wait_until(lambda gone=ended: gone not in blocked_ids(redis_client))  # type: ignore[misc]
-        else:
-            redis_client.client_unblock(ended, error=how == "unblock error")
-    blocked(redis_client, 1)
-    queue.complete(item, result=b"done")
-    assert waiting.result(PATIENCE).content == b"done"
-
-
 def test_a_lost_look_at_an_outcome(
     flavour: ClientFlavour, redis_client: redis.Redis, url: str, proxy: Listener
 ) -> None:
@@ -239,18 +314,6 @@ async def test_cancelled_waiters_for_an_outcome(url: str, redis_client: redis.Re
 # Room.
 
 
-def full(queue: Any) -> Any:
-    """A queue with room for one item, which it has: leased. An element on `room` is left from before."""
-    queue.configure(max_items=1)
-    queue.add_item(Item(b"x", id="held"))
-    return queue.lease(60)
-
-
-def lease_nothing(queue: Any) -> None:
-    """A worker looks for the next item, which tells producers of room."""
-    assert queue.lease(60, block=False) is None
-
-
 def test_a_producer_waits_for_room(flavour: ClientFlavour, redis_client: redis.Redis, url: str) -> None:
     """LQ-BLOCK-1: it is woken, adds, and passes on that there may be more room."""
     queue = flavour.queue("q", url)
@@ -304,23 +367,6 @@ def test_no_room_in_time(flavour: ClientFlavour, redis_client: redis.Redis, url:
         queue.add_item_when_room(Item(b"x"), timeout=-1)
 
 
-@pytest.mark.cap(0.3)
-def test_a_producer_that_waits_sends_little(
-    flavour: ClientFlavour, redis_client: redis.Redis, url: str
-) -> None:
-    """LQ-BLOCK-1, LQ-BLOCK-2: a block and an add for each cap."""
-    queue = flavour.queue("q", url)
-    load(redis_client)
-    full(queue)
-    redis_client.delete("leaseq:{q}:q:room")
-    redis_client.config_resetstat()
-    waiting = flavour.start(queue.add_item_when_room, Item(b"x"), timeout=1)
-    with pytest.raises(leaseq.QueueFullError):
-        waiting.result(PATIENCE)
-    assert 1 <= calls(redis_client, "cmdstat_blpop") <= 4
-    assert 3 <= calls(redis_client, *EVALS) <= 6, "five adds at most and a settle"
-
-
 def test_producers_that_leave_pass_room_on(
     flavour: ClientFlavour, redis_client: redis.Redis, url: str
 ) -> None:
@@ -353,22 +399,6 @@ def test_producers_that_leave_pass_room_on(
         assert queue.stats().items == 0
 
 
-def test_a_producer_whose_block_is_ended(flavour: ClientFlavour, redis_client: redis.Redis, url: str) -> None:
-    """LQ-BLOCK-5: nothing was sent behind it, so it adds and waits on."""
-    queue = flavour.queue("q", url)
-    item = full(queue)
-    waiting = flavour.start(queue.add_item_when_room, Item(b"x", id="new"))
-    for _ in range(3):
-        blocked(redis_client, 1)
-        (ended,) = blocked_ids(redis_client)
-        redis_client.client_kill_filter(_id=str(ended))
-        servers.wait_until(lambda gone=ended: gone not in blocked_ids(redis_client))  # type: ignore[misc]
-    blocked(redis_client, 1)
-    queue.complete_and_lease(item, 60)
-    assert waiting.result(PATIENCE) is True
-    assert queue.stats().added == 2
-
-
 def test_a_lost_reply_to_an_add_that_waited(
     flavour: ClientFlavour, redis_client: redis.Redis, url: str, proxy: Listener
 ) -> None:
@@ -386,21 +416,6 @@ def test_a_lost_reply_to_an_add_that_waited(
         waiting.result(PATIENCE)
     assert other.stats().added == 2
     assert other.complete(other.lease(60, timeout=PATIENCE))
-
-
-def test_closing_ends_waits_for_room(flavour: ClientFlavour, redis_client: redis.Redis, url: str) -> None:
-    """LQ-BLOCK-6: at once; another producer is not left behind."""
-    queue, other = flavour.queue("q", url), flavour.queue("q", url)
-    item = full(other)
-    waiting = flavour.start(queue.add_item_when_room, Item(b"x", id="closed"))
-    blocked(redis_client, 1)
-    stays = flavour.start(other.add_item_when_room, Item(b"x", id="stays"))
-    blocked(redis_client, 2)
-    queue.close()
-    with pytest.raises(leaseq.QueueClosedError):
-        waiting.result(PATIENCE)
-    other.complete_and_lease(item, 60)
-    assert stays.result(PATIENCE) is True
 
 
 @pytest.mark.parametrize("latency", [0.0, 0.02])

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from support import servers
-from support.redis_probe import EVALS, blocked, blocked_ids, calls, load
+from support.redis_probe import blocked
 from support.servers import PATIENCE
 from support.timeouts import reply_grace
 
@@ -98,27 +98,6 @@ def test_a_half_open_connection_is_replaced(
     assert item.id == "later"
 
 
-@pytest.mark.parametrize("how", ["kill", "unblock", "unblock error"])
-def test_a_blocked_worker_whose_connection_is_ended(
-    flavour: ClientFlavour, redis_client: redis.Redis, url: str, how: str
-) -> None:
-    """LQ-BLOCK-5: CLIENT KILL and CLIENT UNBLOCK: it leases again and waits on."""
-    queue = flavour.queue("q", url)
-    waiting = flavour.start(queue.lease, 30, timeout=PATIENCE)
-    for _ in range(3):
-        blocked(redis_client, 1)
-        (ended,) = blocked_ids(redis_client)
-        if how == "kill":
-            redis_client.client_kill_filter(_id=str(ended))
-        else:
-            redis_client.client_unblock(ended, error=how == "unblock error")
-        if how == "kill":
-            servers.wait_until(lambda gone=ended: gone not in blocked_ids(redis_client))  # type: ignore[misc]
-    blocked(redis_client, 1)
-    queue.add_item(Item(b"x", id="a"))
-    assert waiting.result(PATIENCE).id == "a"
-
-
 def demote_for_a_moment(client: redis.Redis) -> None:
     """Replica and primary again, in one go: nobody can ask in between."""
     pipe: Any
@@ -164,20 +143,6 @@ def test_a_demotion_in_front_of_a_lease(
             proxy.hold_commands = False
         assert waiting.result(PATIENCE).id == "a"
         assert other.inspect("a").attempt == 1
-
-
-@pytest.mark.cap(0.1)
-def test_an_idle_worker_sends_little(flavour: ClientFlavour, redis_client: redis.Redis, url: str) -> None:
-    """LQ-BLOCK-1, LQ-BLOCK-2: two requests for each cap, a BLPOP and a lease."""
-    queue = flavour.queue("q", url)
-    load(redis_client)
-    queue.add_item(Item(b"x"), delay=3600)
-    redis_client.config_resetstat()
-    waiting = [flavour.start(queue.lease, 30, timeout=0.35) for _ in range(3)]
-    assert [call.result(PATIENCE) for call in waiting] == [None] * 3
-    assert 3 <= calls(redis_client, "cmdstat_blpop") <= 3 * 4 + 1, "one is woken by the add"
-    # each: a lease before the first of four blocks and after each (at 0.1, 0.2, 0.3, 0.35 s), and a settle as it leaves
-    assert 3 * 3 <= calls(redis_client, *EVALS) <= 3 * 6 + 1
 
 
 def test_wake_ups_survive_waiters_that_leave(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 from support import servers
@@ -91,30 +90,6 @@ def test_more_items_than_are_named_are_counted(flavour: ClientFlavour, url: str)
         (worker,) = listed(flavour, url)
         assert (worker.held, len(worker.items)) == (150, live.MOST_ITEMS)
         latch.open()
-
-
-def test_what_is_gone_or_has_another_form_is_left_out(
-    flavour: ClientFlavour, redis_client: redis.Redis, url: str
-) -> None:
-    """LQ-WORKER-5: an id whose key is gone, no JSON, missing members, a key of another name; more than a page."""
-    good = json.loads(
-        live.written(
-            stopping=False, started=0, concurrency=1, completed=0, queues=[("g", "n")], held=[], now=0
-        )
-    )
-    values: dict[str, Any] = {f"host:{n}:x": {**good, "pid": n, "unknown": 1} for n in range(250)}
-    bad = {
-        "nojson": "{",
-        "nothing": "{}",
-        "list": "[]",
-        "wrong": json.dumps({**good, "items": [{"queue": 1}]}),
-    }
-    for name, value in values.items():
-        redis_client.set(live.key(name), json.dumps(value))
-    for name, text in bad.items():
-        redis_client.set(live.key(name), text)
-    redis_client.zadd(INDEX, dict.fromkeys([*values, *bad, "gone", "form feed"], 1))
-    assert [worker.id for worker in listed(flavour, url)] == sorted(values)
 
 
 def test_the_index_forgets_what_nobody_refreshes(
