@@ -187,7 +187,7 @@ bench: setup servers ## what leaseq costs the server, next to the floor; fails w
 	$(BIN)/python benchmarks/core.py
 
 .PHONY: bench-count
-bench-count: setup ## the server's instructions for each call, compared with the committed counts
+bench-count: setup servers-newest ## the server's instructions for each call, compared with the committed counts
 	$(BIN)/python benchmarks/instructions.py --check
 
 .PHONY: bench-peers
