@@ -160,7 +160,7 @@ def test_a_due_item_of_any(flavour: ClientFlavour, url: str, groups: tuple[str, 
     """LQ-BLOCK-8: each connection knows the times of its own queues."""
     queues = three(flavour, url, groups)
     several: Any = flavour.queues(queues)
-    for queue, delay in zip(queues, (0.9, 0.3, 0.6), strict=True):
+    for queue, delay in zip(queues, (0.3, 0.1, 0.2), strict=True):
         queue.add_item(Item(b"x", id=queue.name), delay=delay)
     got = [several.lease(30, timeout=PATIENCE) for _ in range(3)]
     assert sorted(item.id for item in got) == ["a", "b", "c"], (
@@ -221,7 +221,7 @@ def test_nothing_in_time(
     blocked(redis_client, 0)
 
 
-@pytest.mark.cap(0.3)
+@pytest.mark.cap(0.1)
 def test_an_idle_worker_sends_little(
     flavour: ClientFlavour, redis_client: redis.Redis, url: str, groups: tuple[str, ...]
 ) -> None:
@@ -229,9 +229,9 @@ def test_an_idle_worker_sends_little(
     several = flavour.queues(three(flavour, url, groups))
     load(redis_client)
     redis_client.config_resetstat()
-    waiting = flavour.start(several.lease, 30, timeout=1)
+    waiting = flavour.start(several.lease, 30, timeout=0.35)
     assert waiting.result(PATIENCE) is None
-    # at 0, 0.3, 0.6, 0.9 and 1 s, and a settle for each queue; a slow machine leaves some out
+    # at 0, 0.1, 0.2, 0.3 and 0.35 s, and a settle for each queue; a slow machine leaves some out
     assert 2 * connections(groups) + 3 <= calls(redis_client, *EVALS) <= 5 * connections(groups) + 3
     assert 1 <= calls(redis_client, "cmdstat_blpop") <= 4 * connections(groups)
 

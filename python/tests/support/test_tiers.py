@@ -58,7 +58,6 @@ def test_typescript(): pass
             3,
             "left out: 1 nightly tests (`make test-nightly`), 1 TypeScript tests (`make typescript`)",
         ),
-        (0, "nightly", 1, "left out: 1 quick tests (`make test`), 3 slow tests (`make test-all`)"),
     ],
 )
 def test_the_last_line_names_what_was_left_out(
