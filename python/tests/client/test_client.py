@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import trustme
 from support import servers
-from support.queue_probe import due_for_a_beat
+from support.redis_probe import blocked, due_for_a_beat
 from support.servers import PATIENCE
 
 import leaseq
@@ -40,11 +40,6 @@ CONNECTIONS: dict[str, dict[str, Any]] = {
     "no timeout": {"socket_timeout": None},
     "two connections": {"max_connections": 2},
 }
-
-
-def blocked(client: redis.Redis, count: int) -> None:
-    """Wait until so many clients are blocked on the server."""
-    servers.wait_until(lambda: client.info("clients")["blocked_clients"] == count)
 
 
 def test_the_life_of_an_item(flavour: ClientFlavour, url: str) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from support.client_flavours import unwrap
-from support.queue_probe import calls, finished, look
+from support.redis_probe import calls, finished, look
 
 import leaseq
 from leaseq import Item

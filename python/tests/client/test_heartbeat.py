@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from support import servers
-from support.queue_probe import calls
-from support.redis_probe import beat, until
+from support.redis_probe import beat, calls, until
 
 import leaseq.aio
 from leaseq import Item

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from support import servers
 from support.client_flavours import unwrap
-from support.queue_probe import calls, look
+from support.redis_probe import calls, look
 from support.servers import PATIENCE
 
 import leaseq

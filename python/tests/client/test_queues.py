@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from support import servers
 from support.client_flavours import connections_in_use
-from support.queue_probe import due_for_a_beat
-from support.redis_probe import EVALS, blocked, blocked_ids, calls, count_blocked, load, until
+from support.redis_probe import EVALS, blocked, blocked_ids, calls, count_blocked, due_for_a_beat, load, until
 from support.servers import PATIENCE
 
 import leaseq

@@ -36,7 +36,7 @@ def test_shell_lines_name_what_there_is(block: Block) -> None:
     check_shell(block)
 
 
-def test_both_colours_are_shown() -> None:
+def test_both_flavours_are_shown() -> None:
     assert any("async for" in block.text for block in of("python"))
     assert any("async for" not in block.text for block in of("python"))
 

@@ -14,7 +14,7 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 from support import servers
-from support.cli_program import leaseq as program
+from support.cli_runner import leaseq as program
 from support.spec_rules import Tree
 
 import leaseq

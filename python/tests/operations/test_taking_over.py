@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import redis_work_queue as original_client
 from support import servers
-from support.cli_program import leaseq as program
+from support.cli_runner import leaseq as program
 
 import leaseq
 from leaseq import Item

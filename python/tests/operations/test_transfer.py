@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from support.cli_program import leaseq as program
+from support.cli_runner import leaseq as program
 
 import leaseq
 from leaseq import Item

@@ -1,4 +1,4 @@
-"""Workers of both flavours, run in the background of a test: written once, as `flavours.py` does for queues."""
+"""Workers of both flavours, run in the background of a test: written once, as `client_flavours.py` does for queues."""
 
 from __future__ import annotations
 

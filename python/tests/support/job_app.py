@@ -156,7 +156,7 @@ class JobWorker:
     """One worker in the loop of a flavour."""
 
     def __init__(self, flavour: JobAppFlavour, options: dict[str, Any]) -> None:
-        self._twin = flavour
+        self._flavour = flavour
 
         async def make() -> Service:
             service = Service(flavour.app, **{"handle_signals": False, "lease_secs": LEASE_SECS, **options})
@@ -168,7 +168,7 @@ class JobWorker:
         until(lambda: self.service._worker._run is not None or self._future.done())
 
     def stop(self, *, at_once: bool = False) -> None:
-        self._twin._loop.call_soon_threadsafe(lambda: self.service.stop(at_once=at_once))
+        self._flavour._loop.call_soon_threadsafe(lambda: self.service.stop(at_once=at_once))
 
     def ended(self) -> int:
         """What `run` answers, or raises."""
@@ -179,8 +179,8 @@ class JobWorker:
         """Let the heart beat now."""
         run = self.service._worker._run
         assert run is not None
-        self._twin.run(run.tender.beat())
+        self._flavour.run(run.tender.beat())
 
     def flush(self) -> None:
         """Write notes now."""
-        self._twin.run(self.service._running.flush())
+        self._flavour.run(self.service._running.flush())

@@ -1,4 +1,4 @@
-"""What tests see of a server: the commands that it ran, the clients that it blocks."""
+"""What tests see of a server and of a queue, of whatever flavour: commands that it ran, clients that it blocks, outcomes."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from support import servers
 from support.client_flavours import unwrap
 
 import leaseq
+from leaseq import Finished
 
 if TYPE_CHECKING:
     import threading
@@ -31,9 +32,9 @@ def load(client: redis.Redis) -> None:
 
 
 def calls(client: redis.Redis, *names: str) -> int:
-    """How often the server has run these commands since the statistics were reset."""
+    """How often the server has run these commands, or scripts, since the statistics were reset."""
     stats: dict[str, Any] = client.info("commandstats")
-    return sum(stats[name]["calls"] for name in names if name in stats)
+    return sum(stats[name]["calls"] for name in names or EVALS if name in stats)
 
 
 def count_blocked(client: redis.Redis) -> int:
@@ -51,6 +52,22 @@ def blocked_ids(client: redis.Redis) -> list[int]:
     """Ids of the blocked connections."""
     listed: Any = client.client_list()
     return [int(entry["id"]) for entry in listed if "b" in entry["flags"]]
+
+
+def look(queue: Any, *ids: str) -> list[tuple[str, bytes]]:
+    """State and content of outcomes, without waiting."""
+    return [(outcome.state, outcome.content) for outcome in queue.outcomes(ids)]
+
+
+def finished(item: Any, then: Any = (), **options: Any) -> Finished:
+    """What finish_items takes, of whatever flavour."""
+    return Finished(unwrap(item), then=unwrap(list(then)), **options)
+
+
+def due_for_a_beat(*items: Any) -> None:
+    """As if a third of their leases had passed: entered, they are extended at once. The leases can be long then."""
+    for item in map(unwrap, items):
+        item._since -= item._lease_secs / 3
 
 
 def is_sending(thread: threading.Thread) -> bool:
