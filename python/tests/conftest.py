@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from support import servers, tiers, timeouts
@@ -176,3 +176,9 @@ def flavour(request: pytest.FixtureRequest) -> Iterator[ClientFlavour]:
     kind: type[ClientFlavour] = request.param
     with kind() as made:
         yield made
+
+
+@pytest.fixture
+def queue(flavour: ClientFlavour, url: str) -> Any:
+    """The queue q of the emptied shared server, of both flavours. What it leases is there, or the test fails by what it does with it."""
+    return flavour.queue("q", url)

@@ -231,9 +231,8 @@ def test_no_server_listens(flavour: ClientFlavour) -> None:
                 assert caught.value.definite, name
 
 
-def test_a_key_that_holds_something_else(flavour: ClientFlavour, redis_client: redis.Redis, url: str) -> None:
+def test_a_key_that_holds_something_else(queue: Any, redis_client: redis.Redis) -> None:
     """LQ-ERROR-3: every operation that needs the key, and nothing is changed."""
-    queue = flavour.queue("q", url)
     for key, names in {
         "items": ["add", "remove", "inspect", "revive", "outcomes"],
         "meta": ["remove", "revive", "purge"],

@@ -83,9 +83,8 @@ def test_items_are_made_of_what_people_have() -> None:
     assert repr(Item(b"secret", id="i")) == "<Item 'i', 6 bytes>"
 
 
-def test_adding_takes_its_options(flavour: ClientFlavour, url: str) -> None:
+def test_adding_takes_its_options(queue: Any) -> None:
     """LQ-ADD-3, LQ-ORDER-1, LQ-RELEASE-3."""
-    queue = flavour.queue("q", url)
     queue.add_item(Item("late", id="late"), delay=3600)
     queue.add_item(Item("low", id="low"), priority=-7)
     queue.add_item(Item("high", id="high"), priority=7, max_attempts=1)
@@ -100,12 +99,11 @@ def test_adding_takes_its_options(flavour: ClientFlavour, url: str) -> None:
     items = queue.items(timeout=PATIENCE)
     assert [next(items).id, next(items).id] == ["low", "late"]
     assert queue.remove_items(["then", "high", "nothing"]) == ["delayed", "dead", "absent"]
-    items.close()  # type: ignore[attr-defined]
+    items.close()
 
 
-def test_many_items_are_split_and_answered_in_order(flavour: ClientFlavour, url: str) -> None:
+def test_many_items_are_split_and_answered_in_order(queue: Any) -> None:
     """LQ-CALL-8: 600 entries are three calls, one answer each, in their order."""
-    queue = flavour.queue("q", url)
     ids = [f"{number}" for number in range(600)]
     assert queue.add_items(Item(b"x", id=i) for i in ids) == [True] * 600
     assert queue.add_items([Item(b"x", id="new"), Item(b"x", id="5"), Item(b"x", id="new")]) == [
@@ -123,9 +121,8 @@ def test_many_items_are_split_and_answered_in_order(flavour: ClientFlavour, url:
     assert queue.add_items([]) == []
 
 
-def test_large_data_is_split_by_bytes(flavour: ClientFlavour, redis_client: redis.Redis, url: str) -> None:
+def test_large_data_is_split_by_bytes(queue: Any, redis_client: redis.Redis) -> None:
     """LQ-CALL-8, LQ-LEASE-6: 20 items of 1 MiB are several calls; one lease brings one of them."""
-    queue = flavour.queue("q", url)
     size = 1024 * 1024
     redis_client.config_resetstat()
     assert queue.add_items(Item(b"x" * size, id=str(n)) for n in range(20)) == [True] * 20
@@ -136,9 +133,8 @@ def test_large_data_is_split_by_bytes(flavour: ClientFlavour, redis_client: redi
     assert [len(item.data) for item in leased] == [size]
 
 
-def test_an_error_in_the_middle_tells_what_was_answered(flavour: ClientFlavour, url: str) -> None:
+def test_an_error_in_the_middle_tells_what_was_answered(queue: Any) -> None:
     """LQ-CLIENT-2, LQ-ADD-5: the batch before the bad one counts, the bad one changed nothing."""
-    queue = flavour.queue("q", url)
     items = [Item(b"x", id=str(n)) for n in range(600)]
     items[300] = Item(b"x", id="")
     with pytest.raises(leaseq.BadIdError) as caught:
@@ -171,18 +167,15 @@ def test_adding_in_a_pipeline_of_the_caller(
     assert queue.stats().items == 301
 
 
-def test_with_completes_releases_and_backs_off(flavour: ClientFlavour, url: str) -> None:
+def test_with_completes_releases_and_backs_off(queue: Any) -> None:
     """LQ-COMPLETE-2, LQ-RELEASE-2, LQ-RELEASE-4: the end of a block, an exception, an interruption."""
-    queue = flavour.queue("q", url)
     queue.add_item(Item(b"x", id="a"))
     for interruption in (KeyboardInterrupt, SystemExit, asyncio.CancelledError):
         item = queue.lease(30)
-        assert item is not None
         with pytest.raises(interruption), item:
             raise interruption
         assert (queue.inspect("a").state, queue.inspect("a").attempt) == ("ready", 0)
     item = queue.lease(30)
-    assert item is not None
     before = queue.stats().now
     with pytest.raises(ZeroDivisionError), item:
         raise ZeroDivisionError
@@ -190,7 +183,6 @@ def test_with_completes_releases_and_backs_off(flavour: ClientFlavour, url: str)
     assert (info.state, info.attempt) == ("delayed", 1)
     assert before + 0.4 < info.time <= queue.stats().now + 1
     item = queue.lease(30, timeout=PATIENCE)
-    assert item is not None
     with item:
         pass
     assert queue.stats().completed == 1
@@ -202,14 +194,13 @@ def test_with_completes_releases_and_backs_off(flavour: ClientFlavour, url: str)
     assert queue.inspect("b").state == "ready"
 
 
-def test_what_a_failed_call_ended_is_left_alone(flavour: ClientFlavour, url: str) -> None:
+def test_what_a_failed_call_ended_is_left_alone(queue: Any) -> None:
     """LQ-COMPLETE-2: many items, the second chunk is refused: the end of a block completes what was not released."""
-    queue = flavour.queue("q", url)
     queue.add_items([Item(b"x", id=str(number)) for number in range(257)])
     items = queue.lease_items(256, 30) + queue.lease_items(1, 30)
     with items[0], items[256]:
         with pytest.raises(leaseq.BadTypeError) as caught:
-            queue.release_items([*items, "typo"])  # type: ignore[list-item]
+            queue.release_items([*items, "typo"])
         assert caught.value.answers == ["ready"] * 256
     assert (queue.inspect("0").state, queue.inspect("256").state) == ("ready", "absent")
 
@@ -285,9 +276,8 @@ def test_a_worker_learns_that_its_lease_is_lost(flavour: ClientFlavour, url: str
     assert queue.stats().completed == 1
 
 
-def test_closing_ends_every_wait(flavour: ClientFlavour, redis_client: redis.Redis, url: str) -> None:
+def test_closing_ends_every_wait(queue: Any, flavour: ClientFlavour, redis_client: redis.Redis) -> None:
     """LQ-BLOCK-6: blocked callers get QueueClosedError at once, later calls too, and nothing stays connected."""
-    queue = flavour.queue("q", url)
     calls = [flavour.start(queue.lease, 30) for _ in range(8)]
     blocked(redis_client, 8)
     queue.close()
@@ -385,9 +375,8 @@ def test_a_blocking_pool_waits_for_a_connection(
     assert len(redis_client.client_list()) == 2
 
 
-def test_many_callers_share_one_queue(flavour: ClientFlavour, url: str) -> None:
+def test_many_callers_share_one_queue(queue: Any, flavour: ClientFlavour) -> None:
     """LQ-COMPLETE-2, LQ-LEASE-2: 16 workers and 4 producers on one object; each item once, tokens all different."""
-    queue = flavour.queue("q", url)
 
     def produce(part: int) -> None:
         for number in range(50):

@@ -16,9 +16,8 @@ if TYPE_CHECKING:
     from support.client_flavours import ClientFlavour
 
 
-def test_headers_and_content_type_travel_with_the_data(flavour: ClientFlavour, url: str) -> None:
+def test_headers_and_content_type_travel_with_the_data(queue: Any) -> None:
     """LQ-LEASE-1: every item gets its own back, whatever its neighbours in the same lease have."""
-    queue = flavour.queue("q", url)
     headers = {"traceparent": "00-ab-01", "x.y_z-1": "ü\r\n\0", "empty": ""}
     queue.add_items([Item(b"x", id="plain"), Item(b"{}", id="json", content_type="application/json")])
     queue.add_item(Item(b"x", id="traced", headers=headers), priority=1)
@@ -29,28 +28,21 @@ def test_headers_and_content_type_travel_with_the_data(flavour: ClientFlavour, u
     assert (dict(found["plain"].headers), found["plain"].content_type) == ({}, None)
     assert queue.release(found["traced"]) == "ready"
     again = queue.lease(30)
-    assert again is not None
     assert dict(again.headers) == headers, "a second lease has them too"
     done, third = queue.complete_and_lease(again, 30)
     assert (done, third) == (True, None)
     queue.add_item(Item(b"x", id="traced"))
     fresh = queue.lease(30)
-    assert fresh is not None
     assert dict(fresh.headers) == {}, "an item that comes again under the same id brings its own"
 
 
-def test_headers_of_another_client_pass_through(
-    flavour: ClientFlavour, redis_client: redis.Redis, url: str
-) -> None:
+def test_headers_of_another_client_pass_through(queue: Any, redis_client: redis.Redis) -> None:
     """LQ-ITEM-2: bytes that are no UTF-8 can be read, and be handed on unharmed."""
-    queue = flavour.queue("q", url)
     queue.add_item(Item(b"x", id="a", headers={"raw": b"\xff\xfe".decode("utf-8", "surrogateescape")}))
     item = queue.lease(30)
-    assert item is not None
     assert item.headers["raw"].encode("utf-8", "surrogateescape") == b"\xff\xfe"
     queue.add_item(Item(b"x", id="b", headers=item.headers))
     second = queue.lease(30)
-    assert second is not None
     assert second.headers == item.headers
 
 
@@ -73,9 +65,8 @@ def test_items_are_made_with_headers() -> None:
     assert (parsed.id, dict(parsed.headers), parsed.content_type) == ("i", {"a": "b"}, "t")
 
 
-def test_a_derived_id_is_the_same_every_time(flavour: ClientFlavour, url: str) -> None:
+def test_a_derived_id_is_the_same_every_time(queue: Any) -> None:
     """LQ-ITEM-1: an id for a follow-up that is never too long because of the item's own."""
-    queue = flavour.queue("q", url)
     queue.add_items([Item(b"x", id="order-5"), Item(b"x", id="ü" * 128)])
     short, long = queue.lease_items(2, 30)
     assert short.derived_id("ship") == "order-5/ship"
@@ -85,12 +76,11 @@ def test_a_derived_id_is_the_same_every_time(flavour: ClientFlavour, url: str) -
     assert queue.add_item(Item(b"x", id=long.derived_id("s" * 191)))
     for wrong in (None, True, b"ship", 1.5):
         with pytest.raises(leaseq.BadTypeError):
-            short.derived_id(wrong)  # type: ignore[arg-type]
+            short.derived_id(wrong)
 
 
-def test_a_full_queue_stops_after_the_call_that_met_it(flavour: ClientFlavour, url: str) -> None:
+def test_a_full_queue_stops_after_the_call_that_met_it(queue: Any) -> None:
     """LQ-CLIENT-2, LQ-CLIENT-6: the answers of all calls that were made; the others are not made."""
-    queue = flavour.queue("q", url)
     queue.configure(max_items=300)
     with pytest.raises(QueueFullError, match="add_item_when_room") as caught:
         queue.add_items([Item(b"x", id=str(n)) for n in range(1000)])
@@ -112,9 +102,8 @@ def test_a_pipeline_into_a_full_queue(flavour: ClientFlavour, url: str) -> None:
     assert second == [0, -1]
 
 
-def test_release_keeps_the_last_error(flavour: ClientFlavour, url: str) -> None:
+def test_release_keeps_the_last_error(queue: Any) -> None:
     """LQ-RELEASE-2: whatever characters it has, up to 8192 bytes."""
-    queue = flavour.queue("q", url)
     queue.add_items([Item(b"x", id=name) for name in ("a", "b", "c")])
     first, second, third = queue.lease_items(3, 30)
     assert queue.release(first, error="no\0 such\nühost") == "ready"
@@ -124,14 +113,12 @@ def test_release_keeps_the_last_error(flavour: ClientFlavour, url: str) -> None:
     assert queue.inspect("b").error == "ü" * 4096
     assert queue.inspect("c").error == "\\ud800"
     again = queue.lease(30)
-    assert again is not None
     assert queue.release(again) == "ready"
     assert queue.inspect(again.id).error, "a release without one leaves it"
 
 
-def test_the_end_of_a_block_keeps_the_error(flavour: ClientFlavour, url: str) -> None:
+def test_the_end_of_a_block_keeps_the_error(queue: Any) -> None:
     """LQ-RELEASE-2: type and text of the exception, also of one that has trouble to say it."""
-    queue = flavour.queue("q", url)
     queue.add_items([Item(b"x", id="a"), Item(b"x", id="b")], max_attempts=1)
     first, second = queue.lease_items(2, 30)
     with pytest.raises(ValueError, match="ünlucky"), first:
@@ -148,9 +135,8 @@ def test_the_end_of_a_block_keeps_the_error(flavour: ClientFlavour, url: str) ->
     assert "WordlessError" in queue.inspect("b").error
 
 
-def test_dead_letters(flavour: ClientFlavour, url: str) -> None:
+def test_dead_letters(queue: Any) -> None:
     """LQ-RELEASE-3: parked for a person, shown with all that is known, put back or dropped."""
-    queue = flavour.queue("q", url)
     queue.add_items([Item(b"x", id=name) for name in "abcd"])
     a, b, c, d = queue.lease_items(4, 30)
     assert queue.dead_letter(a, error="poison a") is True
@@ -186,9 +172,8 @@ def bury(queue: Any, names: list[str], error: str) -> None:
         queue.dead_letter_items(items, error=error)
 
 
-def test_revive_all(flavour: ClientFlavour, url: str) -> None:
+def test_revive_all(queue: Any) -> None:
     """LQ-RELEASE-3: page by page, all or those whose error matches."""
-    queue = flavour.queue("q", url)
     bury(queue, [f"a{n}" for n in range(300)], "ConnectionError: refused")
     bury(queue, [f"b{n}" for n in range(300)], "ValueError: bad")
     assert queue.revive_all("no such error") == 0
@@ -200,9 +185,8 @@ def test_revive_all(flavour: ClientFlavour, url: str) -> None:
     assert (stats.dead, stats.ready, stats.revived) == (0, 600, 600)
 
 
-def test_purge_all(flavour: ClientFlavour, redis_client: redis.Redis, url: str) -> None:
+def test_purge_all(queue: Any, redis_client: redis.Redis) -> None:
     """LQ-REMOVE-1: page by page, all or those that have been dead for so long."""
-    queue = flavour.queue("q", url)
     bury(queue, [str(n) for n in range(600)], "bad")
     dead = "leaseq:{q}:q:dead"
     hour = 3_600_000_000
@@ -217,9 +201,8 @@ def test_purge_all(flavour: ClientFlavour, redis_client: redis.Redis, url: str) 
     assert (stats.items, stats.purged, stats.completed) == (0, 600, 0)
 
 
-def test_dead_letters_that_are_no_items(flavour: ClientFlavour, redis_client: redis.Redis, url: str) -> None:
+def test_dead_letters_that_are_no_items(queue: Any, redis_client: redis.Redis) -> None:
     """LQ-ERROR-5: damage that neither of the two can end does not keep them for ever, nor from the rest."""
-    queue = flavour.queue("q", url)
     redis_client.zadd("leaseq:{q}:q:dead", {f"ghost{n}": 1 for n in range(300)})
     bury(queue, ["a"], "bad")
     assert queue.revive_all() == 1
@@ -227,9 +210,8 @@ def test_dead_letters_that_are_no_items(flavour: ClientFlavour, redis_client: re
     assert queue.purge_all() == 2
 
 
-def test_what_the_calls_before_a_failed_one_answered(flavour: ClientFlavour, url: str) -> None:
+def test_what_the_calls_before_a_failed_one_answered(queue: Any) -> None:
     """LQ-CLIENT-2: in the form of the whole answer; and the items heard it."""
-    queue = flavour.queue("q", url)
     queue.add_items(Item(b"x") for _ in range(512))
     extended, dying = queue.lease_items(256, 30), queue.lease_items(256, 30)
     queue.remove_items([extended[0].id, dying[0].id])
@@ -244,9 +226,8 @@ def test_what_the_calls_before_a_failed_one_answered(flavour: ClientFlavour, url
     assert [item.lost for item in dying[:2]] == [True, False]
 
 
-def test_dead_letters_that_others_take_out_meanwhile(flavour: ClientFlavour, url: str) -> None:
+def test_dead_letters_that_others_take_out_meanwhile(queue: Any, url: str) -> None:
     """LQ-DEAD-3: what they take moves the pages; what lay behind is found all the same."""
-    queue = flavour.queue("q", url)
     bury(queue, [f"a{n}" for n in range(256)], "bad")
     bury(queue, [f"b{n}" for n in range(256)], "timeout")
     inspect_items = unwrap(queue).inspect_items

@@ -32,44 +32,32 @@ from leaseq.worker._aio import crew
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from support.client_flavours import ClientFlavour
-
     from leaseq.worker.ends import End
 
 HOUR = 3600.0
 PATIENCE = 60.0
 
 
-def test_a_lease_that_does_not_wait_is_one_call(
-    flavour: ClientFlavour, url: str, redis_client: redis.Redis
-) -> None:
+def test_a_lease_that_does_not_wait_is_one_call(queue: Any, redis_client: redis.Redis) -> None:
     """LQ-BLOCK-6: also where there is nothing, since who has not waited has taken no wake-up."""
-    queue = flavour.queue("q", url)
     load(redis_client)
     queue.add_item(Item(b"x", id="a"))
     redis_client.config_resetstat()
-    item = queue.lease(HOUR)
-    assert item is not None
+    assert queue.lease(HOUR).id == "a"
     assert calls(redis_client, *EVALS) == 1
     assert queue.lease(HOUR, block=False) is None
     assert calls(redis_client, *EVALS) == 2
 
 
 @pytest.mark.parametrize("timeout", [-1, float("inf"), float("nan"), "1"])
-def test_what_is_wrong_with_a_lease_is_told_before_it_takes_anything(
-    flavour: ClientFlavour, url: str, timeout: Any
-) -> None:
-    queue = flavour.queue("q", url)
+def test_what_is_wrong_with_a_lease_is_told_before_it_takes_anything(queue: Any, timeout: Any) -> None:
     queue.add_item(Item(b"x"))
     with pytest.raises(leaseq.LeaseqError, match="timeout"):
         queue.lease(HOUR, timeout=timeout)
     assert queue.stats().leases == 0
 
 
-def test_a_call_lets_the_heart_go_of_all_that_it_ended_and_of_nothing_else(
-    flavour: ClientFlavour, url: str
-) -> None:
-    queue = flavour.queue("q", url)
+def test_a_call_lets_the_heart_go_of_all_that_it_ended_and_of_nothing_else(queue: Any) -> None:
     queue.add_items([Item(b"x", id=name) for name in "abcd"])
     items = queue.lease_items(4, HOUR)
     beats = unwrap(queue)._heart._beats

@@ -47,9 +47,8 @@ def test_hand_off(flavour: ClientFlavour, url: str) -> None:
     assert second.lease_items(2, 30)[1].data == b"next"
 
 
-def test_an_empty_hand_off(flavour: ClientFlavour, url: str) -> None:
+def test_an_empty_hand_off(queue: Any) -> None:
     """LQ-COMPLETE-1: `then` says what kind of answer comes, also when there is nothing in it."""
-    queue = flavour.queue("q", url)
     queue.add_items([Item(b"x"), Item(b"x")])
     first, second = queue.lease_items(2, 30)
     assert queue.complete(first, then=[]) == leaseq.Completed(completed=True, added=[])
@@ -119,9 +118,8 @@ def test_finish_many(flavour: ClientFlavour, url: str) -> None:
     assert queue.finish_items([]) == []
 
 
-def test_finish_many_with_one_that_is_too_much(flavour: ClientFlavour, url: str) -> None:
+def test_finish_many_with_one_that_is_too_much(queue: Any) -> None:
     """LQ-CLIENT-2: what a script refuses changes nothing; the calls before it are told."""
-    queue = flavour.queue("q", url)
     queue.add_items(Item(b"x", id=str(n)) for n in range(257))
     items = queue.lease_items(256, 30) + queue.lease_items(1, 30)
     too_many: list[Any] = [(queue, Item(b"x")) for _ in range(257)]
@@ -130,17 +128,14 @@ def test_finish_many_with_one_that_is_too_much(flavour: ClientFlavour, url: str)
     assert [answer.completed for answer in caught.value.answers] == [True] * 256
     assert queue.stats().items == 1
     with pytest.raises(leaseq.BadTypeError, match="Finished"):
-        queue.finish_items([items[256]])  # type: ignore[list-item]
+        queue.finish_items([items[256]])
     with items[0], items[256]:
         pass
     assert queue.stats().completed == 257
 
 
-def test_a_finished_item_in_a_block_is_left_alone(
-    flavour: ClientFlavour, redis_client: redis.Redis, url: str
-) -> None:
+def test_a_finished_item_in_a_block_is_left_alone(queue: Any, redis_client: redis.Redis) -> None:
     """LQ-COMPLETE-2: whatever call of the block ended it, the end of the block sends nothing."""
-    queue = flavour.queue("q", url)
     queue.add_items([Item(b"x", id=name) for name in "abcd"])
     a, b, c, d = queue.lease_items(4, 30)
     with a, b, c, d:
@@ -160,12 +155,10 @@ def test_a_finished_item_in_a_block_is_left_alone(
     ]
 
 
-def test_values_say_what_they_are(flavour: ClientFlavour, url: str) -> None:
+def test_values_say_what_they_are(queue: Any) -> None:
     """LQ-SAFE-3: no data in a repr."""
-    queue = flavour.queue("q", url)
     queue.add_item(Item(b"secret", id="a"))
     item = queue.lease(30)
-    assert item is not None
     assert (
         repr(finished(item, result=b"secret", then=[(queue, Item(b"secret"))]))
         == "<Finished 'a', 1 follow-ups>"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from support import servers
@@ -21,9 +21,8 @@ if TYPE_CHECKING:
 MIB = 1024 * 1024
 
 
-def test_results_are_kept(flavour: ClientFlavour, url: str) -> None:
+def test_results_are_kept(queue: Any) -> None:
     """LQ-COMPLETE-1: for as long as the item or the call says, with all that is known of the item."""
-    queue = flavour.queue("q", url)
     queue.add_items([Item(b"x", id="a"), Item(b"x", id="b")], keep=60)
     queue.add_items([Item(b"x", id="c"), Item(b"x", id="d"), Item(b"x", id="e")])
     assert [outcome.keep for outcome in queue.outcomes(["a", "c"])] == [60, 0]
@@ -53,9 +52,8 @@ def test_results_are_kept(flavour: ClientFlavour, url: str) -> None:
     assert (stats.kept, stats.items, stats.completed) == (4, 0, 5)
 
 
-def test_many_at_once(flavour: ClientFlavour, redis_client: redis.Redis, url: str) -> None:
+def test_many_at_once(queue: Any, redis_client: redis.Redis) -> None:
     """LQ-CALL-8, LQ-CLIENT-7: items with and without a kept outcome, answered in their order; results split by their size."""
-    queue = flavour.queue("q", url)
     ids = [str(n) for n in range(600)]
     for n in ids:
         queue.add_item(Item(b"x", id=n), keep=60 if int(n) % 3 else None)
@@ -76,11 +74,8 @@ def test_many_at_once(flavour: ClientFlavour, redis_client: redis.Redis, url: st
     assert [len(outcome.content) for outcome in queue.outcomes(ids[:20])] == [MIB] * 20
 
 
-def test_large_results_are_asked_for_again(
-    flavour: ClientFlavour, redis_client: redis.Redis, url: str
-) -> None:
+def test_large_results_are_asked_for_again(queue: Any, redis_client: redis.Redis) -> None:
     """LQ-OUTCOME-9: one call tells about 4 MiB, whatever their number."""
-    queue = flavour.queue("q", url)
     ids = [f"i{n}" for n in range(12)]
     queue.add_items([Item(b"", id=item_id) for item_id in ids], keep=60)
     for item in queue.lease_items(12, 30):
@@ -91,13 +86,11 @@ def test_large_results_are_asked_for_again(
     assert calls(redis_client) == 3, "five, five, and two with the one that is absent"
 
 
-def test_a_result_that_is_too_large(flavour: ClientFlavour, url: str) -> None:
+def test_a_result_that_is_too_large(queue: Any) -> None:
     """LQ-ERROR-1: nothing has happened, and the end of a block gives the item back as after any other failure."""
-    queue = flavour.queue("q", url)
     queue.configure(max_data=10)
     queue.add_item(Item(b"x", id="a"), keep=60)
     item = queue.lease(30)
-    assert item is not None
     with pytest.raises(leaseq.TooLargeError):
         queue.complete(item, result=b"x" * 11)
     assert queue.inspect("a").state == "leased"
@@ -108,9 +101,8 @@ def test_a_result_that_is_too_large(flavour: ClientFlavour, url: str) -> None:
     assert "LEASEQ_TOO_LARGE" in info.error
 
 
-def test_the_end_of_a_block_keeps_the_result(flavour: ClientFlavour, url: str) -> None:
+def test_the_end_of_a_block_keeps_the_result(queue: Any) -> None:
     """LQ-CLIENT-7: item.result, where the item keeps it; where it does not, it is dropped."""
-    queue = flavour.queue("q", url)
     queue.add_item(Item(b"x", id="a"), keep=60)
     queue.add_items([Item(b"x", id="b"), Item(b"x", id="c")])
     for item in queue.items(30, timeout=0.1):
@@ -124,12 +116,10 @@ def test_the_end_of_a_block_keeps_the_result(flavour: ClientFlavour, url: str) -
     assert item.result == b"result of c"
 
 
-def test_complete_and_lease_keeps_the_outcome(flavour: ClientFlavour, url: str) -> None:
+def test_complete_and_lease_keeps_the_outcome(queue: Any) -> None:
     """LQ-CLIENT-7: of an item that keeps it, in two calls; bad arguments are refused before the first."""
-    queue = flavour.queue("q", url)
     queue.add_items([Item(b"x", id="a"), Item(b"x", id="b")], keep=60)
     first = queue.lease(30)
-    assert first is not None
     for lease_secs in (0, 31 * 86400, float("nan")):
         with pytest.raises(leaseq.BadArgumentError):
             queue.complete_and_lease(first, lease_secs)
@@ -137,15 +127,13 @@ def test_complete_and_lease_keeps_the_outcome(flavour: ClientFlavour, url: str) 
     first.result = b"1"
     done, second = queue.complete_and_lease(first, 30)
     assert done
-    assert second is not None
     second.result = b"2"
     assert queue.complete_and_lease(second, 30) == (True, None)
     assert look(queue, "a", "b") == [("result", b"1"), ("result", b"2")]
 
 
-def test_failures_are_kept(flavour: ClientFlavour, redis_client: redis.Redis, url: str) -> None:
+def test_failures_are_kept(queue: Any, redis_client: redis.Redis) -> None:
     """LQ-RELEASE-3: by whatever call the item died; a revived item has none any more."""
-    queue = flavour.queue("q", url)
     queue.add_items([Item(b"x", id=name) for name in ("a", "b", "c")], keep=60, max_attempts=1)
     a, b, c = queue.lease_items(3, 30)
     assert queue.release(a, error="bad a") == "dead"
@@ -166,14 +154,10 @@ def test_failures_are_kept(flavour: ClientFlavour, redis_client: redis.Redis, ur
 
 
 @pytest.mark.parametrize("how", ["lease", "complete_and_lease", "light_clean"])
-def test_a_death_by_reclaiming_is_published(
-    flavour: ClientFlavour, redis_client: redis.Redis, url: str, how: str
-) -> None:
+def test_a_death_by_reclaiming_is_published(queue: Any, redis_client: redis.Redis, how: str) -> None:
     """LQ-CLIENT-8: the client whose call reclaimed it does so, without anybody asking for the outcome."""
-    queue = flavour.queue("q", url)
     queue.add_item(Item(b"x", id="held"))
     held = queue.lease(30)
-    assert held is not None
     queue.add_items([Item(b"x", id="a"), Item(b"x", id="b")], keep=60, max_attempts=1)
     queue.add_item(Item(b"x", id="plain"), max_attempts=1)
     lost = queue.lease_items(3, 0.05)
@@ -191,10 +175,9 @@ def test_a_death_by_reclaiming_is_published(
 
 
 def test_a_waiter_that_reclaims_publishes(
-    flavour: ClientFlavour, redis_client: redis.Redis, url: str
+    queue: Any, flavour: ClientFlavour, redis_client: redis.Redis
 ) -> None:
     """LQ-CLIENT-8: also where nothing comes of the lease, which goes on waiting."""
-    queue = flavour.queue("q", url)
     queue.add_item(Item(b"x", id="a"), keep=60, max_attempts=1)
     assert queue.lease(0.2) is not None
     waiting = flavour.start(queue.lease, 30, timeout=20)
@@ -204,12 +187,10 @@ def test_a_waiter_that_reclaims_publishes(
     assert waiting.result(PATIENCE).id == "b"
 
 
-def test_publishing_is_best_effort(flavour: ClientFlavour, redis_client: redis.Redis, url: str) -> None:
+def test_publishing_is_best_effort(queue: Any, redis_client: redis.Redis) -> None:
     """LQ-CLIENT-8: an outcome's key that holds something else does not hurt the lease that found the death."""
-    queue = flavour.queue("q", url)
     queue.add_item(Item(b"x", id="a"), keep=60, max_attempts=1)
     item = queue.lease(0.05)
-    assert item is not None
     redis_client.set("leaseq:{q}:q:result:a", "foreign")
     servers.wait_until(lambda: queue.stats().now > item.deadline)
     assert queue.light_clean().died == 1

@@ -86,13 +86,12 @@ class TestEntering:
         assert redis_client.exists(KEY) == 0
 
     def test_once_and_again_after_a_while(
-        self, flavour: ClientFlavour, url: str, redis_client: redis.Redis, monkeypatch: pytest.MonkeyPatch
+        self, queue: Any, redis_client: redis.Redis, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """LQ-REGISTRY-3: the while is what a machine that stalls cannot reach, or nothing at all."""
         for module in (aio_registry, sync_registry):
             assert 60 <= module.AGAIN_SECS <= 600
             monkeypatch.setattr(module, "AGAIN_SECS", 3600.0)
-        queue = flavour.queue("q", url)
         redis_client.config_resetstat()
         for _ in range(5):
             queue.add_item(Item(b"x"))
@@ -100,9 +99,8 @@ class TestEntering:
         assert calls(redis_client, SADD) == 1
 
     def test_a_server_that_lost_it_is_filled_again(
-        self, flavour: ClientFlavour, always: None, url: str, redis_client: redis.Redis
+        self, queue: Any, always: None, redis_client: redis.Redis
     ) -> None:
-        queue = flavour.queue("q", url)
         queue.add_item(Item(b"x"))
         redis_client.flushall()
         queue.add_item(Item(b"x"))

@@ -165,10 +165,9 @@ def test_who_waits_sends_little(
 
 @pytest.mark.parametrize("ending", ["result", "dead letter", "last attempt"])
 def test_every_waiter_is_told(
-    flavour: ClientFlavour, redis_client: redis.Redis, url: str, ending: str
+    queue: Any, flavour: ClientFlavour, redis_client: redis.Redis, ending: str
 ) -> None:
     """LQ-BLOCK-1: one push ends all blocks: each waiter sends one call before its block and one behind it."""
-    queue = flavour.queue("q", url)
     load(redis_client)
     item = held(queue, max_attempts=1)
     redis_client.config_resetstat()
@@ -188,11 +187,8 @@ def test_every_waiter_is_told(
     assert redis_client.llen("leaseq:{q}:q:result:a") == 1
 
 
-def test_an_outcome_that_is_there_takes_one_call(
-    flavour: ClientFlavour, redis_client: redis.Redis, url: str
-) -> None:
+def test_an_outcome_that_is_there_takes_one_call(queue: Any, redis_client: redis.Redis) -> None:
     """LQ-BLOCK-1: no block, also not for an item that never was."""
-    queue = flavour.queue("q", url)
     load(redis_client)
     queue.complete(held(queue), result=b"done")
     redis_client.config_resetstat()
@@ -201,9 +197,8 @@ def test_an_outcome_that_is_there_takes_one_call(
     assert (calls(redis_client, *EVALS), calls(redis_client, *BLOCKS)) == (2, 0)
 
 
-def test_a_wait_that_ends_without_an_outcome(flavour: ClientFlavour, url: str) -> None:
+def test_a_wait_that_ends_without_an_outcome(queue: Any) -> None:
     """LQ-BLOCK-1: at once, or when the time is up, it says where the item is."""
-    queue = flavour.queue("q", url)
     queue.add_item(Item(b"x", id="a"), keep=60, delay=60)
     assert queue.outcome("a", block=False).state == "delayed"
     began = time.monotonic()
@@ -215,9 +210,8 @@ def test_a_wait_that_ends_without_an_outcome(flavour: ClientFlavour, url: str) -
 
 
 @pytest.mark.cap(0.5)
-def test_a_death_that_nobody_published(flavour: ClientFlavour, redis_client: redis.Redis, url: str) -> None:
+def test_a_death_that_nobody_published(queue: Any, flavour: ClientFlavour, redis_client: redis.Redis) -> None:
     """LQ-BLOCK-2: whoever reclaimed it died too: a waiter looks after the cap, publishes it, and all others are told."""
-    queue = flavour.queue("q", url)
     queue.add_item(Item(b"x", id="a"), keep=60, max_attempts=1)
     assert queue.lease(0.1) is not None
     waiting = [flavour.start(queue.outcome, "a") for _ in range(3)]
@@ -233,10 +227,9 @@ def test_a_death_that_nobody_published(flavour: ClientFlavour, redis_client: red
 
 @pytest.mark.cap(0.5)
 def test_an_item_that_is_gone_or_another_by_now(
-    flavour: ClientFlavour, redis_client: redis.Redis, url: str
+    queue: Any, flavour: ClientFlavour, redis_client: redis.Redis
 ) -> None:
     """LQ-BLOCK-12, LQ-BLOCK-13: seen within the cap; the outcome of a later item of the same id is not what was waited for."""
-    queue = flavour.queue("q", url)
     removed, again = held(queue, "removed"), held(queue, "again")
     waiting = [flavour.start(queue.outcome, item.id) for item in (removed, again)]
     blocked(redis_client, 2)
@@ -314,9 +307,8 @@ async def test_cancelled_waiters_for_an_outcome(url: str, redis_client: redis.Re
 # Room.
 
 
-def test_a_producer_waits_for_room(flavour: ClientFlavour, redis_client: redis.Redis, url: str) -> None:
+def test_a_producer_waits_for_room(queue: Any, flavour: ClientFlavour, redis_client: redis.Redis) -> None:
     """LQ-BLOCK-1: it is woken, adds, and passes on that there may be more room."""
-    queue = flavour.queue("q", url)
     load(redis_client)
     item = full(queue)
     redis_client.delete("leaseq:{q}:q:room")
@@ -350,9 +342,8 @@ def test_room_for_several_producers(flavour: ClientFlavour, redis_client: redis.
     assert queue.stats().items == 5
 
 
-def test_no_room_in_time(flavour: ClientFlavour, redis_client: redis.Redis, url: str) -> None:
+def test_no_room_in_time(queue: Any, redis_client: redis.Redis) -> None:
     """LQ-ROOM-2, LQ-ROOM-3: QueueFullError, with the answer; who leaves settles."""
-    queue = flavour.queue("q", url)
     load(redis_client)
     full(queue)
     redis_client.delete("leaseq:{q}:q:room")

@@ -139,11 +139,8 @@ def test_a_limit_of_connections_holds(flavour: ClientFlavour, url: str) -> None:
     assert mine.stats().ready == 3
 
 
-def test_closing_a_queue_closes_what_it_kept(
-    flavour: ClientFlavour, url: str, redis_client: redis.Redis
-) -> None:
+def test_closing_a_queue_closes_what_it_kept(queue: Any, redis_client: redis.Redis) -> None:
     before = ids(redis_client)
-    queue = flavour.queue("q", url)
     queue.add_item(Item(b"x"))
     assert ids(redis_client) > before
     queue.close()

@@ -146,10 +146,9 @@ def test_a_demotion_in_front_of_a_lease(
 
 
 def test_wake_ups_survive_waiters_that_leave(
-    flavour: ClientFlavour, redis_client: redis.Redis, url: str
+    queue: Any, flavour: ClientFlavour, redis_client: redis.Redis
 ) -> None:
     """LQ-BLOCK-6, LQ-SETTLE-3: many waiters time out around the moment of an add; the one that stays gets the item."""
-    queue = flavour.queue("q", url)
     for number in range(4):
         stays = flavour.start(queue.lease, 30, timeout=PATIENCE)
         leaving = [flavour.start(queue.lease, 30, timeout=0.1 + 0.002 * n) for n in range(10)]
@@ -165,10 +164,9 @@ def test_wake_ups_survive_waiters_that_leave(
 
 @pytest.mark.cap(0.3)
 def test_a_lost_wake_up_is_repaired_within_the_cap(
-    flavour: ClientFlavour, redis_client: redis.Redis, url: str
+    queue: Any, flavour: ClientFlavour, redis_client: redis.Redis, url: str
 ) -> None:
     """LQ-BLOCK-2, LQ-FAIL-3: somebody swallows the wake-up and dies; the item is leased within the cap all the same."""
-    queue = flavour.queue("q", url)
     waiting = [flavour.start(queue.lease, 30, timeout=PATIENCE) for _ in range(2)]
     blocked(redis_client, 2)
     with redis_client.pipeline(transaction=True) as pipe, leaseq.WorkQueue("q", url) as adder:

@@ -77,9 +77,8 @@ def test_an_idle_worker_says_when_the_server_is_back(
 
 
 def test_a_server_that_forgets_the_scripts_is_told_again(
-    flavour: ClientFlavour, redis_client: redis.Redis, url: str, caplog: pytest.LogCaptureFixture
+    queue: Any, flavour: ClientFlavour, redis_client: redis.Redis, caplog: pytest.LogCaptureFixture
 ) -> None:
-    queue = flavour.queue("q", url)
     with background_worker(flavour, queue, lambda _: None) as work:
         for number in range(5):
             queue.add_items(Item(b"", id=f"{number} {n}") for n in range(20))
@@ -162,9 +161,8 @@ def now(work: BackgroundWorker) -> float:
 
 
 def test_one_damaged_record_does_not_hold_up_the_others(
-    flavour: ClientFlavour, redis_client: redis.Redis, url: str, caplog: pytest.LogCaptureFixture
+    queue: Any, flavour: ClientFlavour, redis_client: redis.Redis, caplog: pytest.LogCaptureFixture
 ) -> None:
-    queue = flavour.queue("q", url)
     queue.add_items(Item(b"", id=f"i{n}") for n in range(8))
     latch = Latch()
     with background_worker(flavour, queue, latch.handler(flavour), concurrency=8, lease_secs=HOUR) as work:
@@ -178,9 +176,8 @@ def test_one_damaged_record_does_not_hold_up_the_others(
         until(lambda: queue.stats().completed == 8)
 
 
-def test_a_result_that_is_too_large_is_a_failure(flavour: ClientFlavour, url: str) -> None:
+def test_a_result_that_is_too_large_is_a_failure(queue: Any, flavour: ClientFlavour) -> None:
     """The others of its group are completed, with their results."""
-    queue = flavour.queue("q", url)
     queue.configure(max_data=100)
     queue.add_items((Item(b"", id=f"i{n}") for n in range(5)), keep=HOUR)
 
@@ -194,9 +191,8 @@ def test_a_result_that_is_too_large_is_a_failure(flavour: ClientFlavour, url: st
 
 
 def test_without_memory_the_queue_is_drained(
-    flavour: ClientFlavour, redis_client: redis.Redis, url: str
+    queue: Any, flavour: ClientFlavour, redis_client: redis.Redis
 ) -> None:
-    queue = flavour.queue("q", url)
     queue.add_items(Item(b"x" * 100) for _ in range(50))
     redis_client.config_set("maxmemory", 1)
     try:
@@ -283,10 +279,9 @@ async def test_a_cancellation_inside_a_handler_is_a_failure_of_the_item(url: str
 
 
 def test_a_broken_loop_ends_the_run_with_its_error(
-    flavour: ClientFlavour, url: str, monkeypatch: pytest.MonkeyPatch
+    queue: Any, flavour: ClientFlavour, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Never silently: a defect of ours is raised where `run` was called."""
-    queue = flavour.queue("q", url)
     with background_worker(flavour, queue, lambda _: None) as work:
         queue.add_item(Item(b""))
         until(lambda: queue.stats().completed == 1)

@@ -72,16 +72,14 @@ def test_a_worker_is_seen_with_what_it_holds_until_it_ends(
 
 
 def test_one_that_runs_unannounced_writes_nothing(
-    flavour: ClientFlavour, redis_client: redis.Redis, url: str
+    queue: Any, flavour: ClientFlavour, redis_client: redis.Redis
 ) -> None:
-    queue = flavour.queue("q", url)
     queue.add_item(Item(b""))
     assert BackgroundWorker(flavour, queue, lambda _: None, burst=True, announce=False).result() == 1
     assert redis_client.exists(INDEX) == 0
 
 
-def test_more_items_than_are_named_are_counted(flavour: ClientFlavour, url: str) -> None:
-    queue = flavour.queue("q", url)
+def test_more_items_than_are_named_are_counted(queue: Any, flavour: ClientFlavour, url: str) -> None:
     queue.add_items(Item(b"") for _ in range(150))
     latch = Latch()
     with background_worker(flavour, queue, latch.handler(flavour), announce=True, concurrency=150) as work:
@@ -93,12 +91,11 @@ def test_more_items_than_are_named_are_counted(flavour: ClientFlavour, url: str)
 
 
 def test_the_index_forgets_what_nobody_refreshes(
-    flavour: ClientFlavour, redis_client: redis.Redis, url: str
+    queue: Any, flavour: ClientFlavour, redis_client: redis.Redis
 ) -> None:
     """LQ-WORKER-2: every worker that enters itself takes old ids out."""
     seconds, _ = redis_client.time()
     redis_client.zadd(INDEX, {"old": (seconds - 1) * 1000, "other": (seconds + 500) * 1000})
-    queue = flavour.queue("q", url)
     with background_worker(flavour, queue, lambda _: None, announce=True) as work:
         until(lambda: redis_client.zscore(INDEX, work.worker.id))
         until(lambda: redis_client.zscore(INDEX, "old") is None)

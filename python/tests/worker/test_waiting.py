@@ -92,11 +92,10 @@ def test_several_queues_of_one_group_are_waited_for_alike(
 
 
 def test_an_item_takes_an_idle_worker_three_commands(
-    flavour: ClientFlavour, redis_client: redis.Redis, url: str, producer: leaseq.WorkQueue
+    queue: Any, flavour: ClientFlavour, redis_client: redis.Redis, producer: leaseq.WorkQueue
 ) -> None:
     """A lease behind the block, a completion, the next block: whoever leased looks no second time (LQ-SETTLE-3)."""
     load(redis_client)
-    queue = flavour.queue("q", url)
     count = 20
     with background_worker(flavour, queue, lambda _: None, lease_secs=HOUR):
         producer.add_item(Item(b""))
@@ -201,10 +200,9 @@ def test_what_comes_to_a_worker_that_ends_goes_back(
 
 @pytest.mark.parametrize("ending", ["stop", "close"])
 def test_a_worker_that_ends_while_it_waits_takes_nothing(
-    flavour: ClientFlavour, redis_client: redis.Redis, url: str, producer: leaseq.WorkQueue, ending: str
+    queue: Any, flavour: ClientFlavour, redis_client: redis.Redis, producer: leaseq.WorkQueue, ending: str
 ) -> None:
     """The server has let go of its block when it has ended: what is added then waits for somebody else."""
-    queue = flavour.queue("q", url)
     with background_worker(flavour, queue, lambda _: None, lease_secs=HOUR) as work:
         blocked(redis_client, 1)
         if ending == "stop":
@@ -246,9 +244,9 @@ async def test_what_comes_to_a_cancelled_run_goes_back(
 
 
 def test_a_connection_that_cannot_end_one_half(
+    queue: Any,
     flavour: ClientFlavour,
     redis_client: redis.Redis,
-    url: str,
     producer: leaseq.WorkQueue,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -256,7 +254,6 @@ def test_a_connection_that_cannot_end_one_half(
     for wire in (sync_io.Wire, async_io.Wire):
         monkeypatch.setattr(wire, "can_leave_off", False)
     load(redis_client)
-    queue = flavour.queue("q", url)
     with background_worker(flavour, queue, lambda _: None, lease_secs=HOUR) as work:
         blocked(redis_client, 1)
         producer.add_item(Item(b""))

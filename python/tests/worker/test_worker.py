@@ -37,9 +37,8 @@ def until(check: Any) -> None:
 
 
 def test_every_item_is_handled_once_and_completed_in_groups(
-    flavour: ClientFlavour, redis_client: redis.Redis, url: str
+    queue: Any, flavour: ClientFlavour, redis_client: redis.Redis
 ) -> None:
-    queue = flavour.queue("q", url)
     queue.add_items(Item(b"x", id=f"i{n}") for n in range(2000))
     load(redis_client)
     redis_client.config_resetstat()
@@ -50,8 +49,7 @@ def test_every_item_is_handled_once_and_completed_in_groups(
     assert calls(redis_client, *EVALS) < 1000, "one by one, it would be at least 2001"
 
 
-def test_what_a_handler_raises_decides(flavour: ClientFlavour, url: str) -> None:
-    queue = flavour.queue("q", url)
+def test_what_a_handler_raises_decides(queue: Any, flavour: ClientFlavour) -> None:
     queue.add_items(Item(name, id=name) for name in ("fail", "retry", "dead", "chosen", "late", "back"))
     reasons: dict[str, BaseException] = {
         "fail": ZeroDivisionError("by nothing"),
@@ -91,8 +89,7 @@ def test_what_a_handler_raises_decides(flavour: ClientFlavour, url: str) -> None
     assert {what[0] for what in told.of("released")} == {"fail", "retry", "late", "back"}
 
 
-def test_an_item_dies_of_its_attempts(flavour: ClientFlavour, url: str) -> None:
-    queue = flavour.queue("q", url)
+def test_an_item_dies_of_its_attempts(queue: Any, flavour: ClientFlavour) -> None:
     queue.add_item(Item(b"", id="a"))
 
     def handle(_: Any) -> None:
@@ -103,13 +100,11 @@ def test_an_item_dies_of_its_attempts(flavour: ClientFlavour, url: str) -> None:
     assert queue.inspect("a").error == "ValueError: again"
 
 
-def test_an_item_that_killed_its_workers_dies_unseen(flavour: ClientFlavour, url: str) -> None:
+def test_an_item_that_killed_its_workers_dies_unseen(queue: Any, flavour: ClientFlavour) -> None:
     """Nobody was left to count: more attempts than allowed are behind it when it is leased."""
-    queue = flavour.queue("q", url)
     queue.add_item(Item(b"", id="a"))
     for _ in range(2):
         item = queue.lease(30)
-        assert item is not None
         queue.release(item)
     handled: list[str] = []
     BackgroundWorker(
@@ -120,8 +115,7 @@ def test_an_item_that_killed_its_workers_dies_unseen(flavour: ClientFlavour, url
     assert "leased 3 times" in queue.inspect("a").error
 
 
-def test_what_a_handler_ended_itself_is_left_alone(flavour: ClientFlavour, url: str) -> None:
-    queue = flavour.queue("q", url)
+def test_what_a_handler_ended_itself_is_left_alone(queue: Any, flavour: ClientFlavour) -> None:
     queue.add_items([Item(b"", id="completed"), Item(b"", id="released"), Item(b"", id="block")])
 
     def end(item: Any) -> Any:
@@ -155,8 +149,9 @@ def test_what_a_handler_ended_itself_is_left_alone(flavour: ClientFlavour, url: 
     assert (queue.stats().completed, queue.stats().leased) == (2, 0)
 
 
-def test_burst_ends_when_nothing_is_left_also_of_what_handlers_add(flavour: ClientFlavour, url: str) -> None:
-    queue = flavour.queue("q", url)
+def test_burst_ends_when_nothing_is_left_also_of_what_handlers_add(
+    queue: Any, flavour: ClientFlavour
+) -> None:
     queue.add_item(Item(b"", id="0"))
 
     async def handle_async(item: Any) -> None:
@@ -175,9 +170,8 @@ def test_burst_ends_when_nothing_is_left_also_of_what_handlers_add(flavour: Clie
     )
 
 
-def test_slow_work_is_not_hoarded(flavour: ClientFlavour, url: str) -> None:
+def test_slow_work_is_not_hoarded(queue: Any, flavour: ClientFlavour) -> None:
     """Nothing is measured before the first end, so nothing is leased beyond the slots."""
-    queue = flavour.queue("q", url)
     queue.add_items(Item(b"") for _ in range(50))
     latch = Latch()
     with background_worker(flavour, queue, latch.handler(flavour), concurrency=3) as work:
@@ -189,8 +183,9 @@ def test_slow_work_is_not_hoarded(flavour: ClientFlavour, url: str) -> None:
         assert work.result() == 50
 
 
-def test_what_was_leased_ahead_goes_back_when_the_work_becomes_slow(flavour: ClientFlavour, url: str) -> None:
-    queue = flavour.queue("q", url)
+def test_what_was_leased_ahead_goes_back_when_the_work_becomes_slow(
+    queue: Any, flavour: ClientFlavour
+) -> None:
     queue.add_items(Item(b"", id=f"fast{n}") for n in range(600))
     queue.add_items([Item(b"", id="slow"), *(Item(b"", id=f"next{n}") for n in range(200))])
     latch = Latch()
@@ -215,10 +210,9 @@ def test_what_was_leased_ahead_goes_back_when_the_work_becomes_slow(flavour: Cli
 
 
 def test_all_that_is_held_is_extended_in_one_call(
-    flavour: ClientFlavour, redis_client: redis.Redis, url: str
+    queue: Any, flavour: ClientFlavour, redis_client: redis.Redis
 ) -> None:
     """LQ-CLIENT-3: the deadlines move, however many items there are."""
-    queue = flavour.queue("q", url)
     queue.add_items(Item(b"", id=f"i{n}") for n in range(20))
     latch = Latch()
     with background_worker(flavour, queue, latch.handler(flavour), concurrency=20, lease_secs=HOUR) as work:
@@ -235,9 +229,8 @@ def test_all_that_is_held_is_extended_in_one_call(
         until(lambda: queue.stats().completed == 20)
 
 
-def test_a_handler_whose_item_was_removed_is_told(flavour: ClientFlavour, url: str) -> None:
+def test_a_handler_whose_item_was_removed_is_told(queue: Any, flavour: ClientFlavour) -> None:
     """LQ-CLIENT-4: in asyncio it is cancelled, in threads `lost` is true. The others go on."""
-    queue = flavour.queue("q", url)
     queue.add_items([Item(b"", id="gone"), Item(b"", id="stays")])
     latch, told, items, cancelled = Latch(), RecordingHooks(), {}, threading.Event()
     stand = latch.handler(flavour)
@@ -271,9 +264,8 @@ def test_a_handler_whose_item_was_removed_is_told(flavour: ClientFlavour, url: s
     assert told.of("lost") == ["gone"]
 
 
-def test_a_handler_has_its_time(flavour: ClientFlavour, url: str) -> None:
+def test_a_handler_has_its_time(queue: Any, flavour: ClientFlavour) -> None:
     """The item goes back when the time is over; in asyncio the handler is cancelled, in threads it runs on."""
-    queue = flavour.queue("q", url)
     queue.add_item(Item(b"", id="a"))
     latch = Latch()
     backoff = Backoff(HOUR, HOUR)
@@ -315,8 +307,7 @@ def test_at_most_once_skips_what_it_could_not_complete(flavour: ClientFlavour, u
     other.close()
 
 
-def test_stop_lets_handlers_finish_and_leases_no_more(flavour: ClientFlavour, url: str) -> None:
-    queue = flavour.queue("q", url)
+def test_stop_lets_handlers_finish_and_leases_no_more(queue: Any, flavour: ClientFlavour) -> None:
     queue.add_items(Item(b"") for _ in range(10))
     latch = Latch()
     with background_worker(flavour, queue, latch.handler(flavour), concurrency=2, grace_secs=HOUR) as work:
@@ -329,8 +320,7 @@ def test_stop_lets_handlers_finish_and_leases_no_more(flavour: ClientFlavour, ur
 
 
 @pytest.mark.parametrize("how", ["grace is over", "a second stop", "at once"])
-def test_what_does_not_finish_goes_back_uncounted(flavour: ClientFlavour, url: str, how: str) -> None:
-    queue = flavour.queue("q", url)
+def test_what_does_not_finish_goes_back_uncounted(queue: Any, flavour: ClientFlavour, how: str) -> None:
     queue.add_items([Item(b"", id="a"), Item(b"", id="b")])
     latch = Latch()
     grace = 0.05 if how == "grace is over" else HOUR
@@ -379,8 +369,7 @@ def test_an_idle_worker_of_several_groups_stops(
         assert queue.lease(30, block=False) is not None
 
 
-def test_a_worker_can_be_stopped_before_it_runs_and_run_again(flavour: ClientFlavour, url: str) -> None:
-    queue = flavour.queue("q", url)
+def test_a_worker_can_be_stopped_before_it_runs_and_run_again(queue: Any, flavour: ClientFlavour) -> None:
     queue.add_item(Item(b""))
     module: Any = leaseq.worker.aio if flavour.name == "asyncio" else leaseq.worker
     real: Any = getattr(queue, "real", queue)
@@ -394,8 +383,7 @@ def test_a_worker_can_be_stopped_before_it_runs_and_run_again(flavour: ClientFla
     assert start(flavour, worker).result(PATIENCE) == 1
 
 
-def test_a_closed_queue_ends_the_worker_with_an_error(flavour: ClientFlavour, url: str) -> None:
-    queue = flavour.queue("q", url)
+def test_a_closed_queue_ends_the_worker_with_an_error(queue: Any, flavour: ClientFlavour) -> None:
     with background_worker(flavour, queue, lambda _: None) as work:
         queue.add_item(Item(b""))
         until(lambda: queue.stats().completed == 1)
@@ -421,16 +409,14 @@ def test_several_queues(flavour: ClientFlavour, url: str) -> None:
 
 
 def test_ends_are_told_one_by_one_where_that_was_asked_for(
-    flavour: ClientFlavour, redis_client: redis.Redis, url: str
+    queue: Any, flavour: ClientFlavour, redis_client: redis.Redis
 ) -> None:
-    queue = flavour.queue("q", url)
     queue.add_items(Item(b"x") for _ in range(10))
     assert BackgroundWorker(flavour, queue, lambda _: None, group=False, burst=True).result() == 10
     assert queue.stats().completed == 10
 
 
-def test_hooks_are_told_everything_and_cannot_do_harm(flavour: ClientFlavour, url: str) -> None:
-    queue = flavour.queue("q", url)
+def test_hooks_are_told_everything_and_cannot_do_harm(queue: Any, flavour: ClientFlavour) -> None:
     queue.add_items([Item(b"", id="good"), Item(b"", id="bad")])
 
     def handle(item: Any) -> None:
