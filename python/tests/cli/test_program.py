@@ -22,10 +22,10 @@ from leaseq.cli import ends
 from leaseq.cli.program import program
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     import redis
-    from support.servers import RedisCluster, SpawnedServer
+    from support.servers import RedisCluster, StartServer
 
     from leaseq_conformance.fault_proxy import Listener
 
@@ -217,7 +217,7 @@ class TestServer:
     def test_queues_away(self) -> None:
         Calls("redis://127.0.0.1:1").refused(3, "the server cannot be reached", "queues")
 
-    def test_wrong_password(self, own_server: Callable[..., SpawnedServer]) -> None:
+    def test_wrong_password(self, own_server: StartServer) -> None:
         server = own_server()
         with server.client() as client:
             client.config_set("requirepass", "right")
@@ -225,7 +225,7 @@ class TestServer:
         done = call.refused(3, "refused the user or password", "stats", "q")
         assert "wr0ng" not in done.err
 
-    def test_no_right(self, own_server: Callable[..., SpawnedServer]) -> None:
+    def test_no_right(self, own_server: StartServer) -> None:
         """A user who may only connect, and one who may only read."""
         server = own_server()
         with server.client() as client:
@@ -290,7 +290,7 @@ class TestServer:
         assert "--wait" in done.err
         assert len(done.lines) == 1, "what was added is told"
 
-    def test_out_of_memory(self, own_server: Callable[..., SpawnedServer]) -> None:
+    def test_out_of_memory(self, own_server: StartServer) -> None:
         server = own_server()
         call = Calls(server.url)
         call.yes("add", "q", "data", "--id", "a")

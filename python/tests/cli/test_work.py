@@ -19,9 +19,10 @@ from leaseq.worker.registry import HeldItem, LiveWorker
 
 if TYPE_CHECKING:
     import contextlib
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
-    from support.servers import SpawnedServer
+    from support.servers import StartServer
+
 
 LONG = 3600
 
@@ -308,7 +309,7 @@ class TestRefused:
     def test_a_server_that_is_away(self) -> None:
         Calls("redis://127.0.0.1:1").refused(3, "cannot be reached", "work", "q", "--", "true")
 
-    def test_a_user_who_may_only_read(self, own_server: Callable[..., SpawnedServer]) -> None:
+    def test_a_user_who_may_only_read(self, own_server: StartServer) -> None:
         server = own_server()
         with server.client() as client:
             reads = ["+evalsha", "+eval", "+time", "+get", "+zrange", "+zcard", "+zscore"]
@@ -319,7 +320,7 @@ class TestRefused:
         assert done.code in {3, 4}
         one_line(done.err, "the server user lacks a right")
 
-    def test_a_worker_may_do_with_a_workers_rights(self, own_server: Callable[..., SpawnedServer]) -> None:
+    def test_a_worker_may_do_with_a_workers_rights(self, own_server: StartServer) -> None:
         """The list of spec/11-security.md."""
         spec = (Path(__file__).parents[3] / "spec" / "11-security.md").read_text(encoding="utf-8")
         (row,) = [line for line in spec.splitlines() if line.startswith("| worker, producer |")]
@@ -335,7 +336,7 @@ class TestRefused:
         assert [each["state"] for each in done.records] == ["completed"], done.err
 
 
-def test_the_server_may_go_and_come_back(own_server: Callable[..., SpawnedServer], tmp_path: Path) -> None:
+def test_the_server_may_go_and_come_back(own_server: StartServer, tmp_path: Path) -> None:
     """One line in the log, and the work goes on."""
     server = own_server("--appendonly", "yes", "--appendfsync", "always")
     call = Calls(server.url)

@@ -12,14 +12,7 @@ from support import invalid_arguments
 
 import leaseq
 import leaseq.aio
-from leaseq import (
-    AccessDeniedError,
-    BadArgumentError,
-    BadNameError,
-    BadTypeError,
-    Item,
-    UnavailableError,
-)
+from leaseq import AccessDeniedError, BadArgumentError, BadNameError, BadTypeError, Item, UnavailableError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -200,7 +193,7 @@ def test_users_without_rights(
 
 
 def test_wrong_and_missing_passwords(
-    flavour: ClientFlavour, own_server: Callable[..., servers.SpawnedServer], url: str
+    flavour: ClientFlavour, own_server: servers.StartServer, url: str
 ) -> None:
     """LQ-SAFE-3, LQ-ERROR-2."""
     with pytest.raises(AccessDeniedError) as caught:

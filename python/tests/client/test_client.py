@@ -206,7 +206,7 @@ def test_what_a_failed_call_ended_is_left_alone(queue: Any) -> None:
 
 
 def test_what_the_block_raises_passes_on_without_a_server(
-    flavour: ClientFlavour, own_server: Callable[..., servers.SpawnedServer]
+    flavour: ClientFlavour, own_server: servers.StartServer
 ) -> None:
     """LQ-ERROR-4: a release that fails does not hide an exception, least of all an interruption."""
     server = own_server()

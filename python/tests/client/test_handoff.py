@@ -12,8 +12,6 @@ import leaseq
 from leaseq import Item
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     import redis
     from support import servers
     from support.client_flavours import ClientFlavour
@@ -79,9 +77,7 @@ def test_a_queue_of_another_group(flavour: ClientFlavour, redis_client: redis.Re
         assert first.complete(item, then=[(grouped, Item(b"x"))])
 
 
-def test_a_queue_on_another_server(
-    flavour: ClientFlavour, own_server: Callable[..., servers.SpawnedServer], url: str
-) -> None:
+def test_a_queue_on_another_server(flavour: ClientFlavour, own_server: servers.StartServer, url: str) -> None:
     """LQ-CLIENT-9: the call would put the follow-up on the first queue's server, where nobody looks for it."""
     first = flavour.queue("first", url)
     elsewhere = flavour.queue("second", own_server().url, group="first")

@@ -24,7 +24,7 @@ from leaseq.commands import LeaseReply
 from leaseq.keys import QueueKeys
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     import redis
     from support.client_flavours import ClientFlavour
@@ -376,10 +376,7 @@ def test_an_error_of_one_ends_the_wait(
 
 
 def test_queues_of_two_servers(
-    flavour: ClientFlavour,
-    redis_client: redis.Redis,
-    url: str,
-    own_server: Callable[..., servers.SpawnedServer],
+    flavour: ClientFlavour, redis_client: redis.Redis, url: str, own_server: servers.StartServer
 ) -> None:
     """LQ-CLUSTER-2: of one group even: each is waited for on its own; one that goes away is reported."""
     server = own_server()

@@ -267,7 +267,7 @@ def test_a_short_socket_timeout_is_none_of_a_waiter(flavour: ClientFlavour, url:
 
 
 def test_outcomes_of_a_full_server(
-    flavour: ClientFlavour, own_server: Callable[..., servers.SpawnedServer], redis_client: redis.Redis
+    flavour: ClientFlavour, own_server: servers.StartServer, redis_client: redis.Redis
 ) -> None:
     """LQ-BLOCK-10: it refuses BLMOVE, which takes no room; the waiter looks at the end of its time."""
     server = own_server()

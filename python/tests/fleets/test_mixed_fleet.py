@@ -9,7 +9,7 @@ import contextlib
 import random
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -146,7 +146,7 @@ def expire_leases(client: redis.Redis) -> None:
 
 
 @pytest.fixture
-def fleet(own_server: Callable[..., servers.SpawnedServer]) -> Iterator[tuple[Fleet, redis.Redis]]:
+def fleet(own_server: servers.StartServer) -> Iterator[tuple[Fleet, redis.Redis]]:
     server = own_server()
     made = Fleet(server.url)
     with servers.plain_client(server.url) as client:

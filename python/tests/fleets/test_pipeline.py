@@ -19,7 +19,7 @@ from leaseq.demo.pipeline import ITEMS_PER_KILL, Pipeline, PipelineOptions, ship
 from leaseq.demo.stage import LAST, MOMENTS, STAGES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
 
     from support import servers
@@ -33,7 +33,7 @@ pytestmark = pytest.mark.timeout(300)
 
 @contextmanager
 def after_the_kills(
-    own_server: Callable[..., servers.SpawnedServer], folder: Path, *, handoff: bool
+    own_server: servers.StartServer, folder: Path, *, handoff: bool
 ) -> Iterator[tuple[Pipeline, dict[str, str]]]:
     """A pipeline that has run to its end, and what has left its last stage: id -> data, as the server has it.
 
@@ -62,7 +62,7 @@ def after_the_kills(
 
 @pytest.mark.nightly
 def test_with_a_hand_off_every_item_leaves_the_last_stage_exactly_once(
-    own_server: Callable[..., servers.SpawnedServer], tmp_path: Path
+    own_server: servers.StartServer, tmp_path: Path
 ) -> None:
     """LQ-HANDOFF-2, LQ-COMPLETE-2, LQ-FAIL-1: the server's own counts agree in every stage, and the ids are all there.
 
@@ -82,9 +82,7 @@ def test_with_a_hand_off_every_item_leaves_the_last_stage_exactly_once(
 
 
 @pytest.mark.nightly
-def test_with_complete_then_add_items_are_lost(
-    own_server: Callable[..., servers.SpawnedServer], tmp_path: Path
-) -> None:
+def test_with_complete_then_add_items_are_lost(own_server: servers.StartServer, tmp_path: Path) -> None:
     """The reason for the hand-off: under the same kills, what a worker had completed and not yet added is gone."""
     with after_the_kills(own_server, tmp_path, handoff=False) as (pipeline, shipped):
         standing = pipeline.standing

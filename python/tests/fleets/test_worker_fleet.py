@@ -18,7 +18,6 @@ from leaseq import Item
 from leaseq_conformance.fault_proxy import FaultProxy, Listener
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
     import redis
@@ -236,7 +235,7 @@ def scene(server: servers.SpawnedServer, folder: Path, kinds: tuple[str, ...]) -
     "kills", [pytest.param(FEW, marks=pytest.mark.slow), pytest.param(MANY, marks=pytest.mark.nightly)]
 )
 def test_a_fleet_loses_nothing_and_completes_nothing_twice(
-    own_server: Callable[..., servers.SpawnedServer], tmp_path: Path, kills: int
+    own_server: servers.StartServer, tmp_path: Path, kills: int
 ) -> None:
     """LQ-COMPLETE-2, LQ-ITEM-3, LQ-FAIL-1: kills -9, storms of SIGTERM, restarts of the server, a bad network.
 
@@ -261,9 +260,7 @@ def test_a_fleet_loses_nothing_and_completes_nothing_twice(
 
 
 @pytest.mark.nightly
-def test_at_most_once_never_runs_twice(
-    own_server: Callable[..., servers.SpawnedServer], tmp_path: Path
-) -> None:
+def test_at_most_once_never_runs_twice(own_server: servers.StartServer, tmp_path: Path) -> None:
     """Under the same troubles: what is lost with a killed process never comes back, and no handler runs twice."""
     server = own_server("--appendonly", "yes", "--appendfsync", "always")
     with scene(server, tmp_path, ("threads once", "async once")) as play:

@@ -19,8 +19,6 @@ from leaseq.jobs import App
 from leaseq.worker.registry import live_workers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     import redis
     from support import servers
 
@@ -130,7 +128,7 @@ def end_leases(app: App) -> None:
     until(lambda: (stats := queue.stats()).leased == stats.overdue)
 
 
-def test_jobs_survive_a_restart_of_the_server(own_server: Callable[..., servers.SpawnedServer]) -> None:
+def test_jobs_survive_a_restart_of_the_server(own_server: servers.StartServer) -> None:
     server = own_server("--appendonly", "yes", "--appendfsync", "always")
     with App(server.url) as app, Program(server.url, processes=2, concurrency=4) as program:
         app.enqueue_many([app.named("effect").using(retries=None).call(number) for number in range(100)])

@@ -13,16 +13,7 @@ from support.job_app import PATIENCE, Hours, JobAppFlavour, until
 from support.redis_probe import count_blocked
 
 import leaseq
-from leaseq.jobs import (
-    App,
-    Backoff,
-    Context,
-    DeadLetter,
-    JobCancelled,
-    JobFailed,
-    JobTimeout,
-    Retry,
-)
+from leaseq.jobs import App, Backoff, Context, DeadLetter, JobCancelled, JobFailed, JobTimeout, Retry
 from leaseq.jobs.worker import threads
 
 if TYPE_CHECKING:

@@ -67,11 +67,7 @@ def prepare(queue: leaseq.WorkQueue) -> Any:
 
 @every_operation
 def test_a_lost_reply_is_no_second_run(
-    flavour: ClientFlavour,
-    watcher: leaseq.WorkQueue,
-    redis_client: redis.Redis,
-    proxy: Listener,
-    name: str,
+    flavour: ClientFlavour, watcher: leaseq.WorkQueue, redis_client: redis.Redis, proxy: Listener, name: str
 ) -> None:
     """LQ-CLIENT-1, LQ-ERROR-4: not definite; run once by one call, with a client of redis-py and its ten retries."""
     held = prepare(watcher)

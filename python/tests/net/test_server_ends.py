@@ -17,8 +17,6 @@ from leaseq import Item
 from leaseq_conformance.fault_proxy import FaultProxy
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     import redis
     from support.client_flavours import ClientFlavour
 
@@ -29,7 +27,7 @@ pytestmark = [pytest.mark.usefixtures("cap_of_an_hour"), pytest.mark.each_server
 
 @pytest.mark.parametrize("protocol", [2, 3])
 def test_a_server_that_restarts(
-    flavour: ClientFlavour, own_server: Callable[..., servers.SpawnedServer], protocol: int
+    flavour: ClientFlavour, own_server: servers.StartServer, protocol: int
 ) -> None:
     """LQ-FAIL-5, LQ-ERROR-4: between two calls nobody notices; a blocked worker gets a definite error or an item."""
     server = own_server("--appendonly", "yes")
@@ -55,9 +53,7 @@ def test_a_server_that_restarts(
     assert queue.stats().items == 1
 
 
-def test_a_server_that_is_killed(
-    flavour: ClientFlavour, own_server: Callable[..., servers.SpawnedServer]
-) -> None:
+def test_a_server_that_is_killed(flavour: ClientFlavour, own_server: servers.StartServer) -> None:
     """LQ-FAIL-5, LQ-ERROR-4: kill -9 under a blocked worker; what was answered is still there afterwards."""
     server = own_server("--appendonly", "yes", "--appendfsync", "always")
     queue = flavour.queue("q", server.url)
@@ -108,7 +104,7 @@ def demote_for_a_moment(client: redis.Redis) -> None:
 
 
 def test_a_blocked_worker_whose_server_becomes_a_replica(
-    flavour: ClientFlavour, own_server: Callable[..., servers.SpawnedServer]
+    flavour: ClientFlavour, own_server: servers.StartServer
 ) -> None:
     """LQ-BLOCK-5: the server ends the block and closes the connection: the worker waits on over another."""
     server = own_server()
@@ -123,9 +119,7 @@ def test_a_blocked_worker_whose_server_becomes_a_replica(
 
 
 @pytest.mark.cap(0.3)  # the end of a block: then the lease is sent
-def test_a_demotion_in_front_of_a_lease(
-    flavour: ClientFlavour, own_server: Callable[..., servers.SpawnedServer]
-) -> None:
+def test_a_demotion_in_front_of_a_lease(flavour: ClientFlavour, own_server: servers.StartServer) -> None:
     """LQ-BLOCK-5: the lease was sent while the news was on its way: the server has not run it, so lease again."""
     server = own_server()
     with FaultProxy(server.url) as made:
@@ -181,7 +175,7 @@ def test_a_lost_wake_up_is_repaired_within_the_cap(
 
 @pytest.mark.parametrize("how", ["stop", "kill"])
 def test_a_server_that_ends_under_a_wait_for_an_outcome_and_for_room(
-    flavour: ClientFlavour, own_server: Callable[..., servers.SpawnedServer], how: str
+    flavour: ClientFlavour, own_server: servers.StartServer, how: str
 ) -> None:
     """LQ-FAIL-5, LQ-BLOCK-12, LQ-ROOM-2: definite errors: nothing was added. Both waits go on when they are made again."""
     server = own_server("--appendonly", "yes", "--appendfsync", "always")

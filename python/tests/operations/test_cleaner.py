@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
     from support.sentinel_set import SentinelSet
 
+    OpenQueue = Callable[..., leaseq.WorkQueue]
+
 
 LONGEST_SLEEP = pace.LONGEST_SLEEP
 PATIENCE = 60.0
@@ -94,9 +96,7 @@ def open_queue(url: str) -> Iterator[Callable[..., leaseq.WorkQueue]]:
 
 
 class TestLightClean:
-    async def test_what_is_over_and_due_is_moved(
-        self, url: str, open_queue: Callable[..., leaseq.WorkQueue]
-    ) -> None:
+    async def test_what_is_over_and_due_is_moved(self, url: str, open_queue: OpenQueue) -> None:
         queue = open_queue("q")
         queue.add_item(Item(b"x", id="expired"))
         queue.lease(0.001)
@@ -112,7 +112,7 @@ class TestLightClean:
         assert moved == {"promoted": 1, "reclaimed": 1, "expired": 1}
 
     async def test_the_outcomes_of_those_who_died_are_published(
-        self, url: str, redis_client: redis.Redis, open_queue: Callable[..., leaseq.WorkQueue]
+        self, url: str, redis_client: redis.Redis, open_queue: OpenQueue
     ) -> None:
         """LQ-CLIENT-8: nobody asks for it here, and its waiters are woken."""
         queue = open_queue("q")
@@ -211,7 +211,7 @@ class TestQueues:
             Choice([])
 
     async def test_queues_come_and_go(
-        self, url: str, redis_client: redis.Redis, open_queue: Callable[..., leaseq.WorkQueue]
+        self, url: str, redis_client: redis.Redis, open_queue: OpenQueue
     ) -> None:
         cleaner = Cleaner(url, queues=["mail-*"], light_secs=0.05)
         async with at_work(cleaner):
@@ -226,7 +226,7 @@ class TestQueues:
             await until(lambda: value(cleaner, "leaseq_items") == 0)
 
     async def test_a_queue_by_name_is_cleaned_where_nobody_entered_it(
-        self, url: str, redis_client: redis.Redis, open_queue: Callable[..., leaseq.WorkQueue]
+        self, url: str, redis_client: redis.Redis, open_queue: OpenQueue
     ) -> None:
         queue = open_queue("b", group="a")
         queue.add_item(Item(b"x"), delay=0.001)
@@ -244,11 +244,7 @@ def damage(client: redis.Redis, count: int) -> None:
 
 class TestDeepClean:
     async def test_damage_is_repaired(
-        self,
-        url: str,
-        redis_client: redis.Redis,
-        open_queue: Callable[..., leaseq.WorkQueue],
-        caplog: pytest.LogCaptureFixture,
+        self, url: str, redis_client: redis.Redis, open_queue: OpenQueue, caplog: pytest.LogCaptureFixture
     ) -> None:
         queue = open_queue("q")
         queue.add_items(Item(b"x", id=f"{n}") for n in range(1000))
@@ -261,7 +257,7 @@ class TestDeepClean:
         assert value(cleaner, "leaseq_cleaner_repairs_total", kind="unplaced") == 700
         assert "q: repaired unplaced" in caplog.text
 
-    async def test_no_faster_than_told(self, url: str, open_queue: Callable[..., leaseq.WorkQueue]) -> None:
+    async def test_no_faster_than_told(self, url: str, open_queue: OpenQueue) -> None:
         """One page in an hour: the second never comes, while light cleans go on."""
         open_queue("q").add_items(Item(b"x") for _ in range(1000))
         open_queue("q").light_clean()
@@ -273,7 +269,7 @@ class TestDeepClean:
                 await until(lambda: open_queue("q").stats().delayed == 0)
         assert value(cleaner, "leaseq_cleaner_call_seconds_count", call="deep_clean") == 1
 
-    async def test_never(self, url: str, open_queue: Callable[..., leaseq.WorkQueue]) -> None:
+    async def test_never(self, url: str, open_queue: OpenQueue) -> None:
         open_queue("q").add_item(Item(b"x"), delay=0.001)
         cleaner = Cleaner(url, deep_secs=0)
         async with at_work(cleaner):
@@ -281,7 +277,7 @@ class TestDeepClean:
         assert value(cleaner, "leaseq_cleaner_call_seconds_count", call="deep_clean") == 0
 
     async def test_after_an_error_it_goes_on_where_it_was(
-        self, url: str, open_queue: Callable[..., leaseq.WorkQueue], monkeypatch: pytest.MonkeyPatch
+        self, url: str, open_queue: OpenQueue, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         open_queue("q").add_items(Item(b"x") for _ in range(1000))
         asked: list[str] = []
@@ -305,9 +301,7 @@ class TestDeepClean:
 
 class TestTwoAtOnce:
     @pytest.mark.parametrize("count", [1, 2, 5])
-    async def test_they_change_no_result(
-        self, url: str, open_queue: Callable[..., leaseq.WorkQueue], count: int
-    ) -> None:
+    async def test_they_change_no_result(self, url: str, open_queue: OpenQueue, count: int) -> None:
         """Each item is moved once, whoever does it, and what comes out does not depend on how many there are."""
         queue = open_queue("q")
         queue.add_items(Item(b"x", id=f"late-{n}") for n in range(256))
@@ -327,7 +321,7 @@ class TestTwoAtOnce:
         assert queue.deep_clean(dry_run=True).total == 0
 
     async def test_deep_cleans_at_once(
-        self, url: str, redis_client: redis.Redis, open_queue: Callable[..., leaseq.WorkQueue]
+        self, url: str, redis_client: redis.Redis, open_queue: OpenQueue
     ) -> None:
         queue = open_queue("q")
         queue.add_items(Item(b"x") for _ in range(2000))
@@ -341,9 +335,7 @@ class TestTwoAtOnce:
         assert queue.stats().ready == 2000
         assert len({item.id for item in queue.lease_items(256, 60)}) == 256
 
-    async def test_workers_that_drop_items_beside_them(
-        self, url: str, open_queue: Callable[..., leaseq.WorkQueue]
-    ) -> None:
+    async def test_workers_that_drop_items_beside_them(self, url: str, open_queue: OpenQueue) -> None:
         """Every item is completed by one call, however leases, reclaims and cleans meet."""
         queue = open_queue("q")
         queue.add_items((Item(b"x", id=f"{n}") for n in range(300)), delay=0.001)
@@ -370,7 +362,7 @@ class TestTwoAtOnce:
 
 class TestFailures:
     async def test_a_restart_is_survived_and_told_in_one_line(
-        self, own_server: Callable[..., servers.SpawnedServer], caplog: pytest.LogCaptureFixture
+        self, own_server: servers.StartServer, caplog: pytest.LogCaptureFixture
     ) -> None:
         server = own_server("--appendonly", "yes")
         with leaseq.WorkQueue("q", server.url) as queue, leaseq.WorkQueue("r", server.url) as other:
@@ -394,7 +386,7 @@ class TestFailures:
         assert lines.count("the server answers again") == 1
 
     async def test_it_is_not_ready_before_it_has_looked(
-        self, url: str, open_queue: Callable[..., leaseq.WorkQueue], monkeypatch: pytest.MonkeyPatch
+        self, url: str, open_queue: OpenQueue, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """From the first question on, through the first call that is under way, to the first look at the queue."""
         open_queue("q").add_item(Item(b"x"))
@@ -412,9 +404,7 @@ class TestFailures:
             seen.add(cleaner.unready)
         assert seen == {"not started", "1 queues were not looked at yet"}
 
-    async def test_a_script_flush(
-        self, url: str, redis_client: redis.Redis, open_queue: Callable[..., leaseq.WorkQueue]
-    ) -> None:
+    async def test_a_script_flush(self, url: str, redis_client: redis.Redis, open_queue: OpenQueue) -> None:
         queue = open_queue("q")
         cleaner = Cleaner(url, queues=["q"], light_secs=0.05)
         async with at_work(cleaner):
@@ -425,11 +415,7 @@ class TestFailures:
         assert value(cleaner, "leaseq_cleaner_errors_total") == 0
 
     async def test_one_damaged_queue_is_told_once_and_hinders_no_other(
-        self,
-        url: str,
-        redis_client: redis.Redis,
-        open_queue: Callable[..., leaseq.WorkQueue],
-        caplog: pytest.LogCaptureFixture,
+        self, url: str, redis_client: redis.Redis, open_queue: OpenQueue, caplog: pytest.LogCaptureFixture
     ) -> None:
         redis_client.set("leaseq:{bad}:bad:items", "mine")
         cleaner = Cleaner(url, queues=["bad", "good"], light_secs=0.05)
@@ -445,11 +431,7 @@ class TestFailures:
         assert caplog.text.count("light_clean of bad fails") == 1
 
     async def test_a_queue_that_goes_during_a_call_leaves_no_trouble(
-        self,
-        url: str,
-        redis_client: redis.Redis,
-        open_queue: Callable[..., leaseq.WorkQueue],
-        monkeypatch: pytest.MonkeyPatch,
+        self, url: str, redis_client: redis.Redis, open_queue: OpenQueue, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         for name in ("goes", "stays"):
             open_queue(name).add_item(Item(b"x"))
@@ -540,7 +522,7 @@ class TestServersAndRights:
             await Cleaner(server).run()
 
     async def test_the_access_rules_of_a_cleaner_are_enough(
-        self, url: str, redis_client: redis.Redis, open_queue: Callable[..., leaseq.WorkQueue]
+        self, url: str, redis_client: redis.Redis, open_queue: OpenQueue
     ) -> None:
         """LQ-SAFE-1 for the cleaner's row."""
         queue = open_queue("q")

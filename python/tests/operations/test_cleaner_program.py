@@ -178,7 +178,7 @@ class TestServersThatFail:
             assert (code, out) == (Code.NO_SERVER, "")
             assert "the server cannot be reached" in one_line(error)
 
-    def test_a_wrong_password(self, run: Any, own_server: Callable[..., servers.SpawnedServer]) -> None:
+    def test_a_wrong_password(self, run: Any, own_server: servers.StartServer) -> None:
         server = own_server()
         with server.client() as client:
             client.config_set("requirepass", "right")
@@ -282,12 +282,7 @@ class TestOnce:
         assert re.fullmatch(r"bad: failed: .*\norders: repaired: unplaced 300\n", out)
 
     def test_settings_of_three_places(
-        self,
-        run: Any,
-        url: str,
-        tmp_path: Path,
-        monkeypatch: pytest.MonkeyPatch,
-        damaged: leaseq.WorkQueue,
+        self, run: Any, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damaged: leaseq.WorkQueue
     ) -> None:
         """A flag goes before the environment, that before the file."""
         file = tmp_path / "cleaner.toml"
@@ -381,7 +376,7 @@ class TestService:
         assert {"time", "level", "logger", "message"} == set(log[0])
 
     @pytest.mark.slow
-    def test_a_second_signal_does_not_wait(self, own_server: Callable[..., servers.SpawnedServer]) -> None:
+    def test_a_second_signal_does_not_wait(self, own_server: servers.StartServer) -> None:
         """A call is under way that never ends, as the server is frozen."""
         server = own_server()
         with server.client() as client:
@@ -430,7 +425,7 @@ class TestService:
         assert found["leaseq_cleaner_call_seconds_count"]["stats",] >= 1
 
     @pytest.mark.slow
-    def test_health_while_the_server_is_away(self, own_server: Callable[..., servers.SpawnedServer]) -> None:
+    def test_health_while_the_server_is_away(self, own_server: servers.StartServer) -> None:
         server = own_server("--appendonly", "yes")
         with leaseq.WorkQueue("q", server.url) as queue:
             queue.add_item(Item(b"x"))

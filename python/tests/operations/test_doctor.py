@@ -23,7 +23,7 @@ from leaseq.doctor.clock import offset
 from leaseq.doctor.node import Node
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from support.sentinel_set import SentinelSet
 
@@ -53,9 +53,7 @@ def queue(redis_client: redis.Redis) -> Iterator[leaseq.WorkQueue]:
         yield made
 
 
-def test_a_healthy_server_and_queue_pass_every_check(
-    own_server: Callable[..., servers.SpawnedServer],
-) -> None:
+def test_a_healthy_server_and_queue_pass_every_check(own_server: servers.StartServer) -> None:
     server = own_server(*DURABLE, "--maxmemory", "1gb")
     with server.client() as client, leaseq.WorkQueue("q", client) as queue:
         queue.add_items([leaseq.Item("x") for _ in range(3)])
@@ -74,9 +72,7 @@ def test_doctor_changes_nothing(redis_client: redis.Redis, queue: leaseq.WorkQue
 
 
 @pytest.mark.parametrize(("policy", "loses"), [("allkeys-lru", "whole queues"), ("volatile-ttl", "outcomes")])
-def test_an_eviction_policy_is_a_problem(
-    own_server: Callable[..., servers.SpawnedServer], policy: str, loses: str
-) -> None:
+def test_an_eviction_policy_is_a_problem(own_server: servers.StartServer, policy: str, loses: str) -> None:
     with own_server("--maxmemory-policy", policy).client() as client:
         finding = found(client, "eviction")
     assert finding.status == "problem", told(finding)
@@ -85,7 +81,7 @@ def test_an_eviction_policy_is_a_problem(
     assert "noeviction" in finding.do
 
 
-def test_memory_near_its_limit(own_server: Callable[..., servers.SpawnedServer]) -> None:
+def test_memory_near_its_limit(own_server: servers.StartServer) -> None:
     with own_server().client() as client:
         assert found(client, "memory").status == "advice"  # no limit at all
         used = client.info("memory")["used_memory"]
@@ -97,7 +93,7 @@ def test_memory_near_its_limit(own_server: Callable[..., servers.SpawnedServer])
     assert "MiB used" in finding.found
 
 
-def test_persistence(own_server: Callable[..., servers.SpawnedServer]) -> None:
+def test_persistence(own_server: servers.StartServer) -> None:
     with own_server().client() as client:
         nothing = found(client, "persistence")
         client.config_set("save", "3600 1")
@@ -117,7 +113,7 @@ def test_persistence(own_server: Callable[..., servers.SpawnedServer]) -> None:
     assert "everysec" in lazy.do
 
 
-def test_a_failed_snapshot(own_server: Callable[..., servers.SpawnedServer]) -> None:
+def test_a_failed_snapshot(own_server: servers.StartServer) -> None:
     server = own_server(*DURABLE, "--dbfilename", "in-the-way")
     with server.client() as client:
         (server.folder / "in-the-way").mkdir()  # a folder: the snapshot cannot be put in its place
@@ -143,7 +139,7 @@ def test_replicas(sentinel: SentinelSet) -> None:
         assert "this is a replica" in finding.found
 
 
-def test_the_connection_to_a_replica_is_closed(own_server: Callable[..., servers.SpawnedServer]) -> None:
+def test_the_connection_to_a_replica_is_closed(own_server: servers.StartServer) -> None:
     server = own_server()
     with server.client() as client, Node(client, "here").replica("127.0.0.1", server.port) as replica:
         replica.time()
@@ -153,7 +149,7 @@ def test_the_connection_to_a_replica_is_closed(own_server: Callable[..., servers
 
 
 @pytest.mark.slow
-def test_a_replica_that_does_not_follow(own_server: Callable[..., servers.SpawnedServer]) -> None:
+def test_a_replica_that_does_not_follow(own_server: servers.StartServer) -> None:
     primary = own_server("--repl-diskless-sync", "yes", "--repl-diskless-sync-delay", "3600")
     # it waits for company for an hour before it gets the data
     replica = own_server("--replicaof", "127.0.0.1", str(primary.port))
@@ -165,7 +161,7 @@ def test_a_replica_that_does_not_follow(own_server: Callable[..., servers.Spawne
         assert "wait_bgsave" in finding.found
 
 
-def test_a_replica_that_cannot_be_asked_is_unknown(own_server: Callable[..., servers.SpawnedServer]) -> None:
+def test_a_replica_that_cannot_be_asked_is_unknown(own_server: servers.StartServer) -> None:
     primary = own_server("--repl-diskless-sync-delay", "0")
     replica = own_server("--replicaof", "127.0.0.1", str(primary.port))
     with replica.client() as client:
@@ -385,7 +381,7 @@ def test_a_key_that_something_else_uses(redis_client: redis.Redis) -> None:
 
 
 @pytest.mark.slow
-def test_slow_scripts(own_server: Callable[..., servers.SpawnedServer]) -> None:
+def test_slow_scripts(own_server: servers.StartServer) -> None:
     with own_server("--slowlog-log-slower-than", "0").client() as client:
         assert found(client, "slow-scripts").status == "ok"
         # what takes long in any server, on any machine
@@ -406,7 +402,7 @@ def test_a_server_that_is_far_away(proxy: Listener) -> None:
     assert "lease_items" in finding.do
 
 
-def test_a_server_that_is_away_is_an_error(own_server: Callable[..., servers.SpawnedServer]) -> None:
+def test_a_server_that_is_away_is_an_error(own_server: servers.StartServer) -> None:
     server = own_server()
     client = server.client()
     server.stop()
@@ -432,7 +428,7 @@ def test_a_cluster_is_checked_node_by_node(cluster: servers.RedisCluster) -> Non
 
 
 @pytest.mark.slow
-def test_the_command(own_server: Callable[..., servers.SpawnedServer]) -> None:
+def test_the_command(own_server: servers.StartServer) -> None:
     server = own_server(*DURABLE)
     with leaseq.WorkQueue("orders", server.url) as queue:
         queue.add_item(leaseq.Item("x"))

@@ -18,7 +18,7 @@ from leaseq.registry import queues
 from leaseq.transfer import export_queue, import_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     import redis
     from support import servers
@@ -215,7 +215,7 @@ def test_an_item_that_goes_meanwhile_has_no_line(queue: leaseq.WorkQueue, redis_
     assert set(items(exported(queue))) == {"a", "b"}
 
 
-def test_no_call_carries_more_than_a_chunk(own_server: Callable[..., servers.SpawnedServer]) -> None:
+def test_no_call_carries_more_than_a_chunk(own_server: servers.StartServer) -> None:
     with (
         own_server("--slowlog-max-len", "1000").client() as client,
         leaseq.WorkQueue("old", client) as queue,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import redis
 
@@ -16,7 +16,7 @@ from leaseq_conformance.server_process import ServerError
 from leaseq_conformance.server_programs import find_program
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 __all__ = [
     "BY_URL",
@@ -29,6 +29,7 @@ __all__ = [
     "Server",
     "ServerError",
     "SpawnedServer",
+    "StartServer",
     "cluster_client",
     "find_program",
     "open_named",
@@ -37,6 +38,8 @@ __all__ = [
     "wait_until",
 ]
 
+StartServer: TypeAlias = "Callable[..., SpawnedServer]"
+"""What the fixture `own_server` gives."""
 DEFAULT: Final = "valkey-9.1.2"
 BY_URL: Final = "LEASEQ_TEST_URL"
 """The name of the server whose URL is in the variable of this name."""

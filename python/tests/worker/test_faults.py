@@ -19,8 +19,6 @@ from leaseq import Item
 from leaseq.worker import Hooks
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     import redis
     from support.client_flavours import ClientFlavour
     from support.sentinel_set import SentinelSet
@@ -35,7 +33,7 @@ def until(check: Any) -> None:
 
 
 def test_a_restarted_server_is_worked_for_again(
-    flavour: ClientFlavour, own_server: Callable[..., servers.SpawnedServer], caplog: pytest.LogCaptureFixture
+    flavour: ClientFlavour, own_server: servers.StartServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Killed while one handler runs and the worker waits: the item is completed, the next is leased; one line each."""
     caplog.set_level(logging.INFO, "leaseq.worker")
