@@ -25,8 +25,9 @@ if TYPE_CHECKING:
 class PooledAdapter:
     """An adapter process and the listener of the proxy that it connects to."""
 
-    def __init__(self, listener: Listener, process: AdapterProcess) -> None:
+    def __init__(self, listener: Listener, process: AdapterProcess, *, is_of_cluster: bool = False) -> None:
         self.listener = listener
+        self.is_of_cluster = is_of_cluster
         self.process = process
         self.opened: set[str] = set()
         self.pending: list[Pending] = []
@@ -92,12 +93,25 @@ class AdapterPool:
         adapter.begin_case(name)
         return adapter
 
+    def of_cluster(self, name: str) -> PooledAdapter:
+        """A process that is told that its server is a node of a cluster: the listener says that it has every slot."""
+        listener = self._listeners.pop() if self._listeners else self._new_listener()
+        listener.client, listener.has_every_slot = name, True
+        process = AdapterProcess(name, self.command, listener.url, cluster=True)
+        adapter = PooledAdapter(listener, process, is_of_cluster=True)
+        self.proxy.learn_scripts(process.hello["scripts"])
+        adapter.begin_case(name)
+        return adapter
+
     def _new_listener(self) -> Listener:
         return self.proxy.listener(f"listener {next(self._numbers)}")
 
     def release(self, adapter: PooledAdapter) -> None:
         """Keep a process for the next case, or end it if it still owes an answer."""
         if not adapter.is_idle():
+            self.discard(adapter)
+            return
+        if adapter.is_of_cluster:
             self.discard(adapter)
             return
         adapter.pending.clear()
@@ -113,6 +127,7 @@ class AdapterPool:
         with contextlib.suppress(AdapterError):  # a fault was reported to the case that made the call
             adapter.process.end()
         adapter.listener.reset()
+        adapter.listener.has_every_slot = False
         self._listeners.append(adapter.listener)
 
     def discard_idle(self) -> None:
@@ -178,6 +193,10 @@ class CaseSession:
                 adapter.process.open(handle, name_on_server, None if group == name_on_server else group)
                 adapter.opened.add(handle)
         return adapter
+
+    def cluster_adapter(self, name: str) -> None:
+        """Make an actor one whose server is a node of a cluster. Raises AdapterError."""
+        self._adapters[name] = self.pool.of_cluster(name)
 
     def start(self, name: str, handle: str | None, method: str, args: dict[str, object]) -> Pending:
         """Start a call of an actor. `handle` is None for `lease_any`, whose queues are in its arguments."""

@@ -10,7 +10,7 @@ from jsonschema import Draft202012Validator
 
 Json = dict[str, Any]
 
-PROTOCOL: Final = 1
+PROTOCOL: Final = 2
 LONGEST_LINE: Final = 16 << 20
 """Bytes that a line may have: a call with 256 items and 4 MiB of data, as base64, has fewer."""
 

@@ -28,11 +28,18 @@ class Loop:
 
     def __init__(self, queue: leaseq.aio.WorkQueue, concurrency: int) -> None:
         self._finished = asyncio.Event()
+        self._handed_out = asyncio.Semaphore(0)
         self.worker = Worker(queue, self._hold, concurrency=concurrency, handle_signals=False)
         self.run = asyncio.create_task(self.worker.run())
 
     async def _hold(self, _item: leaseq.aio.LeasedItem) -> None:
+        self._handed_out.release()
         await self._finished.wait()
+
+    async def handed_out(self, count: int) -> None:
+        """Wait until so many more items were handed to handlers."""
+        for _ in range(count):
+            await self._handed_out.acquire()
 
     async def finish(self) -> int:
         """Let the handlers end; answers how many items were completed, once the loop has ended."""
@@ -116,14 +123,8 @@ class Adapter:
                 return {"error": values.error(error, plan.shape)}
         if name == "pipeline":
             return {"ok": await self._pipeline(handle, args)}
-        if name == "work":
-            self._loops[handle] = Loop(self._session.queue(handle), args["concurrency"])
-            return {"ok": {}}
-        if name == "leave_off":
-            self._loops[handle].worker.stop()
-            return {"ok": {}}
-        if name == "finish":
-            return {"ok": {"completed": await self._loops.pop(handle).finish()}}
+        if name in dispatch.OF_LOOPS:
+            return {"ok": await self._of_loop(name, handle, args)}
         item = self._session.held(handle, args)
         if name == "held":
             return {"ok": told_held(item)}
@@ -131,6 +132,17 @@ class Adapter:
             return await self._hold(item)
         await asyncio.shield(self._holding[item])
         return {"ok": {}}
+
+    async def _of_loop(self, name: str, handle: str, args: Json) -> Json:
+        if name == "work":
+            self._loops[handle] = Loop(self._session.queue(handle), args["concurrency"])
+        elif name == "handed_out":
+            await self._loops[handle].handed_out(args["count"])
+        elif name == "leave_off":
+            self._loops[handle].worker.stop()
+        else:
+            return {"completed": await self._loops.pop(handle).finish()}
+        return {}
 
     async def _hold(self, item: leaseq.aio.LeasedItem) -> Json:
         begun = asyncio.Event()

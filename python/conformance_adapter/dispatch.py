@@ -103,7 +103,8 @@ def _add(session: Session, handle: str | None, args: Json) -> Plan:
         raise HarnessError("waiting for room is for one item")
     timeout = values.waiting(args)
     return Plan(
-        lambda: queue.add_item_when_room(items[0], **timeout, **options), lambda one: _each_added([one])
+        lambda: queue.add_item_when_room(items[0], **timeout, **options),
+        lambda answer: _each_added(answer if isinstance(answer, list) else [answer]),  # a list: of an error
     )
 
 
@@ -326,6 +327,9 @@ METHODS: Final[dict[str, Method]] = {
     "live_workers": _live_workers,
 }
 """Those that both colours have alike; `hold`, `held`, `lost`, `pipeline` and the loop of a worker are theirs."""
+
+
+OF_LOOPS: Final = frozenset({"work", "handed_out", "leave_off", "finish"})
 
 
 def pipeline_calls(args: Json) -> list[tuple[list[leaseq.Item], leaseq.AddOptions]]:

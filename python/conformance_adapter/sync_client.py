@@ -32,9 +32,8 @@ class Loop:
 
     def __init__(self, queue: leaseq.WorkQueue, concurrency: int) -> None:
         self._finished = threading.Event()
-        self.worker = Worker(
-            queue, lambda _: self._finished.wait(), concurrency=concurrency, handle_signals=False
-        )
+        self._handed_out = threading.Semaphore(0)
+        self.worker = Worker(queue, self._hold, concurrency=concurrency, handle_signals=False)
         self._ended: Future[int] = Future()
         threading.Thread(target=self._run, daemon=True).start()
 
@@ -43,6 +42,15 @@ class Loop:
             self._ended.set_result(self.worker.run())
         except BaseException as error:  # noqa: BLE001 (whoever asks is told)
             self._ended.set_exception(error)
+
+    def _hold(self, _item: leaseq.LeasedItem) -> None:
+        self._handed_out.release()
+        self._finished.wait()
+
+    def handed_out(self, count: int) -> None:
+        """Wait until so many more items were handed to handlers."""
+        for _ in range(count):
+            self._handed_out.acquire()
 
     def finish(self) -> int:
         """Let the handlers end; answers how many items were completed, once the loop has ended."""
@@ -125,14 +133,8 @@ class Adapter:
                 return {"error": values.error(error, plan.shape)}
         if name == "pipeline":
             return {"ok": self._pipeline(handle, args)}
-        if name == "work":
-            self._loops[handle] = Loop(self._session.queue(handle), args["concurrency"])
-            return {"ok": {}}
-        if name == "leave_off":
-            self._loops[handle].worker.stop()
-            return {"ok": {}}
-        if name == "finish":
-            return {"ok": {"completed": self._loops.pop(handle).finish()}}
+        if name in dispatch.OF_LOOPS:
+            return {"ok": self._of_loop(name, handle, args)}
         item = self._session.held(handle, args)
         if name == "held":
             return {"ok": told_held(item)}
@@ -140,6 +142,17 @@ class Adapter:
             self._holding.enter_context(item)
             return {"ok": {}}
         return self._lost(item, self._looking[message["id"]])
+
+    def _of_loop(self, name: str, handle: str, args: Json) -> Json:
+        if name == "work":
+            self._loops[handle] = Loop(self._session.queue(handle), args["concurrency"])
+        elif name == "handed_out":
+            self._loops[handle].handed_out(args["count"])
+        elif name == "leave_off":
+            self._loops[handle].worker.stop()
+        else:
+            return {"completed": self._loops.pop(handle).finish()}
+        return {}
 
     def _lost(self, item: Any, cancelled: threading.Event) -> Json:
         while not item.lost:

@@ -159,9 +159,10 @@ def error(raised: LeaseqError, shape: Callable[[Any], Any]) -> Json:
         "definite": raised.definite,
         "message": str(raised),
         "answers": shape(raised.answers) if raised.answers else [],
+        "in_doubt": raised.in_doubt,
     }
 
 
 def patient(url: str) -> str:
-    """The URL with 20 s for each reply, not redis-py's 5: what the suite holds up for a while is no lost reply."""
-    return f"{url}{'&' if '?' in url else '?'}socket_timeout=20"
+    """The URL with 12 s for each reply, not redis-py's 5: what the suite holds up for a while is no lost reply."""
+    return f"{url}{'&' if '?' in url else '?'}socket_timeout=12"

@@ -28,7 +28,8 @@ class LeaseqError(Exception):
     `definite` is true when the effect of the call is known: nothing, but for what `answers` says. It is false when the
     effect is unknown (a lost reply).
     `answers` holds what was answered before the error, for calls that send several batches: a list, one answer for
-    each item in order.
+    each item in order. `in_doubt` is how many entries behind those may have taken effect or not; it is 0 where the error
+    is definite. What comes behind them has not been done.
     """
 
     code: ClassVar[str | None] = None
@@ -38,6 +39,11 @@ class LeaseqError(Exception):
         super().__init__(message)
         self.answers: list[Any] = []
         self._in_doubt = 1  # entries of a call whose effect is unknown
+
+    @property
+    def in_doubt(self) -> int:
+        """How many entries behind those of `answers` may have taken effect or not."""
+        return 0 if self.definite else self._in_doubt
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()

@@ -223,7 +223,7 @@ def out_of_hand(error: LeaseqError) -> int:
     The fate of that chunk is unknown. To complete or release it once more would undo what its caller asked for, if that
     has happened; if not, its deadline brings it back.
     """
-    return len(error.answers) + (0 if error.definite else error._in_doubt)
+    return len(error.answers) + error.in_doubt
 
 
 def data_size(item: object) -> int:

@@ -41,7 +41,7 @@ const OPS: Record<string, (request: Request) => Promise<Json> | Json> = {
     ) as Json;
     const scripts = Object.entries(SCRIPTS).map(([script, { sha1 }]) => [script, sha1]);
     const client = { name, version, language: "TypeScript" };
-    return { ok: { protocol: 1, client, capabilities: CAPABILITIES, scripts: Object.fromEntries(scripts) } };
+    return { ok: { protocol: 2, client, capabilities: CAPABILITIES, scripts: Object.fromEntries(scripts) } };
   },
   open({ queue, name, group }) {
     opened().open(queue, String(name), group as string | null);
@@ -85,8 +85,16 @@ async function answered(request: Request, stop: AbortController): Promise<Json> 
     const { message, definite } = error;
     const code = error.code.startsWith("LEASEQ_") ? error.code : null;
     const hasAnswers = error instanceof PartialError || error instanceof FullError;
-    return { error: { code, definite, message, answers: hasAnswers ? shape(error.answers) : [] } };
+    const answers = hasAnswers ? shape(error.answers) : [];
+    return { error: { code, definite, message, answers, in_doubt: inDoubt(error, args) } };
   }
+}
+
+/** Of how many entries it is unknown what became of them: all, where a call was not split. */
+function inDoubt(error: LeaseqError, args: Json): number {
+  if (error.definite) return 0;
+  if (error instanceof PartialError) return error.unknownUntil - error.answers.length;
+  return ((args.items ?? args.ids ?? [null]) as unknown[]).length;
 }
 
 /** Adds in one pipeline or transaction of a connection of the user's own. */
@@ -126,7 +134,7 @@ async function answer(request: Request): Promise<void> {
   } catch (error) {
     if (error instanceof LeaseqError) {
       const code = error.code.startsWith("LEASEQ_") ? error.code : null;
-      reply = { error: { code, definite: error.definite, message: error.message, answers: [] } };
+      reply = { error: { code, definite: error.definite, message: error.message, answers: [], in_doubt: 0 } };
     } else {
       reply = { harness: String(error) };
     }

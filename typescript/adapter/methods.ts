@@ -4,9 +4,11 @@ import type {
   FollowUp,
   HandOff,
   HandOffAnswer,
+  Inspection,
   Lease,
   LeaseOptions,
   ListOptions,
+  Outcome,
   State,
 } from "leaseq";
 import type { Session } from "./session.js";
@@ -124,11 +126,10 @@ export const METHODS: Record<string, Method> = {
     shape: (answers: string[]) => answers.map((answer) => answer === "dead"),
   },
   outcome: {
-    run: async (call) => {
-      const ids = values.ids(call.args);
-      return (await queueOf(call).outcome(ids)).map((told, index) =>
-        values.outcome(ids[index] as Buffer, told),
-      );
+    run: (call) => queueOf(call).outcome(values.ids(call.args)),
+    shape: (answers: Outcome[], { args }) => {
+      const ids = values.ids(args);
+      return answers.map((told, index) => values.outcome(ids[index] as Buffer, told));
     },
   },
   wait_outcome: {
@@ -151,11 +152,10 @@ export const METHODS: Record<string, Method> = {
   remove: { run: (call) => queueOf(call).remove(values.ids(call.args)) },
   stats: { run: async (call) => values.stats(await queueOf(call).stats()) },
   inspect: {
-    run: async (call) => {
-      const ids = values.ids(call.args);
-      return (await queueOf(call).inspect(ids)).map((info, index) =>
-        values.inspection(ids[index] as Buffer, info),
-      );
+    run: (call) => queueOf(call).inspect(values.ids(call.args)),
+    shape: (answers: Inspection[], { args }) => {
+      const ids = values.ids(args);
+      return answers.map((info, index) => values.inspection(ids[index] as Buffer, info));
     },
   },
   list: {
@@ -203,6 +203,9 @@ export const METHODS: Record<string, Method> = {
       session.work(queue, number(args.concurrency));
       return {};
     },
+  },
+  handed_out: {
+    run: ({ session, queue, args }) => nothing(session.loop(queue).handedOut(number(args.count))),
   },
   leave_off: {
     run: async ({ session, queue }) => {

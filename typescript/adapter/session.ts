@@ -1,4 +1,5 @@
 // What an actor has: its queues, and the leases that it was given.
+import { EventEmitter, once } from "node:events";
 import type { Client, Lease, Queue, Worker } from "leaseq";
 import { bytes, type Json, lease } from "./values.js";
 
@@ -14,6 +15,8 @@ interface Open {
 interface Loop {
   readonly worker: Worker;
   finish(): void;
+  /** Resolves when so many more items were handed to handlers. */
+  handedOut(count: number): Promise<void>;
   readonly completed: Promise<number>;
 }
 
@@ -55,10 +58,24 @@ export class Session {
     const finished = new Promise<void>((resolve) => {
       finish = resolve;
     });
-    const worker = this.client.worker(this.queue(handle), () => finished, { concurrency });
+    const begun = new EventEmitter();
+    let handed = 0;
+    const worker = this.client.worker(
+      this.queue(handle),
+      () => {
+        handed += 1;
+        begun.emit("item");
+        return finished;
+      },
+      { concurrency },
+    );
+    const handedOut = async (count: number) => {
+      while (handed < count) await once(begun, "item");
+      handed -= count;
+    };
     const completed = worker.run();
     completed.catch(() => {}); // whoever finishes it is told
-    this.#loops.set(handle ?? "", { worker, finish, completed });
+    this.#loops.set(handle ?? "", { worker, finish, handedOut, completed });
   }
 
   loop(handle: string | null): Loop {

@@ -105,8 +105,16 @@ export function inspection(id: Buffer, info: Inspection): Json {
   };
 }
 
+/** The client tells every count by its name, new ones too; the adapter protocol has these. */
+const COUNTS = new Set(
+  (
+    "now items ready delayed leased dead kept overdue due waited added leases completed promoted reclaimed released died " +
+    "expired revived purged removed dropped largest max_data max_items max_attempts paused"
+  ).split(" "),
+);
+
 export function stats(counts: ReadonlyMap<string, number>): Json {
-  const shaped: Json = Object.fromEntries(counts);
+  const shaped: Json = Object.fromEntries([...counts].filter(([name]) => COUNTS.has(name)));
   for (const time of ["now", "waited"]) shaped[time] = String(shaped[time]);
   shaped.paused = shaped.paused === 1;
   return shaped;

@@ -61,14 +61,17 @@ export function complete(at: Address, entries: readonly write.Completion[]): Cal
   return call("complete", at, write.list(entries, write.completion), read.each(read.yes));
 }
 
+/** Throws CrossGroupError for a queue that no follow-up can go to. */
+export function checkTarget(at: Address, target: Address): void {
+  if (target.group !== at.group) {
+    throw new CrossGroupError(`queue ${target.name} is of group ${target.group} and not of ${at.group}`);
+  }
+}
+
 /** Throws CrossGroupError where a follow-up goes to another group, before anything is sent (LQ-CLIENT-9). */
 export function completeWith(at: Address, entries: readonly write.HandOff[]): Call<read.HandOffAnswer[]> {
   const targets = write.targetsOf(entries);
-  for (const target of targets) {
-    if (target.group !== at.group) {
-      throw new CrossGroupError(`queue ${target.name} is of group ${target.group} and not of ${at.group}`);
-    }
-  }
+  for (const target of targets) checkTarget(at, target);
   const followUp = (item: write.FollowUp): Word[] => [
     String(targets.findIndex((target) => target.is(item.queue.address)) + 1),
     ...write.newItem(item),

@@ -158,7 +158,7 @@ export class Queue {
 
   /**
    * Completes items, keeps their results, and adds what follows, in one step each (LQ-HANDOFF-2). Throws CrossGroupError
-   * for a follow-up to another group, before it sends the call with it (LQ-CLIENT-9), and BadArgumentError for one to
+   * for a follow-up to another group, before it sends anything (LQ-CLIENT-9), and BadArgumentError for one to
    * a queue of another client.
    */
   completeWith(entry: HandOff): Promise<HandOffAnswer>;
@@ -170,6 +170,7 @@ export class Queue {
         if (queue.client && queue.client !== this.client) {
           throw new BadArgumentError("a follow-up goes to a queue of the same client");
         }
+        commands.checkTarget(this.address, queue.address);
       }
       return callEach(handOffsInCalls(all), (part) =>
         this.#connections.shared.run(commands.completeWith(this.address, part.map(asEntry))),
@@ -188,18 +189,28 @@ export class Queue {
     const duration = checkedDuration(options.duration);
     if (entries.length === 0 || entries.length > MAX_ENTRIES || !entries.every(isPlain)) {
       // The one script takes at most 256 entries and keeps no results.
-      const completed = await this.complete(entries);
-      try {
-        return { completed, leases: await this.leaseMany(options) };
-      } catch (error) {
-        throw error instanceof LeaseqError ? new PartialError(completed, 0, error) : error;
-      }
+      return await this.#thenLease(await this.complete(entries), options);
     }
     const sent = now();
     const { completed, leased } = await this.#connections.shared.run(
       commands.completeAndLease(this.address, entries, options.count ?? 1, duration),
     );
-    return { completed, leases: asLeases([this], leased, duration, sent, this.#connections) };
+    const leases = asLeases([this], leased, duration, sent, this.#connections);
+    // More was due than one call takes (LQ-BLOCK-14).
+    if (leases.length === 0 && leased.wait === 0) return await this.#thenLease(completed, options);
+    return { completed, leases };
+  }
+
+  /** An error has the answers of what was completed before. */
+  async #thenLease(
+    completed: boolean[],
+    options: Omit<LeaseOptions, keyof Patience>,
+  ): Promise<{ completed: boolean[]; leases: Lease[] }> {
+    try {
+      return { completed, leases: await this.leaseMany(options) };
+    } catch (error) {
+      throw error instanceof LeaseqError ? new PartialError(completed, 0, error) : error;
+    }
   }
 
   /** The new deadline, or 0 where the lease is lost (LQ-EXTEND-1, LQ-EXTEND-2). */
@@ -235,17 +246,20 @@ export class Queue {
   outcome(id: Bytes): Promise<Outcome>;
   outcome(ids: readonly Bytes[]): Promise<Outcome[]>;
   outcome(ids: Bytes | readonly Bytes[]): Promise<Outcome | Outcome[]> {
-    return oneOrAll<Bytes, Outcome>(ids, (all) =>
-      callEach(inCalls(all), async (part) => {
-        const outcomes: Outcome[] = [];
-        // A reply ends early where contents are long.
-        while (outcomes.length < part.length) {
-          const rest = part.slice(outcomes.length);
+    return oneOrAll<Bytes, Outcome>(ids, async (all) => {
+      const outcomes: Outcome[] = [];
+      // A reply ends early where contents are long.
+      while (outcomes.length < all.length) {
+        const rest = all.slice(outcomes.length, outcomes.length + MAX_ENTRIES);
+        try {
           outcomes.push(...(await this.#connections.shared.run(commands.outcome(this.address, rest))));
+        } catch (error) {
+          if (rest.length === all.length || !(error instanceof LeaseqError)) throw error;
+          throw new PartialError(outcomes, rest.length, error);
         }
-        return outcomes;
-      }),
-    );
+      }
+      return outcomes;
+    });
   }
 
   /**

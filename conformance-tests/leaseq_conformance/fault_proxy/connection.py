@@ -11,6 +11,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Final
 
 from leaseq_conformance import resp
+from leaseq_conformance.fault_proxy import one_node
 from leaseq_conformance.fault_proxy.command import DeferredReply
 
 if TYPE_CHECKING:
@@ -104,6 +105,8 @@ class ProxiedConnection:
     def _command(self, frame: bytes) -> None:
         faults, arguments = self._listener, resp.arguments(frame)
         command, points = faults.proxy.record(faults.client, self._number, arguments, faults.port)
+        if faults.has_every_slot:
+            command.outgoing = one_node.reply(arguments, faults.port)
         for point in points:
             if point.when == "before":
                 self._stop_at(point, command)

@@ -141,6 +141,7 @@ class Listener(LinkFaults):
     Attributes:
         client: the client's name; after a change, commands have the new name on them.
         kill: ends the client.
+        has_every_slot: whether it answers CLUSTER in the server's place, as a cluster of one node that listens here.
         refusal: what a new connection receives before it is closed; None while connections are accepted.
         port, url: where it connects; the URL has the user, password and database of the server's.
     """
@@ -150,6 +151,7 @@ class Listener(LinkFaults):
         self.proxy = proxy
         self.client = client
         self.kill: Callable[[], object] = lambda: None
+        self.has_every_slot = False
         self.refusal: bytes | None = None
         self._socket = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._socket.getsockname()[1]

@@ -1,8 +1,12 @@
 """Reads files of wire cases. What the schema does not know, what no adapter could be asked and what has no rule is refused."""
 
 import functools
+import json
 from collections.abc import Iterator
+from importlib import resources
 from typing import Any, Final
+
+from jsonschema import Draft202012Validator
 
 from leaseq_conformance import rules
 from leaseq_conformance.adapter_protocol import MessageError, check_request
@@ -10,6 +14,7 @@ from leaseq_conformance.case_loader import read, texts
 from leaseq_conformance.cases import Case
 from leaseq_conformance.manifest import SCRIPTS
 from leaseq_conformance.scenarios.values import plain
+from leaseq_conformance.wire.tables import TableError, steps_of
 from leaseq_conformance.wire.words import expanded, script_keys
 
 SUITE: Final = "wire"
@@ -27,8 +32,9 @@ def load(text: str, source: str) -> list[Case]:
 
 
 def _body(written: dict[str, Any]) -> dict[str, Any]:
-    steps = [_explicit(step) for step in written["steps"]]
-    return {"queues": written.get("queues", {"q": "q"}), "steps": steps}
+    steps = [_explicit(step) for step in steps_of(written)]
+    more: dict[str, Any] = {name: written[name] for name in ("watch", "cluster") if name in written}
+    return {"queues": written.get("queues", {"q": "q"}), **more, "steps": steps}
 
 
 def _problems(written: dict[str, Any]) -> Iterator[str]:
@@ -39,8 +45,22 @@ def _problems(written: dict[str, Any]) -> Iterator[str]:
         if capability not in rules.capabilities():
             yield f"there is no capability {capability}"
     queues = written.get("queues", {"q": "q"})
-    for step in written["steps"]:
+    try:
+        steps = steps_of(written)
+    except TableError as error:
+        yield str(error)
+        return
+    for step in steps:
+        wrong = next(_of_steps().iter_errors(step), None)
+        if wrong is not None:
+            yield f"a step that is written out has {wrong.message[:300]}"
         yield from _problems_of_step(step, queues)
+
+
+@functools.cache
+def _of_steps() -> Draft202012Validator:
+    schema = json.loads((resources.files("leaseq_conformance.wire") / "schema.json").read_text("utf-8"))
+    return Draft202012Validator({"$ref": "#/$defs/step", "$defs": schema["$defs"]})
 
 
 def _problems_of_step(step: dict[str, Any], queues: dict[str, str]) -> Iterator[str]:
@@ -76,7 +96,8 @@ def _queues(part: dict[str, Any]) -> set[str]:
         *part.get("targets", []),
         *args.get("queues", []),
     }
-    return queues | {then["queue"] for item in args.get("items", []) for then in item.get("then", [])}
+    items = expanded(args.get("items", []))
+    return queues | {then["queue"] for item in items for then in item.get("then", [])}
 
 
 def _explicit(step: dict[str, Any]) -> dict[str, Any]:

@@ -1,31 +1,46 @@
 """What an actor is expected to send, and what it is answered: stops every call at the gate, and compares it."""
 
+import operator
 import threading
+import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Any, Final
 
 from leaseq_conformance import resp
-from leaseq_conformance.fault_proxy import Action, Breakpoint, Command
+from leaseq_conformance.fault_proxy import Action, Breakpoint, Command, DeferredReply
 from leaseq_conformance.manifest import SCRIPTS
 from leaseq_conformance.wire import words
 from leaseq_conformance.wire.words import Prefix
 
 CALLS: Final = ("EVALSHA", "EVAL", "BLPOP", "BLMOVE")
-"""What counts. What a client's connections begin with and the registry of queues is none of this suite's business."""
+"""What counts in every case; another command, such as that of the registry, where a case watches it."""
 MOST_MEANWHILE: Final = 20
 """How often a client may look again before it does what is expected: a machine that stalls makes it late, not wrong."""
 NIL: Final = b"*-1\r\n"
 SHORTEST_BLOCK: Final = 0.01
 
 Exchange = dict[str, Any]
+Interrupt = Callable[[str], None]
+"""Ends the call of the step as a user would; returns when the client has begun to."""
 
 
 class Plan(Breakpoint):
     """The exchanges of one step, in one or several orders."""
 
-    def __init__(self, actor: str, lanes: dict[str, list[Exchange]], prefix: Prefix, port: int) -> None:
+    def __init__(
+        self,
+        actor: str,
+        lanes: dict[str, list[Exchange]],
+        prefix: Prefix,
+        port: int,
+        interrupt: Interrupt = lambda _: None,
+        watched: Collection[str] = CALLS,
+    ) -> None:
         super().__init__(actor, None, "before", "resume", 0)
+        self._interrupt = interrupt
+        self._watched = watched
+        self._last = time.monotonic()
         self.wrong = ""
         self.took: set[int] = set()
         self._lanes = {name: list(lane) for name, lane in lanes.items()}
@@ -40,7 +55,7 @@ class Plan(Breakpoint):
 
     def matches(self, command: Command) -> bool:
         """Every call of the actor; the gate asks for one command at a time."""
-        if command.client != self.client or command.name not in CALLS:
+        if command.client != self.client or command.name not in self._watched:
             return False
         self.took.add(command.number)
         self._fates[command.number] = self._fate(command)
@@ -78,6 +93,10 @@ class Plan(Breakpoint):
                 why.append(difference)
                 continue
             if is_next:
+                late = self._out_of_time(exchange)
+                if late:
+                    self.wrong = late
+                    return "disconnect"
                 place = self._lanes[lane].index(exchange)
                 self._lanes[lane] = self._lanes[lane][place + 1 :]
                 self._allowed[lane] = exchange.get("meanwhile", [])
@@ -100,9 +119,23 @@ class Plan(Breakpoint):
             for name, allowed in self._allowed.items():
                 yield from ((name, exchange, False) for exchange in allowed)
 
+    def _out_of_time(self, exchange: Exchange) -> str:
+        now = time.monotonic()
+        since, self._last = (now - self._last) * 1000, now
+        for name, is_wrong in (("least_ms", operator.lt), ("most_ms", operator.gt)):
+            if name in exchange and is_wrong(since, exchange[name]):
+                which = "least" if name == "least_ms" else "most"
+                return f"{_name(exchange)} came after {since:.0f} ms, expected at {which} {exchange[name]}"
+        return ""
+
     def _difference(self, command: Command, exchange: Exchange) -> str:
         if "block" in exchange:
             return self._difference_of_block(command, exchange)
+        if "command" in exchange:
+            if command.name != exchange["command"]:
+                return f"expected {_name(exchange)}"
+            wanted = [words.word(value, self._prefix) for value in exchange["words"]]
+            return _first_difference(_name(exchange), wanted, list(command.arguments[1:]))
         by = ("EVALSHA", "EVAL") if exchange["by"] == "either" else (exchange["by"],)
         if command.name not in by:
             return f"expected {_name(exchange)}"
@@ -126,12 +159,12 @@ class Plan(Breakpoint):
         difference = _first_difference(_name(exchange), wanted, sent)
         if difference:
             return difference
-        most = exchange["most_secs"]
+        least, most = exchange.get("least_secs", SHORTEST_BLOCK), exchange["most_secs"]
         try:
-            fits = SHORTEST_BLOCK <= float(secs) <= most
+            fits = least <= float(secs) <= most
         except ValueError:
             fits = False
-        return "" if fits else f"{_name(exchange)} is to last {SHORTEST_BLOCK} to {most} s, not {secs!r}"
+        return "" if fits else f"{_name(exchange)} is to last {least} to {most} s, not {secs!r}"
 
     def _answer(self, command: Command, exchange: Exchange) -> Action:
         if "server" in exchange:
@@ -140,14 +173,29 @@ class Plan(Breakpoint):
             return "disconnect"
         if "silent" in exchange:
             self._silent[command.connection] += 1
+            if "then" in exchange:
+                threading.Thread(target=self._interrupt, args=(exchange["then"],), daemon=True).start()
             return b""
         # the end of a block comes with the reply to what is sent behind it
         ends = NIL * self._silent.pop(command.connection, 0)
+        reply = ends + self._reply(exchange)
+        if "then" not in exchange:
+            return reply
+        deferred = DeferredReply()
+
+        def interrupt() -> None:
+            self._interrupt(exchange["then"])
+            deferred.give(reply)
+
+        threading.Thread(target=interrupt, daemon=True).start()
+        return deferred
+
+    def _reply(self, exchange: Exchange) -> bytes:
         if "error" in exchange:
-            return ends + resp.error(exchange["error"].replace("PORT", str(self._port)))
+            return resp.error(exchange["error"].replace("PORT", str(self._port)))
         if "raw" in exchange:
-            return ends + str(exchange["raw"]).encode()
-        return ends + resp.reply(words.reply(exchange["reply"], self._prefix))
+            return str(exchange["raw"]).encode()
+        return resp.reply(words.reply(exchange["reply"], self._prefix))
 
 
 def _first_difference(name: str, wanted: list[bytes], sent: list[bytes]) -> str:
@@ -164,7 +212,9 @@ def _cut(value: bytes) -> str:
 
 
 def _name(exchange: Exchange) -> str:
-    return f"{exchange['by']} {exchange['script']}" if "script" in exchange else str(exchange["block"])
+    if "script" in exchange:
+        return f"{exchange['by']} {exchange['script']}"
+    return str(exchange.get("block") or exchange["command"])
 
 
 def _shown(command: Command) -> str:

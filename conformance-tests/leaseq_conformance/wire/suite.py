@@ -1,12 +1,14 @@
 """The suite of wire cases, as the runner takes it."""
 
+import contextlib
 import json
+import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, Final
 
 from leaseq_conformance.adapter_pool import CaseSession
-from leaseq_conformance.adapter_process import AdapterError, AdapterFaultError, Answer, NoAnswerError
+from leaseq_conformance.adapter_process import AdapterError, AdapterFaultError, Answer, NoAnswerError, Pending
 from leaseq_conformance.cases import BrokenError, Case, Context, FailedError, UnjudgedError, Verdict, passed
 from leaseq_conformance.scenarios.values import MismatchError, match, plain, shown
 from leaseq_conformance.wire.load import load_all
@@ -18,6 +20,8 @@ KEPT_UP_SECS: Final = 0.1
 """A step without its block that took so long as the block, but for this, says nothing: the machine stalled."""
 GRACE_SECS: Final = 5.0
 """How long what is sent behind an answer is waited for before the client is ended."""
+LEAVING_SECS: Final = 0.25
+"""How long a call that is ended is waited for before the reply that is under way to it is given."""
 
 VERDICTS: Final = (FailedError, BrokenError, UnjudgedError)
 Step = dict[str, Any]
@@ -33,31 +37,41 @@ def run(case: Case, context: Context) -> Verdict:
     with context.session() as session:
         for queue, group in case.body["queues"].items():
             session.declare(queue, group)
-        session.adapter(ACTOR, *case.body["queues"])
+        if case.body.get("cluster"):
+            session.cluster_adapter(ACTOR)
         took: set[int] = set()
+        watched = (*CALLS, *case.body.get("watch", ()))
         for number, step in enumerate(case.body["steps"], 1):
             session.note(
                 f"step {number}: {json.dumps({name: step[name] for name in step if name != 'sent'})}"
             )
             try:
-                _play(step, session, context.patience, took)
+                session.adapter(ACTOR, *case.body["queues"])
+                _play(step, session, context.patience, took, watched)
             except (FailedError, UnjudgedError, AdapterFaultError) as error:
                 judged = next(kind for kind in VERDICTS if isinstance(error, kind))
                 raise judged(f"step {number}: {error}", session.transcript()) from error
         return passed(session.transcript())
 
 
-def _play(step: Step, session: CaseSession, patience: float, took: set[int]) -> None:
-    plan = Plan(ACTOR, step["sent"], session.prefix, session.adapter(ACTOR).listener.port)
+def _play(
+    step: Step, session: CaseSession, patience: float, took: set[int], watched: Collection[str]
+) -> None:
+    ending = Ending(step, session, patience)
+    port = session.adapter(ACTOR).listener.port
+    plan = Plan(ACTOR, step["sent"], session.prefix, port, ending.interrupt, watched)
     session.proxy.add(plan)
     began = time.monotonic()
     try:
-        answer = _answer(step, session, patience)
+        answer = _answer(step, session, patience, ending)
         secs = time.monotonic() - began
         try:
             _check(step, answer, plan)
             _wait_for_the_rest(session, plan, patience)
+            ending.finish()
         except FailedError as error:
+            if _was_slow(step, plan, session, began):
+                raise UnjudgedError(f"the machine did not keep up: {error}") from error
             if not plan.blocked() and secs > _time_to_block(step):
                 raise UnjudgedError(f"the machine did not keep up: {error}") from error
             raise
@@ -69,10 +83,55 @@ def _play(step: Step, session: CaseSession, patience: float, took: set[int]) -> 
     finally:
         session.proxy.remove(plan)
         took |= plan.took
-    seen = [command for command in session.proxy.commands_of(ACTOR) if command.name in CALLS]
+    seen = [command for command in session.proxy.commands_of(ACTOR) if command.name in watched]
     unasked = [command for command in seen if command.number not in took]
     if plan.wrong or unasked:
         raise FailedError(plan.wrong or f"between the steps the client sent {unasked[0].describe()}")
+
+
+class Ending:
+    """Ends the call of a step as a user would, when an exchange says so: by a cancel, or by closing the queue.
+
+    A client that cannot end a single call has its queue closed.
+    """
+
+    def __init__(self, step: Step, session: CaseSession, patience: float) -> None:
+        args = step.get("args", {})
+        self._queue: str = args.get("queues", [step.get("queue", "q")])[0]
+        self._session = session
+        self._patience = patience
+        self._call: Pending | None = None
+        self._begun = threading.Event()
+        self._closing: Pending | None = None
+
+    def begin(self, call: Pending) -> None:
+        """This is the call."""
+        self._call = call
+        self._begun.set()
+
+    def interrupt(self, how: str) -> None:
+        """End it; returns when it has its answer, or a little later."""
+        self._begun.wait(self._patience)
+        call = self._call
+        if call is None:
+            return
+        if how == "close" or call.cancel().answer(self._patience).kind == "unsupported":
+            adapter = self._session.adapter(ACTOR)
+            adapter.opened.discard(self._queue)
+            self._closing = adapter.process.send({"op": "close", "queue": self._queue})
+        with contextlib.suppress(AdapterError):
+            call.answer(LEAVING_SECS)
+
+    def finish(self) -> None:
+        """Wait until the queue is closed."""
+        if self._closing is not None:
+            self._closing.answer(self._patience)
+
+
+def _was_slow(step: Step, plan: Plan, session: CaseSession, since: float) -> bool:
+    """Whether the harness itself was late where the time of an exchange is judged."""
+    timed = any("most_ms" in exchange for lane in step["sent"].values() for exchange in lane)
+    return timed and bool(plan.wrong) and session.longest_stall(since) > KEPT_UP_SECS
 
 
 def _wait_for_the_rest(session: CaseSession, plan: Plan, patience: float) -> None:
@@ -85,13 +144,15 @@ def _wait_for_the_rest(session: CaseSession, plan: Plan, patience: float) -> Non
     raise UnjudgedError("the machine did not keep up: the client sent the rest when it was ended only")
 
 
-def _answer(step: Step, session: CaseSession, patience: float) -> Answer:
+def _answer(step: Step, session: CaseSession, patience: float, ending: Ending) -> Answer:
     if "open" in step:
         name, group = step["open"]["name"], step["open"].get("group")
         return session.adapter(ACTOR).process.open("opened", name, group)
     args = plain(expanded(step.get("args", {})))
     queue = None if step["call"] == "lease_any" else step.get("queue", "q")
-    return session.start(ACTOR, queue, step["call"], args).answer(patience)
+    pending = session.start(ACTOR, queue, step["call"], args)
+    ending.begin(pending)
+    return pending.answer(patience)
 
 
 def _check(step: Step, answer: Answer, plan: Plan) -> None:
@@ -109,11 +170,13 @@ def _check(step: Step, answer: Answer, plan: Plan) -> None:
 
 
 def _check_one(wanted: Step, answer: Answer) -> None:
-    kind = "ok" if "ok" in wanted else "error"
+    kind = next(name for name in ("ok", "error", "cancelled") if name in wanted)
     if answer.kind != kind:
         raise MismatchError(
             f"answered {answer.kind} {shown(answer.value)}, expected {kind} {shown(wanted[kind])}"
         )
+    if kind == "cancelled":
+        return
     expected = plain(expanded(wanted[kind]))
     if kind == "error":
         text = expected.pop("without", None)

@@ -3,6 +3,7 @@
 text                    its UTF-8; in a reply, an integer is an integer and null is nil
 {$b64: ...}             bytes that are no text
 {$repeat: [text, n]}    a long text
+{$int: text}            in a reply: an integer, where the text is made by $each
 {$key: "q:wake"}        the name of a key: of the queue q, `wake`
 {$each: {from, to, give: [...]}}
                         in a list: for each number from `from` to before `to`, these; # in a text is the number
@@ -28,7 +29,7 @@ def script_keys(exchange: dict[str, Any]) -> list[str]:
     keys = [f"{queue}:{key}" for key in SCRIPTS[exchange["script"]].keys]
     keys += [f"{name}:{key}" for name in exchange.get("queues", []) for key in _OF_EACH_QUEUE]
     keys += [f"{name}:{key}" for name in exchange.get("targets", []) for key in _OF_EACH_TARGET]
-    return keys + [f"{queue}:result:{item_id}" for item_id in exchange.get("results", [])]
+    return keys + [f"{queue}:result:{item_id}" for item_id in expanded(exchange.get("results", []))]
 
 
 def expanded(value: Any) -> Any:
@@ -54,6 +55,8 @@ def _numbered(value: Any, number: int) -> Any:
         return value.replace("#", str(number))
     if isinstance(value, dict):
         return {name: _numbered(part, number) for name, part in value.items()}
+    if isinstance(value, list):
+        return [_numbered(part, number) for part in value]
     return value
 
 
@@ -81,4 +84,6 @@ def reply(value: Any, prefix: Prefix) -> Any:
         return [reply(part, prefix) for part in expanded(value)]
     if value is None or isinstance(value, int):
         return value
+    if isinstance(value, dict) and "$int" in value:
+        return int(value["$int"])
     return word(value, prefix)

@@ -62,6 +62,8 @@ class Leasing(Finishing):
         command = commands.complete_and_lease(self._keys, [item], 1, lease_secs, only_current=only_current)
         reply = await self._ending([item], partial(self._transport.take, command))
         self._publish_later(reply.died.get(0, ()))
+        if not reply.items and reply.wait == 0:
+            return await self._then_lease(reply.completed[0], lease_secs)  # more was due than one call takes
         items = self._leased(reply, lease_secs)
         return reply.completed[0], items[0] if items else None
 
@@ -70,6 +72,10 @@ class Leasing(Finishing):
     ) -> tuple[bool, LeasedItem | None]:
         commands.check_lease_secs(lease_secs)
         done = (await self.complete_items([item], only_current=only_current))[0]
+        return await self._then_lease(done, lease_secs)
+
+    async def _then_lease(self, done: bool, lease_secs: float) -> tuple[bool, LeasedItem | None]:
+        """Lease behind a completion: an error has the answer of that."""
         try:
             return done, await self.lease(lease_secs, block=False)
         except LeaseqError as error:

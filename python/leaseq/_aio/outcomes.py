@@ -34,6 +34,7 @@ class Outcomes(QueueBase):
                 told = await self._transport.run(commands.outcome(self._keys, chunk))
             except LeaseqError as error:
                 error.answers = outcomes
+                error._in_doubt = len(chunk)
                 raise
             outcomes += told
         return outcomes

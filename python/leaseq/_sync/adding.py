@@ -97,11 +97,13 @@ class Adding(QueueBase):
                 io.check_pipe(pipe).execute_command(*command.eval())
             return []
         answers: list[bool] = []
+        chunk: list[Item] = []
         try:
             for chunk in chunks:
                 answers += self._all_in(self._run_add(commands.add(self._keys, chunk, options)))
         except LeaseqError as error:
             error.answers = [*answers, *error.answers]
+            error._in_doubt = len(chunk)
             raise
         return answers
 

@@ -101,6 +101,6 @@ class QueueBase(NamedQueue):
                 answers += answered
         except LeaseqError as error:
             error.answers = answers
-            error._in_doubt = 0 if error.definite else len(chunk)
+            error._in_doubt = len(chunk)
             raise
         return answers

@@ -35,6 +35,7 @@ class Outcomes(QueueBase):
                 told = self._transport.run(commands.outcome(self._keys, chunk))
             except LeaseqError as error:
                 error.answers = outcomes
+                error._in_doubt = len(chunk)
                 raise
             outcomes += told
         return outcomes

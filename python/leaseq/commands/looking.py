@@ -1,6 +1,7 @@
 """Looking at a queue without changing it."""
 
 from collections.abc import Sequence
+from dataclasses import fields
 from typing import Any
 
 from leaseq import _scripts
@@ -9,12 +10,15 @@ from leaseq.errors import BadTypeError
 from leaseq.keys import QueueKeys
 from leaseq.results import ItemInfo, ListedItem, Page, QueueStats
 
+_COUNTS = frozenset(field.name for field in fields(QueueStats))
+"""What is known by name; what a later protocol tells more is skipped (LQ-READ-7)."""
+
 
 def stats(keys: QueueKeys) -> Command[QueueStats]:
     """Counts and counters."""
 
     def parse(reply: list[Any]) -> QueueStats:
-        numbers = {name.decode(): number for name, number in pairs(reply)}
+        numbers = {name: number for key, number in pairs(reply) if (name := key.decode()) in _COUNTS}
         numbers["now"] = seconds(numbers["now"])
         numbers["waited"] = seconds(numbers["waited"])
         numbers["paused"] = numbers["paused"] == 1

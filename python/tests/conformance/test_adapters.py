@@ -192,7 +192,7 @@ def test_the_page_names_every_method() -> None:
 
 
 GREETING = {
-    "protocol": 1,
+    "protocol": 2,
     "client": {"name": "x", "version": "0", "language": "x"},
     "capabilities": [],
     "scripts": {},

@@ -42,7 +42,7 @@ def command(*args: object) -> subprocess.CompletedProcess[str]:
 
 def adapter(body: str) -> Sequence[str]:
     """The command of an adapter that answers hello and then does this for each message."""
-    hello = {"protocol": 1, "client": {"name": "x", "version": "0", "language": "x"}, "scripts": {}}
+    hello = {"protocol": 2, "client": {"name": "x", "version": "0", "language": "x"}, "scripts": {}}
     text = f"""
         import json, sys, time
         def answer(reply):

@@ -27,7 +27,18 @@ if TYPE_CHECKING:
 
 WRONG_CLIENT = (sys.executable, "-m", "selftest.buggy_adapter")
 ADAPTER = (sys.executable, "-m", "conformance_adapter.sync_client")
-ELSEWHERE = {"queues", "lost", "hold", "held", "work", "leave_off", "finish", "live_workers", "pipeline"}
+ELSEWHERE = {
+    "queues",
+    "lost",
+    "hold",
+    "held",
+    "work",
+    "handed_out",
+    "leave_off",
+    "finish",
+    "live_workers",
+    "pipeline",
+}
 """Methods that call no script, or whose calls are made by something else: a heartbeat, a worker, the user's pipeline."""
 
 
