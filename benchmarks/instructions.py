@@ -2,11 +2,12 @@
 
     python benchmarks/instructions.py            count, print a table, write results/instructions.json
     python benchmarks/instructions.py --check    count, and compare with the committed file: exits with 1 if a call costs
-                                                 over 5 % more than it says
+                                                 over 2 % more than it says
 
-Times vary with the machine and with what else it does; instructions do not. Each figure is the difference of two runs of one
-program, divided by the calls that the longer run makes more, so that starting the server, loading scripts and a queue's
-first calls do not count. leaseq stands next to the floor (`floor.py`): the fewest commands that could do the same.
+Times vary with the machine and with what else it does; instructions do not. The server writes its counts each time it runs
+ECHO, which no script does, so starting it, loading scripts and a queue's first calls do not count. Its hash seed is fixed,
+and it does nothing on a timer that a call pays for. leaseq stands next to the floor (`floor.py`): the fewest commands that
+could do the same. A life is one `add`, `lease` and `complete`; a fused life is one `add` and `complete_and_lease`.
 """
 
 from __future__ import annotations
@@ -20,7 +21,6 @@ import sys
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -28,13 +28,13 @@ import redis
 import rich.console
 import rich.table
 
+import floor
 from bench_server import find
-from floor import Floor
-from leaseq import __version__
-from lifecycle import DATA, Leaseq, ids_of
+from leaseq import __version__, _scripts, commands
+from lifecycle import DATA, KEYS, Leaseq, ids_of, leased_items
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from leaseq.commands import Argument
     from lifecycle import Subject
@@ -42,10 +42,10 @@ if TYPE_CHECKING:
 RESULTS: Final = Path(__file__).parent / "results" / "instructions.json"
 VALGRIND: Final = Path(__file__).parents[1] / "tools" / "valgrind.sh"
 SERVER: Final = "valkey-9.1.2"
-TOLERANCE: Final = 0.05
-"""Two runs on one machine differ by up to 0.02, since the server's hash seeds differ; the rest is for other CPUs."""
-WARM, SHORT, LONG = 30, 40, 240
-"""Calls before the count, in the shorter and in the longer run."""
+TOLERANCE: Final = 0.02
+"""Two runs on one machine differ by 0.005 at most: the server draws the levels of its skip lists. The rest is for other CPUs."""
+WARM, CALLS = 30, 200
+"""Calls before the count, and those that are counted."""
 LEASE_MS: Final = 3_600_000
 START_SECS: Final = 60.0
 QUIET: Final = [
@@ -59,29 +59,19 @@ QUIET: Final = [
     "no",
     "--activerehashing",
     "no",
+    "--hash-seed",
+    "leaseq",
 ]
+PLAIN_ALLOCATOR: Final = "background_thread:false,dirty_decay_ms:-1,muzzy_decay_ms:-1"
+"""It gives nothing back on a timer."""
 PLAIN_CPU: Final = "glibc.cpu.hwcaps=-AVX2,-AVX,-AVX512F,-AVX512VL,-AVX512BW,-ERMS,-FSRM,-BMI2,-RTM"
 """The C library picks no way that only some CPUs have."""
 
 
-@dataclass(frozen=True)
-class Measure:
-    """What is counted: the calls of `step`, by one subject, with so many items each; `life` is one of each step."""
-
-    subject: str
-    batch: int
-    step: str
-
-    @property
-    def name(self) -> str:
-        """As in the results."""
-        return f"{self.subject} {self.step} {self.batch}"
-
-
-STEPS: Final = ("add", "lease", "complete")
-MEASURES: Final = [
-    Measure(who, batch, step) for batch in (1, 100) for who in ("floor", "leaseq") for step in STEPS
-]
+STEPS: Final = ("add", "lease", "complete", "complete_and_lease")
+LIVES: Final = {"life": STEPS[:3], "fused life": (STEPS[0], STEPS[3])}
+SUBJECTS: Final = ("floor", "leaseq")
+BATCHES: Final = (1, 100)
 
 
 class ServerUnderValgrind:
@@ -89,8 +79,14 @@ class ServerUnderValgrind:
 
     def __init__(self, folder: Path) -> None:
         socket = folder / "socket"
-        self._counts = folder / "callgrind.out"
-        count = [str(VALGRIND), "--tool=callgrind", f"--callgrind-out-file={self._counts}"]
+        self._folder, self._dumps = folder, 0
+        count = [
+            str(VALGRIND),
+            "--tool=callgrind",
+            f"--callgrind-out-file={folder}/%p",
+            "--trace-children=yes",  # what stands in the cache is a launcher
+            "--dump-before=echoCommand",
+        ]
         self._process = subprocess.Popen(
             [
                 *count,
@@ -103,7 +99,11 @@ class ServerUnderValgrind:
                 str(folder),
                 *QUIET,
             ],
-            env={**os.environ, "GLIBC_TUNABLES": PLAIN_CPU},
+            env={
+                **os.environ,
+                "GLIBC_TUNABLES": PLAIN_CPU,
+                "JE_MALLOC_CONF": PLAIN_ALLOCATOR,
+            },
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
@@ -134,65 +134,99 @@ class ServerUnderValgrind:
         """Make a script known; answers its digest."""
         return str(self._client.script_load(source))
 
-    def end(self) -> int:
-        """Shut it down: all instructions that it took."""
-        self._client.shutdown(nosave=True)
+    def count(self) -> int:
+        """Instructions since it was last called, or since the start."""
+        self.call("ECHO", "")
+        self._dumps += 1
+        dump = self._folder / f"{self._process.pid}.{self._dumps}"
+        found = re.search(r"^totals: (\d+)$", dump.read_text(), re.MULTILINE)
+        if found is None:
+            raise RuntimeError(f"callgrind wrote no total into {dump.name}")
+        return int(found[1])
+
+    def end(self) -> None:
+        """Stop it."""
         self._client.close()
-        _, said = self._process.communicate(timeout=START_SECS)
-        collected = re.search(r"Collected : (\d+)", said)
-        if collected is None:
-            raise RuntimeError(f"callgrind told no count:\n{said}")
-        return int(collected[1])
+        self._process.kill()
+        self._process.communicate()
 
 
-def instructions(measure: Measure, calls: int) -> int:
-    """All instructions of a server that ran `calls` calls of one step, after a warm-up, and what these calls need before."""
+class Fused:
+    """Completes what it holds and leases as many, in one call."""
+
+    def __init__(self, server: ServerUnderValgrind, subject: str, batch: int) -> None:
+        self._server, self._subject, self._batch = server, subject, batch
+        self._floor = server.load(floor.COMPLETE_AND_LEASE)
+        server.load(_scripts.COMPLETE_AND_LEASE.source)
+
+    def __call__(self, held: Any) -> Any:
+        """Return what is held now."""
+        if self._subject == "floor":
+            reply = self._server.call("EVALSHA", self._floor, 3, *floor.KEYS[:3], LEASE_MS, *held)
+            if reply[0] != 1:
+                raise AssertionError(reply)
+            return (reply[1], reply[4])
+        command = commands.complete_and_lease(KEYS, held, self._batch, LEASE_MS / 1000)
+        return leased_items(command.parse(self._server.call(*command.evalsha())))
+
+
+def per_call(who: str, batch: int) -> dict[str, int]:
+    """Instructions of one call of each step; the floor has no fused call for many."""
     with tempfile.TemporaryDirectory(prefix="leaseq-bench-") as folder:
         server = ServerUnderValgrind(Path(folder))
-        subject: Subject = (Floor if measure.subject == "floor" else Leaseq)(server, measure.batch)  # type: ignore[arg-type]
-        ids = ids_of((WARM + LONG) * measure.batch)
-        batches = [ids[at : at + measure.batch] for at in range(0, len(ids), measure.batch)]
-        most = WARM + LONG
-        # what comes before the step is done for the longest run in each: only the step itself differs
-        added = calls + WARM if measure.step == "add" else most
-        leased = 0 if measure.step == "add" else calls + WARM if measure.step == "lease" else most
-        completed = calls + WARM if measure.step == "complete" else 0
-        for batch in batches[:added]:
-            subject.add(batch, DATA)
-        held = [subject.lease(LEASE_MS) for _ in range(leased)]
-        for each in held[:completed]:
-            subject.complete(each)
-        return server.end()
+        try:
+            subject: Subject = (floor.Floor if who == "floor" else Leaseq)(server, batch)  # type: ignore[arg-type]
+            ids = ids_of((2 * (WARM + CALLS) + 1) * batch)
+            batches = [ids[at : at + batch] for at in range(0, len(ids), batch)]
+            fused = Fused(server, who, batch)
+            found = {}
 
+            def counted(step: str, call: Callable[[Any], Any], inputs: Sequence[Any]) -> list[Any]:
+                answers = [call(each) for each in inputs[:WARM]]
+                server.count()
+                none = server.count()
+                answers += [call(each) for each in inputs[WARM:]]
+                found[step] = round((server.count() - none) / (len(inputs) - WARM))
+                return answers
 
-def per_call(measure: Measure) -> int:
-    """Instructions of one call."""
-    short, long = (instructions(measure, calls) for calls in (SHORT, LONG))
-    return round((long - short) / (LONG - SHORT))
+            counted("add", lambda each: subject.add(each, DATA), batches[: WARM + CALLS])
+            held = counted("lease", lambda _: subject.lease(LEASE_MS), range(WARM + CALLS))
+            counted("complete", subject.complete, held)
+            if who == "leaseq" or batch == 1:
+                for each in batches[WARM + CALLS :]:
+                    subject.add(each, DATA)
+                held = [subject.lease(LEASE_MS)]
+                counted(STEPS[3], lambda _: held.append(fused(held.pop())), range(WARM + CALLS))
+        finally:
+            server.end()
+        return found
 
 
 def count_all() -> dict[str, int]:
-    """All measures, two at a time; progress goes to the standard error."""
+    """All steps and lives, by subject, step and items in a call. Two servers at a time."""
+    cases = [(who, batch) for batch in BATCHES for who in SUBJECTS]
     with ThreadPoolExecutor(2) as pool:
-        pending = {measure: pool.submit(per_call, measure) for measure in MEASURES}
-        counts = {}
-        for measure, future in pending.items():
-            counts[measure.name] = future.result()
-            print(f"{measure.name}: {counts[measure.name]:,}", file=sys.stderr, flush=True)
-    for batch in (1, 100):
-        for who in ("floor", "leaseq"):
-            life = sum(counts[Measure(who, batch, step).name] for step in STEPS)
-            counts[Measure(who, batch, "life").name] = life
+        several = list(pool.map(per_call, *zip(*cases, strict=True)))
+    counts: dict[str, int] = {}
+    for (who, batch), found in zip(cases, several, strict=True):
+        counts |= {f"{who} {step} {batch}": count for step, count in found.items()}
+        for life, steps in LIVES.items():
+            if set(steps) <= found.keys():
+                counts[f"{who} {life} {batch}"] = sum(found[step] for step in steps)
     return counts
 
 
 def table(counts: dict[str, int]) -> rich.table.Table:
     """A row for each step: the floor, leaseq, and how many times the floor leaseq takes."""
     drawn = rich.table.Table("call", "items", "floor", "leaseq", "ratio")
-    for batch in (1, 100):
-        for step in (*STEPS, "life"):
-            floor, ours = (counts[Measure(who, batch, step).name] for who in ("floor", "leaseq"))
-            drawn.add_row(step, str(batch), f"{floor:,}", f"{ours:,}", f"{ours / floor:.2f}")
+    for batch in BATCHES:
+        for step in (*STEPS, *LIVES):
+            least, ours = (counts.get(f"{who} {step} {batch}") for who in SUBJECTS)
+            if ours is not None:
+                beside = (
+                    (f"{least:,}", f"{ours:,}", f"{ours / least:.2f}") if least else ("-", f"{ours:,}", "-")
+                )
+                drawn.add_row(step, str(batch), *beside)
     return drawn
 
 

@@ -69,11 +69,13 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
     """Set up, measure, and put together what was found. Raises NothingToDoError, SetupError."""
     progress = Progress(sys.stderr)
     size = QUICK if options.quick else FULL
+    only = [plan.Only.parse(text) for text in options.only]
+    plan.chosen(only, options.suite)  # a name that is not there is reported before a server is looked for
     try:
         cpu = pin()
         with start_server(options.server) as server:
             bench = Bench(size, options.server, server)
-            steps = plan.steps(bench, [plan.Only.parse(text) for text in options.only], options.suite)
+            steps = plan.steps(bench, only, options.suite)
             print(plan.told(steps), file=sys.stderr, flush=True)
             taking_part = {BY_NAME[name] for step in steps for name in step.libraries if name in BY_NAME}
             environments.make_missing(sorted(taking_part, key=lambda each: each.name), progress.tell)

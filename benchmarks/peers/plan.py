@@ -94,16 +94,22 @@ class Only:
         return [name for name in among if fnmatchcase(name, self.library)]
 
 
-def steps(bench: Bench, only: Sequence[Only], suite: str = "items") -> list[Step]:
-    """All steps of a suite in their order. Raises NothingToDoError."""
-    found: list[Step] = []
+def chosen(only: Sequence[Only], suite: str = "items") -> list[tuple[Measure, list[str]]]:
+    """The measures of a suite with the libraries of each. Raises NothingToDoError."""
+    found = []
     for measure in SUITES[suite]:
         wanted = {name for each in only or [Only()] for name in each.libraries(measure)}
-        found += measure.steps(bench, [name for name in BY_NAME if name in wanted])
+        if wanted:
+            found.append((measure, [name for name in BY_NAME if name in wanted]))
     if not found:
         names = ", ".join(BY_NAME), ", ".join(measure.name for measure in SUITES[suite])
         raise NothingToDoError(f"--only leaves nothing. Libraries: {names[0]}. Measures: {names[1]}.")
     return found
+
+
+def steps(bench: Bench, only: Sequence[Only], suite: str = "items") -> list[Step]:
+    """All steps of a suite in their order. Raises NothingToDoError."""
+    return [step for measure, names in chosen(only, suite) for step in measure.steps(bench, names)]
 
 
 def minutes(steps: Iterable[Step]) -> float:
