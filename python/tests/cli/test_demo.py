@@ -238,7 +238,7 @@ def test_however_it_is_ended_no_process_is_left(number: signal.Signals, code: in
         assert len(family) >= 5, "guard, server and three workers"
         demo.send_signal(number)
         rest = demo.stdout.read()
-        assert demo.wait(20) == code
+        assert demo.wait(120) == code
     wait_until(lambda: not alive(family))
     assert "Traceback" not in rest
     if number == signal.SIGINT:

@@ -392,8 +392,8 @@ def test_many_callers_share_one_queue(queue: Any, flavour: ClientFlavour) -> Non
     workers = [flavour.start(work) for _ in range(16)]
     producers = [flavour.start(produce, part) for part in range(4)]
     for producer in producers:
-        producer.result(20)
-    done = [pair for worker in workers for pair in worker.result(20)]
+        producer.result(PATIENCE)
+    done = [pair for worker in workers for pair in worker.result(PATIENCE)]
     assert len(done) == 200
     assert len({item_id for item_id, _ in done}) == 200
     assert len({token for _, token in done}) == 200
