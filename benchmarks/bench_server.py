@@ -112,6 +112,11 @@ class BenchServer:
         self.close()
         raise RuntimeError(f"{self.name} did not start in {START_SECS:.0f} s")
 
+    @property
+    def pid(self) -> int:
+        """Its process."""
+        return self._process.pid
+
     def call(self, *command: Argument) -> Any:
         """Send one command on the one connection and read its reply; an error reply is raised."""
         self._connection.send_command(*command)

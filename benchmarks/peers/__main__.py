@@ -4,7 +4,7 @@
     python -m peers --quick                   a few minutes; does it all run? the figures mean nothing
     python -m peers --only rq                 one library; `rq/latency` one measure of it, `/latency` one measure
     python -m peers --suite jobs              the job layer beside job libraries, results off and on: results/jobs.json
-    python -m peers tables [--check]          writes the tables of README.md and docs/benchmarks.md, and the pages, anew, or compares
+    python -m peers tables [--check]          writes the tables of the pages and the HTML reports anew, or compares
 
 Run in the folder benchmarks/. Ends with 0 when all ran and every target was met, 1 when not, 2 on wrong usage.
 docs/benchmarks.md explains what is measured and how to read it.
@@ -22,10 +22,9 @@ from typing import TYPE_CHECKING, Any
 
 import breakdown
 from bench_server import ServerNotFoundError, environment, pin
-from peers import environments, pair_tables, plan, results, speed, tables
+from peers import environments, plan, report, results, speed
 from peers.bench import FAILURES, FULL, QUICK, Bench, start_server
 from peers.libraries import BY_NAME
-from peers.page import page
 from progress import Progress
 
 if TYPE_CHECKING:
@@ -35,16 +34,17 @@ if TYPE_CHECKING:
 
 SERVER = "redis-7.0"
 ROOT = Path(__file__).parents[2]
-PAGES = (ROOT / "README.md", ROOT / "docs" / "benchmarks.md")
+PAGES = (ROOT / "README.md", ROOT / "docs" / "benchmarks.md", *(ROOT / "benchmarks").glob("*.md"))
 """They may have generated tables between markers."""
-TABLES = {"items": tables.comparison, "jobs": tables.job_comparison}
+TABLES = {"items": report.bytes_table, "jobs": report.ratios_table}
 PARTS = {
-    "comparison": ("items", tables.comparison),
-    "targets": ("items", tables.verdicts),
-    "shares": ("items", pair_tables.pair_shares),
-    "jobs": ("jobs", tables.job_comparison),
-    "job-ratios": ("jobs", tables.job_ratios),
-    "job-targets": ("jobs", tables.verdicts),
+    "bytes": ("items", report.bytes_table),
+    "waits": ("items", report.waits_table),
+    "pairs": ("items", report.pairs_table),
+    "slowest": ("items", report.slowest_table),
+    "targets": ("items", report.targets_table),
+    "job-ratios": ("jobs", report.ratios_table),
+    "job-targets": ("jobs", report.targets_table),
 }
 """What is generated of the results of which suite, by the name in the markers."""
 NOTHING_YET = ["No results have been committed yet."]
@@ -95,15 +95,16 @@ def bench_peers(options: argparse.Namespace) -> int:
         None if options.quick or options.only else results.PATHS[options.suite]
     )
     if output:
+        found["previous"] = results.remembered(output)
         output.write_text(results.compact_json(found))
-        output.with_suffix(".html").write_text(page(found))
+        output.with_suffix(".html").write_text(report.page(found))
     if options.json:
         print(json.dumps(found))
     else:
         print("\n".join([*TABLES[options.suite](found), ""]))
-        for name, target, measured, met in tables.target_rows(found):
-            print(f"{met:12}  {name}: {target}, measured {measured}")
-        for name, usual, least, most, *had in tables.speed_rows(found):
+        for name, target, measured, before, met in report.target_rows(found):
+            print(f"{met:12}  {name}: {target}, measured {measured}, before {before}")
+        for name, usual, least, most, *had in report.speed_rows(found):
             both = f", both ends had {had[0]} of the CPU (at least {had[1]})" if "-" not in had else ""
             print(f"{name}: the machine ran at {usual} of its best ({least} to {most}){both}")
     for failure in found["failures"]:
@@ -131,10 +132,10 @@ def generated() -> Iterator[tuple[Path, str]]:
     """Every file that has something generated, and what belongs in it."""
     filled_with = parts()
     for file in PAGES:
-        yield file, tables.filled(file.read_text(), filled_with)
+        yield file, report.filled(file.read_text(), filled_with)
     for path in results.PATHS.values():
         if found := _read(path):
-            yield path.with_suffix(".html"), page(found)
+            yield path.with_suffix(".html"), report.page(found)
 
 
 def _text(file: Path) -> str:
@@ -144,12 +145,14 @@ def _text(file: Path) -> str:
 def parts() -> dict[str, list[str]]:
     """What belongs between the markers of each name."""
     measured = {suite: _read(path) for suite, path in results.PATHS.items()}
+    of_jobs, of_items = measured["jobs"], measured["items"]
     inside = _read(breakdown.RESULTS)
     generated = {
         name: made(of) if (of := measured[suite]) else NOTHING_YET for name, (suite, made) in PARTS.items()
     }
     return {
-        "settings": tables.settings(),
+        "settings": report.settings(),
+        "functions": report.functions_table(of_jobs, of_items) if of_jobs and of_items else NOTHING_YET,
         "breakdown": breakdown.tables(inside) if inside else NOTHING_YET,
         **generated,
     }
@@ -194,7 +197,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         ServerNotFoundError,
         environments.SetupError,
         plan.NothingToDoError,
-        tables.MarkerError,
+        report.MarkerError,
     ) as error:
         commands.error(str(error))
     return code

@@ -77,7 +77,6 @@ class Size:
         waiting: how many items wait while others are added and worked on.
         payloads: bytes of data.
         workers: handlers that run side by side.
-        limit_commands: of one figure of the limit.
         memory_items: that wait while memory is weighed; hash tables grow by doubling, so near three quarters of one.
         slices: of each side of a pair that drains, in one repetition; of what has shorter ones, twice as many.
         slice_secs: how long one slice of a drain is.
@@ -94,7 +93,6 @@ class Size:
     waiting: tuple[int, ...]
     payloads: tuple[int, ...]
     workers: tuple[int, ...]
-    limit_commands: int
     memory_items: int
     slices: int
     slice_secs: float
@@ -113,7 +111,6 @@ FULL: Final = Size(
     waiting=(1_000, 100_000, 1_000_000),
     payloads=(10, 1_000, 100_000, 1_000_000),
     workers=(1, 20, 200),
-    limit_commands=20_000,
     memory_items=3_000,
     slices=5,
     slice_secs=0.25,
@@ -130,7 +127,6 @@ QUICK: Final = Size(
     waiting=(1_000, 10_000),
     payloads=(10, 100_000),
     workers=(1, 50),
-    limit_commands=5_000,
     memory_items=1_500,
     slices=2,
     slice_secs=0.1,
@@ -190,8 +186,9 @@ class Bench:
 
     def producer(self, library: Library, server: BenchServer | None = None, **orders: Any) -> Producer:
         """Start one."""
-        port = (server or self.server).port
-        return Producer(library, Orders("produce", port, "", variant=library.variant, **orders))
+        on = server or self.server
+        orders = {"variant": library.variant, "server_pid": on.pid, **orders}
+        return Producer(library, Orders("produce", on.port, "", **orders))
 
     def worker(
         self, library: Library, traces: Traces, server: BenchServer | None = None, **orders: Any

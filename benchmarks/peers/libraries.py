@@ -79,7 +79,6 @@ LIBRARIES: Final = (
 )
 
 BY_NAME: Final = {library.name: library for library in LIBRARIES}
-PYTHON_PEERS: Final = tuple(each.name for each in LIBRARIES if each.is_peer and not each.on_node)
 PEERS: Final = tuple(each.name for each in LIBRARIES if each.is_peer)
 JOBS: Final = ("leaseq-jobs", "leaseq-jobs-asyncio")
 """Functions as items; the others of leaseq's own have a handler for data."""

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from peers.libraries import BY_NAME, JOB_PEERS, JOBS, LIBRARIES, PEERS
-from peers.measures import check, growth, jobs, latency, life, limit, pairs, sweeps, waves
+from peers.measures import check, growth, jobs, latency, life, pairs, sweeps, waves
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -46,8 +46,6 @@ ITEMS: Final = (
     _pairs(pairs.BULK, "enqueue in bulk, by turns"),
     _pairs(pairs.DRAIN, "drain by one worker, by turns"),
     _pairs(pairs.LATENCY, "from adding an item to its handler, by turns"),
-    Measure("limit", ALL, limit.steps, "what the server could do"),
-    Measure("limit-cases", ALL, limit.case_steps, "the same by size of the data, with many waiting, on other servers"),
     Measure("drain", ALL, life.steps, "enqueue one by one and in bulk, drain by one worker"),
     Measure("memory", ("leaseq", *PEERS), life.memory_steps, "memory of a waiting item"),
     Measure("latency", WORKERS, latency.steps, "from adding an item to its handler"),
@@ -57,13 +55,13 @@ ITEMS: Final = (
     Measure("recovery", WORKERS, waves.recovery_steps, "a killed worker's item, side by side"),
     Measure("idle", WORKERS, waves.idle_steps, "commands of an idle worker, side by side"),
     Measure("payload", SWEPT, sweeps.payload_steps, "by size of the data"),
-    Measure("workers", ("leaseq", "leaseq-asyncio", "dramatiq", "bullmq-node"), sweeps.workers_steps, "by handlers side by side"),
+    Measure("workers", ("leaseq", "leaseq-asyncio", "redis-work-queue", "streaq", "bullmq-python", "bullmq-node"), sweeps.workers_steps, "by handlers side by side"),
     Measure("servers", SWEPT, sweeps.servers_steps, "with AOF, and on Valkey"),
 )  # fmt: skip
 LAYERS: Final = (
-    Measure("limit", (*JOBS, *JOB_PEERS), limit.steps, "what the server could do"),
     Measure(jobs.OFF, (*JOBS, *JOB_PEERS), partial(jobs.steps, results=False), "jobs whose results are not kept"),
     Measure(jobs.ON, (*JOBS, *JOB_PEERS), partial(jobs.steps, results=True), "jobs whose results are kept"),
+    Measure("workers", (*JOBS, *JOB_PEERS), sweeps.handler_steps, "by 20 handlers side by side that take 5 ms"),
 )  # fmt: skip
 SUITES: Final = {"items": ITEMS, "jobs": LAYERS}
 """Each is a run of its own, so that the whole stays well within 40 minutes."""

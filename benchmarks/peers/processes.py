@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from peers import environments
 from peers.leash import in_session, kill_session
-from peers.roles.kit import COUNT, TIME, Orders
+from peers.roles.kit import COUNT, DELAYS, TIME, Orders
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -168,7 +168,7 @@ class Producer(Role):
         """Enqueue `count` items, the first with that number: "one" by one, in "bulk", or "paced". Raises RoleError.
 
         Answers `seconds`, `cpu`: those of them that the process computed, for paced ones `sent`: when each was sent, in
-        ns of the monotonic clock, and for single ones whose results are kept `ids`: what the library finds each by.
+        ns of the monotonic clock, and `delays`, and for single ones whose results are kept `ids`: what the library finds each by.
         """
         return self._order(how=how, count=count, first=first, size=size, gap_ms=gap_ms)
 
@@ -235,6 +235,14 @@ class Traces:
             for file in self.path.glob("*.times")
             for number, at in TIME.iter_unpack(file.read_bytes())
         ]
+
+    def delays(self) -> dict[int, tuple[int, int]]:
+        """What had held up the worker at each item: waiting for a CPU and collecting garbage, in ns since it started."""
+        return {
+            number: (cpu, collected)
+            for file in self.path.glob("*.delays")
+            for number, cpu, collected in DELAYS.iter_unpack(file.read_bytes())
+        }
 
     def holder(self) -> int | None:
         """The process whose handler holds its item; None while there is none."""

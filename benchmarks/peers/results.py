@@ -10,7 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from peers import environments, job_targets, targets
+from peers import environments, targets
 from peers.bench import Record
 from peers.libraries import LIBRARIES
 
@@ -23,7 +23,7 @@ FOLDER: Final = Path(__file__).parents[1] / "results"
 PATHS: Final = {"items": FOLDER / "peers.json", "jobs": FOLDER / "jobs.json"}
 """Where the results of a whole run of each suite go."""
 ENVIRONMENTS: Final = sorted({library.environment for library in LIBRARIES})
-TARGETS: Final = {"items": targets.targets, "jobs": job_targets.targets}
+TARGETS: Final = {"items": targets.targets, "jobs": targets.job_targets}
 
 
 def collected(
@@ -44,6 +44,15 @@ def collected(
         "failures": bench.failures,
         "records": [record.json() for record in bench.records],
     }
+
+
+def remembered(path: Path) -> dict[str, Any]:
+    """What stays of the run before, once its file is written anew: both runs are in the table of targets."""
+    if not path.exists():
+        return {}
+    before = json.loads(path.read_text())
+    machine = before["environment"]["cpu_model"]
+    return {"cpu_model": machine, **{name: before[name] for name in ("measured_at", "server", "targets")}}
 
 
 def _finite(of: dict[str, Any]) -> dict[str, Any]:

@@ -44,6 +44,10 @@ COOL_DOWN: Final = 1
 """Likewise at its end: after the last the producer answers, and this process wakes on the same CPU."""
 SETTLE_SECS: Final = 0.02
 """Before each slice, for what a producer still clears away after its answer, and for the server."""
+SLOW_USEC: Final = 500
+"""A command that takes the server so long is in its slow log."""
+SLOWEST: Final = 100
+"""Of one in so many items it is kept what held it up: of a run, that includes the slowest in a thousand."""
 SHORT: Final = 2
 """What is enqueued, and latency, has so many times the slices that a drain has: they are shorter."""
 
@@ -60,15 +64,11 @@ class Pair(NamedTuple):
         return f"{self.one} : {self.other}"
 
 
-FASTEST: Final = ("dramatiq", "huey")
-"""The Python peers that drain fastest, some 20 % apart; where the measure `drain` finds another, the target is open."""
 PAIRS: Final[dict[str, tuple[Pair, ...]]] = {
     ENQUEUE: (Pair("leaseq", "redis-work-queue"), Pair("leaseq", "huey")),
     BULK: (Pair("leaseq", "redis-work-queue"),),
     DRAIN: (
-        *(Pair(own, other) for other in FASTEST for own in ("leaseq", "leaseq-asyncio")),
         Pair("leaseq", "bullmq-node"),
-        Pair("leaseq-asyncio", "bullmq-node"),
         Pair("leaseq-two-calls", "redis-work-queue"),
         Pair("leaseq-fused", "redis-work-queue"),
         Pair("leaseq", "redis-work-queue"),
@@ -281,7 +281,8 @@ def _values(slices: Sequence[dict[str, float]]) -> dict[str, Any]:
 def latency(bench: Bench, measure: str, pair: Pair, repetition: int) -> list[Record]:
     """Both have an idle worker, which is stopped in the other's turns."""
     bench.empty()
-    took: tuple[list[list[float]], ...] = ([], [])
+    bench.server.client.config_set("slowlog-log-slower-than", SLOW_USEC)
+    took: tuple[list[list[Waited]], ...] = ([], [])
     fast: tuple[list[float], ...] = ([], [])
     with contextlib.ExitStack() as stack:
         sides = [Works(Database(bench, name, number), stack, "times") for number, name in enumerate(pair)]
@@ -296,25 +297,50 @@ def latency(bench: Bench, measure: str, pair: Pair, repetition: int) -> list[Rec
     ]
 
 
-def _turn(bench: Bench, side: Works) -> list[float]:
-    """The latencies of one turn in ms, in the order of the items."""
+Waited = dict[str, Any]
+"""The latency of one item as `ms`, and what held up each process meanwhile."""
+
+
+def _turn(bench: Bench, side: Works) -> list[Waited]:
+    """The items of one turn in their order."""
     samples, first = bench.size.turn_samples + WARM_UP + COOL_DOWN, side.filled
+    bench.server.client.slowlog_reset()
     side.signal(signal.SIGCONT)
-    sent = side.producer.enqueue("paced", samples, first=first, gap_ms=side.worker.library.gap_ms)["sent"]
+    answer = side.producer.enqueue("paced", samples, first=first, gap_ms=side.worker.library.gap_ms)
     side.filled += samples
     side.traces.wait_count(side.filled, [side.worker])
     side.signal(signal.SIGSTOP)
-    handled = dict(side.traces.times())
-    took = [round((handled[first + at] - when) / 1e6, 3) for at, when in enumerate(sent)]
-    return took[WARM_UP:-COOL_DOWN]
+    handled, worker = dict(side.traces.times()), side.traces.delays()
+    slow = [round(each["duration"] / 1000, 3) for each in bench.server.client.slowlog_get()]
+    found = []
+    for at in range(WARM_UP, samples - COOL_DOWN):
+        ms = (handled[first + at] - answer["sent"][at]) / 1e6
+        # a process's delay is what it had at this item less what it had at the one before; the producer and
+        # the server are read before an item is sent, so theirs show at the next
+        own = _less(worker[first + at], worker[first + at - 1])
+        others = _less(answer["delays"][at + 1], answer["delays"][at])
+        names = ("worker_cpu", "worker_gc", "producer_cpu", "producer_gc", "server_cpu")
+        held = dict(zip(names, (*own, *others), strict=True))
+        found.append({"ms": round(ms, 3), "waited_ms": held, "slow_commands_in_turn_ms": slow})
+    return found
 
 
-def _latencies(turns: Sequence[Sequence[float]], fast: Sequence[float]) -> dict[str, Any]:
-    """The percentiles of all turns, the median of each, and every latency."""
-    everything = sorted(each for turn in turns for each in turn)
-    slices = {"p50_ms": [round(median(turn), 3) for turn in turns], "probe_ms": list(fast)}
+def _less(late: Sequence[int], early: Sequence[int]) -> list[float]:
+    """What was added, in ms."""
+    return [round((after - before) / 1e6, 3) for after, before in zip(late, early, strict=True)]
+
+
+def _latencies(turns: Sequence[Sequence[Waited]], fast: Sequence[float]) -> dict[str, Any]:
+    """The percentiles of all turns, the median of each, every latency, and what held up the slowest items."""
+    items = sorted((each for turn in turns for each in turn), key=lambda each: float(each["ms"]))
+    everything = [each["ms"] for each in items]
+    slices = {
+        "p50_ms": [round(median(each["ms"] for each in turn), 3) for turn in turns],
+        "probe_ms": list(fast),
+    }
     shares = {figure: percentile(everything, share) for figure, share in PERCENTILES.items()}
-    return {**shares, "max_ms": everything[-1], "all_ms": everything, "slices": slices}
+    slowest = items[-max(1, len(items) // SLOWEST) :]
+    return {**shares, "max_ms": everything[-1], "all_ms": everything, "slowest": slowest, "slices": slices}
 
 
 RUNS: Final[dict[str, Callable[[Bench, str, Pair, int], list[Record]]]] = {

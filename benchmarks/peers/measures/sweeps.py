@@ -21,6 +21,7 @@ SHARE: Final = 0.5
 MOST_BYTES: Final = 30_000_000
 LEAST_ITEMS: Final = 20
 WAIT_MS: Final = 5
+HANDLERS: Final = 20
 AOF: Final = ("--appendonly", "yes", "--appendfsync")
 
 
@@ -53,10 +54,15 @@ def _both(bench: Bench, library: Library, items: int, server: BenchServer, size:
     }
 
 
-def workers_steps(bench: Bench, libraries: Sequence[str]) -> Iterator[Step]:
+def handler_steps(bench: Bench, libraries: Sequence[str]) -> Iterator[Step]:
+    """One for each library in each repetition, with one number of handlers."""
+    yield from workers_steps(bench, libraries, (HANDLERS,))
+
+
+def workers_steps(bench: Bench, libraries: Sequence[str], counts: Sequence[int] = ()) -> Iterator[Step]:
     """One for each library and number of handlers in each repetition."""
     for repetition in range(1, bench.size.repetitions + 1):
-        for count in bench.size.workers:
+        for count in counts or bench.size.workers:
             for name in turned(libraries, repetition):
                 run = partial(workers, bench, name, repetition, count)
                 yield Step(WORKERS, (name,), repetition, 1.7, run, f"{count} handlers")

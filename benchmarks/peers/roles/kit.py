@@ -5,6 +5,7 @@ environment variable LEASEQ_BENCH (see Orders). A worker runs until it is killed
 
     <pid>.count    24 bytes: handled (u64), first and last time (ns of the monotonic clock)
     <pid>.times    16 bytes for each handled item: its number, the time
+    <pid>.delays   24 bytes for each item with a time: its number, and what has held up the process so far (see delays)
     <pid>.tally    a byte for each number below 65536: how often it was handled
     held           the process whose handler holds its item
 """
@@ -12,6 +13,7 @@ environment variable LEASEQ_BENCH (see Orders). A worker runs until it is killed
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import mmap
 import os
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 HOLD_SECS: Final = 3600
 COUNT: Final = struct.Struct("<QQQ")
 TIME: Final = struct.Struct("<QQ")
+DELAYS: Final = struct.Struct("<QQQ")
 NUMBERS: Final = 1 << 16
 """So many are told apart by the handler "tally"."""
 DAY: Final = 86_400
@@ -61,6 +64,7 @@ class Orders:
         variant: which of the role's ways to work, where it has several.
         results: whether handlers return their data, which is kept for a day; the producer can be asked for it.
         database: of the server, so that several libraries share one server and no key.
+        server_pid: its process, 0 where nothing is asked of that.
     """
 
     role: str
@@ -73,6 +77,7 @@ class Orders:
     variant: str = ""
     results: bool = False
     database: int = 0
+    server_pid: int = 0
 
     @property
     def url(self) -> str:
@@ -91,6 +96,38 @@ class Orders:
 
 
 ORDERS: Final = Orders(**json.loads(os.environ.get("LEASEQ_BENCH", '{"role": "", "port": 0, "folder": "."}')))
+
+
+class _Collector:
+    """How long the garbage collector has taken in this process, in ns."""
+
+    def __init__(self) -> None:
+        self.took = 0
+        self._began = 0
+        gc.callbacks.append(self._note)
+
+    def _note(self, phase: str, _: dict[str, int]) -> None:
+        now = time.monotonic_ns()
+        if phase == "start":
+            self._began = now
+        else:
+            self.took += now - self._began
+
+
+def waited(pid: int | str = "self") -> int:
+    """How long all threads of a process have waited for a CPU so far, in ns; 0 where the system does not say."""
+    try:
+        tasks = os.listdir(f"/proc/{pid}/task")  # noqa: PTH208 (quicker)
+    except OSError:
+        return 0
+    total = 0
+    for task in tasks:
+        try:
+            with open(f"/proc/{pid}/task/{task}/schedstat", "rb") as file:  # noqa: PTH123 (quicker)
+                total += int(file.read().split()[1])
+        except (OSError, IndexError):  # a thread that has ended
+            continue
+    return total
 
 
 class _Count:
@@ -135,7 +172,8 @@ class _Traces:
         self._lock = threading.Lock()
         self._count: _Count | None = None
         self._tally: _Tally | None = None
-        self._times = -1
+        self._times = self._delays = -1
+        self._collector: _Collector | None = None
         self._server: socket.socket | None = None
 
     def count(self) -> None:
@@ -158,10 +196,18 @@ class _Traces:
     def time(self, number: int) -> None:
         """Note when an item was handled."""
         with self._lock:
-            if self._times < 0:
-                path = Path(ORDERS.folder, f"{os.getpid()}.times")
-                self._times = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-            os.write(self._times, TIME.pack(number, time.monotonic_ns()))
+            now = time.monotonic_ns()
+            if self._collector is None:
+                self._collector = _Collector()
+                self._times, self._delays = (
+                    os.open(
+                        Path(ORDERS.folder, f"{os.getpid()}.{name}"), os.O_WRONLY | os.O_CREAT | os.O_APPEND
+                    )
+                    for name in ("times", "delays")
+                )
+            # first: who sees the time finds the delays
+            os.write(self._delays, DELAYS.pack(number, waited(), self._collector.took))
+            os.write(self._times, TIME.pack(number, now))
 
     def record(self, number: int) -> None:
         """Put the number into the server, over a connection of its own."""
@@ -281,12 +327,14 @@ def produce(
     finds it by, None while it is not there; the order "results" has every one looked at, and ends the role with an
     error for one that is not what its handler returned.
     """
+    collector = _Collector()
     _answer(ready=True, bulk=bulk is not None)
     for line in sys.stdin:
         order = json.loads(line)
         jobs = _jobs(order)
         sent: list[int] = []
         ids: list[Any] = []
+        delays: list[tuple[int, ...]] = []
         began, spent = time.perf_counter(), time.process_time()
         if order["how"] == "bulk" and bulk is not None:
             bulk(jobs)
@@ -296,6 +344,8 @@ def produce(
         elif order["how"] == "paced":
             for job, gap in zip(jobs, _gaps(order), strict=True):
                 time.sleep(gap)
+                # before it is sent: on one CPU, what follows it would hold up the worker
+                delays.append((waited(), collector.took, waited(ORDERS.server_pid)))
                 sent.append(time.monotonic_ns())
                 one(job)
         elif ORDERS.results:
@@ -303,7 +353,13 @@ def produce(
         else:
             for job in jobs:
                 one(job)
-        _answer(seconds=time.perf_counter() - began, cpu=time.process_time() - spent, sent=sent, ids=ids)
+        _answer(
+            seconds=time.perf_counter() - began,
+            cpu=time.process_time() - spent,
+            sent=sent,
+            ids=ids,
+            delays=delays,
+        )
 
 
 async def produce_async(
@@ -312,12 +368,14 @@ async def produce_async(
     result: Callable[[str], Awaitable[object]] | None = None,
 ) -> None:
     """Do as `produce`, for libraries of asyncio."""
+    collector = _Collector()
     _answer(ready=True, bulk=bulk is not None)
     while line := await asyncio.to_thread(sys.stdin.readline):
         order = json.loads(line)
         jobs = _jobs(order)
         sent: list[int] = []
         ids: list[Any] = []
+        delays: list[tuple[int, ...]] = []
         began, spent = time.perf_counter(), time.process_time()
         if order["how"] == "bulk" and bulk is not None:
             await bulk(jobs)
@@ -327,6 +385,8 @@ async def produce_async(
         elif order["how"] == "paced":
             for job, gap in zip(jobs, _gaps(order), strict=True):
                 await asyncio.sleep(gap)
+                # before it is sent: on one CPU, what follows it would hold up the worker
+                delays.append((waited(), collector.took, waited(ORDERS.server_pid)))
                 sent.append(time.monotonic_ns())
                 await one(job)
         elif ORDERS.results:
@@ -334,7 +394,13 @@ async def produce_async(
         else:
             for job in jobs:
                 await one(job)
-        _answer(seconds=time.perf_counter() - began, cpu=time.process_time() - spent, sent=sent, ids=ids)
+        _answer(
+            seconds=time.perf_counter() - began,
+            cpu=time.process_time() - spent,
+            sent=sent,
+            ids=ids,
+            delays=delays,
+        )
 
 
 def gathered(one: Callable[[Job], Awaitable[object]], width: int = 100) -> Callable[[Sequence[Job]], Any]:
