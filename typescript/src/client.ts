@@ -6,6 +6,7 @@ import { Address } from "./keys.js";
 import type { Lease } from "./lease.js";
 import { type LiveWorker, liveWorkers } from "./live.js";
 import { Queue } from "./queue.js";
+import { MAX_QUEUES } from "./scripts.generated.js";
 import { type Aim, type Begun, lookOnce, now } from "./waiting.js";
 import { type Handler, Worker, type WorkerOptions } from "./worker.js";
 
@@ -117,5 +118,11 @@ function byGroup(queues: readonly Queue[]): Queue[][] {
     const { group } = queue.address;
     groups.set(group, [...(groups.get(group) ?? []), queue]);
   }
-  return [...groups.values()];
+  // More than one call takes are asked as several groups are.
+  return [...groups.values()].flatMap((group) => {
+    const parts: Queue[][] = [];
+    for (let from = 0; from < group.length; from += MAX_QUEUES)
+      parts.push(group.slice(from, from + MAX_QUEUES));
+    return parts;
+  });
 }

@@ -5,6 +5,9 @@ import type { Queue } from "./queue.js";
 import { now } from "./waiting.js";
 import type { Bytes } from "./wire.js";
 
+/** The longest time that an extension in the background waits for its reply. */
+const LONGEST_BEAT_MS = 5000;
+
 /** How to complete an item that is held: see `Completion`. */
 export interface CompleteOptions {
   onlyCurrent?: boolean;
@@ -85,8 +88,21 @@ export class Lease {
 
   /** The new deadline, `duration` ms from now, or 0 where the lease is lost, which aborts `lost` too (LQ-EXTEND-1, 2). */
   async extend(duration: number = this.duration): Promise<number> {
+    const { id, token } = this;
+    return await this.#extended(duration, () => this.#queue.extend({ id, token, duration }));
+  }
+
+  /** Of the heartbeat: a reply that is lost leaves time to ask again before the lease is over (LQ-CLIENT-14). */
+  async #beat(duration: number): Promise<number> {
+    const { id, token } = this;
+    return await this.#extended(duration, () =>
+      this.#queue.extendWithin({ id, token, duration }, Math.min(duration / 9, LONGEST_BEAT_MS)),
+    );
+  }
+
+  async #extended(duration: number, ask: () => Promise<number>): Promise<number> {
     const sent = now();
-    const deadline = await this.#queue.extend({ id: this.id, token: this.token, duration });
+    const deadline = await ask();
     if (deadline === 0) {
       this.#lost.abort(new Error("the lease is lost"));
     } else {
@@ -103,7 +119,17 @@ export class Lease {
    */
   heartbeat(): { stop(): void } {
     this.#heartbeat?.stop();
-    this.#heartbeat = new Heartbeat(this, (reason) => {
+    const lease = this;
+    const beating = {
+      get duration() {
+        return lease.duration;
+      },
+      get heldUntil() {
+        return lease.heldUntil;
+      },
+      extend: (duration: number) => lease.#beat(duration),
+    };
+    this.#heartbeat = new Heartbeat(beating, (reason) => {
       this.#lost.abort(reason ?? new Error("the lease is lost"));
     });
     return { stop: () => this.#stopHeartbeat() };

@@ -220,6 +220,15 @@ export class Queue {
     return this.#oneOrAll(entries, (part) => commands.extend(this.address, part));
   }
 
+  /** `extend` of one lease, whose reply may take no longer than this, in milliseconds. For the heartbeat. */
+  async extendWithin(entry: Extension, patience: number): Promise<number> {
+    const [deadline = 0] = await this.#connections.shared.run(
+      commands.extend(this.address, [entry]),
+      patience,
+    );
+    return deadline;
+  }
+
   /** Gives items back; what became of each (LQ-RELEASE-1 to 4, LQ-DEAD-1). */
   release(entry: Return): Promise<Released>;
   release(entries: readonly Return[]): Promise<Released[]>;

@@ -5,6 +5,7 @@ text                    its UTF-8; in a reply, an integer is an integer and null
 {$repeat: [text, n]}    a long text
 {$int: text}            in a reply: an integer, where the text is made by $each
 {$key: "q:wake"}        the name of a key: of the queue q, `wake`
+{$entry: q}             what stands for the queue q in the registry
 {$each: {from, to, give: [...]}}
                         in a list: for each number from `from` to before `to`, these; # in a text is the number
 """
@@ -71,6 +72,11 @@ def word(value: Any, prefix: Prefix) -> bytes:
     if isinstance(value, dict):
         if "$key" in value:
             return key(value["$key"], prefix)
+        if "$entry" in value:
+            group, _, name = (
+                prefix(value["$entry"]).removeprefix("leaseq:{").removesuffix(":").partition("}:")
+            )
+            return f"{group}:{name}".encode()
         if "$repeat" in value:
             text, times = value["$repeat"]
             return str(text).encode() * int(times)

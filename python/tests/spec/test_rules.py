@@ -500,3 +500,11 @@ def test_nothing_is_asked_of_a_replica(flavour: ClientFlavour, startable_name: s
         assert ran(first, *EVALS) >= 3 * 7
         assert ran(first, "cmdstat_blpop") >= 3
         assert ran(second, *EVALS, "cmdstat_blpop", "cmdstat_readonly") == 0
+
+
+def test_durations_are_the_nearest_millisecond_and_never_become_none() -> None:
+    """LQ-CALL-12: the adapters of the conformance suite speak milliseconds, so no case of it can see this."""
+    given = {0.0014: 1, 0.0016: 2, 1.0: 1000, 0.1 + 0.2: 300, 2592000.0: 2592000000}
+    assert {secs: commands.milliseconds(secs, "lease_secs") for secs in given} == given
+    with pytest.raises(leaseq.BadArgumentError):
+        commands.add_options(keep=0.0004)
