@@ -178,8 +178,7 @@ def test_every_operation_and_capability_has_a_case() -> None:
     scriptless = {"work", "handed_out", "leave_off", "finish", "live_workers", "queues", "held"}
     assert set(SCHEMA["$defs"]["methods"]) - calls == scriptless
     named_ones = {capability for case in cases() for capability in case.capabilities}
-    # what needs no call of its own, what no method asks for, and what needs a cluster
-    without = {"registry", "live_workers", "cluster"}
+    without = {"live_workers"}  # scenarios show them
     assert set(SCHEMA["$defs"]["capability"]["enum"]) - named_ones == without
 
 
