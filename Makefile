@@ -138,7 +138,7 @@ mutants: setup ## mechanical mutants of the scripts against the vectors
 
 .PHONY: histories
 histories: setup ## long random runs of several clients under kills, judged by the reference model
-	$(BIN)/leaseq-conformance history --runs 200 -- $(BIN)/python -m conformance_adapter.sync_client
+	$(BIN)/leaseq-conformance history --runs 100 -- $(BIN)/python -m conformance_adapter.sync_client
 
 .PHONY: lint
 lint: setup luacheck ## ruff, format, mypy, shellcheck, hadolint, luacheck, and whether generated files are fresh

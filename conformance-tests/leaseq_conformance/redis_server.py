@@ -144,7 +144,7 @@ class SpawnedServer(Server):
         self.unix_url = f"unix://{self.folder}/socket"
         try:
             self.start()
-        except ServerError:
+        except BaseException:  # an interrupt too: the port and the folder go with it
             self.close()
             raise
 

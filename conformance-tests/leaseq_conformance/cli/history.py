@@ -26,7 +26,6 @@ from leaseq_conformance.cli.options import (
 from leaseq_conformance.cli.terminal import progress_bar
 from leaseq_conformance.history import suite
 from leaseq_conformance.history.record import History
-from leaseq_conformance.history.truncate import truncated
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -116,8 +115,7 @@ def history(
     of a client and what is left in the queues must be as the model has it.
 
     The first history is drawn from --seed, the next from the seed after it. The same seed draws the same calls, but the
-    server may run them in another order. A history that does not pass is written to --out, whole and cut off behind the
-    first step that is wrong; --replay judges such a file again.
+    server may run them in another order. A history that does not pass is written to --out; --replay judges it again.
     """
     console = Console(highlight=False, stderr=as_json)
     if replay is not None:
@@ -133,7 +131,7 @@ def history(
             drawn = {"clients": clients, "steps": steps, "faults": faults}
             for made, verdict in _recorded(contexts, range(seed, seed + runs), drawn):
                 if verdict.outcome is not Outcome.PASS:
-                    _write(made, verdict, out)
+                    _write(made, out)
                 verdicts.append(_report(made, verdict, console, as_json=as_json))
                 progress.advance(progress.task_ids[0])
         passed = sum(verdict.outcome is Outcome.PASS for verdict in verdicts)
@@ -163,12 +161,9 @@ def _recorded(
         yield from threads.map(record, seeds)
 
 
-def _write(made: History, verdict: Verdict, out: Path) -> None:
-    """Write a history that did not pass, and if it failed also the shortest beginning that does."""
+def _write(made: History, out: Path) -> None:
     out.mkdir(parents=True, exist_ok=True)
     made.write(out / f"seed-{made.seed}.jsonl")
-    if verdict.outcome is Outcome.FAIL:
-        truncated(made).write(out / f"seed-{made.seed}-short.jsonl")
 
 
 def _replayed(path: Path) -> tuple[History, Verdict]:

@@ -1,6 +1,5 @@
-"""Histories: random runs of several clients under kills and lost replies, recorded and checked in two independent ways.
+"""Histories: random runs of several clients under kills and lost replies, recorded and judged by the reference model.
 
-`program` draws what each actor does, `run` does it and records calls, commands and the server's own order. `replay` holds
-what was recorded against the reference model in the server's order; `items` and `linearize` hold what the clients were told
-against a model of one item with Porcupine, which looks for an order by itself.
+`workload` draws what each actor does, `run` does it and records calls, commands and the server's own order. `replay` makes the
+same calls on the model in that order: every reply, every answer of a client and what is left must be as the model has it.
 """

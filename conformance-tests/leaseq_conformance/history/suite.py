@@ -1,4 +1,4 @@
-"""The suite `history`: random runs of several clients, judged by the reference model and by Porcupine."""
+"""The suite `history`: random runs of several clients, judged by the reference model."""
 
 from __future__ import annotations
 
@@ -68,11 +68,11 @@ def record(context: Context, seed: int, **drawn: Any) -> History:
 
 
 def judge(history: History) -> Verdict:
-    """The verdict on a history; a picture of what Porcupine could not explain is written to `page`.
+    """The verdict on a history.
 
     Raises:
         BrokenError: an adapter broke its protocol.
-        UnjudgedError: an answer did not come in time, or one of the two checks could not be made to the end.
+        UnjudgedError: an answer did not come in time, or the server's order is not known.
     """
     for complaint in history.complaints:
         kind, _, text = complaint.partition(": ")
