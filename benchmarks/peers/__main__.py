@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import breakdown
 from bench_server import ServerNotFoundError, environment, pin
-from peers import environments, plan, report, results, speed
+from peers import environments, noise_probe, plan, report, results
 from peers.bench import FAILURES, FULL, QUICK, Bench, start_server
 from peers.libraries import BY_NAME
 from progress import Progress
@@ -51,7 +51,7 @@ NOTHING_YET = ["No results have been committed yet."]
 
 
 def measure(bench: Bench, steps: Sequence[Step], progress: Progress) -> None:
-    """Do all steps. What a role fails at is told at the end; the others go on."""
+    """Do all steps. What an adapter fails at is told at the end; the others go on."""
     for at, step in enumerate(steps, 1):
         left = plan.minutes(steps[at - 1 :])
         progress.tell(f"{at}/{len(steps)}, about {left:.0f} min left: {step.title}")
@@ -60,7 +60,7 @@ def measure(bench: Bench, steps: Sequence[Step], progress: Progress) -> None:
         except FAILURES as error:
             bench.failures.append(f"{step.title}: {error}")
             continue
-        if told := speed.told(bench.records, found):
+        if told := noise_probe.told(bench.records, found):
             progress.tell(f"{at}/{len(steps)}, done: {told}")
         bench.records += found
 

@@ -1,4 +1,4 @@
-"""What every measure does: a server, roles on it, and what both cost."""
+"""What every measure does: a server, adapters on it, and what both cost."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any, Final
 import redis
 
 from bench_server import BenchServer, free_port
+from peers.adapters.common import Orders
 from peers.libraries import BY_NAME
-from peers.processes import Producer, RoleError, Traces, Worker
-from peers.roles.kit import Orders
+from peers.processes import AdapterError, Producer, Traces, Worker
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from peers.libraries import Library
 
-FAILURES: Final = (RoleError, redis.RedisError, RuntimeError, OSError, ValueError)
+FAILURES: Final = (AdapterError, redis.RedisError, RuntimeError, OSError, ValueError)
 """What one measurement can fail at without ending the whole run: it is told at the end."""
 
 SETTLE_SECS: Final = 0.05
@@ -162,7 +162,7 @@ def per_item(before: Cost, after: Cost, items: int) -> dict[str, float]:
 
 
 def start_server(name: str, options: Sequence[str] = ()) -> BenchServer:
-    """Start one that roles reach."""
+    """Start one that adapters reach."""
     return BenchServer(name, free_port(), options)
 
 

@@ -93,15 +93,15 @@ def make_missing(libraries: Iterable[Library], tell: Callable[[str], None]) -> N
 
 
 def command(library: Library) -> list[str]:
-    """The command that starts the library's role, to be run in the folder benchmarks/."""
+    """The command that starts the library's adapter, to be run in the folder benchmarks/."""
     if library.on_node:
-        return [WITH_NODE, "node", str(Path(__file__).parent / "roles" / library.role)]
+        return [WITH_NODE, "node", str(Path(__file__).parent / "adapters" / library.adapter)]
     python = str(FOLDER / library.environment / "bin" / "python") if library.environment else sys.executable
-    return [python, "-m", f"peers.roles.{library.role}"]
+    return [python, "-m", f"peers.adapters.{library.adapter}"]
 
 
 def modules(library: Library) -> str:
-    """Where a role on Node finds its packages."""
+    """Where an adapter on Node finds its packages."""
     return str(FOLDER / library.environment) if library.on_node else ""
 
 
@@ -124,6 +124,6 @@ def packages(name: str) -> dict[str, str]:
 
 
 def node() -> str | None:
-    """The version of Node that roles run on; None where there is none."""
+    """The version of Node that adapters run on; None where there is none."""
     ended = subprocess.run([WITH_NODE, "node", "--version"], capture_output=True, text=True, check=False)
     return ended.stdout.strip().removeprefix("v") if ended.returncode == 0 else None

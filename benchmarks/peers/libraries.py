@@ -13,10 +13,10 @@ class Library:
     Attributes:
         name: as `--only` and the results have it.
         title: as pages have it.
-        role: the program under roles/.
+        adapter: the program under adapters/.
         environment: the folder under .peers/ with its packages; "" is the checkout's own.
         package: what its version is looked up by.
-        variant: see `kit.Orders`.
+        variant: see `common.Orders`.
         per_second: items that one worker drains in a second, roughly: so many items make a measurement long enough.
         bulk: its call for many items: "call", "gather" (single calls side by side), or "" where there is none.
         is_peer: not leaseq itself.
@@ -25,7 +25,7 @@ class Library:
 
     name: str
     title: str
-    role: str
+    adapter: str
     environment: str
     package: str
     per_second: int
@@ -37,7 +37,7 @@ class Library:
     @property
     def on_node(self) -> bool:
         """Whether it runs on Node, otherwise on Python."""
-        return self.role.endswith(".mjs")
+        return self.adapter.endswith(".mjs")
 
 
 def _leaseq(variant: str, title: str, per_second: int) -> Library:

@@ -9,7 +9,18 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from peers.libraries import BY_NAME, JOB_PEERS, JOBS, LIBRARIES, PEERS
-from peers.measures import check, growth, jobs, latency, life, pairs, sweeps, waves
+from peers.measures import (
+    ab_compare,
+    check,
+    idle,
+    jobs,
+    latency,
+    memory,
+    parameter_sweep,
+    queue_depth,
+    recovery,
+    throughput,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -34,34 +45,34 @@ class Measure:
 
 
 def _pairs(measure: str, about: str) -> Measure:
-    return Measure(measure, pairs.among(measure), pairs.steps_of(measure), about)
+    return Measure(measure, ab_compare.among(measure), ab_compare.steps_of(measure), about)
 
 
 CROWD: Final = (*SWEPT, "leaseq-asyncio", "rq", "saq", "dramatiq", "taskiq-list")
 """Likewise, since starting four workers takes long."""
 
 ITEMS: Final = (
-    Measure("check", ALL, check.steps, "every role handles each item once"),
-    _pairs(pairs.ENQUEUE, "enqueue one by one, by turns"),
-    _pairs(pairs.BULK, "enqueue in bulk, by turns"),
-    _pairs(pairs.DRAIN, "drain by one worker, by turns"),
-    _pairs(pairs.LATENCY, "from adding an item to its handler, by turns"),
-    Measure("drain", ALL, life.steps, "enqueue one by one and in bulk, drain by one worker"),
-    Measure("memory", ("leaseq", *PEERS), life.memory_steps, "memory of a waiting item"),
+    Measure("check", ALL, check.steps, "every adapter handles each item once"),
+    _pairs(ab_compare.ENQUEUE, "enqueue one by one, by turns"),
+    _pairs(ab_compare.BULK, "enqueue in bulk, by turns"),
+    _pairs(ab_compare.DRAIN, "drain by one worker, by turns"),
+    _pairs(ab_compare.LATENCY, "from adding an item to its handler, by turns"),
+    Measure("drain", ALL, throughput.steps, "enqueue one by one and in bulk, drain by one worker"),
+    Measure("memory", ("leaseq", *PEERS), memory.steps, "memory of a waiting item"),
     Measure("latency", WORKERS, latency.steps, "from adding an item to its handler"),
-    Measure("growth", ("leaseq", "leaseq-fused", "redis-work-queue", "bullmq-node"), growth.steps, "cost with many waiting"),
-    Measure("drain-4", CROWD, life.crowd_steps, "drain by four worker processes"),
-    Measure("recovery-1s", ("leaseq", "leaseq-asyncio"), waves.own_recovery_steps, "a lease of 1 s and a killed worker"),
-    Measure("recovery", WORKERS, waves.recovery_steps, "a killed worker's item, side by side"),
-    Measure("idle", WORKERS, waves.idle_steps, "commands of an idle worker, side by side"),
-    Measure("payload", SWEPT, sweeps.payload_steps, "by size of the data"),
-    Measure("workers", ("leaseq", "leaseq-asyncio", "redis-work-queue", "streaq", "bullmq-python", "bullmq-node"), sweeps.workers_steps, "by handlers side by side"),
-    Measure("servers", SWEPT, sweeps.servers_steps, "with AOF, and on Valkey"),
+    Measure("growth", ("leaseq", "leaseq-fused", "redis-work-queue", "bullmq-node"), queue_depth.steps, "cost with many waiting"),
+    Measure("drain-4", CROWD, throughput.crowd_steps, "drain by four worker processes"),
+    Measure("recovery-1s", ("leaseq", "leaseq-asyncio"), recovery.own_recovery_steps, "a lease of 1 s and a killed worker"),
+    Measure("recovery", WORKERS, recovery.recovery_steps, "a killed worker's item, side by side"),
+    Measure("idle", WORKERS, idle.steps, "commands of an idle worker, side by side"),
+    Measure("payload", SWEPT, parameter_sweep.payload_steps, "by size of the data"),
+    Measure("workers", ("leaseq", "leaseq-asyncio", "redis-work-queue", "streaq", "bullmq-python", "bullmq-node"), parameter_sweep.workers_steps, "by handlers side by side"),
+    Measure("servers", SWEPT, parameter_sweep.servers_steps, "with AOF, and on Valkey"),
 )  # fmt: skip
 LAYERS: Final = (
     Measure(jobs.OFF, (*JOBS, *JOB_PEERS), partial(jobs.steps, results=False), "jobs whose results are not kept"),
     Measure(jobs.ON, (*JOBS, *JOB_PEERS), partial(jobs.steps, results=True), "jobs whose results are kept"),
-    Measure("workers", (*JOBS, *JOB_PEERS), sweeps.handler_steps, "by 20 handlers side by side that take 5 ms"),
+    Measure("workers", (*JOBS, *JOB_PEERS), parameter_sweep.handler_steps, "by 20 handlers side by side that take 5 ms"),
 )  # fmt: skip
 SUITES: Final = {"items": ITEMS, "jobs": LAYERS}
 """Each is a run of its own, so that the whole stays well within 40 minutes."""

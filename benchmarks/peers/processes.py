@@ -1,4 +1,4 @@
-"""The processes of a measurement: each role in a fresh one, on a leash."""
+"""The processes of a measurement: each adapter in a fresh one, guarded."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from peers import environments
-from peers.leash import in_session, kill_session
-from peers.roles.kit import COUNT, DELAYS, TIME, Orders
+from peers.adapters.common import COUNT, DELAYS, TIME, Orders
+from peers.process_guard import in_session, kill_session
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,15 +25,15 @@ if TYPE_CHECKING:
     from peers.libraries import Library
 
 BENCHMARKS: Final = Path(__file__).parents[1]
-LEASH: Final = Path(__file__).with_name("leash.py")
+GUARD: Final = Path(__file__).with_name("process_guard.py")
 ANSWER_SECS: Final = 120.0
 READY_SECS: Final = 60.0
 LOOK_SECS: Final = 0.02
 TICKS: Final = os.sysconf("SC_CLK_TCK")
 
 
-class RoleError(Exception):
-    """A role did not do what it was told; the message has the end of what it wrote to standard error."""
+class AdapterError(Exception):
+    """A adapter did not do what it was told; the message has the end of what it wrote to standard error."""
 
 
 class Process:
@@ -43,7 +43,7 @@ class Process:
         held, self._hold = os.pipe()
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 (closed in close)
         self.process = subprocess.Popen(
-            [sys.executable, "-I", "-S", str(LEASH), str(held), *argv],
+            [sys.executable, "-I", "-S", str(GUARD), str(held), *argv],
             cwd=BENCHMARKS,
             env=os.environ | (environment or {}),
             stdin=subprocess.PIPE,
@@ -69,25 +69,25 @@ class Process:
         return ticks / TICKS
 
     def members(self) -> list[int]:
-        """All its processes but the leash."""
+        """All its processes but the guard."""
         return [pid for pid in in_session(self.session) if pid != self.session]
 
     def signal(self, number: int) -> None:
-        """Send a signal to all its processes but the leash."""
+        """Send a signal to all its processes but the guard."""
         for pid in self.members():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, number)
 
     def check(self) -> None:
-        """Raise RoleError where it has ended."""
+        """Raise AdapterError where it has ended."""
         if self.process.poll() is not None:
             raise self.failure(f"ended with {self.process.returncode}")
 
-    def failure(self, what: str) -> RoleError:
-        """An error that says what went wrong, and what the role said of it."""
+    def failure(self, what: str) -> AdapterError:
+        """An error that says what went wrong, and what the adapter said of it."""
         self._errors.seek(0)
         said = self._errors.read()[-2000:].decode(errors="replace").strip()
-        return RoleError(f"{what}; it said: {said}" if said else what)
+        return AdapterError(f"{what}; it said: {said}" if said else what)
 
     def kill(self) -> None:
         """Kill -9 all its processes, and see them gone."""
@@ -115,8 +115,8 @@ class Process:
         self.close()
 
 
-class Role(Process):
-    """One role of a library."""
+class Adapter(Process):
+    """One adapter of a library."""
 
     def __init__(self, library: Library, orders: Orders) -> None:
         self.library = library
@@ -129,12 +129,12 @@ class Role(Process):
         }
         super().__init__(environments.command(library), environment)
 
-    def failure(self, what: str) -> RoleError:
+    def failure(self, what: str) -> AdapterError:
         """An error that names the library too."""
-        return RoleError(f"{self.library.name}: {super().failure(what)}")
+        return AdapterError(f"{self.library.name}: {super().failure(what)}")
 
 
-class Producer(Role):
+class Producer(Adapter):
     """Enqueues as told."""
 
     def __init__(self, library: Library, orders: Orders) -> None:
@@ -165,7 +165,7 @@ class Producer(Role):
     def enqueue(
         self, how: str, count: int, *, first: int = 0, size: int = 100, gap_ms: tuple[float, float] = (0, 0)
     ) -> dict[str, Any]:
-        """Enqueue `count` items, the first with that number: "one" by one, in "bulk", or "paced". Raises RoleError.
+        """Enqueue `count` items, the first with that number: "one" by one, in "bulk", or "paced". Raises AdapterError.
 
         Answers `seconds`, `cpu`: those of them that the process computed, for paced ones `sent`: when each was sent, in
         ns of the monotonic clock, and `delays`, and for single ones whose results are kept `ids`: what the library finds each by.
@@ -173,7 +173,7 @@ class Producer(Role):
         return self._order(how=how, count=count, first=first, size=size, gap_ms=gap_ms)
 
     def check_results(self, ids: Sequence[Any], *, size: int) -> None:
-        """See that the result of each item, numbered from 0, is its data. Raises RoleError."""
+        """See that the result of each item, numbered from 0, is its data. Raises AdapterError."""
         self._order(how="results", count=len(ids), first=0, size=size, ids=ids)
 
     def _order(self, **order: Any) -> dict[str, Any]:
@@ -185,11 +185,11 @@ class Producer(Role):
         return self._answer()
 
 
-class Worker(Role):
+class Worker(Adapter):
     """Works until it is closed."""
 
     def wait_idle(self) -> None:
-        """Wait until it has started: until it rests for a while. Raises RoleError."""
+        """Wait until it has started: until it rests for a while. Raises AdapterError."""
         deadline = time.monotonic() + READY_SECS
         rested, last = 0, -1.0
         while rested < 3:
@@ -220,13 +220,15 @@ class Traces:
         return sum(counts), min(firsts), max(lasts)
 
     def check_tally(self, wanted: int) -> None:
-        """See that each number below that was handled once, and no other. Raises RoleError."""
+        """See that each number below that was handled once, and no other. Raises AdapterError."""
         tallies = [file.read_bytes() for file in self.path.glob("*.tally")]
         often = [sum(of) for of in zip(*tallies, strict=True)]
         wrong = [number for number, times in enumerate(often) if times != int(number < wanted)]
         if wrong or not often:
             named = ", ".join(f"{number}: {often[number]}" for number in wrong[:10])
-            raise RoleError(f"of {wanted} items these were not handled once ({len(wrong)}): {named or 'all'}")
+            raise AdapterError(
+                f"of {wanted} items these were not handled once ({len(wrong)}): {named or 'all'}"
+            )
 
     def times(self) -> list[tuple[int, int]]:
         """Number and time of each item that was handled."""
@@ -252,7 +254,7 @@ class Traces:
     def wait_count(
         self, wanted: int, workers: Sequence[Process], seconds: float = ANSWER_SECS, *, exactly: bool = True
     ) -> tuple[int, int]:
-        """Wait until so many items were handled; when the first and the last was. Raises RoleError."""
+        """Wait until so many items were handled; when the first and the last was. Raises AdapterError."""
         deadline = time.monotonic() + seconds
         while (seen := self.count())[0] < wanted:
             for worker in workers:

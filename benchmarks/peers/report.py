@@ -14,12 +14,12 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from peers import environments, speed
-from peers.figures import by_repetition, by_slice, middle, percentile, pooled, ratios, summary
+from peers import environments, noise_probe
 from peers.libraries import BY_NAME, JOB_PEERS, JOBS, LIBRARIES, Library
-from peers.measures import jobs, pairs, sweeps
+from peers.measures import ab_compare, jobs, parameter_sweep
 from peers.measures.latency import PERCENTILES
 from peers.results import chosen, records
+from peers.stats import by_repetition, by_slice, middle, percentile, pooled, ratios, summary
 from peers.targets import NEVER, met, seconds
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 Results = dict[str, Any]
 Row = tuple[str, ...]
 
-ROLES: Final = Path(__file__).parent / "roles"
+ADAPTERS: Final = Path(__file__).parent / "adapters"
 MARKERS: Final = re.compile(
     r"(?P<begin><!-- peers: begin (?P<name>[a-z-]+) [^\n]*-->)\n.*?(?P<end><!-- peers: end (?P=name) -->)",
     re.DOTALL,
@@ -63,7 +63,7 @@ def machine_line(results: Results) -> str:
     """When and where it was measured."""
     machine = results["environment"]
     warning = " A quick run: the figures mean nothing." if results["quick"] else ""
-    if told := speed.disturbed(records(results)):
+    if told := noise_probe.disturbed(records(results)):
         warning += f" **{told}**"
     return (
         f"Measured {results['measured_at']} on {machine['cpu_model']} ({machine['cpus']} CPUs, everything on one), "
@@ -116,7 +116,7 @@ def functions_table(of_jobs: Results, of_items: Results) -> list[str]:
             _median(found, name, jobs.OFF, "enqueue_per_second"),
             _median(found, name, jobs.OFF, "bulk_per_second") if BY_NAME[name].bulk == "call" else NO_BULK,
             _median(found, name, jobs.OFF, "drain_per_second"),
-            _median([*items, *found], name, sweeps.WORKERS, "per_second", HANDLERS),
+            _median([*items, *found], name, parameter_sweep.WORKERS, "per_second", HANDLERS),
             _median(found, name, jobs.OFF, "server_us"),
             recovered(of_items, "leaseq" if name in JOBS else name),
         )
@@ -130,7 +130,7 @@ def functions_table(of_jobs: Results, of_items: Results) -> list[str]:
                 _median(items, name, "enqueue", "per_second"),
                 _median(items, name, "bulk", "per_second"),
                 f"{cold} cold, {warm} warm" if warm else cold,
-                _median(items, name, sweeps.WORKERS, "per_second", HANDLERS),
+                _median(items, name, parameter_sweep.WORKERS, "per_second", HANDLERS),
                 _sum(items, name, "server_us", "enqueue", "drain"),
                 recovered(of_items, name),
             )
@@ -148,8 +148,8 @@ def _kind(name: str) -> str:
 def _warm(of: Sequence[Record], name: str) -> str:
     """Without the first slice: the median of the pairs that the library is in."""
     rates = [
-        middle(by_repetition(of, pairs.DRAIN, name, "per_second", pair.case))
-        for pair in pairs.PAIRS[pairs.DRAIN]
+        middle(by_repetition(of, ab_compare.DRAIN, name, "per_second", pair.case))
+        for pair in ab_compare.PAIRS[ab_compare.DRAIN]
         if name in pair
     ]
     known = [rate for rate in rates if rate]
@@ -167,7 +167,7 @@ def bytes_table(results: Results) -> list[str]:
         (
             BY_NAME[name].title,
             *(_median(of, name, measure, "per_second") for measure in ("enqueue", "bulk", "drain")),
-            _median(of, name, sweeps.WORKERS, "per_second", HANDLERS),
+            _median(of, name, parameter_sweep.WORKERS, "per_second", HANDLERS),
             _sum(of, name, "server_us", "enqueue", "drain"),
             _median(of, name, "memory", "bytes_waiting"),
             recovered(results, name),
@@ -235,9 +235,9 @@ def pairs_table(results: Results) -> list[str]:
     seen = {(record.measure, record.case) for record in of}
     head = ("µs for an item", "ratio of the rates", "client", "server", "the other's client", "its server")
     rows = []
-    for measure, several in pairs.PAIRS.items():
+    for measure, several in ab_compare.PAIRS.items():
         for pair in several:
-            if measure != pairs.LATENCY and (measure, pair.case) in seen:
+            if measure != ab_compare.LATENCY and (measure, pair.case) in seen:
                 each = ratios(*(by_slice(of, measure, name, "per_second", pair.case) for name in pair))
                 costs = (
                     _median(of, name, measure, figure, pair.case, digits=1)
@@ -252,12 +252,12 @@ def slowest_table(results: Results) -> list[str]:
     """What held up the slowest item in a thousand, of each side of each pair that waits."""
     head = ("slowest items, ms", "took", *(each.replace("_", ", ") for each in DELAYS), "slow commands")
     rows = []
-    for pair in pairs.PAIRS[pairs.LATENCY]:
+    for pair in ab_compare.PAIRS[ab_compare.LATENCY]:
         for name in pair:
             of = [
                 record
                 for record in records(results)
-                if (record.measure, record.library, record.case) == (pairs.LATENCY, name, pair.case)
+                if (record.measure, record.library, record.case) == (ab_compare.LATENCY, name, pair.case)
             ]
             items = sorted(
                 (each for record in of for each in record.values.get("slowest", ())),
@@ -329,14 +329,14 @@ def targets_table(results: Results) -> list[str]:
 def speed_rows(results: Results) -> list[Row]:
     """Of each repetition, how fast the machine was beside the slices, as a share of its best; whose the CPU was."""
     of = records(results)
-    had = speed.busy(of)
+    had = noise_probe.busy(of)
     return [
         (
             f"repetition {number}",
             *(f"{each[name]:.0%}" for name in ("median", "min", "max")),
             *(f"{had[number][name]:.0%}" if number in had else "-" for name in ("median", "min")),
         )
-        for number, each in speed.shares(of).items()
+        for number, each in noise_probe.shares(of).items()
     ]
 
 
@@ -344,28 +344,28 @@ def speed_rows(results: Results) -> list[Row]:
 
 
 def settings() -> list[str]:
-    """The settings of each library, from the beginning of its role."""
+    """The settings of each library, from the beginning of its adapter."""
     lines: list[str] = []
     shown: set[str] = set()
     for library in LIBRARIES:
-        if library.role not in shown:
-            shown.add(library.role)
+        if library.adapter not in shown:
+            shown.add(library.adapter)
             lines += [f"## {_heading(library)}", "", *_told(library), ""]
     return lines[:-1]
 
 
 def _heading(library: Library) -> str:
-    title = library.title if library.role.startswith("bullmq") else library.title.split(",")[0]
+    title = library.title if library.adapter.startswith("bullmq") else library.title.split(",")[0]
     return title if not library.environment else f"{title} {environments.version(library)}"
 
 
 def _told(library: Library) -> list[str]:
-    """The role's own words, without its first line, which names the library."""
+    """The adapter's own words, without its first line, which names the library."""
     if library.on_node:
-        lines = (ROLES / library.role).read_text().splitlines()
+        lines = (ADAPTERS / library.adapter).read_text().splitlines()
         words = [line.removeprefix("//").removeprefix(" ") for line in lines if line.startswith("//")]
     else:
-        module = ast.parse((ROLES / f"{library.role}.py").read_text())
+        module = ast.parse((ADAPTERS / f"{library.adapter}.py").read_text())
         words = (ast.get_docstring(module) or "").splitlines()
     text = "\n".join(words[1:]).strip().removeprefix("Settings:").strip()
     return re.sub(r"(https?://[^\s,)]+)", r"<\1>", text).splitlines()

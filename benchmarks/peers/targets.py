@@ -1,6 +1,6 @@
 """The targets: ratios of leaseq to others in one run, each with what it has to be and whether it is.
 
-Rates, server CPU and latency are compared as measures/pairs.py has them: right beside each other.
+Rates, server CPU and latency are compared as measures/ab_compare.py has them: right beside each other.
 """
 
 from __future__ import annotations
@@ -9,17 +9,17 @@ from dataclasses import asdict, dataclass
 from statistics import mean, median
 from typing import TYPE_CHECKING, Any, Final
 
-from peers.figures import by_repetition, by_slice, combined, percentile, pooled, ratios, summary
 from peers.libraries import BY_NAME, JOB_PEERS, JOBS, PEERS
-from peers.measures import jobs, pairs
+from peers.measures import ab_compare, jobs
+from peers.measures.ab_compare import Pair
 from peers.measures.latency import PERCENTILES
-from peers.measures.pairs import Pair
+from peers.stats import by_repetition, by_slice, combined, percentile, pooled, ratios, summary
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from peers.bench import Record
-    from peers.figures import ByRepetition, BySlice, Key
+    from peers.stats import ByRepetition, BySlice, Key
 
 NEVER: Final = float("inf")
 WORKERS: Final = ("leaseq", "leaseq-asyncio")
@@ -96,11 +96,11 @@ def _rates(records: Sequence[Record]) -> list[Target]:
 
     original = "redis-work-queue"
     return [
-        least("enqueue one by one, over redis-work-queue", 1.3, pairs.ENQUEUE, "leaseq", original),
-        least("enqueue one by one, over huey", 1.0, pairs.ENQUEUE, "leaseq", "huey"),
-        least("bulk enqueue, over redis-work-queue", 4, pairs.BULK, "leaseq", original),
-        least("drain one by one, two calls, over redis-work-queue", 2, pairs.DRAIN, "leaseq-two-calls", original),
-        least("drain one by one, fused, over redis-work-queue", 3.5, pairs.DRAIN, "leaseq-fused", original),
+        least("enqueue one by one, over redis-work-queue", 1.3, ab_compare.ENQUEUE, "leaseq", original),
+        least("enqueue one by one, over huey", 1.0, ab_compare.ENQUEUE, "leaseq", "huey"),
+        least("bulk enqueue, over redis-work-queue", 4, ab_compare.BULK, "leaseq", original),
+        least("drain one by one, two calls, over redis-work-queue", 2, ab_compare.DRAIN, "leaseq-two-calls", original),
+        least("drain one by one, fused, over redis-work-queue", 3.5, ab_compare.DRAIN, "leaseq-fused", original),
     ]  # fmt: skip
 
 
@@ -109,15 +109,15 @@ def _costs(records: Sequence[Record]) -> list[Target]:
 
     def cpu(measure: str, own: str) -> list[BySlice]:
         found = _each_slice(records, measure, Pair(own, "redis-work-queue"), "server_us")
-        return found if measure == pairs.DRAIN else [averaged(of, pairs.SHORT) for of in found]
+        return found if measure == ab_compare.DRAIN else [averaged(of, ab_compare.SHORT) for of in found]
 
     def most(name: str, limit: float, own: dict[Key, float], other: dict[Key, float]) -> Target:
         return target_of(name, limit, ratios(own, other), at_least=False)
 
-    one, other_one = cpu(pairs.ENQUEUE, "leaseq")
-    bulk, _ = cpu(pairs.BULK, "leaseq")
-    fused, beside_fused = cpu(pairs.DRAIN, "leaseq-fused")
-    grouped, beside_grouped = cpu(pairs.DRAIN, "leaseq")
+    one, other_one = cpu(ab_compare.ENQUEUE, "leaseq")
+    bulk, _ = cpu(ab_compare.BULK, "leaseq")
+    fused, beside_fused = cpu(ab_compare.DRAIN, "leaseq-fused")
+    grouped, beside_grouped = cpu(ab_compare.DRAIN, "leaseq")
     waiting, theirs, bullmq = (
         by_repetition(records, "memory", name, "bytes_waiting")
         for name in ("leaseq", "redis-work-queue", "bullmq-node")
@@ -155,13 +155,13 @@ def _latencies(records: Sequence[Record]) -> list[Target]:
 def _latencies_of(records: Sequence[Record], pair: Pair) -> list[Target]:
     """Of all turns together: one repetition has too few of the slowest."""
     found = []
-    own, other = (pooled(records, pairs.LATENCY, name, "all_ms", pair.case) for name in pair)
+    own, other = (pooled(records, ab_compare.LATENCY, name, "all_ms", pair.case) for name in pair)
     for figure, share in PERCENTILES.items():
         of = figure.removesuffix("_ms").replace("p99_9", "p99.9")
         name = f"add to handler, {pair.one}, {of}, of huey's"
         enough = min(len(own), len(other)) * (100 - share) / 100 >= 1
         value = round(percentile(own, share) / percentile(other, share), 4) if enough else None
-        each = ratios(*(by_repetition(records, pairs.LATENCY, name, figure, pair.case) for name in pair))
+        each = ratios(*(by_repetition(records, ab_compare.LATENCY, name, figure, pair.case) for name in pair))
         low, high = (min(each), max(each)) if each else (None, None)
         found.append(Target(name, 1.0, at_least=False, value=value, low=low, high=high))
     return found

@@ -1,4 +1,4 @@
-"""Whether every role does its work: each item that was enqueued is handled once, as the server is told of it."""
+"""Whether every adapter does its work: each item that was enqueued is handled once, as the server is told of it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from peers.bench import Record, Step
-from peers.processes import RoleError
+from peers.processes import AdapterError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -31,7 +31,7 @@ def check(bench: Bench, name: str) -> list[Record]:
     ways = ["one", "bulk"] if library.bulk else ["one"]
     with bench.producer(library) as producer:
         if producer.has_bulk != bool(library.bulk):
-            raise RoleError(f"{name}: whether it has a call for many is said differently in libraries.py")
+            raise AdapterError(f"{name}: whether it has a call for many is said differently in libraries.py")
         for at, how in enumerate(ways):
             producer.enqueue(how, ITEMS, first=at * ITEMS)
     items = ITEMS * len(ways)
@@ -39,5 +39,5 @@ def check(bench: Bench, name: str) -> list[Record]:
         traces.wait_count(items, workers)
         named = bench.server.client.smembers("effects")
         if {int(number) for number in named} != set(range(items)):
-            raise RoleError(f"{name}: {len(named)} different items were handled where there were {items}")
+            raise AdapterError(f"{name}: {len(named)} different items were handled where there were {items}")
     return [Record(NAME, name, 1, {"items": items})]

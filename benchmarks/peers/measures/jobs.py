@@ -11,9 +11,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from peers.bench import Record, Step
-from peers.measures.life import MOST_SINGLES, enqueue_with, turned
-from peers.processes import RoleError
-from peers.speed import probe
+from peers.measures.throughput import MOST_SINGLES, enqueue_with, turned
+from peers.noise_probe import probe
+from peers.processes import AdapterError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -41,7 +41,7 @@ def steps(bench: Bench, libraries: Sequence[str], *, results: bool) -> Iterator[
 
 
 def jobs(bench: Bench, name: str, repetition: int, *, results: bool) -> list[Record]:
-    """Rates, and what the server spends on one job from enqueue to done, by either way to enqueue. Raises RoleError."""
+    """Rates, and what the server spends on one job from enqueue to done, by either way to enqueue. Raises AdapterError."""
     library = bench.library(name)
     count = min(max(bench.items(library), LEAST), MOST_SINGLES)
     fast = []
@@ -77,9 +77,9 @@ def jobs(bench: Bench, name: str, repetition: int, *, results: bool) -> list[Rec
 
 
 def _wait_gone(bench: Bench, name: str) -> None:
-    """Until the server has nothing of the jobs any more. Raises RoleError."""
+    """Until the server has nothing of the jobs any more. Raises AdapterError."""
     deadline = time.monotonic() + GONE_SECS
     while (keys := bench.server.client.dbsize()) > KEYS_LEFT:
         if time.monotonic() > deadline:
-            raise RoleError(f"{name}: {keys} keys are left, where no results are to be kept")
+            raise AdapterError(f"{name}: {keys} keys are left, where no results are to be kept")
         time.sleep(LOOK_SECS)

@@ -6,8 +6,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from peers.bench import Record, Step
-from peers.figures import percentile
-from peers.measures.life import turned
+from peers.measures.throughput import turned
+from peers.stats import percentile
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""The benchmark beside other libraries: a smoke test of its plan, targets and pages, and of leaseq's own roles for real."""
+"""The benchmark beside other libraries: a smoke test of its plan, targets and pages, and of leaseq's own adapters for real."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from support import servers
 from peers import __main__ as program
 from peers import environments, plan, report, results, targets
 from peers.bench import FULL, QUICK, Bench, Record, start_server
-from peers.leash import in_session
 from peers.libraries import JOBS, LIBRARIES
-from peers.measures import check, jobs, pairs
-from peers.processes import RoleError
+from peers.measures import ab_compare, check, jobs
+from peers.process_guard import in_session
+from peers.processes import AdapterError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -76,7 +76,7 @@ def test_every_library_is_pinned_and_has_its_settings_with_a_reference() -> None
     for library in LIBRARIES:
         assert re.fullmatch(r"\d+(\.\d+)+", environments.version(library)), library.name
     text = "\n".join(report.settings())
-    assert text.count("## ") == text.count("Reference: ") == len({library.role for library in LIBRARIES})
+    assert text.count("## ") == text.count("Reference: ") == len({library.adapter for library in LIBRARIES})
 
 
 def test_committed_pages_are_what_the_results_say() -> None:
@@ -93,7 +93,7 @@ def test_committed_pages_are_what_the_results_say() -> None:
     assert any(before != "-" for *_, before, _ in rows), "both runs are given"
 
 
-def test_everything_on_a_leash_ends_with_its_starter() -> None:
+def test_everything_guarded_ends_with_its_starter() -> None:
     starter = """
 import sys, time
 from peers.processes import Process
@@ -131,7 +131,7 @@ def test_each_way_to_work_handles_every_item_once(bench: Bench, name: str) -> No
 @ONCE
 def test_a_worker_that_handles_nothing_fails_the_check(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(check, "HANDLER", "count")
-    with pytest.raises(RoleError, match="0 different items"):
+    with pytest.raises(AdapterError, match="0 different items"):
         check.check(bench, "leaseq")
 
 
@@ -144,11 +144,11 @@ def test_every_job_is_handled_once_and_its_result_read(bench: Bench, kept: bool)
 
 
 @ONCE
-@pytest.mark.parametrize("measure", [pairs.DRAIN, pairs.LATENCY])
+@pytest.mark.parametrize("measure", [ab_compare.DRAIN, ab_compare.LATENCY])
 def test_both_sides_of_a_pair_are_measured_in_each_slice(bench: Bench, measure: str) -> None:
-    pair = pairs.Pair("leaseq-fused", "leaseq-two-calls")
-    for record in pairs.RUNS[measure](bench, measure, pair, 1):
-        short = measure != pairs.DRAIN
+    pair = ab_compare.Pair("leaseq-fused", "leaseq-two-calls")
+    for record in ab_compare.RUNS[measure](bench, measure, pair, 1):
+        short = measure != ab_compare.DRAIN
         assert {len(of) for of in record.values["slices"].values()} == {QUICK.slices * (2 if short else 1)}
         for item in record.values.get("slowest", ()):
             assert item["ms"] > 0

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import uvloop
 from bullmq import Queue, Worker
 
-from peers.roles import kit
+from peers.adapters import common
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,17 +27,17 @@ KEPT = {"removeOnComplete": True, "removeOnFail": True}
 
 async def handle(job: Any, _: str) -> None:
     """Work on one item."""
-    await kit.handle_async(job.data["data"])
+    await common.handle_async(job.data["data"])
 
 
 async def produce() -> None:
     """Enqueue as told."""
-    queue = Queue("bench", {"connection": kit.ORDERS.url})
+    queue = Queue("bench", {"connection": common.ORDERS.url})
 
-    async def one(job: kit.Job) -> None:
+    async def one(job: common.Job) -> None:
         await queue.add("handle", {"data": job.data}, {"jobId": job.id, **KEPT})
 
-    async def bulk(jobs: Sequence[kit.Job]) -> None:
+    async def bulk(jobs: Sequence[common.Job]) -> None:
         for at in range(0, len(jobs), WIDTH):
             await queue.addBulk(
                 [
@@ -46,13 +46,13 @@ async def produce() -> None:
                 ]
             )
 
-    await kit.produce_async(one, bulk)
+    await common.produce_async(one, bulk)
 
 
 async def work() -> None:
     """Work until killed."""
-    options: dict[str, Any] = {"connection": kit.ORDERS.url, "concurrency": kit.concurrency(1)}
-    if kit.ORDERS.quickest:
+    options: dict[str, Any] = {"connection": common.ORDERS.url, "concurrency": common.concurrency(1)}
+    if common.ORDERS.quickest:
         options |= {"lockDuration": 1000, "stalledInterval": 1000}
     worker = Worker("bench", handle, options)
     worker.on("error", lambda *_: None)
@@ -60,4 +60,4 @@ async def work() -> None:
 
 
 if __name__ == "__main__":
-    uvloop.run(produce() if kit.ORDERS.role == "produce" else work())
+    uvloop.run(produce() if common.ORDERS.role == "produce" else work())

@@ -7,7 +7,7 @@
 //
 // Reference: https://docs.bullmq.io/guide/workers/concurrency, https://docs.bullmq.io/guide/workers/stalled-jobs,
 // https://docs.bullmq.io/guide/queues/auto-removal-of-jobs
-import { ORDERS, concurrency, handle, load, produce } from "./kit.mjs";
+import { ORDERS, concurrency, handle, load, produce } from "./common.mjs";
 
 const { Queue, Worker } = load("bullmq");
 const WIDTH = 500;

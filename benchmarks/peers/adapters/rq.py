@@ -19,24 +19,22 @@ from typing import TYPE_CHECKING, Any
 from redis import Redis
 from rq import Queue, Retry, SimpleWorker, Worker
 
-from peers.roles import kit
+from peers.adapters import common
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 WIDTH = 500
-HANDLER = (
-    "peers.roles.kit.handle"  # by name: a module run as a program has no other that a worker could import
-)
+HANDLER = "peers.adapters.common.handle"  # by name: a module run as a program has no other that a worker could import
 
-db = Redis.from_url(kit.ORDERS.url)
+db = Redis.from_url(common.ORDERS.url)
 queue = Queue("bench", connection=db)
-OPTIONS: dict[str, Any] = {"result_ttl": kit.DAY if kit.ORDERS.results else 0, "description": "-"}
-if kit.ORDERS.quickest:
+OPTIONS: dict[str, Any] = {"result_ttl": common.DAY if common.ORDERS.results else 0, "description": "-"}
+if common.ORDERS.quickest:
     OPTIONS["retry"] = Retry(max=3)
 
 
-def one(job: kit.Job) -> str:
+def one(job: common.Job) -> str:
     """Enqueue one."""
     queue.enqueue_call(HANDLER, args=(job.data,), job_id=job.id, **OPTIONS)
     return job.id
@@ -48,7 +46,7 @@ def result(job_id: str) -> object:
     return job and job.return_value()
 
 
-def bulk(jobs: Sequence[kit.Job]) -> None:
+def bulk(jobs: Sequence[common.Job]) -> None:
     """Enqueue many."""
     for at in range(0, len(jobs), WIDTH):
         queue.enqueue_many(
@@ -61,15 +59,15 @@ def bulk(jobs: Sequence[kit.Job]) -> None:
 
 def work() -> None:
     """Work until killed."""
-    kind = Worker if kit.ORDERS.handler == "hold" else SimpleWorker
+    kind = Worker if common.ORDERS.handler == "hold" else SimpleWorker
     options: dict[str, Any] = {}
-    if kit.ORDERS.quickest:
+    if common.ORDERS.quickest:
         options = {"maintenance_interval": 1, "job_monitoring_interval": 1, "worker_ttl": 16}
     kind([queue], connection=db, log_job_description=False, **options).work(logging_level="ERROR")
 
 
 if __name__ == "__main__":
-    if kit.ORDERS.role == "produce":
-        kit.produce(one, bulk, result)
+    if common.ORDERS.role == "produce":
+        common.produce(one, bulk, result)
     else:
         work()

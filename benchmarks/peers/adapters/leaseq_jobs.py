@@ -19,73 +19,73 @@ from typing import TYPE_CHECKING, Any
 import uvloop
 
 import leaseq.jobs
-from peers.roles import kit
+from peers.adapters import common
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-app = leaseq.jobs.App(kit.ORDERS.url)
-RESULT_TTL = kit.DAY if kit.ORDERS.results else None
+app = leaseq.jobs.App(common.ORDERS.url)
+RESULT_TTL = common.DAY if common.ORDERS.results else None
 
 
 @app.job(name="handle", result_ttl=RESULT_TTL)
 def handle(data: str) -> Any:
     """Work on one item in a thread."""
-    return kit.handle(data)
+    return common.handle(data)
 
 
 @app.job(name="handle_async", result_ttl=RESULT_TTL)
 async def handle_async(data: str) -> Any:
     """Work on one item on the event loop."""
-    return await kit.handle_async(data)
+    return await common.handle_async(data)
 
 
 def produce() -> None:
     """Enqueue as told."""
 
-    def one(job: kit.Job) -> str:
+    def one(job: common.Job) -> str:
         return handle.enqueue(job.data).id
 
-    def bulk(jobs: Sequence[kit.Job]) -> None:
+    def bulk(jobs: Sequence[common.Job]) -> None:
         app.enqueue_many(handle.call(job.data) for job in jobs)
 
     def result(job_id: str) -> object:
-        return app.job(job_id).result(kit.RESULT_SECS)
+        return app.job(job_id).result(common.RESULT_SECS)
 
     with app:
-        kit.produce(one, bulk, result)
+        common.produce(one, bulk, result)
 
 
 async def produce_asyncio() -> None:
     """Enqueue as told."""
 
-    async def one(job: kit.Job) -> str:
+    async def one(job: common.Job) -> str:
         return (await handle_async.aenqueue(job.data)).id
 
-    async def bulk(jobs: Sequence[kit.Job]) -> None:
+    async def bulk(jobs: Sequence[common.Job]) -> None:
         await app.aenqueue_many(handle_async.call(job.data) for job in jobs)
 
     async def result(job_id: str) -> object:
-        return await app.job(job_id).aresult(kit.RESULT_SECS)
+        return await app.job(job_id).aresult(common.RESULT_SECS)
 
     async with app:
-        await kit.produce_async(one, bulk, result)
+        await common.produce_async(one, bulk, result)
 
 
 def work() -> None:
     """Work until killed."""
-    options: Any = {"lease_secs": 1.0} if kit.ORDERS.quickest else {}
-    if kit.ORDERS.concurrency:
-        options["concurrency"] = kit.ORDERS.concurrency
+    options: Any = {"lease_secs": 1.0} if common.ORDERS.quickest else {}
+    if common.ORDERS.concurrency:
+        options["concurrency"] = common.ORDERS.concurrency
     app.run_worker(processes=1, **options)
 
 
 if __name__ == "__main__":
-    if kit.ORDERS.variant == "asyncio":
+    if common.ORDERS.variant == "asyncio":
         asyncio.set_event_loop_policy(uvloop.EventLoopPolicy())
-    if kit.ORDERS.role == "work":
+    if common.ORDERS.role == "work":
         work()
-    elif kit.ORDERS.variant == "asyncio":
+    elif common.ORDERS.variant == "asyncio":
         asyncio.run(produce_asyncio())
     else:
         produce()

@@ -20,20 +20,20 @@ from typing import Any
 
 from celery import Celery
 
-from peers.roles import kit
+from peers.adapters import common
 
 TRANSPORT = {"visibility_timeout": 1, "unacked_restore_interval": 1, "unacked_restore_throttle": 1}
 
-app = Celery("bench", broker=kit.ORDERS.url, backend=kit.ORDERS.url if kit.ORDERS.results else None)
+app = Celery("bench", broker=common.ORDERS.url, backend=common.ORDERS.url if common.ORDERS.results else None)
 app.conf.update(
-    task_ignore_result=not kit.ORDERS.results,
+    task_ignore_result=not common.ORDERS.results,
     task_default_queue="bench",
     worker_prefetch_multiplier=100,
     worker_enable_remote_control=False,
     worker_hijack_root_logger=False,
     broker_connection_retry_on_startup=True,
 )
-if kit.ORDERS.quickest:
+if common.ORDERS.quickest:
     app.conf.update(
         task_acks_late=True, worker_prefetch_multiplier=1, broker_transport_options=dict[str, Any](TRANSPORT)
     )
@@ -42,10 +42,10 @@ if kit.ORDERS.quickest:
 @app.task(name="handle")
 def handle(data: str) -> object:
     """Work on one item."""
-    return kit.handle(data)
+    return common.handle(data)
 
 
-def one(job: kit.Job) -> str:
+def one(job: common.Job) -> str:
     """Enqueue one."""
     handle.apply_async((job.data,), task_id=job.id)
     return job.id
@@ -57,12 +57,12 @@ def result(task_id: str) -> object:
 
 
 if __name__ == "__main__":
-    if kit.ORDERS.role == "produce":
-        kit.produce(one, result=result)
+    if common.ORDERS.role == "produce":
+        common.produce(one, result=result)
     else:
-        at_once = kit.concurrency(1)
-        kit.become(
-            "celery", "-A", "peers.roles.celery", "worker",
+        at_once = common.concurrency(1)
+        common.become(
+            "celery", "-A", "peers.adapters.celery", "worker",
             "--pool", "solo" if at_once == 1 else "threads", "--concurrency", str(at_once),
             "--without-gossip", "--without-mingle", "--without-heartbeat", "--loglevel", "ERROR",
         )  # fmt: skip

@@ -27,30 +27,30 @@ from dramatiq.brokers.redis import RedisBroker
 from dramatiq.results import ResultMissing, Results
 from dramatiq.results.backends import RedisBackend
 
-from peers.roles import kit
+from peers.adapters import common
 
 PREFETCH = 100
 POLL_MS = 20
 OPTIONS: dict[str, Any] = {}
-if kit.ORDERS.quickest:
+if common.ORDERS.quickest:
     OPTIONS = {"heartbeat_timeout": 1000, "maintenance_chance": 1_000_000}
 
-broker = RedisBroker(url=kit.ORDERS.url, **OPTIONS)
+broker = RedisBroker(url=common.ORDERS.url, **OPTIONS)
 dramatiq.set_broker(broker)
-backend = RedisBackend(url=kit.ORDERS.url)
+backend = RedisBackend(url=common.ORDERS.url)
 KEPT: dict[str, Any] = {}
-if kit.ORDERS.results:
+if common.ORDERS.results:
     broker.add_middleware(Results(backend=backend))
-    KEPT = {"store_results": True, "result_ttl": kit.DAY * 1000}
+    KEPT = {"store_results": True, "result_ttl": common.DAY * 1000}
 
 
 @dramatiq.actor(actor_name="handle", queue_name="bench", **KEPT)
 def handle(data: str) -> object:
     """Work on one item."""
-    return kit.handle(data)
+    return common.handle(data)
 
 
-def one(job: kit.Job) -> object:
+def one(job: common.Job) -> object:
     """Enqueue one."""
     return handle.send(job.data).message_id
 
@@ -64,16 +64,16 @@ def result(message_id: str) -> object:
 
 
 if __name__ == "__main__":
-    if kit.ORDERS.role == "produce":
-        kit.produce(one, result=result)
+    if common.ORDERS.role == "produce":
+        common.produce(one, result=result)
     else:
-        threads = kit.concurrency(8)
-        if not kit.ORDERS.as_shipped:
+        threads = common.concurrency(8)
+        if not common.ORDERS.as_shipped:
             os.environ["dramatiq_queue_prefetch"] = str(max(PREFETCH, 2 * threads))  # noqa: SIM112 (its name)
             os.environ["dramatiq_worker_timeout"] = str(POLL_MS)  # noqa: SIM112 (its name)
-        kit.become(
+        common.become(
             "dramatiq",
-            "peers.roles.dramatiq",
+            "peers.adapters.dramatiq",
             "--processes",
             "1",
             "--threads",

@@ -22,23 +22,23 @@ from typing import TYPE_CHECKING
 from redis import Redis
 from redis_work_queue import Item, KeyPrefix, WorkQueue
 
-from peers.roles import kit
+from peers.adapters import common
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 WIDTH = 1000
 
-db = Redis.from_url(kit.ORDERS.url, socket_timeout=None)
+db = Redis.from_url(common.ORDERS.url, socket_timeout=None)
 queue = WorkQueue(KeyPrefix("bench"))
 
 
-def one(job: kit.Job) -> None:
+def one(job: common.Job) -> None:
     """Enqueue one."""
     queue.add_item(db, Item(job.data, id=job.id))
 
 
-def bulk(jobs: Sequence[kit.Job]) -> None:
+def bulk(jobs: Sequence[common.Job]) -> None:
     """Enqueue many."""
     for at in range(0, len(jobs), WIDTH):
         pipeline = db.pipeline()
@@ -57,24 +57,24 @@ def clean() -> None:
 
 def work() -> None:
     """Work in so many threads; by default in this one."""
-    if kit.ORDERS.quickest:
+    if common.ORDERS.quickest:
         threading.Thread(target=clean, daemon=True).start()
-    for _ in range(kit.concurrency(1) - 1):
+    for _ in range(common.concurrency(1) - 1):
         threading.Thread(target=loop, daemon=True).start()
     loop()
 
 
 def loop() -> None:
     """Lease and complete one by one."""
-    lease_secs = 1 if kit.ORDERS.quickest else 30
+    lease_secs = 1 if common.ORDERS.quickest else 30
     while True:
         item = queue.lease(db, lease_secs)
-        kit.handle(item.data())
+        common.handle(item.data())
         queue.complete(db, item)
 
 
 if __name__ == "__main__":
-    if kit.ORDERS.role == "produce":
-        kit.produce(one, bulk)
+    if common.ORDERS.role == "produce":
+        common.produce(one, bulk)
     else:
         work()

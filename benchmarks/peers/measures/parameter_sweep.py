@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from peers.bench import Record, Step, start_server
-from peers.measures.life import enqueue, turned
+from peers.measures.throughput import enqueue, turned
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""What is mostly waiting, of all libraries side by side, each with a server of its own: recovery and idle cost."""
+"""How long until the item of a killed worker runs again, of all libraries side by side, each with a server of its own."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from peers.bench import FAILURES, Record, Step, cost, start_server
-from peers.processes import Process, RoleError, Traces
+from peers.bench import FAILURES, Record, Step, start_server
+from peers.processes import AdapterError, Process, Traces
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -22,17 +22,15 @@ if TYPE_CHECKING:
     from peers.bench import Bench
     from peers.processes import Worker
 
-RECOVERY, RECOVERY_1S, IDLE = "recovery", "recovery-1s", "idle"
+RECOVERY, RECOVERY_1S = "recovery", "recovery-1s"
 SETTINGS: Final = ("default", "quickest")
 STAGGER_SECS: Final = 30.0
 """Between the starts of two repetitions of the recovery: they overlap."""
 HELD_SECS: Final = 0.1
 START_SECS: Final = 90.0
 LOOK_SECS: Final = 0.02
-OWN_READS: Final = 3
-"""Between two looks at what a server has spent: the rest of the first, the beginning of the second."""
 AT_ONCE: Final = threading.Semaphore(4)
-"""So many roles start side by side: more would take each other's CPU until their deadlines."""
+"""So many adapters start side by side: more would take each other's CPU until their deadlines."""
 
 
 def recovery_steps(bench: Bench, libraries: Sequence[str]) -> Iterator[Step]:
@@ -52,23 +50,16 @@ def own_recovery_steps(bench: Bench, libraries: Sequence[str]) -> Iterator[Step]
                 yield Step(RECOVERY_1S, (name,), repetition, 3.6, run, case)
 
 
-def idle_steps(bench: Bench, libraries: Sequence[str]) -> Iterator[Step]:
-    """One for all repetitions of all libraries."""
-    if libraries:
-        secs = bench.size.idle_secs * bench.size.repetitions + 15
-        yield Step(IDLE, tuple(libraries), 1, secs, partial(idle, bench, libraries))
-
-
 def recovery(bench: Bench, libraries: Sequence[str]) -> list[Record]:
     """How long until an item runs again whose worker was killed, at default settings and at the quickest."""
 
     def trial(name: str, repetition: int, setting: str) -> Record:
         time.sleep((repetition - 1) * STAGGER_SECS)
-        with _server(bench) as server:
+        with own_server(bench) as server:
             seconds = recovered_after(bench, server, name, setting)
         return Record(RECOVERY, name, repetition, {"seconds": seconds}, setting)
 
-    return _side_by_side(
+    return side_by_side(
         bench,
         [
             partial(trial, name, repetition, setting)
@@ -117,7 +108,7 @@ def recovered_after(bench: Bench, server: BenchServer, name: str, setting: str) 
                 return None
             time.sleep(LOOK_SECS)
     if times[0][1] < killed:
-        raise RoleError(f"{name}, {setting}: the item ran again while its holder lived")
+        raise AdapterError(f"{name}, {setting}: the item ran again while its holder lived")
     return round((times[0][1] - killed) / 1e9, 3)
 
 
@@ -134,40 +125,13 @@ def _holder_and_other(traces: Traces, workers: Sequence[Worker]) -> tuple[Worker
     return (one, two) if os.getsid(pid) == one.session else (two, one)
 
 
-def idle(bench: Bench, libraries: Sequence[str]) -> list[Record]:
-    """Commands that run for one worker while there is nothing to do, those inside scripts too, and its requests."""
-
-    def watched(name: str) -> list[Record]:
-        library = bench.library(name)
-        found = []
-        with _server(bench) as server, Traces() as traces:
-            with AT_ONCE:
-                worker = bench.worker(library, traces, server)
-            with worker:
-                worker.wait_idle()
-                for repetition in range(1, bench.size.repetitions + 1):
-                    server.reset()
-                    before, began = cost(server), time.monotonic()
-                    time.sleep(bench.size.idle_secs)
-                    after, secs = cost(server), time.monotonic() - began
-                    reads = after.reads - before.reads - OWN_READS
-                    values = {
-                        "commands_per_second": round((after.commands - before.commands) / secs, 3),
-                        "requests_per_second": round(reads / secs, 3),
-                    }
-                    found.append(Record(IDLE, name, repetition, values))
-        return found
-
-    nested: list[list[Record]] = _side_by_side(bench, [partial(watched, name) for name in libraries])
-    return [record for several in nested for record in several]
-
-
-def _server(bench: Bench) -> BenchServer:
+def own_server(bench: Bench) -> BenchServer:
+    """Start a server; not too many side by side."""
     with AT_ONCE:
         return start_server(bench.server_name)
 
 
-def _side_by_side(bench: Bench, calls: Sequence[Callable[[], Any]]) -> list[Any]:
+def side_by_side(bench: Bench, calls: Sequence[Callable[[], Any]]) -> list[Any]:
     """Make all calls, each in a thread, on all CPUs. What fails is left out, and told at the end."""
     pinned = os.sched_getaffinity(0)
     os.sched_setaffinity(0, range(os.cpu_count() or 1))

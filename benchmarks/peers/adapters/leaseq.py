@@ -19,52 +19,52 @@ import uvloop
 import leaseq
 import leaseq.aio
 import leaseq.worker.aio
-from peers.roles import kit
+from peers.adapters import common
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-LEASE_SECS = 1.0 if kit.ORDERS.quickest else 30.0
+LEASE_SECS = 1.0 if common.ORDERS.quickest else 30.0
 OPTIONS: dict[str, Any] = {"lease_secs": LEASE_SECS}
-if kit.ORDERS.concurrency:
-    OPTIONS["concurrency"] = kit.ORDERS.concurrency
+if common.ORDERS.concurrency:
+    OPTIONS["concurrency"] = common.ORDERS.concurrency
 
 
 def produce() -> None:
     """Enqueue as told."""
-    with leaseq.WorkQueue("bench", kit.ORDERS.url) as queue:
+    with leaseq.WorkQueue("bench", common.ORDERS.url) as queue:
 
-        def one(job: kit.Job) -> None:
+        def one(job: common.Job) -> None:
             queue.add_item(leaseq.Item(job.data, id=job.id))
 
-        def bulk(jobs: Sequence[kit.Job]) -> None:
+        def bulk(jobs: Sequence[common.Job]) -> None:
             queue.add_items(leaseq.Item(job.data, id=job.id) for job in jobs)
 
-        kit.produce(one, bulk)
+        common.produce(one, bulk)
 
 
 async def produce_asyncio() -> None:
     """Enqueue as told."""
-    async with leaseq.aio.WorkQueue("bench", kit.ORDERS.url) as queue:
+    async with leaseq.aio.WorkQueue("bench", common.ORDERS.url) as queue:
 
-        async def one(job: kit.Job) -> None:
+        async def one(job: common.Job) -> None:
             await queue.add_item(leaseq.Item(job.data, id=job.id))
 
-        async def bulk(jobs: Sequence[kit.Job]) -> None:
+        async def bulk(jobs: Sequence[common.Job]) -> None:
             await queue.add_items(leaseq.Item(job.data, id=job.id) for job in jobs)
 
-        await kit.produce_async(one, bulk)
+        await common.produce_async(one, bulk)
 
 
 def work_threads(queue: leaseq.WorkQueue) -> None:
     """Work until killed."""
-    leaseq.worker.Worker(queue, lambda item: kit.handle(item.data), **OPTIONS).run()
+    leaseq.worker.Worker(queue, lambda item: common.handle(item.data), **OPTIONS).run()
 
 
 def work_two_calls(queue: leaseq.WorkQueue) -> None:
     """Lease and complete."""
     while item := queue.lease(LEASE_SECS):
-        kit.handle(item.data)
+        common.handle(item.data)
         queue.complete(item)
 
 
@@ -73,7 +73,7 @@ def work_fused(queue: leaseq.WorkQueue) -> None:
     item = queue.lease(LEASE_SECS)
     while True:
         while item:
-            kit.handle(item.data)
+            common.handle(item.data)
             _, item = queue.complete_and_lease(item, LEASE_SECS)
         item = queue.lease(LEASE_SECS)
 
@@ -82,17 +82,17 @@ async def work_asyncio() -> None:
     """Work until killed."""
 
     async def handle(item: leaseq.aio.LeasedItem) -> None:
-        await kit.handle_async(item.data)
+        await common.handle_async(item.data)
 
-    async with leaseq.aio.WorkQueue("bench", kit.ORDERS.url) as queue:
+    async with leaseq.aio.WorkQueue("bench", common.ORDERS.url) as queue:
         await leaseq.worker.aio.Worker(queue, handle, **OPTIONS).run()
 
 
 LOOPS = {"threads": work_threads, "two-calls": work_two_calls, "fused": work_fused}
 
 if __name__ == "__main__":
-    is_asyncio = kit.ORDERS.variant == "asyncio"
-    if kit.ORDERS.role == "produce":
+    is_asyncio = common.ORDERS.variant == "asyncio"
+    if common.ORDERS.role == "produce":
         if is_asyncio:
             uvloop.run(produce_asyncio())
         else:
@@ -100,5 +100,5 @@ if __name__ == "__main__":
     elif is_asyncio:
         uvloop.run(work_asyncio())
     else:
-        with leaseq.WorkQueue("bench", kit.ORDERS.url) as mine:
-            LOOPS[kit.ORDERS.variant](mine)
+        with leaseq.WorkQueue("bench", common.ORDERS.url) as mine:
+            LOOPS[common.ORDERS.variant](mine)

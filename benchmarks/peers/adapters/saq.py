@@ -16,24 +16,24 @@ from typing import Any
 import uvloop
 from saq import Queue, Worker
 
-from peers.roles import kit
+from peers.adapters import common
 
-queue = Queue.from_url(kit.ORDERS.url, name="bench")
-OPTIONS: dict[str, Any] = {"ttl": kit.DAY if kit.ORDERS.results else -1}
-if kit.ORDERS.quickest:
+queue = Queue.from_url(common.ORDERS.url, name="bench")
+OPTIONS: dict[str, Any] = {"ttl": common.DAY if common.ORDERS.results else -1}
+if common.ORDERS.quickest:
     OPTIONS |= {"timeout": 1, "retries": 3}
 
 
 async def handle(_: dict[str, Any], *, data: str) -> object:
     """Work on one item."""
-    return await kit.handle_async(data)
+    return await common.handle_async(data)
 
 
 async def produce() -> None:
     """Enqueue as told."""
     await queue.connect()
 
-    async def one(job: kit.Job) -> str:
+    async def one(job: common.Job) -> str:
         await queue.enqueue("handle", key=job.id, data=job.data, **OPTIONS)
         return job.id
 
@@ -41,16 +41,16 @@ async def produce() -> None:
         job = await queue.job(key)
         return job and job.result
 
-    await kit.produce_async(one, kit.gathered(one), result)
+    await common.produce_async(one, common.gathered(one), result)
 
 
 async def work() -> None:
     """Work until killed."""
-    timers: Any = {"sweep": 1} if kit.ORDERS.quickest else None
-    worker = Worker(queue, functions=[("handle", handle)], concurrency=kit.concurrency(10), timers=timers)
+    timers: Any = {"sweep": 1} if common.ORDERS.quickest else None
+    worker = Worker(queue, functions=[("handle", handle)], concurrency=common.concurrency(10), timers=timers)
     await worker.start()
 
 
 if __name__ == "__main__":
     asyncio.set_event_loop_policy(uvloop.EventLoopPolicy())
-    asyncio.run(produce() if kit.ORDERS.role == "produce" else work())
+    asyncio.run(produce() if common.ORDERS.role == "produce" else work())

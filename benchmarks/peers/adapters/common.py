@@ -1,6 +1,6 @@
-"""What every role shares: its orders, what handlers do, and the producer's loop.
+"""What every adapter shares: its orders, what handlers do, and the producer's loop.
 
-Runs in the environment of every library, so it imports the standard library only. A role is told what to do in the
+Runs in the environment of every library, so it imports the standard library only. A adapter is told what to do in the
 environment variable LEASEQ_BENCH (see Orders). A worker runs until it is killed; its handlers leave traces in a folder:
 
     <pid>.count    24 bytes: handled (u64), first and last time (ns of the monotonic clock)
@@ -50,7 +50,7 @@ class Job(NamedTuple):
 
 @dataclass(frozen=True)
 class Orders:
-    """What a role is told.
+    """What an adapter is told.
 
     Attributes:
         role: "produce" or "work".
@@ -59,9 +59,9 @@ class Orders:
         handler: "count", "times", "record" (also in the server: SADD effects NUMBER), "tally" (how often
             each number was), "wait" or "hold".
         wait_ms: how long the handler "wait" takes.
-        concurrency: handlers at a time; 0 is what the role thinks best for work that needs no time.
+        concurrency: handlers at a time; 0 is what the adapter thinks best for work that needs no time.
         recovery: "default", or "quickest": set so that an abandoned item runs again as soon as the library can.
-        variant: which of the role's ways to work, where it has several.
+        variant: which of the adapter's ways to work, where it has several.
         results: whether handlers return their data, which is kept for a day; the producer can be asked for it.
         database: of the server, so that several libraries share one server and no key.
         server_pid: its process, 0 where nothing is asked of that.
@@ -324,7 +324,7 @@ def produce(
     """Enqueue as told on standard input, one order a line: one by one, in bulk, or one by one with pauses.
 
     `bulk` is None where the library has no call for many. Where results are kept, `one` answers the id that `result`
-    finds it by, None while it is not there; the order "results" has every one looked at, and ends the role with an
+    finds it by, None while it is not there; the order "results" has every one looked at, and ends the adapter with an
     error for one that is not what its handler returned.
     """
     collector = _Collector()
@@ -414,6 +414,6 @@ def gathered(one: Callable[[Job], Awaitable[object]], width: int = 100) -> Calla
 
 
 def become(program: str, *arguments: str) -> None:
-    """Turn into a program of this role's environment: for libraries whose worker is a command."""
+    """Turn into a program of this adapter's environment: for libraries whose worker is a command."""
     path = str(Path(sys.executable).with_name(program))
     os.execv(path, [path, *arguments])  # noqa: S606 (no shell is wanted)

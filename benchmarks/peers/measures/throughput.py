@@ -1,4 +1,4 @@
-"""Enqueue one by one, enqueue in bulk, drain by one worker and by four: rates, server CPU, commands; and memory."""
+"""Enqueue one by one, enqueue in bulk, drain by one worker and by four: rates, server CPU, commands."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from peers.libraries import Library
     from peers.processes import Producer
 
-ENQUEUE, BULK, DRAIN, DRAIN4, MEMORY = "enqueue", "bulk", "drain", "drain-4", "memory"
+ENQUEUE, BULK, DRAIN, DRAIN4 = "enqueue", "bulk", "drain", "drain-4"
 MOST_SINGLES = 4_000
 CREW = 4
 CROWDS = 1.5
@@ -43,15 +43,6 @@ def crowd_steps(bench: Bench, libraries: Sequence[str]) -> Iterator[Step]:
         for name in turned(libraries, repetition):
             secs = 4.6 + 2 * bench.size.drain_secs
             yield Step(DRAIN4, (name,), repetition, secs, partial(crowd, bench, name, repetition))
-
-
-def memory_steps(bench: Bench, libraries: Sequence[str]) -> Iterator[Step]:
-    """One for each library in each repetition."""
-    for repetition in range(1, bench.size.repetitions + 1):
-        for name in libraries:
-            library = bench.library(name)
-            secs = 1.3 + bench.size.memory_items / (library.per_second * (3 if library.bulk == "call" else 1))
-            yield Step(MEMORY, (name,), repetition, secs, partial(memory, bench, name, repetition))
 
 
 def turned(libraries: Sequence[str], repetition: int) -> list[str]:
@@ -92,21 +83,6 @@ def enqueue_with(
     answer = producer.enqueue(how, count, size=size)
     spent = per_item(before, cost(server), count)
     return {"per_second": round(count / answer["seconds"], 1), **spent, "items": count}, answer
-
-
-def memory(bench: Bench, name: str, repetition: int) -> list[Record]:
-    """The server's memory with items waiting, less that with one item, so that scripts do not count."""
-    library, items = bench.library(name), bench.size.memory_items
-    how = "bulk" if library.bulk else "one"
-    bench.empty()
-    with bench.producer(library) as producer:
-        producer.enqueue(how, items)
-        bench.server.client.flushall()  # not its statistics: those of a command take 24 kB once it has been called
-        producer.enqueue(how, 1, first=items)
-        almost_empty = bench.server.used_memory()
-        producer.enqueue(how, items)
-        taken = (bench.server.used_memory() - almost_empty) / items
-    return [Record(MEMORY, name, repetition, {"bytes_waiting": round(taken, 1)})]
 
 
 def crowd(bench: Bench, name: str, repetition: int) -> list[Record]:

@@ -25,10 +25,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 import redis
 
 from peers.bench import Record, Step
-from peers.figures import percentile
 from peers.measures.latency import PERCENTILES
+from peers.noise_probe import probe
 from peers.processes import Traces
-from peers.speed import probe
+from peers.stats import percentile
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

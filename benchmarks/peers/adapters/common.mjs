@@ -1,4 +1,4 @@
-// What the roles on Node share; the same as kit.py, which explains it.
+// What the adapters on Node share; the same as common.py, which explains it.
 import fs from "node:fs";
 import path from "node:path";
 import readline from "node:readline";

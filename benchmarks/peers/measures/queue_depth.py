@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from peers.bench import Record, Step, cost, per_item, start_server
-from peers.measures.life import enqueue
+from peers.measures.throughput import enqueue
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -13,7 +13,7 @@ from __future__ import annotations
 import uvloop
 from streaq import Worker
 
-from peers.roles import kit
+from peers.adapters import common
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 WIDTH = 500
 
 worker = Worker(
-    redis_url=kit.ORDERS.url,
+    redis_url=common.ORDERS.url,
     queue_name="bench",
-    concurrency=kit.concurrency(16),
-    idle_timeout=1 if kit.ORDERS.quickest else 60,
+    concurrency=common.concurrency(16),
+    idle_timeout=1 if common.ORDERS.quickest else 60,
     anyio_kwargs={"use_uvloop": True},
 )
 
@@ -33,15 +33,15 @@ worker = Worker(
 @worker.task(ttl=0, silent=True, name="handle")
 async def handle(data: str) -> None:
     """Work on one item."""
-    await kit.handle_async(data)
+    await common.handle_async(data)
 
 
-async def one(job: kit.Job) -> None:
+async def one(job: common.Job) -> None:
     """Enqueue one."""
     await handle.enqueue(job.data)
 
 
-async def bulk(jobs: Sequence[kit.Job]) -> None:
+async def bulk(jobs: Sequence[common.Job]) -> None:
     """Enqueue many."""
     for at in range(0, len(jobs), WIDTH):
         await worker.enqueue_many([handle.enqueue(job.data) for job in jobs[at : at + WIDTH]])
@@ -50,11 +50,11 @@ async def bulk(jobs: Sequence[kit.Job]) -> None:
 async def produce() -> None:
     """Enqueue as told."""
     async with worker:
-        await kit.produce_async(one, bulk)
+        await common.produce_async(one, bulk)
 
 
 if __name__ == "__main__":
-    if kit.ORDERS.role == "produce":
+    if common.ORDERS.role == "produce":
         uvloop.run(produce())
     else:
         worker.run_sync()

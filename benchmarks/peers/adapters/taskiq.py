@@ -20,32 +20,32 @@ from typing import Any
 import uvloop
 from taskiq_redis import ListQueueBroker, RedisAsyncResultBackend, RedisStreamBroker
 
-from peers.roles import kit
+from peers.adapters import common
 
 STREAM: dict[str, Any] = {"consumer_id": "0"}  # what was enqueued before the first worker came counts
-if kit.ORDERS.quickest:
+if common.ORDERS.quickest:
     STREAM |= {"idle_timeout": 1000, "xread_block": 100}
 
 broker: Any = (
-    RedisStreamBroker(kit.ORDERS.url, queue_name="bench", **STREAM)
-    if kit.ORDERS.variant == "stream"
-    else ListQueueBroker(kit.ORDERS.url, queue_name="bench", socket_timeout=None)
+    RedisStreamBroker(common.ORDERS.url, queue_name="bench", **STREAM)
+    if common.ORDERS.variant == "stream"
+    else ListQueueBroker(common.ORDERS.url, queue_name="bench", socket_timeout=None)
 )
-if kit.ORDERS.results:
-    broker = broker.with_result_backend(RedisAsyncResultBackend(kit.ORDERS.url, result_ex_time=kit.DAY))
+if common.ORDERS.results:
+    broker = broker.with_result_backend(RedisAsyncResultBackend(common.ORDERS.url, result_ex_time=common.DAY))
 
 
 @broker.task(task_name="handle")
 async def handle(data: str) -> object:
     """Work on one item."""
-    return await kit.handle_async(data)
+    return await common.handle_async(data)
 
 
 async def produce() -> None:
     """Enqueue as told."""
     await broker.startup()
 
-    async def one(job: kit.Job) -> Any:
+    async def one(job: common.Job) -> Any:
         return (await handle.kiq(job.data)).task_id
 
     async def result(task_id: str) -> object:
@@ -53,14 +53,14 @@ async def produce() -> None:
             return None
         return (await broker.result_backend.get_result(task_id)).return_value
 
-    await kit.produce_async(one, kit.gathered(one), result)
+    await common.produce_async(one, common.gathered(one), result)
 
 
 if __name__ == "__main__":
-    if kit.ORDERS.role == "produce":
+    if common.ORDERS.role == "produce":
         uvloop.run(produce())
     else:
-        kit.become(
-            "taskiq", "worker", "peers.roles.taskiq:broker", "--workers", "1", "--no-parse", "--log-level", "ERROR",
-            "--max-async-tasks", str(kit.concurrency(100)), "--no-configure-logging",
+        common.become(
+            "taskiq", "worker", "peers.adapters.taskiq:broker", "--workers", "1", "--no-parse", "--log-level", "ERROR",
+            "--max-async-tasks", str(common.concurrency(100)), "--no-configure-logging",
         )  # fmt: skip

@@ -24,22 +24,22 @@ from arq.connections import RedisSettings
 from arq.jobs import Job
 from arq.worker import Worker, func
 
-from peers.roles import kit
+from peers.adapters import common
 
 POLL_SECS = 0.01
-SETTINGS = RedisSettings(host="127.0.0.1", port=kit.ORDERS.port, database=kit.ORDERS.database)
+SETTINGS = RedisSettings(host="127.0.0.1", port=common.ORDERS.port, database=common.ORDERS.database)
 
 
 async def handle(_: dict[str, Any], data: str) -> object:
     """Work on one item."""
-    return await kit.handle_async(data)
+    return await common.handle_async(data)
 
 
 async def produce() -> None:
     """Enqueue as told."""
     pool = await create_pool(SETTINGS)
 
-    async def one(job: kit.Job) -> str:
+    async def one(job: common.Job) -> str:
         await pool.enqueue_job("handle", job.data, _job_id=job.id)
         return job.id
 
@@ -47,27 +47,27 @@ async def produce() -> None:
         info = await Job(job_id, pool).result_info()
         return info and info.result
 
-    await kit.produce_async(one, kit.gathered(one), result)
+    await common.produce_async(one, common.gathered(one), result)
 
 
 def work() -> None:
     """Work until killed."""
     asyncio.set_event_loop_policy(uvloop.EventLoopPolicy())
-    options: dict[str, Any] = {} if kit.ORDERS.as_shipped else {"poll_delay": POLL_SECS}
-    if kit.ORDERS.quickest:
+    options: dict[str, Any] = {} if common.ORDERS.as_shipped else {"poll_delay": POLL_SECS}
+    if common.ORDERS.quickest:
         options["job_timeout"] = 1
     Worker(
         functions=[func(handle, name="handle")],
         redis_settings=SETTINGS,
-        max_jobs=kit.concurrency(100),
-        keep_result=kit.DAY if kit.ORDERS.results else 0,
+        max_jobs=common.concurrency(100),
+        keep_result=common.DAY if common.ORDERS.results else 0,
         log_results=False,
         **options,
     ).run()
 
 
 if __name__ == "__main__":
-    if kit.ORDERS.role == "produce":
+    if common.ORDERS.role == "produce":
         uvloop.run(produce())
     else:
         work()

@@ -16,18 +16,18 @@ import importlib
 
 from huey import RedisHuey
 
-from peers.roles import kit
+from peers.adapters import common
 
-huey = RedisHuey("bench", url=kit.ORDERS.url, results=kit.ORDERS.results)
+huey = RedisHuey("bench", url=common.ORDERS.url, results=common.ORDERS.results)
 
 
 @huey.task(name="handle")
 def handle(data: str) -> object:
     """Work on one item."""
-    return kit.handle(data)
+    return common.handle(data)
 
 
-def one(job: kit.Job) -> object:
+def one(job: common.Job) -> object:
     """Enqueue one."""
     told = handle(job.data)
     return told and told.id
@@ -39,16 +39,16 @@ def result(task_id: str) -> object:
 
 
 if __name__ == "__main__":
-    if kit.ORDERS.role == "produce":
+    if common.ORDERS.role == "produce":
         # a task is known by its module, which must not be __main__ to the worker
-        module = importlib.import_module("peers.roles.huey")
-        kit.produce(module.one, result=module.result)
+        module = importlib.import_module("peers.adapters.huey")
+        common.produce(module.one, result=module.result)
     else:
-        kit.become(
+        common.become(
             "huey_consumer",
-            "peers.roles.huey.huey",
+            "peers.adapters.huey.huey",
             "-w",
-            str(kit.concurrency(1)),
+            str(common.concurrency(1)),
             "-k",
             "thread",
             "-n",
