@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from support.sentinel_set import SentinelSet
     from support.servers import RedisCluster
 
+every_kind = pytest.mark.parametrize("kind", [pytest.param("sentinel", marks=pytest.mark.slow), "cluster"])
 AWAY = "127.0.0.1:1"
 
 
@@ -77,8 +78,7 @@ def test_a_cluster_is_found_by_the_node_that_lives(flavour: ClientFlavour, clust
         assert queue.complete(item)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", ["sentinel", "cluster"])
+@every_kind
 def test_a_set_that_is_away(flavour: ClientFlavour, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("REDIS_URL", f"redis+{kind}://{AWAY}")
     with pytest.raises(leaseq.UnavailableError, match="nothing was sent") as failed:
@@ -93,8 +93,7 @@ class TestCommandLine:
     def test_a_cluster(self, cluster: RedisCluster) -> None:
         work_through(Calls(cluster_url(cluster)))
 
-    @pytest.mark.slow
-    @pytest.mark.parametrize("kind", ["sentinel", "cluster"])
+    @every_kind
     def test_one_that_is_away(self, kind: str) -> None:
         for args in (["stats", "q"], ["work", "q", "--", "true"], ["queues"], ["doctor"]):
             Calls(f"redis+{kind}://{AWAY}").refused(3, "nothing was sent", *args)

@@ -14,7 +14,7 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 from support import servers
-from support.cli_runner import leaseq as program
+from support.cli_runner import Calls
 from support.spec_rules import Tree
 
 import leaseq
@@ -427,29 +427,28 @@ def test_a_cluster_is_checked_node_by_node(cluster: servers.RedisCluster) -> Non
             assert one.status == "ok", told(one)
 
 
-@pytest.mark.slow
 def test_the_command(own_server: servers.StartServer) -> None:
     server = own_server(*DURABLE)
     with leaseq.WorkQueue("orders", server.url) as queue:
         queue.add_item(leaseq.Item("x"))
-    healthy = program("doctor", "orders", url=server.url)
-    assert healthy.returncode == 0, healthy.stdout
-    assert b"healthy: 17 checks, no problem" in healthy.stdout
+    healthy = Calls(server.url)("doctor", "orders")
+    assert healthy.code == 0, healthy.out
+    assert "healthy: 17 checks, no problem" in healthy.out
     with server.client() as client:
         client.config_set("maxmemory-policy", "allkeys-lru")
-    ill = program("doctor", "--all", "--json", url=server.url)
-    assert ill.returncode == 1
-    findings = {(one["check"], one["about"]): one for one in json.loads(ill.stdout)}
+    ill = Calls(server.url)("doctor", "--all", "--json")
+    assert ill.code == 1
+    findings = {(one["check"], one["about"]): one for one in json.loads(ill.out)}
     assert findings["eviction", f"127.0.0.1:{server.port}"]["status"] == "problem"
     assert findings["paused", "queue orders"]["status"] == "ok"
-    for_people = program("doctor", url=server.url)
-    assert re.search(rb"^problem +eviction .*allkeys-lru", for_people.stdout, re.MULTILINE)
-    assert "→ CONFIG SET maxmemory-policy noeviction" in for_people.stdout.decode()
-    wrong = program("doctor", "no name", url=server.url)
-    assert (wrong.returncode, wrong.stderr.count(b"\n")) == (2, 1)
+    for_people = Calls(server.url)("doctor")
+    assert re.search(r"^problem +eviction .*allkeys-lru", for_people.out, re.MULTILINE)
+    assert "→ CONFIG SET maxmemory-policy noeviction" in for_people.out
+    wrong = Calls(server.url)("doctor", "no name")
+    assert (wrong.code, wrong.err.count("\n")) == (2, 1)
     server.stop()
-    away = program("doctor", url=server.url)
-    assert (away.returncode, away.stderr.count(b"\n")) == (3, 1)
+    away = Calls(server.url)("doctor")
+    assert (away.code, away.err.count("\n")) == (3, 1)
 
 
 def test_the_page_has_every_check_and_no_other() -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import redis_work_queue as original_client
 from support import servers
-from support.cli_runner import leaseq as program
+from support.cli_runner import Calls
 
 import leaseq
 from leaseq import Item
@@ -249,32 +249,31 @@ def test_a_cluster_is_refused(cluster: servers.RedisCluster) -> None:
         OriginalQueue(client, PREFIX)
 
 
-@pytest.mark.slow
 def test_the_command(old: Any, queue: leaseq.WorkQueue, redis_client: redis.Redis, url: str) -> None:
     fill(old, redis_client, 5)
     held = old.lease(redis_client, HOUR)
     command = ("import-redis-work-queue", PREFIX, "orders")
-    dry = program(*command, "--dry-run", url=url)
-    assert b"4 wait, 1 were taken by workers, 1 under a lease" in dry.stdout
-    refused = program(*command, url=url)
-    assert refused.returncode == dry.returncode == 3
-    assert refused.stderr.count(b"\n") == 1
-    assert b"stop those workers" in refused.stderr
+    dry = Calls(url)(*command, "--dry-run")
+    assert "4 wait, 1 were taken by workers, 1 under a lease" in dry.out
+    refused = Calls(url)(*command)
+    assert refused.code == dry.code == 3
+    assert refused.err.count("\n") == 1
+    assert "stop those workers" in refused.err
     assert queue.stats().added == 0
     assert old.complete(redis_client, held)
-    done = program(*command, "--json", url=url)
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["added"] == 4
-    again = program(*command, url=url)
-    assert (again.returncode, b"nothing to move" in again.stderr) == (1, True)
+    done = Calls(url)(*command, "--json")
+    assert done.code == 0, done.err
+    assert json.loads(done.out)["added"] == 4
+    again = Calls(url)(*command)
+    assert (again.code, "nothing to move" in again.err) == (1, True)
     assert len(drained(queue)) == 4
 
 
 def test_from_another_server(old: Any, redis_client: redis.Redis, url: str) -> None:
     fill(old, redis_client, 3)
     with servers.SpawnedServer() as other:
-        done = program("import-redis-work-queue", PREFIX, "orders", "--from", url, url=other.url)
-        assert done.returncode == 0, done.stderr
+        done = Calls(other.url)("import-redis-work-queue", PREFIX, "orders", "--from", url)
+        assert done.code == 0, done.err
         with leaseq.WorkQueue("orders", other.url) as queue:
             assert len(drained(queue)) == 3
     assert of_the_original(redis_client) == []

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from support.cli_runner import leaseq as program
+from support.cli_runner import Calls
 
 import leaseq
 from leaseq import Item
@@ -282,28 +282,27 @@ def test_a_damaged_record_is_told(queue: leaseq.WorkQueue, redis_client: redis.R
         exported(queue)
 
 
-@pytest.mark.slow
 def test_the_commands(url: str, queue: leaseq.WorkQueue, other: leaseq.WorkQueue, tmp_path: Path) -> None:
     fill(queue)
     file = tmp_path / "old.jsonl"
-    written = program("export", "old", "--output", str(file), url=url)
-    assert (written.returncode, written.stdout) == (0, b""), written.stderr
-    assert b"8 items" in written.stderr
-    done = program("import", "new", str(file), url=url)
-    assert done.returncode == 0, done.stderr
-    assert b"7 added, 0 exist" in done.stdout
-    assert b"1 were dead and are left out" in done.stdout
+    written = Calls(url)("export", "old", "--output", str(file))
+    assert (written.code, written.out) == (0, ""), written.err
+    assert "8 items" in written.err
+    done = Calls(url)("import", "new", str(file))
+    assert done.code == 0, done.err
+    assert "7 added, 0 exist" in done.out
+    assert "1 were dead and are left out" in done.out
     assert other.stats().items == 7
-    again = program("import", "new", "--json", url=url, given=file.read_bytes())
-    assert json.loads(again.stdout)["exist"] == 7
-    cut = program("import", "new", url=url, given=b"".join(file.read_bytes().splitlines(keepends=True)[:-1]))
-    assert cut.returncode == 1
-    assert cut.stderr.startswith(b"leaseq import: the file has no end")
-    missing = program("export", "nothing", url=url)
-    assert (missing.returncode, b"no queue nothing" in missing.stderr) == (1, True)
-    wrong = program("import", "new", url=url, given=b"{}")
-    assert (wrong.returncode, b"no export" in wrong.stderr, b"Traceback" in wrong.stderr) == (2, True, False)
-    assert program("import", "new", str(tmp_path / "none"), url=url).returncode == 2
+    again = Calls(url)("import", "new", "--json", stdin=file.read_bytes())
+    assert json.loads(again.out)["exist"] == 7
+    cut = Calls(url)("import", "new", stdin=b"".join(file.read_bytes().splitlines(keepends=True)[:-1]))
+    assert cut.code == 1
+    assert cut.err.startswith("leaseq import: the file has no end")
+    missing = Calls(url)("export", "nothing")
+    assert (missing.code, "no queue nothing" in missing.err) == (1, True)
+    wrong = Calls(url)("import", "new", stdin=b"{}")
+    assert (wrong.code, "no export" in wrong.err, "Traceback" in wrong.err) == (2, True, False)
+    assert Calls(url)("import", "new", str(tmp_path / "none")).code == 2
 
 
 def test_the_page_has_every_field(queue: leaseq.WorkQueue) -> None:

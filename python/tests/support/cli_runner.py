@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from click.testing import CliRunner
@@ -19,7 +18,6 @@ from leaseq.cli.program import program
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-PROGRAM = Path(sys.executable).with_name("leaseq")
 COMMAND = [sys.executable, "-W", "error", "-c", "from leaseq.cli import main; main()"]
 
 
@@ -92,18 +90,6 @@ def run(args: Sequence[str], **options: Any) -> subprocess.CompletedProcess[str]
     """Run a process of its own to its end."""
     return subprocess.run(
         [*COMMAND, *args], capture_output=True, text=True, timeout=150, check=False, **options
-    )
-
-
-def leaseq(*arguments: str, url: str, given: bytes = b"") -> subprocess.CompletedProcess[bytes]:
-    """Run the installed program to its end, as people do; `url` is its server and `given` its stdin."""
-    return subprocess.run(
-        [PROGRAM, *arguments],
-        input=given,
-        capture_output=True,
-        check=False,
-        timeout=300,
-        env={**os.environ, "REDIS_URL": url},
     )
 
 
