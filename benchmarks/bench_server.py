@@ -15,6 +15,8 @@ from statistics import median
 from typing import TYPE_CHECKING, Any, Self
 
 import redis
+from rich.console import Console
+from rich.markup import escape
 
 from leaseq._guard import GuardedProcess
 from leaseq.embedded import find_program
@@ -31,6 +33,31 @@ CACHE = Path(os.environ.get("LEASEQ_SERVERS_DIR") or Path(__file__).parents[1] /
 START_SECS = 30.0
 OURS = {"info", "config|resetstat", "config", "script|load", "script", "ping", "flushall"}
 """Questions that the benchmarks themselves ask."""
+
+
+class Progress:
+    """What is going on: a live line in a terminal, plain lines elsewhere; on standard output unless told. A context manager."""
+
+    def __init__(self, *, stderr: bool = False) -> None:
+        self._console = Console(stderr=stderr, highlight=False, soft_wrap=True)
+        self._status = self._console.status("")
+        self._started = time.monotonic()
+
+    def tell(self, text: str) -> None:
+        """One step is done."""
+        line = escape(f"{time.monotonic() - self._started:4.0f} s  {text}")
+        if self._console.is_terminal:
+            self._status.update(line)
+        else:
+            self._console.print(line)
+
+    def __enter__(self) -> Self:
+        if self._console.is_terminal:
+            self._status.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._status.stop()
 
 
 class ServerNotFoundError(Exception):

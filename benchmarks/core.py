@@ -20,8 +20,7 @@ import behaviour
 import large_queue
 import lifecycle
 import report
-from bench_server import BenchServer, ServerNotFoundError, environment, pin
-from progress import Progress
+from bench_server import BenchServer, Progress, ServerNotFoundError, environment, pin
 
 JUDGED = "redis-7.0"
 SERVERS = "redis-7.0,valkey-9.1.2,redis-6.2.14"
@@ -120,11 +119,8 @@ LIMITS = {
 def run(names: list[str], size: Size) -> dict[str, Any]:
     """Measure on every server, the judged one first."""
     machine = environment(pin())
-    progress = Progress()
-    try:
+    with Progress() as progress:
         servers = {name: measure(name, size, progress) for name in names}
-    finally:
-        progress.end()
     machine["load_after"] = [round(load, 2) for load in os.getloadavg()]
     judged = figures(servers[names[0]])
     targets = [Target(name, LIMITS[name], value) for name, value in judged.items()]

@@ -20,12 +20,11 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import breakdown
-from bench_server import ServerNotFoundError, environment, pin
+import profile_server
+from bench_server import Progress, ServerNotFoundError, environment, pin
 from peers import environments, noise_probe, plan, report, results
 from peers.bench import FAILURES, FULL, QUICK, Bench, start_server
 from peers.libraries import BY_NAME
-from progress import Progress
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -67,25 +66,21 @@ def measure(bench: Bench, steps: Sequence[Step], progress: Progress) -> None:
 
 def run(options: argparse.Namespace) -> dict[str, Any]:
     """Set up, measure, and put together what was found. Raises NothingToDoError, SetupError."""
-    progress = Progress(sys.stderr)
     size = QUICK if options.quick else FULL
     only = [plan.Only.parse(text) for text in options.only]
     plan.chosen(only, options.suite)  # a name that is not there is reported before a server is looked for
-    try:
-        cpu = pin()
-        with start_server(options.server) as server:
-            bench = Bench(size, options.server, server)
-            steps = plan.steps(bench, only, options.suite)
-            print(plan.told(steps), file=sys.stderr, flush=True)
-            taking_part = {BY_NAME[name] for step in steps for name in step.libraries if name in BY_NAME}
-            environments.make_missing(sorted(taking_part, key=lambda each: each.name), progress.tell)
-            machine, began = environment(cpu) | {"node": environments.node()}, time.monotonic()
-            measure(bench, steps, progress)
-            machine["load_after"] = [round(load, 2) for load in os.getloadavg()]
-            seconds = time.monotonic() - began
-            return results.collected(bench, machine, seconds=seconds, suite=options.suite)
-    finally:
-        progress.end()
+    cpu = pin()
+    with Progress(stderr=True) as progress, start_server(options.server) as server:
+        bench = Bench(size, options.server, server)
+        steps = plan.steps(bench, only, options.suite)
+        print(plan.told(steps), file=sys.stderr, flush=True)
+        taking_part = {BY_NAME[name] for step in steps for name in step.libraries if name in BY_NAME}
+        environments.make_missing(sorted(taking_part, key=lambda each: each.name), progress.tell)
+        machine, began = environment(cpu) | {"node": environments.node()}, time.monotonic()
+        measure(bench, steps, progress)
+        machine["load_after"] = [round(load, 2) for load in os.getloadavg()]
+        seconds = time.monotonic() - began
+        return results.collected(bench, machine, seconds=seconds, suite=options.suite)
 
 
 def bench_peers(options: argparse.Namespace) -> int:
@@ -146,14 +141,14 @@ def parts() -> dict[str, list[str]]:
     """What belongs between the markers of each name."""
     measured = {suite: _read(path) for suite, path in results.PATHS.items()}
     of_jobs, of_items = measured["jobs"], measured["items"]
-    inside = _read(breakdown.RESULTS)
+    inside = _read(profile_server.RESULTS)
     generated = {
         name: made(of) if (of := measured[suite]) else NOTHING_YET for name, (suite, made) in PARTS.items()
     }
     return {
         "settings": report.settings(),
         "functions": report.functions_table(of_jobs, of_items) if of_jobs and of_items else NOTHING_YET,
-        "breakdown": breakdown.tables(inside) if inside else NOTHING_YET,
+        "breakdown": profile_server.tables(inside) if inside else NOTHING_YET,
         **generated,
     }
 

@@ -113,7 +113,7 @@ def test_what_a_call_costs_is_told_of_both_colours(program: str) -> None:
 
 @ONCE
 def test_a_call_is_taken_apart_and_a_waiting_item_too(program: str) -> None:
-    found = printed("breakdown.py", "--server", program)
+    found = printed("profile_server.py", "--server", program)
     documented_commands = {call: sum(counts.values()) for call, counts in documented().items()}
     for name, of in found["calls"].items():
         layers = [of[f"{layer}_us"] for layer in ("round_trip", "entering", "data", "rest")]

@@ -1,19 +1,32 @@
-"""Where the server's time goes in a call: the round trip, entering a script, its data commands, and the rest.
+"""Where the server's microseconds and bytes go: each hot call in layers, a waiting item in parts.
 
-The commands that a script runs are recorded with MONITOR. A script with nothing else runs the same commands with the
-same arguments again, on a queue in the same state; what it leaves is compared. All figures are the server's CPU time
-for one call, by INFO, over 127.0.0.1.
+    python benchmarks/profile_server.py             some twenty seconds; writes results/breakdown.json
+    python benchmarks/profile_server.py --quick     does it run? the figures mean nothing, nothing is written
+    python benchmarks/profile_server.py --json      JSON in place of the tables
+
+The layers of a call, in the server's CPU time over 127.0.0.1: the round trip (PING), entering a script that has as many
+keys and arguments and does nothing, the data commands, and the rest: checks, packing, the reply. The commands that a script
+runs are recorded with MONITOR. A script with nothing else runs them again with the same arguments, on a queue in the
+same state; what it leaves is compared. Each part of a waiting item is built alone on an empty server and weighed by
+used_memory: so it comes with what the allocator rounds up and with its share of a table's slots. `make generate` puts the
+tables into benchmarks/README.md.
 """
 
 from __future__ import annotations
 
+import argparse
 import ast
+import json
 import re
+import sys
+import time
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import redis
 
+from bench_server import BenchServer, Progress, ServerNotFoundError, environment, free_port, pin
 from leaseq import _scripts, commands
 from leaseq.item import Item
 from leaseq.keys import QueueKeys
@@ -22,10 +35,12 @@ from lifecycle import leased_items
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from bench_server import BenchServer
     from leaseq.commands import Argument
     from leaseq.item import LeasedItemBase
 
+RESULTS: Final = Path(__file__).parent / "results" / "breakdown.json"
+SIZES: Final = {"full": (400, 20, 25, 3_000), "quick": (20, 2, 2, 1_500)}
+"""Calls of one item and of a hundred in a slice, rounds, items that are weighed."""
 KEYS: Final = QueueKeys("bench")
 DATA: Final = b"x" * 100
 LEASE_SECS: Final = 3600.0
@@ -276,3 +291,201 @@ def shares(subject: Subject, took: dict[str, list[float]]) -> dict[str, Any]:
     inside = {name.upper(): round(quartile(usec), 2) for name, usec in subject.inside.items()}
     largest = sorted(inside.items(), key=lambda each: -each[1])
     return {name: round(value, 2) for name, value in parts.items()} | counts | {"usec": dict(largest)}
+
+
+BATCH: Final = 100
+
+
+class Scale:
+    """Weighs what is built on a server, in bytes for each of so many items."""
+
+    def __init__(self, server: BenchServer, items: int) -> None:
+        self.server, self.items = server, items
+        self.ids = [f"item-{number:010d}" for number in range(items)]
+
+    def weigh(self, build: Callable[[Any, Sequence[str]], object]) -> float:
+        """Build it on an empty server, a batch of ids at a time."""
+        self.server.client.flushall()
+        for script in SCRIPTS:
+            self.server.load(script.source)
+        before = self._memory()
+        with redis.Redis.from_url(self.server.url) as client:
+            for at in range(0, self.items, BATCH):
+                build(client, self.ids[at : at + BATCH])
+        return round((self._memory() - before) / self.items, 1)
+
+    def _memory(self) -> int:
+        """What the server has allocated once it rests, without the buffers of connections."""
+        self.server.used_memory()
+        told: dict[str, int] = self.server.client.info("memory")
+        return told["used_memory"] - told["mem_clients_normal"]
+
+    def usage(self) -> dict[str, float]:
+        """MEMORY USAGE of the keys that have something of every item, for each item."""
+        client: Any = self.server.client
+        found = {key.decode(): client.memory_usage(key, samples=0) / self.items for key in client.keys("*")}
+        return {key: round(value, 1) for key, value in sorted(found.items()) if value >= 1}
+
+
+def weigh_leaseq(scale: Scale) -> dict[str, Any]:
+    """The whole, its sorted set of ids, its table of records with and without them."""
+
+    def whole(client: Any, ids: Sequence[str]) -> None:
+        client.execute_command(*commands.add(KEYS, [Item(DATA, id=each) for each in ids]).evalsha())
+
+    scale.weigh(whole)  # what a server allocates once, the first time, is no item's
+    all_of_it = scale.weigh(whole)
+    usage = scale.usage()
+    client: Any = scale.server.client
+    table_key, ready_key = (
+        next(
+            key
+            for key in client.keys("*")
+            if client.type(key) == kind and client.memory_usage(key) > scale.items
+        )
+        for kind in (b"hash", b"zset")
+    )
+    records = {key.decode(): value for key, value in client.hgetall(table_key).items()}
+    places = {key.decode(): place for key, place in client.zrange(ready_key, 0, -1, withscores=True)}
+    if not records.keys() == places.keys() == set(scale.ids):
+        raise AssertionError(len(records), len(places))
+
+    def entries(client: Any, ids: Sequence[str]) -> None:
+        client.hset(table_key, mapping=dict.fromkeys(ids, b""))
+
+    def table(client: Any, ids: Sequence[str]) -> None:
+        client.hset(table_key, mapping={each: records[each] for each in ids})
+
+    def ready(client: Any, ids: Sequence[str]) -> None:
+        client.zadd(ready_key, {each: places[each] for each in ids})
+
+    bare, full, placed = (scale.weigh(build) for build in (entries, table, ready))
+    length = sum(map(len, records.values())) / len(records)
+    return {
+        "all": all_of_it,
+        "parts": {
+            "`items`: the entry of a hash, with the id": bare,
+            f"`items`: the record of {length:g} bytes": round(full - bare, 1),
+            "`ready`: the place in a sorted set, with the id again": placed,
+            "leaseq, the rest": round(all_of_it - full - placed, 1),
+        },
+        "memory_usage": usage,
+    }
+
+
+def redis_work_queue(scale: Scale) -> dict[str, Any]:
+    """The same of the keys that redis-work-queue 0.1.5 writes: a string for each item, a list of the ids."""
+
+    def strings(client: Any, ids: Sequence[str], data: bytes) -> None:
+        client.mset({f"bench:item:{each}": data for each in ids})
+
+    def listed(client: Any, ids: Sequence[str]) -> None:
+        client.lpush("bench:queue", *ids)
+
+    def whole(client: Any, ids: Sequence[str]) -> None:
+        strings(client, ids, DATA)
+        listed(client, ids)
+
+    scale.weigh(whole)  # what a server allocates once, the first time, is no item's
+    all_of_it = scale.weigh(whole)
+    client: Any = scale.server.client
+    usage = {
+        "bench:queue": round(client.memory_usage("bench:queue", samples=0) / scale.items, 1),
+        "bench:item:ID": float(client.memory_usage(f"bench:item:{scale.ids[0]}")),
+    }
+    bare = scale.weigh(lambda client, ids: strings(client, ids, b""))
+    full = scale.weigh(lambda client, ids: strings(client, ids, DATA))
+    places = scale.weigh(listed)
+    return {
+        "all": all_of_it,
+        "parts": {
+            "a key for each item, with the id": bare,
+            f"its string of {len(DATA)} bytes": round(full - bare, 1),
+            "the place in a list, with the id again": places,
+            "redis-work-queue, the rest": round(all_of_it - full - places, 1),
+        },
+        "memory_usage": usage,
+    }
+
+
+def weights(server: BenchServer, items: int) -> dict[str, Any]:
+    """Both, for each of so many items."""
+    scale = Scale(server, items)
+    return {"items": items, "leaseq": weigh_leaseq(scale), "redis-work-queue": redis_work_queue(scale)}
+
+
+def run(name: str, *, quick: bool) -> dict[str, Any]:
+    """All calls and both memories. Raises ServerNotFoundError."""
+    singles, batches, rounds, items = SIZES["quick" if quick else "full"]
+    machine = environment(pin())
+    with Progress(stderr=True) as progress, BenchServer(name, free_port()) as server:
+        caller = Caller(server)
+        try:
+            subjects = [Subject(case, caller) for case in cases(singles, batches)]
+            found = measure(subjects, rounds, progress.tell)
+        finally:
+            caller.close()
+        version, memory = server.version(), weights(server, items)
+        memory["allocator"] = server.allocator()
+        progress.tell("memory weighed")
+    return {
+        "measured_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "quick": quick,
+        "server": version,
+        "environment": machine,
+        "rounds": rounds,
+        "calls": found,
+        "memory": memory,
+    }
+
+
+def tables(found: dict[str, Any]) -> list[str]:
+    """All tables in Markdown."""
+    lines = [
+        "| server us for one call | round trip | entering, keys + arguments | data commands | the rest | all |",
+        "| --- | ---: | ---: | ---: | ---: | ---: |",
+    ]
+    for name, of in found["calls"].items():
+        entering = f"{of['entering_us']:.1f} ({of['keys']:.0f} + {of['arguments']:.0f})"
+        data = f"{of['data_us']:.1f} ({of['commands']:.0f})"
+        lines.append(
+            f"| {name} | {of['round_trip_us']:.1f} | {entering} | {data} | {of['rest_us']:.1f} | {of['all_us']:.1f} |"
+        )
+    lines += ["", "| inside the script, us by `INFO commandstats` | |", "| --- | --- |"]
+    for name, of in found["calls"].items():
+        inside = ", ".join(f"{command} {usec:.1f}" for command, usec in of["usec"].items() if usec >= 0.05)
+        lines.append(f"| {name} | {inside} |")
+    lines += ["", "| bytes of a waiting item | leaseq | redis-work-queue |", "| --- | ---: | ---: |"]
+    own, other = (found["memory"][name] for name in ("leaseq", "redis-work-queue"))
+    lines += [f"| {part} | {value or 0:g} | |" for part, value in own["parts"].items()]
+    lines += [f"| {part} | | {value or 0:g} |" for part, value in other["parts"].items()]
+    lines.append(f"| all | {own['all']:g} | {other['all']:g} |")
+    machine = found["environment"]
+    where = f"{machine['cpu_model']}, {found['server']} with {found['memory']['allocator']}"
+    how = f"lower quartile of {found['rounds']} rounds; {found['memory']['items']:,} items of 100 bytes with ids of 15"
+    lines += ["", f"Measured {found['measured_at']} on {where}, {how}."]
+    return lines
+
+
+def main() -> int:
+    """Run it."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--server", default="redis-7.0", metavar="NAME", help="default: %(default)s")
+    parser.add_argument("--quick", action="store_true", help="small counts, nothing under results/")
+    parser.add_argument("--json", action="store_true", help="JSON in place of the tables")
+    parser.add_argument("--output", type=Path, metavar="FILE", help=f"default: results/{RESULTS.name}")
+    options = parser.parse_args()
+    try:
+        found = run(options.server, quick=options.quick)
+    except ServerNotFoundError as error:
+        parser.error(str(error))
+    if output := options.output or (None if options.quick else RESULTS):
+        output.write_text(json.dumps(found, indent=1) + "\n")
+    print(json.dumps(found) if options.json else "\n".join(tables(found)))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
