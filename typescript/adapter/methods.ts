@@ -1,5 +1,6 @@
 // The methods of the adapter protocol, with the public API of the client: how to call, and what the answer looks like.
 import type {
+  CompleteOptions,
   Completion,
   FollowUp,
   HandOff,
@@ -33,6 +34,12 @@ const queueOf = ({ session, queue }: Call) => session.queue(queue);
 const entries = (args: Json) => args.items as Json[];
 const heldOf = ({ session, queue, args }: Call): Lease[] =>
   entries(args).map((entry) => session.held(queue, entry));
+/** The one lease of a call about one: its own methods know of its heartbeat. */
+const theHeld = (call: Call): Lease => heldOf(call)[0] as Lease;
+const kept = (call: Call) => {
+  const { id: _id, token: _token, ...more } = theHeld(call).entry;
+  return more;
+};
 const nothing = async (done: Promise<unknown>) => {
   await done;
   return {};
@@ -87,7 +94,14 @@ export const METHODS: Record<string, Method> = {
       return call.session.leased(await call.session.client.leaseAny(queues, leaseOptions(call)));
     },
   },
-  complete: { run: (call) => queueOf(call).complete(completions(call)) },
+  complete: {
+    run: async (call) => {
+      const [entry, ...others] = completions(call);
+      if (!entry || others.length > 0) return await queueOf(call).complete(completions(call));
+      const { id: _id, token: _token, ...options } = entry;
+      return [await theHeld(call).complete(options as CompleteOptions)];
+    },
+  },
   hand_off: {
     run: (call) => queueOf(call).completeWith(handOffs(call)),
     shape: (answers: HandOffAnswer[]) =>
@@ -108,19 +122,22 @@ export const METHODS: Record<string, Method> = {
   extend: {
     run: async (call) => {
       const duration = number(call.args.duration_ms);
+      if (entries(call.args).length === 1) return [await theHeld(call).extend(duration)];
       return await queueOf(call).extend(heldOf(call).map(({ id, token }) => ({ id, token, duration })));
     },
     shape: (deadlines: number[]) => deadlines.map((deadline) => (deadline === 0 ? null : String(deadline))),
   },
   release: {
-    run: (call) => {
+    run: async (call) => {
       const more = values.giveBack(call.args);
-      return queueOf(call).release(heldOf(call).map((held) => ({ ...held.entry, ...more })));
+      if (entries(call.args).length === 1) return [await theHeld(call).release({ ...kept(call), ...more })];
+      return await queueOf(call).release(heldOf(call).map((held) => ({ ...held.entry, ...more })));
     },
   },
   dead_letter: {
     run: async (call) => {
       const more = { ...values.giveBack(call.args), dead: true };
+      if (entries(call.args).length === 1) return [await theHeld(call).release({ ...kept(call), ...more })];
       return await queueOf(call).release(heldOf(call).map((held) => ({ ...held.entry, ...more })));
     },
     shape: (answers: string[]) => answers.map((answer) => answer === "dead"),

@@ -1,5 +1,6 @@
 import type { LeasedItem, Released } from "./answers.js";
 import type { FollowUp, Return } from "./entries.js";
+import { LeaseqError } from "./errors.js";
 import { Heartbeat } from "./heartbeat.js";
 import type { Queue } from "./queue.js";
 import { now } from "./waiting.js";
@@ -150,13 +151,13 @@ export class Lease {
     return beating;
   }
 
-  /** The end of the item is no loss of its lease; but where the call fails, the lease is to be kept alive. */
+  /** The end of the item is no loss of its lease; but where the call was refused, the lease is to be kept alive. */
   async #withoutHeartbeat<T>(end: () => Promise<T>): Promise<T> {
     const beating = this.#stopHeartbeat();
     try {
       return await end();
     } catch (error) {
-      if (beating) this.heartbeat();
+      if (beating && error instanceof LeaseqError && error.definite) this.heartbeat();
       throw error;
     }
   }
