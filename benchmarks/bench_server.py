@@ -100,7 +100,7 @@ def find(name: str) -> Path:
         wheel = find_program()
         if wheel.name == f"{product}-server":
             return wheel
-    raise ServerNotFoundError(f"{name} is neither in {CACHE} nor on PATH: run `make servers-core`")
+    raise ServerNotFoundError(f"{name} is neither in {CACHE} nor on PATH: run `make servers`")
 
 
 class BenchServer:

@@ -29,7 +29,7 @@ import rich.console
 import rich.table
 
 import floor
-from bench_server import find
+from bench_server import ServerNotFoundError, find
 from leaseq import __version__, _scripts, commands
 from lifecycle import DATA, KEYS, Leaseq, ids_of, leased_items
 
@@ -251,7 +251,11 @@ def main(arguments: Sequence[str]) -> int:
         "--check", action="store_true", help="compare with the committed counts and write nothing"
     )
     options = parser.parse_args(arguments)
-    counts = count_all()
+    subprocess.run([str(VALGRIND), "--fetch"], check=True)  # once, before servers start side by side
+    try:
+        counts = count_all()
+    except ServerNotFoundError as error:
+        parser.error(str(error))
     rich.console.Console().print(table(counts))
     if not options.check:
         record = {"leaseq": __version__, "server": SERVER, "instructions": counts}

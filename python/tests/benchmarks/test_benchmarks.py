@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 from support import servers
 
+import instructions
+
 ONCE = pytest.mark.on("last")  # about the benchmark, not the server
 BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
 FIGURES = {
@@ -145,4 +147,14 @@ def test_a_server_that_is_not_there_is_named() -> None:
     ended = run("--quick", "--server", "nosuch-1.0")
     assert ended.returncode == 2
     assert "nosuch-1.0" in ended.stderr
-    assert "make servers-core" in ended.stderr
+    assert "make servers" in ended.stderr
+
+
+def test_a_call_that_costs_over_two_percent_more_instructions_is_named() -> None:
+    committed = {"leaseq add 1": 10_000, "leaseq lease 1": 10_000, "leaseq complete 1": 10_000}
+    counts = {"leaseq add 1": 10_200, "leaseq lease 1": 10_201, "leaseq extend 1": 1}
+    assert instructions.risen(counts, committed) == [
+        "leaseq complete 1: no longer counted",
+        "leaseq extend 1: not committed",
+        "leaseq lease 1: 10,201 instead of 10,000 (+2.0%)",
+    ]
