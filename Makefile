@@ -152,7 +152,7 @@ lint: setup luacheck ## ruff, format, mypy, shellcheck, hadolint, luacheck, and 
 	  $(BIN)/python lua/bundle.py --render "$$rendered"; tools/luacheck.sh "$$rendered"
 	$(BIN)/python lua/bundle.py --check
 	$(BIN)/python python/unasync.py --check
-	$(BIN)/python -m leaseq_conformance.vectors.generate --check
+	$(BIN)/python -m leaseq_conformance.vectors.refresh --check
 	if [ -d benchmarks ]; then cd benchmarks && ../$(BIN)/python -m peers tables --check; fi
 
 .PHONY: format
@@ -164,7 +164,7 @@ format: setup ## let ruff rewrite what it can
 generate: setup ## rewrite the generated files: script modules of the clients, the sync half of the Python client, vectors, tables
 	$(BIN)/python lua/bundle.py
 	$(BIN)/python python/unasync.py
-	$(BIN)/python -m leaseq_conformance.vectors.generate
+	$(BIN)/python -m leaseq_conformance.vectors.refresh
 	if [ -d benchmarks ]; then cd benchmarks && ../$(BIN)/python -m peers tables; fi
 
 .PHONY: docs

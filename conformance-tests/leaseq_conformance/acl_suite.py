@@ -16,9 +16,10 @@ from leaseq_conformance.adapter_process import AdapterFaultError, AdapterProcess
 from leaseq_conformance.adapter_protocol import b64
 from leaseq_conformance.cases import BrokenError, Case, Context, UnjudgedError, Verdict, failed, passed
 from leaseq_conformance.rules import pages
-from leaseq_conformance.vectors import vector as vectors
+from leaseq_conformance.vectors import case_file
 from leaseq_conformance.vectors.compare import agree
 from leaseq_conformance.vectors.executor import BATCH, VectorExecutor, refused
+from leaseq_conformance.vectors.vector import Refused
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -104,9 +105,9 @@ def _wrong(client: redis.Redis, operations: Sequence[str], sources: Mapping[str,
     """What the user cannot do that it is for, and can do that it is not for; a line each."""
     bench = VectorExecutor(client)
     try:
-        for script in vectors.scripts():
+        for script in case_file.scripts():
             mine = script in operations
-            chosen = _unlike(each for each in vectors.load(script) if _tells(each, mine=mine))
+            chosen = _unlike(each for each in case_file.load(script) if _tells(each, mine=mine))
             digest = bench.load(script, sources.get(script))
             for start in range(0, len(chosen), BATCH):
                 batch = chosen[start : start + BATCH]
@@ -124,7 +125,7 @@ def _wrong(client: redis.Redis, operations: Sequence[str], sources: Mapping[str,
 
 def _tells(vector: Vector, *, mine: bool) -> bool:
     """Whether the rights of a role have to do with a call: it does what it is for, or it would change something."""
-    if vector.full or isinstance(vector.reply, vectors.Refused):
+    if vector.server or isinstance(vector.reply, Refused):
         return False
     return mine or vector.then != vector.given
 

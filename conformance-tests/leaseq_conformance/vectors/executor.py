@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 PREFIX: Final = "leaseq:{vectors}:queue:"
 OTHER: Final = "leaseq:{vectors}:other:"
+USER: Final = "leaseq-vectors"
+"""A user who lacks a right, and the password."""
 BATCH: Final = 50
 """Vectors sent at once."""
 # Takes the time off the end of ARGV and answers it to TIME. A millisecond to live lasts 1000 s, so that none has passed
@@ -170,6 +172,23 @@ class VectorExecutor:
         keys = [encoded(name) for name in passed(vector)]
         return ["EVALSHA", digest, len(keys), *keys, *vector.argv, vector.now]
 
+    def _spoilt(self, vector: Vector) -> tuple[list[list[Any]], list[list[Any]]]:
+        """What makes the server such as the vector says, and what mends it."""
+        what, _, command = vector.server.partition(" ")
+        if what == "full" or vector.full:
+            return [["CONFIG", "SET", "maxmemory", 1]], [["CONFIG", "SET", "maxmemory", 0]]
+        if what == "replica":
+            return [["REPLICAOF", "127.0.0.1", 1]], [["REPLICAOF", "NO", "ONE"]]
+        if what == "without":
+            allowed = ["reset", "on", f">{USER}", "~*", "+@all", f"-{command}"]
+            me = self.client.connection_pool.connection_kwargs
+            back = ["AUTH", me.get("username") or "default", me.get("password") or ""]
+            return (
+                [["ACL", "SETUSER", USER, *allowed], ["AUTH", USER, USER]],
+                [back, ["ACL", "DELUSER", USER]],
+            )
+        return [], []
+
     def read(self, vector: Vector, *, as_digest: bool = False) -> list[Any]:
         """The command that reads every key."""
         names = looked_at(vector)
@@ -179,11 +198,9 @@ class VectorExecutor:
         self, vector: Vector, digest: str, *, twice: bool, as_digest: bool = False
     ) -> list[list[Any]]:
         """All that a vector sends; each call is followed by a look at every key."""
-        before: list[list[Any]] = [BEGUN]
-        after: list[list[Any]] = [ENDED]
-        if vector.full:
-            before = [["CONFIG", "SET", "maxmemory", 1], BEGUN]
-            after = [ENDED, ["CONFIG", "SET", "maxmemory", 0]]
+        spoil, mend = self._spoilt(vector)
+        before: list[list[Any]] = [*spoil, BEGUN]
+        after: list[list[Any]] = [ENDED, *mend]
         run = [*before, self.call(vector, digest), *after, self.read(vector, as_digest=as_digest)]
         return [self.put(vector.given), *run, *(run if twice else [])]
 

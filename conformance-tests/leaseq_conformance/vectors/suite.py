@@ -14,6 +14,7 @@ import redis
 
 from leaseq_conformance.cases import Case, Context, UnjudgedError, Verdict, failed, passed
 from leaseq_conformance.monitor import Watch
+from leaseq_conformance.vectors import case_file
 from leaseq_conformance.vectors import vector as format_
 from leaseq_conformance.vectors.executor import BATCH, VectorExecutor, slots
 from leaseq_conformance.vectors.rules import ALWAYS, TOGETHER
@@ -31,12 +32,12 @@ SHOWN: Final = 5
 
 def cases() -> Sequence[Case]:
     """A case for each script."""
-    return [_case(script) for script in format_.scripts()]
+    return [_case(script) for script in case_file.scripts()]
 
 
 def _case(script: str) -> Case:
     name = f"vectors/{script}"
-    vectors = format_.load(script)
+    vectors = case_file.load(script)
     rules = sorted(
         {rule for vector in vectors for rule in vector.rules} | {*ALWAYS, *TOGETHER.get(script, ())}
     )
@@ -47,7 +48,7 @@ def _case(script: str) -> Case:
         capabilities=(),
         body={
             "script": script,
-            "file": f"vectors/data/{script}.json",
+            "file": f"cases/vectors/{script}.yaml",
             "vectors": [vector.name for vector in vectors],
         },
     )
@@ -60,7 +61,7 @@ def run(case: Case, context: Context) -> Verdict:
 
 def run_with(case: Case, context: Context, sources: Mapping[str, str] = MappingProxyType({})) -> Verdict:
     """Run them with other sources of scripts, by their names: seeded bugs."""
-    vectors = format_.load(case.name.partition("/")[2])
+    vectors = case_file.load(case.name.partition("/")[2])
     told = _told(context, vectors, sources)
     try:
         # of a seeded bug, one call that shows it is enough

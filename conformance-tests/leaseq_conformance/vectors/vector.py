@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 SCHEMA: Final = 1
+START: Final = 1_767_225_600_000_000
+"""When the queues begin: 2026-01-01."""
+NOW: Final = START + 3_600_000_000
+"""When the calls are made: an hour later."""
 HASHES: Final = {"items", "meta", "counters"}
 FOLDER: Final = files("leaseq_conformance") / "vectors" / "data"
 
@@ -78,6 +82,8 @@ class Vector:
     keys: list[str] | None = None
     full: bool = False
     base: str = ""
+    server: str = ""
+    """What is the matter with the server: `full`, `replica`, or `without COMMAND`, the caller lacks the right to."""
 
 
 def bare(key: str) -> str:

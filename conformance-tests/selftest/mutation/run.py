@@ -24,7 +24,7 @@ import yaml
 
 from leaseq_conformance.manifest import SCRIPTS
 from leaseq_conformance.redis_server import SpawnedServer
-from leaseq_conformance.vectors import vector
+from leaseq_conformance.vectors import case_file
 from leaseq_conformance.vectors.compare import in_order
 from leaseq_conformance.vectors.executor import VectorExecutor, refused
 from selftest.mutation.operators import LuaEdit, bounded, edits
@@ -103,7 +103,7 @@ class Killer:
     def __init__(self, client: redis.Redis, script: str) -> None:
         self.client, self.script = client, script
         self.bench = VectorExecutor(client)
-        self.vectors = vector.load(script)
+        self.vectors = case_file.load(script)
         # the calls of several keyspaces in turn, so that the first few differ much
         self.order = sorted(range(len(self.vectors)), key=lambda n: (n * 7919) % len(self.vectors))
         self.expected: dict[int, Any] = {}
