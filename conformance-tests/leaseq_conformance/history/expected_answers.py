@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 CLEANED: Final = ("promoted", "reclaimed", "died", "expired", "pruned")
 
@@ -14,23 +14,35 @@ class UnexplainedError(Exception):
     """These replies are none that one call of a right client gets."""
 
 
-def expected(method: str, replies: Sequence[Any]) -> Any:
+def expected(method: str, replies: Sequence[Any], *, args: Mapping[str, Any]) -> Any:
     """The answer of a call, in the form of the adapter protocol.
 
     `replies` are those of the scripts that the call ran, in their order. One call runs one script, but for `lease` and
-    `light_clean`, which call again where they are told to at once (LQ-BLOCK-4).
+    `light_clean`, which call again where they are told to at once (LQ-BLOCK-4), and for calls that wait: they look again
+    as long as nothing came, and are answered by the last look.
 
     Raises:
         UnexplainedError: the client ran another number of scripts, which is a second run of its own account (LQ-CLIENT-1).
     """
     if not replies:
         raise UnexplainedError("it was answered though no script was run")
-    again = _AGAIN.get(method, lambda _reply: False)
-    if not all(again(reply) for reply in replies[:-1]) or again(replies[-1]):
+    waits = bool(args.get("wait_ms"))
+    again = (_WAITS if waits else _AGAIN).get(method, lambda _reply: False)
+    if not all(again(reply) for reply in replies[:-1]) or (not waits and again(replies[-1])):
         raise UnexplainedError(f"it ran {len(replies)} scripts, answered {list(replies)}")
     reply = replies[-1]
     if method == "lease":
         return _leases(reply)
+    if method == "complete_and_lease":
+        return {"completed": reply[-1] == 1, "leases": _leases(reply)}
+    if method == "outcome":
+        return [
+            _outcome(item_id, reply[6 * place : 6 * place + 6]) for place, item_id in enumerate(args["ids"])
+        ]
+    if method == "wait_outcome":
+        return _outcome(args["id"], reply)
+    if method == "hand_off":
+        return [_handed(reply[at], reply[at + 1]) for at in range(0, len(reply), 2)]
     if method == "light_clean":
         return {name: sum(each[place] for each in replies) for place, name in enumerate(CLEANED)}
     listed = reply if isinstance(reply, list) else [reply]
@@ -40,6 +52,25 @@ def expected(method: str, replies: Sequence[Any]) -> Any:
 def given(method: str, told: Any) -> Any:
     """The part of an adapter's answer that `expected` tells."""
     return told["leases"] if method == "lease" else told
+
+
+def _outcome(item_id: bytes, fields: Sequence[Any]) -> dict[str, Any]:
+    state, created, ended, attempt, keep, content = fields
+    return {
+        "id": item_id,
+        "state": state.decode(),
+        "created": str(created),
+        "ended": str(ended),
+        "attempt": attempt,
+        "keep_ms": keep,
+        "content": content,
+    }
+
+
+def _handed(won: int, created: int) -> dict[str, Any]:
+    """An entry of a hand-off with its one follow-up."""
+    added = None if created < 0 else _EACH["add"](created)
+    return {"completed": won == 1, "added": [added]}
 
 
 def _is_to_lease_again(reply: Any) -> bool:
@@ -68,6 +99,11 @@ _AGAIN: Final[dict[str, Callable[[Any], bool]]] = {
     "lease": _is_to_lease_again,
     "light_clean": lambda reply: bool(reply[5] == 0),
 }
+_WAITS: Final[dict[str, Callable[[Any], Any]]] = {
+    "lease": lambda reply: reply[2] == 0,
+    "wait_outcome": lambda reply: reply[0] not in {b"result", b"failure", b"absent"},
+}
+"""Whether a call that waits looks again after such a reply."""
 _EACH: Final[dict[str, Callable[[Any], Any]]] = {
     "add": lambda created: "added" if created > 0 else "exists",
     "complete": lambda answer: answer == 1,

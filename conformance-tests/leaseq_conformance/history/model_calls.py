@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from leaseq_conformance.model.calls import Add, Complete, Extend, Release
+from leaseq_conformance.model.calls import Add, Complete, Extend, Finish, Release
+from leaseq_conformance.model.several import complete_with
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -38,7 +39,7 @@ def run(queue: Queue, script: str, argv: list[bytes], now: int) -> Reply:
 
 def duration_of(script: str, argv: list[bytes], entry: int = 0) -> int:
     """The duration that a lease or the entry of an extend asks for, microseconds."""
-    return int(argv[1] if script == "lease" else argv[3 + 3 * entry]) * 1000
+    return int(argv[3 + 3 * entry] if script == "extend" else argv[1]) * 1000
 
 
 def _options(parts: Iterator[bytes]) -> dict[str, bytes]:
@@ -50,11 +51,12 @@ def _number(options: dict[str, bytes], name: str) -> int | None:
 
 
 def _add(queue: Queue, parts: Iterator[bytes], now: int) -> Reply:
-    entries = []
-    for _ in range(int(next(parts))):
-        item_id, data, options = next(parts), next(parts), _options(parts)
-        entries.append(Add(item_id, data, delay=_number(options, "delay")))
-    return queue.add(now, entries)
+    return queue.add(now, [_item(parts) for _ in range(int(next(parts)))])
+
+
+def _item(parts: Iterator[bytes]) -> Add:
+    item_id, data, options = next(parts), next(parts), _options(parts)
+    return Add(item_id, data, delay=_number(options, "delay"))
 
 
 def _lease(queue: Queue, parts: Iterator[bytes], now: int) -> Reply:
@@ -71,6 +73,31 @@ def _completions(parts: Iterator[bytes]) -> list[Complete]:
 
 def _complete(queue: Queue, parts: Iterator[bytes], _now: int) -> Reply:
     return queue.complete(_completions(parts))
+
+
+def _complete_and_lease(queue: Queue, parts: Iterator[bytes], now: int) -> Reply:
+    count, duration = int(next(parts)), int(next(parts))
+    return queue.complete_and_lease(now, count, duration, _completions(parts))
+
+
+def _complete_with(queue: Queue, parts: Iterator[bytes], now: int) -> Reply:
+    """Every target is the queue itself."""
+    count, targets = int(next(parts)), int(next(parts))
+    entries = []
+    for _ in range(count):
+        item_id, token, options = next(parts), int(next(parts)), _options(parts)
+        then = tuple((int(next(parts)), _item(parts)) for _ in range(int(next(parts))))
+        keep, result = _number(options, "keep"), options.get("result")
+        entries.append(Finish(item_id, token, "only_current" in options, keep, result, then))
+    return complete_with(now, queue, [queue] * targets, entries)
+
+
+def _outcome(queue: Queue, parts: Iterator[bytes], now: int) -> Reply:
+    return queue.outcome(now, [next(parts) for _ in range(int(next(parts)))])
+
+
+def _settle(queue: Queue, _parts: Iterator[bytes], now: int) -> Reply:
+    return queue.settle(now)
 
 
 def _extend(queue: Queue, parts: Iterator[bytes], now: int) -> Reply:
@@ -110,6 +137,10 @@ _CALLS: Final[dict[str, Callable[[Queue, Iterator[bytes], int], Reply]]] = {
     "add": _add,
     "lease": _lease,
     "complete": _complete,
+    "complete_and_lease": _complete_and_lease,
+    "complete_with": _complete_with,
+    "outcome": _outcome,
+    "settle": _settle,
     "extend": _extend,
     "release": _release,
     "remove": _remove,

@@ -168,7 +168,7 @@ class _Part:
         actor = self._started()
         if step.fault:
             do, when = step.fault.split()
-            self._stage.gate.add_breakpoint(self.name, step.method, cast("When", when), ACTIONS[do])
+            self._stage.gate.add_breakpoint(self.name, step.script, cast("When", when), ACTIONS[do])
         call = self._stage.begin(self.name, step.method, args, step.fault)
         answer = actor.start("q", step.method, **plain(args)).answer(self._stage.context.patience)
         call.end = time.monotonic_ns()
@@ -184,31 +184,44 @@ class _Part:
             call.told = {answer.kind: restored(answer.value)}
         else:
             raise AssertionError(f"{call.actor}: {call.method} was answered {answer.kind} {answer.value}")
-        if call.method == "lease" and call.told and "ok" in call.told:
+        if call.method in {"lease", "complete_and_lease"} and call.told and "ok" in call.told:
             self._own += [(lease["id"], lease["token"]) for lease in call.told["ok"]["leases"]]
 
     def _args(self, step: Step, number: int) -> dict[str, Any] | None:
         """The arguments of a step; None where there is no lease yet that it could mean."""
+        wait = {"wait_ms": step.wait_ms} if step.wait_ms else {}
         if step.method == "add":
             data = f"{self.name} {number}".encode()
             added = [{"id": item_id.encode(), "data": data} for item_id in step.ids]
             return {"items": added, **({"options": {"delay_ms": step.delay_ms}} if step.delay_ms else {})}
         if step.method == "lease":
-            return {"count": step.count, "duration_ms": HOUR_MS + number}
-        if step.method == "remove":
+            return {"count": step.count, "duration_ms": HOUR_MS + number, **wait}
+        if step.method == "wait_outcome":
+            return {"id": step.ids[0].encode(), **wait}
+        if step.method in {"remove", "outcome"}:
             return {"ids": [item_id.encode() for item_id in step.ids]}
         if step.method == "light_clean":
             return {}
-        if not self._own:
-            return None
+        return self._args_of_leases(step, number) if self._own else None
+
+    def _args_of_leases(self, step: Step, number: int) -> dict[str, Any]:
+        """The arguments of a step that names leases of its own."""
         chosen = [self._own[-1 - place] for place in step.leases if place < len(self._own)] or self._own[-1:]
         items: list[dict[str, Any]] = [{"id": item_id, "token": token} for item_id, token in chosen]
+        data = f"{self.name} {number}".encode()
         if step.method == "extend":
             return {"items": items, "duration_ms": HOUR_MS + number}
-        if step.method == "complete":
-            return {"items": items, "only_current": step.flag}
-        delay: dict[str, Any] = {"delay_ms": step.delay_ms} if step.delay_ms else {}
-        return {"items": items, "uncounted": step.flag, **delay}
+        if step.method == "complete_and_lease":
+            return {**items[0], "only_current": step.flag, "duration_ms": HOUR_MS + number}
+        if step.method == "release":
+            delay: dict[str, Any] = {"delay_ms": step.delay_ms} if step.delay_ms else {}
+            return {"items": items, "uncounted": step.flag, **delay}
+        more: dict[str, Any] = {"keep_ms": HOUR_MS, "result": data} if step.keep else {}
+        for entry, follow_up in zip(items, itertools.cycle(step.ids or ("",)), strict=False):
+            entry.update(more)
+            if step.method == "hand_off":
+                entry["then"] = [{"queue": "q", "item": {"id": follow_up.encode(), "data": data}}]
+        return {"items": items, "only_current": step.flag}
 
 
 def _time(client: redis.Redis) -> int:

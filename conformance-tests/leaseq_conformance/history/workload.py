@@ -29,8 +29,25 @@ WEIGHTS: Final = {
     "release": 5,
     "remove": 1,
     "light_clean": 2,
+    "wait": 3,
+    "complete_and_lease": 3,
+    "complete_keep": 3,
+    "outcome": 3,
+    "wait_outcome": 1,
+    "hand_off": 3,
 }
-NEEDS: Final = {"remove": "cancel", "light_clean": "clean"}
+NEEDS: Final = {
+    "remove": "cancel",
+    "light_clean": "clean",
+    "wait": "blocking",
+    "complete_and_lease": "fused",
+    "complete_keep": "outcome",
+    "outcome": "outcome",
+    "wait_outcome": "outcome",
+    "hand_off": "handoff",
+}
+METHODS: Final = {"wait": "lease", "complete_keep": "complete"}
+"""What an actor is told to call, where that is not the name of the step's kind."""
 FAULTS: Final[tuple[Fault, ...]] = ("drop before", "drop after", "kill before", "kill after")
 
 
@@ -39,9 +56,11 @@ class Step:
     """One call.
 
     Attributes:
-        ids: of the items to add, remove or forge.
+        ids: of the items to add, remove, forge or ask about, or of the follow-ups of a hand-off.
         leases: which leases of its own the actor means, counted from the newest.
         flag: `only_current` of complete, `uncounted` of release.
+        wait_ms: how long a lease or a question for an outcome waits; 0: not at all.
+        keep: whether a complete keeps its result.
     """
 
     method: str
@@ -50,7 +69,16 @@ class Step:
     leases: tuple[int, ...] = ()
     delay_ms: int = 0
     flag: bool = False
+    wait_ms: int = 0
+    keep: bool = False
     fault: Fault = ""
+
+    @property
+    def script(self) -> str:
+        """The script that a right client runs first, which a fault strikes."""
+        if self.keep or self.method == "hand_off":
+            return "complete_with"
+        return "outcome" if self.method == "wait_outcome" else self.method
 
 
 @dataclass(frozen=True)
@@ -83,18 +111,24 @@ def _id(chance: random.Random) -> str:
 
 
 def _step(chance: random.Random, methods: Sequence[str], faulty: float) -> Step:
-    method = chance.choices(methods, [WEIGHTS[name] for name in methods])[0]
+    kind = chance.choices(methods, [WEIGHTS[name] for name in methods])[0]
+    method = METHODS.get(kind, kind)
     fault: Fault = chance.choice(FAULTS) if chance.random() < faulty else ""
     several = 1 if chance.random() < 0.6 else chance.randint(2, 4)
     ids = tuple(_id(chance) for _ in range(several))
-    if method in {"add", "remove"}:
+    wait = chance.randint(50, 300) if kind in {"wait", "wait_outcome"} else 0
+    if method in {"add", "remove", "outcome", "wait_outcome"}:
         delay = HOUR_MS if method == "add" and chance.random() < 0.15 else 0
-        return Step(method, ids=ids, delay_ms=delay, fault=fault)
+        if method == "wait_outcome":
+            ids = ids[:1]
+        return Step(method, ids=ids, delay_ms=delay, wait_ms=wait, fault=fault)
     if method == "lease":
-        return Step(method, count=several, fault=fault)
+        return Step(method, count=several, wait_ms=wait, fault=fault)
     if method == "light_clean":
         return Step(method, fault=fault)
     leases = tuple(chance.randrange(4) for _ in range(several))
     delay = HOUR_MS if method == "release" and chance.random() < 0.3 else 0
     flag = chance.random() < 0.3 and not delay
-    return Step(method, leases=leases, delay_ms=delay, flag=flag, fault=fault)
+    follow_ups = ids if method == "hand_off" else ()
+    keep = kind == "complete_keep"
+    return Step(method, follow_ups, leases=leases, delay_ms=delay, flag=flag, keep=keep, fault=fault)

@@ -36,11 +36,17 @@ class HistoryBuilder:
         lost: bool = False,
         definite: bool = False,
         runs: int = 1,
+        method: str = "",
+        args: dict[str, Any] | None = None,
     ) -> Any:
-        """Make a call; `lie` changes its reply, `lost` loses it, `runs` is how often the client has it run."""
+        """Make a call; `lie` changes its reply, `lost` loses it, `runs` is how often the client has it run.
+
+        `method` and `args` are those of the adapter protocol, where they do not follow from the script.
+        """
+        method = method or script
         self.time += 1000
         number = len(self.history.calls) + 1
-        call = Call(number, actor, script, _args(script, argv), self._tick())
+        call = Call(number, actor, method, _args(script, argv) if args is None else args, self._tick())
         reply = None
         for _ in range(runs):
             reply = lie(run(self.queue, script, argv, self.time))
@@ -53,7 +59,7 @@ class HistoryBuilder:
             error: dict[str, Any] = {"code": None, "definite": definite, "message": "", "answers": []}
             call.told, call.fault = {"error": error}, "drop after"
         else:
-            answer = expected(script, [reply])
+            answer = expected(method, [reply], args=call.args)
             call.told = {"ok": {"leases": answer} if script == "lease" else answer}
         self.history.calls.append(call)
         return reply
@@ -65,6 +71,29 @@ class HistoryBuilder:
         """The token."""
         reply = self.call(actor, "lease", [b"1", b"%d" % HOUR], **how)
         return int(reply[5]) if reply and reply[2] else 0
+
+    def wait(self, actor: str, **how: Any) -> Any:
+        """A lease that waits, and is answered at its first look."""
+        args = {"count": 1, "duration_ms": HOUR, "wait_ms": 100}
+        return self.call(actor, "lease", [b"1", b"%d" % HOUR], args=args, **how)
+
+    def complete_and_lease(self, actor: str, item_id: bytes, token: int, **how: Any) -> Any:
+        args = {"id": item_id, "token": str(token), "duration_ms": HOUR}
+        argv = [b"1", b"%d" % HOUR, b"1", item_id, b"%d" % token, b"0"]
+        return self.call(actor, "complete_and_lease", argv, args=args, **how)
+
+    def keep(self, actor: str, item_id: bytes, token: int, result: bytes, **how: Any) -> Any:
+        """Complete it and keep its result."""
+        options = [b"2", b"keep", b"%d" % HOUR, b"result", result]
+        argv = [b"1", b"0", item_id, b"%d" % token, *options, b"0"]
+        return self.call(actor, "complete_with", argv, method="complete", **how)
+
+    def hand_off(self, actor: str, item_id: bytes, token: int, follow_up: bytes, **how: Any) -> Any:
+        argv = [b"1", b"1", item_id, b"%d" % token, b"0", b"1", b"1", follow_up, b"data", b"0"]
+        return self.call(actor, "complete_with", argv, method="hand_off", **how)
+
+    def outcome(self, actor: str, item_id: bytes, **how: Any) -> Any:
+        return self.call(actor, "outcome", [b"1", item_id], args={"ids": [item_id]}, **how)
 
     def complete(self, actor: str, item_id: bytes, token: int, **how: Any) -> Any:
         return self.call(actor, "complete", [b"1", item_id, b"%d" % token, b"0"], **how)
