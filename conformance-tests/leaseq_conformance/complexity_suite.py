@@ -14,13 +14,14 @@ import redis
 from leaseq_conformance.cases import Case, Context, UnjudgedError, Verdict, failed, passed
 from leaseq_conformance.manifest import SCRIPTS
 from leaseq_conformance.model.codec import EPOCH, LEVEL, Record, State
-from leaseq_conformance.vectors.builder import HOUR, NOW, START
 from leaseq_conformance.vectors.executor import PREFIX, whole
-from leaseq_conformance.vectors.refused import PLAIN, more_of
+from leaseq_conformance.vectors.vector import NOW, START
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+HOUR: Final = 3_600_000
+"""In milliseconds."""
 SHORT: Final = 600
 """More than any call takes, and more than what servers pack into one block and read as a whole."""
 LONG: Final = 5 * SHORT
@@ -37,6 +38,28 @@ PRELUDE: Final = (
     "local reply = (function() "
 )
 POSTLUDE: Final = "\nend)()\nreturn {work, reply}"
+PLAIN: Final[Mapping[str, list[Any]]] = {
+    "add": [1, "c1", "data", 0],
+    "complete": [1, "c1", 5, 0],
+    "complete_and_lease": [1, 1000, 1, "c1", 5, 0],
+    "complete_with": [1, 0, "c1", 5, 0, 0],
+    "configure": [1, "paused", 1],
+    "deep_clean": ["0", 10, 0],
+    "extend": [1, "c1", 5, 1000],
+    "inspect": [1, "c1"],
+    "lease": [1, 1000],
+    "lease_any": [1, 1, 1000],
+    "light_clean": [1],
+    "list": ["ready", 0, 1, "forward"],
+    "outcome": [1, "c1"],
+    "purge": [0, 1, "c1"],
+    "release": [1, "c1", 5, 0],
+    "remove": [1, "c1"],
+    "revive": [1, "c1"],
+    "settle": [],
+    "stats": [],
+}
+"""A call of each script."""
 MORE: Final[Mapping[str, list[list[Any]]]] = {
     "lease": [[256, HOUR]],
     "lease_any": [[1, 256, HOUR]],
@@ -97,7 +120,7 @@ def _measured(client: redis.Redis, size: int, sources: Mapping[str, str]) -> dic
             client.flushdb()
             for key, value in packed.items():
                 client.restore(key, 0, value or b"")
-            more = SCRIPTS["lease"].keys if script == "lease_any" else more_of(script, argv)
+            more = {"lease_any": SCRIPTS["lease"].keys, "outcome": ["result:c1"]}.get(script, ())
             keys = [whole(name) for name in (*SCRIPTS[script].keys, *more)]
             said = f"{script} {' '.join(map(str, argv))}"
             if script == "deep_clean":

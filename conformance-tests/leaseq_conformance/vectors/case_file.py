@@ -136,7 +136,6 @@ def vector(script: str, case: Mapping[str, Any], named: Mapping[str, Dump]) -> V
         then_again=then_again,
         more=made.more,
         keys=keys,
-        full=case.get("server") == "full",
         server=case.get("server", ""),
         base=case["given"],
     )

@@ -7,13 +7,12 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from leaseq_conformance.vectors.notation import difference, reply_to_yaml
 from leaseq_conformance.vectors.vector import (
     Dump,
     Refused,
     Reply,
     Vector,
-    difference,
-    reply_to_json,
 )
 
 if TYPE_CHECKING:
@@ -50,7 +49,7 @@ class Run:
         ):
             if not agree(vector, seen.reply, reply):
                 return (
-                    f"{title}it answers {_cut(reply_to_json(seen.reply))}, not {_cut(reply_to_json(reply))}"
+                    f"{title}it answers {_cut(reply_to_yaml(seen.reply))}, not {_cut(reply_to_yaml(reply))}"
                 )
             if seen.dump != then:
                 return f"{title}it leaves other keys; what they have more or less: {_cut(difference(then, seen.dump))}"

@@ -175,7 +175,7 @@ class VectorExecutor:
     def _spoilt(self, vector: Vector) -> tuple[list[list[Any]], list[list[Any]]]:
         """What makes the server such as the vector says, and what mends it."""
         what, _, command = vector.server.partition(" ")
-        if what == "full" or vector.full:
+        if what == "full":
             return [["CONFIG", "SET", "maxmemory", 1]], [["CONFIG", "SET", "maxmemory", 0]]
         if what == "replica":
             return [["REPLICAOF", "127.0.0.1", 1]], [["REPLICAOF", "NO", "ONE"]]
