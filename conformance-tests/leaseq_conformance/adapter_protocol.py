@@ -6,7 +6,7 @@ import importlib.resources
 import json
 from typing import Any, Final
 
-from jsonschema import Draft202012Validator
+from leaseq_conformance.schemas import Schema
 
 Json = dict[str, Any]
 
@@ -74,12 +74,12 @@ def quoted(line: bytes) -> str:
 
 
 def _check(message: Any, *path: str) -> None:
-    error = next(_validator(path).iter_errors(message), None)
+    error = _schema(path).error(message)
     if error is not None:
         place = "/".join(str(part) for part in error.absolute_path) or "the message"
         raise MessageError(f"{place}: {error.message[:500]}")
 
 
 @functools.cache
-def _validator(path: tuple[str, ...]) -> Draft202012Validator:
-    return Draft202012Validator({"$ref": "#/$defs/" + "/".join(path), "$defs": SCHEMA["$defs"]})
+def _schema(path: tuple[str, ...]) -> Schema:
+    return Schema({"$ref": "#/$defs/" + "/".join(path), "$defs": SCHEMA["$defs"]})

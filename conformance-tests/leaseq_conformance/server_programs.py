@@ -37,7 +37,7 @@ def find_program(name: str | None = None) -> Path:
     found = shutil.which(name) or next(_of_version(name), None)
     if found is None:
         raise ServerError(
-            f"{name} is neither on PATH nor in {CACHE}: run `make servers-core` or `make servers`, or give a path"
+            f"{name} is neither on PATH nor in {CACHE}: run `make servers`, or give a path"
         )
     return Path(found)
 

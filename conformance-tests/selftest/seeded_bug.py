@@ -10,9 +10,10 @@ from importlib import resources
 from typing import Any, Final
 
 import yaml
-from jsonschema import Draft202012Validator
 
+from leaseq_conformance.case_loader import LOADER
 from leaseq_conformance.manifest import SCRIPTS
+from leaseq_conformance.schemas import Schema
 
 PARTS: Final = ("scripts", "python", "typescript")
 """What has seeded bugs: the scripts, and two clients."""
@@ -161,10 +162,11 @@ def load(text: str, part: str, source: str) -> list[SeededBug]:
         SeededBugError: one of them does not have the form of `seeded_bugs/schema.json`.
     """
     try:
-        found = yaml.safe_load(text)
+        found = yaml.load(text, LOADER)  # noqa: S506 # one of the safe ones
     except yaml.YAMLError as error:
         raise SeededBugError(f"{source}: {error}") from error
-    for problem in _validator().iter_errors(found):
+    problem = _schema().error(found)
+    if problem is not None:
         place = "/".join(map(str, problem.absolute_path)) or "the top"
         raise SeededBugError(f"{source}: at {place}: {problem.message[:300]}")
     return [_read(each, part) for each in found]
@@ -184,6 +186,6 @@ def _read(given: dict[str, Any], part: str) -> SeededBug:
 
 
 @functools.cache
-def _validator() -> Draft202012Validator:
+def _schema() -> Schema:
     schema = resources.files("selftest") / "seeded_bugs" / "schema.json"
-    return Draft202012Validator(json.loads(schema.read_text("utf-8")))
+    return Schema(json.loads(schema.read_text("utf-8")))

@@ -7,7 +7,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { Redis } from "ioredis";
 
-// As conformance-tests/leaseq_conformance/server_programs.py finds them: a real server, by its name, in the cache that `make servers-core` fills.
+// As conformance-tests/leaseq_conformance/server_programs.py finds them: a real server, by its name, in the cache that `make servers` fills.
 const CACHE = process.env.LEASEQ_SERVERS_DIR || fileURLToPath(new URL("../../../.servers", import.meta.url));
 const PROGRAM = join(CACHE, "bin", process.env.LEASEQ_TEST_SERVER || "valkey-9.1.2");
 const running = new Set<ChildProcess>();
@@ -33,7 +33,7 @@ export class Server {
   }
 
   async start(): Promise<void> {
-    if (!existsSync(PROGRAM)) throw new Error(`there is no ${PROGRAM}: run make servers-core`);
+    if (!existsSync(PROGRAM)) throw new Error(`there is no ${PROGRAM}: run make servers-newest`);
     const options = ["--unixsocket", this.path, "--save", "", "--dir", this.folder];
     const started = spawn(PROGRAM, [...this.#args, ...options], { stdio: "ignore" });
     this.#process = started;
@@ -60,7 +60,7 @@ export class Server {
 
   /** A connection of the tests' own, to look behind the client's back. */
   raw(): Redis {
-    const redis = new Redis({ path: this.path, retryStrategy: () => 20 });
+    const redis = new Redis({ path: this.path, retryStrategy: () => 20, maxRetriesPerRequest: null });
     redis.on("error", () => {});
     return redis;
   }

@@ -6,14 +6,13 @@ from collections.abc import Iterator
 from importlib import resources
 from typing import Any, Final
 
-from jsonschema import Draft202012Validator
-
 from leaseq_conformance import rules
 from leaseq_conformance.adapter_protocol import MessageError, check_request
 from leaseq_conformance.case_loader import read, texts
 from leaseq_conformance.cases import Case
 from leaseq_conformance.manifest import SCRIPTS
 from leaseq_conformance.scenarios.values import plain
+from leaseq_conformance.schemas import Schema
 from leaseq_conformance.wire.tables import TableError, steps_of
 from leaseq_conformance.wire.words import expanded, script_keys
 
@@ -51,16 +50,16 @@ def _problems(written: dict[str, Any]) -> Iterator[str]:
         yield str(error)
         return
     for step in steps:
-        wrong = next(_of_steps().iter_errors(step), None)
+        wrong = _step_schema().error(step)
         if wrong is not None:
             yield f"a step that is written out has {wrong.message[:300]}"
         yield from _problems_of_step(step, queues)
 
 
 @functools.cache
-def _of_steps() -> Draft202012Validator:
+def _step_schema() -> Schema:
     schema = json.loads((resources.files("leaseq_conformance.wire") / "schema.json").read_text("utf-8"))
-    return Draft202012Validator({"$ref": "#/$defs/step", "$defs": schema["$defs"]})
+    return Schema({"$ref": "#/$defs/step", "$defs": schema["$defs"]})
 
 
 def _problems_of_step(step: dict[str, Any], queues: dict[str, str]) -> Iterator[str]:

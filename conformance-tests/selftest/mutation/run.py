@@ -171,7 +171,7 @@ def programs(script: str) -> list[str | None]:
     program = Path(os.environ.get("LEASEQ_SERVERS_DIR", ".servers"), "bin", OLDER[script])
     if not program.exists():
         raise SystemExit(
-            f"{script} is judged on {OLDER[script]} too: {program} is not there, run `make servers-core`"
+            f"{script} is judged on {OLDER[script]} too: {program} is not there, run `make servers`"
         )
     return [None, str(program)]
 

@@ -157,6 +157,7 @@ def test_a_manifest_that_does_not_fit_is_refused(
     assert (done.returncode, said in done.stderr) == (2, True), done.stderr
 
 
+@pytest.mark.slow
 def test_the_scripts_of_another_manifest_are_used(tmp_path: Path) -> None:
     path = tmp_path / "manifest.json"
     other = json.loads(json.dumps(manifest()))
@@ -165,6 +166,7 @@ def test_the_scripts_of_another_manifest_are_used(tmp_path: Path) -> None:
     assert command("vectors", "--case", "vectors/settle", "--manifest", path).returncode == 1
 
 
+@pytest.mark.slow
 def test_cases_are_listed_explained_and_exported(tmp_path: Path) -> None:
     listed = json.loads(command("list", "--json", "scenarios/*").stdout)
     explained = command("explain", FIRST).stdout

@@ -416,6 +416,7 @@ def test_what_is_no_reply_of_a_script_is_refused(frame: bytes) -> None:
         decoded(frame)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["crowd", "faults"])
 def test_the_python_client_passes(name: str, url: str) -> None:
     case = next(case for case in suite.cases() if case.name == f"history/{name}")

@@ -127,7 +127,7 @@ def test_a_script_of_two_ways_is_judged_on_an_older_server_too(
 ) -> None:
     monkeypatch.setenv("LEASEQ_SERVERS_DIR", str(tmp_path))
     assert programs("settle") == [None]
-    with pytest.raises(SystemExit, match="make servers-core"):
+    with pytest.raises(SystemExit, match="make servers"):
         programs("deep_clean")
     older = tmp_path / "bin" / run_module.OLDER["deep_clean"]
     older.parent.mkdir()

@@ -263,6 +263,7 @@ def test_an_adapter_without_a_client_does_not_pass(name: str, given: ExternalSer
     assert result.outcome is not Outcome.PASS
 
 
+@pytest.mark.slow
 def test_a_bug_that_is_not_caught_is_counted(given: ExternalServer, monkeypatch: pytest.MonkeyPatch) -> None:
     missed = next(bug for bug in load_all() if bug.name == "names-unchecked")
     bugs = (BUG, dataclasses.replace(missed, caught_by=(ADD,)))
@@ -287,6 +288,7 @@ def test_several_subjects_are_run_at_a_time_on_their_own_servers(copies: ClientC
     assert told == {"right": Outcome.PASS, BUG.name: Outcome.FAIL}
 
 
+@pytest.mark.slow
 def test_processes_end_with_a_starter_that_is_killed() -> None:
     program = """
 import multiprocessing, os, time
@@ -306,6 +308,7 @@ if __name__ == "__main__":
     wait_until(lambda: not process.exists(), 60)
 
 
+@pytest.mark.slow
 def test_the_command_prints_the_score(url: str) -> None:
     arguments = ["--redis", url, "--part", "python", "--bug", BUG.name, "--case", ADD]
     done = CliRunner().invoke(selftest_command, arguments)
