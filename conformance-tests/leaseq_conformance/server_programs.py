@@ -36,9 +36,7 @@ def find_program(name: str | None = None) -> Path:
         return Path(name)
     found = shutil.which(name) or next(_of_version(name), None)
     if found is None:
-        raise ServerError(
-            f"{name} is neither on PATH nor in {CACHE}: run `make servers`, or give a path"
-        )
+        raise ServerError(f"{name} is neither on PATH nor in {CACHE}: run `make servers`, or give a path")
     return Path(found)
 
 
