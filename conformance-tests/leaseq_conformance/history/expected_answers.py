@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+ABSENT: Final = (b"absent", 0, 0, 0, 0, b"")
 CLEANED: Final = ("promoted", "reclaimed", "died", "expired", "pruned")
 
 
@@ -40,7 +41,9 @@ def expected(method: str, replies: Sequence[Any], *, args: Mapping[str, Any]) ->
             _outcome(item_id, reply[6 * place : 6 * place + 6]) for place, item_id in enumerate(args["ids"])
         ]
     if method == "wait_outcome":
-        return _outcome(args["id"], reply)
+        awaited = next((look[1] for look in replies if look[1]), 0)
+        another = reply[1] not in {0, awaited}  # LQ-BLOCK-13
+        return _outcome(args["id"], ABSENT if another else reply)
     if method == "hand_off":
         return [_handed(reply[at], reply[at + 1]) for at in range(0, len(reply), 2)]
     if method == "light_clean":

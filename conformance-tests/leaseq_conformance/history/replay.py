@@ -140,8 +140,25 @@ def _answers(history: History, places: dict[int, int]) -> Iterator[str]:
                 yield f"call {call.number} of {call.actor}, {call.method} {call.args}: {said}"
 
 
+def _asked(args: Any, name: str = "") -> set[bytes]:
+    """The words that a call has to send: its ids, tokens, data, numbers, and the names of what is true."""
+    if isinstance(args, dict):
+        return set().union(
+            *(_asked(part, key) for key, part in args.items() if key not in {"wait_ms", "queue"})
+        )
+    if isinstance(args, list):
+        return set().union(*(_asked(part, name) for part in args))
+    if isinstance(args, bool):
+        return {name.encode()} if args else set()
+    return {args if isinstance(args, bytes) else str(args).encode()}
+
+
 def _answer(call: Call, of: list[Sent], places: dict[int, int]) -> str:
     told = call.told or {}
+    looks = [sent for sent in of if sent.script not in PASSING_ON]
+    missing = sorted(_asked(call.args) - set(looks[0].argv)) if looks else []
+    if missing:
+        return f"it sent {looks[0].script} {looks[0].argv}, where {missing[0]!r} is missing"
     if "ok" not in told:
         ran = [
             sent
@@ -162,8 +179,7 @@ def _answer(call: Call, of: list[Sent], places: dict[int, int]) -> str:
     if refused is not None:
         return f"it was answered {told['ok']}, and the server refused {refused.script}: {refused.error}"
     try:
-        looked = [sent.reply for sent in of if sent.script not in PASSING_ON]
-        right = expected(call.method, looked, args=call.args)
+        right = expected(call.method, [sent.reply for sent in looks], args=call.args)
     except UnexplainedError as error:
         return str(error)
     is_so = given(call.method, told["ok"])

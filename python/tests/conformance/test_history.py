@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from click.testing import CliRunner
-from support.history_builder import HistoryBuilder
+from support.history_builder import HOUR, HistoryBuilder
 
 from leaseq_conformance.cases import BrokenError, Context, Outcome, UnjudgedError
 from leaseq_conformance.cli.history import history as history_command
 from leaseq_conformance.history import replay, suite, workload
+from leaseq_conformance.history.expected_answers import expected
 from leaseq_conformance.history.monitor_log import Witness
 from leaseq_conformance.history.record import History, Left
 from leaseq_conformance.history.replies import decoded
@@ -318,6 +319,15 @@ def test_an_answer_that_is_not_what_the_server_said_is_found() -> None:
     assert wrong(history)
 
 
+def test_a_call_that_is_not_sent_as_it_was_made_is_found() -> None:
+    told = HistoryBuilder()
+    told.add(b"a")
+    told.complete("w1", b"a", told.lease("w1"))
+    history = told.end()
+    history.calls[-1].args["items"][0].update(keep_ms=HOUR, result=b"done")
+    assert any("is missing" in wrong for wrong in replay.check(history))
+
+
 def test_a_reply_that_was_lost_and_is_told_is_found() -> None:
     told = HistoryBuilder()
     told.add(b"a")
@@ -486,3 +496,11 @@ def test_the_command_runs_rounds_and_tells(url: str, tmp_path: Path) -> None:
     assert done.exit_code == 0, done.output
     assert "1 of 1 histories of leaseq" in done.output
     assert not (tmp_path / "out").exists()
+
+
+def test_who_waits_for_an_outcome_is_told_absent_where_the_item_is_another() -> None:
+    looks = [[b"ready", 5, 0, 0, 0, b""], [b"result", 9, 9, 1, 0, b"of the later item"]]
+    args = {"id": b"a", "wait_ms": 100}
+    assert expected("wait_outcome", looks, args=args)["state"] == "absent"
+    looks[1][1] = 5
+    assert expected("wait_outcome", looks, args=args)["content"] == b"of the later item"
