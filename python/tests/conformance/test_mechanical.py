@@ -1,4 +1,4 @@
-"""Mechanical mutants: how a source is cut, which edits are made of it, and how survivors are matched to explanations."""
+"""Mechanical mutants: how a source is cut, which edits are made of it, and how many have to be killed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from support import servers
 
 from selftest.mutation import run as run_module
 from selftest.mutation.operators import bounded, edits, tokens
-from selftest.mutation.run import SOURCES, Killer, Survivor, judge, judged, killer_on, programs
+from selftest.mutation.run import SOURCES, Killer, judge, judged, killer_on, programs
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -84,42 +84,16 @@ def test_an_endless_loop_ends() -> None:
     assert "while true do turns = turns + 1 if turns > " in text
 
 
-def test_a_survivor_is_explained_by_script_and_exact_edit() -> None:
-    first, second = (edit for edit in edits("call(a)\ncall(a)\n") if not edit.becomes)
-    assert Survivor("call(a)", "", "why").explains("add", first)
-    assert Survivor("call(a)", "", "why", ("add",)).explains("add", second)
-    assert not Survivor("call(a)", "", "why", ("lease",)).explains("add", first)
-    assert not Survivor("call(a)", "", "why", nth=2).explains("add", first)
-    assert not Survivor("call(b)", "", "why").explains("add", first)
-
-
-def test_the_score_tells_what_is_not_explained_and_what_explains_nothing(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    first, second = (edit for edit in edits("call(a)\ncall(a)\n") if not edit.becomes)
-    known = (Survivor("call(a)", "", "why", ("add",), 1), Survivor("call(z)", "", "why", ("add",)))
-    monkeypatch.setattr(run_module, "survivors", lambda: known)
-    score = judge([("add", first, False), ("add", second, False), ("lease", first, True)], ["add", "lease"])
-    assert (score.killed, score.explained) == (1, 1)
-    assert score.unexplained == [("add", second)]
-    assert score.idle == [known[1]]
-    assert not score.good
-    monkeypatch.setattr(run_module, "survivors", lambda: known[:1])
-    assert judge([("add", first, False)], ["add"]).good
-    assert judge([("add", first, True)], ["add"]).idle == [known[0]]
-
-
-def test_explanations_are_of_edits_that_there_are() -> None:
-    for each in run_module.survivors():
-        scripts = each.scripts or tuple(SOURCES)
-        fits = [
-            script
-            for script in scripts
-            if any(each.explains(script, edit) for edit in edits(SOURCES[script]))
-        ]
-        assert fits, each
-        assert not each.scripts or set(fits) == set(each.scripts), each
-        assert len(each.why) > 20, each
+def test_a_share_of_the_mutants_of_each_script_has_to_be_killed() -> None:
+    (edit, *_) = edits("call(a)")
+    killed, lived = ("add", edit, True), ("add", edit, False)
+    score = judge([killed] * run_module.THRESHOLD + [lived] * (100 - run_module.THRESHOLD))
+    assert score.good
+    assert score.share("add") == run_module.THRESHOLD
+    less = judge([killed, lived, ("lease", edit, True)])
+    assert less.below == ["add"]
+    assert less.survivors == [("add", edit)]
+    assert not less.good
 
 
 def test_a_script_of_two_ways_is_judged_on_an_older_server_too(
