@@ -13,9 +13,9 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any, Final
 
 import yaml
-from jsonschema import Draft202012Validator
 
 from leaseq_conformance.case_loader import CaseFileError
+from leaseq_conformance.schemas import Schema
 from leaseq_conformance.vectors.calls import call
 from leaseq_conformance.vectors.notation import (
     NotationError,
@@ -72,7 +72,7 @@ def read(name: str) -> Any:
         found = yaml.load((FOLDER / source).read_text("utf-8"), LOADER)  # noqa: S506  # it is the safe one
     except yaml.YAMLError as error:
         raise CaseFileError(f"{source}: {error}") from error
-    wrong = next(_validator().iter_errors(found), None)
+    wrong = _schema().error(found)
     if wrong is not None:
         place = "/".join(map(str, wrong.absolute_path))
         raise CaseFileError(f"{source}: at {place or 'the top'}: {wrong.message[:300]}")
@@ -80,9 +80,9 @@ def read(name: str) -> Any:
 
 
 @functools.cache
-def _validator() -> Draft202012Validator:
+def _schema() -> Schema:
     schema = resources.files("leaseq_conformance.vectors") / "schema.json"
-    return Draft202012Validator(json.loads(schema.read_text("utf-8")))
+    return Schema(json.loads(schema.read_text("utf-8")))
 
 
 @functools.cache
