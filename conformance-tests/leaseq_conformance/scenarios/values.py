@@ -57,6 +57,9 @@ def plain(value: Any, place: str = "") -> Any:
         value = _long(value)
     if place in BYTES:
         return encoded(value)
+    if place == "error" and isinstance(value, dict) and "$repeat" in value:
+        text, times = value["$repeat"]
+        return str(text) * int(times)
     if isinstance(value, list):
         return [plain(part, "id" if place == "ids" else "") for part in value]
     if isinstance(value, dict):

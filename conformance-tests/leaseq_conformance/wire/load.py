@@ -17,6 +17,7 @@ from leaseq_conformance.wire.tables import TableError, steps_of
 from leaseq_conformance.wire.words import expanded, script_keys
 
 SUITE: Final = "wire"
+OF_NO_QUEUE: Final = {"lease_any", "queues", "live_workers"}
 
 
 @functools.cache
@@ -72,7 +73,7 @@ def _problems_of_step(step: dict[str, Any], queues: dict[str, str]) -> Iterator[
             yield f"there is no script {exchange['script']}"
     if "call" in step:
         args = plain(expanded(step.get("args", {})))
-        handle = None if step["call"] == "lease_any" else "q"
+        handle = None if step["call"] in OF_NO_QUEUE else "q"
         try:
             check_request({"id": 1, "op": "call", "queue": handle, "method": step["call"], "args": args})
         except MessageError as error:

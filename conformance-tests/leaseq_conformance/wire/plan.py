@@ -135,7 +135,10 @@ class Plan(Breakpoint):
             if command.name != exchange["command"]:
                 return f"expected {_name(exchange)}"
             wanted = [words.word(value, self._prefix) for value in exchange["words"]]
-            return _first_difference(_name(exchange), wanted, list(command.arguments[1:]))
+            sent = list(command.arguments[1:])
+            return _first_difference(
+                _name(exchange), wanted, sent[: len(wanted)] if "more" in exchange else sent
+            )
         by = ("EVALSHA", "EVAL") if exchange["by"] == "either" else (exchange["by"],)
         if command.name not in by:
             return f"expected {_name(exchange)}"
@@ -179,15 +182,17 @@ class Plan(Breakpoint):
         # the end of a block comes with the reply to what is sent behind it
         ends = NIL * self._silent.pop(command.connection, 0)
         reply = ends + self._reply(exchange)
-        if "then" not in exchange:
+        if "then" not in exchange and "after_ms" not in exchange:
             return reply
         deferred = DeferredReply()
 
-        def interrupt() -> None:
-            self._interrupt(exchange["then"])
+        def give() -> None:
+            time.sleep(exchange.get("after_ms", 0) / 1000)
+            if "then" in exchange:
+                self._interrupt(exchange["then"])
             deferred.give(reply)
 
-        threading.Thread(target=interrupt, daemon=True).start()
+        threading.Thread(target=give, daemon=True).start()
         return deferred
 
     def _reply(self, exchange: Exchange) -> bytes:

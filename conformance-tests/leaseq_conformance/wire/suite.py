@@ -11,7 +11,7 @@ from leaseq_conformance.adapter_pool import CaseSession
 from leaseq_conformance.adapter_process import AdapterError, AdapterFaultError, Answer, NoAnswerError, Pending
 from leaseq_conformance.cases import BrokenError, Case, Context, FailedError, UnjudgedError, Verdict, passed
 from leaseq_conformance.scenarios.values import MismatchError, match, plain, shown
-from leaseq_conformance.wire.load import load_all
+from leaseq_conformance.wire.load import OF_NO_QUEUE, load_all
 from leaseq_conformance.wire.plan import CALLS, Plan
 from leaseq_conformance.wire.words import expanded
 
@@ -149,7 +149,7 @@ def _answer(step: Step, session: CaseSession, patience: float, ending: Ending) -
         name, group = step["open"]["name"], step["open"].get("group")
         return session.adapter(ACTOR).process.open("opened", name, group)
     args = plain(expanded(step.get("args", {})))
-    queue = None if step["call"] == "lease_any" else step.get("queue", "q")
+    queue = None if step["call"] in OF_NO_QUEUE else step.get("queue", "q")
     pending = session.start(ACTOR, queue, step["call"], args)
     ending.begin(pending)
     return pending.answer(patience)
