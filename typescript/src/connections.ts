@@ -46,7 +46,12 @@ export class Connections implements Lanes {
     return this.#make();
   }
 
-  leave(lane: Route, settle: readonly Call<unknown>[]): void {
+  leave(lane: Route, settle: readonly Call<unknown>[], failed: boolean): void {
+    // With nothing to settle behind it, nobody would know when the block is over, and the next one wait for that.
+    if (failed && settle.length === 0) {
+      lane.close();
+      return;
+    }
     if (this.#closing.signal.aborted) {
       lane.close();
       this.#settleElsewhere(settle);

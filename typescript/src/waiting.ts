@@ -42,8 +42,8 @@ export interface Lanes {
   readonly shared: Runner;
   /** Connections to block on, for one waiter at a time. */
   take(): Route;
-  /** Settles and takes the connection back; a block that is still under way there ends first. */
-  leave(lane: Route, settle: readonly Call<unknown>[]): void;
+  /** Settles behind a block that may still be under way, as after a wait that `failed`, and takes the connection back. */
+  leave(lane: Route, settle: readonly Call<unknown>[], failed: boolean): void;
 }
 
 export interface Begun<Found> {
@@ -70,6 +70,7 @@ export async function waitFor<Found>(
   const giveUp = now() + timeout;
   let lane: Route | undefined;
   let found: Found | undefined;
+  let failed = false;
   try {
     throwIfAborted(signals);
     let begun = first ?? (await lookOnce(aim, lanes.shared));
@@ -95,12 +96,15 @@ export async function waitFor<Found>(
           begun = await blockThenLook(aim, lane, pause, signals);
           continue;
         }
-        await sleep(Math.max(pause, 0));
+        await sleep(Math.ceil(Math.max(pause, 0)));
       }
       begun = await lookOnce(aim, lane ?? lanes.shared);
     }
+  } catch (error) {
+    failed = true;
+    throw error;
   } finally {
-    if (lane) lanes.leave(lane, found === undefined || aim.settleWhenFound ? aim.settle : []);
+    if (lane) lanes.leave(lane, found === undefined || aim.settleWhenFound ? aim.settle : [], failed);
   }
 }
 

@@ -70,6 +70,11 @@ class FaultProxy:
         with self._lock:
             self._breakpoints.append(point)
 
+    def replace(self, point: Breakpoint, new: Breakpoint) -> None:
+        """Ask another one in its place, with no command in between."""
+        with self._lock:
+            self._breakpoints[self._breakpoints.index(point)] = new
+
     def remove(self, point: Breakpoint) -> None:
         """Stop asking it."""
         with self._lock:

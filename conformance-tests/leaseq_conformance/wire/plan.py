@@ -3,12 +3,13 @@
 import operator
 import threading
 import time
-from collections import Counter
-from collections.abc import Callable, Collection, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any, Final
 
 from leaseq_conformance import resp
 from leaseq_conformance.fault_proxy import Action, Breakpoint, Command, DeferredReply
+from leaseq_conformance.fault_proxy.command import BLOCKS
 from leaseq_conformance.manifest import SCRIPTS
 from leaseq_conformance.wire import words
 from leaseq_conformance.wire.words import Prefix
@@ -25,8 +26,53 @@ Interrupt = Callable[[str], None]
 """Ends the call of the step as a user would; returns when the client has begun to."""
 
 
+class SilentReplies:
+    """The replies of a case that do not come, by the number of their connection.
+
+    Those of blocks come after all, as nil: with the reply to what is sent behind the block, or when the case is over.
+    """
+
+    def __init__(self) -> None:
+        self._blocks: defaultdict[int, list[DeferredReply]] = defaultdict(list)
+        self._given_up: set[int] = set()
+
+    def add(self, command: Command) -> DeferredReply:
+        """This command is not answered for now."""
+        reply = DeferredReply()
+        if command.name in BLOCKS:
+            self._blocks[command.connection].append(reply)
+        else:
+            self._given_up.add(command.connection)
+        return reply
+
+    def has_block(self, connection: int) -> bool:
+        """Whether a block on that connection is not over."""
+        return connection in self._blocks
+
+    def misuse(self, command: Command) -> str:
+        """What is wrong with sending it on its connection; empty if nothing is."""
+        if command.connection in self._given_up:
+            return "on a connection that owes a reply which it has given up"
+        if command.name in BLOCKS and self.has_block(command.connection):
+            return "on a connection whose last block is not over"
+        return ""
+
+    def end_blocks(self, connection: int) -> None:
+        """The time of the blocks on that connection is over."""
+        for reply in self._blocks.pop(connection, []):
+            reply.give(NIL)
+
+    def end(self) -> None:
+        """The case is over, and what its client still waits for ends."""
+        for connection in list(self._blocks):
+            self.end_blocks(connection)
+
+
 class Plan(Breakpoint):
-    """The exchanges of one step, in one or several orders."""
+    """The exchanges of one step, in one or several orders.
+
+    It stands until the next one does: what a step leaves optional may come in the background, when the step is over.
+    """
 
     def __init__(
         self,
@@ -34,22 +80,24 @@ class Plan(Breakpoint):
         lanes: dict[str, list[Exchange]],
         prefix: Prefix,
         port: int,
+        silent: SilentReplies,
         interrupt: Interrupt = lambda _: None,
         watched: Collection[str] = CALLS,
+        late: Iterable[Exchange] = (),
     ) -> None:
         super().__init__(actor, None, "before", "resume", 0)
         self._interrupt = interrupt
         self._watched = watched
         self._last = time.monotonic()
         self.wrong = ""
-        self.took: set[int] = set()
         self._lanes = {name: list(lane) for name, lane in lanes.items()}
         self._allowed: dict[str, list[Exchange]] = {name: [] for name in lanes}
         self._left = MOST_MEANWHILE
+        self._late = list(late)
         self._prefix = prefix
         self._port = port
         self._fates: dict[int, Action] = {}
-        self._silent: Counter[int] = Counter()
+        self._silent = silent
         self._done = threading.Event()
         self._look()
 
@@ -57,7 +105,8 @@ class Plan(Breakpoint):
         """Every call of the actor; the gate asks for one command at a time."""
         if command.client != self.client or command.name not in self._watched:
             return False
-        self.took.add(command.number)
+        if words.is_of_another_case(command, self._prefix):
+            return False
         self._fates[command.number] = self._fate(command)
         self._look()
         return True
@@ -75,6 +124,10 @@ class Plan(Breakpoint):
         lanes = self._lanes.values()
         return [_name(exchange) for lane in lanes for exchange in lane if not exchange.get("optional")]
 
+    def optional(self) -> list[Exchange]:
+        """What may still come, once nothing is missing."""
+        return [*self._late, *(exchange for lane in self._lanes.values() for exchange in lane)]
+
     def blocked(self) -> bool:
         """Whether every block that was expected has come."""
         return not any("block" in exchange for lane in self._lanes.values() for exchange in lane)
@@ -86,13 +139,17 @@ class Plan(Breakpoint):
     def _fate(self, command: Command) -> Action:
         if self.wrong:
             return "disconnect"
+        misuse = self._silent.misuse(command)
+        if misuse:
+            self.wrong = f"the client sent {_shown(command)} {misuse}"
+            return "disconnect"
         why: list[str] = []
-        for lane, exchange, is_next in self._candidates():
+        for lane, exchange in self._candidates():
             difference = self._difference(command, exchange)
             if difference:
                 why.append(difference)
                 continue
-            if is_next:
+            if lane is not None:
                 late = self._out_of_time(exchange)
                 if late:
                     self.wrong = late
@@ -100,6 +157,8 @@ class Plan(Breakpoint):
                 place = self._lanes[lane].index(exchange)
                 self._lanes[lane] = self._lanes[lane][place + 1 :]
                 self._allowed[lane] = exchange.get("meanwhile", [])
+            elif exchange in self._late:
+                self._late.remove(exchange)
             else:
                 self._left -= 1
             return self._answer(command, exchange)
@@ -108,16 +167,17 @@ class Plan(Breakpoint):
         )
         return "disconnect"
 
-    def _candidates(self) -> Iterator[tuple[str, Exchange, bool]]:
-        """What may come now: the next of each order, what is behind what need not come, and what may come meanwhile."""
+    def _candidates(self) -> Iterator[tuple[str | None, Exchange]]:
+        """What may come now: the next of each order, what is behind what need not come, and, of no order, what may come at any time."""
         for name, lane in self._lanes.items():
             for exchange in lane:
-                yield name, exchange, True
+                yield name, exchange
                 if not exchange.get("optional"):
                     break
         if self._left:
-            for name, allowed in self._allowed.items():
-                yield from ((name, exchange, False) for exchange in allowed)
+            for allowed in self._allowed.values():
+                yield from ((None, exchange) for exchange in allowed)
+        yield from ((None, exchange) for exchange in self._late)
 
     def _out_of_time(self, exchange: Exchange) -> str:
         now = time.monotonic()
@@ -142,7 +202,7 @@ class Plan(Breakpoint):
         by = ("EVALSHA", "EVAL") if exchange["by"] == "either" else (exchange["by"],)
         if command.name not in by:
             return f"expected {_name(exchange)}"
-        if exchange.get("behind") and not self._silent[command.connection]:
+        if exchange.get("behind") and not self._silent.has_block(command.connection):
             return f"expected {_name(exchange)} behind the block, on its connection"
         source = command.arguments[1]
         if command.name == "EVALSHA" and source != exchange["sha1"].encode():
@@ -170,18 +230,16 @@ class Plan(Breakpoint):
         return "" if fits else f"{_name(exchange)} is to last {least} to {most} s, not {secs!r}"
 
     def _answer(self, command: Command, exchange: Exchange) -> Action:
-        if "server" in exchange:
-            return "resume"
         if "drop" in exchange:
             return "disconnect"
         if "silent" in exchange:
-            self._silent[command.connection] += 1
             if "then" in exchange:
                 threading.Thread(target=self._interrupt, args=(exchange["then"],), daemon=True).start()
-            return b""
-        # the end of a block comes with the reply to what is sent behind it
-        ends = NIL * self._silent.pop(command.connection, 0)
-        reply = ends + self._reply(exchange)
+            return self._silent.add(command)
+        self._silent.end_blocks(command.connection)
+        if "server" in exchange:
+            return "resume"
+        reply = self._reply(exchange)
         if "then" not in exchange and "after_ms" not in exchange:
             return reply
         deferred = DeferredReply()

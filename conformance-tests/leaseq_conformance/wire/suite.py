@@ -12,7 +12,7 @@ from leaseq_conformance.adapter_process import AdapterError, AdapterFaultError, 
 from leaseq_conformance.cases import BrokenError, Case, Context, FailedError, UnjudgedError, Verdict, passed
 from leaseq_conformance.scenarios.values import MismatchError, match, plain, shown
 from leaseq_conformance.wire.load import OF_NO_QUEUE, load_all
-from leaseq_conformance.wire.plan import CALLS, Plan
+from leaseq_conformance.wire.plan import CALLS, Exchange, Interrupt, Plan, SilentReplies
 from leaseq_conformance.wire.words import expanded
 
 ACTOR: Final = "client"
@@ -39,54 +39,20 @@ def run(case: Case, context: Context) -> Verdict:
             session.declare(queue, group)
         if case.body.get("cluster"):
             session.cluster_adapter(ACTOR)
-        took: set[int] = set()
-        watched = (*CALLS, *case.body.get("watch", ()))
+        session.adapter(ACTOR)
+        steps = Steps(session, context.patience, (*CALLS, *case.body.get("watch", ())))
         for number, step in enumerate(case.body["steps"], 1):
             session.note(
                 f"step {number}: {json.dumps({name: step[name] for name in step if name != 'sent'})}"
             )
             try:
                 session.adapter(ACTOR, *case.body["queues"])
-                _play(step, session, context.patience, took, watched)
+                steps.play(step)
             except (FailedError, UnjudgedError, AdapterFaultError) as error:
                 judged = next(kind for kind in VERDICTS if isinstance(error, kind))
                 raise judged(f"step {number}: {error}", session.transcript()) from error
+        steps.end()
         return passed(session.transcript())
-
-
-def _play(
-    step: Step, session: CaseSession, patience: float, took: set[int], watched: Collection[str]
-) -> None:
-    ending = Ending(step, session, patience)
-    port = session.adapter(ACTOR).listener.port
-    plan = Plan(ACTOR, step["sent"], session.prefix, port, ending.interrupt, watched)
-    session.proxy.add(plan)
-    began = time.monotonic()
-    try:
-        answer = _answer(step, session, patience, ending)
-        secs = time.monotonic() - began
-        try:
-            _check(step, answer, plan)
-            _wait_for_the_rest(session, plan, patience)
-            ending.finish()
-        except FailedError as error:
-            if _was_slow(step, plan, session, began):
-                raise UnjudgedError(f"the machine did not keep up: {error}") from error
-            if not plan.blocked() and secs > _time_to_block(step):
-                raise UnjudgedError(f"the machine did not keep up: {error}") from error
-            raise
-    except AdapterError as error:
-        # what was answered to the wrong command may have confused the adapter: the command is what counts
-        if plan.wrong or ("in_time" in step and isinstance(error, NoAnswerError)):
-            raise FailedError(plan.wrong or f"no answer in {patience:.0f} s") from error
-        raise
-    finally:
-        session.proxy.remove(plan)
-        took |= plan.took
-    seen = [command for command in session.proxy.commands_of(ACTOR) if command.name in watched]
-    unasked = [command for command in seen if command.number not in took]
-    if plan.wrong or unasked:
-        raise FailedError(plan.wrong or f"between the steps the client sent {unasked[0].describe()}")
 
 
 class Ending:
@@ -126,6 +92,65 @@ class Ending:
         """Wait until the queue is closed."""
         if self._closing is not None:
             self._closing.answer(self._patience)
+
+
+class Steps:
+    """The steps of a case, played one after the other."""
+
+    def __init__(self, session: CaseSession, patience: float, watched: Collection[str]) -> None:
+        self._session = session
+        self._patience = patience
+        self._watched = watched
+        self._silent = SilentReplies()
+        self._plan = self._plan_of({}, lambda _: None, [])
+        session.proxy.add(self._plan)
+
+    def play(self, step: Step) -> None:
+        """Play a step. Raises FailedError, UnjudgedError and AdapterError."""
+        session = self._session
+        ending = Ending(step, session, self._patience)
+        plan = self._replace_plan(step, ending)
+        began = time.monotonic()
+        try:
+            answer = _answer(step, session, self._patience, ending)
+            secs = time.monotonic() - began
+            try:
+                _check(step, answer, plan)
+                _wait_for_the_rest(session, plan, self._patience)
+                ending.finish()
+            except FailedError as error:
+                if _was_slow(step, plan, session, began):
+                    raise UnjudgedError(f"the machine did not keep up: {error}") from error
+                if not plan.blocked() and secs > _time_to_block(step):
+                    raise UnjudgedError(f"the machine did not keep up: {error}") from error
+                raise
+        except AdapterError as error:
+            # what was answered to the wrong command may have confused the adapter: the command is what counts
+            if plan.wrong or ("in_time" in step and isinstance(error, NoAnswerError)):
+                raise FailedError(plan.wrong or f"no answer in {self._patience:.0f} s") from error
+            raise
+        if plan.wrong:
+            raise FailedError(plan.wrong)
+
+    def _replace_plan(self, step: Step, ending: Ending) -> Plan:
+        """The plan of a step, in the place of the one before."""
+        before = self._plan
+        plan = self._plan = self._plan_of(step["sent"], ending.interrupt, before.optional())
+        self._session.proxy.replace(before, plan)
+        if before.wrong:
+            raise FailedError(f"between the steps: {before.wrong}")
+        return plan
+
+    def _plan_of(self, sent: dict[str, list[Exchange]], interrupt: Interrupt, late: list[Exchange]) -> Plan:
+        session = self._session
+        port = session.adapter(ACTOR).listener.port
+        return Plan(ACTOR, sent, session.prefix, port, self._silent, interrupt, self._watched, late)
+
+    def end(self) -> None:
+        """The case is over, and what the client still waits for ends. Raises FailedError."""
+        if self._plan.wrong:
+            raise FailedError(self._plan.wrong, self._session.transcript())
+        self._silent.end()
 
 
 def _was_slow(step: Step, plan: Plan, session: CaseSession, since: float) -> bool:

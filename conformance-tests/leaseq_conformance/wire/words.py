@@ -11,13 +11,18 @@ text                    its UTF-8; in a reply, an integer is an integer and null
 """
 
 import base64
+import re
 from collections.abc import Callable
 from typing import Any, Final
 
+from leaseq_conformance.fault_proxy import Command
 from leaseq_conformance.manifest import SCRIPTS
 
 Prefix = Callable[[str], str]
 """What the keys of a queue begin with."""
+
+_OF_A_CASE: Final = re.compile(rb"(?:leaseq:\{[^}]*\}:|[a-z0-9_]+-\d+:)[a-z0-9_]+-(\d+)(?::|$)")
+"""A key of a queue, or what stands for it in the registry, with the number of the case in its name."""
 
 _OF_EACH_TARGET: Final = SCRIPTS["add"].keys
 _OF_EACH_QUEUE: Final = SCRIPTS["lease"].keys
@@ -65,6 +70,13 @@ def key(name: str, prefix: Prefix) -> bytes:
     """The full name of `queue:key`."""
     queue, _, rest = name.partition(":")
     return (prefix(queue) + rest).encode()
+
+
+def is_of_another_case(command: Command, prefix: Prefix) -> bool:
+    """Whether a command is about queues of a case before this one alone, whose end it was sent at."""
+    numbers = {found[1] for part in command.arguments[1:] if (found := _OF_A_CASE.match(part))}
+    own = _OF_A_CASE.match(prefix("q").encode())
+    return bool(numbers) and own is not None and own[1] not in numbers
 
 
 def word(value: Any, prefix: Prefix) -> bytes:
