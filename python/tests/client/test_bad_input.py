@@ -12,7 +12,15 @@ from support import invalid_arguments
 
 import leaseq
 import leaseq.aio
-from leaseq import AccessDeniedError, BadArgumentError, BadNameError, BadTypeError, Item, UnavailableError
+from leaseq import (
+    AccessDeniedError,
+    BadArgumentError,
+    BadNameError,
+    BadTypeError,
+    Item,
+    UnavailableError,
+    commands,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -247,3 +255,11 @@ def test_a_key_that_holds_something_else(queue: Any, redis_client: redis.Redis) 
                 OPERATIONS[name](queue)
             assert caught.value.definite, (key, name)
             assert dump(redis_client) == before, (key, name)
+
+
+def test_durations_are_the_nearest_millisecond_and_never_become_none() -> None:
+    """LQ-CALL-12: the adapters of the conformance suite speak milliseconds, so no case of it can see this."""
+    given = {0.0014: 1, 0.0016: 2, 1.0: 1000, 0.1 + 0.2: 300, 2592000.0: 2592000000}
+    assert {secs: commands.milliseconds(secs, "lease_secs") for secs in given} == given
+    with pytest.raises(BadArgumentError):
+        commands.add_options(keep=0.0004)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from support import servers
-from support.redis_probe import blocked
+from support.redis_probe import BLOCKS, EVALS, blocked, calls, load
 from support.servers import PATIENCE
 from support.timeouts import reply_grace
 
@@ -207,3 +207,23 @@ def test_a_server_that_ends_under_a_wait_for_an_outcome_and_for_room(
         assert outcome.result(PATIENCE).content == b"r"
         assert added.result(PATIENCE) is True
         assert (queue.stats().added, queue.stats().items) == (2, 1)
+
+
+def test_a_server_that_becomes_a_replica_under_a_block_ends_the_wait(
+    flavour: ClientFlavour, own_server: servers.StartServer
+) -> None:
+    """LQ-BLOCK-10: the server ends the block, which may cost the connection; the wait does not go round in circles."""
+    server = own_server()
+    with server.client() as client:
+        load(client)
+        queue = flavour.queue("q", flavour.client(server.url))
+        waiting = flavour.start(queue.lease, 30, timeout=PATIENCE)
+        blocked(client, 1)
+        client.config_resetstat()
+        client.replicaof("127.0.0.1", "1")
+        with pytest.raises((leaseq.ServerError, leaseq.ReplyLostError)):
+            waiting.result(PATIENCE)
+        with pytest.raises(leaseq.ServerError, match=r"read.?only") as caught:
+            queue.lease(30, timeout=PATIENCE)
+        assert caught.value.definite
+        assert calls(client, *EVALS, *BLOCKS) <= 9

@@ -9,7 +9,6 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 import redis
-from support.state_coverage import COVERAGE
 
 from leaseq import _scripts
 from leaseq_conformance.model import invariants
@@ -158,15 +157,6 @@ class Side:
 
     # What is known of items and tokens
 
-    def where(self, item_id: bytes) -> str:
-        """The state of an item in the table."""
-        item = self.model.items.get(item_id)
-        if item is None:
-            return "absent"
-        if 0 < item.expires <= self.now and item.where in {"ready", "delayed"}:
-            return "lapsed"
-        return "expired" if item.where == "leased" and item.score <= self.now else item.where
-
     def kind_of(self, item_id: bytes, token: int) -> str:
         """The kind of a token in the table."""
         item = self.model.items.get(item_id)
@@ -182,18 +172,6 @@ class Side:
         if kind != "none" and not had:
             had = self.history[item_id]
         return had[-1] if had else 0
-
-    def current(self, item_id: bytes) -> int:
-        """The token of the current lease of an item, or of its latest."""
-        return self.token(item_id, "current")
-
-    def visit(self, name: str, pairs: Iterable[tuple[bytes, int]]) -> None:
-        """Count the cells of a call on these ids and tokens."""
-        COVERAGE.update((self.where(item_id), name, self.kind_of(item_id, token)) for item_id, token in pairs)
-
-    def visit_all(self, name: str) -> None:
-        """Count the cells of a call on the queue as a whole."""
-        COVERAGE.update({(self.where(item_id), name, "none") for item_id in self.model.items or [b""]})
 
     def leased(self, reply: Any) -> int:
         """Keep the tokens of a reply of lease; how many there are."""

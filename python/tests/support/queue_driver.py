@@ -1,13 +1,11 @@
 """Drives the real scripts and the reference model side by side, at a time of its own, and compares after every call.
 
-Each call's reply must be the model's, and afterwards everything stored must be what the model says is stored. The
-driver also counts which cells of the table (state of the item, operation, kind of token) it has visited.
+Each call's reply must be the model's, and afterwards everything stored must be what the model says is stored.
 """
 
 from __future__ import annotations
 
 import copy
-import random
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,9 +16,7 @@ from leaseq_conformance.model.calls import Add, Answer, Complete, Extend, Finish
 from leaseq_conformance.model.deep_clean import PHASES, deep_clean
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    import redis
+    from collections.abc import Sequence
 
     from leaseq_conformance.model.base import Item
 
@@ -58,17 +54,10 @@ class QueueDriver(Side):
 
     def add(self, *entries: Add) -> Any:
         """Add."""
-        state = self.model.state
-        for entry in entries:
-            timed = entry.delay is not None or entry.not_before is not None
-            self.visit("add keep" if entry.keep else "add delay" if timed else "add", [(entry.id, 0)])
-            if state and state.max_items and not self.model._has_room(state):
-                self.visit("add full", [(entry.id, 0)])
         return self.step("add", _argv(entries), lambda model: model.add(self.now, entries))
 
     def lease(self, count: int = 1, duration: int = 30_000) -> Any:
         """Lease."""
-        self.visit_all("lease paused" if self.model.state and self.model.state.paused else "lease")
         reply = self.step(
             "lease",
             [count, duration],
@@ -80,14 +69,10 @@ class QueueDriver(Side):
 
     def complete(self, *entries: Complete) -> Any:
         """Complete."""
-        for entry in entries:
-            name = "complete only_current" if entry.only_current else "complete"
-            self.visit(name, [(entry.id, entry.token)])
         return self.step("complete", _argv(entries), lambda model: model.complete(entries))
 
     def complete_and_lease(self, count: int, duration: int, *entries: Complete) -> Any:
         """Complete, then lease."""
-        self.visit("complete_and_lease", [(entry.id, entry.token) for entry in entries])
         reply = self.step(
             "complete_and_lease",
             [count, duration, *_argv(entries)],
@@ -99,10 +84,6 @@ class QueueDriver(Side):
 
     def complete_with(self, *entries: Finish, targets: Sequence[QueueDriver] = ()) -> Any:
         """Complete, keep results, add follow-ups to the queues `targets`."""
-        for entry in entries:
-            keeps = " keep" * (entry.keep is not None)
-            name = " only_current" if entry.only_current else " then" * bool(entry.then) or keeps
-            self.visit("complete_with" + name, [(entry.id, entry.token)])
         keys: list[str | bytes] = [target.prefix + key for target in targets for key in TARGET_KEYS]
         keys += self.results(entry.id for entry in entries if entry.keep is not None)
         count, *rest = _argv(entries)
@@ -119,51 +100,34 @@ class QueueDriver(Side):
 
     def extend(self, *entries: Extend) -> Any:
         """Extend."""
-        self.visit("extend", [(entry.id, entry.token) for entry in entries])
         return self.step("extend", _argv(entries), lambda model: model.extend(self.now, entries))
 
     def release(self, *entries: Release) -> Any:
         """Release."""
-        for entry in entries:
-            uses = {
-                "uncounted": entry.uncounted,
-                "dead": entry.dead,
-                "keep": entry.keep is not None,
-                "delay": entry.delay,
-                "error": entry.error is not None,
-            }
-            name = next((" " + name for name, used in uses.items() if used), "")
-            self.visit("release" + name, [(entry.id, entry.token)])
         keys = self.results(entry.id for entry in entries if entry.keep is not None)
         return self.step("release", _argv(entries), lambda model: model.release(self.now, entries), keys)
 
     def remove(self, *ids: bytes) -> Any:
         """Remove."""
-        self.visit("remove", [(item_id, 0) for item_id in ids])
         return self.step("remove", [len(ids), *ids], lambda model: model.remove(ids))
 
     def revive(self, *ids: bytes) -> Any:
         """Revive."""
-        self.visit("revive", [(item_id, 0) for item_id in ids])
         return self.step("revive", [len(ids), *ids], lambda model: model.revive(self.now, ids))
 
     def purge(self, *ids: bytes, older_than: int = 0) -> Any:
         """Purge."""
-        self.visit("purge", [(item_id, 0) for item_id in ids])
         argv: list[Answer | str] = [older_than, len(ids), *ids]
         return self.step("purge", argv, lambda model: model.purge(self.now, older_than, ids))
 
     def outcome(self, *ids: bytes) -> Any:
         """Ask what became of items."""
-        self.visit("outcome", [(item_id, 0) for item_id in ids])
         keys = self.results(ids)
         return self.step("outcome", [len(ids), *ids], lambda model: model.outcome(self.now, ids), keys)
 
     def lease_any(self, *others: QueueDriver, count: int = 1, duration: int = 30_000) -> Any:
         """Lease from this queue or one behind it."""
         queues = (self, *others)
-        for queue in queues:
-            queue.visit_all("lease_any")
         reply = self.step(
             "lease_any",
             [len(queues), count, duration],
@@ -180,33 +144,27 @@ class QueueDriver(Side):
 
     def inspect(self, *ids: bytes) -> Any:
         """Inspect."""
-        self.visit("inspect", [(item_id, 0) for item_id in ids])
         return self.step("inspect", [len(ids), *ids], lambda model: model.inspect(ids))
 
     def page(self, where: str, offset: int = 0, limit: int = 256, order: str = "forward") -> Any:
         """List one state."""
-        self.visit_all("list")
         argv: Sequence[Answer | str] = [where, offset, limit, order]
         return self.step("list", argv, lambda model: model.page(where, offset, limit, order))
 
     def stats(self) -> Any:
         """Count."""
-        self.visit_all("stats")
         return self.step("stats", [], lambda model: model.stats(self.now))
 
     def settle(self) -> Any:
         """Settle."""
-        self.visit_all("settle")
         return self.step("settle", [], lambda model: model.settle(self.now))
 
     def light_clean(self, limit: int = 256) -> Any:
         """Promote and reclaim."""
-        self.visit_all("light_clean")
         return self.step("light_clean", [limit], lambda model: model.light_clean(self.now, limit))
 
     def configure(self, **values: int) -> Any:
         """Set limits, pause (paused=1), resume (paused=0)."""
-        self.visit_all({1: "pause", 0: "resume"}.get(values.get("paused", 2), "configure"))
         argv: list[Answer | str] = [
             len(values),
             *(part for name, value in values.items() for part in (name, value)),
@@ -219,7 +177,6 @@ class QueueDriver(Side):
         What a page looks at is the server's choice, so the driver scans like the script. With `strict` the queue must
         be sound afterwards.
         """
-        self.visit_all("deep_clean")
         found: Counter[str] = Counter()
         cursor = b"0"
         expected = self.stored()
@@ -278,20 +235,6 @@ class QueueDriver(Side):
                 self.now += reply[0]
         left: list[Item] = [item for item in self.model.items.values() if item.where != "dead"]
         assert not left, left
-
-
-def own_queue(redis_client: redis.Redis) -> Iterator[QueueDriver]:
-    """A queue of a test's own: make a fixture of it."""
-    made = QueueDriver(redis_client, f"model-{random.getrandbits(64):x}")
-    yield made
-    made.forget()
-
-
-def queue_beside(driver: QueueDriver) -> Iterator[QueueDriver]:
-    """A second queue in its group."""
-    made = QueueDriver(driver.client, driver.group + "-other", driver)
-    yield made
-    made.forget()
 
 
 def _argv(entries: Sequence[Add | Complete | Extend | Finish | Release]) -> list[Answer]:
