@@ -14,7 +14,6 @@ from support import servers
 
 import instructions
 
-ONCE = pytest.mark.on("last")  # about the benchmark, not the server
 BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
 FIGURES = {
     "floor_ratio_single",
@@ -101,7 +100,6 @@ def printed(program: str, *args: str) -> dict[str, Any]:
     return read
 
 
-@ONCE
 def test_what_a_call_costs_is_told_of_both_colours(program: str) -> None:
     found = printed("calls.py", "--server", program)
     assert found["calls"].keys() == {"threads", "asyncio"}
@@ -113,7 +111,6 @@ def test_what_a_call_costs_is_told_of_both_colours(program: str) -> None:
     assert len(found["rounds"]) == 2
 
 
-@ONCE
 def test_a_call_is_taken_apart_and_a_waiting_item_too(program: str) -> None:
     found = printed("profile_server.py", "--server", program)
     documented_commands = {call: sum(counts.values()) for call, counts in documented().items()}

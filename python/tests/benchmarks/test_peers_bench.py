@@ -25,7 +25,6 @@ from peers.processes import AdapterError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-ONCE = pytest.mark.on("last")  # about the benchmark, not the server
 BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
 OWN = [library.name for library in LIBRARIES if not library.is_peer]
 
@@ -121,21 +120,18 @@ def bench(server_name: str) -> Iterator[Bench]:
         yield Bench(QUICK, name, server)
 
 
-@ONCE
 @pytest.mark.parametrize("name", OWN)
 def test_each_way_to_work_handles_every_item_once(bench: Bench, name: str) -> None:
     (record,) = check.check(bench, name)
     assert record.values == {"items": 2 * check.ITEMS}
 
 
-@ONCE
 def test_a_worker_that_handles_nothing_fails_the_check(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(check, "HANDLER", "count")
     with pytest.raises(AdapterError, match="0 different items"):
         check.check(bench, "leaseq")
 
 
-@ONCE
 @pytest.mark.parametrize("kept", [False, True], ids=[jobs.OFF, jobs.ON])
 def test_every_job_is_handled_once_and_its_result_read(bench: Bench, kept: bool) -> None:
     (record,) = jobs.jobs(bench, JOBS[0], 1, results=kept)
@@ -143,7 +139,6 @@ def test_every_job_is_handled_once_and_its_result_read(bench: Bench, kept: bool)
     assert (bench.server.client.dbsize() > record.values["jobs"]) == kept
 
 
-@ONCE
 @pytest.mark.parametrize("measure", [ab_compare.DRAIN, ab_compare.LATENCY])
 def test_both_sides_of_a_pair_are_measured_in_each_slice(bench: Bench, measure: str) -> None:
     pair = ab_compare.Pair("leaseq-fused", "leaseq-two-calls")

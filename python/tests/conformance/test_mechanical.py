@@ -122,7 +122,6 @@ def test_what_no_newer_server_runs_is_killed_on_an_older_one() -> None:
         assert judged([newer, older], source.replace("local call", "local local")) is None
 
 
-@pytest.mark.on("last")
 def test_vectors_kill_a_mutant_and_leave_the_script_alone(redis_client: redis.Redis) -> None:
     killer = Killer(redis_client, "settle")
     source = SOURCES["settle"]

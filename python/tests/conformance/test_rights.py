@@ -48,7 +48,6 @@ def test_a_case_leaves_no_user_and_takes_none(given: ExternalServer) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.on("last")
 @pytest.mark.parametrize(("name", "bug"), BUGS, ids=[bug.name for _, bug in BUGS])
 def test_a_seeded_bug_of_a_script_is_found(name: str, bug: SeededBug, given: ExternalServer) -> None:
     suite = complexity_suite if name.startswith("bounds") else acl_suite
@@ -57,7 +56,6 @@ def test_a_seeded_bug_of_a_script_is_found(name: str, bug: SeededBug, given: Ext
     assert bug.files[0] in verdict.message
 
 
-@pytest.mark.on("last")
 @pytest.mark.parametrize("role", ["worker", "reader"])
 def test_a_right_too_few_is_found(role: str, given: ExternalServer, monkeypatch: pytest.MonkeyPatch) -> None:
     roles = acl_suite.roles()
@@ -67,7 +65,6 @@ def test_a_right_too_few_is_found(role: str, given: ExternalServer, monkeypatch:
     assert run(f"rights/{role}", given).outcome is Outcome.FAIL
 
 
-@pytest.mark.on("last")
 def test_a_right_too_many_is_found(given: ExternalServer, monkeypatch: pytest.MonkeyPatch) -> None:
     roles = acl_suite.roles()
     operations, _ = roles["reader"]
@@ -76,7 +73,6 @@ def test_a_right_too_many_is_found(given: ExternalServer, monkeypatch: pytest.Mo
     assert verdict.outcome is Outcome.FAIL
 
 
-@pytest.mark.on("last")
 def test_a_client_that_lacks_a_right_is_told(given: ExternalServer, monkeypatch: pytest.MonkeyPatch) -> None:
     roles = acl_suite.roles()
     operations, rules = roles["worker"]

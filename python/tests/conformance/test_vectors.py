@@ -64,7 +64,6 @@ def test_a_file_is_what_its_cases_render() -> None:
         assert case_file.render(script, case_file.read(script)["cases"]) == written
 
 
-@pytest.mark.on("last")
 def test_a_wrong_reply_is_told(redis_client: redis.Redis) -> None:
     right = vector("settle", "settle on full")
     assert told(redis_client, [right]) == []
@@ -72,7 +71,6 @@ def test_a_wrong_reply_is_told(redis_client: redis.Redis) -> None:
     assert "the second time" in told(redis_client, [replace(right, again=b"x")])[0]
 
 
-@pytest.mark.on("last")
 def test_another_keyspace_is_told(redis_client: redis.Redis) -> None:
     right = vector("settle", "settle on full")
     less = {key: value for key, value in right.then.items() if key != "wake"}
@@ -83,7 +81,6 @@ def test_another_keyspace_is_told(redis_client: redis.Redis) -> None:
     assert any("leaseq:{vectors}:queue:odd is touched and was not passed" in said for said in wrong)
 
 
-@pytest.mark.on("last")
 def test_a_look_at_a_key_that_was_not_passed_is_told(redis_client: redis.Redis) -> None:
     looks = SCRIPTS["settle"].source.replace(FIRST, FIRST + "call('EXISTS', 'leaseq:{vectors}:queue:kept')\n")
     assert told(redis_client, [vector("settle", "settle on full")], looks) == [
@@ -105,7 +102,6 @@ def test_keys_of_two_slots_are_seen() -> None:
     assert not suite.of_one_slot(replace(right, keys=keys))
 
 
-@pytest.mark.on("last")
 def test_a_time_to_live_is_compared_to_the_millisecond(redis_client: redis.Redis) -> None:
     right = vector("complete_with", "Each of several with a fate of its own, rich")
     assert told(redis_client, [right]) == []
