@@ -17,7 +17,6 @@ from support.servers import PATIENCE
 import leaseq
 import leaseq.aio
 from leaseq import Item
-from leaseq.flows import CHUNK_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -81,56 +80,6 @@ def test_items_are_made_of_what_people_have() -> None:
     assert Item.from_json('{"data": "x", "id": "i"}').data == b"x"
     assert Item.from_json(b'{"data": "x"}').data == b"x"
     assert repr(Item(b"secret", id="i")) == "<Item 'i', 6 bytes>"
-
-
-def test_adding_takes_its_options(queue: Any) -> None:
-    """LQ-ADD-3, LQ-ORDER-1, LQ-RELEASE-3."""
-    queue.add_item(Item("late", id="late"), delay=3600)
-    queue.add_item(Item("low", id="low"), priority=-7)
-    queue.add_item(Item("high", id="high"), priority=7, max_attempts=1)
-    queue.add_item(Item("then", id="then"), not_before=queue.stats().now + 3600)
-    assert queue.inspect("high").max_attempts == 1
-    leased = queue.lease_items(10, 30)
-    assert [item.id for item in leased] == ["high", "low"]
-    assert queue.release_items(leased) == ["dead", "ready"]
-    assert queue.list_items("dead").total == 1
-    assert queue.remove("late") == "delayed"
-    queue.add_item(Item("late", id="late"), delay=0.1)
-    items = queue.items(timeout=PATIENCE)
-    assert [next(items).id, next(items).id] == ["low", "late"]
-    assert queue.remove_items(["then", "high", "nothing"]) == ["delayed", "dead", "absent"]
-    items.close()
-
-
-def test_many_items_are_split_and_answered_in_order(queue: Any) -> None:
-    """LQ-CALL-8: 600 entries are three calls, one answer each, in their order."""
-    ids = [f"{number}" for number in range(600)]
-    assert queue.add_items(Item(b"x", id=i) for i in ids) == [True] * 600
-    assert queue.add_items([Item(b"x", id="new"), Item(b"x", id="5"), Item(b"x", id="new")]) == [
-        True,
-        False,
-        False,
-    ]
-    leased = [item for _ in range(3) for item in queue.lease_items(200, 30)]
-    assert [item.id for item in leased] == ids
-    assert queue.extend_items(leased, 60) == [True] * 600
-    assert queue.release_items(leased[300:]) == ["ready"] * 300
-    assert queue.complete_items(leased[:300] + leased[:1]) == [True] * 300 + [False]
-    assert [info.state for info in queue.inspect_items(ids)] == ["absent"] * 300 + ["ready"] * 300
-    assert queue.remove_items(ids) == ["absent"] * 300 + ["ready"] * 300
-    assert queue.add_items([]) == []
-
-
-def test_large_data_is_split_by_bytes(queue: Any, redis_client: redis.Redis) -> None:
-    """LQ-CALL-8, LQ-LEASE-6: 20 items of 1 MiB are several calls; one lease brings one of them."""
-    size = 1024 * 1024
-    redis_client.config_resetstat()
-    assert queue.add_items(Item(b"x" * size, id=str(n)) for n in range(20)) == [True] * 20
-    stats: dict[str, Any] = redis_client.info("commandstats")
-    calls = sum(stats.get(f"cmdstat_{name}", {"calls": 0})["calls"] for name in ("evalsha", "eval"))
-    assert calls == 20 * size // CHUNK_BYTES + 1, "one more for the script's text"
-    leased = queue.lease_items(20, 30)
-    assert [len(item.data) for item in leased] == [size]
 
 
 def test_an_error_in_the_middle_tells_what_was_answered(queue: Any) -> None:
@@ -219,39 +168,6 @@ def test_what_the_block_raises_passes_on_without_a_server(
     assert "did not release" in caught.value.__notes__[0]
     with pytest.raises(ZeroDivisionError), second:
         raise ZeroDivisionError
-
-
-def test_slow_work_keeps_its_lease(flavour: ClientFlavour, url: str) -> None:
-    """LQ-EXTEND-1, LQ-LEASE-9: many slow items; all leases are extended, and nobody else gets one."""
-    queue, other = flavour.queue("q", url), flavour.queue("q", url)
-    queue.add_items([Item(b"x", id=str(n)) for n in range(5)])
-    items = queue.lease_items(5, 30)
-    ends = max(item.deadline for item in items)
-    due_for_a_beat(*items)
-    for item in items:
-        item.__enter__()
-    servers.wait_until(lambda: min(item.deadline for item in items) > ends)
-    assert other.lease(10, block=False) is None
-    for item in items:
-        assert not item.lost
-        item.__exit__(None, None, None)
-    stats = queue.stats()
-    assert (stats.completed, stats.reclaimed, stats.leases) == (5, 0, 5)
-
-
-def test_an_item_that_is_entered_late_is_extended_in_time(flavour: ClientFlavour, url: str) -> None:
-    """LQ-LEASE-9: beats count from the lease, so the second of two items leased together does not expire."""
-    queue, other = flavour.queue("q", url), flavour.queue("q", url)
-    queue.add_items([Item(b"x", id="a"), Item(b"x", id="b")])
-    first, second = queue.lease_items(2, 30)
-    ends = second.deadline
-    due_for_a_beat(second)
-    with first:
-        assert other.lease(10, block=False) is None
-    with second:
-        servers.wait_until(lambda: second.deadline > ends)
-        assert other.lease(10, block=False) is None
-    assert queue.stats().completed == 2
 
 
 def test_a_worker_learns_that_its_lease_is_lost(flavour: ClientFlavour, url: str) -> None:

@@ -9,31 +9,11 @@ import pytest
 from support.client_flavours import unwrap
 
 import leaseq
-from leaseq import Item, QueueFullError
+from leaseq import Item
 
 if TYPE_CHECKING:
     import redis
     from support.client_flavours import ClientFlavour
-
-
-def test_headers_and_content_type_travel_with_the_data(queue: Any) -> None:
-    """LQ-LEASE-1: every item gets its own back, whatever its neighbours in the same lease have."""
-    headers = {"traceparent": "00-ab-01", "x.y_z-1": "ü\r\n\0", "empty": ""}
-    queue.add_items([Item(b"x", id="plain"), Item(b"{}", id="json", content_type="application/json")])
-    queue.add_item(Item(b"x", id="traced", headers=headers), priority=1)
-    found = {item.id: item for item in queue.lease_items(10, 30)}
-    assert dict(found["traced"].headers) == headers
-    assert found["traced"].content_type is None
-    assert (dict(found["json"].headers), found["json"].content_type) == ({}, "application/json")
-    assert (dict(found["plain"].headers), found["plain"].content_type) == ({}, None)
-    assert queue.release(found["traced"]) == "ready"
-    again = queue.lease(30)
-    assert dict(again.headers) == headers, "a second lease has them too"
-    done, third = queue.complete_and_lease(again, 30)
-    assert (done, third) == (True, None)
-    queue.add_item(Item(b"x", id="traced"))
-    fresh = queue.lease(30)
-    assert dict(fresh.headers) == {}, "an item that comes again under the same id brings its own"
 
 
 def test_headers_of_another_client_pass_through(queue: Any, redis_client: redis.Redis) -> None:
@@ -79,16 +59,6 @@ def test_a_derived_id_is_the_same_every_time(queue: Any) -> None:
             short.derived_id(wrong)
 
 
-def test_a_full_queue_stops_after_the_call_that_met_it(queue: Any) -> None:
-    """LQ-CLIENT-2, LQ-CLIENT-6: the answers of all calls that were made; the others are not made."""
-    queue.configure(max_items=300)
-    with pytest.raises(QueueFullError, match="add_item_when_room") as caught:
-        queue.add_items([Item(b"x", id=str(n)) for n in range(1000)])
-    assert caught.value.definite
-    assert caught.value.answers == [True] * 300 + [None] * 212
-    assert queue.stats().items == 300
-
-
 def test_a_pipeline_into_a_full_queue(flavour: ClientFlavour, url: str) -> None:
     """LQ-SCRIPT-3: the pipeline's own answer says that there was no room."""
     client = flavour.client(url)
@@ -100,21 +70,6 @@ def test_a_pipeline_into_a_full_queue(flavour: ClientFlavour, url: str) -> None:
     first, second = flavour.run(pipe.execute())
     assert first > 0
     assert second == [0, -1]
-
-
-def test_release_keeps_the_last_error(queue: Any) -> None:
-    """LQ-RELEASE-2: whatever characters it has, up to 8192 bytes."""
-    queue.add_items([Item(b"x", id=name) for name in ("a", "b", "c")])
-    first, second, third = queue.lease_items(3, 30)
-    assert queue.release(first, error="no\0 such\nühost") == "ready"
-    assert queue.release(second, delay=60, error="ü" * 10_000) == "delayed"
-    assert queue.release(third, uncounted=True, error="\ud800") == "ready"
-    assert queue.inspect("a").error == "no\0 such\nühost"
-    assert queue.inspect("b").error == "ü" * 4096
-    assert queue.inspect("c").error == "\\ud800"
-    again = queue.lease(30)
-    assert queue.release(again) == "ready"
-    assert queue.inspect(again.id).error, "a release without one leaves it"
 
 
 def test_the_end_of_a_block_keeps_the_error(queue: Any) -> None:
@@ -133,36 +88,6 @@ def test_the_end_of_a_block_keeps_the_error(queue: Any) -> None:
     assert [dead.state for dead in queue.dead_letters()] == ["dead", "dead"]
     assert queue.inspect("a").error == "ValueError: ünlucky"
     assert "WordlessError" in queue.inspect("b").error
-
-
-def test_dead_letters(queue: Any) -> None:
-    """LQ-RELEASE-3: parked for a person, shown with all that is known, put back or dropped."""
-    queue.add_items([Item(b"x", id=name) for name in "abcd"])
-    a, b, c, d = queue.lease_items(4, 30)
-    assert queue.dead_letter(a, error="poison a") is True
-    assert queue.dead_letter_items([b, c], error="poison bc") == [True, True]
-    assert queue.dead_letter(a) is False
-    assert a.lost
-    assert queue.inspect("a").error == "poison a", "a lost call changes nothing"
-    letters = queue.dead_letters()
-    assert [(letter.id, letter.attempt, letter.error) for letter in letters] == [
-        ("a", 1, "poison a"),
-        ("b", 1, "poison bc"),
-        ("c", 1, "poison bc"),
-    ]
-    assert all(letter.created < letter.time for letter in letters)
-    assert [letter.id for letter in queue.dead_letters(limit=1, offset=1)] == ["b"]
-    assert queue.dead_letters(backward=True, limit=1)[0].id in {"b", "c"}
-    assert queue.revive("a") is True
-    assert queue.revive("a") is False
-    assert queue.revive_items(["b", "d", "nothing"]) == [True, False, False]
-    assert queue.inspect("a").attempt == 0
-    assert queue.purge("c") is True
-    assert queue.purge_items(["c", "d", "nothing"]) == [False, False, False]
-    assert queue.complete(d)
-    assert {item.id for item in queue.lease_items(9, 30)} == {"a", "b"}
-    stats = queue.stats()
-    assert (stats.died, stats.revived, stats.purged, stats.dead, stats.completed) == (3, 2, 1, 0, 1)
 
 
 def bury(queue: Any, names: list[str], error: str) -> None:

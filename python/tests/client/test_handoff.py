@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from support.client_flavours import unwrap
-from support.redis_probe import calls, finished, look
+from support.redis_probe import calls, finished
 
 import leaseq
 from leaseq import Item
@@ -15,34 +14,6 @@ if TYPE_CHECKING:
     import redis
     from support import servers
     from support.client_flavours import ClientFlavour
-
-
-def test_hand_off(flavour: ClientFlavour, url: str) -> None:
-    """LQ-COMPLETE-1: follow-ups are added in the same step, only on true, an answer for each."""
-    first = flavour.queue("first", url, group="g")
-    second = flavour.queue("second", url, group="g")
-    first.add_item(Item(b"data", id="a", headers={"trace": "1"}))
-    second.add_item(Item(b"x", id="there"))
-    item = first.lease(30)
-    assert item is not None
-    then: list[Any] = [
-        (second, Item(b"next", id=item.derived_id("second"))),
-        (second, Item(b"x", id="there")),
-        (first, Item(b"again", id="a")),
-        (second, unwrap(item), {"delay": 60, "priority": 2, "keep": 5}),
-    ]
-    done = first.complete(item, then=then)
-    assert isinstance(done, leaseq.Completed)
-    assert done
-    assert done.added == [True, False, True, True]
-    assert first.inspect("a").state == "ready"
-    moved = second.inspect("a")
-    assert (moved.state, moved.priority, moved.keep) == ("delayed", 2, 5)
-    again = first.complete(item, then=then)
-    assert not again
-    assert (again.completed, again.added) == (False, [None] * 4)
-    assert (second.stats().items, first.stats().items) == (3, 1)
-    assert second.lease_items(2, 30)[1].data == b"next"
 
 
 def test_an_empty_hand_off(queue: Any) -> None:
@@ -88,30 +59,6 @@ def test_a_queue_on_another_server(flavour: ClientFlavour, own_server: servers.S
         first.complete(item, then=[(elsewhere, Item(b"x"))])
     assert caught.value.definite
     assert first.inspect("a").state == "leased"
-
-
-def test_finish_many(flavour: ClientFlavour, url: str) -> None:
-    """LQ-CALL-8: each with its own result and follow-ups, in calls of 256 items, 256 follow-ups and 16 queues."""
-    queue = flavour.queue("q", url, group="g")
-    targets = [flavour.queue(f"t{n}", url, group="g") for n in range(20)]
-    queue.add_items(Item(b"x", id=str(n)) for n in range(600))
-    items = [item for _ in range(3) for item in queue.lease_items(200, 30)]
-    work = [
-        finished(
-            item,
-            result=item.id,
-            keep=60,
-            then=[(targets[n % 20], Item(b"x", id=item.derived_id(step))) for step in range(n % 3)],
-        )
-        for n, item in enumerate(items)
-    ]
-    answers = queue.finish_items(work)
-    assert [answer.completed for answer in answers] == [True] * 600
-    assert [answer.added for answer in answers] == [[True] * (n % 3) for n in range(600)]
-    assert sum(target.stats().items for target in targets) == 600
-    assert look(queue, "0", "599") == [("result", b"0"), ("result", b"599")]
-    assert [bool(answer) for answer in queue.finish_items(work[:3])] == [True, True, True]
-    assert queue.finish_items([]) == []
 
 
 def test_finish_many_with_one_that_is_too_much(queue: Any) -> None:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
-from support import servers
-from support.redis_probe import beat, calls, until
+from support.redis_probe import beat, until
 
 import leaseq.aio
 from leaseq import Item
@@ -17,48 +16,11 @@ from leaseq.flows import REPLY_GRACE, Beats
 from leaseq.item import LeasedItemBase
 
 if TYPE_CHECKING:
-    import redis
-    from support.client_flavours import ClientFlavour
-
     from leaseq_conformance.fault_proxy import Listener
 
 
 HOUR = 3600
 """A lease, a third of which no test waits for: beats come when they are told to."""
-
-
-@pytest.mark.parametrize("socket_timeout", [None, 5])
-def test_a_beat_whose_reply_is_lost_is_sent_again(
-    flavour: ClientFlavour,
-    redis_client: redis.Redis,
-    url: str,
-    proxy: Listener,
-    socket_timeout: float | None,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """LQ-CLIENT-4: the network swallows one answer; another beat follows, and its answer is heard."""
-    client = flavour.client(proxy.url, socket_timeout=socket_timeout)
-    queue, other = flavour.queue("q", client), flavour.queue("q", url)
-    queue.add_item(Item(b"x"))
-    monkeypatch.setattr("leaseq.flows.REPLY_GRACE", 0.5)  # a lost answer is not waited for for long
-    item = queue.lease(HOUR)
-    assert item is not None
-    assert queue.extend(item, HOUR), "the script is known"
-    with item:
-        redis_client.config_resetstat()
-        proxy.discard_replies = True
-        beat(queue)
-        servers.wait_until(lambda: calls(redis_client) == 1)
-        proxy.discard_replies = False
-        first = item.deadline
-
-        def extended() -> bool:
-            beat(queue)
-            return item.deadline > first
-
-        servers.wait_until(extended)
-        assert not item.lost
-    assert other.stats().completed == 1
 
 
 def test_a_beat_that_failed_is_due_again_in_time() -> None:
@@ -142,28 +104,6 @@ async def test_a_cancelled_heart_is_replaced(url: str, seconds: float) -> None:
                     return first.deadline > before[0] and second.deadline > before[1]
 
                 await until(extended)
-
-
-def test_one_damaged_record_does_not_stop_the_others(queue: Any, redis_client: redis.Redis) -> None:
-    """LQ-EXTEND-1: the server refuses the whole beat; the healthy items are extended all the same."""
-    names = ["a", "b", "c", "d", "e"]
-    queue.add_items([Item(b"x", id=name) for name in names])
-    items = queue.lease_items(5, HOUR)
-    for item in items:
-        item.__enter__()
-    redis_client.hset("leaseq:{q}:q:meta", "b", "zz")
-    healthy = [item for item in items if item.id != "b"]
-    before: float = max(item.deadline for item in items)
-
-    def extended() -> bool:
-        ends: list[float] = [info.time for info in queue.inspect_items([item.id for item in healthy])]
-        return all(end > before for end in ends)
-
-    beat(queue)
-    servers.wait_until(extended)
-    for item in healthy:
-        item.__exit__(None, None, None)
-    assert queue.stats().completed == 4
 
 
 async def held(
@@ -368,20 +308,6 @@ async def test_a_lease_that_ends_by_the_blocks_own_call(url: str, proxy: Listene
             answers.append(True)
         assert answers == [True, True]
         assert cancelling() == 0
-
-
-async def test_an_answer_that_crossed_the_end_of_an_item_is_no_loss(url: str) -> None:
-    """LQ-CLIENT-4: the extension was answered behind the item's own complete."""
-    async with leaseq.aio.WorkQueue("q", url) as queue:
-        done, gone = await held(queue, "a", "b", lease_secs=HOUR)
-        assert await queue.complete(done)
-        beats = Beats()
-        leases: list[tuple[LeasedItemBase, float]] = [(done, 30), (gone, 30)]
-        for item, lease_secs in leases:
-            beats.add(item, lease_secs, 0.0)
-        beats.heard(leases, [None, None], 10.0)
-        assert (done.lost, gone.lost) == (False, True)
-        assert beats.pause(10.0) is None
 
 
 async def test_an_item_that_is_entered_in_one_task_and_left_in_another(url: str) -> None:

@@ -7,13 +7,12 @@ import contextlib
 import os
 import signal
 import threading
-import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from support import servers
 from support.client_flavours import connections_in_use
-from support.redis_probe import EVALS, blocked, blocked_ids, calls, count_blocked, due_for_a_beat, load, until
+from support.redis_probe import blocked, count_blocked, due_for_a_beat, load, until
 from support.servers import PATIENCE
 
 import leaseq
@@ -50,34 +49,6 @@ def three(flavour: ClientFlavour, server: Any, groups: tuple[str, ...]) -> list[
 def connections(groups: tuple[str, ...]) -> int:
     """How many connections wait on the queues, which are asked in order: c cannot be asked with a before b."""
     return 1 if len(set(groups)) == 1 else 3
-
-
-def test_strictly_in_order(flavour: ClientFlavour, url: str, groups: tuple[str, ...]) -> None:
-    """LQ-CLUSTER-2: as long as the first has items they come from there; what is leased knows its queue."""
-    a, b, c = three(flavour, url, groups)
-    queues = flavour.queues([a, b, c])
-    for queue in (c, b, a):
-        queue.add_items([Item(b"x", id=f"{queue.name}{n}") for n in range(3)])
-    got = queues.lease_items(2, 30)
-    assert [item.id for item in got] == ["a0", "a1"]
-    b.add_item(Item(b"x", id="urgent"), priority=7)
-    rest = [queues.lease(30) for _ in range(8)]
-    assert [item.id for item in rest] == ["a2", "urgent", "b0", "b1", "b2", "c0", "c1", "c2"]
-    assert [item.queue.name for item in rest] == list("abbbbccc")
-    assert queues.lease(30, block=False) is None
-    for item in (*got, *rest):
-        assert item.queue.complete(item)
-    assert [queue.stats().completed for queue in (a, b, c)] == [3, 4, 3]
-
-
-def test_a_call_takes_items_of_one_queue(flavour: ClientFlavour, url: str, groups: tuple[str, ...]) -> None:
-    """LQ-CLUSTER-2: of the first that has any, however few."""
-    a, b, c = three(flavour, url, groups)
-    b.add_items([Item(b"x", id="b0")])
-    c.add_items([Item(b"x", id=f"c{n}") for n in range(9)])
-    queues = flavour.queues([a, b, c])
-    assert [item.id for item in queues.lease_items(5, 30)] == ["b0"]
-    assert [item.id for item in queues.lease_items(5, 30)] == [f"c{n}" for n in range(5)]
 
 
 def test_fair(flavour: ClientFlavour, url: str, groups: tuple[str, ...]) -> None:
@@ -134,39 +105,6 @@ def test_a_queue_of_the_other_flavour(url: str) -> None:
         leaseq.aio.WorkQueues([queue])  # type: ignore[list-item]
 
 
-@pytest.mark.parametrize("which", [0, 1, 2])
-def test_a_wake_up_from_any(
-    flavour: ClientFlavour, redis_client: redis.Redis, url: str, groups: tuple[str, ...], which: int
-) -> None:
-    """LQ-BLOCK-1, LQ-BLOCK-7: one lease behind the wake-up, and no other before it; the others are settled."""
-    queues = three(flavour, url, groups)
-    several = flavour.queues(queues)
-    load(redis_client)
-    waiting = flavour.start(several.lease, 30)
-    blocked(redis_client, connections(groups))
-    redis_client.config_resetstat()
-    queues[which].add_item(Item(b"x", id="new"))
-    item = waiting.result(PATIENCE)
-    assert (item.id, item.queue.name, item.attempt) == ("new", "abc"[which], 1)
-    blocked(redis_client, 0)
-    # add and lease; where there are several connections, a settle for each queue of the others
-    expected = 2 if connections(groups) == 1 else 4
-    servers.wait_until(lambda: calls(redis_client, *EVALS) == expected)
-    assert item.queue.complete(item)
-
-
-def test_a_due_item_of_any(flavour: ClientFlavour, url: str, groups: tuple[str, ...]) -> None:
-    """LQ-BLOCK-8: each connection knows the times of its own queues."""
-    queues = three(flavour, url, groups)
-    several: Any = flavour.queues(queues)
-    for queue, delay in zip(queues, (0.3, 0.1, 0.2), strict=True):
-        queue.add_item(Item(b"x", id=queue.name), delay=delay)
-    got = [several.lease(30, timeout=PATIENCE) for _ in range(3)]
-    assert sorted(item.id for item in got) == ["a", "b", "c"], (
-        "each at its time: nothing else wakes this worker"
-    )
-
-
 def test_a_worker_loop(flavour: ClientFlavour, url: str, groups: tuple[str, ...]) -> None:
     """LQ-EXTEND-1: items are extended by their own queue, completed, and released with their error."""
     queues = three(flavour, url, groups)
@@ -188,51 +126,6 @@ def test_a_worker_loop(flavour: ClientFlavour, url: str, groups: tuple[str, ...]
         for info in queue.inspect_items([listed.id for listed in queue.list_items("delayed").items])
     ]
     assert errors == ["ZeroDivisionError: division by zero"] * 3
-
-
-def test_a_death_is_published_in_its_queue(
-    flavour: ClientFlavour, redis_client: redis.Redis, url: str, groups: tuple[str, ...]
-) -> None:
-    """LQ-BLOCK-1: by whoever met it while it leased from several; the waiter is told long before it looks."""
-    queues = three(flavour, url, groups)
-    queues[1].add_item(Item(b"x", id="dies"), keep=60, max_attempts=1)
-    assert queues[1].lease(0.1) is not None
-    waiting = flavour.start(queues[1].outcome, "dies")
-    blocked(redis_client, 1)
-    servers.wait_until(lambda: queues[1].stats().overdue == 1)
-    assert flavour.queues(queues).lease(30, block=False) is None
-    assert waiting.result(PATIENCE).state == "failure"
-
-
-def test_nothing_in_time(
-    flavour: ClientFlavour, redis_client: redis.Redis, url: str, groups: tuple[str, ...]
-) -> None:
-    """LQ-BLOCK-6: a lease before the block, one behind it, and a settle for each queue."""
-    several = flavour.queues(three(flavour, url, groups))
-    load(redis_client)
-    assert several.lease(30, block=False) is None
-    redis_client.config_resetstat()
-    began = time.monotonic()
-    assert several.lease(30, timeout=0.4) is None
-    assert time.monotonic() - began >= 0.4
-    assert calls(redis_client, *EVALS) <= 2 * connections(groups) + 3
-    assert several.lease_items(5, 30, timeout=0.001) == []
-    blocked(redis_client, 0)
-
-
-@pytest.mark.cap(0.1)
-def test_an_idle_worker_sends_little(
-    flavour: ClientFlavour, redis_client: redis.Redis, url: str, groups: tuple[str, ...]
-) -> None:
-    """LQ-BLOCK-1, LQ-BLOCK-2: a block and a lease for each cap and connection."""
-    several = flavour.queues(three(flavour, url, groups))
-    load(redis_client)
-    redis_client.config_resetstat()
-    waiting = flavour.start(several.lease, 30, timeout=0.35)
-    assert waiting.result(PATIENCE) is None
-    # at 0, 0.1, 0.2, 0.3 and 0.35 s, and a settle for each queue; a slow machine leaves some out
-    assert 2 * connections(groups) + 3 <= calls(redis_client, *EVALS) <= 5 * connections(groups) + 3
-    assert 1 <= calls(redis_client, "cmdstat_blpop") <= 4 * connections(groups)
 
 
 def add_at_once(client: redis.Redis, *queues: Any) -> None:
@@ -332,47 +225,6 @@ def test_closing_any_queue_ends_the_wait(
         assert other.complete(stays.result(PATIENCE))
         with pytest.raises(leaseq.QueueClosedError):
             several.lease(30)
-
-
-@pytest.mark.parametrize("how", ["kill", "unblock", "unblock error"])
-def test_a_block_that_is_ended(
-    flavour: ClientFlavour, redis_client: redis.Redis, url: str, groups: tuple[str, ...], how: str
-) -> None:
-    """LQ-BLOCK-5: it leases again and waits on."""
-    queues = three(flavour, url, groups)
-    waiting = flavour.start(flavour.queues(queues).lease, 30)
-    for _ in range(2):
-        blocked(redis_client, connections(groups))
-        for ended in blocked_ids(redis_client):
-            if how == "kill":
-                redis_client.client_kill_filter(_id=str(ended))
-                servers.wait_until(lambda gone=ended: gone not in blocked_ids(redis_client))  # type: ignore[misc]
-            else:
-                redis_client.client_unblock(ended, error=how == "unblock error")
-    blocked(redis_client, connections(groups))
-    queues[2].add_item(Item(b"x", id="c"))
-    assert waiting.result(PATIENCE).id == "c"
-
-
-def test_an_error_of_one_ends_the_wait(
-    flavour: ClientFlavour, redis_client: redis.Redis, url: str, groups: tuple[str, ...]
-) -> None:
-    """LQ-BLOCK-10, LQ-BLOCK-6: what took a wake-up passes it on."""
-    queues = three(flavour, url, groups)
-    waiting = flavour.start(flavour.queues(queues).lease, 30)
-    blocked(redis_client, connections(groups))
-    stays = flavour.start(queues[0].lease, 30)
-    blocked(redis_client, connections(groups) + 1)
-    pipe: Any
-    with redis_client.pipeline(transaction=True) as pipe:
-        pipe.set(f"leaseq:{{{groups[1]}}}:b:ready", "of another")
-        pipe.lpush(f"leaseq:{{{groups[1]}}}:b:wake", "1")
-        pipe.execute()
-    with pytest.raises(leaseq.WrongTypeError):
-        waiting.result(PATIENCE)
-    blocked(redis_client, 1)
-    queues[0].add_item(Item(b"x"))
-    assert stays.result(PATIENCE) is not None
 
 
 def test_queues_of_two_servers(

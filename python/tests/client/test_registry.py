@@ -18,14 +18,12 @@ from leaseq import Item
 from leaseq._aio import registry as aio_registry
 from leaseq._sync import registry as sync_registry
 from leaseq.registry import RegisteredQueue
-from leaseq_conformance.acl_suite import roles
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from support.client_flavours import ClientFlavour
 
-    from leaseq_conformance.fault_proxy import Listener
 
 KEY = "leaseq:queues"
 SADD = "cmdstat_sadd"
@@ -53,38 +51,6 @@ def always(monkeypatch: pytest.MonkeyPatch) -> None:
 class TestEntering:
     """LQ-REGISTRY-1, LQ-REGISTRY-2."""
 
-    def test_adding_enters_the_queue_with_its_group(
-        self, flavour: ClientFlavour, url: str, redis_client: redis.Redis
-    ) -> None:
-        flavour.queue("alone", url).add_item(Item(b"x"))
-        flavour.queue("many", url, group="shop").add_items([Item(b"x")])
-        flavour.queue("room", url, group="shop").add_item_when_room(Item(b"x"))
-        assert entries(redis_client) == {b"alone:alone", b"shop:many", b"shop:room"}
-
-    def test_leasing_from_several_enters_the_one_that_gave(
-        self, flavour: ClientFlavour, url: str, redis_client: redis.Redis
-    ) -> None:
-        fill(redis_client, url, "b", group="g")
-        queues = [flavour.queue(name, url, group="g") for name in ("a", "b")]
-        item = flavour.queues(queues).lease(60, block=False)
-        assert item.id == "a"
-        assert entries(redis_client) == {b"g:b"}
-
-    def test_looking_and_refused_calls_enter_nothing(
-        self, flavour: ClientFlavour, url: str, redis_client: redis.Redis
-    ) -> None:
-        queue = flavour.queue("typo", url)
-        queue.stats()
-        queue.inspect("a")
-        queue.light_clean()
-        queue.deep_clean()
-        assert queue.lease(60, block=False) is None
-        with pytest.raises(leaseq.BadIdError):
-            queue.add_item(Item(b"x", id="\0"))
-        with pytest.raises(leaseq.BadArgumentError):
-            queue.lease(-1)
-        assert redis_client.exists(KEY) == 0
-
     def test_once_and_again_after_a_while(
         self, queue: Any, redis_client: redis.Redis, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -110,18 +76,6 @@ class TestEntering:
 class TestNoCallSuffers:
     """LQ-REGISTRY-3."""
 
-    def test_a_user_without_the_right(
-        self, flavour: ClientFlavour, url: str, redis_client: redis.Redis
-    ) -> None:
-        rules = [right for right in roles()["worker"][1] if right != "+sadd"]
-        user = ["reset", "on", ">password", "~leaseq:{q}:*", "-@all", "+client", "+hello", *rules]
-        redis_client.execute_command("ACL", "SETUSER", "narrow", *user)  # type: ignore[no-untyped-call]
-        queue = flavour.queue("q", url.replace("//", "//narrow:password@"))
-        assert queue.add_item(Item(b"x", id="a"))
-        assert leased(queue).id == "a"
-        assert redis_client.exists(KEY) == 0
-        redis_client.execute_command("ACL", "DELUSER", "narrow")  # type: ignore[no-untyped-call]
-
     def test_a_pool_of_one_connection(
         self, flavour: ClientFlavour, url: str, redis_client: redis.Redis
     ) -> None:
@@ -129,15 +83,6 @@ class TestNoCallSuffers:
         assert queue.add_item(Item(b"x"))
         assert queue.lease(60)
         assert entries(redis_client) == {b"q:q"}
-
-    def test_a_lost_reply(
-        self, flavour: ClientFlavour, proxy: Listener, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        cut_before_entering(proxy, monkeypatch)
-        queue = flavour.queue("q", proxy.url)
-        assert queue.add_item(Item(b"x", id="a")), "it was added, and is told so"
-        assert proxy.cut_replies_after is None, "the reply to SADD was cut"
-        assert leased(queue).id == "a"
 
     def test_what_an_interrupted_lease_brought_goes_back(
         self, url: str, redis_client: redis.Redis, monkeypatch: pytest.MonkeyPatch
@@ -183,23 +128,6 @@ def leased(queue: leaseq.WorkQueue) -> leaseq.LeasedItem:
     item = queue.lease(60)
     assert item
     return item
-
-
-def cut_before_entering(proxy: Listener, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lose the reply to the next SADD."""
-
-    async def aio(self: Any) -> None:
-        proxy.cut_replies_after = 0
-        await real_aio(self)
-
-    def sync(self: Any) -> None:
-        proxy.cut_replies_after = 0
-        real_sync(self)
-
-    real_aio, real_sync = aio_registry.Registration.enter, sync_registry.Registration.enter
-    monkeypatch.setattr(aio_registry.Registration, "enter", aio)
-    monkeypatch.setattr(sync_registry.Registration, "enter", sync)
-    monkeypatch.setattr(aio_registry, "AGAIN_SECS", 3600.0)
 
 
 def holds(client: redis.Redis) -> int:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
-import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from support import servers, timeouts
+from support import servers
 from support.client_flavours import connections_in_use
-from support.redis_probe import BLOCKS, EVALS, blocked, blocked_ids, calls, count_blocked, load, until
+from support.redis_probe import blocked, count_blocked, until
 from support.servers import PATIENCE
 
 import leaseq
@@ -40,11 +39,6 @@ def full(queue: Any) -> Any:
     queue.configure(max_items=1)
     queue.add_item(Item(b"x", id="held"))
     return queue.lease(60)
-
-
-def lease_nothing(queue: Any) -> None:
-    """A worker looks for the next item, which tells producers of room."""
-    assert queue.lease(60, block=False) is None
 
 
 class Lease:
@@ -105,27 +99,6 @@ every_wait = pytest.mark.parametrize("kind", [Lease, Outcome, Room])
 
 
 @every_wait
-@pytest.mark.parametrize("how", ["kill", "unblock", "unblock error"])
-def test_a_wait_whose_block_is_ended_goes_on(
-    flavour: ClientFlavour, redis_client: redis.Redis, url: str, kind: type[Lease], how: str
-) -> None:
-    """LQ-BLOCK-5: CLIENT KILL and CLIENT UNBLOCK: it looks again and waits on."""
-    waited = kind(flavour.queue("q", url))
-    waiting = flavour.start(waited.wait, waited.queue)
-    for _ in range(3):
-        blocked(redis_client, 1)
-        (ended,) = blocked_ids(redis_client)
-        if how == "kill":
-            redis_client.client_kill_filter(_id=str(ended))
-            servers.wait_until(lambda gone=ended: gone not in blocked_ids(redis_client))  # type: ignore[misc]
-        else:
-            redis_client.client_unblock(ended, error=how == "unblock error")
-    blocked(redis_client, 1)
-    waited.end()
-    assert waited.has_come(waiting.result(PATIENCE))
-
-
-@every_wait
 def test_closing_ends_a_wait_and_no_other(
     flavour: ClientFlavour, redis_client: redis.Redis, url: str, kind: type[Lease]
 ) -> None:
@@ -143,117 +116,7 @@ def test_closing_ends_a_wait_and_no_other(
     blocked(redis_client, 0)
 
 
-@every_wait
-@pytest.mark.cap(0.1)
-def test_who_waits_sends_little(
-    flavour: ClientFlavour, redis_client: redis.Redis, url: str, kind: type[Lease]
-) -> None:
-    """LQ-BLOCK-1, LQ-BLOCK-2: a block and a call for each cap, and a settle at most."""
-    waited = kind(flavour.queue("q", url))
-    load(redis_client)
-    redis_client.delete("leaseq:{q}:q:wake", "leaseq:{q}:q:room")
-    redis_client.config_resetstat()
-    with contextlib.suppress(leaseq.QueueFullError):
-        assert not waited.has_come(flavour.start(waited.wait, waited.queue, timeout=0.35).result(PATIENCE))
-    assert 1 <= calls(redis_client, "cmdstat_blpop", "cmdstat_blmove") <= 4
-    # at 0, 0.1, 0.2, 0.3 and 0.35 s; a slow machine leaves some out
-    assert 2 <= calls(redis_client, *EVALS) <= 6
-
-
 # Outcomes.
-
-
-@pytest.mark.parametrize("ending", ["result", "dead letter", "last attempt"])
-def test_every_waiter_is_told(
-    queue: Any, flavour: ClientFlavour, redis_client: redis.Redis, ending: str
-) -> None:
-    """LQ-BLOCK-1: one push ends all blocks: each waiter sends one call before its block and one behind it."""
-    load(redis_client)
-    item = held(queue, max_attempts=1)
-    redis_client.config_resetstat()
-    waiting = [flavour.start(queue.outcome, "a") for _ in range(5)]
-    blocked(redis_client, 5)
-    if ending == "result":
-        assert queue.complete(item, result=b"done")
-    elif ending == "dead letter":
-        assert queue.dead_letter(item, error="done")
-    else:
-        assert queue.release(item, error="done") == "dead"
-    found = [call.result(PATIENCE) for call in waiting]
-    assert {outcome.content for outcome in found} == {b"done"}
-    assert {outcome.state for outcome in found} == {"result" if ending == "result" else "failure"}
-    assert calls(redis_client, *EVALS) == 5 + 1 + 5
-    assert 0 < redis_client.pttl("leaseq:{q}:q:result:a") <= 60_000, "it ends all the same"
-    assert redis_client.llen("leaseq:{q}:q:result:a") == 1
-
-
-def test_an_outcome_that_is_there_takes_one_call(queue: Any, redis_client: redis.Redis) -> None:
-    """LQ-BLOCK-1: no block, also not for an item that never was."""
-    load(redis_client)
-    queue.complete(held(queue), result=b"done")
-    redis_client.config_resetstat()
-    assert queue.outcome("a").content == b"done"
-    assert queue.outcome("never").state == "absent"
-    assert (calls(redis_client, *EVALS), calls(redis_client, *BLOCKS)) == (2, 0)
-
-
-def test_a_wait_that_ends_without_an_outcome(queue: Any) -> None:
-    """LQ-BLOCK-1: at once, or when the time is up, it says where the item is."""
-    queue.add_item(Item(b"x", id="a"), keep=60, delay=60)
-    assert queue.outcome("a", block=False).state == "delayed"
-    began = time.monotonic()
-    assert queue.outcome("a", timeout=0.3).state == "delayed"
-    assert queue.outcome("a", timeout=0.004).finished is False, "too short for a block"
-    assert time.monotonic() - began >= 0.3
-    with pytest.raises(leaseq.BadArgumentError):
-        queue.outcome("a", timeout=-1)
-
-
-@pytest.mark.cap(0.5)
-def test_a_death_that_nobody_published(queue: Any, flavour: ClientFlavour, redis_client: redis.Redis) -> None:
-    """LQ-BLOCK-2: whoever reclaimed it died too: a waiter looks after the cap, publishes it, and all others are told."""
-    queue.add_item(Item(b"x", id="a"), keep=60, max_attempts=1)
-    assert queue.lease(0.1) is not None
-    waiting = [flavour.start(queue.outcome, "a") for _ in range(3)]
-    blocked(redis_client, 3)
-    servers.wait_until(lambda: queue.stats().overdue == 1)
-    command = leaseq.commands.light_clean(queue._keys, 256)
-    with redis_client.pipeline(transaction=True) as pipe:  # a waiter may look at any time
-        pipe.execute_command(*command.eval())  # type: ignore[no-untyped-call]
-        pipe.exists("leaseq:{q}:q:result:a")
-        assert pipe.execute()[1] == 0
-    assert {call.result(PATIENCE).state for call in waiting} == {"failure"}
-
-
-@pytest.mark.cap(0.5)
-def test_an_item_that_is_gone_or_another_by_now(
-    queue: Any, flavour: ClientFlavour, redis_client: redis.Redis
-) -> None:
-    """LQ-BLOCK-12, LQ-BLOCK-13: seen within the cap; the outcome of a later item of the same id is not what was waited for."""
-    removed, again = held(queue, "removed"), held(queue, "again")
-    waiting = [flavour.start(queue.outcome, item.id) for item in (removed, again)]
-    blocked(redis_client, 2)
-    assert queue.remove("removed") == "leased"
-    assert queue.complete(again, keep=0)
-    assert queue.complete(held(queue, "again"), result=b"of another")
-    assert [call.result(PATIENCE).state for call in waiting] == ["absent", "absent"]
-    assert queue.outcome("again").content == b"of another"
-
-
-def test_a_lost_look_at_an_outcome(
-    flavour: ClientFlavour, redis_client: redis.Redis, url: str, proxy: Listener
-) -> None:
-    """LQ-BLOCK-9, LQ-BLOCK-11: the network swallows everything: the waiter is told, and may ask again."""
-    queue, other = flavour.queue("q", proxy.url), flavour.queue("q", url)
-    item = held(other)
-    waiting = flavour.start(queue.outcome, "a", timeout=0.5)
-    blocked(redis_client, 1)
-    proxy.discard_commands = proxy.discard_replies = True
-    other.complete(item, result=b"done")
-    with timeouts.reply_grace(0.1), pytest.raises(leaseq.ReplyLostError):
-        waiting.result(PATIENCE)
-    proxy.discard_commands = proxy.discard_replies = False
-    assert queue.outcome("a").content == b"done"
 
 
 def test_a_short_socket_timeout_is_none_of_a_waiter(flavour: ClientFlavour, url: str) -> None:
@@ -264,26 +127,6 @@ def test_a_short_socket_timeout_is_none_of_a_waiter(flavour: ClientFlavour, url:
     assert queue.outcome("a", timeout=0.4).state == "leased"
     queue.complete(item, result=b"done")
     assert waiting.result(PATIENCE).content == b"done"
-
-
-def test_outcomes_of_a_full_server(
-    flavour: ClientFlavour, own_server: servers.StartServer, redis_client: redis.Redis
-) -> None:
-    """LQ-BLOCK-10: it refuses BLMOVE, which takes no room; the waiter looks at the end of its time."""
-    server = own_server()
-    queue = flavour.queue("q", server.url)
-    item = held(queue)
-    with server.client() as client:
-        load(client)
-        client.config_set("maxmemory", 1)
-        client.config_set("maxmemory-policy", "noeviction")
-        client.config_resetstat()
-        assert queue.outcome("a", timeout=0.5).state == "leased"
-        assert calls(client, *EVALS) == 2, "no busy loop"
-        waiting = flavour.start(queue.outcome, "a", timeout=1)
-        servers.wait_until(lambda: calls(client, *EVALS) == 3)
-        assert queue.complete(item, result=b"done")
-        assert waiting.result(PATIENCE).content == b"done"
 
 
 async def test_cancelled_waiters_for_an_outcome(url: str, redis_client: redis.Redis) -> None:
@@ -305,57 +148,6 @@ async def test_cancelled_waiters_for_an_outcome(url: str, redis_client: redis.Re
 
 
 # Room.
-
-
-def test_a_producer_waits_for_room(queue: Any, flavour: ClientFlavour, redis_client: redis.Redis) -> None:
-    """LQ-BLOCK-1: it is woken, adds, and passes on that there may be more room."""
-    load(redis_client)
-    item = full(queue)
-    redis_client.delete("leaseq:{q}:q:room")
-    redis_client.config_resetstat()
-    waiting = flavour.start(queue.add_item_when_room, Item(b"x", id="new"), priority=3)
-    blocked(redis_client, 1)
-    assert not waiting.done()
-    assert queue.complete_and_lease(item, 60) == (True, None)
-    assert waiting.result(PATIENCE) is True
-    # add, complete_and_lease, add, settle
-    servers.wait_until(lambda: calls(redis_client, *EVALS) == 4)
-    assert queue.inspect("new").priority == 3
-    assert queue.add_item_when_room(Item(b"y", id="new")) is False, "it is there: that needs no room"
-
-
-def test_room_for_several_producers(flavour: ClientFlavour, redis_client: redis.Redis, url: str) -> None:
-    """LQ-ROOM-3: one element wakes one; who adds wakes the next."""
-    queue: Any = flavour.queue("q", url)
-    queue.configure(max_items=5)
-    queue.add_items([Item(b"x", id=f"held-{n}") for n in range(5)])
-    items = queue.lease_items(5, 60)
-    waiting = [flavour.start(queue.add_item_when_room, Item(b"x", id=f"new-{n}")) for n in range(8)]
-    blocked(redis_client, 8)
-    assert queue.complete_items(items) == [True] * 5
-    lease_nothing(queue)
-    servers.wait_until(lambda: sum(call.done() for call in waiting) == 5, PATIENCE)
-    blocked(redis_client, 3)
-    assert queue.complete_items(queue.lease_items(3, 60)) == [True] * 3
-    assert queue.lease_items(2, 60), "there is room, and the lease says so"
-    assert [call.result(PATIENCE) for call in waiting] == [True] * 8
-    assert queue.stats().items == 5
-
-
-def test_no_room_in_time(queue: Any, redis_client: redis.Redis) -> None:
-    """LQ-ROOM-2, LQ-ROOM-3: QueueFullError, with the answer; who leaves settles."""
-    load(redis_client)
-    full(queue)
-    redis_client.delete("leaseq:{q}:q:room")
-    redis_client.config_resetstat()
-    began = time.monotonic()
-    with pytest.raises(leaseq.QueueFullError) as caught:
-        queue.add_item_when_room(Item(b"x"), timeout=0.3)
-    assert caught.value.answers == [None]
-    assert time.monotonic() - began >= 0.3
-    assert calls(redis_client, *EVALS) == 3, "add, add, settle"
-    with pytest.raises(leaseq.BadArgumentError):
-        queue.add_item_when_room(Item(b"x"), timeout=-1)
 
 
 def test_producers_that_leave_pass_room_on(
@@ -388,25 +180,6 @@ def test_producers_that_leave_pass_room_on(
         for found in queue.items(60, timeout=0.01):
             assert queue.complete(found)
         assert queue.stats().items == 0
-
-
-def test_a_lost_reply_to_an_add_that_waited(
-    flavour: ClientFlavour, redis_client: redis.Redis, url: str, proxy: Listener
-) -> None:
-    """LQ-BLOCK-11, LQ-ERROR-4: it may have added, so it is not sent again; the wake-up is passed on."""
-    queue: Any
-    other: Any
-    queue, other = flavour.queue("q", proxy.url), flavour.queue("q", url)
-    load(redis_client)
-    item = full(other)
-    waiting = flavour.start(queue.add_item_when_room, Item(b"x", id="new"))
-    blocked(redis_client, 1)
-    proxy.cut_replies_after = len(b"*2\r\n$21\r\nleaseq:{q}:q:room\r\n$1\r\n1\r\n") + 1
-    other.complete_and_lease(item, 60)
-    with pytest.raises(leaseq.ReplyLostError):
-        waiting.result(PATIENCE)
-    assert other.stats().added == 2
-    assert other.complete(other.lease(60, timeout=PATIENCE))
 
 
 @pytest.mark.parametrize("latency", [0.0, 0.02])

@@ -114,35 +114,6 @@ def slot_of(nodes: servers.RedisCluster) -> Iterator[Callable[[str], Slot]]:
         yield make
 
 
-def test_every_operation(flavour: ClientFlavour, nodes: servers.RedisCluster) -> None:
-    """LQ-CLUSTER-1: the keys of a call share a slot; queues on all three nodes."""
-    client = flavour.cluster_client(nodes.url)
-    for number in range(6):
-        queue = flavour.queue(f"all-{flavour.name}-{number}", client)
-        assert queue.add_items([Item(b"x", id=str(n)) for n in range(5)]) == [True] * 5
-        assert queue.add_item(Item(b"x", id="late"), delay=0.05, priority=-1, max_attempts=1)
-        first, second = queue.lease_items(2, 30)
-        assert queue.extend(first, 60)
-        assert queue.release(first) == "ready"
-        assert queue.complete(second)
-        item = queue.lease(30)
-        assert item is not None
-        done, item = queue.complete_and_lease(item, 30)
-        assert done
-        assert item is not None
-        assert queue.remove(item.id) == "leased"
-        assert queue.light_clean().reclaimed == 0
-        assert queue.deep_clean().total == 0
-        queue.configure(max_data=10)
-        assert queue.stats().max_data == 10
-        for item in queue.items(30, timeout=PATIENCE):
-            with item:
-                pass
-            if item.id == "late":
-                break
-        assert (queue.stats().items, queue.list_items("dead").total) == (0, 0)
-
-
 def test_a_pipeline_of_a_cluster(flavour: ClientFlavour, nodes: servers.RedisCluster) -> None:
     """LQ-SCRIPT-3: adding in the caller's cluster pipeline."""
     client = flavour.cluster_client(nodes.url)
@@ -154,19 +125,6 @@ def test_a_pipeline_of_a_cluster(flavour: ClientFlavour, nodes: servers.RedisClu
     assert answers[0] > 0
     assert len(answers[1]) == 2
     assert queue.stats().ready == 3
-
-
-def test_a_blocked_worker_is_woken(
-    flavour: ClientFlavour, nodes: servers.RedisCluster, slot_of: Callable[[str], Slot]
-) -> None:
-    """LQ-BLOCK-1, LQ-CLUSTER-2."""
-    queue = flavour.queue(f"wake-{flavour.name}", flavour.cluster_client(nodes.url))
-    slot = slot_of(queue.name)
-    for _ in range(3):
-        waiting = flavour.start(queue.lease, 30, timeout=PATIENCE)
-        slot.blocked(1)
-        queue.add_item(Item(b"x"))
-        assert queue.complete(waiting.result(PATIENCE))
 
 
 def test_a_slot_that_has_moved(
@@ -291,14 +249,3 @@ def test_a_node_that_restarts(
     servers.wait_until(well)
     assert queue.add_item(Item(b"x", id="b"))
     assert queue.stats().items == 1, "this cluster keeps nothing on disk"
-
-
-def test_another_group_is_another_slot(flavour: ClientFlavour, nodes: servers.RedisCluster) -> None:
-    """LQ-CLUSTER-1: queues of one group are on one node."""
-    client = flavour.cluster_client(nodes.url)
-    one = flavour.queue("one", client, group=f"g-{flavour.name}")
-    two = flavour.queue("two", client, group=f"g-{flavour.name}")
-    one.add_item(Item(b"x"))
-    two.add_item(Item(b"x"))
-    keys = [f"leaseq:{{g-{flavour.name}}}:{name}:items" for name in ("one", "two")]
-    assert flavour.run(client.exists(*keys)) == 2

@@ -11,13 +11,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from support import servers
 from support.client_flavours import unwrap
 from support.redis_probe import EVALS, calls, load
 from support.servers import PATIENCE
 
 import leaseq
-from leaseq import Completed, Finished, Item
+from leaseq import Item
 
 if TYPE_CHECKING:
     import redis
@@ -33,18 +32,11 @@ Operation = tuple[Callable[[Any, Any], object], Callable[[Any], object], object]
 OPERATIONS: dict[str, Operation] = {
     "add": (lambda q, _: q.add_item(Item(b"x", id="new")), lambda q: q.stats().added, 3),
     "blocking lease": (lambda q, _: q.lease(30, timeout=PATIENCE), lambda q: q.stats().leases, 2),
-    "complete and lease": (
-        lambda q, i: q.complete_and_lease(i, 30),
-        lambda q: (q.stats().completed, q.stats().leases),
-        (1, 2),
-    ),
     "hand off": (
         lambda q, i: q.complete(i, then=[(unwrap(q), Item(b"y", id="new"))]),
         lambda q: (q.stats().completed, q.stats().added),
         (1, 3),
     ),
-    "remove": (lambda q, _: q.remove("ready"), lambda q: q.stats().removed, 1),
-    "configure": (lambda q, _: q.configure(max_data=77), lambda q: q.stats().max_data, 77),
 }
 every_operation = pytest.mark.parametrize("name", OPERATIONS)
 
@@ -104,31 +96,6 @@ def test_no_connection_is_definite(
     assert effect(watcher) == expected
 
 
-@pytest.mark.parametrize("ours", [False, True])
-def test_a_server_that_replies_nothing(
-    flavour: ClientFlavour, watcher: leaseq.WorkQueue, proxy: Listener, *, ours: bool
-) -> None:
-    """LQ-ERROR-4: a call ends with the read timeout; whether it has run nobody knows, and no reply is taken for another's.
-
-    The replies of connections that are opened here are read in another way.
-    """
-    opened = f"{proxy.url}?socket_timeout=0.3" if ours else flavour.client(proxy.url, socket_timeout=0.3)
-    queue = flavour.queue("q", opened)
-    queue.stats()
-    proxy.discard_replies = True
-    with pytest.raises(leaseq.ReplyLostError):
-        queue.add_item(Item(b"x", id="a"))
-    assert watcher.stats().added == 1
-    proxy.discard_replies = False
-    assert queue.inspect("a").state == "ready"
-    proxy.discard_commands = True
-    with pytest.raises(leaseq.ReplyLostError):
-        queue.add_item(Item(b"x", id="b"))
-    proxy.discard_commands = False
-    assert watcher.stats().added == 1
-    assert queue.add_item(Item(b"x", id="b"))
-
-
 def test_without_a_read_timeout_no_call_hangs_for_ever(
     flavour: ClientFlavour, watcher: leaseq.WorkQueue, proxy: Listener, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -173,19 +140,6 @@ def test_a_block_that_ended_its_item_and_lost_the_reply(
     assert watcher.inspect("a").state == state
 
 
-def test_scripts_that_are_forgotten_under_a_blocked_lease(
-    flavour: ClientFlavour, watcher: leaseq.WorkQueue, redis_client: redis.Redis
-) -> None:
-    """LQ-SCRIPT-2: the lease behind the block sends its source again."""
-    for _ in range(3):
-        waiting = flavour.start(watcher.lease, 30, timeout=PATIENCE)
-        servers.wait_until(lambda: redis_client.info("clients")["blocked_clients"] == 1)
-        redis_client.script_flush()
-        watcher.add_item(Item(b"x"))
-        redis_client.script_flush()
-        assert waiting.result(PATIENCE).attempt == 1
-
-
 # Calls that are made of several.
 
 
@@ -196,50 +150,6 @@ def hold(queue: Any) -> list[Any]:
         queue.add_items([Item(b"x", id=f"{chunk}-{number}") for number in range(200)])
         items += queue.lease_items(200, 3600)
     return items
-
-
-def finished(queue: Any, items: list[Any], **options: Any) -> list[Finished]:
-    """Each with a follow-up."""
-    return [
-        Finished(unwrap(item), then=[(unwrap(queue), Item(b"y", id=item.derived_id("next")))], **options)
-        for item in items
-    ]
-
-
-@pytest.mark.parametrize("at", [0, 6000], ids=["first call", "second call"])
-def test_finishing_more_than_a_call_takes(
-    flavour: ClientFlavour, watcher: leaseq.WorkQueue, proxy: Listener, at: int
-) -> None:
-    """LQ-CLIENT-2: three calls, a reply lost: the error has the answers before it; all again adds nothing twice.
-
-    The reply to a call of 256 items with a follow-up each has 5894 bytes.
-    """
-    items, before = hold(watcher), 256 if at else 0
-    queue = flavour.queue("q", proxy.url)
-    following = flavour.queue("next", proxy.url, group="q")
-    queue.stats()
-    proxy.cut_replies_after = at
-    with pytest.raises(leaseq.ReplyLostError) as caught:
-        queue.finish_items(finished(following, items, keep=60))
-    assert caught.value.definite is False
-    assert caught.value.answers == [Completed(completed=True, added=[True])] * before
-    done = before + 256
-    assert (watcher.stats().completed, following.stats().added) == (done, done)
-    again = queue.finish_items(finished(following, items, keep=60))
-    assert again[:done] == [Completed(completed=True, added=[None])] * done
-    assert again[done:] == [Completed(completed=True, added=[True])] * (600 - done)
-    assert (watcher.stats().completed, following.stats().added) == (600, 600)
-
-
-def test_a_call_that_is_refused_between_others(watcher: leaseq.WorkQueue) -> None:
-    """LQ-CLIENT-2, LQ-ERROR-1: what came before it is answered and done, what was in it and behind it is not."""
-    all_of_them = finished(watcher, hold(watcher))
-    all_of_them[300] = Finished(all_of_them[300].item, then=[(unwrap(watcher), Item(b"y", id=""))])
-    with pytest.raises(leaseq.BadIdError) as caught:
-        watcher.finish_items(all_of_them)
-    assert caught.value.definite is True
-    assert caught.value.answers == [Completed(completed=True, added=[True])] * 256
-    assert (watcher.stats().completed, watcher.stats().added) == (256, 600 + 256)
 
 
 @pytest.mark.parametrize("operation", ["revive", "purge"])

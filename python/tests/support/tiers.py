@@ -23,7 +23,7 @@ WAYS: Final = {**COMMANDS, "TypeScript": "make typescript"}
 NAME: Final = "leaseq-tiers"
 
 
-SEVERAL_SERVERS: Final = frozenset({"cluster", "sentinel"})
+SEVERAL_SERVERS: Final = frozenset({"cluster", "nodes", "sentinel"})
 """Fixtures that start several servers for one test, which is slow."""
 
 
