@@ -14,6 +14,8 @@ from support import servers
 
 import instructions
 
+pytestmark = pytest.mark.slow
+
 BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
 FIGURES = {
     "floor_ratio_single",

