@@ -139,6 +139,8 @@ def _pass(client: redis.Redis, digest: Any, keys: Sequence[str], argv: Sequence[
     cursor, *rest = argv
     while True:
         work, reply = _call(client, digest, keys, [cursor, *rest])
+        if isinstance(reply, redis.ResponseError):
+            raise reply
         yield work
         cursor = reply[0]
         if cursor == b"0":

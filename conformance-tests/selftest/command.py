@@ -45,6 +45,11 @@ LINE_EVERY: Final = 25
     is_flag=True,
     help="run each bug with every case of its kind, and the mechanical mutants",
 )
+@click.option(
+    "--quick",
+    is_flag=True,
+    help="run each bug with the first case that is to catch it; leave out bugs that no case catches yet",
+)
 @click.option("--first", is_flag=True, help="leave the other cases of a bug out once one has caught it")
 @click.option("--jobs", type=click.IntRange(1), default=JOBS, show_default=True, help="processes at a time")
 @click.option(
@@ -67,6 +72,7 @@ def selftest_command(
     bugs: tuple[str, ...],
     cases: tuple[str, ...],
     every_case: bool,
+    quick: bool,
     first: bool,
     jobs: int,
     patience: float,
@@ -81,7 +87,7 @@ def selftest_command(
     Exits with 0 if all that was run is as it has to be, with 1 if not, and with 2 if it cannot be run.
     """
     chosen = parts or (ALL_PARTS if every_case else QUICK_PARTS)
-    options = Options(chosen, bugs, cases, every_case, first, jobs, patience, results, record)
+    options = Options(chosen, bugs, cases, every_case, quick, first, jobs, patience, results, record)
     console = Console(highlight=False, stderr=as_json)
     columns = (TextColumn("{task.description}"), BarColumn(20), MofNCompleteColumn(), TimeElapsedColumn())
     try:

@@ -42,6 +42,7 @@ class Options:
     Attributes:
         bug_patterns, case_patterns: names; without any, all.
         every_case: whether bugs are run with all cases of their kind and not only with those that have to catch them.
+        quick: whether each bug is run with the first of its cases alone, and one that no case catches is left out.
         first: whether the other cases of a bug are left out once one has caught it.
         results: where the results are kept, for a run that goes on with them.
         record: whether `caught.json` is written.
@@ -51,6 +52,7 @@ class Options:
     bug_patterns: tuple[str, ...] = ()
     case_patterns: tuple[str, ...] = ()
     every_case: bool = False
+    quick: bool = False
     first: bool = False
     jobs: int = JOBS
     patience: float = PATIENCE
@@ -65,18 +67,24 @@ class Options:
         """Return whether a bug of that name is to be run."""
         return _fits(name, self.bug_patterns)
 
+    def wanted(self, bug: SeededBug) -> list[str]:
+        """Return the names of the cases that have to catch a bug in this run."""
+        named = [name for name in bug.caught_by if self.takes_case(name)]
+        return named[:1] if self.quick else named
+
     @property
     def is_whole(self) -> bool:
         """Whether every seeded bug is run with at least the cases that have to catch it."""
-        return set(PARTS) <= set(self.parts) and not (self.bug_patterns or self.case_patterns)
+        return set(PARTS) <= set(self.parts) and not (self.quick or self.bug_patterns or self.case_patterns)
 
 
 def cases_of(bug: SeededBug, cases: Mapping[str, Case], options: Options) -> list[Case]:
     """Return the cases that a bug is run with."""
-    own = [cases[name] for name in bug.caught_by if name in cases]
+    own = [cases[name] for name in options.wanted(bug) if name in cases]
     if options.every_case:
-        own += [case for case in cases.values() if _is_of_kind(case, bug) and case not in own]
-    return [case for case in own if options.takes_case(case.name)]
+        kind = [case for case in cases.values() if _is_of_kind(case, bug) and case not in own]
+        own += [case for case in kind if options.takes_case(case.name)]
+    return own
 
 
 def bug_tasks(
@@ -112,7 +120,7 @@ def right_tasks(
     """Return the tasks of what has no bug: each adapter, and the scripts, with the cases that catch bugs of theirs."""
     used = list(cases.values())
     if not options.every_case:
-        names = {name for bug in bugs for name in bug.caught_by}
+        names = {name for bug in bugs for name in options.wanted(bug)}
         used = [case for case in used if case.name in names]
     used = [case for case in used if options.takes_case(case.name)]
     of_clients = [case for case in used if case.capabilities]

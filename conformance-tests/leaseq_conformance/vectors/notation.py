@@ -334,8 +334,9 @@ def reply_to_yaml(reply: Reply | Refused) -> Any:
     return text(reply) if isinstance(reply, bytes) else _told(reply)
 
 
-def _told(number: int) -> Any:
-    return time(number) if number >= EPOCH else number
+def _told(number: Any) -> Any:
+    # a script that is wrong may answer a status, or a float under RESP3
+    return time(number) if isinstance(number, int) and number >= EPOCH else number
 
 
 def reply_from_yaml(said: Any) -> Reply | Refused:
