@@ -232,31 +232,6 @@ def test_no_server_listens(flavour: ClientFlavour) -> None:
                 assert caught.value.definite, name
 
 
-def test_a_key_that_holds_something_else(queue: Any, redis_client: redis.Redis) -> None:
-    """LQ-ERROR-3: every operation that needs the key, and nothing is changed."""
-    for key, names in {
-        "items": ["add", "remove", "inspect", "revive", "outcomes"],
-        "meta": ["remove", "revive", "purge"],
-        "ready": ["add", "lease", "blocking lease", "remove", "light_clean"],
-        "state": ["add", "lease", "blocking lease", "stats", "light_clean", "pause", "revive", "outcomes"],
-        "wake": ["add", "lease"],
-        "dead": ["stats", "remove", "revive", "purge", "purge all", "dead letters"],
-        "kept": ["stats", "light_clean", "revive", "outcomes"],
-        "result:a": ["outcomes", "outcome"],
-    }.items():
-        redis_client.flushall()
-        if key in {"items", "meta"}:
-            redis_client.set("leaseq:{q}:q:" + key, "foreign")
-        else:
-            redis_client.hset("leaseq:{q}:q:" + key, "foreign", "1")
-        before = dump(redis_client)
-        for name in names:
-            with pytest.raises(leaseq.WrongTypeError) as caught:
-                OPERATIONS[name](queue)
-            assert caught.value.definite, (key, name)
-            assert dump(redis_client) == before, (key, name)
-
-
 def test_durations_are_the_nearest_millisecond_and_never_become_none() -> None:
     """LQ-CALL-12: the adapters of the conformance suite speak milliseconds, so no case of it can see this."""
     given = {0.0014: 1, 0.0016: 2, 1.0: 1000, 0.1 + 0.2: 300, 2592000.0: 2592000000}

@@ -10,7 +10,6 @@ import pytest
 from support import servers
 from support.redis_probe import BLOCKS, EVALS, blocked, calls, load
 from support.servers import PATIENCE
-from support.timeouts import reply_grace
 
 import leaseq
 from leaseq import Item
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
     import redis
     from support.client_flavours import ClientFlavour
 
-    from leaseq_conformance.fault_proxy import Listener
 
 pytestmark = [pytest.mark.usefixtures("cap_of_an_hour"), pytest.mark.each_server]
 
@@ -73,25 +71,6 @@ def test_a_server_that_is_killed(flavour: ClientFlavour, own_server: servers.Sta
     assert item is not None
     assert item.id == "c"
     assert queue.stats().delayed == 2
-
-
-@pytest.mark.cap(0.2)  # one block after the other, so that one ends soon
-def test_a_half_open_connection_is_replaced(
-    flavour: ClientFlavour, redis_client: redis.Redis, url: str, proxy: Listener
-) -> None:
-    """LQ-BLOCK-9, LQ-ERROR-4: the network swallows everything during a block; the worker is told and goes on."""
-    queue, other = flavour.queue("q", proxy.url), flavour.queue("q", url)
-    waiting = flavour.start(queue.lease, 30, timeout=PATIENCE)
-    blocked(redis_client, 1)
-    with reply_grace(0.2):
-        proxy.discard_commands = proxy.discard_replies = True
-        with pytest.raises(leaseq.ReplyLostError):
-            waiting.result(PATIENCE)
-    proxy.discard_commands = proxy.discard_replies = False
-    other.add_item(Item(b"x", id="later"))
-    item = queue.lease(30, timeout=PATIENCE)
-    assert item is not None
-    assert item.id == "later"
 
 
 def demote_for_a_moment(client: redis.Redis) -> None:
@@ -154,23 +133,6 @@ def test_wake_ups_survive_waiters_that_leave(
                 queue.release(item)
         item = stays.result(PATIENCE)
         assert queue.complete(item)
-
-
-@pytest.mark.cap(0.3)
-def test_a_lost_wake_up_is_repaired_within_the_cap(
-    queue: Any, flavour: ClientFlavour, redis_client: redis.Redis, url: str
-) -> None:
-    """LQ-BLOCK-2, LQ-FAIL-3: somebody swallows the wake-up and dies; the item is leased within the cap all the same."""
-    waiting = [flavour.start(queue.lease, 30, timeout=PATIENCE) for _ in range(2)]
-    blocked(redis_client, 2)
-    with redis_client.pipeline(transaction=True) as pipe, leaseq.WorkQueue("q", url) as adder:
-        adder.add_item(Item(b"x"), pipe=pipe)
-        pipe.lpop("leaseq:{q}:q:wake")
-        assert pipe.execute()[-1], "the wake-up was really lost"
-    servers.wait_until(lambda: any(call.done() for call in waiting))
-    queue.add_item(Item(b"x"))
-    for call in waiting:
-        assert call.result(PATIENCE) is not None
 
 
 @pytest.mark.parametrize("how", ["stop", "kill"])

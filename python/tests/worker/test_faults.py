@@ -74,19 +74,6 @@ def test_an_idle_worker_says_when_the_server_is_back(
         blocked(redis_client, 1)
 
 
-def test_a_server_that_forgets_the_scripts_is_told_again(
-    queue: Any, flavour: ClientFlavour, redis_client: redis.Redis, caplog: pytest.LogCaptureFixture
-) -> None:
-    with background_worker(flavour, queue, lambda _: None) as work:
-        for number in range(5):
-            queue.add_items(Item(b"", id=f"{number} {n}") for n in range(20))
-            redis_client.script_flush()
-            until(lambda done=number: queue.stats().completed == 20 * (done + 1))
-        work.stop()
-        assert work.result() == 100
-    assert "goes on trying" not in caplog.text
-
-
 def test_a_completion_whose_answer_was_lost_is_repeated(
     flavour: ClientFlavour, redis_client: redis.Redis, proxy: Listener, url: str
 ) -> None:

@@ -11,7 +11,6 @@ import leaseq.worker.aio.registry
 import leaseq.worker.registry
 from leaseq import Item
 from leaseq.worker import live
-from leaseq_conformance.acl_suite import roles
 
 if TYPE_CHECKING:
     import pytest
@@ -31,44 +30,6 @@ def listed(flavour: ClientFlavour, server: Any) -> list[LiveWorker]:
 
 def until(check: Any) -> None:
     servers.wait_until(check, PATIENCE)
-
-
-def test_a_worker_is_seen_with_what_it_holds_until_it_ends(
-    flavour: ClientFlavour, redis_client: redis.Redis, url: str
-) -> None:
-    """LQ-WORKER-1, LQ-WORKER-2, LQ-WORKER-4."""
-    queues = [flavour.queue("a", url, group="g"), flavour.queue("b", url, group="g")]
-    queues[0].add_items(Item(b"secret data", id=f"i{n}", headers={"x": "secret header"}) for n in range(3))
-    latch = Latch()
-    with background_worker(
-        flavour, queues, latch.handler(flavour), announce=True, grace_secs=PATIENCE
-    ) as work:
-        latch.reached(3)
-        work.call(work.run.announcer.announce)
-        (worker,) = listed(flavour, url)
-        assert worker.id == work.worker.id
-        assert (worker.held, sorted(item.id for item in worker.items)) == (3, ["i0", "i1", "i2"])
-        assert {(item.queue, item.group, item.attempt) for item in worker.items} == {("a", "g", 1)}
-        assert all(item.seconds >= 0 for item in worker.items)
-        assert worker.queues == (("g", "a"), ("g", "b"))
-        assert (worker.concurrency, worker.completed, worker.stopping) == (10, 0, False)
-        assert worker.client.startswith("leaseq-python ")
-        seconds, _ = redis_client.time()
-        assert seconds - 3600 < worker.started <= seconds + 1
-        key = live.key(worker.id)
-        ttl: Any = redis_client.pttl(key)
-        assert 0 < ttl <= live.LIFE_SECS * 1000
-        score = redis_client.zscore(INDEX, worker.id)
-        assert score is not None
-        assert 0 < score / 1000 - seconds <= live.INDEX_LIFE_SECS + 1
-        said: Any = redis_client.get(key)
-        assert b"secret" not in said
-        work.stop()
-        until(lambda: listed(flavour, url)[0].stopping)
-        latch.open()
-        work.result()
-    assert listed(flavour, url) == []
-    assert redis_client.exists(INDEX, key) == 0
 
 
 def test_one_that_runs_unannounced_writes_nothing(
@@ -121,32 +82,6 @@ def test_a_worker_without_the_right_works_unseen(
     finally:
         redis_client.acl_deluser("group")
     assert redis_client.exists(INDEX) == 0
-
-
-def test_the_rights_of_a_worker_are_enough(
-    flavour: ClientFlavour, redis_client: redis.Redis, url: str
-) -> None:
-    """LQ-SAFE-1: the list of the specification."""
-    redis_client.execute_command(  # type: ignore[no-untyped-call]
-        "ACL",
-        "SETUSER",
-        "worker",
-        "reset",
-        "on",
-        ">p",
-        "~leaseq:*",
-        "-@all",
-        "+ping",
-        "+hello",
-        "+client|setinfo",
-        *roles()["worker"][1],
-    )
-    try:
-        there = url.replace("redis://", "redis://worker:p@")
-        with background_worker(flavour, flavour.queue("q", there), lambda _: None, announce=True) as work:
-            until(lambda: [worker.id for worker in listed(flavour, there)] == [work.worker.id])
-    finally:
-        redis_client.acl_deluser("worker")
 
 
 def test_workers_of_a_cluster(flavour: ClientFlavour, cluster: servers.RedisCluster) -> None:
