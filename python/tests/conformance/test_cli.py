@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
 import pytest
+from click.testing import CliRunner
 
 from leaseq_conformance.cases import Case, Outcome, Verdict
+from leaseq_conformance.cli import program
 from leaseq_conformance.cli.run import exit_code
 from leaseq_conformance.conformance_levels import claim, levels
 from leaseq_conformance.manifest import manifest
@@ -34,10 +36,10 @@ PASS, FAIL, SKIP, UNKNOWN, ERROR = Outcome.PASS, Outcome.FAIL, Outcome.SKIP, Out
 
 
 def command(*args: object) -> subprocess.CompletedProcess[str]:
-    program = [sys.executable, "-c", "from leaseq_conformance.cli import main; main()"]
-    return subprocess.run(
-        [*program, *map(str, args)], capture_output=True, text=True, check=False, timeout=250
-    )
+    """Run the command in this process, where the cases are read once."""
+    given = [str(arg) for arg in args]
+    done = CliRunner().invoke(program, given, env={"COLUMNS": "200"}, prog_name="leaseq-conformance")
+    return subprocess.CompletedProcess(given, done.exit_code, done.stdout, done.stderr)
 
 
 def adapter(body: str) -> Sequence[str]:
@@ -157,7 +159,6 @@ def test_a_manifest_that_does_not_fit_is_refused(
     assert (done.returncode, said in done.stderr) == (2, True), done.stderr
 
 
-@pytest.mark.slow
 def test_the_scripts_of_another_manifest_are_used(tmp_path: Path) -> None:
     path = tmp_path / "manifest.json"
     other = json.loads(json.dumps(manifest()))
@@ -166,7 +167,6 @@ def test_the_scripts_of_another_manifest_are_used(tmp_path: Path) -> None:
     assert command("vectors", "--case", "vectors/settle", "--manifest", path).returncode == 1
 
 
-@pytest.mark.slow
 def test_cases_are_listed_explained_and_exported(tmp_path: Path) -> None:
     listed = json.loads(command("list", "--json", "scenarios/*").stdout)
     explained = command("explain", FIRST).stdout
