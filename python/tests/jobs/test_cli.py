@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
 from support import programs
-from support.cli_runner import COMMAND
+from support.cli_runner import COMMAND, Calls
 from support.job_app import PATIENCE, until
 
 from leaseq.jobs import App
@@ -29,7 +30,6 @@ from support.job_app import extend_program_timeouts
 
 extend_program_timeouts()
 app = App()
-other = 3
 
 @app.job(name="double")
 def double(number: int) -> int:
@@ -40,8 +40,6 @@ def double(number: int) -> int:
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     (tmp_path / "shop_tasks.py").write_text(MODULE)
-    (tmp_path / "shop_broken.py").write_text("import shop_tasks\nraise RuntimeError('no such table')\n")
-    (tmp_path / "shop_lacking.py").write_text("import nothing_like_this\n")
     return tmp_path
 
 
@@ -100,10 +98,17 @@ def test_a_signal_ends_it_with_0(folder: Path, url: str, redis_client: redis.Red
         ("shop_lacking:app", "No module named 'nothing_like_this'"),
     ],
 )
-def test_what_is_no_app_is_refused(folder: Path, url: str, target: str, why: str) -> None:
-    done = run(folder, url, target)
-    assert done.returncode == 2
-    assert why in done.stderr
+def test_what_is_no_app_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, target: str, why: str
+) -> None:
+    (tmp_path / "shop_tasks.py").write_text("other = 3\n")
+    (tmp_path / "shop_broken.py").write_text("raise RuntimeError('no such table')\n")
+    (tmp_path / "shop_lacking.py").write_text("import nothing_like_this\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    done = Calls("")("worker", target)
+    assert done.code == 2
+    assert why in done.err
+    sys.modules.pop("shop_tasks", None)
 
 
 def test_a_server_that_is_away_is_told_at_once(folder: Path) -> None:
