@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import trustme
 from support import servers
-from support.redis_probe import blocked, due_for_a_beat
+from support.redis_probe import blocked
 from support.servers import PATIENCE
 
 import leaseq
@@ -82,40 +82,6 @@ def test_items_are_made_of_what_people_have() -> None:
     assert repr(Item(b"secret", id="i")) == "<Item 'i', 6 bytes>"
 
 
-def test_an_error_in_the_middle_tells_what_was_answered(queue: Any) -> None:
-    """LQ-CLIENT-2, LQ-ADD-5: the batch before the bad one counts, the bad one changed nothing."""
-    items = [Item(b"x", id=str(n)) for n in range(600)]
-    items[300] = Item(b"x", id="")
-    with pytest.raises(leaseq.BadIdError) as caught:
-        queue.add_items(items)
-    assert caught.value.answers == [True] * 256
-    assert caught.value.definite
-    assert queue.stats().items == 256
-    with pytest.raises(leaseq.BadIdError) as caught:
-        queue.remove_items([item.id for item in items])
-    assert caught.value.answers == ["ready"] * 256
-
-
-@pytest.mark.parametrize("transaction", [True, False])
-def test_adding_in_a_pipeline_of_the_caller(
-    flavour: ClientFlavour, redis_client: redis.Redis, url: str, transaction: bool
-) -> None:
-    """LQ-SCRIPT-3: in MULTI and in a pipeline, also when the server has just forgotten every script."""
-    client = flavour.client(url)
-    queue = flavour.queue("q", client)
-    redis_client.script_flush()
-    pipe = client.pipeline(transaction=transaction)
-    pipe.set("order", "1")
-    assert queue.add_item(Item(b"x", id="a"), pipe=pipe) is False
-    assert queue.add_items([Item(b"x", id=str(n)) for n in range(300)], pipe=pipe) == []
-    assert queue.stats().items == 0, "queued, not sent"
-    answers = flavour.run(pipe.execute())
-    assert answers[0] is True
-    assert answers[1] > 0
-    assert [len(answers[2]), len(answers[3])] == [256, 44]
-    assert queue.stats().items == 301
-
-
 def test_with_completes_releases_and_backs_off(queue: Any) -> None:
     """LQ-COMPLETE-2, LQ-RELEASE-2, LQ-RELEASE-4: the end of a block, an exception, an interruption."""
     queue.add_item(Item(b"x", id="a"))
@@ -168,28 +134,6 @@ def test_what_the_block_raises_passes_on_without_a_server(
     assert "did not release" in caught.value.__notes__[0]
     with pytest.raises(ZeroDivisionError), second:
         raise ZeroDivisionError
-
-
-def test_a_worker_learns_that_its_lease_is_lost(flavour: ClientFlavour, url: str) -> None:
-    """LQ-CLIENT-4, LQ-EXTEND-2, LQ-REMOVE-1: another worker took over, or the item was removed."""
-    queue, other = flavour.queue("q", url), flavour.queue("q", url)
-    queue.add_item(Item(b"x", id="a"))
-    item = queue.lease(0.05)
-    assert item is not None
-    taken = other.lease(30, timeout=PATIENCE)
-    assert taken is not None
-    with item:
-        servers.wait_until(lambda: item.lost)
-    assert queue.stats().completed == 1, "the first call wins, so the work is not done twice"
-    assert other.complete(taken) is False
-    queue.add_item(Item(b"x", id="b"))
-    again = queue.lease(30)
-    assert again is not None
-    due_for_a_beat(again)
-    assert other.remove("b") == "leased"
-    with again:
-        servers.wait_until(lambda: again.lost)
-    assert queue.stats().completed == 1
 
 
 def test_closing_ends_every_wait(queue: Any, flavour: ClientFlavour, redis_client: redis.Redis) -> None:

@@ -15,12 +15,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import redis
 from support.client_flavours import unwrap
-from support.redis_probe import EVALS, calls, load
 
 import leaseq
 from leaseq import Item, flows
 from leaseq._sync.at_once import send_at_once
-from leaseq._sync.calls import Calls
 from leaseq._sync.io import Wire
 from leaseq._sync.pool import Pool
 from leaseq.commands import add, add_each, add_one, add_options, complete
@@ -36,17 +34,6 @@ if TYPE_CHECKING:
 
 HOUR = 3600.0
 PATIENCE = 60.0
-
-
-def test_a_lease_that_does_not_wait_is_one_call(queue: Any, redis_client: redis.Redis) -> None:
-    """LQ-BLOCK-6: also where there is nothing, since who has not waited has taken no wake-up."""
-    load(redis_client)
-    queue.add_item(Item(b"x", id="a"))
-    redis_client.config_resetstat()
-    assert queue.lease(HOUR).id == "a"
-    assert calls(redis_client, *EVALS) == 1
-    assert queue.lease(HOUR, block=False) is None
-    assert calls(redis_client, *EVALS) == 2
 
 
 @pytest.mark.parametrize("timeout", [-1, float("inf"), float("nan"), "1"])
@@ -398,36 +385,3 @@ class Work:
 
 def seconds(end: End) -> float:
     return end[2]
-
-
-def test_a_script_that_is_unknown_is_sent_with_its_text_once(
-    url: str, redis_client: redis.Redis, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """LQ-SCRIPT-2: for a call that takes nothing and for one that takes items alike; then its name will do."""
-    sent: list[str] = []
-    talk = Calls.talk
-
-    def counted(self: Any, conversation: Any, held: Any) -> Any:
-        def counting(wire: Any) -> Any:
-            send = wire.send_packed
-
-            def told(packed: list[bytes]) -> None:
-                sent.append(b"".join(packed).split(b"\r\n", 3)[2].decode())
-                send(packed)
-
-            wire.send_packed = told
-            return conversation(wire)
-
-        return talk(self, counting, held)
-
-    monkeypatch.setattr(Calls, "talk", counted)
-    with leaseq.WorkQueue("q", url) as queue:
-        redis_client.script_flush()
-        queue.add_item(Item(b"x"))
-        queue.lease(HOUR)
-        queue.add_item(Item(b"x"))
-        queue.lease(HOUR)
-    assert [each for each in sent if each.startswith("EVAL")] == [
-        *("EVALSHA", "EVAL", "EVALSHA", "EVAL"),
-        *("EVALSHA", "EVALSHA"),
-    ]

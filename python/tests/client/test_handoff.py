@@ -25,29 +25,6 @@ def test_an_empty_hand_off(queue: Any) -> None:
     assert queue.complete(second, result=b"x") is True
 
 
-def test_a_queue_of_another_group(flavour: ClientFlavour, redis_client: redis.Redis, url: str) -> None:
-    """LQ-CLIENT-9: refused before anything is sent; the message says how to group them."""
-    first, second = flavour.queue("first", url), flavour.queue("second", url)
-    first.add_item(Item(b"x", id="a"))
-    item = first.lease(30)
-    assert item is not None
-    redis_client.config_resetstat()
-    with pytest.raises(
-        leaseq.CrossGroupError, match=r"WorkQueue\('second', \.\.\., group='first'\)"
-    ) as caught:
-        first.complete(item, then=[(second, Item(b"x"))])
-    assert caught.value.definite
-    first.add_items(Item(b"x") for _ in range(256))
-    items = first.lease_items(256, 30)
-    redis_client.config_resetstat()
-    with pytest.raises(leaseq.CrossGroupError):
-        first.finish_items([*map(finished, items), finished(item, then=[(second, Item(b"x"))])])
-    assert calls(redis_client) == 0, "not even the call that would have been good"
-    assert first.inspect("a").state == "leased"
-    with flavour.queue("second", url, group="first") as grouped:
-        assert first.complete(item, then=[(grouped, Item(b"x"))])
-
-
 def test_a_queue_on_another_server(flavour: ClientFlavour, own_server: servers.StartServer, url: str) -> None:
     """LQ-CLIENT-9: the call would put the follow-up on the first queue's server, where nobody looks for it."""
     first = flavour.queue("first", url)
@@ -59,22 +36,6 @@ def test_a_queue_on_another_server(flavour: ClientFlavour, own_server: servers.S
         first.complete(item, then=[(elsewhere, Item(b"x"))])
     assert caught.value.definite
     assert first.inspect("a").state == "leased"
-
-
-def test_finish_many_with_one_that_is_too_much(queue: Any) -> None:
-    """LQ-CLIENT-2: what a script refuses changes nothing; the calls before it are told."""
-    queue.add_items(Item(b"x", id=str(n)) for n in range(257))
-    items = queue.lease_items(256, 30) + queue.lease_items(1, 30)
-    too_many: list[Any] = [(queue, Item(b"x")) for _ in range(257)]
-    with pytest.raises(leaseq.BadArgumentError) as caught:
-        queue.finish_items([*map(finished, items[:256]), finished(items[256], then=too_many)])
-    assert [answer.completed for answer in caught.value.answers] == [True] * 256
-    assert queue.stats().items == 1
-    with pytest.raises(leaseq.BadTypeError, match="Finished"):
-        queue.finish_items([items[256]])
-    with items[0], items[256]:
-        pass
-    assert queue.stats().completed == 257
 
 
 def test_a_finished_item_in_a_block_is_left_alone(queue: Any, redis_client: redis.Redis) -> None:

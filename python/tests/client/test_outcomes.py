@@ -2,42 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from support.client_flavours import unwrap
-from support.redis_probe import calls, look
+from support.redis_probe import look
 
 import leaseq
 from leaseq import Item
-from leaseq.flows import CHUNK_BYTES
-
-if TYPE_CHECKING:
-    import redis
-
-MIB = 1024 * 1024
-
-
-def test_many_at_once(queue: Any, redis_client: redis.Redis) -> None:
-    """LQ-CALL-8, LQ-CLIENT-7: items with and without a kept outcome, answered in their order; results split by their size."""
-    ids = [str(n) for n in range(600)]
-    for n in ids:
-        queue.add_item(Item(b"x", id=n), keep=60 if int(n) % 3 else None)
-    items = [item for _ in range(3) for item in queue.lease_items(200, 30)]
-    for item in items:
-        item.result = item.id
-    assert queue.complete_items(items) == [True] * 600
-    expected = [("result", n.encode()) if int(n) % 3 else ("absent", b"") for n in ids]
-    assert look(queue, *ids) == expected
-    assert queue.complete_items(items) == [bool(int(n) % 3) for n in ids], "only what is kept is known again"
-    queue.add_items([Item(b"x", id=str(n)) for n in range(20)], keep=60)
-    large = queue.lease_items(20, 30)
-    for item in large:
-        item.result = b"x" * MIB
-    redis_client.config_resetstat()
-    assert queue.complete_items(large) == [True] * 20
-    assert calls(redis_client) == 20 * MIB // CHUNK_BYTES
-    assert [len(outcome.content) for outcome in queue.outcomes(ids[:20])] == [MIB] * 20
 
 
 def test_a_result_that_is_too_large(queue: Any) -> None:

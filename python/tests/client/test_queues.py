@@ -64,21 +64,6 @@ def test_fair(flavour: ClientFlavour, url: str, groups: tuple[str, ...]) -> None
     assert {queues.lease(30).queue.name for _ in range(3)} == {"a"}, "the others are empty"
 
 
-def test_more_queues_than_one_call_takes(flavour: ClientFlavour, redis_client: redis.Redis, url: str) -> None:
-    """LQ-BLOCK-7: 16 for each call; the last of forty wakes the worker."""
-    client = flavour.client(url)
-    many = [flavour.queue(f"q{n:02}", client, group="g") for n in range(40)]
-    queues = flavour.queues(many)
-    waiting = flavour.start(queues.lease, 30)
-    blocked(redis_client, 3)
-    many[39].add_item(Item(b"x"))
-    assert waiting.result(PATIENCE).queue.name == "q39"
-    blocked(redis_client, 0)
-    many[20].add_item(Item(b"x"))
-    many[4].add_item(Item(b"x"))
-    assert [queues.lease(30).queue.name for _ in range(2)] == ["q04", "q20"]
-
-
 def test_what_it_refuses(flavour: ClientFlavour, url: str) -> None:
     """LQ-ERROR-1: what is no list of queues."""
     a, other = flavour.queue("a", url), flavour.queue("a", url)

@@ -150,38 +150,6 @@ async def test_cancelled_waiters_for_an_outcome(url: str, redis_client: redis.Re
 # Room.
 
 
-def test_producers_that_leave_pass_room_on(
-    flavour: ClientFlavour, redis_client: redis.Redis, url: str
-) -> None:
-    """LQ-ROOM-3: many time out around the moment when there is room; the one that stays gets it."""
-    queue: Any = flavour.queue("q", url)
-    for number in range(6):
-        item = full(queue)
-        leaving = [
-            flavour.start(queue.add_item_when_room, Item(b"x"), timeout=0.15 + 0.002 * n) for n in range(8)
-        ]
-        # a slow machine may see some leave before the last comes
-        servers.wait_until(
-            lambda calls=leaving: count_blocked(redis_client) == 8 or any(call.done() for call in calls)  # type: ignore[misc]
-        )
-        stays = flavour.start(queue.add_item_when_room, Item(b"x", id=f"stays-{number}"))
-        assert queue.complete_and_lease(item, 60) == (True, None)
-        added = ""
-        while added != f"stays-{number}":
-            # not by leasing, which would tell producers once more
-            servers.wait_until(lambda: queue.stats().ready == 1, PATIENCE)
-            found = queue.lease(60)
-            added = found.id
-            assert queue.complete_and_lease(found, 60) == (True, None)
-        assert stays.result(PATIENCE) is True
-        for call in leaving:
-            with contextlib.suppress(leaseq.QueueFullError):
-                assert call.result(PATIENCE)
-        for found in queue.items(60, timeout=0.01):
-            assert queue.complete(found)
-        assert queue.stats().items == 0
-
-
 @pytest.mark.parametrize("latency", [0.0, 0.02])
 async def test_a_producer_cancelled_at_any_moment(
     url: str, redis_client: redis.Redis, proxy: Listener, latency: float

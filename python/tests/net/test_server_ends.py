@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -116,23 +115,6 @@ def test_a_demotion_in_front_of_a_lease(flavour: ClientFlavour, own_server: serv
             proxy.hold_commands = False
         assert waiting.result(PATIENCE).id == "a"
         assert other.inspect("a").attempt == 1
-
-
-def test_wake_ups_survive_waiters_that_leave(
-    queue: Any, flavour: ClientFlavour, redis_client: redis.Redis
-) -> None:
-    """LQ-BLOCK-6, LQ-SETTLE-3: many waiters time out around the moment of an add; the one that stays gets the item."""
-    for number in range(4):
-        stays = flavour.start(queue.lease, 30, timeout=PATIENCE)
-        leaving = [flavour.start(queue.lease, 30, timeout=0.1 + 0.002 * n) for n in range(10)]
-        time.sleep(0.1)
-        queue.add_item(Item(b"x", id=str(number)))
-        got = [call.result(PATIENCE) for call in leaving]
-        for item in got:
-            if item is not None:
-                queue.release(item)
-        item = stays.result(PATIENCE)
-        assert queue.complete(item)
 
 
 @pytest.mark.parametrize("how", ["stop", "kill"])
