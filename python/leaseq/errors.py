@@ -1,12 +1,16 @@
 """The errors leaseq raises. Each says whether the call can have taken effect (LQ-ERROR-4)."""
 
-from typing import Any, ClassVar
+import re
+from typing import Any, ClassVar, Final
 
 import redis
 
 _CODES: dict[str, type["LeaseqError"]] = {}
 _NO_RIGHT = ("ACL failure in script", "The user executing the script can't")
 """How Redis 7 and Valkey, and how Redis 6.2, say that a command inside a script was refused."""
+
+_NO_ROOM: Final = re.compile(r"(ERR )?max number of clients\b.* reached")
+"""What a server answers to a connection that it does not take."""
 
 _NOT_RUN = (
     redis.exceptions.AskError,
@@ -166,6 +170,8 @@ def from_server(error: redis.ResponseError) -> LeaseqError:
             " and the keys leaseq:* (spec/11-security.md)"
         )
         refused.definite = not inside
+    elif _NO_ROOM.fullmatch(text):
+        return UnavailableError(f"the server takes no further connection, the call was not run: {text}")
     else:
         refused = ServerError(f"the server refused the call: {text}")
         refused.definite = isinstance(error, _NOT_RUN) or text.split(" ", 1)[0] in _NOT_RUN_CODES
@@ -182,6 +188,8 @@ def from_connection(error: Exception, *, sent: bool) -> LeaseqError:
         return UnavailableError(f"the server is starting, the call was not run: {error}")
     if isinstance(error.__context__, redis.exceptions.ReadOnlyError):
         return ServerError(f"the server became a replica: {error}")
+    if _NO_ROOM.fullmatch(str(error)):
+        return UnavailableError(f"the server takes no further connection, the call was not run: {error}")
     if sent:
         return ReplyLostError(
             f"the connection broke before the reply came, the call may have taken effect: {error}"

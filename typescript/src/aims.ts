@@ -17,10 +17,9 @@ export interface LeaseOptions extends Patience {
   count?: number;
 }
 
-/** Checks before anything is sent what every lease needs. Throws BadArgumentError. */
+/** Checks before anything is sent what every lease needs, and gives whole milliseconds. Throws BadArgumentError. */
 export function checkedDuration(duration: number): number {
-  milliseconds(duration, "duration");
-  return Math.ceil(duration);
+  return Number(milliseconds(duration, "duration"));
 }
 
 /** To lease from the first of some queues of one group. */
@@ -64,14 +63,16 @@ export function asLeases(
   const queue = queues[reply.queue];
   if (!queue) return [];
   if (reply.items.length > 0) lanes.enter(queue.address);
-  return reply.items.map((item) => new Lease(queue, item, reply.deadline, duration, sent));
+  return reply.items.map((item) => new Lease(queue, item, reply.deadline, duration, sent, lanes.heartbeats));
 }
 
-/** To add items. `answers` are those so far: -1 is asked again, what was added is not, it may be completed by now. */
+/**
+ * To add items. `answers` are those so far, none at first: -1 is asked again, what was added is not, it may be completed by now.
+ */
 export function roomAim(at: Address, items: readonly NewItem[], answers: number[]): Aim<number[]> {
   return {
     async look(on) {
-      const missing = [...answers.keys()].filter((index) => answers[index] === -1);
+      const missing = [...items.keys()].filter((index) => (answers[index] ?? -1) === -1);
       const call = commands.add(
         at,
         missing.map((index) => items[index] as NewItem),

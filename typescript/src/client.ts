@@ -7,8 +7,11 @@ import type { Lease } from "./lease.js";
 import { type LiveWorker, liveWorkers } from "./live.js";
 import { Queue } from "./queue.js";
 import { MAX_QUEUES } from "./scripts.generated.js";
-import { type Aim, type Begun, lookOnce, now } from "./waiting.js";
+import { type Aim, type Begun, checkedTimeout, lookOnce, now } from "./waiting.js";
 import { type Handler, Worker, type WorkerOptions } from "./worker.js";
+
+/** Node's timers end at once beyond that. */
+const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 export interface ClientOptions {
   /** Milliseconds after which a call without a reply has failed, and its connection is given up; 10000 without it. */
@@ -24,7 +27,11 @@ export class Client {
   constructor(to: Server | readonly Server[], options: ClientOptions = {}) {
     const given = Array.isArray(to) ? (to as readonly Server[]) : [to as Server];
     if (given.length === 0) throw new BadArgumentError("no servers");
-    this.#replyTimeout = options.replyTimeout ?? 10_000;
+    const { replyTimeout = 10_000 } = options;
+    if (!(replyTimeout > 0 && replyTimeout <= LONGEST_TIMER_MS)) {
+      throw new BadArgumentError(`replyTimeout is a number of milliseconds above 0, not ${replyTimeout}`);
+    }
+    this.#replyTimeout = replyTimeout;
     this.#connections = new Connections(given, this.#replyTimeout);
   }
 
@@ -46,7 +53,8 @@ export class Client {
     if (queues.some((queue) => queue.client !== this)) {
       throw new BadArgumentError("the queues are not all of this client");
     }
-    const { signal, timeout = 0 } = options;
+    const { signal } = options;
+    const timeout = checkedTimeout(options.timeout ?? 0);
     const lanes = this.#connections;
     const aims = byGroup(queues).map((group) => leaseAim(group, options, lanes));
     const [only] = aims;

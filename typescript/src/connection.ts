@@ -1,6 +1,6 @@
 import { Redis, type RedisOptions, ReplyError } from "ioredis";
 import type { Call } from "./commands.js";
-import { ConnectionError, fromReply, type LeaseqError, ServerError } from "./errors.js";
+import { BadArgumentError, ConnectionError, fromReply, type LeaseqError, ServerError } from "./errors.js";
 import { SCRIPTS } from "./scripts.generated.js";
 import type { Word } from "./wire.js";
 
@@ -35,12 +35,30 @@ const NO_SECOND_TIME: RedisOptions = {
   disableClientInfo: true,
 };
 
+const URL_FORM = /^(rediss?:\/\/|\/(?!\/))/;
+
 export function connectionOptions(to: Server): RedisOptions {
   // A connection that is handed in is only asked where it leads: its owner may go on using it as it is.
-  const named = typeof to === "string" ? new Redis(to, { lazyConnect: true }) : to;
+  const named = typeof to === "string" ? ofUrl(to) : to;
+  if (typeof named !== "object" || named === null) {
+    throw new BadArgumentError("a server is a URL, options of ioredis or an instance of it");
+  }
   const given: RedisOptions = named instanceof Redis ? (named.options as RedisOptions) : named;
   const { commandTimeout: _1, socketTimeout: _2, blockingTimeout: _3, ...kept } = given;
   return { ...kept, ...NO_SECOND_TIME };
+}
+
+/** Throws BadArgumentError without the URL and without the error about it, which hold the password (LQ-SAFE-3). */
+function ofUrl(url: string): Redis {
+  // What begins otherwise is to ioredis the path of a socket, or a host, and an error would tell it.
+  if (URL_FORM.test(url)) {
+    try {
+      return new Redis(url, { lazyConnect: true });
+    } catch {
+      // said below
+    }
+  }
+  throw new BadArgumentError("the URL of the server is none: redis://, rediss:// or the path of a socket");
 }
 
 /**

@@ -1,6 +1,8 @@
 import { setMaxListeners } from "node:events";
+import { setTimeout as sleep } from "node:timers/promises";
 import type { Call } from "./commands.js";
 import type { Server } from "./connection.js";
+import { Heartbeats } from "./heartbeat.js";
 import { type Address, REGISTRY } from "./keys.js";
 import { Places, Route } from "./route.js";
 import { WAIT_CAP_MS } from "./scripts.generated.js";
@@ -10,12 +12,16 @@ import { type Aim, type Begun, type Lanes, now, waitFor } from "./waiting.js";
 const MOST_IDLE = 16;
 /** After so long a queue is entered in the registry once more: a server that lost it is told again. */
 const ENTER_AGAIN_MS = 300_000;
-/** How long a queue may take to be entered, which closing waits for. */
+/** How long closing waits for a queue to be entered. */
 const ENTER_PATIENCE_MS = 1000;
 
-/** The shared connection, those that waiters block on, and what goes on in the background. */
+/** The shared connection, that of heartbeats, those that waiters block on, and what goes on in the background. */
 export class Connections implements Lanes {
   readonly shared: Route;
+  /** Where leases are extended: an extension is given up soon, and its connection with it. */
+  readonly beats: Route;
+  readonly heartbeats = new Heartbeats();
+  readonly #replyTimeout: number;
   readonly #make: () => Route;
   readonly #closing = new AbortController();
   #idle: Route[] = [];
@@ -26,8 +32,10 @@ export class Connections implements Lanes {
 
   constructor(given: readonly Server[], replyTimeout: number) {
     const places = new Places(given);
+    this.#replyTimeout = replyTimeout;
     this.#make = () => new Route(places, replyTimeout);
     this.shared = this.#make();
+    this.beats = this.#make();
     // Every waiter listens.
     setMaxListeners(0, this.#closing.signal);
   }
@@ -86,7 +94,9 @@ export class Connections implements Lanes {
     const last = this.#entered.get(at.entry);
     if (last !== undefined && now() - last < ENTER_AGAIN_MS) return;
     this.#entered.set(at.entry, now());
-    this.inBackground(this.shared.follow("SADD", [REGISTRY, at.entry], ENTER_PATIENCE_MS));
+    // Its reply may take as long as every other: those of the calls on the same connection come behind it.
+    const entered = this.shared.follow("SADD", [REGISTRY, at.entry], this.#replyTimeout);
+    this.inBackground(Promise.race([entered, sleep(ENTER_PATIENCE_MS, undefined, { ref: false })]));
   }
 
   /** For what nobody waits for and whose errors are worth none: `close` lets it end. */
@@ -107,6 +117,7 @@ export class Connections implements Lanes {
     for (const lane of this.#idle) lane.close();
     this.#idle = [];
     this.shared.close();
+    this.beats.close();
   }
 
   #settleElsewhere(settle: readonly Call<unknown>[]): void {

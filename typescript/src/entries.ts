@@ -1,8 +1,8 @@
 // What callers give: entries and options, and how they are written. Ranges are for the scripts to check (LQ-CALL-2).
 import type { Address } from "./keys.js";
-import { type Bytes, bytes, id, integer, milliseconds, type Word } from "./wire.js";
+import { type Bytes, bytes, id, integer, milliseconds, millisecondsKept, type Word } from "./wire.js";
 
-/** An item to add. Durations are milliseconds, rounded up to whole ones. */
+/** An item to add. Durations are milliseconds, rounded to the nearest. */
 export interface NewItem {
   /** 1 to 256 bytes of UTF-8 without NUL (LQ-ITEM-1). */
   id: Bytes;
@@ -93,18 +93,21 @@ export interface Configuration {
 /** Name, value, name, value. */
 type Options = Word[];
 
+/** Whether it has another value than its default of 0. What is no number, such as NaN, has. */
+const isGiven = (value: number | undefined): value is number => value !== undefined && value !== 0;
+
 /** What has its default value is left out: an entry without options takes the shortest way through a script. */
 function addOptions(item: NewItem): Options {
   const words: Options = [];
-  if (item.delay) words.push("delay", milliseconds(item.delay, "delay"));
+  if (isGiven(item.delay)) words.push("delay", milliseconds(item.delay, "delay"));
   if (item.notBefore !== undefined) {
     words.push("not_before", milliseconds(Number(item.notBefore), "notBefore"));
   }
-  if (item.priority) words.push("priority", integer(item.priority, "priority"));
+  if (isGiven(item.priority)) words.push("priority", integer(item.priority, "priority"));
   if (item.maxAttempts !== undefined) words.push("max_attempts", integer(item.maxAttempts, "maxAttempts"));
   if (item.expiresIn !== undefined) words.push("expires_in", milliseconds(item.expiresIn, "expiresIn"));
   if (item.expiresTo !== undefined) words.push("expires_to", item.expiresTo);
-  if (item.keep !== undefined) words.push("keep", milliseconds(item.keep, "keep"));
+  if (item.keep !== undefined) words.push("keep", millisecondsKept(item.keep, "keep"));
   if (item.contentType !== undefined) words.push("content_type", bytes(item.contentType, "contentType"));
   const headers = item.headers ?? [];
   for (const [name, value] of Symbol.iterator in headers ? headers : Object.entries(headers)) {
@@ -116,18 +119,18 @@ function addOptions(item: NewItem): Options {
 function completionOptions(entry: Completion): Options {
   const words: Options = [];
   if (entry.onlyCurrent) words.push("only_current", "1");
-  if (keepsOutcome(entry)) words.push("keep", milliseconds(entry.keep ?? 0, "keep"));
+  if (keepsOutcome(entry)) words.push("keep", millisecondsKept(entry.keep ?? 0, "keep"));
   if (entry.result !== undefined) words.push("result", bytes(entry.result, "a result"));
   return words;
 }
 
 function returnOptions(entry: Return): Options {
   const words: Options = [];
-  if (entry.delay) words.push("delay", milliseconds(entry.delay, "delay"));
+  if (isGiven(entry.delay)) words.push("delay", milliseconds(entry.delay, "delay"));
   if (entry.uncounted) words.push("uncounted", "1");
   if (entry.error !== undefined) words.push("error", bytes(entry.error, "an error"));
   if (entry.dead) words.push("dead", "1");
-  if (entry.keep !== undefined) words.push("keep", milliseconds(entry.keep, "keep"));
+  if (entry.keep !== undefined) words.push("keep", millisecondsKept(entry.keep, "keep"));
   return words;
 }
 

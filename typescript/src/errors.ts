@@ -90,7 +90,7 @@ export class ServerError extends LeaseqError {
   constructor(message: string) {
     super(message);
     this.code = firstWord(message);
-    this.definite = NOTHING_RAN.has(this.code);
+    this.definite = NOTHING_RAN.has(this.code) || TOO_MANY_CLIENTS.test(message);
   }
 }
 
@@ -154,6 +154,9 @@ const NOTHING_RAN = new Set(
     "NOAUTH WRONGPASS NOPERM EXECABORT UNBLOCKED"
   ).split(" "),
 );
+
+/** What a server answers to a connection that it has no room for has no code of its own. */
+const TOO_MANY_CLIENTS = /^ERR max number of clients\b.* reached$/;
 
 export function fromReply(message: string): LeaseqError {
   const Known = REFUSALS.get(firstWord(message));

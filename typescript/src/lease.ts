@@ -1,7 +1,6 @@
 import type { LeasedItem, Released } from "./answers.js";
 import type { FollowUp, Return } from "./entries.js";
-import { LeaseqError } from "./errors.js";
-import { Heartbeat } from "./heartbeat.js";
+import type { Heartbeat, Heartbeats } from "./heartbeat.js";
 import type { Queue } from "./queue.js";
 import { now } from "./waiting.js";
 import type { Bytes } from "./wire.js";
@@ -36,11 +35,20 @@ export class Lease {
   heldUntil: number;
 
   readonly #queue: Queue;
+  readonly #heartbeats: Heartbeats;
   readonly #lost = new AbortController();
   #heartbeat: Heartbeat | undefined;
 
-  constructor(queue: Queue, item: LeasedItem, deadline: number, duration: number, sent: number) {
+  constructor(
+    queue: Queue,
+    item: LeasedItem,
+    deadline: number,
+    duration: number,
+    sent: number,
+    heartbeats: Heartbeats,
+  ) {
     this.#queue = queue;
+    this.#heartbeats = heartbeats;
     this.id = item.id;
     this.data = item.data;
     this.token = item.token;
@@ -69,7 +77,7 @@ export class Lease {
 
   /** True if this call completed the item (LQ-COMPLETE-2), or where its outcome is kept, an earlier one with this lease. */
   async complete(options: CompleteOptions = {}): Promise<boolean> {
-    return await this.#withoutHeartbeat(() => this.#queue.complete({ ...this.entry, ...options }));
+    return await this.#queue.complete({ ...this.entry, ...options });
   }
 
   /** Completes the item and adds what follows, in one step (LQ-HANDOFF-2). */
@@ -77,20 +85,20 @@ export class Lease {
     followUps: readonly FollowUp[],
     options: CompleteOptions = {},
   ): Promise<{ completed: boolean; followUps: number[] }> {
-    return await this.#withoutHeartbeat(() =>
-      this.#queue.completeWith({ ...this.entry, ...options, followUps }),
-    );
+    return await this.#queue.completeWith({ ...this.entry, ...options, followUps });
   }
 
   /** Gives the item back; what became of it (LQ-RELEASE-1 to 4). */
   async release(options: Omit<Return, "id" | "token"> = {}): Promise<Released> {
-    return await this.#withoutHeartbeat(() => this.#queue.release({ ...this.entry, ...options }));
+    return await this.#queue.release({ ...this.entry, ...options });
   }
 
   /** The new deadline, `duration` ms from now, or 0 where the lease is lost, which aborts `lost` too (LQ-EXTEND-1, 2). */
   async extend(duration: number = this.duration): Promise<number> {
     const { id, token } = this;
-    return await this.#extended(duration, () => this.#queue.extend({ id, token, duration }));
+    const deadline = await this.#extended(duration, () => this.#queue.extend({ id, token, duration }));
+    if (deadline === 0 && !this.#heartbeat?.ending) this.#loses(undefined);
+    return deadline;
   }
 
   /** Of the heartbeat: a reply that is lost leaves time to ask again before the lease is over (LQ-CLIENT-14). */
@@ -104,22 +112,19 @@ export class Lease {
   async #extended(duration: number, ask: () => Promise<number>): Promise<number> {
     const sent = now();
     const deadline = await ask();
-    if (deadline === 0) {
-      this.#lost.abort(new Error("the lease is lost"));
-    } else {
+    if (deadline > 0) {
       this.deadline = deadline;
-      this.duration = duration;
-      this.heldUntil = sent + duration;
+      this.duration = Math.round(duration);
+      this.heldUntil = sent + this.duration;
     }
     return deadline;
   }
 
   /**
    * Extends the lease in the background, every third of its duration, until it is completed, released or lost (see
-   * `lost`; LQ-CLIENT-4), or `stop` is called.
+   * `lost`; LQ-CLIENT-4), or `stop` is called. Whether its own methods or those of `Queue` end it is the same.
    */
   heartbeat(): { stop(): void } {
-    this.#heartbeat?.stop();
     const lease = this;
     const beating = {
       get duration() {
@@ -130,10 +135,10 @@ export class Lease {
       },
       extend: (duration: number) => lease.#beat(duration),
     };
-    this.#heartbeat = new Heartbeat(beating, (reason) => {
-      this.#lost.abort(reason ?? new Error("the lease is lost"));
-    });
-    return { stop: () => this.#stopHeartbeat() };
+    const lost = (reason: Error | undefined) => this.#loses(reason);
+    const heartbeat = this.#heartbeats.begin(this.#queue.address, this.token, beating, lost);
+    this.#heartbeat = heartbeat;
+    return { stop: () => heartbeat.stop() };
   }
 
   /**
@@ -144,21 +149,7 @@ export class Lease {
     return { id: this.id, token: this.token, ...(this.keep === undefined ? {} : { keep: 0 }) };
   }
 
-  #stopHeartbeat(): boolean {
-    const beating = this.#heartbeat !== undefined;
-    this.#heartbeat?.stop();
-    this.#heartbeat = undefined;
-    return beating;
-  }
-
-  /** The end of the item is no loss of its lease; but where the call was refused, the lease is to be kept alive. */
-  async #withoutHeartbeat<T>(end: () => Promise<T>): Promise<T> {
-    const beating = this.#stopHeartbeat();
-    try {
-      return await end();
-    } catch (error) {
-      if (beating && error instanceof LeaseqError && error.definite) this.heartbeat();
-      throw error;
-    }
+  #loses(reason: Error | undefined): void {
+    this.#lost.abort(reason ?? new Error("the lease is lost"));
   }
 }

@@ -23,12 +23,12 @@ import {
   type NewItem,
   type Return,
 } from "./entries.js";
-import { BadArgumentError, FullError, LeaseqError, PartialError } from "./errors.js";
+import { AbortError, BadArgumentError, FullError, LeaseqError, PartialError } from "./errors.js";
 import type { Address } from "./keys.js";
 import { Lease } from "./lease.js";
 import { MAX_ENTRIES } from "./scripts.generated.js";
 import { callEach, handOffsInCalls, inCalls, oneOrAll } from "./split.js";
-import { now, type Patience } from "./waiting.js";
+import { checkedTimeout, now, type Patience } from "./waiting.js";
 import type { Bytes } from "./wire.js";
 
 /**
@@ -53,42 +53,44 @@ export class Queue {
 
   /**
    * When the item was created, or 0 where its id exists (LQ-ADD-1, LQ-ADD-2). Where there is no room, a FullError, after
-   * `timeout`, for which it waits for room (0 without it; LQ-CLIENT-6, LQ-ROOM-2). What was added before an abort stays:
-   * then that is a FullError too, with the abort as its cause.
+   * `timeout`, for which it waits for room (0 without it; LQ-CLIENT-6, LQ-ROOM-2). What was answered before an abort stays
+   * so: then that is a FullError too, with the abort as its cause. Another error that comes behind answers is a PartialError
+   * with them.
    */
   add(item: NewItem, patience?: Patience): Promise<number>;
   add(items: readonly NewItem[], patience?: Patience): Promise<number[]>;
   add(items: NewItem | readonly NewItem[], patience: Patience = {}): Promise<number | number[]> {
     return oneOrAll(items, async (all) => {
-      const { timeout = 0, signal } = patience;
-      const giveUp = now() + timeout;
+      const giveUp = now() + checkedTimeout(patience.timeout ?? 0);
+      const parts = inCalls(all);
       const before: number[] = [];
-      return await callEach(inCalls(all), async (part) => {
-        const answers = await this.#addWaiting(part, giveUp - now(), signal);
-        this.#connections.enter(this.address);
+      for (const part of parts) {
+        const answers: number[] = [];
+        try {
+          await this.#addWaiting(part, answers, giveUp - now(), patience.signal);
+        } catch (error) {
+          throw errorOfAdd(before, answers, parts.length === 1 ? undefined : part.length, error);
+        } finally {
+          if (answers.length > 0) this.#connections.enter(this.address);
+        }
         before.push(...answers);
         // What is behind finds no room either, and is not sent (LQ-CLIENT-6).
         if (answers.includes(-1)) throw new FullError(before);
-        return answers;
-      });
+      }
+      return before;
     });
   }
 
+  /** `answers` are filled in as they come. */
   async #addWaiting(
     part: readonly NewItem[],
+    answers: number[],
     timeout: number,
     signal: AbortSignal | undefined,
-  ): Promise<number[]> {
-    if (timeout <= 0) return await this.#connections.shared.run(commands.add(this.address, part));
-    const answers = part.map(() => -1);
+  ): Promise<void> {
     const aim = roomAim(this.address, part, answers);
-    try {
-      return (await this.#connections.wait(aim, timeout, [signal])) ?? answers;
-    } catch (error) {
-      // Definite is what ended the waiting, and not the whole, of which a part was added (LQ-ERROR-4).
-      const added = answers.some((answer) => answer > 0);
-      throw added && error instanceof LeaseqError && error.definite ? new FullError(answers, error) : error;
-    }
+    if (timeout > 0) await this.#connections.wait(aim, timeout, [signal]);
+    else await aim.look(this.#connections.shared);
   }
 
   /**
@@ -102,7 +104,8 @@ export class Queue {
 
   /** Up to `count` items with one deadline (LQ-LEASE-4); none when the time is up. Otherwise as `lease`. */
   async leaseMany(options: LeaseOptions): Promise<Lease[]> {
-    const { signal, timeout = 0 } = options;
+    const { signal } = options;
+    const timeout = checkedTimeout(options.timeout ?? 0);
     const aim = leaseAim([this], options, this.#connections);
     return (await this.#connections.wait(aim, timeout, [signal])) ?? [];
   }
@@ -148,10 +151,12 @@ export class Queue {
       callEach(inCalls(all), async (part) => {
         const { shared } = this.#connections;
         const entries = part.map(asEntry);
-        if (entries.every(isPlain)) return await shared.run(commands.complete(this.address, entries));
-        return (await shared.run(commands.completeWith(this.address, entries.map(plainCompletion)))).map(
-          (answer) => answer.completed,
-        );
+        return await this.#ending(entries, async () => {
+          if (entries.every(isPlain)) return await shared.run(commands.complete(this.address, entries));
+          return (await shared.run(commands.completeWith(this.address, entries.map(plainCompletion)))).map(
+            (answer) => answer.completed,
+          );
+        });
       }),
     );
   }
@@ -173,7 +178,9 @@ export class Queue {
         commands.checkTarget(this.address, queue.address);
       }
       return callEach(handOffsInCalls(all), (part) =>
-        this.#connections.shared.run(commands.completeWith(this.address, part.map(asEntry))),
+        this.#ending(part, async () =>
+          this.#connections.shared.run(commands.completeWith(this.address, part.map(asEntry))),
+        ),
       );
     });
   }
@@ -192,8 +199,10 @@ export class Queue {
       return await this.#thenLease(await this.complete(entries), options);
     }
     const sent = now();
-    const { completed, leased } = await this.#connections.shared.run(
-      commands.completeAndLease(this.address, entries, options.count ?? 1, duration),
+    const { completed, leased } = await this.#ending(entries, async () =>
+      this.#connections.shared.run(
+        commands.completeAndLease(this.address, entries, options.count ?? 1, duration),
+      ),
     );
     const leases = asLeases([this], leased, duration, sent, this.#connections);
     // More was due than one call takes (LQ-BLOCK-14).
@@ -222,7 +231,7 @@ export class Queue {
 
   /** `extend` of one lease, whose reply may take no longer than this, in milliseconds. For the heartbeat. */
   async extendWithin(entry: Extension, patience: number): Promise<number> {
-    const [deadline = 0] = await this.#connections.shared.run(
+    const [deadline = 0] = await this.#connections.beats.run(
       commands.extend(this.address, [entry]),
       patience,
     );
@@ -233,7 +242,13 @@ export class Queue {
   release(entry: Return): Promise<Released>;
   release(entries: readonly Return[]): Promise<Released[]>;
   release(entries: Return | readonly Return[]): Promise<Released | Released[]> {
-    return this.#oneOrAll(entries, (part) => commands.release(this.address, part.map(asEntry)));
+    return oneOrAll(entries, (all) =>
+      callEach(inCalls(all), (part) =>
+        this.#ending(part, async () =>
+          this.#connections.shared.run(commands.release(this.address, part.map(asEntry))),
+        ),
+      ),
+    );
   }
 
   /** Puts dead items back, with all their attempts: whether each was dead (LQ-DEAD-3). */
@@ -277,9 +292,9 @@ export class Queue {
    * one that is dead and keeps no outcome is waited for until the time is up. Throws as `lease`.
    */
   async waitForOutcome(id: Bytes, patience: Patience = {}): Promise<Outcome> {
-    const { timeout = Number.POSITIVE_INFINITY, signal } = patience;
+    const timeout = checkedTimeout(patience.timeout ?? Number.POSITIVE_INFINITY);
     const { aim, latest } = outcomeAim(this.address, id);
-    return (await this.#connections.wait(aim, timeout, [signal])) ?? latest();
+    return (await this.#connections.wait(aim, timeout, [patience.signal])) ?? latest();
   }
 
   /** Passes a wake-up on; whether one was needed (LQ-SETTLE-1). Only for those who wait by means of their own. */
@@ -354,6 +369,10 @@ export class Queue {
     await this.#connections.shared.run(commands.configure(this.address, wanted));
   }
 
+  #ending<Answer>(entries: readonly Held[], call: () => Promise<Answer>): Promise<Answer> {
+    return this.#connections.heartbeats.ending(this.address, entries, call);
+  }
+
   #all<Entry, Answer>(
     entries: readonly Entry[],
     call: (part: readonly Entry[]) => commands.Call<Answer[]>,
@@ -367,6 +386,31 @@ export class Queue {
   ): Promise<Answer | Answer[]> {
     return oneOrAll(entries, (all) => this.#all(all, call));
   }
+}
+
+/**
+ * What an add fails with behind answers: those of calls before, and those so far of the one that failed, which waited for
+ * room. `count`: of how many entries that is, where it is one of several.
+ */
+function errorOfAdd(
+  before: readonly number[],
+  answers: readonly number[],
+  count: number | undefined,
+  error: unknown,
+): unknown {
+  if (!(error instanceof LeaseqError)) return error;
+  const all = [...before, ...answers];
+  const isAbort = error instanceof AbortError;
+  if (!all.some((answer) => answer >= 0) && (isAbort || count === undefined)) return error;
+  if (isAbort) return new FullError(all, error);
+  if (error.definite || answers.length === 0) return new PartialError(all, count ?? 0, error);
+  // Those without room were sent again, and it is not known what became of them.
+  const known = answers.indexOf(-1);
+  return new PartialError(
+    [...before, ...answers.slice(0, known)],
+    answers.lastIndexOf(-1) + 1 - known,
+    error,
+  );
 }
 
 /** What a lease that is handed in as an entry says of its item: see `Lease.entry`. */

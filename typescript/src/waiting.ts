@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Call } from "./commands.js";
 import type { Runner } from "./connection.js";
-import { AbortError, ConnectionError, type LeaseqError } from "./errors.js";
+import { AbortError, BadArgumentError, ConnectionError, type LeaseqError } from "./errors.js";
 import type { Route } from "./route.js";
 import { BLOCK_GRACE_MS, MIN_BLOCK_MS, WAIT_CAP_MS } from "./scripts.generated.js";
 import type { Word } from "./wire.js";
@@ -50,6 +50,12 @@ export interface Begun<Found> {
   look: Look<Found>;
   /** When it was sent. */
   at: number;
+}
+
+/** Checks before anything is sent what a wait needs. Throws BadArgumentError. */
+export function checkedTimeout(timeout: number): number {
+  if (typeof timeout === "number" && !Number.isNaN(timeout)) return timeout;
+  throw new BadArgumentError(`timeout is a number of milliseconds, not ${timeout}`);
 }
 
 export const now = (): number => performance.now();

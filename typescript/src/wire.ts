@@ -25,9 +25,16 @@ export function integer(value: number, what: string): string {
   return BigInt(value).toString();
 }
 
-/** Rounded up, so that a short time never becomes none. */
+/** The nearest whole millisecond (LQ-CALL-12). */
 export function milliseconds(value: number, what: string): string {
-  return integer(typeof value === "number" ? Math.ceil(value) : value, what);
+  return integer(typeof value === "number" ? Math.round(value) : value, what);
+}
+
+/** The same of a time of which 0 has a meaning of its own, which a short one must not get. */
+export function millisecondsKept(value: number, what: string): string {
+  const words = milliseconds(value, what);
+  if (words === "0" && value !== 0) throw new BadArgumentError(`${what} is shorter than a millisecond`);
+  return words;
 }
 
 /** `wait` of a reply, µs, in milliseconds; -1 (for nothing) as Infinity. */

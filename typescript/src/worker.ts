@@ -6,6 +6,7 @@ import type { Lease } from "./lease.js";
 import { Announcer } from "./live.js";
 import type { Queue } from "./queue.js";
 import { now } from "./waiting.js";
+import { milliseconds } from "./wire.js";
 
 /** Between two tries to lease from a server that is not there. */
 const PAUSE_MS = 1000;
@@ -55,7 +56,8 @@ export class Worker {
     handler: Handler,
     options: WorkerOptions,
   ) {
-    const { concurrency = 1, announce = true } = options;
+    const { concurrency = 1, announce = true, retryDelay = 0 } = options;
+    milliseconds(retryDelay, "retryDelay");
     if (!Number.isSafeInteger(concurrency) || concurrency < 1) {
       throw new BadArgumentError(`concurrency is a number from 1 on, not ${concurrency}`);
     }

@@ -2,7 +2,17 @@ import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Redis } from "ioredis";
-import { AbortError, Client, ConnectionError, FullError, ServerError } from "../src/index.js";
+import {
+  AbortError,
+  BadArgumentError,
+  Client,
+  ConnectionError,
+  FullError,
+  type Lease,
+  PartialError,
+  type Queue,
+  ServerError,
+} from "../src/index.js";
 import { Server, until, Way } from "./server.js";
 
 let server: Server;
@@ -176,8 +186,69 @@ describe("waiting for room and for outcomes", () => {
       assert.deepEqual(error.answers.map(Math.sign), [1, -1]);
       return true;
     });
+    const found = queue.add([...both, { id: "b", data: "" }], {
+      timeout: LONG,
+      signal: AbortSignal.timeout(50),
+    });
+    await assert.rejects(found, (error) => {
+      assert.ok(error instanceof FullError && error.cause instanceof AbortError);
+      assert.deepEqual(error.answers.map(Math.sign), [0, -1, -1], "one was there already");
+      return true;
+    });
     const again = AbortSignal.timeout(50);
     await assert.rejects(queue.add({ id: "c", data: "" }, { timeout: LONG, signal: again }), AbortError);
+  });
+
+  test("an abort behind the first of several calls tells the answers of all", async () => {
+    const queue = newQueue();
+    await queue.configure({ maxItems: 257 });
+    const items = Array.from({ length: 260 }, (_, index) => ({ id: `i${index}`, data: "" }));
+    const adding = queue.add(items, { timeout: LONG, signal: AbortSignal.timeout(300) });
+    await assert.rejects(adding, (error) => {
+      assert.ok(error instanceof FullError && error.cause instanceof AbortError);
+      assert.equal(error.answers.length, 260);
+      assert.deepEqual(error.answers.slice(255).map(Math.sign), [1, 1, -1, -1, -1]);
+      return true;
+    });
+  });
+
+  test("an add whose reply is lost while it waits tells what was answered, and what is in doubt", async () => {
+    const way = await new Way(server.path).open();
+    const other = new Client({ path: way.path }, { replyTimeout: 300 });
+    const queue = newQueue(undefined, other);
+    await queue.configure({ maxItems: 1 });
+    const adding = queue.add(
+      ["a", "b", "c"].map((id) => ({ id, data: "" })),
+      { timeout: 1000 },
+    );
+    until(() => way.sent.includes("BLPOP")).then(() => {
+      way.silent = true;
+    });
+    await assert.rejects(adding, (error) => {
+      assert.ok(error instanceof PartialError && error.cause instanceof ConnectionError && !error.definite);
+      assert.deepEqual(error.answers.map(Math.sign), [1]);
+      assert.equal(error.unknownUntil, 3);
+      return true;
+    });
+    way.close();
+    await other.close();
+  });
+
+  test("an add that is refused while it waits tells what was answered", async () => {
+    const queue = newQueue();
+    await queue.configure({ maxItems: 1 });
+    const adding = queue.add(
+      ["a", "b"].map((id) => ({ id, data: "four" })),
+      { timeout: LONG },
+    );
+    until(async () => (await raw.hlen(queue.address.key("items"))) === 1).then(() =>
+      queue.configure({ maxItems: 2, maxData: 3 }),
+    );
+    await assert.rejects(adding, (error) => {
+      assert.ok(error instanceof PartialError && error.code === "LEASEQ_TOO_LARGE" && error.definite);
+      assert.deepEqual(error.answers.map(Math.sign), [1, -1]);
+      return true;
+    });
   });
 
   test("outcomes", async () => {
@@ -237,6 +308,45 @@ describe("heartbeat", () => {
     assert.equal(await lease.complete(), true);
     await sleep(100);
     assert.equal(lease.lost.aborted, false);
+  });
+
+  const ends: Record<string, (queue: Queue, lease: Lease) => Promise<unknown>> = {
+    complete: (_, lease) => lease.complete(),
+    "complete in a list": (queue, lease) => queue.complete([lease]),
+    "complete by its entry": (queue, lease) => queue.complete({ ...lease.entry }),
+    completeAndLease: (queue, lease) => queue.completeAndLease([lease], { duration: 600 }),
+    "release in a list": (queue, lease) => queue.release([lease]),
+    handOff: (queue, lease) =>
+      queue.completeWith([{ ...lease.entry, followUps: [{ queue, id: "f", data: "" }] }]),
+  };
+  for (const [name, end] of Object.entries(ends)) {
+    test(`an item that its holder ends is no lost lease: ${name}`, async () => {
+      const queue = newQueue();
+      await queue.add({ id: "a", data: "" });
+      const lease = await queue.lease({ duration: 600 });
+      assert.ok(lease);
+      lease.heartbeat();
+      // The next extension is sent behind the call, before it is answered: it is answered 0.
+      await raw.client("PAUSE", 400);
+      await end(queue, lease);
+      await sleep(500);
+      assert.equal(lease.lost.aborted, false);
+      assert.equal(await lease.extend(), 0);
+      assert.equal(lease.lost.aborted, false);
+    });
+  }
+
+  test("goes on where the call that was to end the item is refused", async () => {
+    const queue = newQueue();
+    await queue.add({ id: "a", data: "" });
+    const lease = await queue.lease({ duration: 600 });
+    assert.ok(lease);
+    lease.heartbeat();
+    await assert.rejects(queue.completeAndLease([lease], { duration: 1e15 }), BadArgumentError);
+    const before = lease.deadline;
+    await until(() => lease.deadline > before);
+    await queue.remove(["a"]);
+    await until(() => lease.lost.aborted);
   });
 });
 
