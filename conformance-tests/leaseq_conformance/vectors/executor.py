@@ -35,11 +35,11 @@ USER: Final = "leaseq-vectors"
 """A user who lacks a right, and the password."""
 BATCH: Final = 50
 """Vectors sent at once."""
-# Takes the time off the end of ARGV and answers it to TIME. A millisecond to live lasts 1000 s, so that none has passed
+# Takes the time off the end of ARGV and answers it to TIME, as a server does, which tells microsecond 77 as 77. A millisecond to live lasts 1000 s, so that none has passed
 # when the keys are read. One line, so that line numbers in errors stay right.
 PRELUDE: Final = (
     "local redis = (function(real) "
-    "local s, us = string.match(table.remove(ARGV), '^(%d+)(%d%d%d%d%d%d)$') "
+    "local s, us = string.match(table.remove(ARGV), '^(%d+)(%d%d%d%d%d%d)$') us = tostring(us + 0) "
     "local function via(f) return function(c, ...) if c == 'TIME' then f(c) return {s, us} end "
     "if c == 'PEXPIRE' then local k, ttl = ... return f(c, k, ttl .. '000000') end return f(c, ...) end end "
     "return setmetatable({call = via(real.call), pcall = via(real.pcall)}, {__index = real}) end)(redis) "
