@@ -13,6 +13,7 @@ from typing import Any, cast
 
 import redis
 from redis.asyncio import BlockingConnectionPool, ConnectionPool, Redis, RedisCluster
+from redis.asyncio.cluster import ClusterNode
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import AskError, MovedError
@@ -298,13 +299,21 @@ class Cluster:
         if redirection is None:
             return await self._wire(self._client.get_node_from_key(key), cancellations)
         moved = isinstance(redirection, MovedError)
-        node = self._client.get_node(redirection.host, redirection.port)
-        if moved or node is None:
+        if moved:
             await self.refresh()
-            node = self._client.get_node(redirection.host, redirection.port)
-        wire = await self._wire(node, cancellations)
+        wire = await self._wire(self._node(redirection.host, redirection.port), cancellations)
         wire.asking = not moved
         return wire
+
+    def _node(self, host: str, port: int) -> Any:
+        """The node; redis-py does not know one that has no slots yet, to which a first one moves."""
+        node: Any = self._client.get_node(host, port)
+        if node is None:
+            nodes = self._client.nodes_manager
+            make: Any = ClusterNode
+            node = make(host, port, **nodes.connection_kwargs)
+            nodes.nodes_cache[node.name] = node
+        return node
 
     async def refresh(self) -> None:
         """Read the topology again."""

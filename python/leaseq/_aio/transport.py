@@ -1,6 +1,6 @@
 """What a queue runs its calls with."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar, cast
 
@@ -65,9 +65,9 @@ class Transport:
             if answer is not None:
                 heard(answer)
 
-    def run_later(self, undo: Command[Any] | None) -> None:
-        """Run what returns items that nobody gets, if there are any. A program that ends waits for that."""
-        self._waiting.run_later(undo)
+    def run_later(self, due: Sequence[Command[Any]]) -> None:
+        """Run what is due for an answer that nobody gets. A program that ends waits for that."""
+        self._waiting.run_later(due)
 
     def _unless_closed(self, command: Command[T], answer: T) -> T:
         """The answer. What was leased for a queue that is closed by now goes back: nobody could complete it there."""
@@ -77,7 +77,7 @@ class Transport:
         given: Any = answer
         if not isinstance(given, LeaseReply) or not given.completed:
             self.life.raise_if_closed()
-        rest: Any = replace(given, items=[], extras={})
+        rest: Any = replace(given, items=[], extras={}, died={})
         return cast("T", rest)
 
     async def close(self) -> bool:

@@ -9,7 +9,10 @@ from typing import Any, TypeVar
 import redis
 from redis.exceptions import (
     AskError,
+    AuthenticationError,
+    BusyLoadingError,
     ClusterDownError,
+    MasterDownError,
     MovedError,
     NoScriptError,
     OutOfMemoryError,
@@ -38,8 +41,15 @@ SHORTEST_BLOCK = 0.01
 _STATE_CHANGED = "instance state changed"
 """How a server that becomes a replica ends the blocks on it, before it closes their connections."""
 
-_ELSEWHERE = (AskError, TryAgainError, ClusterDownError, ReadOnlyError)
+_ELSEWHERE = (AskError, TryAgainError, ClusterDownError)
 """Errors of a cluster whose slot is or goes elsewhere."""
+
+_SAID = (AuthenticationError, BusyLoadingError)
+"""Errors that a server answered, though redis-py has them among those of connections (NOAUTH, LOADING)."""
+
+
+def _is_elsewhere(error: Exception) -> bool:
+    return isinstance(error, _ELSEWHERE) and not isinstance(error, MasterDownError)
 
 
 class _BrokenWaitError(Exception):
@@ -92,10 +102,10 @@ class Waiting:
             self._pass_on_later(settles)
             raise
 
-    def run_later(self, undo: Command[Any] | None) -> None:
-        """Run what returns items that nobody gets, if there are any. A program that ends waits for that."""
-        if undo is not None:
-            self._life.background.begin(partial(self._run_quietly, undo), finish=True)
+    def run_later(self, due: Sequence[Command[Any]]) -> None:
+        """Run what is due for an answer that nobody gets. A program that ends waits for that."""
+        if due:
+            self._life.background.begin(partial(self._run_all_quietly, due), finish=True)
 
     async def _wait(self, wait: Wait[T], held: Held) -> T:
         pause = wait.seconds
@@ -149,6 +159,9 @@ class Waiting:
             return await self._taken(wait.then, wire, asked_at)
         except redis.ResponseError as error:
             raise await self._refused(error, asked=asked) from error
+        except _SAID as error:
+            await wire.cut()
+            raise errors.from_connection(error, sent=True) from error
         except (redis.RedisError, OSError, io.NothingYetError) as error:
             await wire.cut()
             self._life.raise_if_closed(cause=error)
@@ -185,11 +198,11 @@ class Waiting:
             # a full server refuses BLMOVE, which takes no room: look at the end of the time
             return _BrokenWaitError(math.inf)
         route = self._calls.route
-        if not route.redirects or not isinstance(error, _ELSEWHERE):
-            # also of a replica: it answers a lease of an empty queue, so going on there would be a busy loop
-            return errors.from_server(error)
         if isinstance(error, ReadOnlyError):
             await route.refresh()
+        if not route.redirects or not _is_elsewhere(error):
+            # also of a replica: it answers a lease of an empty queue, so going on there would be a busy loop
+            return errors.from_server(error)
         # the slot is or goes elsewhere: look there before blocking again; no busy loop while it migrates
         return _BrokenWaitError(0 if isinstance(error, MovedError) else MIGRATION_PAUSE)
 
@@ -209,9 +222,9 @@ class Waiting:
         """Read the block's answer: true for an element, and for an error that a block may end in: look again."""
         try:
             return await wire.read_within(seconds) is not None
-        except (AskError, TryAgainError, ClusterDownError):
-            return True
         except redis.ResponseError as error:
+            if _is_elsewhere(error):
+                return True
             # any other comes at once and would come again: a call after each would be a busy loop
             if not str(error).startswith("UNBLOCKED"):
                 raise
@@ -260,9 +273,8 @@ class Waiting:
                 if blocked:
                     await self._woken(wire, patience)
                 answer = command.parse(await wire.read_within(patience))
-                undo = command.undo(answer) if command.undo else None
-                if undo is not None:
-                    await self._run_quietly(undo)
+                if command.undo:
+                    await self._run_all_quietly(command.undo(answer))
             else:
                 await wire.hang_up()
         except Exception:  # noqa: BLE001 (nobody is left to be told)
@@ -280,9 +292,9 @@ class Waiting:
 
     async def _pass_on(self, settles: Sequence[Command[bool]]) -> None:
         """Settle for a waiter that is gone. One that fails is not worth an error of its own."""
-        for settle in settles:
-            await self._run_quietly(settle)
+        await self._run_all_quietly(settles)
 
-    async def _run_quietly(self, command: Command[Any]) -> None:
-        with contextlib.suppress(errors.LeaseqError):
-            await self._calls.run(command)
+    async def _run_all_quietly(self, commands: Sequence[Command[Any]]) -> None:
+        for command in commands:
+            with contextlib.suppress(errors.LeaseqError):
+                await self._calls.run(command)

@@ -16,6 +16,7 @@ import redis
 import redis.asyncio
 from redis import BlockingConnectionPool, ConnectionPool, Redis, RedisCluster
 from redis.backoff import NoBackoff
+from redis.cluster import ClusterNode
 from redis.exceptions import AskError, MovedError
 from redis.retry import Retry
 
@@ -307,13 +308,20 @@ class Cluster:
         if redirection is None:
             return self._wire(self._client.get_node_from_key(key))
         moved = isinstance(redirection, MovedError)
-        node = self._client.get_node(redirection.host, redirection.port)
-        if moved or node is None:
+        if moved:
             self.refresh()
-            node = self._client.get_node(redirection.host, redirection.port)
-        wire = self._wire(node)
+        wire = self._wire(self._node(redirection.host, redirection.port))
         wire.asking = not moved
         return wire
+
+    def _node(self, host: str, port: int) -> Any:
+        """The node; redis-py does not know one that has no slots yet, to which a first one moves."""
+        node: Any = self._client.get_node(host, port)
+        if node is None:
+            make: Any = ClusterNode
+            node = make(host, port)
+            self._client.nodes_manager.nodes_cache[node.name] = node
+        return node
 
     def refresh(self) -> None:
         """Read the topology again."""

@@ -61,6 +61,7 @@ class Leasing(Finishing):
         command = commands.complete_and_lease(self._keys, [item], 1, lease_secs, only_current=only_current)
         reply = self._ending([item], partial(self._transport.take, command))
         self._publish_later(reply.died.get(0, ()))
+        self._enter(reply)
         if not reply.items and reply.wait == 0 and not self._transport.life.closed:
             return self._then_lease(reply.completed[0], lease_secs)  # more was due than one call takes
         items = self._leased(reply, lease_secs)

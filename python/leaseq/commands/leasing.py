@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from leaseq import _scripts
-from leaseq.commands.finishing import completions, release
+from leaseq.commands.finishing import completions, outcome, release
 from leaseq.commands.wire import Argument, Command, answers, command, held, milliseconds, seconds, whole
 from leaseq.errors import BadArgumentError
 from leaseq.item import LeasedItemBase, decoded
@@ -54,7 +54,7 @@ class LeaseReply:
 def lease(keys: QueueKeys, count: int, lease_secs: float) -> Command[LeaseReply]:
     """Lease up to `count` items."""
     arguments = [whole(count, "count"), milliseconds(lease_secs, "lease_secs")]
-    return command(_scripts.LEASE, keys, arguments, lease_reply, undo=partial(give_back, keys))
+    return command(_scripts.LEASE, keys, arguments, lease_reply, undo=partial(not_heard, [keys]))
 
 
 def lease_any(queues: Sequence[QueueKeys], count: int, lease_secs: float) -> Command[LeaseReply]:
@@ -63,12 +63,9 @@ def lease_any(queues: Sequence[QueueKeys], count: int, lease_secs: float) -> Com
     def parse(reply: list[Any]) -> LeaseReply:
         return replace(lease_reply(reply[1:]), queue=max(0, reply[0] - 1))
 
-    def undo(reply: LeaseReply) -> Command[Any] | None:
-        return give_back(queues[reply.queue], reply)
-
     keys = [key for queue in queues for key in queue.vector(_scripts.LEASE)]
     arguments = (len(queues), whole(count, "count"), milliseconds(lease_secs, "lease_secs"))
-    return Command(_scripts.LEASE_ANY, tuple(keys), arguments, parse, undo)
+    return Command(_scripts.LEASE_ANY, tuple(keys), arguments, parse, partial(not_heard, queues))
 
 
 def complete_and_lease(
@@ -89,7 +86,7 @@ def complete_and_lease(
         given.completed = tuple([answer == 1 for answer in reply[split:]])
         return given
 
-    return command(_scripts.COMPLETE_AND_LEASE, keys, arguments, parse, undo=partial(give_back, keys))
+    return command(_scripts.COMPLETE_AND_LEASE, keys, arguments, parse, undo=partial(not_heard, [keys]))
 
 
 def check_lease_secs(lease_secs: float) -> None:
@@ -141,10 +138,20 @@ def lease_reply(reply: list[Any]) -> LeaseReply:
     return LeaseReply(until_then, seconds(deadline), items, extras=extras, died=died)
 
 
-def give_back(keys: QueueKeys, reply: LeaseReply) -> Command[list[Released]] | None:
-    """The call that releases what was leased and nobody will get: uncounted."""
+def give_back(keys: QueueKeys, reply: LeaseReply) -> list[Command[list[Released]]]:
+    """What releases items that were leased and nobody will get: uncounted."""
     items = [LeasedItemBase(*taken, reply.deadline, 0) for taken in reply.items]
-    return release(keys, items, uncounted=True) if items else None
+    return [release(keys, items, uncounted=True)] if items else []
+
+
+def not_heard(queues: Sequence[QueueKeys], reply: LeaseReply) -> list[Command[Any]]:
+    """What is due for a reply that nobody gets: its items go back, and who died is asked for (LQ-CLIENT-8)."""
+    given: list[Command[Any]] = [*give_back(queues[reply.queue], reply)]
+    return given + [
+        outcome(queues[place], died[start : start + _scripts.MAX_ENTRIES])
+        for place, died in reply.died.items()
+        for start in range(0, len(died), _scripts.MAX_ENTRIES)
+    ]
 
 
 def _keep(extra: Extra, _name: bytes, value: int) -> None:

@@ -25,8 +25,8 @@ class Command(NamedTuple, Generic[T]):
     keys: tuple[str, ...]
     arguments: tuple[Argument, ...]
     parse: Callable[[Any], T]
-    undo: Callable[[Any], "Command[Any] | None"] | None = None
-    """For a call that takes something: given its answer, the call that returns it where nobody will get that answer."""
+    undo: Callable[[Any], "Sequence[Command[Any]]"] | None = None
+    """For a call that takes something: given its answer, the calls that are due where nobody will get that answer."""
     packed: bytes | None = None
     """The bytes of `evalsha`, where they are there already."""
 
@@ -56,7 +56,7 @@ def command(
     arguments: Iterable[Argument],
     parse: Callable[[Any], T],
     more_keys: Iterable[str] = (),
-    undo: Callable[[Any], Command[Any] | None] | None = None,
+    undo: Callable[[Any], Sequence[Command[Any]]] | None = None,
 ) -> Command[T]:
     """A call on one queue; `more_keys` come behind the keys that the script always takes."""
     return Command(script, (*keys.vector(script), *more_keys), tuple(arguments), parse, undo)

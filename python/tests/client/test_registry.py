@@ -72,6 +72,14 @@ class TestEntering:
         queue.add_item(Item(b"x"))
         assert entries(redis_client) == {b"q:q"}
 
+    @pytest.mark.usefixtures("always")
+    def test_the_fused_call(self, queue: Any, redis_client: redis.Redis) -> None:
+        queue.add_items([Item(b"x", id="a"), Item(b"y", id="b")])
+        item = queue.lease(30)
+        redis_client.delete(KEY)
+        assert queue.complete_and_lease(item, 30)[1].id == "b"
+        assert len(entries(redis_client)) == 1
+
 
 class TestNoCallSuffers:
     """LQ-REGISTRY-3."""
