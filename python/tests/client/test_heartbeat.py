@@ -12,7 +12,7 @@ from support.redis_probe import beat, until
 
 import leaseq.aio
 from leaseq import Item
-from leaseq.flows import REPLY_GRACE, Beats
+from leaseq.flows import Beats
 from leaseq.item import LeasedItemBase
 
 if TYPE_CHECKING:
@@ -21,18 +21,6 @@ if TYPE_CHECKING:
 
 HOUR = 3600
 """A lease, a third of which no test waits for: beats come when they are told to."""
-
-
-def test_a_beat_that_failed_is_due_again_in_time() -> None:
-    """LQ-CLIENT-4: three times before the lease ends, and what it extended then as it was."""
-    beats, item = Beats(), LeasedItemBase("a", b"", 1, 1, 0.0, 30)
-    beats.add(item, 90, now=0)
-    assert [beats.due(at) for at in (20, 21)] == [[], [(item, 90)]]
-    beats.failed([(item, 90)], now=30)
-    assert beats.pause(30) == 10
-    beats.failed([(item, 90)], now=40)
-    beats.heard([(item, 90)], [140.0], now=50)
-    assert (beats.pause(50), item.deadline) == (30, 140.0)
 
 
 FORK = """
@@ -77,13 +65,6 @@ def test_ended_items_are_dropped() -> None:
     beats.add(item, 3, now=0)
     assert beats.due(5) == []
     assert beats.pause(5) is None
-
-
-def test_a_beat_waits_no_longer_than_its_items_can() -> None:
-    """A ninth of the shortest lease, so that a second try comes in time."""
-    item = LeasedItemBase("a", b"", 1, 1, 0.0, 30)
-    assert Beats().patience([(item, 9), (item, 90)]) == 1
-    assert Beats().patience([(item, 3600)]) == REPLY_GRACE
 
 
 @pytest.mark.parametrize("seconds", [0, 0.1])
