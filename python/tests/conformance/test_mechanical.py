@@ -109,6 +109,7 @@ def test_a_script_of_two_ways_is_judged_on_an_older_server_too(
     assert programs("deep_clean") == [None, str(older)]
 
 
+@pytest.mark.slow
 def test_what_no_newer_server_runs_is_killed_on_an_older_one() -> None:
     source = SOURCES["deep_clean"]
     moves = "page[2][i] = page[2][2 * i - 1]"
