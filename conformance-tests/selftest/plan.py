@@ -83,7 +83,8 @@ def cases_of(bug: SeededBug, cases: Mapping[str, Case], options: Options) -> lis
     own = [cases[name] for name in options.wanted(bug) if name in cases]
     if options.every_case:
         kind = [case for case in cases.values() if _is_of_kind(case, bug) and case not in own]
-        kind.sort(key=lambda case: not set(case.rules) & set(bug.breaks))  # what is likely to catch it comes first
+        # what is likely to catch it comes first
+        kind.sort(key=lambda case: not set(case.rules) & set(bug.breaks))
         own += [case for case in kind if options.takes_case(case.name)]
     return own
 
