@@ -12,6 +12,9 @@ _NO_RIGHT = ("ACL failure in script", "The user executing the script can't")
 _NO_ROOM: Final = re.compile(r"(ERR )?max number of clients\b.* reached")
 """What a server answers to a connection that it does not take."""
 
+REFUSALS = (redis.ResponseError, redis.AuthenticationError, redis.exceptions.BusyLoadingError)
+"""How redis-py raises an error reply: two kinds as if the connection had failed, which stands all the same."""
+
 _NOT_RUN = (
     redis.exceptions.AskError,
     redis.exceptions.ClusterCrossSlotError,
@@ -157,8 +160,10 @@ class EmbeddedServerError(LeaseqError):
     """The embedded server cannot be started or joined; the message names the ways out."""
 
 
-def from_server(error: redis.ResponseError) -> LeaseqError:
-    """The named error for an error reply."""
+def from_server(error: redis.RedisError) -> LeaseqError:
+    """The named error for an error reply, one of `REFUSALS`."""
+    if not isinstance(error, redis.ResponseError):
+        return from_connection(error, sent=True)
     text = str(error)
     named = _CODES.get(text.split(" ", 1)[0])
     if named:

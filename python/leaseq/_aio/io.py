@@ -23,7 +23,7 @@ from leaseq._aio.plain import broken
 from leaseq._aio.pool import Pool
 from leaseq._aio.watch import Watch
 from leaseq.commands import Argument
-from leaseq.errors import BadTypeError
+from leaseq.errors import REFUSALS, BadTypeError
 from leaseq.forked import KeptFromChildren
 from leaseq.packing import pack
 
@@ -171,7 +171,7 @@ class Wire:
                 )
                 if reply is None and (error := connection._reader.exception()):
                     raise error  # redis-py takes ETIMEDOUT for the end of a time it was given
-        except redis.ResponseError:
+        except REFUSALS:
             self.owed -= 1
             raise
         except OSError as error:

@@ -4,12 +4,21 @@
 One round trip each, the script's text sent only where it is unknown, never a retry of what may have taken effect.
 """
 
+import contextlib
 from collections.abc import Callable
 from functools import partial
 from typing import Any, TypeVar
 
 import redis
-from redis.exceptions import AskError, ClusterDownError, NoScriptError, TryAgainError
+from redis.exceptions import (
+    AskError,
+    ClusterDownError,
+    MasterDownError,
+    NoScriptError,
+    ReadOnlyError,
+    RedisClusterException,
+    TryAgainError,
+)
 
 from leaseq import errors
 from leaseq._sync import io
@@ -19,6 +28,12 @@ T = TypeVar("T")
 
 REDIRECTIONS = 12
 """How often a call follows a cluster's redirections, or waits for a slot that migrates, before it fails."""
+
+
+def is_elsewhere(error: Exception) -> bool:
+    """Whether a cluster says that the slot is or goes elsewhere. redis-py derives MASTERDOWN from CLUSTERDOWN."""
+    said = isinstance(error, AskError | TryAgainError | ClusterDownError)
+    return said and not isinstance(error, MasterDownError)
 
 
 class Held:
@@ -92,6 +107,17 @@ class Calls:
             self.told(error, wire)
             raise
 
+    def redirected(self, error: Exception) -> bool:
+        """Whether `talk` is to repeat what was answered with this error."""
+        return self.route.redirects and is_elsewhere(error)
+
+    def refused(self, error: redis.RedisError) -> errors.LeaseqError:
+        """The named error for an error reply. Behind READONLY the next call looks for the new primary (3.7)."""
+        if isinstance(error, ReadOnlyError):
+            with contextlib.suppress(redis.RedisError, RedisClusterException, OSError):
+                self.route.refresh()
+        return errors.from_server(error)
+
     def told(
         self, error: BaseException, wire: io.Wire, interrupted: Callable[[], None] | None = None
     ) -> None:
@@ -100,8 +126,8 @@ class Calls:
         What has no name, since it is for `talk` or is an interruption, is the caller's to raise again.
         """
         if isinstance(error, redis.ResponseError):
-            if not self.route.redirects or not isinstance(error, AskError | TryAgainError | ClusterDownError):
-                raise errors.from_server(error) from error
+            if not self.redirected(error):
+                raise self.refused(error) from error
         elif isinstance(error, redis.RedisError | OSError | io.NothingYetError):
             wire.cut()
             raise errors.from_connection(error, sent=True) from error

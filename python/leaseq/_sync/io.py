@@ -26,7 +26,7 @@ from leaseq._sync.plain import broken
 from leaseq._sync.pool import Pool
 from leaseq._sync.race import Stop, current
 from leaseq.commands import Argument
-from leaseq.errors import BadTypeError
+from leaseq.errors import REFUSALS, BadTypeError
 from leaseq.forked import KeptFromChildren
 from leaseq.packing import pack
 
@@ -129,7 +129,7 @@ class Wire:
         """Read a reply, for so long or as the client says. An interruption leaves it there, to be read later."""
         try:
             reply = self._read(seconds)
-        except redis.ResponseError:
+        except REFUSALS:
             self.owed -= 1
             raise
         except OSError as error:

@@ -8,22 +8,11 @@ from functools import partial
 from typing import Any, TypeVar
 
 import redis
-from redis.exceptions import (
-    AskError,
-    AuthenticationError,
-    BusyLoadingError,
-    ClusterDownError,
-    MasterDownError,
-    MovedError,
-    NoScriptError,
-    OutOfMemoryError,
-    ReadOnlyError,
-    TryAgainError,
-)
+from redis.exceptions import MovedError, NoScriptError, OutOfMemoryError
 
 from leaseq import errors
 from leaseq._sync import io
-from leaseq._sync.calls import Calls, Held
+from leaseq._sync.calls import Calls, Held, is_elsewhere
 from leaseq._sync.life import Life
 from leaseq.commands import Command, LeaseReply
 from leaseq.flows import REPLY_GRACE, Wait
@@ -41,16 +30,6 @@ SHORTEST_BLOCK = 0.01
 
 _STATE_CHANGED = "instance state changed"
 """How a server that becomes a replica ends the blocks on it, before it closes their connections."""
-
-_ELSEWHERE = (AskError, TryAgainError, ClusterDownError)
-"""Errors of a cluster whose slot is or goes elsewhere."""
-
-_SAID = (AuthenticationError, BusyLoadingError)
-"""Errors that a server answered, though redis-py has them among those of connections (NOAUTH, LOADING)."""
-
-
-def _is_elsewhere(error: Exception) -> bool:
-    return isinstance(error, _ELSEWHERE) and not isinstance(error, MasterDownError)
 
 
 class _BrokenWaitError(Exception):
@@ -158,11 +137,10 @@ class Waiting:
             if blocked:
                 self._woken(wire, REPLY_GRACE)
             return self._taken(wait.then, wire, asked_at)
-        except redis.ResponseError as error:
+        except errors.REFUSALS as error:
+            if not isinstance(error, redis.ResponseError):
+                wire.cut()  # the next one asks for its rights anew
             raise self._refused(error, asked=asked) from error
-        except _SAID as error:
-            wire.cut()
-            raise errors.from_connection(error, sent=True) from error
         except (redis.RedisError, OSError, io.NothingYetError) as error:
             wire.cut()
             self._life.raise_if_closed(cause=error)
@@ -177,14 +155,14 @@ class Waiting:
 
     def _block_followed(self, wait: Wait[T], wire: io.Wire) -> T:
         """Send the block, and the command behind it at once: the server runs it as soon as the block is over."""
-        refusal: redis.ResponseError | None = None
+        refusal: redis.RedisError | None = None
         latest = io.now() + wait.seconds
         wire.send(*wait.block, f"{wait.seconds:.3f}")
         wire.followed = True
         wire.send(*wait.then.evalsha())
         try:
             self._woken(wire, wait.seconds + REPLY_GRACE)
-        except redis.ResponseError as error:
+        except errors.REFUSALS as error:
             refusal = error  # the command was run all the same
         self._life.part(wire)
         # it ran no later than that, however late its reply is read: by a process that was stopped meanwhile, for one
@@ -193,17 +171,14 @@ class Waiting:
             raise refusal
         return answer
 
-    def _refused(self, error: redis.ResponseError, *, asked: bool) -> Exception:
+    def _refused(self, error: redis.RedisError, *, asked: bool) -> Exception:
         """What a wait raises that the server answered with an error."""
         if isinstance(error, OutOfMemoryError) and not asked:
             # a full server refuses BLMOVE, which takes no room: look at the end of the time
             return _BrokenWaitError(math.inf)
-        route = self._calls.route
-        if isinstance(error, ReadOnlyError):
-            route.refresh()
-        if not route.redirects or not _is_elsewhere(error):
+        if not self._calls.redirected(error):
             # also of a replica: it answers a lease of an empty queue, so going on there would be a busy loop
-            return errors.from_server(error)
+            return self._calls.refused(error)
         # the slot is or goes elsewhere: look there before blocking again; no busy loop while it migrates
         return _BrokenWaitError(0 if isinstance(error, MovedError) else MIGRATION_PAUSE)
 
@@ -224,7 +199,7 @@ class Waiting:
         try:
             return wire.read_within(seconds) is not None
         except redis.ResponseError as error:
-            if _is_elsewhere(error):
+            if is_elsewhere(error):
                 return True
             # any other comes at once and would come again: a call after each would be a busy loop
             if not str(error).startswith("UNBLOCKED"):
