@@ -90,7 +90,8 @@ export class ServerError extends LeaseqError {
   constructor(message: string) {
     super(message);
     this.code = firstWord(message);
-    this.definite = NOTHING_RAN.has(this.code) || TOO_MANY_CLIENTS.test(message);
+    const nothingRan = NOTHING_RAN.has(this.code) && !message.startsWith(STOPPED);
+    this.definite = nothingRan || TOO_MANY_CLIENTS.test(message);
   }
 }
 
@@ -154,6 +155,9 @@ const NOTHING_RAN = new Set(
     "NOAUTH WRONGPASS NOPERM EXECABORT UNBLOCKED"
   ).split(" "),
 );
+
+/** How a script that lacks a right on its way says so: it may have written before. */
+const STOPPED = "NOPERM ACL failure in script";
 
 /** What a server answers to a connection that it has no room for has no code of its own. */
 const TOO_MANY_CLIENTS = /^ERR max number of clients\b.* reached$/;
