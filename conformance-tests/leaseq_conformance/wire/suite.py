@@ -212,5 +212,6 @@ def _check_one(wanted: Step, answer: Answer) -> None:
 
 def _time_to_block(step: Step) -> float:
     """Seconds after which a client that is right may have had no time left for its blocks."""
-    blocks = [exchange for lane in step["sent"].values() for exchange in lane if "block" in exchange]
-    return min(float(block["most_secs"]) for block in blocks) - KEPT_UP_SECS
+    exchanges = [exchange for lane in step["sent"].values() for exchange in lane]
+    held = sum(float(exchange.get("after_ms", 0)) for exchange in exchanges) / 1000
+    return min(float(each["most_secs"]) for each in exchanges if "block" in each) + held - KEPT_UP_SECS
