@@ -105,6 +105,17 @@ describe("add, lease, complete", () => {
   });
 });
 
+describe("data", () => {
+  test("may be a view of a part of a larger buffer", async () => {
+    const queue = newQueue();
+    const whole = new TextEncoder().encode("abcdef");
+    await queue.add({ id: whole.subarray(0, 1), data: whole.subarray(2, 4) });
+    const item = await queue.lease({ duration: 60_000 });
+    assert.equal(item?.id.toString(), "a");
+    assert.equal(item?.data.toString(), "cd");
+  });
+});
+
 describe("errors", () => {
   test("are named and say whether they are definite", async () => {
     const queue = newQueue();
