@@ -27,12 +27,13 @@ Interrupt = Callable[[str], None]
 
 
 class SilentReplies:
-    """The replies of a case that do not come, by the number of their connection.
+    """The replies of a case that do not come, by the number of their connection, and the names of connections.
 
     Those of blocks come after all, as nil: with the reply to what is sent behind the block, or when the case is over.
     """
 
     def __init__(self) -> None:
+        self.names: dict[str, int] = {}
         self._blocks: defaultdict[int, list[DeferredReply]] = defaultdict(list)
         self._given_up: set[int] = set()
 
@@ -189,6 +190,8 @@ class Plan(Breakpoint):
         return ""
 
     def _difference(self, command: Command, exchange: Exchange) -> str:
+        if self._silent.names.get(exchange.get("other_than", "")) == command.connection:
+            return f"expected {_name(exchange)} on another connection"
         if "block" in exchange:
             return self._difference_of_block(command, exchange)
         if "command" in exchange:
@@ -230,6 +233,8 @@ class Plan(Breakpoint):
         return "" if fits else f"{_name(exchange)} is to last {least} to {most} s, not {secs!r}"
 
     def _answer(self, command: Command, exchange: Exchange) -> Action:
+        if "connection" in exchange:
+            self._silent.names[exchange["connection"]] = command.connection
         if "drop" in exchange:
             return "disconnect"
         if "silent" in exchange:
