@@ -307,7 +307,7 @@ class ScenarioRunner:
                 return
 
     def workers(self, step: Step) -> None:
-        workers.write(self.client, step["workers"])
+        workers.write(self.client, step["workers"], step.get("before", 0))
 
     def spoil_workers(self, _step: Step) -> None:
         workers.spoil(self.client)

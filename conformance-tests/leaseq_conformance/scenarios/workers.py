@@ -66,9 +66,15 @@ def check_none(client: redis.Redis) -> None:
         raise MismatchError(f"{left[0]!r} is still there")
 
 
-def write(client: redis.Redis, workers: Mapping[str, Any]) -> None:
-    """Enter ids into the index, and what they say of themselves: an object, a text, or nothing for null."""
+def write(client: redis.Redis, workers: Mapping[str, Any], before: int = 0) -> None:
+    """Enter ids into the index, and what they say of themselves: an object, a text, or nothing for null.
+
+    `before` is how many that say nothing come before them, the first of which is no id.
+    """
     seconds, _ = client.time()
+    if before:
+        silent = ["!no id", *(f"h:0:{number}" for number in range(1, before))]
+        client.zadd(INDEX, dict.fromkeys(silent, seconds * 1000 + INDEX_LIFE_MS - 1))
     for worker_id, said in workers.items():
         client.zadd(INDEX, {worker_id: seconds * 1000 + INDEX_LIFE_MS})
         if said is not None:
