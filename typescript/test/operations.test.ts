@@ -270,6 +270,20 @@ describe("outcomes and hand-off", () => {
     assert.equal((await second.lease({ duration: 5000 }))?.data.toString(), "more");
   });
 
+  test("follow-ups to two objects of one queue, of an item that keeps its outcome", async () => {
+    const first = newQueue("flow");
+    await first.add({ id: "a", data: "", keep: 60_000 });
+    const lease = await first.lease({ duration: 5000 });
+    const [one, two] = [1, 2].map(() => client.queue("shared", { group: "flow" }));
+    assert.ok(lease && one && two);
+    const { followUps } = await lease.handOff([
+      { queue: one, id: "x", data: "" },
+      { queue: two, id: "y", data: "" },
+    ]);
+    assert.deepEqual(followUps.map(Math.sign), [1, 1]);
+    assert.equal((await first.outcome("a")).state, "result");
+  });
+
   test("more hand-offs than one call takes", async () => {
     const first = newQueue("flow");
     const targets = Array.from({ length: 20 }, () => newQueue("flow"));
