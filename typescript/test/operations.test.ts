@@ -281,7 +281,7 @@ describe("outcomes and hand-off", () => {
       { queue: two, id: "y", data: "" },
     ]);
     assert.deepEqual(followUps.map(Math.sign), [1, 1]);
-    assert.equal((await first.outcome("a")).state, "result");
+    assert.equal((await first.outcome("a")).kind, "result");
   });
 
   test("more hand-offs than one call takes", async () => {
