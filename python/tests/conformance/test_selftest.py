@@ -7,6 +7,7 @@ import json
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -181,6 +182,9 @@ def test_a_bug_is_run_with_its_cases_or_with_all_of_its_kind() -> None:
     of_script = next(bug for bug in load_all() if bug.part == "scripts")
     cases = {case.name: case for case in registry.all_cases()}
     assert [case.name for case in plan.cases_of(BUG, cases, Options())] == list(BUG.caught_by)
+    assert [case.name for case in plan.cases_of(BUG, cases, Options(quick=True))] == [BUG.caught_by[0]]
+    uncaught = replace(BUG, caught_by=())
+    assert plan.cases_of(uncaught, cases, Options(quick=True)) == []
     every = plan.cases_of(BUG, cases, Options(every_case=True))
     assert {case.name for case in every} == {case.name for case in cases.values() if case.capabilities}
     every = plan.cases_of(of_script, cases, Options(every_case=True))
