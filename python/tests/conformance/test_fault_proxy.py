@@ -266,7 +266,7 @@ def test_held_commands_are_counted_and_run_once_they_may(
 def test_a_black_hole_in_each_direction(
     proxy: FaultProxy, redis_client: redis.Redis, fault: str, runs: int
 ) -> None:
-    with client_of(proxy, "w1", socket_timeout=0.2) as client:
+    with client_of(proxy, "w1", socket_timeout=1) as client:
         client.ping()
         setattr(proxy.listener("w1"), fault, True)
         with pytest.raises(redis.TimeoutError):
