@@ -187,12 +187,14 @@ def _answer(call: Call, of: list[Sent], places: dict[int, int]) -> str:
 
 
 def _order(history: History, places: dict[int, int]) -> Iterator[str]:
-    """Whether calls that were over before others began were also run before them."""
+    """Whether calls that were over before others began were also run before them.
+
+    Who leaves settles in the background, during whichever call comes next: that is no part of the call.
+    """
     calls = {call.number: call for call in history.calls}
     latest: Call | None = None
-    for sent in sorted(
-        (one for one in history.sent if one.number in places), key=lambda one: places[one.number]
-    ):
+    known = (one for one in history.sent if one.number in places and one.script not in PASSING_ON)
+    for sent in sorted(known, key=lambda one: places[one.number]):
         call = calls[sent.call]
         if latest is not None and call.end is not None and call.end < latest.begin:
             yield f"call {call.number} was over before call {latest.number} began, and was run after it"
