@@ -48,7 +48,7 @@ LINE_EVERY: Final = 25
 @click.option(
     "--quick",
     is_flag=True,
-    help="run each bug with the first case that is to catch it; leave out bugs that no case catches yet",
+    help="run each bug with the first case that is to catch it; leave out right clients and bugs that no case catches yet",
 )
 @click.option("--first", is_flag=True, help="leave the other cases of a bug out once one has caught it")
 @click.option("--jobs", type=click.IntRange(1), default=JOBS, show_default=True, help="processes at a time")
@@ -86,7 +86,9 @@ def selftest_command(
 
     Exits with 0 if all that was run is as it has to be, with 1 if not, and with 2 if it cannot be run.
     """
-    chosen = parts or (ALL_PARTS if every_case else QUICK_PARTS)
+    # that the right clients pass all cases is what the suite's own runs show
+    usual = tuple(part for part in QUICK_PARTS if not (quick and part == "right"))
+    chosen = parts or (ALL_PARTS if every_case else usual)
     options = Options(chosen, bugs, cases, every_case, quick, first, jobs, patience, results, record)
     console = Console(highlight=False, stderr=as_json)
     columns = (TextColumn("{task.description}"), BarColumn(20), MofNCompleteColumn(), TimeElapsedColumn())
