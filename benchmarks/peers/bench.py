@@ -76,7 +76,6 @@ class Size:
         idle_secs: how long idle workers are watched.
         waiting: how many items wait while others are added and worked on.
         payloads: bytes of data.
-        workers: handlers that run side by side.
         memory_items: that wait while memory is weighed; hash tables grow by doubling, so near three quarters of one.
         slices: of each side of a pair that drains, in one repetition; of what has shorter ones, twice as many.
         slice_secs: how long one slice of a drain is.
@@ -92,7 +91,6 @@ class Size:
     idle_secs: float
     waiting: tuple[int, ...]
     payloads: tuple[int, ...]
-    workers: tuple[int, ...]
     memory_items: int
     slices: int
     slice_secs: float
@@ -108,9 +106,8 @@ FULL: Final = Size(
     samples=300,
     recovery_secs=120.0,
     idle_secs=6.0,
-    waiting=(1_000, 100_000, 1_000_000),
+    waiting=(1_000, 1_000_000),
     payloads=(10, 1_000, 100_000, 1_000_000),
-    workers=(1, 20, 200),
     memory_items=3_000,
     slices=5,
     slice_secs=0.25,
@@ -126,7 +123,6 @@ QUICK: Final = Size(
     idle_secs=3.0,
     waiting=(1_000, 10_000),
     payloads=(10, 100_000),
-    workers=(1, 50),
     memory_items=1_500,
     slices=2,
     slice_secs=0.1,

@@ -48,9 +48,6 @@ def _pairs(measure: str, about: str) -> Measure:
     return Measure(measure, ab_compare.among(measure), ab_compare.steps_of(measure), about)
 
 
-CROWD: Final = (*SWEPT, "leaseq-asyncio", "rq", "saq", "dramatiq", "taskiq-list")
-"""Likewise, since starting four workers takes long."""
-
 ITEMS: Final = (
     Measure("check", ALL, check.steps, "every adapter handles each item once"),
     _pairs(ab_compare.ENQUEUE, "enqueue one by one, by turns"),
@@ -60,19 +57,17 @@ ITEMS: Final = (
     Measure("drain", ALL, throughput.steps, "enqueue one by one and in bulk, drain by one worker"),
     Measure("memory", ("leaseq", *PEERS), memory.steps, "memory of a waiting item"),
     Measure("latency", WORKERS, latency.steps, "from adding an item to its handler"),
-    Measure("growth", ("leaseq", "leaseq-fused", "redis-work-queue", "bullmq-node"), queue_depth.steps, "cost with many waiting"),
-    Measure("drain-4", CROWD, throughput.crowd_steps, "drain by four worker processes"),
+    Measure("growth", ("leaseq", "leaseq-fused"), queue_depth.steps, "cost with many waiting"),
     Measure("recovery-1s", ("leaseq", "leaseq-asyncio"), recovery.own_recovery_steps, "a lease of 1 s and a killed worker"),
     Measure("recovery", WORKERS, recovery.recovery_steps, "a killed worker's item, side by side"),
     Measure("idle", WORKERS, idle.steps, "commands of an idle worker, side by side"),
     Measure("payload", SWEPT, parameter_sweep.payload_steps, "by size of the data"),
-    Measure("workers", ("leaseq", "leaseq-asyncio", "redis-work-queue", "streaq", "bullmq-python", "bullmq-node"), parameter_sweep.workers_steps, "by handlers side by side"),
-    Measure("servers", SWEPT, parameter_sweep.servers_steps, "with AOF, and on Valkey"),
+    Measure("workers", ("leaseq", "leaseq-asyncio", "redis-work-queue", "streaq", "bullmq-python", "bullmq-node"), parameter_sweep.workers_steps, "by 20 handlers side by side that take 5 ms"),
 )  # fmt: skip
 LAYERS: Final = (
     Measure(jobs.OFF, (*JOBS, *JOB_PEERS), partial(jobs.steps, results=False), "jobs whose results are not kept"),
     Measure(jobs.ON, (*JOBS, *JOB_PEERS), partial(jobs.steps, results=True), "jobs whose results are kept"),
-    Measure("workers", (*JOBS, *JOB_PEERS), parameter_sweep.handler_steps, "by 20 handlers side by side that take 5 ms"),
+    Measure("workers", (*JOBS, *JOB_PEERS), parameter_sweep.workers_steps, "by 20 handlers side by side that take 5 ms"),
 )  # fmt: skip
 SUITES: Final = {"items": ITEMS, "jobs": LAYERS}
 """Each is a run of its own, so that the whole stays well within 40 minutes."""

@@ -35,7 +35,6 @@ MARKERS: Final = re.compile(
     r"(?P<begin><!-- peers: begin (?P<name>[a-z-]+) [^\n]*-->)\n.*?(?P<end><!-- peers: end (?P=name) -->)",
     re.DOTALL,
 )
-HANDLERS: Final = "20 handlers"
 NO_BULK: Final = "single calls"
 """In place of a bulk figure, where the library has no call for many."""
 BYTES: Final = ("leaseq", "leaseq-asyncio", "leaseq-two-calls", "leaseq-fused", "redis-work-queue")
@@ -116,7 +115,7 @@ def functions_table(of_jobs: Results, of_items: Results) -> list[str]:
             _median(found, name, jobs.OFF, "enqueue_per_second"),
             _median(found, name, jobs.OFF, "bulk_per_second") if BY_NAME[name].bulk == "call" else NO_BULK,
             _median(found, name, jobs.OFF, "drain_per_second"),
-            _median([*items, *found], name, parameter_sweep.WORKERS, "per_second", HANDLERS),
+            _median([*items, *found], name, parameter_sweep.WORKERS, "per_second", parameter_sweep.CASE),
             _median(found, name, jobs.OFF, "server_us"),
             recovered(of_items, "leaseq" if name in JOBS else name),
         )
@@ -130,7 +129,7 @@ def functions_table(of_jobs: Results, of_items: Results) -> list[str]:
                 _median(items, name, "enqueue", "per_second"),
                 _median(items, name, "bulk", "per_second"),
                 f"{cold} cold, {warm} warm" if warm else cold,
-                _median(items, name, parameter_sweep.WORKERS, "per_second", HANDLERS),
+                _median(items, name, parameter_sweep.WORKERS, "per_second", parameter_sweep.CASE),
                 _sum(items, name, "server_us", "enqueue", "drain"),
                 recovered(of_items, name),
             )
@@ -167,7 +166,7 @@ def bytes_table(results: Results) -> list[str]:
         (
             BY_NAME[name].title,
             *(_median(of, name, measure, "per_second") for measure in ("enqueue", "bulk", "drain")),
-            _median(of, name, parameter_sweep.WORKERS, "per_second", HANDLERS),
+            _median(of, name, parameter_sweep.WORKERS, "per_second", parameter_sweep.CASE),
             _sum(of, name, "server_us", "enqueue", "drain"),
             _median(of, name, "memory", "bytes_waiting"),
             recovered(results, name),
@@ -407,7 +406,7 @@ MEASURED: Final = {
     "seconds": "seconds",
 }
 """The figures that are drawn, with their titles."""
-LEFT_OUT: Final = ("check", "limit", "limit-cases")
+LEFT_OUT: Final = ("check",)
 
 
 def page(results: Results) -> str:

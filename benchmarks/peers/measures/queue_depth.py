@@ -19,9 +19,6 @@ if TYPE_CHECKING:
 NAME: Final = "growth"
 PASS: Final = 3_000
 """Items added and worked on in one pass, so that a thousand that wait stay about so many."""
-ALL_SIZES: Final = frozenset({"leaseq", "leaseq-fused", "redis-work-queue"})
-"""The others would take minutes to fill the largest queue."""
-MOST_OF_OTHERS: Final = 100_000
 FILL_PER_SECOND: Final = 50_000
 """In bulk, roughly."""
 
@@ -30,10 +27,9 @@ def steps(bench: Bench, libraries: Sequence[str]) -> Iterator[Step]:
     """One for each library, with all sizes and repetitions: filling takes longest, so it is done once."""
     for name in libraries:
         library = bench.library(name)
-        sizes = [size for size in bench.size.waiting if size <= MOST_OF_OTHERS or name in ALL_SIZES]
-        fill = sum(sizes) / (FILL_PER_SECOND if library.bulk else library.per_second)
-        secs = fill + 2.6 * len(sizes) * bench.size.repetitions
-        yield Step(NAME, (name,), 1, secs, partial(growth, bench, name, sizes))
+        fill = sum(bench.size.waiting) / (FILL_PER_SECOND if library.bulk else library.per_second)
+        secs = fill + 2.6 * len(bench.size.waiting) * bench.size.repetitions
+        yield Step(NAME, (name,), 1, secs, partial(growth, bench, name, bench.size.waiting))
 
 
 def growth(bench: Bench, name: str, sizes: Sequence[int]) -> list[Record]:

@@ -1,13 +1,11 @@
-"""Enqueue one by one, enqueue in bulk, drain by one worker and by four: rates, server CPU, commands."""
+"""Enqueue one by one, enqueue in bulk, drain by one worker: rates, server CPU, commands."""
 
 from __future__ import annotations
 
-import signal
-import time
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from peers.bench import SETTLE_SECS, Record, Step, cost, per_item
+from peers.bench import Record, Step, cost, per_item
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -17,11 +15,8 @@ if TYPE_CHECKING:
     from peers.libraries import Library
     from peers.processes import Producer
 
-ENQUEUE, BULK, DRAIN, DRAIN4 = "enqueue", "bulk", "drain", "drain-4"
+ENQUEUE, BULK, DRAIN = "enqueue", "bulk", "drain"
 MOST_SINGLES = 4_000
-CREW = 4
-CROWDS = 1.5
-"""A crew of four gets more items than one worker, so that the beginning counts less."""
 
 
 def steps(bench: Bench, libraries: Sequence[str]) -> Iterator[Step]:
@@ -35,14 +30,6 @@ def steps(bench: Bench, libraries: Sequence[str]) -> Iterator[Step]:
                 0.9 + 1.1 * bench.size.drain_secs,
                 partial(life, bench, name, repetition),
             )
-
-
-def crowd_steps(bench: Bench, libraries: Sequence[str]) -> Iterator[Step]:
-    """One for each library in each repetition; the order turns."""
-    for repetition in range(1, bench.size.repetitions + 1):
-        for name in turned(libraries, repetition):
-            secs = 4.6 + 2 * bench.size.drain_secs
-            yield Step(DRAIN4, (name,), repetition, secs, partial(crowd, bench, name, repetition))
 
 
 def turned(libraries: Sequence[str], repetition: int) -> list[str]:
@@ -83,25 +70,3 @@ def enqueue_with(
     answer = producer.enqueue(how, count, size=size)
     spent = per_item(before, cost(server), count)
     return {"per_second": round(count / answer["seconds"], 1), **spent, "items": count}, answer
-
-
-def crowd(bench: Bench, name: str, repetition: int) -> list[Record]:
-    """Four worker processes on one queue. They are stopped while it is filled, so that all begin together."""
-    library = bench.library(name)
-    items = int(bench.items(library) * CROWDS)
-    bench.empty()
-    with bench.workers(library, CREW) as (traces, workers):
-        for worker in workers:
-            worker.wait_idle()
-        for worker in workers:
-            worker.signal(signal.SIGSTOP)
-        bench.fill(library, items)
-        bench.server.reset()
-        before = cost(bench.server)
-        began = time.monotonic_ns()
-        for worker in workers:
-            worker.signal(signal.SIGCONT)
-        _, last = traces.wait_count(items, workers)
-        time.sleep(SETTLE_SECS)
-        spent = per_item(before, cost(bench.server), items)
-    return [Record(DRAIN4, name, repetition, {"per_second": round(items / (last - began) * 1e9, 1), **spent})]
