@@ -99,9 +99,9 @@ def _add(session: Session, handle: str | None, args: Json) -> Plan:
     options = values.options(args.get("options", {}))
     if "wait_ms" not in args:
         return Plan(lambda: queue.add_items(items, **options), _each_added)
-    if len(items) != 1:
-        raise HarnessError("waiting for room is for one item")
     timeout = values.waiting(args)
+    if len(items) != 1:
+        return Plan(lambda: queue.add_items_when_room(items, **timeout, **options), _each_added)
     return Plan(
         lambda: queue.add_item_when_room(items[0], **timeout, **options),
         lambda answer: _each_added(answer if isinstance(answer, list) else [answer]),  # a list: of an error

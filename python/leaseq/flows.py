@@ -9,6 +9,7 @@ from typing import Generic, TypeVar
 from leaseq import commands
 from leaseq._scripts import MAX_ENTRIES, WAIT_CAP_MS
 from leaseq.commands import Command, LeaseReply
+from leaseq.commands.adding import Options
 from leaseq.commands.wire import result_key
 from leaseq.errors import BadArgumentError, BadTypeError, LeaseqError
 from leaseq.item import Item, LeasedItemBase
@@ -154,24 +155,26 @@ def outcome(
 
 
 def add_when_room(
-    keys: QueueKeys, add: Command[list[bool | None]], *, timeout: float, clock: Callable[[], float]
+    keys: QueueKeys, items: Sequence[Item], options: Options, *, over: float, clock: Callable[[], float]
 ) -> Flow[list[bool | None]]:
-    """Run a command that adds; where the queue is full, wait for room and run it again, until the time is up.
+    """Add items of one call; where the queue is full, wait for room and add what is missing, until the time is over.
 
-    Answers what the last one answered: None is for an item that there was no room for. Whoever waited settles at the
-    end, also after success: there may be room for one more, and the wake-up was for one.
+    Answers for each item, None where there was no room. An item that was added is not added again: it may be completed
+    by now. Whoever waited settles at the end, also after success: there may be room for one more, and the wake-up was
+    for one.
     """
     settles = (commands.settle(keys),)
-    over = give_up(timeout, clock)
     pop = ("BLPOP", keys.key("room"))
-    answers = answered((yield add))
+    answers = answered((yield commands.add(keys, items, options)))
     waited = False
-    while None in answers:
+    while missing := [place for place, answer in enumerate(answers) if answer is None]:
         pause = min(WAIT_CAP, over - clock())
         if pause <= 0:
             break
         waited = True
-        answers = answered((yield Wait(pop, pause, add, settles)))
+        again = commands.add(keys, [items[place] for place in missing], options)
+        for place, answer in zip(missing, answered((yield Wait(pop, pause, again, settles))), strict=True):
+            answers[place] = answer
     if waited:
         yield Leave(settles)
     return answers

@@ -21,7 +21,7 @@ from leaseq_conformance.manifest import SCRIPTS
 Prefix = Callable[[str], str]
 """What the keys of a queue begin with."""
 
-_OF_A_CASE: Final = re.compile(rb"(?:leaseq:\{[^}]*\}:|[a-z0-9_]+-\d+:)[a-z0-9_]+-(\d+)(?::|$)")
+_OF_A_CASE: Final = re.compile(rb"(?:leaseq:\{[^}]*\}:|\w+-\d+:)\w+-(\d+)(?::|$)")
 """A key of a queue, or what stands for it in the registry, with the number of the case in its name."""
 
 _OF_EACH_TARGET: Final = SCRIPTS["add"].keys

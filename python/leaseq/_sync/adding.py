@@ -8,6 +8,7 @@ from leaseq import commands, flows
 from leaseq._sync import io
 from leaseq._sync.base import QueueBase
 from leaseq.commands import Command
+from leaseq.commands.adding import Options
 from leaseq.errors import LeaseqError, QueueFullError
 from leaseq.item import Item
 
@@ -134,11 +135,51 @@ class Adding(QueueBase):
             dead_on_expiry=dead_on_expiry,
             keep=keep,
         )
-        command = commands.add(self._keys, [item], options)
-        flow = flows.add_when_room(self._keys, command, timeout=timeout, clock=io.now)
-        answers = self._drive(flow)
+        return (self._add_when_room([item], options, flows.give_up(timeout, io.now)))[0]
+
+    def add_items_when_room(
+        self,
+        items: Iterable[Item],
+        *,
+        timeout: float = 0,
+        delay: float = 0,
+        not_before: float | None = None,
+        priority: int = 0,
+        max_attempts: int | None = None,
+        expires_in: float | None = None,
+        dead_on_expiry: bool = False,
+        keep: float | None = None,
+    ) -> list[bool]:
+        """Add many items, as `add_items`, and wait for room as `add_item_when_room`.
+
+        `timeout` is for all of them together. Each goes in once, as soon as there is room for it (LQ-ROOM-2). When the
+        time is up, `answers` of the QueueFullError say of those looked at which are in, with None for no room.
+        """
+        options = commands.add_options(
+            delay=delay,
+            not_before=not_before,
+            priority=priority,
+            max_attempts=max_attempts,
+            expires_in=expires_in,
+            dead_on_expiry=dead_on_expiry,
+            keep=keep,
+        )
+        over = flows.give_up(timeout, io.now)
+        answers: list[bool] = []
+        chunk: list[Item] = []
+        try:
+            for chunk in flows.chunks(flows.many(items, "items"), flows.data_size):
+                answers += self._add_when_room(chunk, options, over)
+        except LeaseqError as error:
+            error.answers = [*answers, *error.answers]
+            error._in_doubt = len(chunk)
+            raise
+        return answers
+
+    def _add_when_room(self, items: list[Item], options: Options, over: float) -> list[bool]:
+        answers = self._drive(flows.add_when_room(self._keys, items, options, over=over, clock=io.now))
         self._enter()
-        return self._all_in(answers)[0]
+        return self._all_in(answers)
 
     def _run_add(self, command: Command[T]) -> T:
         answers = self._transport.run(command)

@@ -191,6 +191,8 @@ ADDING: tuple[tuple[str, Call, Values], ...] = (
     ("room id", lambda q, _, v: q.add_item_when_room(Item(b"x", id=v)), ID),
     ("room timeout", lambda q, _, v: q.add_item_when_room(Item(b"x"), timeout=v), WAIT),
     ("room keep", lambda q, _, v: q.add_item_when_room(Item(b"x"), keep=v), KEEP),
+    ("room items", lambda q, _, v: q.add_items_when_room([v]), NO_ITEM),
+    ("room for many, timeout", lambda q, _, v: q.add_items_when_room([Item(b"x")], timeout=v), WAIT),
 )
 LEASING: tuple[tuple[str, Call, Values], ...] = (
     ("lease", lambda q, _, v: q.lease(v, block=False), LEASE_SECS),
