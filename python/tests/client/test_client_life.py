@@ -72,6 +72,14 @@ def test_a_pipeline_into_a_full_queue(flavour: ClientFlavour, url: str) -> None:
     assert second == [0, -1]
 
 
+def test_a_long_list_in_a_pipeline(flavour: ClientFlavour, url: str) -> None:
+    """LQ-CALL-8: every call that the list is split into is in the pipeline."""
+    client = flavour.client(url)
+    pipe = client.pipeline()
+    assert flavour.queue("q", client).add_items([Item(b"x", id=f"{n}") for n in range(600)], pipe=pipe) == []
+    assert [len(reply) for reply in flavour.run(pipe.execute())] == [256, 256, 88]
+
+
 def test_the_end_of_a_block_keeps_the_error(queue: Any) -> None:
     """LQ-RELEASE-2: type and text of the exception, also of one that has trouble to say it."""
     queue.add_items([Item(b"x", id="a"), Item(b"x", id="b")], max_attempts=1)
