@@ -97,16 +97,7 @@ class Adding(QueueBase):
             for command in [commands.add(self._keys, chunk, options) for chunk in chunks]:
                 io.check_pipe(pipe).execute_command(*command.eval())
             return []
-        answers: list[bool] = []
-        chunk: list[Item] = []
-        try:
-            for chunk in chunks:
-                answers += self._all_in(self._run_add(commands.add(self._keys, chunk, options)))
-        except LeaseqError as error:
-            error.answers = [*answers, *error.answers]
-            error._in_doubt = len(chunk)
-            raise
-        return answers
+        return self._add_all(chunks, options)
 
     def add_item_when_room(
         self,
@@ -165,11 +156,20 @@ class Adding(QueueBase):
             keep=keep,
         )
         over = flows.give_up(timeout, io.now)
+        return self._add_all(flows.chunks(flows.many(items, "items"), flows.data_size), options, over)
+
+    def _add_all(
+        self, chunks: Iterable[list[Item]], options: Options, over: float | None = None
+    ) -> list[bool]:
+        """One call after the other; without `over`, none waits for room."""
         answers: list[bool] = []
         chunk: list[Item] = []
         try:
-            for chunk in flows.chunks(flows.many(items, "items"), flows.data_size):
-                answers += self._add_when_room(chunk, options, over)
+            for chunk in chunks:
+                if over is None:
+                    answers += self._all_in(self._run_add(commands.add(self._keys, chunk, options)))
+                else:
+                    answers += self._add_when_room(chunk, options, over)
         except LeaseqError as error:
             error.answers = [*answers, *error.answers]
             error._in_doubt = len(chunk)
@@ -177,7 +177,8 @@ class Adding(QueueBase):
         return answers
 
     def _add_when_room(self, items: list[Item], options: Options, over: float) -> list[bool]:
-        answers = self._drive(flows.add_when_room(self._keys, items, options, over=over, clock=io.now))
+        flow = flows.add_when_room(self._keys, items, options, over=over, clock=io.now)
+        answers = self._drive(flow)
         self._enter()
         return self._all_in(answers)
 
