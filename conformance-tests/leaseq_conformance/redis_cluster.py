@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import socket
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from leaseq_conformance.polling import wait_until
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     import redis
 
 SLOTS: Final = 16384
+LOOPBACK: Final = "127.0.0.1"
 PATIENCE: Final = 120.0
 """Seconds that nodes may take to find each other; a machine that stalls takes long."""
 _OPTIONS: Final = (
@@ -30,6 +32,7 @@ class RedisCluster:
 
     Args:
         program: see `find_program`.
+        apart: each node at a loopback address of its own, where the machine has more than one, as Linux does.
 
     Attributes:
         nodes: all of them, the primaries first.
@@ -39,10 +42,18 @@ class RedisCluster:
         ServerError: a node does not start, or they do not find each other.
     """
 
-    def __init__(self, program: str | None = None, primaries: int = 3, replicas: int = 0) -> None:
+    def __init__(
+        self, program: str | None = None, primaries: int = 3, replicas: int = 0, *, apart: bool = False
+    ) -> None:
         with contextlib.ExitStack() as started:
             count = primaries * (1 + replicas)
-            self.nodes = [started.enter_context(SpawnedServer(program, *_OPTIONS)) for _ in range(count)]
+            hosts = _hosts(count) if apart else [LOOPBACK] * count
+            self.nodes = [
+                started.enter_context(
+                    SpawnedServer(program, *_OPTIONS, "--cluster-announce-ip", host, host=host)
+                )
+                for host in hosts
+            ]
             self.primaries, self.replicas = self.nodes[:primaries], self.nodes[primaries:]
             self.url = self.nodes[0].url
             self._join()
@@ -59,7 +70,7 @@ class RedisCluster:
                 cluster(client, "SET-CONFIG-EPOCH", place + 1)
             for place, client in enumerate(clients):
                 for node in self.nodes[place + 1 :]:  # each meets each: nobody waits for gossip
-                    cluster(client, "MEET", "127.0.0.1", node.port)
+                    cluster(client, "MEET", node.host, node.port)
             self._wait(
                 "the nodes do not meet", lambda: all(_knows(client, len(clients)) for client in clients)
             )
@@ -88,6 +99,14 @@ class RedisCluster:
         except TimeoutError as error:
             raise ServerError(f"the cluster did not come up in {PATIENCE:.0f} s: {complaint}") from error
 
+    def move(self, slot: int, to: SpawnedServer) -> None:
+        """Give an empty slot to another primary."""
+        with to.client(decode_responses=True) as client:
+            name = cluster(client, "MYID")
+        for node in [to, *(other for other in self.primaries if other is not to)]:
+            with node.client() as client:
+                cluster(client, "SETSLOT", slot, "NODE", name)
+
     def flush(self) -> None:
         """Empty every primary and make every node forget every script."""
         for node in self.primaries:
@@ -108,6 +127,17 @@ class RedisCluster:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _hosts(count: int) -> list[str]:
+    """Addresses of the loopback, different ones where the machine has them."""
+    hosts = [f"127.0.0.{number}" for number in range(1, count + 1)]
+    with contextlib.suppress(OSError):
+        for host in hosts:
+            with socket.socket() as sock:
+                sock.bind((host, 0))
+        return hosts
+    return [LOOPBACK] * count
 
 
 def cluster(client: redis.Redis, *words: str | int) -> Any:

@@ -112,16 +112,17 @@ class ExternalServer(Server):
 
 
 class SpawnedServer(Server):
-    """A server process on a reserved port of 127.0.0.1, in a folder that goes with it. It runs once this returns.
+    """A server process on a reserved port of the loopback, in a folder that goes with it. It runs once this returns.
 
     Args:
         program: see `find_program`.
         arguments: further command-line arguments, such as "--appendonly", "yes". Without any nothing is persistent.
         unix_socket: whether it listens at `unix_url` too.
+        host: the address at which it listens, one of this machine's own.
 
     Attributes:
         program: the path of the server program.
-        port, url: where it listens.
+        host, port, url: where it listens.
         unix_url: the URL of its Unix socket.
         folder: its working directory; data in it survives `stop`, `kill` and `restart` if the server is persistent.
 
@@ -131,7 +132,13 @@ class SpawnedServer(Server):
 
     restarts = True
 
-    def __init__(self, program: str | None = None, *arguments: str, unix_socket: bool = False) -> None:
+    def __init__(
+        self,
+        program: str | None = None,
+        *arguments: str,
+        unix_socket: bool = False,
+        host: str = "127.0.0.1",
+    ) -> None:
         self.program = str(find_program(program))
         self._arguments = arguments
         self._unix_socket = unix_socket
@@ -140,7 +147,8 @@ class SpawnedServer(Server):
         self._process: ServerProcess | None = None
         self._reserved = ReservedPort()
         self.port = self._reserved.number
-        self.url = f"redis://127.0.0.1:{self.port}/0"
+        self.host = host
+        self.url = f"redis://{host}:{self.port}/0"
         self.unix_url = f"unix://{self.folder}/socket"
         try:
             self.start()
@@ -156,7 +164,7 @@ class SpawnedServer(Server):
 
     def command(self) -> list[str]:
         """Return the command line."""
-        options = {"port": self.port, "bind": "127.0.0.1", "dir": self.folder, "daemonize": "no"}
+        options = {"port": self.port, "bind": self.host, "dir": self.folder, "daemonize": "no"}
         if self._unix_socket:
             options["unixsocket"] = self.folder / "socket"
         options |= {"logfile": "log", "save": "", "appendonly": "no", "maxmemory-policy": "noeviction"}

@@ -4,23 +4,33 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from leaseq_conformance.adapter_process import AdapterFaultError, AdapterProcess, NoAnswerError
+from leaseq_conformance.adapter_process import (
+    AdapterFaultError,
+    AdapterProcess,
+    Answer,
+    NoAnswerError,
+)
 from leaseq_conformance.adapter_protocol import b64
 from leaseq_conformance.cases import BrokenError, Case, Context, UnjudgedError, Verdict, failed, passed
 from leaseq_conformance.history.monitor_log import Witness
 from leaseq_conformance.manifest import NAMES_BY_DIGEST
-from leaseq_conformance.redis_cluster import RedisCluster
+from leaseq_conformance.redis_cluster import SLOTS, RedisCluster, cluster
 from leaseq_conformance.redis_server import SpawnedServer
 from leaseq_conformance.server_process import ServerError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import redis
+
     from leaseq_conformance.redis_server import Server
 
 HOUR_MS: Final = 3_600_000
 ITEMS: Final = 4
 NODES: Final = ("primary", "replica")
+MOVED: Final = "cluster/moved-is-learned"
+CALLS: Final = 10
+"""More than a client with several connections, or one that enters the queue in the registry, is answered MOVED once each."""
 
 
 def cases() -> Sequence[Case]:
@@ -35,24 +45,86 @@ def cases() -> Sequence[Case]:
                 "calls": ["add", "lease", "extend", "release", "lease", "complete"],
                 "told": [*NODES],
             },
-        )
+        ),
+        Case(
+            MOVED,
+            "A client that is told MOVED follows to that host and port, and learns it: later calls go there at once",
+            ("LQ-CLUSTER-3",),
+            ("core", "cluster"),
+            {"calls": ["lease", "add"], "moved": "the slot, between the first call and the others"},
+        ),
     ]
 
 
 def run(case: Case, context: Context) -> Verdict:
-    """Make a few calls through each node, and look where they were run."""
+    """Run a case on a cluster of its own."""
     program = context.server.program if isinstance(context.server, SpawnedServer) else None
     transcript: list[str] = []
+    moved = case.name == MOVED
     try:
-        pair = RedisCluster(program, primaries=1, replicas=1)
+        pair = (
+            RedisCluster(program, primaries=2, apart=True)
+            if moved
+            else RedisCluster(program, primaries=1, replicas=1)
+        )
     except ServerError as error:
         raise UnjudgedError(str(error)) from error
     with pair:
+        if moved:
+            why = _follow(pair, context, transcript)
+            return failed(why, transcript) if why else passed(transcript)
         for told in case.body["told"]:
             why = _play(told, pair, context, transcript)
             if why:
                 return failed(f"told of the {told}: {why}", transcript)
     return passed(transcript)
+
+
+def _follow(pair: RedisCluster, context: Context, transcript: list[str]) -> str:
+    """Make calls before and after a slot moves from the node that the client was told; what is wrong, if anything."""
+    first, second = pair.primaries
+    with first.client() as client:
+        name, slot = next(
+            (name, slot)
+            for name in (f"orders-{number}" for number in range(SLOTS))
+            if (slot := cluster(client, "KEYSLOT", name)) < SLOTS // 2
+        )
+        try:
+            actor = AdapterProcess("told of the first", context.adapter, first.url, cluster=True)
+            with actor:
+                actor.open("q", name)
+                answers = [actor.start("q", "lease", duration_ms=HOUR_MS).answer(context.patience)]
+                for key in client.keys(f"leaseq:{{{name}}}:*"):
+                    client.delete(key)
+                pair.move(slot, second)
+                before = _count_of_moved(client)
+                for number in range(CALLS):
+                    item = {"id": b64(b"%d" % number), "data": b64(b"data")}
+                    answers.append(actor.start("q", "add", items=[item]).answer(context.patience))
+                moved = _count_of_moved(client) - before
+        except AdapterFaultError as error:
+            raise BrokenError(str(error), transcript) from error
+        except NoAnswerError as error:
+            raise UnjudgedError(str(error), transcript) from error
+    transcript += actor.transcript
+    transcript.append(f"the first node answered MOVED {moved} times after the slot had moved")
+    if _is_reported(answers[1]):
+        del answers[1]  # LQ-CLUSTER-3 leaves that to the client
+    refused = next((answer for answer in answers if answer.kind != "ok"), None)
+    if refused is not None:
+        return f"a call was answered {refused.kind} {refused.value}"
+    return f"{CALLS} calls were answered MOVED {moved} times" if moved >= CALLS else ""
+
+
+def _is_reported(answer: Answer) -> bool:
+    """Whether it says that the call was not run."""
+    return answer.kind == "error" and answer.value["code"] is None and answer.value["definite"] is True
+
+
+def _count_of_moved(client: redis.Redis) -> int:
+    """How often a node has answered MOVED."""
+    stats: dict[str, Any] = client.info("errorstats")
+    return int(stats.get("errorstat_MOVED", {"count": 0})["count"])
 
 
 def _play(told: str, pair: RedisCluster, context: Context, transcript: list[str]) -> str:
