@@ -33,13 +33,19 @@ class Loop:
         self.run = asyncio.create_task(self.worker.run())
 
     async def _hold(self, _item: leaseq.aio.LeasedItem) -> None:
+        finished = self._finished
         self._handed_out.release()
-        await self._finished.wait()
+        await finished.wait()
 
     async def handed_out(self, count: int) -> None:
         """Wait until so many more items were handed to handlers."""
         for _ in range(count):
             await self._handed_out.acquire()
+
+    def end_handlers(self) -> None:
+        """Let the handlers that have an item end."""
+        finished, self._finished = self._finished, asyncio.Event()
+        finished.set()
 
     async def finish(self) -> int:
         """Let the handlers end; answers how many items were completed, once the loop has ended."""
@@ -138,6 +144,8 @@ class Adapter:
             self._loops[handle] = Loop(self._session.queue(handle), args["concurrency"])
         elif name == "handed_out":
             await self._loops[handle].handed_out(args["count"])
+        elif name == "end_handlers":
+            self._loops[handle].end_handlers()
         elif name == "leave_off":
             self._loops[handle].worker.stop()
         else:

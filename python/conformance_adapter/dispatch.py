@@ -329,7 +329,7 @@ METHODS: Final[dict[str, Method]] = {
 """Those that both colours have alike; `hold`, `held`, `lost`, `pipeline` and the loop of a worker are theirs."""
 
 
-OF_LOOPS: Final = frozenset({"work", "handed_out", "leave_off", "finish"})
+OF_LOOPS: Final = frozenset({"work", "handed_out", "end_handlers", "leave_off", "finish"})
 
 
 def pipeline_calls(args: Json) -> list[tuple[list[leaseq.Item], leaseq.AddOptions]]:

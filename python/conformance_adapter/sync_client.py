@@ -44,13 +44,19 @@ class Loop:
             self._ended.set_exception(error)
 
     def _hold(self, _item: leaseq.LeasedItem) -> None:
+        finished = self._finished
         self._handed_out.release()
-        self._finished.wait()
+        finished.wait()
 
     def handed_out(self, count: int) -> None:
         """Wait until so many more items were handed to handlers."""
         for _ in range(count):
             self._handed_out.acquire()
+
+    def end_handlers(self) -> None:
+        """Let the handlers that have an item end."""
+        finished, self._finished = self._finished, threading.Event()
+        finished.set()
 
     def finish(self) -> int:
         """Let the handlers end; answers how many items were completed, once the loop has ended."""
@@ -148,6 +154,8 @@ class Adapter:
             self._loops[handle] = Loop(self._session.queue(handle), args["concurrency"])
         elif name == "handed_out":
             self._loops[handle].handed_out(args["count"])
+        elif name == "end_handlers":
+            self._loops[handle].end_handlers()
         elif name == "leave_off":
             self._loops[handle].worker.stop()
         else:

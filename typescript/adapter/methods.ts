@@ -224,6 +224,12 @@ export const METHODS: Record<string, Method> = {
   handed_out: {
     run: ({ session, queue, args }) => nothing(session.loop(queue).handedOut(number(args.count))),
   },
+  end_handlers: {
+    run: async ({ session, queue }) => {
+      session.loop(queue).endHandlers();
+      return {};
+    },
+  },
   leave_off: {
     run: async ({ session, queue }) => {
       session.loop(queue).worker.stop();

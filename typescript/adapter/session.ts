@@ -15,6 +15,8 @@ interface Open {
 interface Loop {
   readonly worker: Worker;
   finish(): void;
+  /** Lets the handlers that have an item end. */
+  endHandlers(): void;
   /** Resolves when so many more items were handed to handlers. */
   handedOut(count: number): Promise<void>;
   readonly completed: Promise<number>;
@@ -55,9 +57,18 @@ export class Session {
   /** The client's own loop on a queue, whose handlers end when they are told to. */
   work(handle: string | null, concurrency: number): void {
     let finish = () => {};
-    const finished = new Promise<void>((resolve) => {
-      finish = resolve;
-    });
+    let finished = Promise.resolve();
+    const renew = () => {
+      finished = new Promise<void>((resolve) => {
+        finish = resolve;
+      });
+    };
+    renew();
+    const endHandlers = () => {
+      const end = finish;
+      renew();
+      end();
+    };
     const begun = new EventEmitter();
     let handed = 0;
     const worker = this.client.worker(
@@ -75,7 +86,7 @@ export class Session {
     };
     const completed = worker.run();
     completed.catch(() => {}); // whoever finishes it is told
-    this.#loops.set(handle ?? "", { worker, finish, handedOut, completed });
+    this.#loops.set(handle ?? "", { worker, finish: () => finish(), endHandlers, handedOut, completed });
   }
 
   loop(handle: string | null): Loop {

@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING, Any, Final
 
 from leaseq_conformance.adapter_process import NoAnswerError
-from leaseq_conformance.cases import FailedError, SkippedError
+from leaseq_conformance.cases import FailedError, SkippedError, UnjudgedError
 from leaseq_conformance.fault_proxy import ANY_SCRIPT, Breakpoint, FaultProxyError
 from leaseq_conformance.scenarios import key_inspector, values, workers
 
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 Step = dict[str, Any]
 POLL_SECS: Final = 0.02
+KEPT_UP_SECS: Final = 1.0
+"""A harness that was later than this says nothing of a client that was late."""
 QUEUELESS: Final = ("lease_any", "live_workers", "queues")
 BLOCKING: Final = ("BLPOP", "BLMOVE")
 ACTIONS: Final[dict[str, Action]] = {"hold": "hold", "drop": "disconnect", "kill": "kill"}
@@ -287,14 +289,21 @@ class ScenarioRunner:
 
     def announced(self, step: Step) -> None:
         """Exactly one worker of the queue is announced, as the rules say, and says these things of itself."""
-        entry = key_inspector.entry(self._prefix(step))
-        self._until(lambda: workers.check(self.client, entry, step["announced"]))
+        entry, began = key_inspector.entry(self._prefix(step)), time.monotonic()
+        without, beside = step.get("without", ()), step.get("beside", ())
+        within = step.get("within_ms", self.patience * 1000) / 1000
+        try:
+            self._until(lambda: workers.check(self.client, entry, step["announced"], without, beside), within)
+        except values.MismatchError as error:
+            if "within_ms" in step and self.session.longest_stall(began) > KEPT_UP_SECS:
+                raise UnjudgedError(f"the machine did not keep up: {error}") from error
+            raise
 
     def unannounced(self, _step: Step) -> None:
-        self._until(lambda: workers.check_none(self.client))
+        self._until(lambda: workers.check_none(self.client), self.patience)
 
-    def _until(self, check: Callable[[], None]) -> None:
-        deadline = time.monotonic() + self.patience
+    def _until(self, check: Callable[[], None], secs: float) -> None:
+        deadline = time.monotonic() + secs
         while True:
             last = time.monotonic() > deadline
             try:
@@ -307,7 +316,7 @@ class ScenarioRunner:
                 return
 
     def workers(self, step: Step) -> None:
-        workers.write(self.client, step["workers"], step.get("before", 0))
+        workers.write(self.client, step["workers"], step.get("before", 0), passed=step.get("passed", False))
 
     def spoil_workers(self, _step: Step) -> None:
         workers.spoil(self.client)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Final
 
+from leaseq_conformance.cases import FailedError
 from leaseq_conformance.scenarios.values import MismatchError, match
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     import redis
 
@@ -31,30 +32,46 @@ MEMBERS: Final[Mapping[str, type]] = {
 }
 
 
-def check(client: redis.Redis, entry: str, wanted: Mapping[str, Any]) -> None:
-    """Look whether one worker is announced, of this queue, in the right form, with these members.
+def check(
+    client: redis.Redis,
+    entry: str,
+    wanted: Mapping[str, Any],
+    without: Sequence[str] = (),
+    beside: Sequence[str] = (),
+) -> None:
+    """Look whether one worker is announced, of this queue, in the right form, with these members and without these texts.
+
+    `beside` are the other ids in the index.
 
     Raises:
-        MismatchError: it is not so.
+        MismatchError: it is not so, or not yet.
+        FailedError: it has one of the texts.
     """
     index: list[tuple[bytes, float]] = client.zrange(INDEX, 0, -1, withscores=True)  # type: ignore[assignment]
     keys: list[bytes] = client.keys(KEYS)  # type: ignore[assignment]
     if len(keys) != 1:
         raise MismatchError(f"{len(keys)} workers are announced, expected 1")
-    if [b"leaseq:worker:" + worker_id for worker_id, _ in index] != keys:
-        raise MismatchError(f"{INDEX} has {[worker_id for worker_id, _ in index]}, the key is {keys[0]!r}")
-    said = json.loads(client.get(keys[0]) or b"{}")
+    worker_id = keys[0].removeprefix(b"leaseq:worker:")
+    ids = [found for found, _ in index]
+    if sorted(ids) != sorted([worker_id, *(other.encode() for other in beside)]):
+        raise MismatchError(f"{INDEX} has {ids}, expected {[worker_id, *beside]}")
+    text: bytes = client.get(keys[0]) or b"{}"  # type: ignore[assignment]
+    for secret in without:
+        if secret.encode() in text:
+            raise FailedError(f"it says {secret!r}")
+    said = json.loads(text)
     life = client.pttl(keys[0])
     if not 0 < life <= LIFE_MS:
         raise MismatchError(f"{keys[0]!r} has a time to live of {life} ms, expected at most {LIFE_MS}")
     seconds, _ = client.time()
-    ahead = index[0][1] - seconds * 1000
+    ahead = dict(index)[worker_id] - seconds * 1000
     if not 0 < ahead <= INDEX_LIFE_MS + 1000:
         raise MismatchError(f"its score lies {ahead:.0f} ms ahead, expected at most {INDEX_LIFE_MS}")
     for name, kind in MEMBERS.items():
         if type(said.get(name)) is not kind:
             raise MismatchError(f"its {name} is {said.get(name)!r}, no {kind.__name__}")
     match({"version": 1, "queues": [entry]} | dict(wanted), said, {}, "what it says")
+    match([{"queue": entry}] * len(said["items"]), said["items"], {}, "what it says of its items")
     if abs(said["started"] - seconds * 1000) > INDEX_LIFE_MS:
         raise MismatchError(f"it started at {said['started']}, the server's time is {seconds * 1000}")
 
@@ -66,17 +83,18 @@ def check_none(client: redis.Redis) -> None:
         raise MismatchError(f"{left[0]!r} is still there")
 
 
-def write(client: redis.Redis, workers: Mapping[str, Any], before: int = 0) -> None:
+def write(client: redis.Redis, workers: Mapping[str, Any], before: int = 0, *, passed: bool = False) -> None:
     """Enter ids into the index, and what they say of themselves: an object, a text, or nothing for null.
 
-    `before` is how many that say nothing come before them, the first of which is no id.
+    `before` is how many that say nothing come before them, the first of which is no id. `passed`: their time is over.
     """
     seconds, _ = client.time()
+    forget_at = seconds * 1000 + (-1000 if passed else INDEX_LIFE_MS)
     if before:
         silent = ["!no id", *(f"h:0:{number}" for number in range(1, before))]
         client.zadd(INDEX, dict.fromkeys(silent, seconds * 1000 + INDEX_LIFE_MS - 1))
     for worker_id, said in workers.items():
-        client.zadd(INDEX, {worker_id: seconds * 1000 + INDEX_LIFE_MS})
+        client.zadd(INDEX, {worker_id: forget_at})
         if said is not None:
             text = said if isinstance(said, str) else json.dumps(said)
             client.set(f"leaseq:worker:{worker_id}", text, px=LIFE_MS)
