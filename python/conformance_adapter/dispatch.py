@@ -97,13 +97,13 @@ def _add(session: Session, handle: str | None, args: Json) -> Plan:
     queue = session.queue(handle)
     items = [values.item(given) for given in args["items"]]
     options = values.options(args.get("options", {}))
-    if "wait_ms" not in args:
-        return Plan(lambda: queue.add_items(items, **options), _each_added)
-    timeout = values.waiting(args)
+    waiting = values.waiting(args) if "wait_ms" in args else {}
     if len(items) != 1:
-        return Plan(lambda: queue.add_items_when_room(items, **timeout, **options), _each_added)
+        many = queue.add_items_when_room if "wait_ms" in args else queue.add_items
+        return Plan(lambda: many(items, **waiting, **options), _each_added)
+    one = queue.add_item_when_room if "wait_ms" in args else queue.add_item
     return Plan(
-        lambda: queue.add_item_when_room(items[0], **timeout, **options),
+        lambda: one(items[0], **waiting, **options),
         lambda answer: _each_added(answer if isinstance(answer, list) else [answer]),  # a list: of an error
     )
 
