@@ -29,8 +29,9 @@ class Loop:
     def __init__(self, queue: leaseq.aio.WorkQueue, concurrency: int) -> None:
         self._finished = asyncio.Event()
         self._handed_out = asyncio.Semaphore(0)
-        self.worker = Worker(queue, self._hold, concurrency=concurrency, handle_signals=False)
-        self.run = asyncio.create_task(self.worker.run())
+        self._left_off = False
+        self._worker = Worker(queue, self._hold, concurrency=concurrency, handle_signals=False)
+        self.run = asyncio.create_task(self._worker.run())
 
     async def _hold(self, _item: leaseq.aio.LeasedItem) -> None:
         finished = self._finished
@@ -47,9 +48,15 @@ class Loop:
         finished, self._finished = self._finished, asyncio.Event()
         finished.set()
 
+    def leave_off(self) -> None:
+        """Lease no more; told twice, the worker would not wait for its handlers."""
+        if not self._left_off:
+            self._left_off = True
+            self._worker.stop()
+
     async def finish(self) -> int:
         """Let the handlers end; answers how many items were completed, once the loop has ended."""
-        self.worker.stop()
+        self.leave_off()
         self._finished.set()
         return await self.run
 
@@ -147,7 +154,7 @@ class Adapter:
         elif name == "end_handlers":
             self._loops[handle].end_handlers()
         elif name == "leave_off":
-            self._loops[handle].worker.stop()
+            self._loops[handle].leave_off()
         else:
             return {"completed": await self._loops.pop(handle).finish()}
         return {}

@@ -33,13 +33,14 @@ class Loop:
     def __init__(self, queue: leaseq.WorkQueue, concurrency: int) -> None:
         self._finished = threading.Event()
         self._handed_out = threading.Semaphore(0)
-        self.worker = Worker(queue, self._hold, concurrency=concurrency, handle_signals=False)
+        self._left_off = False
+        self._worker = Worker(queue, self._hold, concurrency=concurrency, handle_signals=False)
         self._ended: Future[int] = Future()
         threading.Thread(target=self._run, daemon=True).start()
 
     def _run(self) -> None:
         try:
-            self._ended.set_result(self.worker.run())
+            self._ended.set_result(self._worker.run())
         except BaseException as error:  # noqa: BLE001 (whoever asks is told)
             self._ended.set_exception(error)
 
@@ -58,9 +59,15 @@ class Loop:
         finished, self._finished = self._finished, threading.Event()
         finished.set()
 
+    def leave_off(self) -> None:
+        """Lease no more; told twice, the worker would not wait for its handlers."""
+        if not self._left_off:
+            self._left_off = True
+            self._worker.stop()
+
     def finish(self) -> int:
         """Let the handlers end; answers how many items were completed, once the loop has ended."""
-        self.worker.stop()
+        self.leave_off()
         self._finished.set()
         return self._ended.result()
 
@@ -157,7 +164,7 @@ class Adapter:
         elif name == "end_handlers":
             self._loops[handle].end_handlers()
         elif name == "leave_off":
-            self._loops[handle].worker.stop()
+            self._loops[handle].leave_off()
         else:
             return {"completed": self._loops.pop(handle).finish()}
         return {}
