@@ -48,7 +48,7 @@ LINE_EVERY: Final = 25
 @click.option(
     "--quick",
     is_flag=True,
-    help="run each bug with the first case that is to catch it; leave out right clients and bugs that no case catches yet",
+    help="run each bug with the first case that is to catch it; leave out right clients",
 )
 @click.option("--first", is_flag=True, help="leave the other cases of a bug out once one has caught it")
 @click.option("--jobs", type=click.IntRange(1), default=JOBS, show_default=True, help="processes at a time")

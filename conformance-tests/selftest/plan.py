@@ -42,7 +42,7 @@ class Options:
     Attributes:
         bug_patterns, case_patterns: names; without any, all.
         every_case: whether bugs are run with all cases of their kind and not only with those that have to catch them.
-        quick: whether each bug is run with the first of its cases alone, and one that no case catches is left out.
+        quick: whether each bug is run with the first of its cases alone.
         first: whether the other cases of a bug are left out once one has caught it.
         results: where the results are kept, for a run that goes on with them.
         record: whether `caught.json` is written.
