@@ -34,6 +34,7 @@ ELSEWHERE = {
     "held",
     "work",
     "handed_out",
+    "end_handlers",
     "leave_off",
     "finish",
     "live_workers",
