@@ -455,8 +455,9 @@ describe("connections that fail", () => {
     const queue = newQueue();
     const waiting = queue.lease({ duration: 5000, timeout: 2000 });
     await sleep(50);
+    const reported = assert.rejects(waiting, ConnectionError, "a server that stays away is reported");
     await server.stop();
-    await assert.rejects(waiting, ConnectionError, "a server that stays away is reported");
+    await reported;
     await server.start();
     assert.ok((await queue.add({ id: "a", data: "" })) > 0);
   });
