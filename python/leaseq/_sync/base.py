@@ -3,7 +3,6 @@
 
 import contextlib
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -17,6 +16,7 @@ from leaseq.commands import Command, LeaseReply
 from leaseq.errors import LeaseqError, QueueClosedError
 from leaseq.flows import Flow
 from leaseq.keys import NamedQueue, QueueKeys
+from leaseq.results import Outcome
 
 T = TypeVar("T")
 Member = TypeVar("Member")
@@ -75,19 +75,22 @@ class QueueBase(NamedQueue):
             self._publish_later(answer.died.get(0, ()))
 
     def _publish_later(self, died: Sequence[str]) -> None:
-        """In the background: whoever leased does not wait for it, and its items cannot be lost meanwhile."""
+        """In the background: whoever leased does not wait for it, nor does a close that comes meanwhile prevent it."""
         if died:
             with contextlib.suppress(RuntimeError):  # no more threads can be started
-                self._transport.background.begin(partial(self._publish, died), finish=True)
+                self._transport.run_later(self._publications(died))
 
-    def _publish(self, ids: Sequence[str]) -> None:
-        """Publish the failures of items that died in a call which could not (LQ-CLIENT-8).
+    def _publish(self, died: Sequence[str]) -> None:
+        for command in self._publications(died):
+            with contextlib.suppress(LeaseqError):
+                self._transport.run(command)
+
+    def _publications(self, died: Sequence[str]) -> list[Command[list[Outcome]]]:
+        """The calls that publish the failures of items that died in a call which could not (LQ-CLIENT-8).
 
         Best effort: whoever waits for such an outcome looks for itself within the wait cap.
         """
-        for chunk in flows.chunks(ids):
-            with contextlib.suppress(LeaseqError):
-                self._transport.run(commands.outcome(self._keys, chunk))
+        return [commands.outcome(self._keys, chunk) for chunk in flows.chunks(died)]
 
     def _in_chunks(
         self, chunks: Iterable[list[Member]], make: Callable[[list[Member]], Command[list[T]]]
