@@ -57,15 +57,20 @@ def test_what_a_wait_leased_is_given_back(
     assert (info.state, info.attempt) == ("ready", 0)
 
 
-def test_who_died_is_published_by_a_queue_that_closes_at_once(flavour: ClientFlavour, url: str) -> None:
-    """LQ-CLIENT-8: the outcome is asked for in the background, which may not have begun yet."""
-    queue, other = flavour.queue("q", url), flavour.queue("q", url)
-    queue.add_item(Item(b"x", id="a"), max_attempts=1, keep=60)
-    queue.lease(0.001, block=False)
-    servers.wait_until(lambda: other.stats().overdue == 1)
-    assert queue.lease(30, block=False) is None
-    queue.close()
+def test_who_died_is_published_by_a_queue_that_closes_at_once(url: str) -> None:
+    """LQ-CLIENT-8: the outcome is asked for in the background, which has not begun when the queue is closed."""
+    other = leaseq.WorkQueue("q", url)
+
+    async def work() -> None:
+        async with leaseq.aio.WorkQueue("q", url) as queue:
+            await queue.add_item(Item(b"x", id="a"), max_attempts=1, keep=60)
+            await queue.lease(0.001, block=False)
+            await asyncio.to_thread(servers.wait_until, lambda: other.stats().overdue == 1)
+            assert await queue.lease(30, block=False) is None
+
+    asyncio.run(work())
     assert other.stats().kept == 1
+    other.close()
 
 
 def test_a_call_in_flight_is_answered(
