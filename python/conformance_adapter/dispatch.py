@@ -97,11 +97,11 @@ def _add(session: Session, handle: str | None, args: Json) -> Plan:
     queue = session.queue(handle)
     items = [values.item(given) for given in args["items"]]
     options = values.options(args.get("options", {}))
-    waiting = values.waiting(args) if "wait_ms" in args else {}
+    waiting = values.waiting(args)
     if len(items) != 1:
-        many = queue.add_items_when_room if "wait_ms" in args else queue.add_items
+        many = queue.add_items_when_room if waiting else queue.add_items
         return Plan(lambda: many(items, **waiting, **options), _each_added)
-    one = queue.add_item_when_room if "wait_ms" in args else queue.add_item
+    one = queue.add_item_when_room if waiting else queue.add_item
     return Plan(
         lambda: one(items[0], **waiting, **options),
         lambda answer: _each_added(answer if isinstance(answer, list) else [answer]),  # a list: of an error
@@ -118,6 +118,7 @@ def _lease_any(session: Session, _: str | None, args: Json) -> Plan:
 
 def _lease_of(session: Session, queue: Any, args: Json) -> Plan:
     count, secs, waiting = int(args.get("count", 1)), values.secs(args["duration_ms"]), values.waiting(args)
+    waiting = waiting or {"block": False}
     return Plan(lambda: queue.lease_items(count, secs, **waiting), session.leased)
 
 
@@ -210,7 +211,8 @@ def _outcome(session: Session, handle: str | None, args: Json) -> Plan:
 
 def _wait_outcome(session: Session, handle: str | None, args: Json) -> Plan:
     queue = session.queue(handle)
-    return Plan(lambda: queue.outcome(unb64(args["id"]).decode(), **values.waiting(args)), values.outcome)
+    waiting = values.waiting(args) or {"timeout": 0}
+    return Plan(lambda: queue.outcome(unb64(args["id"]).decode(), **waiting), values.outcome)
 
 
 def _of_ids(name: str) -> Method:

@@ -9,9 +9,6 @@ from conformance_adapter.messages import Json, b64, unb64
 from leaseq import AddOptions, Item, ItemInfo, LeasedItem, LeaseqError, Outcome, QueueStats
 from leaseq.worker.registry import LiveWorker
 
-FOR_EVER: Final = 0
-"""As a `timeout` of the Python clients."""
-
 _TIMES: Final = {"now", "waited"}
 
 
@@ -68,10 +65,10 @@ def options(given: Json) -> AddOptions:
 
 
 def waiting(args: Json) -> dict[str, Any]:
-    """`block` and `timeout`."""
+    """`timeout`, where there is one."""
     if "wait_ms" not in args:
-        return {"block": False}
-    return {"timeout": FOR_EVER if args["wait_ms"] is None else secs(args["wait_ms"])}
+        return {}
+    return {"timeout": None if args["wait_ms"] is None else secs(args["wait_ms"])}
 
 
 def added(answer: int | None, none: str | None = None) -> str | None:

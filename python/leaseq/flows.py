@@ -69,8 +69,7 @@ def lease_any(
     count: int,
     lease_secs: float,
     *,
-    block: bool,
-    timeout: float,
+    over: float | None,
     clock: Callable[[], float],
     known: LeaseReply | None = None,
     at_once: bool = False,
@@ -84,10 +83,9 @@ def lease_any(
     take = (
         commands.lease(queues[0], count, lease_secs) if one else commands.lease_any(queues, count, lease_secs)
     )
-    over = give_up(timeout, clock)
     if known is not None and known.wait is not None:  # others were asked meanwhile
         known = replace(known, wait=max(0.0, known.asked + known.wait - clock()))
-    return lease_on(take, queues, over if block else None, clock, known, at_once=at_once)
+    return lease_on(take, queues, over, clock, known, at_once=at_once)
 
 
 def lease_on(
@@ -99,7 +97,7 @@ def lease_on(
     *,
     at_once: bool = False,
 ) -> Flow[LeaseReply]:
-    """Run a call that leases, again and again until it brings items or it is `over` (None: already).
+    """Run a call that leases, again and again until it brings items or it is `over` (None: it does not wait).
 
     `reply` is what its first run answered, if that was done. A waiter that leaves empty-handed settles (LQ-BLOCK-6).
     """
@@ -129,7 +127,7 @@ def lease_on(
 
 
 def outcome(
-    keys: QueueKeys, item_id: str, *, block: bool, timeout: float, clock: Callable[[], float]
+    keys: QueueKeys, item_id: str, *, timeout: float | None, clock: Callable[[], float]
 ) -> Flow[list[Outcome]]:
     """What became of an item: wait until it is finished or gone, or the time is up.
 
@@ -144,7 +142,7 @@ def outcome(
     found = answered((yield look))
     awaited = found[0].created
     while not (found[0].finished or found[0].state == "absent"):
-        pause = min(WAIT_CAP, over - clock()) if block else 0
+        pause = min(WAIT_CAP, over - clock())
         if pause <= 0:
             break
         found = answered((yield Wait(push, pause, look)))
@@ -180,12 +178,22 @@ def add_when_room(
     return answers
 
 
-def give_up(timeout: float, clock: Callable[[], float]) -> float:
-    """When to wait no longer. Raises BadTypeError, BadArgumentError."""
+def give_up(timeout: float | None, clock: Callable[[], float]) -> float:
+    """When to wait no longer; None waits for as long as it takes. Raises BadTypeError, BadArgumentError."""
+    if timeout is None:
+        return math.inf
     patience = commands.milliseconds(timeout, "timeout") / 1000
     if patience < 0:
-        raise BadArgumentError("timeout must not be negative; 0 waits for ever")
-    return clock() + patience if timeout else math.inf
+        raise BadArgumentError("timeout must not be negative; None waits for as long as it takes")
+    return clock() + patience
+
+
+def give_up_leasing(timeout: float | None, clock: Callable[[], float], *, block: bool) -> float | None:
+    """When to wait for an item no longer, None where nobody waits. Of a lease 0 is as long as it takes, too."""
+    over = give_up(timeout, clock)
+    if not block:
+        return None
+    return over if timeout else math.inf
 
 
 def answered(reply: T | None) -> T:

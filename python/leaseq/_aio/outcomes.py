@@ -13,14 +13,14 @@ from leaseq.results import Outcome
 class Outcomes(QueueBase):
     """The part of a queue that tells what became of items."""
 
-    async def outcome(self, item_id: str, *, block: bool = True, timeout: float = 0) -> Outcome:
+    async def outcome(self, item_id: str, *, timeout: float | None = None) -> Outcome:
         """What became of an item that was added with `keep`: its result, or the failure that it died of.
 
-        Waits for it up to `timeout` seconds (0: for ever) without polling; any number of callers may wait for one item.
-        With `block=False`, when the time is up, or when there is no such item any more, `finished` is false and `state`
-        says where the item is. Never answers with the outcome of another item of the same id, before it or after it.
+        Waits for it up to `timeout` seconds (0: not at all; None: as long as it takes) without polling; any number of
+        callers may wait for one item. When the time is up, or when there is no such item any more, `finished` is false
+        and `state` says where the item is. Never answers with the outcome of another item of the same id, before it or after it.
         """
-        flow = flows.outcome(self._keys, item_id, block=block, timeout=timeout, clock=io.now)
+        flow = flows.outcome(self._keys, item_id, timeout=timeout, clock=io.now)
         return (await self._drive(flow))[0]
 
     async def outcomes(self, ids: Iterable[str]) -> list[Outcome]:

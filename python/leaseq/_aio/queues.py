@@ -1,6 +1,7 @@
 """Several queues as one, for workers."""
 
 import itertools
+import math
 from collections.abc import AsyncIterator, Hashable, Iterable, Iterator, Sequence
 from functools import partial
 
@@ -32,16 +33,13 @@ class Party:
         count: int,
         lease_secs: float,
         *,
-        block: bool,
-        timeout: float = 0,
+        over: float | None,
         known: LeaseReply | None = None,
         at_once: bool = False,
     ) -> LeaseReply:
-        """Lease from the first queue that has items."""
+        """Lease from the first queue that has items; wait for one until it is `over` (None: not at all)."""
         keys = [queue._keys for queue in self.queues]
-        flow = flows.lease_any(
-            keys, count, lease_secs, block=block, timeout=timeout, clock=io.now, known=known, at_once=at_once
-        )
+        flow = flows.lease_any(keys, count, lease_secs, over=over, clock=io.now, known=known, at_once=at_once)
         reply = await self._transport.drive(flow, self._heard)
         await self.queues[reply.queue]._enter(reply)
         return reply
@@ -82,20 +80,23 @@ class WorkQueues:
         self._turns = itertools.count()
         self._orders: dict[int, list[Party]] = {}
 
-    async def lease(self, lease_secs: float, *, block: bool = True, timeout: float = 0) -> LeasedItem | None:
+    async def lease(
+        self, lease_secs: float, *, block: bool = True, timeout: float | None = 0
+    ) -> LeasedItem | None:
         """Lease the next item of any of the queues; `item.queue` says of which. See `WorkQueue.lease`."""
         items = await self.lease_items(1, lease_secs, block=block, timeout=timeout)
         return items[0] if items else None
 
     async def lease_items(
-        self, count: int, lease_secs: float, *, block: bool = True, timeout: float = 0
+        self, count: int, lease_secs: float, *, block: bool = True, timeout: float | None = 0
     ) -> list[LeasedItem]:
         """Lease up to `count` items (1..256), all of one queue. See `WorkQueue.lease_items`."""
+        over = flows.give_up_leasing(timeout, io.now, block=block)
         parties = self._in_turn()
         if len(parties) == 1:
-            reply = await parties[0].lease(count, lease_secs, block=block, timeout=timeout)
+            reply = await parties[0].lease(count, lease_secs, over=over)
             return _leased(parties[0], reply, lease_secs)
-        return await self._lease_of_several(parties, count, lease_secs, block=block, timeout=timeout)
+        return await self._lease_of_several(parties, count, lease_secs, over)
 
     async def _lease_next(
         self, count: int, lease_secs: float, known: LeaseReply | None
@@ -107,9 +108,8 @@ class WorkQueues:
         """
         parties = self._in_turn()
         if len(parties) > 1:
-            waits = self._lease_of_several(parties, count, lease_secs, block=True, timeout=0)
-            return await waits, None
-        reply = await parties[0].lease(count, lease_secs, block=True, known=known, at_once=True)
+            return await self._lease_of_several(parties, count, lease_secs, math.inf), None
+        reply = await parties[0].lease(count, lease_secs, over=math.inf, known=known, at_once=True)
         items = _leased(parties[0], reply, lease_secs)
         told = LeaseReply(None, reply.deadline, [], reply.asked)
         if (
@@ -120,27 +120,25 @@ class WorkQueues:
         return items, told
 
     async def _lease_of_several(
-        self, parties: Sequence[Party], count: int, lease_secs: float, *, block: bool, timeout: float
+        self, parties: Sequence[Party], count: int, lease_secs: float, over: float | None
     ) -> list[LeasedItem]:
-        began = io.now()
         looks = []
         for party in parties:
-            reply = await party.lease(count, lease_secs, block=False, timeout=timeout)
+            reply = await party.lease(count, lease_secs, over=None)
             if reply.items:
                 return _leased(party, reply, lease_secs)
             looks.append(reply)
-        left = timeout - (io.now() - began) if timeout else 0
-        if not block or left < 0:
+        if over is None or over < io.now():
             return []
         waits = [
-            partial(party.lease, count, lease_secs, block=True, timeout=left, known=known)
+            partial(party.lease, count, lease_secs, over=over, known=known)
             for party, known in zip(parties, looks, strict=True)
         ]
         won = await race(waits, _has_items, lambda place, reply: parties[place].give_back(reply))
         return _leased(parties[won[0]], won[1], lease_secs) if won else []
 
-    async def items(self, lease_secs: float = 30, *, timeout: float = 0) -> AsyncIterator[LeasedItem]:
-        """Lease one item after the other; ends when there is none in any queue for `timeout` seconds (0: never)."""
+    async def items(self, lease_secs: float = 30, *, timeout: float | None = 0) -> AsyncIterator[LeasedItem]:
+        """Lease one item after the other; ends when there is none in any queue for `timeout` seconds (0 or None: never)."""
         while item := await self.lease(lease_secs, timeout=timeout):
             yield item
 

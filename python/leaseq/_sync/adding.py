@@ -103,7 +103,7 @@ class Adding(QueueBase):
         self,
         item: Item,
         *,
-        timeout: float = 0,
+        timeout: float | None = None,
         delay: float = 0,
         not_before: float | None = None,
         priority: int = 0,
@@ -112,9 +112,10 @@ class Adding(QueueBase):
         dead_on_expiry: bool = False,
         keep: float | None = None,
     ) -> bool:
-        """Add an item, and where the queue is full wait for room without polling, up to `timeout` seconds (0: for ever).
+        """Add an item, and where the queue is full wait for room without polling.
 
-        True if it was added, false if its id exists, which needs no room. Raises QueueFullError when the time is up.
+        It waits up to `timeout` seconds, with None for as long as it takes. True if it was added, false if its id exists,
+        which needs no room. Raises QueueFullError when the time is up.
         Otherwise as `add_item`.
         """
         options = commands.add_options(
@@ -132,7 +133,7 @@ class Adding(QueueBase):
         self,
         items: Iterable[Item],
         *,
-        timeout: float = 0,
+        timeout: float | None = None,
         delay: float = 0,
         not_before: float | None = None,
         priority: int = 0,

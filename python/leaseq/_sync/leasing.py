@@ -20,31 +20,32 @@ if TYPE_CHECKING:
 class Leasing(Finishing):
     """The part of a queue that gives items to workers."""
 
-    def lease(self, lease_secs: float, *, block: bool = True, timeout: float = 0) -> LeasedItem | None:
+    def lease(self, lease_secs: float, *, block: bool = True, timeout: float | None = 0) -> LeasedItem | None:
         """Lease the next item for `lease_secs` seconds (0.001 to 30 days).
 
-        Waits for one up to `timeout` seconds (0: for ever) without polling; None when there was none, or at once with
-        `block=False`. After ReplyLostError an item may stay leased until its deadline: a lost attempt, no lost item.
+        Waits for one up to `timeout` seconds without polling, and for as long as it takes with None, or with 0, which
+        in other calls is not at all: so it is in redis-work-queue. With `block=False` it does not wait. None when there was
+        none. After ReplyLostError an item may stay leased until its deadline: a lost attempt, no lost item.
         """
         items = self.lease_items(1, lease_secs, block=block, timeout=timeout)
         return items[0] if items else None
 
     def lease_items(
-        self, count: int, lease_secs: float, *, block: bool = True, timeout: float = 0
+        self, count: int, lease_secs: float, *, block: bool = True, timeout: float | None = 0
     ) -> list[LeasedItem]:
         """Lease up to `count` items (1..256) in one call, at most about 1 MiB of data; waits for the first one only."""
         take = commands.lease(self._keys, count, lease_secs)
-        give_up = flows.give_up(timeout, io.now)
+        over = flows.give_up_leasing(timeout, io.now, block=block)
         # most calls end here, and need none of what a wait needs
         reply = self._transport.take(take)
         self._heard(reply)
         if not reply.items:
-            reply = self._drive(flows.lease_on(take, [self._keys], give_up if block else None, io.now, reply))
+            reply = self._drive(flows.lease_on(take, [self._keys], over, io.now, reply))
         self._enter(reply)
         return self._leased(reply, lease_secs)
 
-    def items(self, lease_secs: float = 30, *, timeout: float = 0) -> Iterator[LeasedItem]:
-        """Lease one item after the other; ends when there is none for `timeout` seconds (0: never)."""
+    def items(self, lease_secs: float = 30, *, timeout: float | None = 0) -> Iterator[LeasedItem]:
+        """Lease one item after the other; ends when there is none for `timeout` seconds (0 or None: never)."""
         while item := self.lease(lease_secs, timeout=timeout):
             yield item
 

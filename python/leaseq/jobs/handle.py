@@ -76,7 +76,7 @@ class Handle(Generic[T]):
         store = self._app._store
         outcome, note = store.outcome(self._find(), self.id)
         if self._waits(outcome, timeout):
-            outcome, note = store.outcome(self.queue, self.id, block=True, timeout=timeout or 0)
+            outcome, note = store.outcome(self.queue, self.id, timeout)
         error = store.queue(self.queue).inspect(self.id).error if outcome.state == "dead" else ""
         return self._read(outcome, note, error)
 
@@ -85,7 +85,7 @@ class Handle(Generic[T]):
         store = self._app._astore
         outcome, note = await store.outcome(await self._afind(), self.id)
         if self._waits(outcome, timeout):
-            outcome, note = await store.outcome(self.queue, self.id, block=True, timeout=timeout or 0)
+            outcome, note = await store.outcome(self.queue, self.id, timeout)
         error = (await store.queue(self.queue).inspect(self.id)).error if outcome.state == "dead" else ""
         return self._read(outcome, note, error)
 

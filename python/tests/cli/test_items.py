@@ -323,7 +323,7 @@ class TestEndsOfALease:
     def test_and_where_it_does_not_nothing_is(self, call: Calls, queue: leaseq.WorkQueue) -> None:
         queue.add_items([leaseq.Item(b"data", id="a"), leaseq.Item(b"data", id="b")])
         call.yes("complete", "q", "a", str(leased(call)["token"]), "--result", "14.80")
-        assert queue.outcome("a", block=False).state == "absent"
+        assert queue.outcome("a", timeout=0).state == "absent"
         call.yes("complete", "q", "b", str(leased(call)["token"]), "--result", "1", "--keep", "1h", "--json")
         assert queue.outcome("b").content == b"1"
 

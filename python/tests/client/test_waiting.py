@@ -116,6 +116,34 @@ def test_closing_ends_a_wait_and_no_other(
     blocked(redis_client, 0)
 
 
+@pytest.mark.parametrize("timeout", [0, None])
+def test_a_lease_waits_for_as_long_as_it_takes_with_0_and_with_none(
+    flavour: ClientFlavour, redis_client: redis.Redis, url: str, timeout: int | None
+) -> None:
+    queue = flavour.queue("q", url)
+    waiting = flavour.start(queue.lease, 30, timeout=timeout)
+    blocked(redis_client, 1)
+    queue.add_item(Item(b"x", id="a"))
+    assert waiting.result(PATIENCE).id == "a"
+
+
+@pytest.mark.parametrize("kind", [Outcome, Room])
+def test_other_waits_take_none_for_as_long_as_it_takes_and_0_for_not_at_all(
+    flavour: ClientFlavour, redis_client: redis.Redis, url: str, kind: type[Lease]
+) -> None:
+    stays = kind(flavour.queue("q", url))
+    call = getattr(stays.queue, stays.method)
+    waiting = flavour.start(call, *stays.arguments, timeout=None)
+    blocked(redis_client, 1)
+    if kind is Room:
+        with pytest.raises(leaseq.QueueFullError):
+            call(*stays.arguments, timeout=0)
+    else:
+        assert call(*stays.arguments, timeout=0).state == "leased"
+    stays.end()
+    assert stays.has_come(waiting.result(PATIENCE))
+
+
 # Outcomes.
 
 

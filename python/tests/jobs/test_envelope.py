@@ -121,9 +121,9 @@ def test_a_result_is_what_the_specification_says(form: Any, url: str) -> None:
     with JobAppFlavour(app, asynchronous=False) as flavour:
         handle = double.enqueue(21)
         unasked = double.using(result_ttl=0).enqueue(1)
-        before = app.queue().outcome(handle.id, block=False)
+        before = app.queue().outcome(handle.id, timeout=0)
         flavour.burst()
-        outcome = app.queue().outcome(handle.id, block=False)
+        outcome = app.queue().outcome(handle.id, timeout=0)
         content = decode(outcome.content)
         assert outcome.state == "result"
         assert set(content) == {"v", "result", "started", "ended", "worker", "job"}  # LQ-JOB-8
@@ -131,7 +131,7 @@ def test_a_result_is_what_the_specification_says(form: Any, url: str) -> None:
         assert content["started"] <= content["ended"]
         assert content["job"]["function"] == "double"
         assert before.keep == 86400.0  # LQ-JOB-3
-        assert app.queue().outcome(unasked.id, block=False).state == "absent"
+        assert app.queue().outcome(unasked.id, timeout=0).state == "absent"
 
 
 def test_a_result_of_another_program_is_read(url: str) -> None:

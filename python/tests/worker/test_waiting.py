@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -336,14 +337,18 @@ def test_a_block_that_is_refused(
 
 
 @pytest.mark.parametrize(
-    ("told", "timeout", "at_once"),
-    [(None, 0, True), (HOUR, 0, True), (3.0, 0, False), (None, 2.0, False), (None, HOUR, True)],
+    ("told", "left", "at_once"),
+    [
+        (None, math.inf, True),
+        (HOUR, math.inf, True),
+        (3.0, math.inf, False),
+        (None, 2.0, False),
+        (None, HOUR, True),
+    ],
 )
-def test_when_a_lease_is_sent_with_the_block(told: float | None, timeout: float, *, at_once: bool) -> None:
+def test_when_a_lease_is_sent_with_the_block(told: float | None, left: float, *, at_once: bool) -> None:
     """LQ-BLOCK-8: not where the block ends at a time that matters, since a server notices that up to 100 ms late."""
-    flow = flows.lease_any(
-        [QueueKeys("q")], 1, 30, block=True, timeout=timeout, clock=lambda: 10.0, at_once=True
-    )
+    flow = flows.lease_any([QueueKeys("q")], 1, 30, over=10.0 + left, clock=lambda: 10.0, at_once=True)
     next(flow)
     wait = flow.send(LeaseReply(told, 0, [], asked=10.0))
     assert isinstance(wait, Wait)

@@ -69,11 +69,9 @@ class Store:
             raise
         return answers
 
-    def outcome(
-        self, name: str, job_id: str, *, block: bool = False, timeout: float = 0
-    ) -> tuple[Outcome, Note]:
+    def outcome(self, name: str, job_id: str, timeout: float | None = 0) -> tuple[Outcome, Note]:
         """What became of a job, and what is noted of one that is not there. See `WorkQueue.outcome`."""
-        outcome = self.queue(name).outcome(job_id, block=block, timeout=timeout)
+        outcome = self.queue(name).outcome(job_id, timeout=timeout)
         notes = self.notes(name, [job_id]) if outcome.state == "absent" else [Note()]
         return outcome, notes[0]
 
@@ -144,7 +142,7 @@ class Store:
         The note says also what the job was. Who waits for its result is woken.
         """
         keys = self.queue(name)._keys
-        if (self.queue(name).outcome(job_id, block=False)).state not in WAITS:
+        if (self.queue(name).outcome(job_id, timeout=0)).state not in WAITS:
             return False
         (data,) = self._talk(name, "HMGET", keys.key("items"), job_id)
         trace.job = envelope.short(data or b"")
