@@ -141,10 +141,11 @@ histories: setup ## long random runs of several clients under kills, judged by t
 	$(BIN)/leaseq-conformance history --runs 100 -- $(BIN)/python -m conformance_adapter.sync_client
 
 .PHONY: lint
-lint: setup luacheck ## ruff, format, mypy, shellcheck, hadolint, luacheck, and whether generated files are fresh
+lint: setup luacheck ## ruff, format, mypy, imports, shellcheck, hadolint, luacheck, and whether generated files are fresh
 	$(BIN)/ruff check $(PYTHON_DIRS)
 	$(BIN)/ruff format --check $(PYTHON_DIRS)
 	$(BIN)/mypy $(TYPED_DIRS)
+	$(BIN)/lint-imports --no-cache
 	$(BIN)/shellcheck $(SHELL_SCRIPTS)
 	$(BIN)/hadolint cleaner/Dockerfile
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml

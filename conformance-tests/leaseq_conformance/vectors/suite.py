@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, Final
 import redis
 
 from leaseq_conformance.cases import Case, Context, UnjudgedError, Verdict, failed, passed
-from leaseq_conformance.monitor import Watch
 from leaseq_conformance.vectors import case_file
 from leaseq_conformance.vectors import vector as format_
 from leaseq_conformance.vectors.executor import BATCH, VectorExecutor, slots
+from leaseq_conformance.vectors.monitor import Watch
 from leaseq_conformance.vectors.rules import ALWAYS, TOGETHER
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from leaseq.jobs import envelope, failure, info
-from leaseq.jobs._sync.store import WAITS
 from leaseq.jobs.errors import JobCancelled, JobFailed, ResultNotKept
+from leaseq.jobs.info import WAITS
 from leaseq.jobs.note import Note
 from leaseq.jobs.options import DAY
 

@@ -30,6 +30,10 @@ _STATUS: dict[str, Status] = {
 }
 
 
+WAITS = frozenset({"ready", "delayed", "leased"})
+"""States from which an outcome may come."""
+
+
 class Told(NamedTuple):
     """What four calls say of one job."""
 

@@ -18,12 +18,9 @@ from leaseq.errors import LeaseqError
 from leaseq.item import Item
 from leaseq.jobs import envelope, note
 from leaseq.jobs.cron import tick
-from leaseq.jobs.info import Told
+from leaseq.jobs.info import WAITS, Told
 from leaseq.jobs.note import Note
 from leaseq.results import Outcome
-
-WAITS = frozenset({"ready", "delayed", "leased"})
-"""States from which an outcome may come."""
 
 
 class Store:
