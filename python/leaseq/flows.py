@@ -253,16 +253,20 @@ class Beats:
 
     def __init__(self) -> None:
         self._next: dict[LeasedItemBase, tuple[float, float]] = {}
+        """When to extend which item, and the time from which that was reckoned."""
 
     @property
     def any(self) -> bool:
         """Whether there is anything to extend."""
         return bool(self._next)
 
-    def add(self, item: LeasedItemBase, lease_secs: float, now: float) -> float:
+    def add(self, item: LeasedItemBase, now: float) -> float:
         """Begin to extend an item; answers when for the first time."""
-        first = now + lease_secs / 3
-        self._next[item] = (first, lease_secs)
+        # counted from the lease, not from now: of many items leased at once, some begin late
+        since = now if item._counts_from is None else item._counts_from
+        item._counts_from = since
+        first = since + item._lease_secs / 3
+        self._next[item] = (first, since)
         return first
 
     def drop(self, item: LeasedItemBase) -> None:
@@ -271,16 +275,16 @@ class Beats:
 
     def pause(self, now: float) -> float | None:
         """Seconds until the next beat; None when there is nothing to extend."""
-        self._forget_ended()
+        self._look(now)
         if not self._next:
             return None
         return max(0.0, min(at for at, _ in self._next.values()) - now)
 
     def due(self, now: float) -> list[tuple[LeasedItemBase, float]]:
         """What to extend now: everything within a tenth of its lease of its time, so that beats come together."""
-        self._forget_ended()
-        soon = [(item, secs) for item, (at, secs) in self._next.items() if at - now <= secs / 10]
-        return soon[:MAX_ENTRIES]
+        self._look(now)
+        soon = [item for item, (at, _) in self._next.items() if at - now <= item._lease_secs / 10]
+        return [(item, item._lease_secs) for item in soon[:MAX_ENTRIES]]
 
     def patience(self, leases: Sequence[tuple[LeasedItemBase, float]]) -> float:
         """Seconds that the answer may take: a lost one leaves time to try again before a lease ends."""
@@ -294,19 +298,22 @@ class Beats:
             if deadline is not None or not (
                 item._ending or item._ended
             ):  # else it crossed the item's own end
-                item._heard(deadline)
+                item._heard(deadline, lease_secs, now)
             if deadline is None:
                 self.drop(item)
             elif item in self._next:
-                self.add(item, lease_secs, now)
+                self.add(item, now)
 
     def failed(self, leases: Sequence[tuple[LeasedItemBase, float]], now: float) -> None:
         """The call failed: try again soon, three times before the lease would end."""
         for item, lease_secs in leases:
             if item in self._next:
-                self._next[item] = (now + lease_secs / 9, lease_secs)
+                self._next[item] = (now + lease_secs / 9, self._next[item][1])
 
-    def _forget_ended(self) -> None:
-        """Drop what was ended through another queue object, which has a heart of its own."""
-        for item in [item for item in self._next if item._ended]:
-            self.drop(item)
+    def _look(self, now: float) -> None:
+        """Drop what was ended through another queue object, and reckon anew where its user has extended an item."""
+        for item, (_, since) in list(self._next.items()):
+            if item._ended:
+                self.drop(item)
+            elif item._counts_from != since:
+                self.add(item, now)

@@ -100,6 +100,7 @@ class LeasedItemBase(Item):
     """What the leased items of both colours have."""
 
     __slots__ = (
+        "_counts_from",
         "_deadline",
         "_ended",
         "_ending",
@@ -136,6 +137,7 @@ class LeasedItemBase(Item):
         self._ending = False
         self._ended = False
         self._since = since
+        self._counts_from = since
 
     @property
     def deadline(self) -> float:
@@ -168,12 +170,12 @@ class LeasedItemBase(Item):
         """
         return derived_id(self.id, step)
 
-    def _heard(self, deadline: float | None) -> None:
-        """Take in the answer to an extend."""
+    def _heard(self, deadline: float | None, lease_secs: float, since: float) -> None:
+        """Take in the answer to an extension by so much, that was asked for then."""
         if deadline is None:
             self._lost = True
         else:
-            self._deadline = deadline
+            self._deadline, self._lease_secs, self._counts_from = deadline, lease_secs, since
 
     def _stop(self) -> None:
         """The heart has learnt that the lease is lost: end the block that works on it, where that can be done."""

@@ -16,6 +16,7 @@ export class Heartbeat {
   readonly #over: () => void;
   #timer: NodeJS.Timeout | undefined;
   #stopped = false;
+  #beats = false;
   /** How many calls of this client that end the item are under way. */
   #ending = 0;
   #ended = false;
@@ -25,13 +26,26 @@ export class Heartbeat {
     this.#lost = lost;
     this.#over = over;
     // Two extensions may fail before the lease is over.
-    this.#schedule(lease.duration / 3);
+    this.#schedule(this.#untilNext());
   }
 
   stop(): void {
     this.#stopped = true;
     clearTimeout(this.#timer);
     this.#over();
+  }
+
+  /** Its user has extended the lease: by as much, and from then on, is it extended here too (LQ-CLIENT-13). */
+  extended(): void {
+    if (this.#stopped || this.#beats) return;
+    clearTimeout(this.#timer);
+    this.#schedule(this.#untilNext());
+  }
+
+  /** A third of the lease, counted from when it was asked for: who holds it may have begun late (LQ-CLIENT-13). */
+  #untilNext(): number {
+    const { duration, heldUntil } = this.#lease;
+    return Math.max(0, heldUntil - (duration * 2) / 3 - now());
   }
 
   /** Whether a call of this client ended the item, or may be ending it: what finds no lease then found no loss (LQ-CLIENT-4). */
@@ -58,6 +72,7 @@ export class Heartbeat {
   async #beat(): Promise<void> {
     const { duration } = this.#lease;
     let delay = duration / 3;
+    this.#beats = true;
     try {
       const deadline = await this.#lease.extend(duration);
       if (this.#stopped) return;
@@ -70,6 +85,8 @@ export class Heartbeat {
       const isOver = !(error instanceof LeaseqError) || left <= 0;
       if (isOver && !this.ending) return this.#end(error as Error);
       delay = isOver ? duration / 10 : Math.min(duration / 10, left);
+    } finally {
+      this.#beats = false;
     }
     this.#schedule(delay);
   }

@@ -97,7 +97,8 @@ export class Lease {
   async extend(duration: number = this.duration): Promise<number> {
     const { id, token } = this;
     const deadline = await this.#extended(duration, () => this.#queue.extend({ id, token, duration }));
-    if (deadline === 0 && !this.#heartbeat?.ending) this.#loses(undefined);
+    if (deadline > 0) this.#heartbeat?.extended();
+    else if (!this.#heartbeat?.ending) this.#loses(undefined);
     return deadline;
   }
 

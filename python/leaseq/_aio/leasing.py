@@ -96,8 +96,17 @@ class Leasing(Finishing):
         leases = [(item, lease_secs) for item in flows.many(items, "items")]
         return await self._in_chunks(
             flows.chunks(leases),
-            lambda chunk: commands.extend(self._keys, chunk).told(partial(_hear, chunk)),
+            lambda chunk: commands.extend(self._keys, chunk).told(partial(self._hear, chunk, io.now())),
         )
+
+    def _hear(
+        self, leases: Sequence[tuple[LeasedItemBase, float]], asked: float, deadlines: Sequence[float | None]
+    ) -> list[bool]:
+        """Tell the items what became of their leases; answers for each whether it is held."""
+        for (item, lease_secs), deadline in zip(leases, deadlines, strict=True):
+            item._heard(deadline, lease_secs, asked)
+        self._heart.look()
+        return [deadline is not None for deadline in deadlines]
 
     def _leased(self, reply: LeaseReply, lease_secs: float) -> list[LeasedItem]:
         """The items of a reply, which this queue and its heart look after."""
@@ -108,10 +117,3 @@ class Leasing(Finishing):
             item = items[number]
             item.keep, item.content_type, item.headers = extra.keep, extra.content_type, extra.headers
         return items
-
-
-def _hear(leases: Sequence[tuple[LeasedItemBase, float]], deadlines: Sequence[float | None]) -> list[bool]:
-    """Tell the items what became of their leases; answers for each whether it is held."""
-    for (item, _), deadline in zip(leases, deadlines, strict=True):
-        item._heard(deadline)
-    return [deadline is not None for deadline in deadlines]

@@ -184,7 +184,7 @@ def _hear(items: list[LeasedItemBase], answers: list[Released]) -> list[Released
     """Tell the items that their leases are lost, where they are."""
     for item, answer in zip(items, answers, strict=True):
         if answer == "lost":
-            item._heard(None)
+            item._lost = True
     return answers
 
 

@@ -46,14 +46,22 @@ class Heart:
         with self._guard:
             if self._over or item._ended or item._lost:
                 return
-            # counted from the lease, not from now: of many items leased at once, some begin late
-            first = self._beats.add(item, item._lease_secs, item._since or io.now())
+            first = self._beats.add(item, io.now())
             # a worker that was cancelled or failed is replaced
             if self._worker is None or not io.is_alive(self._worker):
                 self._bell = io.Bell()
                 self._worker = self._transport.background.begin(self._run)
             elif first < self._looks_at:
                 self._bell.ring()  # only then: to be woken for every item cost a thread half as much as its lease
+
+    def look(self) -> None:
+        """Their user has extended items: by as much, and from then on, are they extended here too (LQ-CLIENT-13)."""
+        self._after_fork()
+        if self._beats.any:
+            with self._guard:
+                pause = self._beats.pause(io.now())
+                if pause is not None and io.now() + pause < self._looks_at:
+                    self._bell.ring()
 
     def drop(self, items: Iterable[LeasedItemBase]) -> None:
         """Extend items no longer."""

@@ -227,7 +227,7 @@ class Desk:
             elif answer != "lost":
                 self._hooks.tell("released", one.item, one.delay, one.error)
             elif not one.item._lost:
-                one.item._heard(None)
+                one.item._lost = True
                 self._hooks.tell("lost", one.item)
 
     def forget(self, items: Iterable[Item]) -> None:

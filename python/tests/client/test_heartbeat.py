@@ -57,12 +57,12 @@ def test_the_child_of_a_fork_has_a_heart(url: str) -> None:
 
 def test_ended_items_are_dropped() -> None:
     """An item that another queue object completed leaves nothing to wait for: no busy loop."""
-    beats, item = Beats(), LeasedItemBase("a", b"", 1, 1, 0.0, 30)
-    beats.add(item, 3, now=0)
+    beats, item = Beats(), LeasedItemBase("a", b"", 1, 1, 0.0, 3)
+    beats.add(item, now=0)
     assert beats.pause(0) == 1
     item._ended = True
     assert beats.pause(5) is None
-    beats.add(item, 3, now=0)
+    beats.add(item, now=0)
     assert beats.due(5) == []
     assert beats.pause(5) is None
 

@@ -81,7 +81,9 @@ class Tender:
         return list(groups.items())
 
     async def _extend(self, queue: WorkQueue, items: list[LeasedItem]) -> None:
-        command = commands.extend(queue._keys, [(item, self._lease_secs) for item in items])
+        asked = io.now()
+        # a handler may have extended its item by more
+        command = commands.extend(queue._keys, [(item, item._lease_secs) for item in items])
         try:
             # an answer that is lost leaves time to try again before a lease ends
             answers = await queue._transport.run(command, min(REPLY_GRACE, self._lease_secs / 9))
@@ -94,8 +96,8 @@ class Tender:
             return
         for item, deadline in zip(items, answers, strict=True):
             if deadline is not None:
-                item._heard(deadline)
+                item._heard(deadline, item._lease_secs, asked)
             elif self._desk.holds(item):  # else it crossed the item's own end
                 self._crew.cancel(item, "lost")
-                item._heard(None)
+                item._lost = True
                 self._hooks.tell("lost", item)
