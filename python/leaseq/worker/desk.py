@@ -193,7 +193,7 @@ class Desk:
             if answer or item in self._doubt:  # the call whose answer was lost may have been the one
                 self._hooks.tell("completed", item)
             elif not item._lost:
-                item._heard(None)
+                item._lost = True
                 self._hooks.tell("lost", item)
 
     def not_completed(self, items: Sequence[Item], *, definite: bool, now: float) -> None:

@@ -27,7 +27,7 @@ FORK = """
 import os, sys, time, leaseq
 
 def extended(item):
-    item._since = time.monotonic() - 1800  # leased half an hour ago: a beat is due
+    item._counts_from = time.monotonic() - 1800  # leased half an hour ago: a beat is due
     with item:
         first, until = item.deadline, time.monotonic() + 60
         while item.deadline == first and time.monotonic() < until:

@@ -67,7 +67,7 @@ def finished(item: Any, then: Any = (), **options: Any) -> Finished:
 def due_for_a_beat(*items: Any) -> None:
     """As if a third of their leases had passed: entered, they are extended at once. The leases can be long then."""
     for item in map(unwrap, items):
-        item._since -= item._lease_secs / 3
+        item._counts_from -= item._lease_secs / 3
 
 
 def is_sending(thread: threading.Thread) -> bool:
@@ -85,8 +85,8 @@ def beat(queue: Any) -> None:
     heart: Any = unwrap(queue)._heart
 
     def all_due() -> None:
-        for item, (_, lease_secs) in list(heart._beats._next.items()):
-            heart._beats._next[item] = (time.monotonic(), lease_secs)
+        for item, (_, since) in list(heart._beats._next.items()):
+            heart._beats._next[item] = (time.monotonic(), since)
         heart._bell.ring()
 
     if queue is unwrap(queue):
