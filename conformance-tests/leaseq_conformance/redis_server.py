@@ -8,7 +8,6 @@ and is never restarted.
 from __future__ import annotations
 
 import contextlib
-import signal
 import tempfile
 import time
 from pathlib import Path
@@ -117,13 +116,11 @@ class SpawnedServer(Server):
     Args:
         program: see `find_program`.
         arguments: further command-line arguments, such as "--appendonly", "yes". Without any nothing is persistent.
-        unix_socket: whether it listens at `unix_url` too.
         host: the address at which it listens, one of this machine's own.
 
     Attributes:
         program: the path of the server program.
         host, port, url: where it listens.
-        unix_url: the URL of its Unix socket.
         folder: its working directory; data in it survives `stop`, `kill` and `restart` if the server is persistent.
 
     Raises:
@@ -136,12 +133,10 @@ class SpawnedServer(Server):
         self,
         program: str | None = None,
         *arguments: str,
-        unix_socket: bool = False,
         host: str = "127.0.0.1",
     ) -> None:
         self.program = str(find_program(program))
         self._arguments = arguments
-        self._unix_socket = unix_socket
         self._folder = tempfile.TemporaryDirectory(prefix="leaseq-server-")
         self.folder = Path(self._folder.name)
         self._process: ServerProcess | None = None
@@ -149,7 +144,6 @@ class SpawnedServer(Server):
         self.port = self._reserved.number
         self.host = host
         self.url = f"redis://{host}:{self.port}/0"
-        self.unix_url = f"unix://{self.folder}/socket"
         try:
             self.start()
         except BaseException:  # an interrupt too: the port and the folder go with it
@@ -165,8 +159,6 @@ class SpawnedServer(Server):
     def command(self) -> list[str]:
         """Return the command line."""
         options = {"port": self.port, "bind": self.host, "dir": self.folder, "daemonize": "no"}
-        if self._unix_socket:
-            options["unixsocket"] = self.folder / "socket"
         options |= {"logfile": "log", "save": "", "appendonly": "no", "maxmemory-policy": "noeviction"}
         listed = (part for name, value in options.items() for part in (f"--{name}", str(value)))
         return [self.program, *listed, *self._arguments]
@@ -197,7 +189,9 @@ class SpawnedServer(Server):
     @property
     def pid(self) -> int:
         """Its process id; raises ServerError while it does not run."""
-        return self._running().pid
+        if self._process is None:
+            raise ServerError("the server does not run")
+        return self._process.pid
 
     def stop(self) -> None:
         """End it with SIGTERM, if it runs."""
@@ -215,19 +209,6 @@ class SpawnedServer(Server):
         """Stop it with SIGTERM and start it again on the same port and folder."""
         self.stop()
         self.start()
-
-    def freeze(self) -> None:
-        """Stop it with SIGSTOP: it keeps its connections and replies to nobody."""
-        self._running().send_signal(signal.SIGSTOP)
-
-    def thaw(self) -> None:
-        """Let it continue after `freeze`."""
-        self._running().send_signal(signal.SIGCONT)
-
-    def _running(self) -> ServerProcess:
-        if self._process is None:
-            raise ServerError("the server does not run")
-        return self._process
 
     def close(self) -> None:
         """End it and remove its folder."""

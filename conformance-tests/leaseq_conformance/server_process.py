@@ -55,10 +55,6 @@ class ServerProcess:
         """Return whether the server still runs."""
         return self._process.poll() is None
 
-    def send_signal(self, number: signal.Signals) -> None:
-        """Send a signal, such as SIGSTOP."""
-        self._process.send_signal(number)
-
     def stop(self) -> None:
         """End it with SIGTERM and wait; does nothing in a forked copy of the starter."""
         self._end(signal.SIGTERM)

@@ -109,15 +109,6 @@ def _text(value: bytes) -> str:
     return value.decode("utf-8", "backslashreplace")
 
 
-PICTURED: Final = frozenset(
-    {
-        *("ready", "delayed", "leased", "dead", "expiry", "kept", "items", "records"),
-        *("errors", "results", "counters", "wake", "room", "state"),
-    }
-)
-"""What of a queue a scenario can expect."""
-
-
 def broken(client: redis.Redis, prefix: str) -> list[str]:
     """The invariants that do not hold."""
     return violations(read(client, prefix))

@@ -177,27 +177,6 @@ def render(script: str, cases: list[dict[str, Any]]) -> str:
     return "\n".join([*lines, ""])
 
 
-def render_queues(named: Mapping[str, Mapping[str, Any]]) -> str:
-    """The file of the queues."""
-    lines = [f"schema: {SCHEMA}", f"{QUEUES}:"]
-    for name, said in named.items():
-        lines += [f"  {name}:", _line("    ", "about", said["about"])]
-        lines += [_line("    ", "like", said["like"])] if "like" in said else []
-        if not said["keys"]:
-            lines += ["    keys: {}"]
-            continue
-        lines += ["    keys:"]
-        for key, value in said["keys"].items():
-            if isinstance(value, dict) and key.removeprefix("other:") != "state":
-                lines += [
-                    f"      {_flow(key)}:",
-                    *(_line("        ", field, each) for field, each in value.items()),
-                ]
-            else:
-                lines += [_line("      ", key, value)]
-    return "\n".join([*lines, ""])
-
-
 def _flow(value: Any) -> str:
     said = yaml.dump(
         [value], Dumper=_Dumper, default_flow_style=True, allow_unicode=True, sort_keys=False, width=10**9

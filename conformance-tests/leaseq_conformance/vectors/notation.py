@@ -213,11 +213,6 @@ def difference(before: Dump, after: Dump) -> dict[str, Any]:
     return found
 
 
-def keys_to_yaml(dump: Dump) -> dict[str, Any]:
-    """A keyspace as it is written."""
-    return difference({}, dump)
-
-
 def _change(key: str, old: Value | None, new: Value | None) -> dict[str, Any]:
     name = bare(key)
     if new is None:
