@@ -74,12 +74,6 @@ def completed_twice(told: HistoryBuilder) -> None:
     told.complete("w1", b"a", token, lie=lambda _: 1)
 
 
-def lost_item(told: HistoryBuilder) -> None:
-    told.add(b"a")
-    del told.queue.items[b"a"]
-    told.history.left.pop("a", None)
-
-
 def lost_in_a_lease(told: HistoryBuilder) -> None:
     told.add(b"a")
     told.lease("w1", lie=lambda _: [-1, 0, 0])
@@ -100,18 +94,6 @@ def two_leases_at_once(told: HistoryBuilder) -> None:
     told.lease("w2", lie=lambda _: lease)
 
 
-def attempt_not_counted(told: HistoryBuilder) -> None:
-    told.add(b"a")
-    told.lease("w1")
-    told.forge(b"a")
-    told.lease("w2", lie=lambda reply: [*reply[:6], 1])
-
-
-def data_of_another(told: HistoryBuilder) -> None:
-    told.add(b"a")
-    told.lease("w1", lie=lambda reply: [*reply[:4], b"of b", *reply[5:]])
-
-
 def superseded_extends(told: HistoryBuilder) -> None:
     told.add(b"a")
     old = told.lease("w1")
@@ -120,37 +102,9 @@ def superseded_extends(told: HistoryBuilder) -> None:
     told.extend("w1", b"a", old, lie=lambda _: told.time + 3_600_000_000)
 
 
-def current_cannot_extend(told: HistoryBuilder) -> None:
-    told.add(b"a")
-    told.extend("w1", b"a", told.lease("w1"), lie=lambda _: 0)
-
-
 def added_over_another(told: HistoryBuilder) -> None:
     told.add(b"a")
     told.add(b"a", b"new", lie=lambda _: told.time)
-
-
-def exists_though_completed(told: HistoryBuilder) -> None:
-    told.add(b"a")
-    told.complete("w1", b"a", told.lease("w1"))
-    told.add(b"a", lie=lambda _: 0)
-
-
-def released_and_kept(told: HistoryBuilder) -> None:
-    told.add(b"a")
-    told.release("w1", b"a", told.lease("w1"), lie=lambda _: b"lost")
-
-
-def back_after_completion(told: HistoryBuilder) -> None:
-    told.add(b"a")
-    told.complete("w1", b"a", told.lease("w1"))
-    later = told.time + 1000
-    told.lease("w2", lie=lambda _: [0, later + 3_600_000_000, 1, b"a", b"data", later, 2])
-
-
-def refused_completion(told: HistoryBuilder) -> None:
-    told.add(b"a")
-    told.complete("w1", b"a", told.lease("w1"), lie=lambda _: 0)
 
 
 def definite_though_it_ran(told: HistoryBuilder) -> None:
@@ -172,36 +126,10 @@ def left_elsewhere(told: HistoryBuilder) -> None:
     told.queue.items.clear()
 
 
-def result_forgotten(told: HistoryBuilder) -> None:
-    told.add(b"a")
-    told.keep("w1", b"a", told.lease("w1"), b"done")
-    told.outcome("w2", b"a", lie=lambda _: [b"absent", 0, 0, 0, 0, b""])
-
-
 def result_of_another(told: HistoryBuilder) -> None:
     told.add(b"a")
     told.keep("w1", b"a", told.lease("w1"), b"done")
     told.outcome("w2", b"a", lie=lambda reply: [*reply[:5], b"of b"])
-
-
-def result_of_the_earlier_item(told: HistoryBuilder) -> None:
-    told.add(b"a")
-    told.keep("w1", b"a", told.lease("w1"), b"done")
-    before = told.outcome("w2", b"a")
-    told.add(b"a", b"again")
-    told.outcome("w2", b"a", lie=lambda _: before)
-
-
-def kept_by_who_lost(told: HistoryBuilder) -> None:
-    told.add(b"a")
-    token = told.lease("w1")
-    told.complete("w1", b"a", token)
-    told.keep("w1", b"a", token, b"done", lie=lambda _: [1])
-
-
-def follow_up_forgotten(told: HistoryBuilder) -> None:
-    told.add(b"a")
-    told.hand_off("w1", b"a", told.lease("w1"), b"b", lie=lambda reply: [reply[0], -1])
 
 
 def follow_up_over_another(told: HistoryBuilder) -> None:
@@ -217,18 +145,6 @@ def follow_up_lost(told: HistoryBuilder) -> None:
     del told.queue.items[b"b"]
 
 
-def handed_off_twice(told: HistoryBuilder) -> None:
-    told.add(b"a")
-    token = told.lease("w1")
-    told.hand_off("w1", b"a", token, b"b")
-    told.hand_off("w1", b"a", token, b"c", lie=lambda _: [1, told.time])
-
-
-def wait_that_overlooks(told: HistoryBuilder) -> None:
-    told.add(b"a")
-    told.wait("w1", lie=lambda _: [-1, 0, 0])
-
-
 def wait_that_leases_twice(told: HistoryBuilder) -> None:
     told.add(b"a")
     told.add(b"b")
@@ -242,40 +158,19 @@ def fused_completes_twice(told: HistoryBuilder) -> None:
     told.complete_and_lease("w1", b"a", token, lie=lambda reply: [*reply[:-1], 1])
 
 
-def fused_overlooks(told: HistoryBuilder) -> None:
-    told.add(b"a")
-    token = told.lease("w1")
-    told.add(b"b")
-    told.complete_and_lease("w1", b"a", token, lie=lambda _: [-1, 0, 0, 1])
-
-
 BROKEN = [
-    result_forgotten,
+    # one for each way in which the replay finds something; what the model says is the vectors' to show
     result_of_another,
-    result_of_the_earlier_item,
-    kept_by_who_lost,
-    follow_up_forgotten,
     follow_up_over_another,
     follow_up_lost,
-    handed_off_twice,
-    wait_that_overlooks,
     wait_that_leases_twice,
     fused_completes_twice,
-    fused_overlooks,
     completed_twice,
-    lost_item,
     lost_in_a_lease,
     token_going_back,
     two_leases_at_once,
-    attempt_not_counted,
-    data_of_another,
     superseded_extends,
-    current_cannot_extend,
     added_over_another,
-    exists_though_completed,
-    released_and_kept,
-    back_after_completion,
-    refused_completion,
     definite_though_it_ran,
     run_twice,
     left_elsewhere,
@@ -476,22 +371,8 @@ def test_an_adapter_that_breaks_its_protocol_is_no_verdict_on_a_history(url: str
 
 
 def test_the_command_runs_rounds_and_tells(url: str, tmp_path: Path) -> None:
-    options = [
-        "--redis",
-        url,
-        "--runs",
-        "1",
-        "--steps",
-        "5",
-        "--clients",
-        "2",
-        "--seed",
-        "7",
-        "--patience",
-        "90",
-        "--out",
-        str(tmp_path / "out"),
-    ]
+    sizes = "--runs 1 --steps 5 --clients 2 --seed 7 --patience 90"
+    options = ["--redis", url, *sizes.split(), "--out", str(tmp_path / "out")]
     done = CliRunner().invoke(history_command, [*options, "--", *ADAPTER])
     assert done.exit_code == 0, done.output
     assert "1 of 1 histories of leaseq" in done.output
