@@ -13,14 +13,11 @@ from leaseq_conformance.cases import Context, Outcome, Verdict
 from leaseq_conformance.redis_server import ExternalServer
 from leaseq_conformance.rules import capabilities
 from leaseq_conformance.runner import run_case
-from selftest.seeded_bug import SeededBug, load_all
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 CASES = {case.name: case for suite in (acl_suite, complexity_suite) for case in suite.cases()}
-OF_SCRIPTS = [name for name, case in CASES.items() if not case.capabilities]
-BUGS = [(name, bug) for bug in load_all() for name in bug.caught_by if name in OF_SCRIPTS]
 ADAPTER = (sys.executable, "-m", "conformance_adapter.sync_client")
 
 pytestmark = pytest.mark.timeout(300)
@@ -45,15 +42,6 @@ def test_a_case_leaves_no_user_and_takes_none(given: ExternalServer) -> None:
         verdict = run("rights/worker", given)
         assert (verdict.outcome, verdict.message) == (Outcome.PASS, "")
         assert client.acl_users() == users
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("name", "bug"), BUGS, ids=[bug.name for _, bug in BUGS])
-def test_a_seeded_bug_of_a_script_is_found(name: str, bug: SeededBug, given: ExternalServer) -> None:
-    suite = complexity_suite if name.startswith("bounds") else acl_suite
-    verdict = suite.run_with(CASES[name], Context(given), bug.sources())
-    assert verdict.outcome is Outcome.FAIL
-    assert bug.files[0] in verdict.message
 
 
 @pytest.mark.parametrize("role", ["worker", "reader"])

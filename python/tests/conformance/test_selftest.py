@@ -19,7 +19,6 @@ from leaseq_conformance.cases import Case, Outcome
 from leaseq_conformance.redis_server import ExternalServer, open_server
 from leaseq_conformance.rules import core_rules, rules
 from selftest import lint, plan, pool, records, score
-from selftest.broken_adapters import DEGENERATE
 from selftest.client_copies import ClientCopies
 from selftest.command import selftest_command
 from selftest.plan import Options
@@ -220,49 +219,10 @@ def test_an_adapter_that_there_is_not_says_which_there_are() -> None:
         assert "one of" in done.stderr
 
 
-def test_a_case_tells_a_client_with_a_bug_from_the_right_one(
-    given: ExternalServer, copies: ClientCopies
-) -> None:
-    both = dataclasses.replace(BUG, name="for-asyncio", adapter="asyncio")
-    adapters = copies.buggy([BUG, both])
-    for bug in (BUG, both):
-        assert outcomes(given, Subject(bug.name, adapters[bug.name]), ADD) == [Outcome.FAIL]
-        assert outcomes(given, Subject("right", copies.right(bug.adapter)), ADD) == [Outcome.PASS]
-
-
-@pytest.mark.typescript
-def test_a_bug_of_the_typescript_client_is_seen(given: ExternalServer, copies: ClientCopies) -> None:
-    bug = next(bug for bug in load_all() if bug.name == "ts-data-read-as-text")
-    adapters = copies.buggy([bug])
-    assert outcomes(given, Subject(bug.name, adapters[bug.name]), ADD) == [Outcome.FAIL]
-    assert outcomes(given, Subject("right", copies.right("typescript")), ADD) == [Outcome.PASS]
-
-
-@pytest.mark.slow
-def test_a_bug_of_a_script_is_seen_with_and_without_a_client(
-    given: ExternalServer, copies: ClientCopies
-) -> None:
-    bug = next(bug for bug in load_all() if bug.name == "lease-first-attempt")
-    subject = Subject(bug.name, copies.buggy([bug])[bug.name], bug.sources())
-    cases = {case.name: case for case in registry.all_cases(["vectors"])}
-    (name,) = bug.caught_by
-    assert outcomes(given, subject, ADD) == [Outcome.PASS]
-    (result,) = pool.run_on(given, Task(subject, (cases[name],), plan.PATIENCE))
-    assert result.outcome is Outcome.FAIL
-
-
 def test_a_bug_that_is_no_python_any_more_is_an_error(copies: ClientCopies) -> None:
     bug = dataclasses.replace(BUG, name="no-python", edits=(Edit("item.py", "import uuid", "import"),))
     with pytest.raises(SeededBugError, match="no-python"):
         copies.buggy([bug])
-
-
-@pytest.mark.parametrize("name", sorted(DEGENERATE))
-def test_an_adapter_without_a_client_does_not_pass(name: str, given: ExternalServer) -> None:
-    # one that hangs is not judged by the seconds: without an answer nothing passes
-    subject = Subject(name, (sys.executable, "-m", "selftest.broken_adapters", name))
-    (result,) = pool.run_on(given, Task(subject, (CASES[ADD],), patience=1))
-    assert result.outcome is not Outcome.PASS
 
 
 @pytest.mark.slow

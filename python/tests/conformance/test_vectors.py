@@ -58,12 +58,6 @@ def test_an_error_changes_nothing_and_keys_are_of_one_slot(script: str) -> None:
             assert each.then == each.given == each.then_again, each.name
 
 
-def test_a_file_is_what_its_cases_render() -> None:
-    for script in case_file.scripts():
-        written = (case_file.FOLDER / f"{script}.yaml").read_text()
-        assert case_file.render(script, case_file.read(script)["cases"]) == written
-
-
 def test_a_wrong_reply_is_told(redis_client: redis.Redis) -> None:
     right = vector("settle", "settle on full")
     assert told(redis_client, [right]) == []
