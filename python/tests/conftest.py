@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from support import servers, tiers, timeouts
+from support.cli_runner import Calls
 from support.client_flavours import FLAVOURS, ClientFlavour
 from support.sentinel_set import SentinelSet
 
+import leaseq
 from leaseq import flows
 from leaseq_conformance.fault_proxy import FaultProxy
 
@@ -163,6 +165,13 @@ def cluster(startable_name: str) -> Iterator[servers.RedisCluster]:
         yield made
 
 
+@pytest.fixture(scope="module")
+def nodes(request: pytest.FixtureRequest) -> Iterator[servers.RedisCluster]:
+    """One cluster for a whole file, of the first server named."""
+    with servers.RedisCluster(servers.startable(server_names(request.config)[0])) as made:
+        yield made
+
+
 @pytest.fixture
 def sentinel(startable_name: str) -> Iterator[SentinelSet]:
     """A primary, two replicas and three sentinels of its own."""
@@ -182,3 +191,16 @@ def flavour(request: pytest.FixtureRequest) -> Iterator[ClientFlavour]:
 def queue(flavour: ClientFlavour, url: str) -> Any:
     """The queue q of the emptied shared server, of both flavours. What it leases is there, or the test fails by what it does with it."""
     return flavour.queue("q", url)
+
+
+@pytest.fixture
+def producer(url: str) -> Iterator[leaseq.WorkQueue]:
+    """The same queue as a thread of the test has it, beside the one that is tested."""
+    with leaseq.WorkQueue("q", url) as made:
+        yield made
+
+
+@pytest.fixture
+def call(url: str) -> Calls:
+    """The program `leaseq` on the emptied shared server."""
+    return Calls(url)

@@ -22,11 +22,6 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture
-def call(url: str) -> Calls:
-    return Calls(url)
-
-
-@pytest.fixture
 def queue(url: str) -> Iterator[leaseq.WorkQueue]:
     with leaseq.WorkQueue("q", url) as opened:
         yield opened

@@ -30,11 +30,6 @@ if TYPE_CHECKING:
     from leaseq_conformance.fault_proxy import Listener
 
 
-@pytest.fixture
-def call(url: str) -> Calls:
-    return Calls(url)
-
-
 def commands(group: click.Group, *path: str) -> Iterator[tuple[tuple[str, ...], click.Command]]:
     """Every command that does something, and how it is called."""
     context = click.Context(group)

@@ -28,11 +28,6 @@ LONG = 3600
 
 
 @pytest.fixture
-def call(url: str) -> Calls:
-    return Calls(url)
-
-
-@pytest.fixture
 def queue(url: str) -> Iterator[leaseq.WorkQueue]:
     with leaseq.WorkQueue("q", url) as opened:
         yield opened

@@ -24,8 +24,6 @@ from leaseq.commands import LeaseReply
 from leaseq.keys import QueueKeys
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     import redis
     from support.client_flavours import ClientFlavour
 
@@ -238,17 +236,6 @@ def test_queues_of_two_servers(
     with pytest.raises(leaseq.UnavailableError):
         waiting.result(PATIENCE)
     blocked(redis_client, 0)
-
-
-@pytest.fixture(scope="module")
-def nodes(request: pytest.FixtureRequest) -> Iterator[servers.RedisCluster]:
-    """One cluster for this file, of the first server named."""
-    from conftest import server_names
-
-    name = server_names(request.config)[0]
-    made = servers.RedisCluster(servers.startable(name))
-    yield made
-    made.close()
 
 
 @pytest.mark.slow

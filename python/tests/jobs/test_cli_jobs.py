@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from support.cli_runner import Calls
 from support.job_app import JobAppFlavour
 
 from leaseq.jobs import App
@@ -14,10 +13,7 @@ from leaseq.jobs.worker.scheduler import Scheduler
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-
-@pytest.fixture
-def call(url: str) -> Calls:
-    return Calls(url)
+    from support.cli_runner import Calls
 
 
 @pytest.fixture

@@ -25,17 +25,6 @@ pytestmark = [pytest.mark.usefixtures("cap_of_an_hour"), pytest.mark.each_server
 KEYS = ("items", "meta", "ready", "delayed", "leased", "dead", "state", "wake", "counters")
 
 
-@pytest.fixture(scope="module")
-def nodes(request: pytest.FixtureRequest) -> Iterator[servers.RedisCluster]:
-    """One cluster for this file, of the first server named."""
-    from conftest import server_names
-
-    name = server_names(request.config)[0]
-    made = servers.RedisCluster(servers.startable(name))
-    yield made
-    made.close()
-
-
 class Slot:
     """The slot of one queue, and the clients of the node that has it and of another."""
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
 import tarfile
-import zipfile
 from pathlib import Path
 
 import pytest
+from support.distributions import build, content, run
 
 ROOT = Path(__file__).parents[3]
 PROJECT = ROOT / "conformance-tests"
@@ -18,27 +16,6 @@ ADAPTER = (sys.executable, "-m", "conformance_adapter.sync_client")
 FIRST = "scenarios/add-lease-complete"
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
-
-
-def run(*command: str | Path, cwd: Path | None = None) -> str:
-    """The stdout of a command that must succeed."""
-    clean = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
-    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False, env=clean)
-    assert done.returncode == 0, f"{command}\n{done.stdout[-4000:]}\n{done.stderr[-4000:]}"
-    return done.stdout
-
-
-def build(what: str, source: Path, folder: Path) -> Path:
-    """Build with the hatchling that is installed, so that nothing is fetched."""
-    run(sys.executable, "-m", "build", "--no-isolation", f"--{what}", "--outdir", folder, source)
-    (built,) = folder.iterdir()
-    return built
-
-
-def content(wheel: Path) -> dict[str, bytes]:
-    with zipfile.ZipFile(wheel) as archive:
-        # RECORD lists the others, in the order in which they were packed
-        return {name: archive.read(name) for name in archive.namelist() if not name.endswith("/RECORD")}
 
 
 @pytest.fixture(scope="module")

@@ -1,42 +1,20 @@
 """What is published: the wheel and the sdist, built and installed as a user would."""
 
 import json
-import os
-import subprocess
 import sys
 import tarfile
 import tomllib
-import zipfile
 from email import message_from_string
 from email.message import Message
 from pathlib import Path
 
 import pytest
+from support.distributions import build, content, run
 
 ROOT = Path(__file__).parents[3]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
-
-
-def run(*command: str | Path, cwd: Path | None = None) -> str:
-    """What a program prints; its errors become part of the failure."""
-    clean = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "LEASEQ"))}
-    result = subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False, env=clean)
-    assert result.returncode == 0, f"{command}\n{result.stdout[-4000:]}\n{result.stderr[-4000:]}"
-    return result.stdout
-
-
-def build(what: str, source: Path, folder: Path) -> Path:
-    """Build with the hatchling that is installed, so that nothing is fetched."""
-    run(sys.executable, "-m", "build", "--no-isolation", f"--{what}", "--outdir", folder, source)
-    (built,) = folder.iterdir()
-    return built
-
-
-def content(wheel: Path) -> dict[str, bytes]:
-    with zipfile.ZipFile(wheel) as archive:
-        return {name: archive.read(name) for name in archive.namelist()}
 
 
 def metadata(wheel: Path) -> Message:

@@ -16,8 +16,6 @@ import leaseq
 from leaseq import Item
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     import redis
     from support.client_flavours import ClientFlavour
 
@@ -64,12 +62,6 @@ class Program:
         self.kill()
         assert self.process.stdout is not None
         self.process.stdout.close()
-
-
-@pytest.fixture
-def producer(url: str) -> Iterator[leaseq.WorkQueue]:
-    with leaseq.WorkQueue("q", url) as queue:
-        yield queue
 
 
 # with one slot nobody waits while the handler forks, and the worker then waits on a connection that was idle

@@ -23,8 +23,6 @@ from leaseq.flows import Wait
 from leaseq.keys import QueueKeys
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     import redis
     from support.client_flavours import ClientFlavour
 
@@ -38,46 +36,22 @@ def state(queue: Any, item_id: str) -> tuple[str, int]:
     return info.state, info.attempt
 
 
-@pytest.fixture
-def producer(url: str) -> Iterator[leaseq.WorkQueue]:
-    with leaseq.WorkQueue("q", url) as queue:
-        yield queue
-
-
+@pytest.mark.parametrize("names", ["q", "aq"], ids=["one queue", "two queues"])
 def test_nothing_is_sent_between_the_wake_up_and_the_handler(
-    flavour: ClientFlavour, redis_client: redis.Redis, proxy: Listener, producer: leaseq.WorkQueue
+    flavour: ClientFlavour, redis_client: redis.Redis, url: str, proxy: Listener, names: str
 ) -> None:
-    """What the worker sends no longer arrives, and its handler begins all the same."""
-    load(redis_client)
-    queue, latch = flavour.queue("q", proxy.url), Latch()
-    producer.add_item(Item(b""))
-    item = queue.lease(HOUR)  # the queue is in the registry by now
-    assert item
-    assert queue.complete(item)
-    with background_worker(flavour, queue, latch.handler(flavour), lease_secs=HOUR) as work:
-        blocked(redis_client, 1)
-        proxy.hold_commands = True
-        producer.add_item(Item(b"", id="a"))
-        latch.reached()
-        proxy.hold_commands = False
-        latch.open()
-        servers.wait_until(lambda: producer.stats().completed == 2, PATIENCE)
-        work.stop()
-        assert work.result() == 1
+    """What the worker sends no longer arrives, and its handler begins all the same.
 
-
-def test_several_queues_of_one_group_are_waited_for_alike(
-    flavour: ClientFlavour, redis_client: redis.Redis, url: str, proxy: Listener
-) -> None:
-    """The item comes to the second, whose lease was sent with the block on both."""
+    Several queues of one group are waited for alike: the item comes to the last, whose lease was sent with the block on all.
+    """
     load(redis_client)
     latch = Latch()
-    with leaseq.WorkQueue("b", url, group="g") as producer:
-        queues = [flavour.queue(name, proxy.url, group="g") for name in "ab"]
+    with leaseq.WorkQueue("q", url, group="g") as producer:
+        queues = [flavour.queue(name, proxy.url, group="g") for name in names]
         producer.add_item(Item(b""))
-        item = queues[1].lease(HOUR)  # the queue is in the registry by now
+        item = queues[-1].lease(HOUR)  # the queue is in the registry by now
         assert item
-        assert queues[1].complete(item)
+        assert queues[-1].complete(item)
         with background_worker(
             flavour, [unwrap(queue) for queue in queues], latch.handler(flavour), lease_secs=HOUR
         ) as work:
