@@ -85,7 +85,7 @@ class ProxiedConnection:
         stream = resp.Stream()
         while data := self._receive(self._client):
             self._listener.count_from_client(len(data))
-            self._wait(self._listener.delay(len(data)))
+            self._wait(self._listener.delay())
             stream.feed(data)
             while (frame := stream.frame()) is not None:
                 self._command(frame)
@@ -95,7 +95,7 @@ class ProxiedConnection:
     def _forward_replies(self) -> None:
         stream = resp.Stream()
         while data := self._receive(self._server):
-            self._wait(self._listener.delay(len(data)))
+            self._wait(self._listener.delay())
             stream.feed(data)
             while (frame := stream.frame()) is not None:
                 self._reply(frame)

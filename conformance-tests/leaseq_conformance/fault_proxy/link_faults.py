@@ -12,7 +12,6 @@ class LinkFaults:
     Attributes:
         latency: seconds, added to each portion of bytes, in each direction.
         jitter: seconds, the largest random addition to the latency.
-        rate: bytes per second in each direction; None for no limit.
         refuse: reset new connections.
         discard_commands: swallow what clients send.
         discard_replies: swallow what the server replies.
@@ -28,7 +27,6 @@ class LinkFaults:
         object.__setattr__(self, "_switching", threading.RLock())
         self.latency = 0.0
         self.jitter = 0.0
-        self.rate: float | None = None
         self.refuse = False
         self.discard_commands = False
         self.discard_replies = False
@@ -37,10 +35,9 @@ class LinkFaults:
         self.hold_replies_after: int | None = None
         self.bytes_from_clients = 0
 
-    def delay(self, size: int) -> float:
-        """Return how many seconds that many bytes are late."""
-        jitter = random.uniform(0, self.jitter)  # noqa: S311 (no secret)
-        return self.latency + jitter + (size / self.rate if self.rate else 0.0)
+    def delay(self) -> float:
+        """Return how many seconds a portion of bytes is late."""
+        return self.latency + random.uniform(0, self.jitter)  # noqa: S311 (no secret)
 
     def __setattr__(self, name: str, value: object) -> None:
         with self._switching:  # not while a byte is counted against the old value

@@ -147,7 +147,6 @@ class Listener(LinkFaults):
         client: the client's name; after a change, commands have the new name on them.
         kill: ends the client.
         has_every_slot: whether it answers CLUSTER in the server's place, as a cluster of one node that listens here.
-        refusal: what a new connection receives before it is closed; None while connections are accepted.
         port, url: where it connects; the URL has the user, password and database of the server's.
     """
 
@@ -157,7 +156,6 @@ class Listener(LinkFaults):
         self.client = client
         self.kill: Callable[[], object] = lambda: None
         self.has_every_slot = False
-        self.refusal: bytes | None = None
         self._socket = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._socket.getsockname()[1]
         self.url = _url_at(proxy.server_url, self.port)
@@ -191,10 +189,6 @@ class Listener(LinkFaults):
 
     def _server_for(self, client: socket.socket) -> socket.socket | None:
         """A connection to the server for a client, or None if the client's is refused."""
-        if self.refusal is not None:
-            with contextlib.suppress(OSError):
-                client.sendall(self.refusal)
-            return None
         with contextlib.suppress(OSError):
             if not self.refuse:
                 return _connect(self.proxy.server_url)

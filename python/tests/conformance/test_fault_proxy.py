@@ -276,24 +276,18 @@ def test_a_black_hole_in_each_direction(
         assert client.incr("n") == runs + 1
 
 
-def test_latency_and_rate_make_replies_late(link: Listener, actor: redis.Redis) -> None:
-    actor.set("a", b"x" * 1000)
-    for name, value, at_least in (("latency", 0.05, 0.1), ("jitter", 0.0, 0.0), ("rate", 20_000.0, 0.05)):
-        setattr(link, name, value)
-        begun = time.monotonic()
-        actor.get("a")
-        assert time.monotonic() - begun >= at_least
-        setattr(link, name, None if name == "rate" else 0.0)
+def test_latency_makes_replies_late(link: Listener, actor: redis.Redis) -> None:
+    link.latency = 0.05
+    begun = time.monotonic()
+    actor.ping()
+    assert time.monotonic() - begun >= 0.1
 
 
 def test_refused_connections(link: Listener, proxy: FaultProxy) -> None:
     link.refuse = True
     with pytest.raises(redis.ConnectionError):
         client_of(proxy, "w1")
-    link.refuse, link.refusal = False, b"-ERR max number of clients reached\r\n"
-    with pytest.raises((redis.ConnectionError, redis.ResponseError)):
-        client_of(proxy, "w1")
-    link.refusal = None
+    link.refuse = False
     with client_of(proxy, "w1") as client:
         assert client.ping()
 
