@@ -107,16 +107,15 @@ async def test_a_lost_lease_ends_the_block(url: str, how: str) -> None:
     """LQ-CLIENT-4: the task is cancelled where it waits, the block ends quietly, and the worker goes on."""
     async with leaseq.aio.WorkQueue("q", url) as queue, leaseq.aio.WorkQueue("q", url) as other:
         (item,) = await held(queue, "a")
-        taken = None
         if how != "removed":
-            await queue.extend(item, 0.001)
+            await queue.extend(item, 0.001)  # from here on it is extended by no more, which is at once
             taken = await other.lease(HOUR, timeout=HOUR)
+            assert taken is not None
+            if how == "completed":
+                assert await other.complete(taken)
         async with item:
             if how == "removed":
                 assert await other.remove("a") == "leased"
-            elif how == "completed":
-                assert taken is not None
-                assert await other.complete(taken)
             beat(queue)
             await asyncio.sleep(HOUR)
             pytest.fail("the block went on")

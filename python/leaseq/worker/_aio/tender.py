@@ -82,8 +82,9 @@ class Tender:
 
     async def _extend(self, queue: WorkQueue, items: list[LeasedItem]) -> None:
         asked = io.now()
-        # a handler may have extended its item by more
-        command = commands.extend(queue._keys, [(item, item._lease_secs) for item in items])
+        # a handler may have extended its item by more; by less than the time between two beats would lose it
+        leases = [(item, max(item._lease_secs, self._lease_secs)) for item in items]
+        command = commands.extend(queue._keys, leases)
         try:
             # an answer that is lost leaves time to try again before a lease ends
             answers = await queue._transport.run(command, min(REPLY_GRACE, self._lease_secs / 9))
@@ -94,9 +95,9 @@ class Tender:
             await self._extend(queue, items[:half])
             await self._extend(queue, items[half:])
             return
-        for item, deadline in zip(items, answers, strict=True):
+        for (item, lease_secs), deadline in zip(leases, answers, strict=True):
             if deadline is not None:
-                item._heard(deadline, item._lease_secs, asked)
+                item._heard(deadline, lease_secs, asked)
             elif self._desk.holds(item):  # else it crossed the item's own end
                 self._crew.cancel(item, "lost")
                 item._lost = True
