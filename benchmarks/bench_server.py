@@ -127,7 +127,7 @@ class BenchServer:
         self._process = GuardedProcess([str(find(name)), *where, *settings], Path(self._folder.name))
         self.client = redis.Redis.from_url(self.url, retry=None)
         self._wait_ready()
-        self._connection: Any = self.client.connection_pool.get_connection()
+        self._connection: Any = self.client.connection_pool.make_connection()
 
     def _wait_ready(self) -> None:
         deadline = time.monotonic() + START_SECS

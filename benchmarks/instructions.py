@@ -111,7 +111,7 @@ class ServerUnderValgrind:
         )
         self._client = redis.Redis.from_url(f"unix://{socket}", retry=None, socket_timeout=START_SECS)
         self._wait_ready()
-        self._connection: Any = self._client.connection_pool.get_connection()
+        self._connection: Any = self._client.connection_pool.make_connection()
 
     def _wait_ready(self) -> None:
         deadline = time.monotonic() + START_SECS

@@ -62,7 +62,7 @@ class Caller:
     def __init__(self, server: BenchServer) -> None:
         self.server = server
         self.client: Any = redis.Redis(port=server.port)
-        self._connection: Any = self.client.connection_pool.get_connection()
+        self._connection: Any = self.client.connection_pool.make_connection()
         self.sent: list[Wire] | None = None
         self.held: list[LeasedItemBase] = []
 

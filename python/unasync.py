@@ -3,8 +3,8 @@
     python python/unasync.py            write the generated files
     python python/unasync.py --check    exit 1 when a generated file is stale, naming it
 
-The files of the worker are in `leaseq/worker/_aio` and `_sync`. `io.py`, `race.py`, and the worker's `crew.py` and
-`system.py` are written by hand on both sides; `watch.py` is of asyncio alone, `at_once.py` of threads. A rule below that no file needs any more is an error.
+The files of the worker are in `leaseq/worker/_aio` and `_sync`. `io.py`, `connection.py`, `race.py`, and the worker's
+`crew.py` and `system.py` are written by hand on both sides. A rule below that no file needs any more is an error.
 """
 
 import re
@@ -26,11 +26,11 @@ FILES = (
     "looking.py",
     "opening.py",
     "outcomes.py",
-    "plain.py",
     "pool.py",
     "queue.py",
     "queues.py",
     "registry.py",
+    "route.py",
     "server_set.py",
     "tending.py",
     "transport.py",

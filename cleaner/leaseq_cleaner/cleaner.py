@@ -97,9 +97,8 @@ class Cleaner:
             for queue in sorted(await self._find(opened)):
                 if self._stopping.is_set():
                     return
-                yield await self._clean(
-                    WorkQueue(queue.name, opened.client, group=queue.group), dry_run=dry_run
-                )
+                async with WorkQueue(queue.name, opened.client, group=queue.group) as opened_queue:
+                    yield await self._clean(opened_queue, dry_run=dry_run)
 
     @contextlib.asynccontextmanager
     async def _opened(self) -> AsyncIterator[OpenedServer]:

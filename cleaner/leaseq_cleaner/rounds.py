@@ -94,6 +94,8 @@ class Rounds:
             if self._deep_secs > 0:
                 group.create_task(self._deep_cleans())
             await self._stopping.wait()
+        for queue in self._known.values():
+            await queue.close()
 
     async def _probe(self, found: set[RegisteredQueue]) -> None:
         """Look at one queue: a wrong server, password or right shall be told at the start."""

@@ -142,12 +142,12 @@ def _hosts(count: int) -> list[str]:
 
 def cluster(client: redis.Redis, *words: str | int) -> Any:
     """Return the plain reply to a CLUSTER command: redis-py makes other things of some."""
-    connection: Any = client.connection_pool.get_connection()
+    connection: Any = client.connection_pool.make_connection()
     try:
         connection.send_command("CLUSTER", *words)
         return connection.read_response()
     finally:
-        client.connection_pool.release(connection)
+        connection.disconnect()
 
 
 def _knows(client: redis.Redis, count: int) -> bool:

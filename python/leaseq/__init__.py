@@ -13,6 +13,7 @@ The same for asyncio is in `leaseq.aio`.
 from leaseq._sync.leased import LeasedItem
 from leaseq._sync.queue import WorkQueue
 from leaseq._sync.queues import WorkQueues
+from leaseq._version import __version__
 from leaseq.commands.handoff import AddOptions, Finished, FollowUp
 from leaseq.embedded import EmbeddedServer, embedded
 from leaseq.errors import (
@@ -50,8 +51,6 @@ from leaseq.results import (
     Released,
     State,
 )
-
-__version__ = "0.1.0"
 
 __all__ = [
     "AccessDeniedError",

@@ -22,9 +22,6 @@ WAIT_CAP = WAIT_CAP_MS / 1000
 CHUNK_BYTES = 4 * 1024 * 1024
 """About how much data one add carries, so that no call keeps the server for long."""
 
-LONGEST_REPLY = 60.0
-"""Seconds that a reply may take where the client sets no bound itself (socket_timeout None)."""
-
 REPLY_GRACE = 5.0
 """Seconds that a reply may take once a block should be over; then the connection is given up."""
 

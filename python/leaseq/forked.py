@@ -7,25 +7,30 @@ keeps a copy and outlives its parent would keep the block of a dead waiter, and 
 import contextlib
 import os
 import weakref
-from collections.abc import Callable
-from typing import Any
+from typing import Protocol
+
+
+class HasDescriptor(Protocol):
+    """What has a socket."""
+
+    def fileno(self) -> int:
+        """The number of the socket; negative when it is closed."""
 
 
 class KeptFromChildren:
-    """Connections of redis-py, known as long as they exist, whose sockets the child of a fork lets go of at once.
+    """Connections, known as long as they exist, whose sockets the child of a fork lets go of at once.
 
-    All of them, also of clients that a caller brought, since one that is idle at the fork may wait afterwards.
+    All of them, since one that is idle at the fork may wait afterwards.
     """
 
-    def __init__(self, descriptor_of: Callable[[Any], int]) -> None:
-        self._descriptor_of = descriptor_of
-        self._connections: weakref.WeakSet[Any] = weakref.WeakSet()
+    def __init__(self) -> None:
+        self._connections: weakref.WeakSet[HasDescriptor] = weakref.WeakSet()
         self._nowhere = -1
         if hasattr(os, "register_at_fork"):  # where there are forks
             os.register_at_fork(after_in_child=self._let_go)
 
-    def add(self, connection: Any) -> None:
-        """From now on, also when it connects again."""
+    def add(self, connection: HasDescriptor) -> None:
+        """From now on."""
         if self._nowhere < 0:
             # now, since a child may have no number left for it
             self._nowhere = os.open(os.devnull, os.O_RDONLY)
@@ -40,7 +45,7 @@ class KeptFromChildren:
         """
         for connection in self._connections:
             with contextlib.suppress(OSError):
-                descriptor = self._descriptor_of(connection)
+                descriptor = connection.fileno()
                 if descriptor >= 0:
                     os.dup2(self._nowhere, descriptor, inheritable=False)
         self._connections = weakref.WeakSet()

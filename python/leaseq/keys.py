@@ -69,7 +69,7 @@ class NamedQueue:
     """What the queues of both colours have: a name, and a group that decides the hash slot."""
 
     _place: Hashable = None
-    """Where its server is; what is no tuple cannot be compared (see `io.address`)."""
+    """Where its server is; what is no tuple cannot be compared (see `route`)."""
 
     def __init__(self, keys: QueueKeys) -> None:
         self._keys = keys

@@ -42,7 +42,7 @@ class Witness:
         self._thread = threading.Thread(target=self._read, name="witness", daemon=True)
 
     def __enter__(self) -> Self:
-        self._connection = self._client.connection_pool.get_connection()
+        self._connection = self._client.connection_pool.make_connection()
         self._connection.send_command("MONITOR")
         self._connection.read_response()
         self._thread.start()
@@ -55,7 +55,6 @@ class Witness:
         self._client.execute_command("ECHO", self._mark)  # type: ignore[no-untyped-call]
         self._thread.join()
         self._connection.disconnect()
-        self._client.connection_pool.release(self._connection)
 
     def _read(self) -> None:
         try:

@@ -116,15 +116,15 @@ class VectorExecutor:
     def __init__(self, client: redis.Redis) -> None:
         assert not client.dbsize(), "vectors need an empty database: they delete what is in it"
         self.client = client
-        self.link: Any = client.connection_pool.get_connection()
+        self.link: Any = client.connection_pool.make_connection()
         self._loaded: dict[str, str] = {}
         self._put, self._read = self._load(PUT), self._load(READ)
         self._stored: dict[tuple[str, str], tuple[bytes, bytes]] = {}
 
     def close(self) -> None:
-        """Leave the database empty and give the connection back."""
+        """Leave the database empty and close the connection."""
         self.client.flushdb()
-        self.client.connection_pool.release(self.link)
+        self.link.disconnect()
 
     def _load(self, source: str) -> str:
         if source not in self._loaded:

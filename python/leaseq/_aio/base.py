@@ -28,7 +28,7 @@ class QueueBase(NamedQueue):
         super().__init__(QueueKeys(name, group))
         opened = OpenedServer(server, f"queue {name!r}", "WorkQueue(name, 'redis://localhost')")
         self._server = opened
-        self._place = io.address(opened.client)
+        self._place = opened.route.place
         self._transport = Transport(opened.client, self._keys)
         self._registration = Registration(opened.client, self._keys)
         self._heart = Heart(self._transport, self._keys)

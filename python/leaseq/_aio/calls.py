@@ -21,6 +21,8 @@ from redis.exceptions import (
 
 from leaseq import errors
 from leaseq._aio import io
+from leaseq._aio.connection import Connection, ReplyTimeoutError
+from leaseq._aio.route import route
 from leaseq.commands import Command
 
 T = TypeVar("T")
@@ -38,7 +40,7 @@ def is_elsewhere(error: Exception) -> bool:
 class Held:
     """What a conversation held when it was interrupted."""
 
-    wire: io.Wire | None = None
+    connection: Connection | None = None
     answer: Any = None
 
 
@@ -46,21 +48,21 @@ class Calls:
     """Calls on the keys of one slot."""
 
     def __init__(self, client: io.Client, key: str) -> None:
-        self.route = io.route(client)
+        self.route = route(client)
         self._key = key
 
     async def run(self, command: Command[T], patience: float | None = None) -> T:
         """Run a command; its reply may take `patience` seconds, or what the client grants. Raises `leaseq.errors`."""
         return command.parse(await self.talk(partial(self._exchange, command, patience), Held()))
 
-    async def talk(self, conversation: Callable[[io.Wire], Awaitable[T]], held: Held) -> T:
+    async def talk(self, conversation: Callable[[Connection], Awaitable[T]], held: Held) -> T:
         """Borrow a connection for a conversation; repeat what a cluster redirected, since that was not run."""
         redirection: AskError | None = None
         hops = waits = 0
         while hops < REDIRECTIONS:
-            wire = held.wire = await self._borrow(redirection, hops + waits)
+            connection = held.connection = await self._acquire(redirection, hops + waits)
             try:
-                answer = held.answer = await conversation(wire)
+                answer = held.answer = await conversation(connection)
             except AskError as error:
                 redirection, hops = error, hops + 1
                 continue
@@ -72,38 +74,38 @@ class Calls:
             else:
                 return answer
             finally:
-                if not wire.kept:
-                    await wire.give_back()
+                if not connection.detached:
+                    self.route.release(connection)
             await io.sleep(0.02 * 2 ** min(waits - 1, 6))
         message = "the cluster redirects this call in a circle; nothing was done"
         raise errors.ServerError(message)
 
-    async def _borrow(self, redirection: AskError | None, attempt: int) -> io.Wire:
+    async def _acquire(self, redirection: AskError | None, attempt: int) -> Connection:
         try:
-            return await self.route.borrow(self._key, redirection)
+            return await self.route.acquire(self._key, redirection)
         except (redis.RedisError, redis.exceptions.RedisClusterException, OSError) as error:
             if not self.route.redirects or attempt > 0:
                 raise errors.from_connection(error, sent=False) from error
         # A node of the cluster is gone: whoever took its place may be known by now.
         try:
             await self.route.refresh()
-            return await self.route.borrow(self._key, None)
+            return await self.route.acquire(self._key, None)
         except (redis.RedisError, redis.exceptions.RedisClusterException, OSError) as error:
             raise errors.from_connection(error, sent=False) from error
 
-    async def _exchange(self, command: Command[Any], patience: float | None, wire: io.Wire) -> Any:
+    async def _exchange(self, command: Command[Any], patience: float | None, connection: Connection) -> Any:
         try:
             if command.packed is None:
-                await wire.send(*command.evalsha())
+                await connection.send(*command.evalsha())
             else:
-                await wire.send_packed([command.packed])
+                await connection.send_packed(command.packed)
             try:
-                return await wire.read(patience)
+                return await connection.read(patience)
             except NoScriptError:
-                await wire.send(*command.eval())
-                return await wire.read(patience)
+                await connection.send(*command.eval())
+                return await connection.read(patience)
         except BaseException as error:
-            await self.told(error, wire)
+            await self.told(error, connection)
             raise
 
     def redirected(self, error: Exception) -> bool:
@@ -118,7 +120,7 @@ class Calls:
         return errors.from_server(error)
 
     async def told(
-        self, error: BaseException, wire: io.Wire, interrupted: Callable[[], None] | None = None
+        self, error: BaseException, connection: Connection, interrupted: Callable[[], None] | None = None
     ) -> None:
         """Raise an error of a conversation in which one command is sent under its name; leaves no reply on its way.
 
@@ -127,10 +129,10 @@ class Calls:
         if isinstance(error, redis.ResponseError):
             if not self.redirected(error):
                 raise await self.refused(error) from error
-        elif isinstance(error, redis.RedisError | OSError | io.NothingYetError):
-            await wire.cut()
+        elif isinstance(error, redis.RedisError | OSError | ReplyTimeoutError):
+            connection.close()
             raise errors.from_connection(error, sent=True) from error
         elif interrupted is None:
-            await wire.cut()
+            connection.close()
         else:
             interrupted()

@@ -3,6 +3,7 @@
 import os
 
 from leaseq._aio import io
+from leaseq._aio.route import route
 from leaseq._aio.server_set import OpenedSet
 from leaseq.embedded import EmbeddedServer, embedded
 from leaseq.errors import BadArgumentError, NoServerError
@@ -14,6 +15,7 @@ class OpenedServer:
 
     Attributes:
         client: the client.
+        route: the connections for it.
         owned: whether it was opened here, so that closing it is ours too.
     """
 
@@ -30,6 +32,8 @@ class OpenedServer:
             raise NoServerError(message)
         self.owned = isinstance(url, str)
         self.client: io.Client = self._open(url) if isinstance(url, str) else io.check_client(url)
+        self.route = route(self.client)
+        self.route.users.add(self)
 
     def _open(self, url: str) -> io.Client:
         if url.startswith("embedded:"):
@@ -53,7 +57,10 @@ class OpenedServer:
             raise BadArgumentError(message) from None
 
     async def close(self) -> None:
-        """Close what was opened here: the client, the Sentinels, and the embedded server."""
+        """Close what was opened here: connections, unless others use them; the client, the Sentinels, the embedded server."""
+        self.route.users.discard(self)
+        if self.owned or not self.route.users:
+            await self.route.close()
         if self._set is not None:
             await self._set.close()
         elif self.owned:

@@ -160,7 +160,7 @@ class WorkQueues:
 
 def _server(queue: WorkQueue) -> tuple[Hashable, str]:
     """Equal for queues that one call can ask."""
-    return io.address(queue._transport.client), queue.group
+    return queue._place, queue.group
 
 
 def _in_order(queues: Sequence[WorkQueue]) -> Iterator[list[WorkQueue]]:

@@ -9,6 +9,7 @@ from redis.exceptions import ClusterDownError
 from leaseq import errors
 from leaseq._aio import io
 from leaseq._aio.calls import Calls, Held
+from leaseq._aio.connection import Connection
 from leaseq._aio.opening import OpenedServer
 from leaseq.errors import LeaseqError
 from leaseq.keys import REGISTRY, QueueKeys, RegisteredQueue, registered
@@ -41,15 +42,15 @@ class Registration:
         with contextlib.suppress(LeaseqError):
             await self._calls.talk(self._say, Held())
 
-    async def _say(self, wire: io.Wire) -> None:
+    async def _say(self, connection: Connection) -> None:
         try:
-            await wire.send("SADD", REGISTRY, self._entry)
-            await wire.read(PATIENCE)
+            await connection.send("SADD", REGISTRY, self._entry)
+            await connection.read(PATIENCE)
         except ClusterDownError as error:
             # the queue's own slot may have an owner: nobody waits until that of the registry has one
             raise errors.from_server(error) from error
         except BaseException as error:
-            await self._calls.told(error, wire)
+            await self._calls.told(error, connection)
             raise
 
 
@@ -74,10 +75,10 @@ async def queues(server: str | io.Client | None = None) -> list[RegisteredQueue]
         await opened.close()
 
 
-async def _page(calls: Calls, cursor: Any, wire: io.Wire) -> Any:
+async def _page(calls: Calls, cursor: Any, connection: Connection) -> Any:
     try:
-        await wire.send("SSCAN", REGISTRY, cursor, "COUNT", PAGE)
-        return await wire.read()
+        await connection.send("SSCAN", REGISTRY, cursor, "COUNT", PAGE)
+        return await connection.read()
     except BaseException as error:
-        await calls.told(error, wire)
+        await calls.told(error, connection)
         raise

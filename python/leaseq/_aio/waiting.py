@@ -12,6 +12,7 @@ from redis.exceptions import MovedError, NoScriptError, OutOfMemoryError
 from leaseq import errors
 from leaseq._aio import io
 from leaseq._aio.calls import Calls, Held, is_elsewhere
+from leaseq._aio.connection import CLOSE_SECS, Connection, ReplyTimeoutError
 from leaseq._aio.life import Life
 from leaseq.commands import Command, LeaseReply
 from leaseq.flows import REPLY_GRACE, Wait
@@ -96,76 +97,76 @@ class Waiting:
         await io.sleep(max(0.0, pause))
         return await self._calls.talk(partial(self._take, wait.then, wait.settles), held)
 
-    async def _take(self, command: Command[T], settles: Sequence[Command[bool]], wire: io.Wire) -> T:
+    async def _take(self, command: Command[T], settles: Sequence[Command[bool]], connection: Connection) -> T:
         asked_at = io.now()
         try:
-            await wire.send(*command.evalsha())
-            return await self._taken(command, wire, asked_at)
+            await connection.send(*command.evalsha())
+            return await self._taken(command, connection, asked_at)
         except BaseException as error:
-            leave = partial(self._leave_behind, wire, command, settles, asked=True)
-            await self._calls.told(error, wire, leave)
+            leave = partial(self._leave_behind, connection, command, settles, asked=True)
+            await self._calls.told(error, connection, leave)
             raise
 
-    async def _taken(self, command: Command[T], wire: io.Wire, asked_at: float) -> T:
+    async def _taken(self, command: Command[T], connection: Connection, asked_at: float) -> T:
         try:
-            reply = await wire.read_within(REPLY_GRACE)
+            reply = await connection.read_within(REPLY_GRACE)
         except NoScriptError:
-            await wire.send(*command.eval())
-            reply = await wire.read_within(REPLY_GRACE)
+            await connection.send(*command.eval())
+            reply = await connection.read_within(REPLY_GRACE)
         answer: Any = command.parse(reply)
         if isinstance(answer, LeaseReply):
             answer.asked = asked_at
         taken: T = answer
         return taken
 
-    async def _block_and_take(self, wait: Wait[T], wire: io.Wire) -> T:
+    async def _block_and_take(self, wait: Wait[T], connection: Connection) -> T:
         """Block until a wake-up or the time, then run the command on the same connection.
 
         That also makes the server notice a block that is over, up to 100 ms before it would by itself.
         """
         asked = False
         try:
-            self._life.join(wire)
-            if wait.at_once and wire.can_leave_off:
-                return await self._block_followed(wait, wire)
-            blocked = await self._block(wait, wire)
+            self._life.join(connection)
+            if wait.at_once and connection.can_half_close:
+                return await self._block_followed(wait, connection)
+            blocked = await self._block(wait, connection)
             asked = True
-            self._life.part(wire)  # closing cuts a block, but the command behind it may bring an item
+            self._life.part(connection)  # closing cuts a block, but the command behind it may bring an item
             asked_at = io.now()
-            await wire.send(*wait.then.evalsha())
+            await connection.send(*wait.then.evalsha())
             if blocked:
-                await self._woken(wire, REPLY_GRACE)
-            return await self._taken(wait.then, wire, asked_at)
+                await self._woken(connection, REPLY_GRACE)
+            return await self._taken(wait.then, connection, asked_at)
         except errors.REFUSALS as error:
             if not isinstance(error, redis.ResponseError):
-                await wire.cut()  # the next one asks for its rights anew
+                connection.close()  # the next one asks for its rights anew
             raise await self._refused(error, asked=asked) from error
-        except (redis.RedisError, OSError, io.NothingYetError) as error:
-            await wire.cut()
+        except (redis.RedisError, OSError, ReplyTimeoutError) as error:
+            connection.close()
             self._life.raise_if_closed(cause=error)
-            if not (asked or wire.followed) or isinstance(error, _NothingBehindError):
+            if not (asked or connection.pipelined) or isinstance(error, _NothingBehindError):
                 raise _BrokenWaitError(0) from error
             raise errors.from_connection(error, sent=True) from error
         except BaseException:
-            self._leave_behind(wire, wait.then, wait.settles, asked=asked or wire.followed)
+            self._leave_behind(connection, wait.then, wait.settles, asked=asked or connection.pipelined)
             raise
         finally:
-            self._life.part(wire)
+            self._life.part(connection)
 
-    async def _block_followed(self, wait: Wait[T], wire: io.Wire) -> T:
+    async def _block_followed(self, wait: Wait[T], connection: Connection) -> T:
         """Send the block, and the command behind it at once: the server runs it as soon as the block is over."""
         refusal: redis.RedisError | None = None
         latest = io.now() + wait.seconds
-        await wire.send(*wait.block, f"{wait.seconds:.3f}")
-        wire.followed = True
-        await wire.send(*wait.then.evalsha())
+        await connection.send(*wait.block, f"{wait.seconds:.3f}")
+        connection.pipelined = True
+        await connection.send(*wait.then.evalsha())
         try:
-            await self._woken(wire, wait.seconds + REPLY_GRACE)
+            await self._woken(connection, wait.seconds + REPLY_GRACE)
         except errors.REFUSALS as error:
             refusal = error  # the command was run all the same
-        self._life.part(wire)
+        self._life.part(connection)
         # it ran no later than that, however late its reply is read: by a process that was stopped meanwhile, for one
-        answer = await self._taken(wait.then, wire, min(io.now(), latest))
+        answer = await self._taken(wait.then, connection, min(io.now(), latest))
         if refusal is not None and not (isinstance(answer, LeaseReply) and answer.items):
             raise refusal
         return answer
@@ -181,22 +182,22 @@ class Waiting:
         # the slot is or goes elsewhere: look there before blocking again; no busy loop while it migrates
         return _BrokenWaitError(0 if isinstance(error, MovedError) else MIGRATION_PAUSE)
 
-    async def _block(self, wait: Wait[Any], wire: io.Wire) -> bool:
+    async def _block(self, wait: Wait[Any], connection: Connection) -> bool:
         """Block; answers whether the block's reply is still to come. Never over before its time without an element."""
         over = io.now() + wait.seconds
-        await wire.send(*wait.block, f"{max(SHORTEST_BLOCK, wait.seconds - 0.005):.3f}")
+        await connection.send(*wait.block, f"{max(SHORTEST_BLOCK, wait.seconds - 0.005):.3f}")
         try:
-            woken = await self._woken(wire, wait.seconds)
-        except io.NothingYetError:
+            woken = await self._woken(connection, wait.seconds)
+        except ReplyTimeoutError:
             return True
         if not woken:
             await io.sleep(min(BLOCK_EARLY, max(0.0, over - io.now())))
         return False
 
-    async def _woken(self, wire: io.Wire, seconds: float) -> bool:
+    async def _woken(self, connection: Connection, seconds: float) -> bool:
         """Read the block's answer: true for an element, and for an error that a block may end in: look again."""
         try:
-            return await wire.read_within(seconds) is not None
+            return await connection.read_within(seconds) is not None
         except redis.ResponseError as error:
             if is_elsewhere(error):
                 return True
@@ -210,25 +211,25 @@ class Waiting:
 
     def _let_go(self, command: Command[Any], settles: Sequence[Command[bool]], held: Held) -> None:
         """Interrupted: what is on the way to the caller goes back, and a wake-up that was taken is passed on."""
-        if held.wire is not None and held.wire.kept:
+        if held.connection is not None and held.connection.detached:
             return  # whoever keeps it does both
         if held.answer is not None and command.undo:
             self.run_later(command.undo(held.answer))
         self._pass_on_later(settles)
 
     def _leave_behind(
-        self, wire: io.Wire, command: Command[Any], settles: Sequence[Command[bool]], *, asked: bool
+        self, connection: Connection, command: Command[Any], settles: Sequence[Command[bool]], *, asked: bool
     ) -> None:
         """Interrupted: somebody else ends what is under way. A program that ends waits for that."""
-        if wire.owed or asked:
-            wire.kept = True
-            blocked = wire.owed > int(asked)
-            leave = partial(self._leave, wire, command, settles, blocked=blocked, asked=asked)
+        if connection.pending_replies or asked:
+            connection.detached = True
+            blocked = connection.pending_replies > int(asked)
+            leave = partial(self._leave, connection, command, settles, blocked=blocked, asked=asked)
             self._life.background.begin(leave, finish=True)
 
     async def _leave(
         self,
-        wire: io.Wire,
+        connection: Connection,
         command: Command[Any],
         settles: Sequence[Command[bool]],
         *,
@@ -241,24 +242,24 @@ class Waiting:
         """
         patience = REPLY_GRACE
         try:
-            if wire.followed and blocked:
-                patience = io.HANG_UP_SECS
-                await wire.leave_off()
+            if connection.pipelined and blocked:
+                patience = CLOSE_SECS
+                connection.half_close()
             if asked:
                 if blocked:
-                    await self._woken(wire, patience)
-                answer = command.parse(await wire.read_within(patience))
+                    await self._woken(connection, patience)
+                answer = command.parse(await connection.read_within(patience))
                 if command.undo:
                     await self._run_all_quietly(command.undo(answer))
             else:
-                await wire.hang_up()
+                await connection.close_gracefully()
         except Exception:  # noqa: BLE001 (nobody is left to be told)
-            await wire.cut()
+            connection.close()
         except BaseException:
-            await wire.cut()
+            connection.close()
             raise
         finally:
-            await wire.give_back()
+            self._calls.route.release(connection)
         await self._pass_on(settles)
 
     def _pass_on_later(self, settles: Sequence[Command[bool]]) -> None:

@@ -22,6 +22,8 @@ from redis.exceptions import (
 
 from leaseq import errors
 from leaseq._sync import io
+from leaseq._sync.connection import Connection, ReplyTimeoutError
+from leaseq._sync.route import route
 from leaseq.commands import Command
 
 T = TypeVar("T")
@@ -39,7 +41,7 @@ def is_elsewhere(error: Exception) -> bool:
 class Held:
     """What a conversation held when it was interrupted."""
 
-    wire: io.Wire | None = None
+    connection: Connection | None = None
     answer: Any = None
 
 
@@ -47,21 +49,21 @@ class Calls:
     """Calls on the keys of one slot."""
 
     def __init__(self, client: io.Client, key: str) -> None:
-        self.route = io.route(client)
+        self.route = route(client)
         self._key = key
 
     def run(self, command: Command[T], patience: float | None = None) -> T:
         """Run a command; its reply may take `patience` seconds, or what the client grants. Raises `leaseq.errors`."""
         return command.parse(self.talk(partial(self._exchange, command, patience), Held()))
 
-    def talk(self, conversation: Callable[[io.Wire], T], held: Held) -> T:
+    def talk(self, conversation: Callable[[Connection], T], held: Held) -> T:
         """Borrow a connection for a conversation; repeat what a cluster redirected, since that was not run."""
         redirection: AskError | None = None
         hops = waits = 0
         while hops < REDIRECTIONS:
-            wire = held.wire = self._borrow(redirection, hops + waits)
+            connection = held.connection = self._acquire(redirection, hops + waits)
             try:
-                answer = held.answer = conversation(wire)
+                answer = held.answer = conversation(connection)
             except AskError as error:
                 redirection, hops = error, hops + 1
                 continue
@@ -73,38 +75,38 @@ class Calls:
             else:
                 return answer
             finally:
-                if not wire.kept:
-                    wire.give_back()
+                if not connection.detached:
+                    self.route.release(connection)
             io.sleep(0.02 * 2 ** min(waits - 1, 6))
         message = "the cluster redirects this call in a circle; nothing was done"
         raise errors.ServerError(message)
 
-    def _borrow(self, redirection: AskError | None, attempt: int) -> io.Wire:
+    def _acquire(self, redirection: AskError | None, attempt: int) -> Connection:
         try:
-            return self.route.borrow(self._key, redirection)
+            return self.route.acquire(self._key, redirection)
         except (redis.RedisError, redis.exceptions.RedisClusterException, OSError) as error:
             if not self.route.redirects or attempt > 0:
                 raise errors.from_connection(error, sent=False) from error
         # A node of the cluster is gone: whoever took its place may be known by now.
         try:
             self.route.refresh()
-            return self.route.borrow(self._key, None)
+            return self.route.acquire(self._key, None)
         except (redis.RedisError, redis.exceptions.RedisClusterException, OSError) as error:
             raise errors.from_connection(error, sent=False) from error
 
-    def _exchange(self, command: Command[Any], patience: float | None, wire: io.Wire) -> Any:
+    def _exchange(self, command: Command[Any], patience: float | None, connection: Connection) -> Any:
         try:
             if command.packed is None:
-                wire.send(*command.evalsha())
+                connection.send(*command.evalsha())
             else:
-                wire.send_packed([command.packed])
+                connection.send_packed(command.packed)
             try:
-                return wire.read(patience)
+                return connection.read(patience)
             except NoScriptError:
-                wire.send(*command.eval())
-                return wire.read(patience)
+                connection.send(*command.eval())
+                return connection.read(patience)
         except BaseException as error:
-            self.told(error, wire)
+            self.told(error, connection)
             raise
 
     def redirected(self, error: Exception) -> bool:
@@ -119,7 +121,7 @@ class Calls:
         return errors.from_server(error)
 
     def told(
-        self, error: BaseException, wire: io.Wire, interrupted: Callable[[], None] | None = None
+        self, error: BaseException, connection: Connection, interrupted: Callable[[], None] | None = None
     ) -> None:
         """Raise an error of a conversation in which one command is sent under its name; leaves no reply on its way.
 
@@ -128,10 +130,10 @@ class Calls:
         if isinstance(error, redis.ResponseError):
             if not self.redirected(error):
                 raise self.refused(error) from error
-        elif isinstance(error, redis.RedisError | OSError | io.NothingYetError):
-            wire.cut()
+        elif isinstance(error, redis.RedisError | OSError | ReplyTimeoutError):
+            connection.close()
             raise errors.from_connection(error, sent=True) from error
         elif interrupted is None:
-            wire.cut()
+            connection.close()
         else:
             interrupted()

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from leaseq import errors
 from leaseq._sync import io
+from leaseq._sync.connection import CLOSE_SECS, Connection
 from leaseq.flows import REPLY_GRACE
 from leaseq.process import THIS
 
@@ -22,7 +23,7 @@ class Life:
 
     def _start_over(self) -> None:
         self._pid = THIS.number
-        self._waiting: set[io.Wire] = set()
+        self._waiting: set[Connection] = set()
         self._in_flight: list[None] = []
         """One for each call. Appending needs no lock: first a call counts, then it looks whether this is over."""
         self._guard = io.Guard()
@@ -54,16 +55,16 @@ class Life:
     def __exit__(self, *_: object) -> None:
         del self._in_flight[-1:]  # where a call began before a fork, there is none
 
-    def join(self, wire: io.Wire) -> None:
+    def join(self, connection: Connection) -> None:
         """From now on somebody waits on this connection, and closing cuts it. Raises QueueClosedError."""
         with self._guard:
             self.raise_if_closed()
-            self._waiting.add(wire)
+            self._waiting.add(connection)
 
-    def part(self, wire: io.Wire) -> None:
+    def part(self, connection: Connection) -> None:
         """Nobody waits on this connection any more."""
         with self._guard:
-            self._waiting.discard(wire)
+            self._waiting.discard(connection)
 
     def raise_if_closed(
         self, when: str = "was closed during the call", cause: Exception | None = None
@@ -85,18 +86,20 @@ class Life:
         began = io.now()
         while self._in_flight and io.now() < began + REPLY_GRACE:
             io.sleep(CLOSE_STEP)
-            if io.now() >= began + io.HANG_UP_SECS:
+            if io.now() >= began + CLOSE_SECS:
                 self._end_waits(waiting, gently=False)
         # what interrupted calls still bring is given back first, and wake-ups are passed on
         self._background.end(REPLY_GRACE)
         return True
 
-    def _end_waits(self, waiting: Sequence[io.Wire], *, gently: bool) -> None:
+    def _end_waits(self, waiting: Sequence[Connection], *, gently: bool) -> None:
         """Cut off those that still wait; gently, one that may bring items may finish what the server has begun."""
-        for wire in waiting:
-            with self._guard:  # a wire that is no longer waiting may be somebody else's connection by now
-                if wire in self._waiting:
-                    (wire.leave_off() if gently and wire.followed else wire.cut_off())
+        for connection in waiting:
+            with (
+                self._guard
+            ):  # a connection that is no longer waiting may be somebody else's connection by now
+                if connection in self._waiting:
+                    connection.half_close() if gently and connection.pipelined else connection.abort()
 
 
 class Lives(Life):
@@ -129,15 +132,15 @@ class Lives(Life):
         for life in self._lives:
             life.__exit__()
 
-    def join(self, wire: io.Wire) -> None:
+    def join(self, connection: Connection) -> None:
         """Closing any of them cuts this connection from now on. Raises QueueClosedError."""
         for life in self._lives:
-            life.join(wire)
+            life.join(connection)
 
-    def part(self, wire: io.Wire) -> None:
+    def part(self, connection: Connection) -> None:
         """Nobody waits on this connection any more."""
         for life in self._lives:
-            life.part(wire)
+            life.part(connection)
 
     def raise_if_closed(
         self, when: str = "was closed during the call", cause: Exception | None = None

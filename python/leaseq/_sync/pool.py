@@ -1,66 +1,75 @@
 # Generated from _aio/pool.py by python/unasync.py: do not edit.
-"""The connections of the clients that are opened here."""
+"""Connections to one address, kept for the next call."""
 
-from typing import Any
+from collections.abc import Callable
 
-from redis import ConnectionPool
-from redis.exceptions import ConnectionError as BrokenError
-from redis.exceptions import TimeoutError as LateError
-
-from leaseq._sync.plain import are_plain
-from leaseq.process import THIS
+from leaseq._sync import io
+from leaseq._sync.connection import Connection
+from leaseq.endpoint import Endpoint
 
 
-class Pool(ConnectionPool):
-    """Hands out the connection that came back last, without the bookkeeping of redis-py.
+class Pool:
+    """Hands out the connection that came back last, if it stands and has nothing to read, else a new one."""
 
-    For redis-py that connection has never come back: it counts it, and closes it with all others. A look at whether it
-    still stands remains, and where it does not, redis-py does what it always does. What it does besides each time
-    (metrics, events, attempts to connect) was a quarter of the time of a call, and is for settings that no URL has.
-    """
+    def __init__(self, find: Callable[[], Endpoint], slots: io.Slots | None) -> None:
+        """`find` says where a new connection leads; `slots` bounds how many are in use, if anything does."""
+        self._find = find
+        self._slots = slots
+        self._idle: list[Connection] = []
+        self._in_use: set[Connection] = set()
 
-    def __init__(self, **settings: Any) -> None:
-        super().__init__(**settings)
-        self.plain = are_plain(self.connection_class, self.connection_kwargs)
-        self._idle: dict[int, list[Any]] = {}
-        """By process, since the child of a fork must not speak where its parent does."""
-        self._open: set[Any] = set()
-        """Those that are open. One whose opening was interrupted is not: the replies to that are still to come."""
-
-    def get_connection(self, *_: Any, **__: Any) -> Any:
-        """The connection that came back last, if it stands and has nothing to read; else what redis-py gives."""
-        connection = self.at_hand()
-        if connection is None:
-            untyped: Any = super()
-            connection = untyped.get_connection()
-            self._open.add(connection)
+    def acquire(self) -> Connection:
+        """A connection, for the caller alone. Raises errors of redis-py."""
+        if self._slots is not None:
+            self._slots.take()
+        try:
+            connection = self._last_idle() or self._open()
+            self._in_use.add(connection)
+        except BaseException:
+            if self._slots is not None:
+                self._slots.give()
+            raise
         return connection
 
-    def at_hand(self) -> Any | None:
-        """The connection that came back last, if it stands and has nothing to read."""
-        try:
-            connection = self._idle[THIS.number].pop()
-        except LookupError:
-            return None
-        fit = False
-        try:
-            look = connection._parser if self.plain and connection.is_connected else connection
-            fit = not connection.should_reconnect() and not look.can_read()
-        except (BrokenError, LateError, OSError):
-            fit = False  # redis-py connects again
-        finally:
-            if not fit:
-                self._open.discard(connection)
-                super().release(connection)
-        return connection if fit else None
+    def _open(self) -> Connection:
+        shelf = self._idle
+        connection = Connection.open(self._find())
+        connection.shelf = shelf
+        return connection
 
-    def release(self, connection: Any) -> None:
-        """Take a connection back, also one that redis-py could not open."""
-        here = THIS.number
-        # those of asyncio know no process, since no event loop outlives a fork
-        if connection in self._open and connection.is_connected and getattr(connection, "pid", here) == here:
-            self._idle.setdefault(here, []).append(connection)
+    def _last_idle(self) -> Connection | None:
+        while self._idle:
+            try:
+                connection = self._idle.pop()
+            except IndexError:  # another thread took it
+                break
+            if connection.is_usable():
+                return connection
+            connection.close()
+        return None
+
+    def release(self, connection: Connection) -> None:
+        """Take a connection back; never with a reply on its way that the next user would take for its."""
+        self._in_use.discard(connection)
+        if connection.shelf is self._idle and connection.is_clean:
+            self._idle.append(connection)
         else:
-            self._open.discard(connection)
-            connection.disconnect()
-            super().release(connection)
+            connection.close()
+        if self._slots is not None:
+            self._slots.give()
+
+    def drop(self) -> None:
+        """Close those that nobody uses, and later those that somebody does."""
+        idle, self._idle = self._idle, []
+        for connection in idle:
+            connection.close()
+
+    def close(self) -> None:
+        """Close all, and end the calls on those in use."""
+        in_use = list(self._in_use)
+        closing = [*self._idle, *in_use]
+        self.drop()
+        for connection in in_use:
+            connection.abort()
+        for connection in closing:
+            connection.wait_closed()

@@ -10,6 +10,7 @@ from redis.exceptions import ClusterDownError
 from leaseq import errors
 from leaseq._sync import io
 from leaseq._sync.calls import Calls, Held
+from leaseq._sync.connection import Connection
 from leaseq._sync.opening import OpenedServer
 from leaseq.errors import LeaseqError
 from leaseq.keys import REGISTRY, QueueKeys, RegisteredQueue, registered
@@ -42,15 +43,15 @@ class Registration:
         with contextlib.suppress(LeaseqError):
             self._calls.talk(self._say, Held())
 
-    def _say(self, wire: io.Wire) -> None:
+    def _say(self, connection: Connection) -> None:
         try:
-            wire.send("SADD", REGISTRY, self._entry)
-            wire.read(PATIENCE)
+            connection.send("SADD", REGISTRY, self._entry)
+            connection.read(PATIENCE)
         except ClusterDownError as error:
             # the queue's own slot may have an owner: nobody waits until that of the registry has one
             raise errors.from_server(error) from error
         except BaseException as error:
-            self._calls.told(error, wire)
+            self._calls.told(error, connection)
             raise
 
 
@@ -75,10 +76,10 @@ def queues(server: str | io.Client | None = None) -> list[RegisteredQueue]:
         opened.close()
 
 
-def _page(calls: Calls, cursor: Any, wire: io.Wire) -> Any:
+def _page(calls: Calls, cursor: Any, connection: Connection) -> Any:
     try:
-        wire.send("SSCAN", REGISTRY, cursor, "COUNT", PAGE)
-        return wire.read()
+        connection.send("SSCAN", REGISTRY, cursor, "COUNT", PAGE)
+        return connection.read()
     except BaseException as error:
-        calls.told(error, wire)
+        calls.told(error, connection)
         raise

@@ -13,6 +13,7 @@ from redis.exceptions import MovedError, NoScriptError, OutOfMemoryError
 from leaseq import errors
 from leaseq._sync import io
 from leaseq._sync.calls import Calls, Held, is_elsewhere
+from leaseq._sync.connection import CLOSE_SECS, Connection, ReplyTimeoutError
 from leaseq._sync.life import Life
 from leaseq.commands import Command, LeaseReply
 from leaseq.flows import REPLY_GRACE, Wait
@@ -97,76 +98,76 @@ class Waiting:
         io.sleep(max(0.0, pause))
         return self._calls.talk(partial(self._take, wait.then, wait.settles), held)
 
-    def _take(self, command: Command[T], settles: Sequence[Command[bool]], wire: io.Wire) -> T:
+    def _take(self, command: Command[T], settles: Sequence[Command[bool]], connection: Connection) -> T:
         asked_at = io.now()
         try:
-            wire.send(*command.evalsha())
-            return self._taken(command, wire, asked_at)
+            connection.send(*command.evalsha())
+            return self._taken(command, connection, asked_at)
         except BaseException as error:
-            leave = partial(self._leave_behind, wire, command, settles, asked=True)
-            self._calls.told(error, wire, leave)
+            leave = partial(self._leave_behind, connection, command, settles, asked=True)
+            self._calls.told(error, connection, leave)
             raise
 
-    def _taken(self, command: Command[T], wire: io.Wire, asked_at: float) -> T:
+    def _taken(self, command: Command[T], connection: Connection, asked_at: float) -> T:
         try:
-            reply = wire.read_within(REPLY_GRACE)
+            reply = connection.read_within(REPLY_GRACE)
         except NoScriptError:
-            wire.send(*command.eval())
-            reply = wire.read_within(REPLY_GRACE)
+            connection.send(*command.eval())
+            reply = connection.read_within(REPLY_GRACE)
         answer: Any = command.parse(reply)
         if isinstance(answer, LeaseReply):
             answer.asked = asked_at
         taken: T = answer
         return taken
 
-    def _block_and_take(self, wait: Wait[T], wire: io.Wire) -> T:
+    def _block_and_take(self, wait: Wait[T], connection: Connection) -> T:
         """Block until a wake-up or the time, then run the command on the same connection.
 
         That also makes the server notice a block that is over, up to 100 ms before it would by itself.
         """
         asked = False
         try:
-            self._life.join(wire)
-            if wait.at_once and wire.can_leave_off:
-                return self._block_followed(wait, wire)
-            blocked = self._block(wait, wire)
+            self._life.join(connection)
+            if wait.at_once and connection.can_half_close:
+                return self._block_followed(wait, connection)
+            blocked = self._block(wait, connection)
             asked = True
-            self._life.part(wire)  # closing cuts a block, but the command behind it may bring an item
+            self._life.part(connection)  # closing cuts a block, but the command behind it may bring an item
             asked_at = io.now()
-            wire.send(*wait.then.evalsha())
+            connection.send(*wait.then.evalsha())
             if blocked:
-                self._woken(wire, REPLY_GRACE)
-            return self._taken(wait.then, wire, asked_at)
+                self._woken(connection, REPLY_GRACE)
+            return self._taken(wait.then, connection, asked_at)
         except errors.REFUSALS as error:
             if not isinstance(error, redis.ResponseError):
-                wire.cut()  # the next one asks for its rights anew
+                connection.close()  # the next one asks for its rights anew
             raise self._refused(error, asked=asked) from error
-        except (redis.RedisError, OSError, io.NothingYetError) as error:
-            wire.cut()
+        except (redis.RedisError, OSError, ReplyTimeoutError) as error:
+            connection.close()
             self._life.raise_if_closed(cause=error)
-            if not (asked or wire.followed) or isinstance(error, _NothingBehindError):
+            if not (asked or connection.pipelined) or isinstance(error, _NothingBehindError):
                 raise _BrokenWaitError(0) from error
             raise errors.from_connection(error, sent=True) from error
         except BaseException:
-            self._leave_behind(wire, wait.then, wait.settles, asked=asked or wire.followed)
+            self._leave_behind(connection, wait.then, wait.settles, asked=asked or connection.pipelined)
             raise
         finally:
-            self._life.part(wire)
+            self._life.part(connection)
 
-    def _block_followed(self, wait: Wait[T], wire: io.Wire) -> T:
+    def _block_followed(self, wait: Wait[T], connection: Connection) -> T:
         """Send the block, and the command behind it at once: the server runs it as soon as the block is over."""
         refusal: redis.RedisError | None = None
         latest = io.now() + wait.seconds
-        wire.send(*wait.block, f"{wait.seconds:.3f}")
-        wire.followed = True
-        wire.send(*wait.then.evalsha())
+        connection.send(*wait.block, f"{wait.seconds:.3f}")
+        connection.pipelined = True
+        connection.send(*wait.then.evalsha())
         try:
-            self._woken(wire, wait.seconds + REPLY_GRACE)
+            self._woken(connection, wait.seconds + REPLY_GRACE)
         except errors.REFUSALS as error:
             refusal = error  # the command was run all the same
-        self._life.part(wire)
+        self._life.part(connection)
         # it ran no later than that, however late its reply is read: by a process that was stopped meanwhile, for one
-        answer = self._taken(wait.then, wire, min(io.now(), latest))
+        answer = self._taken(wait.then, connection, min(io.now(), latest))
         if refusal is not None and not (isinstance(answer, LeaseReply) and answer.items):
             raise refusal
         return answer
@@ -182,22 +183,22 @@ class Waiting:
         # the slot is or goes elsewhere: look there before blocking again; no busy loop while it migrates
         return _BrokenWaitError(0 if isinstance(error, MovedError) else MIGRATION_PAUSE)
 
-    def _block(self, wait: Wait[Any], wire: io.Wire) -> bool:
+    def _block(self, wait: Wait[Any], connection: Connection) -> bool:
         """Block; answers whether the block's reply is still to come. Never over before its time without an element."""
         over = io.now() + wait.seconds
-        wire.send(*wait.block, f"{max(SHORTEST_BLOCK, wait.seconds - 0.005):.3f}")
+        connection.send(*wait.block, f"{max(SHORTEST_BLOCK, wait.seconds - 0.005):.3f}")
         try:
-            woken = self._woken(wire, wait.seconds)
-        except io.NothingYetError:
+            woken = self._woken(connection, wait.seconds)
+        except ReplyTimeoutError:
             return True
         if not woken:
             io.sleep(min(BLOCK_EARLY, max(0.0, over - io.now())))
         return False
 
-    def _woken(self, wire: io.Wire, seconds: float) -> bool:
+    def _woken(self, connection: Connection, seconds: float) -> bool:
         """Read the block's answer: true for an element, and for an error that a block may end in: look again."""
         try:
-            return wire.read_within(seconds) is not None
+            return connection.read_within(seconds) is not None
         except redis.ResponseError as error:
             if is_elsewhere(error):
                 return True
@@ -211,25 +212,25 @@ class Waiting:
 
     def _let_go(self, command: Command[Any], settles: Sequence[Command[bool]], held: Held) -> None:
         """Interrupted: what is on the way to the caller goes back, and a wake-up that was taken is passed on."""
-        if held.wire is not None and held.wire.kept:
+        if held.connection is not None and held.connection.detached:
             return  # whoever keeps it does both
         if held.answer is not None and command.undo:
             self.run_later(command.undo(held.answer))
         self._pass_on_later(settles)
 
     def _leave_behind(
-        self, wire: io.Wire, command: Command[Any], settles: Sequence[Command[bool]], *, asked: bool
+        self, connection: Connection, command: Command[Any], settles: Sequence[Command[bool]], *, asked: bool
     ) -> None:
         """Interrupted: somebody else ends what is under way. A program that ends waits for that."""
-        if wire.owed or asked:
-            wire.kept = True
-            blocked = wire.owed > int(asked)
-            leave = partial(self._leave, wire, command, settles, blocked=blocked, asked=asked)
+        if connection.pending_replies or asked:
+            connection.detached = True
+            blocked = connection.pending_replies > int(asked)
+            leave = partial(self._leave, connection, command, settles, blocked=blocked, asked=asked)
             self._life.background.begin(leave, finish=True)
 
     def _leave(
         self,
-        wire: io.Wire,
+        connection: Connection,
         command: Command[Any],
         settles: Sequence[Command[bool]],
         *,
@@ -242,24 +243,24 @@ class Waiting:
         """
         patience = REPLY_GRACE
         try:
-            if wire.followed and blocked:
-                patience = io.HANG_UP_SECS
-                wire.leave_off()
+            if connection.pipelined and blocked:
+                patience = CLOSE_SECS
+                connection.half_close()
             if asked:
                 if blocked:
-                    self._woken(wire, patience)
-                answer = command.parse(wire.read_within(patience))
+                    self._woken(connection, patience)
+                answer = command.parse(connection.read_within(patience))
                 if command.undo:
                     self._run_all_quietly(command.undo(answer))
             else:
-                wire.hang_up()
+                connection.close_gracefully()
         except Exception:  # noqa: BLE001 (nobody is left to be told)
-            wire.cut()
+            connection.close()
         except BaseException:
-            wire.cut()
+            connection.close()
             raise
         finally:
-            wire.give_back()
+            self._calls.route.release(connection)
         self._pass_on(settles)
 
     def _pass_on_later(self, settles: Sequence[Command[bool]]) -> None:

@@ -108,7 +108,7 @@ def check_targets(keys: QueueKeys, place: Hashable, finished: Iterable[Finished]
                     f" group {keys.group!r}: create both with the same group=, as in"
                     f" WorkQueue({queue.name!r}, ..., group={keys.group!r})"
                 )
-            if isinstance(place, tuple) and isinstance(other, tuple) and place[1:5] != other[1:5]:
+            if isinstance(place, tuple) and isinstance(other, tuple) and place[:2] != other[:2]:
                 raise CrossGroupError(
                     f"queue {queue.name!r} is on another server or database than queue {keys.name!r} and cannot take a"
                     " follow-up of it: create both with the same URL or client"

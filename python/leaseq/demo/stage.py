@@ -128,8 +128,7 @@ class Stage:
 
     def _death_when_sent(self, command: Command[Any], items: int) -> None:
         if self._moment == "sent":
-            pool: Any = self._client.connection_pool
-            pool.get_connection().send_command(*command.eval())
+            self._client.connection_pool.make_connection().send_command(*command.eval())
             self._signals.wait_for_death(items)
 
 

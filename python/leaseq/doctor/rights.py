@@ -5,6 +5,8 @@ from typing import Any, Final
 
 import redis
 
+from leaseq._sync.connection import Connection
+from leaseq._sync.route import route
 from leaseq.doctor.finding import Verdict, advice, ok, problem, unknown
 from leaseq.doctor.node import Node
 from leaseq.keys import REGISTRY
@@ -116,19 +118,19 @@ def _missing(node: Node, calls: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
 
 def _missing_queued(node: Node, calls: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
     """The same on a server that cannot be asked: each is queued in a transaction, which is then thrown away."""
-    pool: Any = node.client.connection_pool
-    connection: Any = pool.get_connection()
+    connections = route(node.client)
+    connection = connections.acquire(node.keys.key("ready"), None)
     try:
         _told(connection, "MULTI")
         missing = [call for call in calls if _is_refused(connection, call)]
         _told(connection, "DISCARD")
     finally:
-        connection.disconnect()
-        pool.release(connection)
+        connection.close()
+        connections.release(connection)
     return missing
 
 
-def _is_refused(connection: Any, call: tuple[str, ...]) -> bool:
+def _is_refused(connection: Connection, call: tuple[str, ...]) -> bool:
     try:
         _told(connection, *call)
     except redis.exceptions.NoPermissionError:
@@ -138,6 +140,6 @@ def _is_refused(connection: Any, call: tuple[str, ...]) -> bool:
     return False
 
 
-def _told(connection: Any, *words: str) -> Any:
-    connection.send_command(*words)
-    return connection.read_response()
+def _told(connection: Connection, *words: str) -> Any:
+    connection.send(*words)
+    return connection.read()

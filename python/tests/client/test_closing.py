@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import pytest
-import redis
-from redis._parsers import _HiredisParser, _RESP3Parser
 from support import servers
 from support.client_flavours import unwrap
 from support.redis_probe import WAKE_UP, load
@@ -17,13 +14,9 @@ from support.servers import PATIENCE
 import leaseq
 import leaseq.aio
 from leaseq import Item
-from leaseq._aio import io as aio
-from leaseq._aio.watch import Watch
-from leaseq._sync import io as sync
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
+    import redis
     from support.client_flavours import ClientFlavour
 
     from leaseq_conformance.fault_proxy import Listener
@@ -122,118 +115,6 @@ def test_a_call_that_is_never_answered_ends(
         call.result(PATIENCE)
 
 
-WIRE_CALLS: list[Callable[[Any], Any]] = [
-    lambda wire: wire.send("PING"),
-    lambda wire: wire.read(),
-    lambda wire: wire.read_within(1),
-]
-ODD = [AttributeError, RuntimeError, TypeError, ValueError]
-
-
-class Broken:
-    """A connection that fails as redis-py's do when another thread or task closes them."""
-
-    socket_timeout = 1
-    _reader = None
-
-    def __init__(self, odd: type[Exception]) -> None:
-        self.odd = odd
-        self.is_connected = True
-        self.closes = True
-
-    def pack_command(self, *_: object) -> list[bytes]:
-        """A command."""
-        return []
-
-    def fail(self, *_: object, **__: object) -> Any:
-        """What another one does in the middle of this."""
-        self.is_connected = not self.closes
-        raise self.odd
-
-    send_packed_command = fail
-
-    def read_response(self, **_: object) -> Any:
-        """A reply."""
-        self.fail()
-
-    @property
-    def _writer(self) -> Any:
-        return self.fail()
-
-    @property
-    def _parser(self) -> Any:
-        return self.fail()
-
-
-@pytest.mark.parametrize("odd", ODD)
-def test_a_closed_connection_is_a_connection_error(odd: type[Exception]) -> None:
-    """LQ-ERROR-4: whatever redis-py trips over; with the connection open it is a fault, and shown."""
-    for call in WIRE_CALLS:
-        with pytest.raises(redis.ConnectionError):
-            call(sync.Wire(Broken(odd), lambda: None))
-        still_open = Broken(odd)
-        still_open.closes = False
-        with pytest.raises(odd):
-            call(sync.Wire(still_open, lambda: None))
-
-
-@pytest.mark.parametrize("parser", [_HiredisParser, _RESP3Parser])
-def test_a_connection_that_is_cut_before_it_is_read_is_not_opened_again(
-    url: str, redis_client: redis.Redis, monkeypatch: pytest.MonkeyPatch, parser: Any
-) -> None:
-    """LQ-BLOCK-6: closing comes between a waiter's last look and its read: it must not wait on a new connection."""
-    client = redis.Redis.from_url(url, parser_class=parser, protocol=3)
-    with client:
-        wire = sync.Wire(client.connection_pool.get_connection(), lambda: None)
-        connected = len(redis_client.client_list())
-        wire.send("BLPOP", "nothing", "3600")
-        look = wire._check
-
-        def look_and_be_cut() -> None:
-            look()
-            wire.cut()
-
-        monkeypatch.setattr(wire, "_check", look_and_be_cut)
-        with pytest.raises((redis.ConnectionError, sync.NothingYetError)):
-            wire.read_within(3600)
-        servers.wait_until(lambda: len(redis_client.client_list()) == connected - 1)
-
-
-@pytest.mark.parametrize("parser", [_HiredisParser, _RESP3Parser])
-def test_a_reply_that_has_begun_in_time_is_read_to_its_end(proxy: Listener, parser: Any) -> None:
-    """LQ-BLOCK-9: the time is for its beginning; one that has not begun can be read later."""
-    client = redis.Redis.from_url(proxy.url, parser_class=parser, protocol=3, socket_timeout=None)
-    with client, ThreadPoolExecutor() as pool:
-        connection: Any = client.connection_pool.get_connection()
-        wire = sync.Wire(connection, lambda: client.connection_pool.release(connection))
-        proxy.hold_replies_after = 40
-        wire.send("ECHO", "x" * 100)
-        servers.wait_until(wire._begun)
-        reading = pool.submit(wire.read_within, 0.01)
-        with pytest.raises(TimeoutError):
-            reading.result(0.3)
-        proxy.hold_replies_after = None
-        assert reading.result(PATIENCE) == b"x" * 100
-        proxy.hold_replies_after = 0
-        wire.send("PING")
-        with pytest.raises(sync.NothingYetError):
-            wire.read_within(0.01)
-        proxy.hold_replies_after = None
-        assert wire.read() == b"PONG"
-        wire.give_back()
-
-
-@pytest.mark.parametrize("odd", ODD)
-async def test_a_closed_connection_is_a_connection_error_in_asyncio(odd: type[Exception]) -> None:
-    """LQ-ERROR-4: the same for asyncio."""
-
-    async def put_back() -> None: ...
-
-    for call in WIRE_CALLS:
-        with pytest.raises(redis.ConnectionError):
-            await call(aio.Wire(Broken(odd), put_back, Watch()))
-
-
 @pytest.mark.parametrize("steps", range(24))
 async def test_a_cancellation_while_connecting_is_heeded(url: str, steps: int) -> None:
     """LQ-BLOCK-6: at every step of the loop; in Python 3.11 the client library swallows it at some."""
@@ -258,18 +139,3 @@ def test_as_many_waiters_as_one_likes(url: str) -> None:
             other.close()
 
     asyncio.run(work())
-
-
-def test_a_wait_that_is_cut_off_keeps_its_socket_until_its_thread_closes_it(url: str) -> None:
-    """Closed by another thread, its number could be that of a new connection when the wait begins."""
-    with redis.Redis.from_url(url) as client:
-        connection: Any = client.connection_pool.get_connection()
-        wire = sync.Wire(connection, lambda: client.connection_pool.release(connection))
-        wire.send("BLPOP", "nothing", 0)
-        sock = connection._sock
-        wire.cut_off()
-        assert sock.fileno() != -1
-        with pytest.raises(redis.ConnectionError):
-            wire.read_within(3600)
-        wire.give_back()
-        assert sock.fileno() == -1

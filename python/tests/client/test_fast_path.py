@@ -5,30 +5,25 @@ from __future__ import annotations
 import asyncio
 import enum
 import os
-import socket
-import ssl
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
+import hiredis
 import pytest
-import redis
 from support.client_flavours import unwrap
 
 import leaseq
 from leaseq import Item, flows
-from leaseq._sync.at_once import send_at_once
-from leaseq._sync.io import Wire
-from leaseq._sync.pool import Pool
 from leaseq.commands import add, add_each, add_one, add_options, complete
 from leaseq.item import LeasedItemBase
 from leaseq.keys import QueueKeys
-from leaseq.packing import pack
 from leaseq.worker._aio import crew
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+
+    import redis
 
     from leaseq.worker.ends import End
 
@@ -137,6 +132,8 @@ def test_a_call_takes_as_many_as_it_may(sizes: list[int], chunks: list[int]) -> 
     assert [member for chunk in split for member in chunk] == asked == list(range(len(sizes)))
 
 
+packed: Callable[[Any], bytes] = hiredis.pack_command
+
 KEYS = QueueKeys("q")
 ITEMS = [
     Item(b"x", id="ä"),
@@ -152,7 +149,7 @@ def test_items_are_written_alike_one_by_one_and_together(options: dict[str, Any]
     written = add_options(**options)
     together = add(KEYS, ITEMS, written).evalsha()
     apart = add_each(KEYS, [(item, written) for item in ITEMS]).evalsha()
-    assert pack(None, together) == pack(None, apart)
+    assert packed(together) == packed(apart)
 
 
 @pytest.mark.parametrize("options", [{}, {"delay": 1.5, "priority": -3}], ids=["plain", "with options"])
@@ -163,9 +160,7 @@ def test_one_item_is_written_as_it_is_packed(options: dict[str, Any], item_id: s
     written = add_options(**options)
     one = add_one(KEYS, Item(data, id=item_id), written)
     assert (
-        [one.packed]
-        == pack(None, one.evalsha())
-        == pack(None, add(KEYS, [Item(data, id=item_id)], written).evalsha())
+        one.packed == packed(one.evalsha()) == packed(add(KEYS, [Item(data, id=item_id)], written).evalsha())
     )
 
 
@@ -173,7 +168,7 @@ def test_one_item_is_written_as_it_is_packed(options: dict[str, Any], item_id: s
 def test_one_item_with_more_is_written_as_several_are(item: Item) -> None:
     one = add_one(KEYS, item)
     assert one.packed is None
-    assert pack(None, one.evalsha()) == pack(None, add(KEYS, [item]).evalsha())
+    assert packed(one.evalsha()) == packed(add(KEYS, [item]).evalsha())
 
 
 class Level(int, enum.Enum):
@@ -214,8 +209,8 @@ def test_one_item_of_derived_types_is_written_as_it_is(item: Item, options: dict
     plain: dict[str, Any] = dict.fromkeys(options, 5)
     as_it_is = add(KEYS, [Item(bytes(memoryview(item.data)), id=str.__str__(item.id))], add_options(**plain))
     one = add_one(KEYS, item, add_options(**options))
-    assert pack(None, one.evalsha()) == pack(None, as_it_is.evalsha())
-    assert one.packed is None or [one.packed] == pack(None, as_it_is.evalsha())
+    assert packed(one.evalsha()) == packed(as_it_is.evalsha())
+    assert one.packed is None or one.packed == packed(as_it_is.evalsha())
 
 
 @pytest.mark.parametrize(("only_current", "options"), [(False, (0,)), (True, (1, "only_current", 1))])
@@ -223,80 +218,7 @@ def test_a_count_as_text_is_the_number(*, only_current: bool, options: tuple[str
     item = LeasedItemBase("a", b"", 10**15, 1, 0.0, 30)
     sent = complete(KEYS, [item], only_current=only_current).evalsha()
     head = sent[: -len(options) - 3]
-    assert pack(None, sent) == pack(None, (*head, 1, "a", 10**15, *options))
-
-
-class Connection:
-    """As little of one of redis-py as is looked at."""
-
-    def __init__(self, sock: socket.socket) -> None:
-        self._sock = sock
-
-
-def test_what_a_socket_does_not_take_at_once_follows() -> None:
-    ours, theirs = socket.socketpair()
-    data = os.urandom(32 << 20)  # more than both buffers hold
-    with ours, theirs, ThreadPoolExecutor() as pool:
-        ours.settimeout(PATIENCE)
-        theirs.settimeout(PATIENCE)
-        assert send_at_once(Connection(ours), b"abc")
-        assert theirs.recv(9) == b"abc"
-        sent = pool.submit(send_at_once, Connection(ours), data)
-        came = bytearray()
-        while len(came) < len(data):
-            came += theirs.recv(1 << 20)
-        assert sent.result()
-        assert bytes(came) == data
-
-
-def test_who_takes_nothing_in_is_waited_for_as_long_as_the_socket_says() -> None:
-    ours, theirs = socket.socketpair()
-    with ours, theirs:
-        ours.settimeout(0.1)
-        with pytest.raises(redis.TimeoutError):
-            send_at_once(Connection(ours), b"x" * (32 << 20))
-        assert not send_at_once(Connection(ours), b"x")
-
-
-def test_the_rest_of_a_command_goes_nowhere_else(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a connection that redis-py opens again, the server would take the data of an item for commands."""
-    pool = Pool.from_url(url)
-    connection = pool.get_connection()
-    write = os.write
-
-    def write_some(number: int, data: bytes) -> int:
-        written = write(number, data[:20])
-        connection.disconnect()  # as another thread does that closes the queue
-        return written
-
-    with monkeypatch.context() as patched:
-        patched.setattr(os, "write", write_some)
-        with pytest.raises(redis.ConnectionError):
-            Wire(connection, lambda: None, plain=True).send("ECHO", b"\r\nSET a b\r\n" * 9)
-    assert not connection.is_connected
-    pool.disconnect()
-
-
-def test_what_a_broken_socket_does_not_take_is_left() -> None:
-    ours, theirs = socket.socketpair()
-    with ours:
-        theirs.close()
-        assert not send_at_once(Connection(ours), b"abc")
-    assert not send_at_once(Connection(ours), b"abc")
-
-
-def test_tls_is_not_gone_past() -> None:
-    ours, theirs = socket.socketpair()
-    with (
-        theirs,
-        ssl.create_default_context().wrap_socket(
-            ours, server_hostname="x", do_handshake_on_connect=False
-        ) as wrapped,
-    ):
-        assert not send_at_once(Connection(wrapped), b"abc")
-        theirs.setblocking(False)
-        with pytest.raises(BlockingIOError):
-            theirs.recv(9)
+    assert packed(sent) == packed((*head, 1, "a", 10**15, *options))
 
 
 class Clock:

@@ -141,11 +141,11 @@ def test_replicas(sentinel: SentinelSet) -> None:
 
 def test_the_connection_to_a_replica_is_closed(own_server: servers.StartServer) -> None:
     server = own_server()
-    with server.client() as client, Node(client, "here").replica("127.0.0.1", server.port) as replica:
-        replica.time()
-        (connection,) = replica.client.connection_pool._available_connections
-        assert connection.is_connected
-    assert not connection.is_connected
+    with server.client() as client:
+        with Node(client, "here").replica("127.0.0.1", server.port) as replica:
+            replica.time()
+            connected = len(client.client_list())
+        servers.wait_until(lambda: len(client.client_list()) == connected - 1)
 
 
 @pytest.mark.slow
@@ -270,10 +270,12 @@ def test_retries_of_a_client(url: str) -> None:
         assert found(client, "retries").status == "ok"
     with redis.Redis(host=kwargs["host"], port=kwargs["port"]) as client:  # redis-py's own default
         finding = found(client, "retries")
-    assert finding.status == "advice", told(finding)
-    assert re.search(r"up to \d+ times", finding.found)
+    counted = hasattr(Retry, "get_retries")  # redis-py from 6 on
+    if counted:  # before, it repeated nothing
+        assert finding.status == "advice", told(finding)
+        assert re.search(r"up to \d+ times", finding.found)
     with redis.Redis.from_url(url, retry_on_timeout=True) as client:
-        assert "up to 1 times" in found(client, "retries").found
+        assert ("up to 1 times" if counted else "at times") in found(client, "retries").found
     with redis.Redis.from_url(url, retry=Retry(NoBackoff(), 0)) as client:
         assert found(client, "retries").status == "ok"
 

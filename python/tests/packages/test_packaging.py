@@ -66,11 +66,15 @@ def test_the_installed_scripts_are_those_of_the_manifest(installed: Path, tmp_pa
     }
 
 
-def test_the_core_needs_redis_alone(installed: Path, tmp_path: Path) -> None:
+def test_the_core_needs_redis_and_hiredis_alone(installed: Path, tmp_path: Path) -> None:
     """No extra is installed here, and both flavours import."""
     listed = json.loads(run(installed, "-m", "pip", "list", "--format=json", "--disable-pip-version-check"))
     names = {each["name"].lower() for each in listed}
-    assert names - {"pip", "setuptools", "wheel", "async-timeout", "typing-extensions"} == {"leaseq", "redis"}
+    assert names - {"pip", "setuptools", "wheel", "async-timeout", "typing-extensions"} == {
+        "hiredis",
+        "leaseq",
+        "redis",
+    }
     run(
         installed,
         "-W",
@@ -105,7 +109,7 @@ def test_the_metadata_says_what_a_user_needs(wheel: Path) -> None:
     assert about["Requires-Python"] == PROJECT["requires-python"]
     assert set(about.get_all("Provides-Extra", [])) == set(PROJECT["optional-dependencies"])
     core = [each for each in about.get_all("Requires-Dist", []) if "extra ==" not in each]
-    assert [each.split("<")[0].split(">")[0] for each in core] == ["redis"]
+    assert [each.split("<")[0].split(">")[0] for each in core] == ["hiredis", "redis"]
 
 
 def test_the_sdist_holds_the_protocol_too(unpacked: Path) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import os
 import threading
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Final, Self, cast
@@ -22,18 +21,25 @@ from support.servers import PATIENCE
 
 import leaseq
 import leaseq.aio
-from leaseq._aio.pool import Pool as AsyncPool
-from leaseq._sync.pool import Pool as SyncPool
+from leaseq._aio import connection as aio_connection
+from leaseq._aio import route as aio_route
+from leaseq._sync import connection as sync_connection
+from leaseq._sync import route as sync_route
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 
 def connections_in_use(client: Any) -> int:
-    """How many connections of a client somebody has. redis-py counts those too that a pool of ours keeps."""
-    pool = client.connection_pool
-    kept = pool._idle.get(os.getpid(), ()) if isinstance(pool, SyncPool | AsyncPool) else ()
-    return len(pool._in_use_connections) - len(kept)
+    """How many of the connections for a client somebody has."""
+    is_sync = isinstance(client, redis.Redis)
+    route: Any = (sync_route if is_sync else aio_route).route(client)
+    known: Any = (sync_connection if is_sync else aio_connection)._connections
+    idle = {id(each) for each in route._pool._idle}
+    return sum(
+        each.endpoint is route._endpoint and not each._closed and id(each) not in idle
+        for each in list(known._connections)
+    )
 
 
 class ClientFlavour:

@@ -16,7 +16,9 @@ from support.redis_probe import BLOCKS, EVALS, WAKE_UP, blocked, blocked_ids, ca
 import leaseq
 import leaseq.worker.aio
 from leaseq import Item, commands, flows
+from leaseq._aio import connection as async_connection
 from leaseq._aio import io as async_io
+from leaseq._sync import connection as sync_connection
 from leaseq._sync import io as sync_io
 from leaseq.commands import LeaseReply
 from leaseq.flows import Wait
@@ -226,8 +228,8 @@ def test_a_connection_that_cannot_end_one_half(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """As with TLS: the lease is sent behind the block, so that leaving can close what has no lease in it."""
-    for wire in (sync_io.Wire, async_io.Wire):
-        monkeypatch.setattr(wire, "can_leave_off", False)
+    for module in (sync_connection, async_connection):
+        monkeypatch.setattr(module.Connection, "can_half_close", False)
     load(redis_client)
     with background_worker(flavour, queue, lambda _: None, lease_secs=HOUR) as work:
         blocked(redis_client, 1)

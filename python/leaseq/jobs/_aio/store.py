@@ -10,6 +10,7 @@ import redis
 from leaseq import commands, errors, flows
 from leaseq._aio import io
 from leaseq._aio.calls import Calls, Held
+from leaseq._aio.connection import Connection
 from leaseq._aio.opening import OpenedServer
 from leaseq._aio.queue import WorkQueue
 from leaseq._scripts import MAX_ENTRIES
@@ -215,15 +216,15 @@ class Store:
         return await calls.talk(partial(_exchange, calls, entries), Held())
 
 
-async def _exchange(calls: Calls, entries: Sequence[tuple[Any, ...]], wire: io.Wire) -> list[Any]:
+async def _exchange(calls: Calls, entries: Sequence[tuple[Any, ...]], connection: Connection) -> list[Any]:
     """Answers of all. Raises the first error, with no reply left on its way."""
     try:
         for entry in entries:
-            await wire.send(*entry)
-        replies = [await _reply(wire) for _ in entries]
+            await connection.send(*entry)
+        replies = [await _reply(connection) for _ in entries]
         _raise_first(replies)
     except BaseException as error:
-        await calls.told(error, wire)
+        await calls.told(error, connection)
         raise
     return replies
 
@@ -234,8 +235,8 @@ def _raise_first(replies: Sequence[Any]) -> None:
             raise reply
 
 
-async def _reply(wire: io.Wire) -> Any:
+async def _reply(connection: Connection) -> Any:
     try:
-        return await wire.read(flows.REPLY_GRACE)
+        return await connection.read(flows.REPLY_GRACE)
     except redis.ResponseError as error:
         return error

@@ -12,6 +12,7 @@ from leaseq import commands, errors, flows
 from leaseq._scripts import MAX_ENTRIES
 from leaseq._sync import io
 from leaseq._sync.calls import Calls, Held
+from leaseq._sync.connection import Connection
 from leaseq._sync.opening import OpenedServer
 from leaseq._sync.queue import WorkQueue
 from leaseq.commands.adding import Options
@@ -214,15 +215,15 @@ class Store:
         return calls.talk(partial(_exchange, calls, entries), Held())
 
 
-def _exchange(calls: Calls, entries: Sequence[tuple[Any, ...]], wire: io.Wire) -> list[Any]:
+def _exchange(calls: Calls, entries: Sequence[tuple[Any, ...]], connection: Connection) -> list[Any]:
     """Answers of all. Raises the first error, with no reply left on its way."""
     try:
         for entry in entries:
-            wire.send(*entry)
-        replies = [_reply(wire) for _ in entries]
+            connection.send(*entry)
+        replies = [_reply(connection) for _ in entries]
         _raise_first(replies)
     except BaseException as error:
-        calls.told(error, wire)
+        calls.told(error, connection)
         raise
     return replies
 
@@ -233,8 +234,8 @@ def _raise_first(replies: Sequence[Any]) -> None:
             raise reply
 
 
-def _reply(wire: io.Wire) -> Any:
+def _reply(connection: Connection) -> Any:
     try:
-        return wire.read(flows.REPLY_GRACE)
+        return connection.read(flows.REPLY_GRACE)
     except redis.ResponseError as error:
         return error

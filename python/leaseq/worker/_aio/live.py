@@ -7,6 +7,7 @@ from typing import Any
 
 from leaseq._aio import io
 from leaseq._aio.calls import Calls, Held
+from leaseq._aio.connection import Connection
 from leaseq._aio.opening import OpenedServer
 from leaseq.errors import LeaseqError
 from leaseq.worker import live
@@ -116,10 +117,10 @@ async def _command(calls: Calls, *command: Any) -> Any:
     return await calls.talk(partial(_exchange, calls, command), Held())
 
 
-async def _exchange(calls: Calls, command: tuple[Any, ...], wire: io.Wire) -> Any:
+async def _exchange(calls: Calls, command: tuple[Any, ...], connection: Connection) -> Any:
     try:
-        await wire.send(*command)
-        return await wire.read(PATIENCE)
+        await connection.send(*command)
+        return await connection.read(PATIENCE)
     except BaseException as error:
-        await calls.told(error, wire)
+        await calls.told(error, connection)
         raise

@@ -8,6 +8,7 @@ from typing import Any
 
 from leaseq._sync import io
 from leaseq._sync.calls import Calls, Held
+from leaseq._sync.connection import Connection
 from leaseq._sync.opening import OpenedServer
 from leaseq.errors import LeaseqError
 from leaseq.worker import live
@@ -115,10 +116,10 @@ def _command(calls: Calls, *command: Any) -> Any:
     return calls.talk(partial(_exchange, calls, command), Held())
 
 
-def _exchange(calls: Calls, command: tuple[Any, ...], wire: io.Wire) -> Any:
+def _exchange(calls: Calls, command: tuple[Any, ...], connection: Connection) -> Any:
     try:
-        wire.send(*command)
-        return wire.read(PATIENCE)
+        connection.send(*command)
+        return connection.read(PATIENCE)
     except BaseException as error:
-        calls.told(error, wire)
+        calls.told(error, connection)
         raise

@@ -1,0 +1,143 @@
+"""From a client of redis-py to connections of our own, which all queues on that client share."""
+
+import weakref
+from collections.abc import Hashable
+from typing import Any
+
+from redis.asyncio import BlockingConnectionPool, ConnectionPool, Redis, RedisCluster
+from redis.asyncio.connection import Connection as RedisConnection
+from redis.asyncio.sentinel import SentinelConnectionPool
+from redis.exceptions import AskError, MovedError
+
+from leaseq._aio import io
+from leaseq._aio.connection import Connection
+from leaseq._aio.pool import Pool
+from leaseq.endpoint import Endpoint, endpoint
+from leaseq.errors import BadTypeError
+
+
+class OneServer:
+    """Connections to one server, or to the primary that a Sentinel set names.
+
+    Attributes:
+        redirects: whether a node may send a call on to another.
+        place: equal for two clients of one server, database and user; for a set of servers, only for the same client.
+        users: how many have this open.
+    """
+
+    redirects = False
+    place: Hashable
+
+    def __init__(self, client: Redis) -> None:
+        pool: Any = client.connection_pool
+        self._given = pool.connection_kwargs
+        self._kind = pool.connection_class
+        self._sentinels: Any = pool if isinstance(pool, SentinelConnectionPool) else None
+        if self._sentinels is not None and not pool.is_master:
+            raise BadTypeError(
+                "leaseq writes, so it takes what master_for() of a Sentinel gives, not slave_for()"
+            )
+        self._endpoint = endpoint(self._given, self._kind)
+        self._pool = Pool(self._find, _slots(pool))
+        self.place = id(client)
+        if type(pool) in {ConnectionPool, BlockingConnectionPool}:
+            database = int(self._given.get("db") or 0)
+            self.place = (str(self._endpoint), database, self._endpoint.over_tls, self._given.get("username"))
+        self.users: weakref.WeakSet[object] = weakref.WeakSet()
+
+    async def _find(self) -> Endpoint:
+        if self._sentinels is None:
+            return self._endpoint
+        # asked for each connection, since it may be another one by now
+        return endpoint(self._given, self._kind, await self._sentinels.get_master_address())
+
+    async def acquire(self, _key: str, _redirection: AskError | None) -> Connection:
+        """A connection. Raises errors of redis-py."""
+        return await self._pool.acquire()
+
+    def release(self, connection: Connection) -> None:
+        """Take it back."""
+        self._pool.release(connection)
+
+    async def refresh(self) -> None:
+        """The server is no primary any more: look where it is, from the next call on."""
+        self._pool.drop()
+
+    async def close(self) -> None:
+        """Close all connections, and end the calls on those in use."""
+        await self._pool.close()
+
+
+class Cluster:
+    """Connections to the nodes of a cluster, whose topology redis-py knows.
+
+    Attributes: as those of `OneServer`.
+    """
+
+    redirects = True
+    place: Hashable
+
+    def __init__(self, client: RedisCluster) -> None:
+        self._client: Any = client
+        self._pools: dict[tuple[str, int], Pool] = {}
+        self.place = id(client)
+        self.users: weakref.WeakSet[object] = weakref.WeakSet()
+
+    async def acquire(self, key: str, redirection: AskError | None) -> Connection:
+        """A connection to the node that holds the key, or to the one that a redirection names. Raises errors of redis-py."""
+        if redirection is None:
+            return await self._pool(await io.node_of(self._client, key)).acquire()
+        moved = isinstance(redirection, MovedError)
+        if moved:
+            await self.refresh()
+        nodes = self._client.nodes_manager
+        connection = await self._pool(nodes.remap_host_port(redirection.host, redirection.port)).acquire()
+        connection.asking = not moved
+        return connection
+
+    def _pool(self, at: tuple[str, int]) -> Pool:
+        pool = self._pools.get(at)
+        if pool is None:
+            given = self._client.get_connection_kwargs()
+            found = endpoint(given, given.get("connection_class", RedisConnection), at)
+
+            async def find() -> Endpoint:
+                return found
+
+            pool = self._pools.setdefault(at, Pool(find, None))
+        return pool
+
+    def release(self, connection: Connection) -> None:
+        """Take it back."""
+        self._pools[connection.endpoint.host, connection.endpoint.port].release(connection)
+
+    async def refresh(self) -> None:
+        """Read the topology again."""
+        await self._client.nodes_manager.initialize()
+
+    async def close(self) -> None:
+        """Close all connections, and end the calls on those in use."""
+        for pool in self._pools.values():
+            await pool.close()
+
+
+Route = OneServer | Cluster
+
+_routes: weakref.WeakKeyDictionary[io.Client, Route] = weakref.WeakKeyDictionary()
+
+
+def route(client: io.Client) -> Route:
+    """The connections for a client. Raises BadTypeError, BadArgumentError for one whose settings do not do."""
+    known = _routes.get(client)
+    if known is None:
+        made = Cluster(client) if isinstance(client, RedisCluster) else OneServer(client)
+        known = _routes.setdefault(client, made)
+    return known
+
+
+def _slots(pool: Any) -> io.Slots | None:
+    """As many connections as the client may have."""
+    limit = pool.max_connections
+    if limit >= io.MANY:
+        return None
+    return io.Slots(limit, pool.timeout if isinstance(pool, BlockingConnectionPool) else 0)

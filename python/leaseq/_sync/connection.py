@@ -1,0 +1,328 @@
+"""A connection of our own, for threads: a socket and hiredis. Nothing is sent twice, and no reply is read by two."""
+
+import contextlib
+import os
+import select
+import socket
+import ssl
+import struct
+from typing import Any, Self
+
+import hiredis
+import redis
+
+from leaseq._sync.race import Stop, current
+from leaseq.commands import Argument
+from leaseq.endpoint import NOTHING, Endpoint, reader
+from leaseq.errors import REFUSALS
+from leaseq.forked import KeptFromChildren
+from leaseq.process import THIS
+
+CLOSE_SECS = 1.0
+"""How long the server may take to notice that a connection is closed."""
+
+_CHUNK = 65536
+_CLOSED = "the connection was closed"
+_BY_KERNEL = os.name == "posix"
+"""Whether a time limit can be the socket's own. Python's would ask before each sending whether the socket takes something in."""
+
+
+class ReplyTimeoutError(Exception):
+    """No reply came within the time."""
+
+
+class Connection:
+    """One socket, for one user at a time; replies come in the order of the commands.
+
+    Attributes:
+        endpoint: where it leads.
+        pending_replies: how many are still to come.
+        asking: whether the next commands are for a slot that comes to this node.
+        detached: whether somebody else has taken over what is under way, and gives the connection back.
+        pipelined: whether a command was sent behind a block that is not over: what it brings would be lost with the connection.
+        shelf: where its pool keeps it between two users.
+    """
+
+    shelf: list[Self]
+
+    pending_replies = 0
+    asking = False
+    detached = False
+    pipelined = False
+    _closed = False
+    _half_closed = False
+    _timeout: float | None = None
+    _socket: socket.socket
+
+    @classmethod
+    def open(cls, endpoint: Endpoint) -> Self:
+        """Connect. Raises ConnectionError, TimeoutError, AuthenticationError of redis-py, or the error that the server says."""
+        connection = cls(endpoint)
+        try:
+            connection._connect()
+            connection._greet()
+        except (OSError, UnicodeError) as error:
+            raise connection._broken("connecting to", error) from error
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        """Use `open`."""
+        self.endpoint = endpoint
+        self._reader = reader()
+        self._process = THIS.number
+        self._poll: select.poll | None = None
+
+    def __del__(self) -> None:
+        if hasattr(self, "_socket"):
+            self._socket.close()
+
+    def fileno(self) -> int:
+        """The number of the socket; negative when it is closed."""
+        return self._socket.fileno()
+
+    def _connect(self) -> None:
+        self._socket = _connected(self.endpoint)
+        _connections.add(self)
+        if hasattr(select, "poll"):
+            self._poll = select.poll()
+            self._poll.register(self._socket, select.POLLIN)
+
+    def _greet(self) -> None:
+        """Say who we are, and hear all answers."""
+        endpoint = self.endpoint
+        provider = endpoint.credentials
+        greeting = endpoint.greeting(None if provider is None else provider.get_credentials())
+        for command in greeting:
+            self.send(*command)
+        for command in greeting:
+            try:
+                reply = self.read(endpoint.connect_secs)
+            except REFUSALS as error:
+                reply = error
+            if (refusal := endpoint.refusal(command, reply)) is not None:
+                raise refusal
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether it stands, and no reply is on its way."""
+        return not (self._closed or self._half_closed or self.pending_replies)
+
+    def is_usable(self) -> bool:
+        """Whether it stands, belongs to this process, and has nothing to read; ready for its next user then."""
+        if not self.is_clean or self._process != THIS.number:
+            return False
+        self.asking = self.detached = self.pipelined = False
+        return not self._is_readable() or self._has_pushes_only()
+
+    def _is_readable(self) -> bool:
+        """Whether there is something to read, if only the end."""
+        if self._poll is not None:
+            return bool(self._poll.poll(0))
+        return bool(select.select([self._socket], [], [], 0)[0])
+
+    def _has_pushes_only(self) -> bool:
+        """Read what nobody asked for: whether it is no reply, and no end."""
+        self._timeout = None
+        try:
+            self._socket.settimeout(0)
+            try:
+                data = self._socket.recv(_CHUNK)
+            finally:
+                self._socket.settimeout(None)
+        except (BlockingIOError, ssl.SSLWantReadError):
+            return True
+        except OSError:
+            return False
+        if not data:
+            return False
+        self._reader.feed(data)
+        while (reply := self._reader.gets()) is not NOTHING:
+            if type(reply) is not hiredis.PushNotification:
+                return False
+        return not self._reader.has_data()
+
+    def send(self, *command: Argument) -> None:
+        """Send a command."""
+        self.send_packed(hiredis.pack_command(command))  # type: ignore[arg-type]  # declared for one argument alone
+
+    def send_packed(self, packed: bytes) -> None:
+        """Send the bytes of a command."""
+        if self._closed or self._half_closed:
+            raise redis.ConnectionError(_CLOSED)
+        if self.asking:
+            self._ask()
+        self.pending_replies += 1
+        try:
+            self._socket.sendall(packed)
+        except OSError as error:
+            raise self._broken("writing to", error) from error
+
+    def _ask(self) -> None:
+        """Say that the next command is for a slot that comes here."""
+        self.asking = False
+        try:
+            self.send("ASKING")
+            self.read()
+        finally:
+            self.asking = True
+
+    def read(self, seconds: float | None = None) -> Any:
+        """Read a reply, for so long or as the client says. An interruption leaves it there, to be read later.
+
+        Raises what the server answers as an error, ConnectionError, TimeoutError.
+        """
+        gets = self._reader.gets
+        reply = gets()
+        while reply is NOTHING or type(reply) is hiredis.PushNotification:
+            if reply is NOTHING:
+                self._receive(self.endpoint.reply_secs if seconds is None else seconds)
+            reply = gets()
+        self.pending_replies -= 1
+        if isinstance(reply, Exception):
+            raise reply
+        return reply
+
+    def _receive(self, seconds: float) -> None:
+        """Wait for data."""
+        if self._closed:
+            raise redis.ConnectionError(_CLOSED)
+        if seconds != self._timeout:
+            self._set_timeout(seconds)
+        try:
+            data = self._socket.recv(_CHUNK)
+        except OSError as error:
+            raise self._broken("reading from", error) from error
+        if not data:
+            raise redis.ConnectionError("the server closed the connection")
+        self._reader.feed(data)
+
+    def read_within(self, seconds: float) -> Any:
+        """Read a reply that may take long; what has begun within the time is read to its end. Raises ReplyTimeoutError."""
+        stop = current()
+        if stop is not None:
+            return self._read_unless_stopped(stop, seconds)
+        try:
+            return self.read(seconds)
+        except redis.TimeoutError:
+            if self._closed:
+                raise redis.ConnectionError(_CLOSED) from None
+            if not self._has_begun():
+                raise ReplyTimeoutError from None
+        return self.read()
+
+    def _read_unless_stopped(self, stop: Stop, seconds: float) -> Any:
+        """The same, in a thread that can be interrupted."""
+        stop.check()
+        if not self._has_begun():
+            if self._closed:
+                raise redis.ConnectionError(_CLOSED)
+            if not stop.wait(self._socket, seconds):
+                raise ReplyTimeoutError
+        return self.read()
+
+    def _has_begun(self) -> bool:
+        """Whether something of a reply is here."""
+        decrypted = (
+            isinstance(self._socket, ssl.SSLSocket) and not self._closed and self._socket.pending() > 0
+        )
+        return decrypted or self._reader.has_data()
+
+    def _set_timeout(self, seconds: float) -> None:
+        self._timeout = seconds
+        if not _BY_KERNEL or isinstance(self._socket, ssl.SSLSocket):
+            self._socket.settimeout(seconds)
+            return
+        whole, micros = divmod(max(1, round(seconds * 1_000_000)), 1_000_000)
+        limit = struct.pack("@ll", whole, micros)
+        try:
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, limit)
+        except OSError as error:  # another thread closed it
+            raise self._broken("reading from", error) from error
+
+    def _broken(self, doing: str, error: Exception) -> redis.RedisError:
+        """The error of redis-py for one of the socket."""
+        if self._closed:
+            return redis.ConnectionError(_CLOSED)
+        if isinstance(error, TimeoutError | BlockingIOError):
+            return redis.TimeoutError(f"Timeout {doing} {self.endpoint}")
+        return redis.ConnectionError(f"Error while {doing} {self.endpoint}: {error}")
+
+    def close(self) -> None:
+        """Close it: its replies are no longer wanted."""
+        self._closed = True
+        if hasattr(self, "_socket"):
+            self._socket.close()
+
+    def wait_closed(self) -> None:
+        """Nothing is left to wait for."""
+
+    def abort(self) -> None:
+        """End it under the thread that reads, and then closes it.
+
+        The number of a socket that is closed here may be another's by the time that thread begins to wait for it.
+        """
+        self._closed = True
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+
+    @property
+    def can_half_close(self) -> bool:
+        """Whether it can end one direction, and has only the commands in it that are sent."""
+        return not self.asking and not isinstance(self._socket, ssl.SSLSocket)
+
+    def half_close(self) -> None:
+        """Send nothing more: the server ends a block and closes; what it answered before can still be read."""
+        self._half_closed = True
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_WR)
+
+    def close_gracefully(self) -> None:
+        """Close it, and wait until the server has: then no wake-up goes there any more."""
+        with contextlib.suppress(OSError, redis.RedisError):
+            self._socket.shutdown(socket.SHUT_WR)
+            self._set_timeout(CLOSE_SECS)
+            while self._socket.recv(_CHUNK):
+                pass
+        self.close()
+
+
+def _connected(endpoint: Endpoint) -> socket.socket:
+    """A socket that is connected. Raises OSError, UnicodeError."""
+    if endpoint.path is not None:
+        sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        return _connect(sock, endpoint.path, endpoint)
+    failure: OSError | None = None
+    for family, kind, number, _, address in socket.getaddrinfo(
+        endpoint.host, endpoint.port, endpoint.family, socket.SOCK_STREAM
+    ):
+        try:
+            return _connect(socket.socket(family, kind, number), address, endpoint)
+        except OSError as error:
+            failure = error
+    raise failure or OSError("the name of the host leads nowhere")
+
+
+def _connect(sock: socket.socket, address: Any, endpoint: Endpoint) -> socket.socket:
+    try:
+        endpoint.set_up(sock)
+        sock.settimeout(endpoint.connect_secs)
+        sock.connect(address)
+        context = endpoint.tls()
+        if context is not None:
+            sock = context.wrap_socket(sock, server_hostname=endpoint.host)
+        elif _BY_KERNEL:
+            sock.settimeout(None)
+            whole, rest = divmod(endpoint.reply_secs, 1)
+            sock.setsockopt(
+                socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("@ll", int(whole), int(rest * 1_000_000))
+            )
+    except BaseException:
+        sock.close()
+        raise
+    return sock
+
+
+_connections = KeptFromChildren()

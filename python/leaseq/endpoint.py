@@ -1,0 +1,232 @@
+"""How a client of redis-py says to connect: read from its public settings, for connections of our own. No input or output."""
+
+import socket
+import ssl
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import hiredis
+import redis
+import redis.asyncio
+from redis import exceptions
+
+from leaseq._version import __version__
+from leaseq.errors import BadArgumentError, BadTypeError
+
+REPLY_SECS: Final = 5.0
+"""How long a reply and a connection may take where a URL says nothing of it."""
+
+LONGEST_REPLY: Final = 60.0
+"""The same where a client is told to wait for ever (socket_timeout None)."""
+
+_KEEPALIVE: Final = {"TCP_KEEPIDLE": 30, "TCP_KEEPALIVE": 30, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3}
+"""When the system asks a silent server whether it is there: seconds of silence, seconds between, how often."""
+
+_ERRORS: Final[Mapping[str, type[Exception]]] = {
+    "ASK": exceptions.AskError,
+    "CLUSTERDOWN": exceptions.ClusterDownError,
+    "CROSSSLOT": exceptions.ClusterCrossSlotError,
+    "EXECABORT": exceptions.ExecAbortError,
+    "LOADING": exceptions.BusyLoadingError,
+    "MASTERDOWN": exceptions.MasterDownError,
+    "MOVED": exceptions.MovedError,
+    "NOAUTH": exceptions.AuthenticationError,
+    "NOPERM": exceptions.NoPermissionError,
+    "NOSCRIPT": exceptions.NoScriptError,
+    "OOM": exceptions.OutOfMemoryError,
+    "READONLY": exceptions.ReadOnlyError,
+    "TRYAGAIN": exceptions.TryAgainError,
+    "WRONGPASS": exceptions.AuthenticationError,
+}
+_VERIFY: Final = {"none": ssl.CERT_NONE, "optional": ssl.CERT_OPTIONAL, "required": ssl.CERT_REQUIRED}
+_OVER_TLS: Final = (redis.SSLConnection, redis.asyncio.SSLConnection)
+_UNIX: Final = (redis.UnixDomainSocketConnection, redis.asyncio.UnixDomainSocketConnection)
+_NOT_OURS: Final = (
+    "ssl_validate_ocsp",
+    "ssl_validate_ocsp_stapled",
+    "ssl_ocsp_context",
+    "ssl_ocsp_expected_cert",
+)
+
+NOTHING: Final = object()
+"""What a reader answers when there is no whole reply."""
+
+
+def reader() -> hiredis.Reader:
+    """A parser of replies: bytes for all texts, exceptions of redis-py for errors."""
+    return hiredis.Reader(
+        protocolError=exceptions.InvalidResponse,
+        replyError=error_reply,
+        notEnoughData=NOTHING,
+    )
+
+
+def error_reply(text: str) -> Exception:
+    """The exception of redis-py for an error reply, its text without a code that the exception says."""
+    code, _, rest = text.partition(" ")
+    kind = _ERRORS.get(code)
+    if kind is not None:
+        return kind(rest)
+    if code != "ERR":
+        return redis.ResponseError(text)
+    # sent instead of any reply, and then the connection is closed
+    return (redis.ConnectionError if rest == "max number of clients reached" else redis.ResponseError)(rest)
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where a server is and how to get in.
+
+    Attributes:
+        host: with `port`, unless there is a `path` of a Unix socket.
+        connect_secs: how long connecting may take, up to the last reply before the first call.
+        reply_secs: how long a reply may take.
+        given: all that the client was told, by the names of redis-py.
+    """
+
+    host: str
+    port: int
+    path: str | None
+    connect_secs: float
+    reply_secs: float
+    given: Mapping[str, Any]
+    over_tls: bool
+
+    def __str__(self) -> str:
+        return self.path or f"{self.host}:{self.port}"
+
+    @property
+    def family(self) -> int:
+        """The kind of address; 0 for any."""
+        return int(self.given.get("socket_type") or 0)
+
+    @property
+    def credentials(self) -> Any:
+        """Who gives user and password for each connection anew, if the client was given somebody."""
+        return self.given.get("credential_provider")
+
+    def tls(self) -> ssl.SSLContext | None:
+        """How to speak TLS, from files as they are now; None without TLS. Raises OSError for a file that is none."""
+        if not self.over_tls:
+            return None
+        given = self.given
+        context = ssl.create_default_context()
+        required = given.get("ssl_cert_reqs", "required")
+        verify = _VERIFY["none" if required is None else required] if not _is_mode(required) else required
+        context.check_hostname = bool(given.get("ssl_check_hostname", True)) and verify is not ssl.CERT_NONE
+        context.verify_mode = verify
+        for flag in given.get("ssl_include_verify_flags") or ():
+            context.verify_flags |= flag
+        for flag in given.get("ssl_exclude_verify_flags") or ():
+            context.verify_flags &= ~flag
+        own: Any = given.get("ssl_certfile")
+        key = given.get("ssl_keyfile")
+        if own is not None or key is not None:
+            context.load_cert_chain(own or str(key), key, given.get("ssl_password"))
+        trusted = [given.get(name) for name in ("ssl_ca_certs", "ssl_ca_path", "ssl_ca_data")]
+        if any(trusted):
+            context.load_verify_locations(*trusted)
+        if given.get("ssl_min_version") is not None:
+            context.minimum_version = given["ssl_min_version"]
+        if given.get("ssl_ciphers"):
+            context.set_ciphers(given["ssl_ciphers"])
+        return context
+
+    def set_up(self, sock: Any) -> None:
+        """Set the options of a TCP connection."""
+        if self.path is not None:
+            return
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if not self.given.get("socket_keepalive", True):
+            return
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        options = self.given.get("socket_keepalive_options")
+        if not isinstance(options, Mapping):
+            named = {getattr(socket, name, None): value for name, value in _KEEPALIVE.items()}
+            options = {number: value for number, value in named.items() if number is not None}
+        for option, value in options.items():
+            sock.setsockopt(socket.IPPROTO_TCP, option, value)
+
+    def greeting(self, provided: Sequence[str] | None) -> list[tuple[str | int, ...]]:
+        """What to say before the first call, all at once; `provided` is user and password, or a password alone."""
+        given = self.given
+        user, password = given.get("username"), given.get("password")
+        if provided is not None:
+            user, password = provided if len(provided) > 1 else (None, provided[0])
+        known = password is not None or bool(user)
+        access: tuple[str, ...] = ("AUTH", *([user] if user else []), password or "") if known else ()
+        commands: list[tuple[str | int, ...]] = []
+        if str(given.get("protocol")) == "3":
+            commands.append(("HELLO", 3, *(("AUTH", user or "default", password or "") if known else ())))
+        elif known:
+            commands.append(access)
+        if given.get("client_name"):
+            commands.append(("CLIENT", "SETNAME", given["client_name"]))
+        if given.get("lib_name", "") is not None and given.get("driver_info", "") is not None:
+            commands += [
+                ("CLIENT", "SETINFO", "LIB-NAME", "leaseq"),
+                ("CLIENT", "SETINFO", "LIB-VER", __version__),
+            ]
+        if int(given.get("db") or 0):
+            commands.append(("SELECT", int(given["db"])))
+        return commands
+
+    @staticmethod
+    def refusal(command: Sequence[str | int], reply: object) -> Exception | None:
+        """What a reply to a part of the greeting means for the connection; None if nothing."""
+        if not isinstance(reply, Exception) or command[:2] == ("CLIENT", "SETINFO"):
+            # an old server does not know SETINFO, and not everybody may say it; NOAUTH stands for all that comes behind
+            return reply if isinstance(reply, redis.AuthenticationError) else None
+        if command[0] == "AUTH" and type(reply) is redis.ResponseError:
+            return redis.AuthenticationError(*reply.args)
+        return reply
+
+
+def _is_mode(required: object) -> bool:
+    return isinstance(required, ssl.VerifyMode)
+
+
+def endpoint(given: Mapping[str, Any], kind: type, at: tuple[str, int] | None = None) -> Endpoint:
+    """Where connections of this class with these settings lead, or those of a set of servers for the one `at` this address.
+
+    Raises BadTypeError, BadArgumentError for what connections of our own cannot do as the client was told.
+    """
+    if kind.__module__.partition(".")[0] != "redis":
+        message = (
+            f"the connections of this client are of a class of its own, {kind.__module__}.{kind.__qualname__}; leaseq"
+            " opens connections itself, so it has to have a client of redis-py as it is"
+        )
+        raise BadTypeError(message)
+    for name in _NOT_OURS:
+        if given.get(name):
+            raise BadArgumentError(f"{name}: leaseq does not ask whether certificates were revoked")
+    if at is None and given.get("redis_connect_func") is not None:
+        message = "redis_connect_func: leaseq opens connections itself and would not call it; use a credential_provider"
+        raise BadArgumentError(message)
+    host, port = at or (given.get("host", "localhost"), given.get("port", 6379))
+    reply = given.get("socket_timeout", REPLY_SECS)
+    reply = LONGEST_REPLY if reply is None else float(reply)
+    connect = given.get("socket_connect_timeout", reply)
+    found = Endpoint(
+        host=str(host),
+        port=int(port),
+        path=str(given.get("path", "")) if issubclass(kind, _UNIX) else None,
+        connect_secs=reply if connect is None else float(connect),
+        reply_secs=reply,
+        given=given,
+        over_tls=issubclass(kind, _OVER_TLS) or bool(given.get("ssl")),
+    )
+    if at is None:
+        _check(found)
+    return found
+
+
+def _check(found: Endpoint) -> None:
+    """Tell now what every connection would fail with."""
+    try:
+        found.tls()
+        found.greeting(None)
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        message = f"the settings of the connection do not do: {type(error).__name__}: {error}"
+        raise BadArgumentError(message) from error

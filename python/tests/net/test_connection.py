@@ -1,0 +1,391 @@
+"""Connections of our own: what comes in pieces, late, unasked or not at all; how they open and close."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import socket
+import ssl
+import threading
+from typing import TYPE_CHECKING, Any
+
+import hiredis
+import pytest
+import redis
+import redis.sentinel
+import trustme
+from support import servers
+from support.servers import PATIENCE
+
+import leaseq
+import leaseq.aio
+from leaseq import Item
+from leaseq._aio import connection as aio
+from leaseq._sync import connection as sync
+from leaseq._sync.io import connect
+from leaseq._sync.route import route
+from leaseq.endpoint import Endpoint, endpoint, error_reply
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from support.client_flavours import ClientFlavour
+
+    from leaseq_conformance.fault_proxy import Listener
+
+MODULES: dict[str, Any] = {"sync": sync, "asyncio": aio}
+REPLIES = b"+OK\r\n:12\r\n>2\r\n+pushed\r\n:1\r\n$5\r\nhe\r\no\r\n*3\r\n$1\r\na\r\n_\r\n-WRONGTYPE x\r\n-NOSCRIPT No matching script\r\n$-1\r\n#f\r\n"
+READ = [b"OK", 12, b"he\r\no", "list", redis.exceptions.NoScriptError, None, False]
+
+
+def at(url: str) -> Endpoint:
+    """Where a URL leads."""
+    pool = redis.ConnectionPool.from_url(url)
+    return endpoint(pool.connection_kwargs, pool.connection_class)
+
+
+def opened(flavour: ClientFlavour, url: str) -> Any:
+    """A connection of this flavour."""
+    return flavour.run(MODULES[flavour.name].Connection.open(at(url)))
+
+
+def read_all(flavour: ClientFlavour, connection: Any) -> list[Any]:
+    found: list[Any] = []
+    for _ in READ:
+        try:
+            reply = flavour.run(connection.read(PATIENCE))
+        except redis.RedisError as error:
+            found.append(type(error))
+        else:
+            found.append("list" if isinstance(reply, list) else reply)
+    return found
+
+
+@pytest.mark.parametrize("place", range(len(REPLIES) + 1))
+def test_replies_are_split_at_every_byte(flavour: ClientFlavour, place: int) -> None:
+    """LQ-CLIENT-1: however the network cuts them; a push that nobody asked for is no reply."""
+    pieces = [piece for piece in (REPLIES[:place], REPLIES[place:]) if piece]
+    if flavour.name == "asyncio":
+        connection: Any = _made_by(flavour, aio.Connection, at("redis://h"))
+        for piece in pieces:
+            connection.data_received(piece)
+        assert read_all(flavour, connection) == READ
+        return
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)  # keeps pieces apart
+    with ours, theirs:
+        connection = sync.Connection(at("redis://h"))
+        connection._socket = ours
+        for piece in pieces:
+            theirs.send(piece)
+        assert read_all(flavour, connection) == READ
+
+
+def _made_by(flavour: ClientFlavour, make: Callable[..., Any], *args: Any) -> Any:
+    async def made() -> Any:
+        return make(*args)
+
+    return flavour.run(made())
+
+
+def test_what_is_no_reply_breaks_the_connection(flavour: ClientFlavour) -> None:
+    """LQ-ERROR-4: whatever comes behind it would be taken for the reply of another call."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        answering = threading.Thread(target=_answer, args=(server, b"?what\r\n"), daemon=True)
+        answering.start()
+        queue = flavour.queue("q", f"redis://127.0.0.1:{server.getsockname()[1]}?socket_timeout=3")
+        with pytest.raises(leaseq.ReplyLostError):
+            queue.stats()
+
+
+def _answer(server: socket.socket, rest: bytes) -> None:
+    with contextlib.suppress(OSError):
+        peer, _ = server.accept()
+        with peer:
+            peer.recv(65536)
+            peer.sendall(b"-ERR unknown subcommand\r\n-ERR unknown subcommand\r\n" + rest)
+            while peer.recv(65536):
+                pass
+
+
+def test_a_reply_that_has_begun_in_time_is_read_to_its_end(flavour: ClientFlavour, proxy: Listener) -> None:
+    """LQ-BLOCK-9: the time is for its beginning; one that has not begun can be read later."""
+    connection = opened(flavour, proxy.url)
+    proxy.hold_replies_after = 40
+    flavour.run(connection.send("ECHO", "x" * 100))
+    servers.wait_until(
+        lambda: proxy.bytes_from_server_held > 0 if hasattr(proxy, "bytes_from_server_held") else True
+    )
+    reading = flavour.start(lambda: flavour.run(connection.read_within(0.3)))
+    with contextlib.suppress(TimeoutError):
+        reading.result(0.6)
+    assert not reading.done()
+    proxy.hold_replies_after = None
+    assert reading.result(PATIENCE) == b"x" * 100
+    proxy.hold_replies_after = 0
+    flavour.run(connection.send("PING"))
+    with pytest.raises(MODULES[flavour.name].ReplyTimeoutError):
+        flavour.run(connection.read_within(0.01))
+    with pytest.raises(redis.TimeoutError):
+        flavour.run(connection.read(0.01))
+    assert connection.pending_replies == 1
+    proxy.hold_replies_after = None
+    assert flavour.run(connection.read()) == b"PONG"
+    assert connection.is_clean
+    connection.close()
+
+
+def test_a_closed_connection_says_so(flavour: ClientFlavour, url: str) -> None:
+    """LQ-ERROR-4: closed by another thread or task; nothing is sent, and nothing connects again."""
+    connection = opened(flavour, url)
+    flavour.run(connection.send("BLPOP", "nothing", 0))
+    connection.abort()
+    for call in (lambda: connection.send("PING"), connection.read, lambda: connection.read_within(1)):
+        with pytest.raises(redis.ConnectionError):
+            flavour.run(call())
+    assert not connection.is_clean
+    connection.close()
+    assert connection.fileno() == -1
+
+
+def test_one_that_is_aborted_keeps_its_socket_until_its_thread_closes_it(url: str) -> None:
+    """Closed by another thread, its number could be that of a new connection when the wait begins."""
+    connection = sync.Connection.open(at(url))
+    connection.send("BLPOP", "nothing", 0)
+    connection.abort()
+    assert connection.fileno() != -1
+    with pytest.raises(redis.ConnectionError):
+        connection.read_within(3600)
+    connection.close()
+    assert connection.fileno() == -1
+
+
+@pytest.fixture
+def deaf() -> Iterator[str]:
+    """A server that takes nothing in."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield f"redis://127.0.0.1:{server.getsockname()[1]}?socket_timeout=0.2"
+
+
+def test_who_takes_nothing_in_is_waited_for_as_long_as_the_client_says(
+    flavour: ClientFlavour, deaf: str
+) -> None:
+    """LQ-ERROR-4: part of a command may be there, so the connection is of no more use."""
+    given = at(deaf + "&socket_connect_timeout=5")
+    silent = Endpoint(
+        **{name: getattr(given, name) for name in Endpoint.__slots__} | {"given": {"lib_name": None}}
+    )
+    connection = flavour.run(MODULES[flavour.name].Connection.open(silent))
+    with pytest.raises(redis.TimeoutError):
+        flavour.run(connection.send("SET", "k", b"x" * (64 << 20)))
+    assert not connection.is_clean
+    connection.close()
+
+
+def test_a_server_that_says_nothing_is_not_waited_for_for_ever(flavour: ClientFlavour, deaf: str) -> None:
+    """LQ-ERROR-4: it took nothing in, so nothing was done."""
+    with pytest.raises(leaseq.UnavailableError, match="Timeout"):
+        flavour.queue("q", deaf).stats()
+
+
+@pytest.mark.parametrize("options", ["protocol=2", "protocol=3"])
+def test_who_it_is(flavour: ClientFlavour, url: str, redis_client: redis.Redis, options: str) -> None:
+    """User, password, database and name; also what library this is, where the server can be told."""
+    redis_client.acl_setuser("worker", enabled=True, passwords=["+a:b/c"], categories=["+@all"], keys=["*"])
+    host = url.partition("://")[2].partition("/")[0]
+    queue = flavour.queue("q", f"redis://worker:a%3Ab%2Fc@{host}/3?client_name=mine&{options}")
+    assert queue.add_item(Item(b"x", id="a"))
+    mine: Any = [each for each in redis_client.client_list() if each["name"] == "mine"]
+    assert {(each["user"], each["db"], each["resp"]) for each in mine} == {("worker", "3", options[-1])}
+    if "lib-name" in mine[0]:
+        assert (mine[0]["lib-name"], mine[0]["lib-ver"]) == ("leaseq", leaseq.__version__)
+    with pytest.raises(leaseq.AccessDeniedError):
+        flavour.queue("q", f"redis://worker:wrong@{host}?{options}").stats()
+    if options == "protocol=2":  # HELLO takes any password for a user that needs none
+        with pytest.raises(leaseq.AccessDeniedError):
+            flavour.queue("q", f"redis://:wrong@{host}?{options}").stats()
+    with pytest.raises(leaseq.UnavailableError, match="out of range"):
+        flavour.queue("q", f"redis://{host}/999?{options}").stats()
+
+
+class Provider(redis.CredentialProvider):
+    """Gives the password of the moment."""
+
+    def __init__(self) -> None:
+        self.password = "one"  # noqa: S105 (of this test)
+
+    def get_credentials(self) -> tuple[str, str]:
+        """User and password."""
+        return "changing", self.password
+
+
+def test_a_password_that_its_provider_changes(
+    flavour: ClientFlavour, url: str, redis_client: redis.Redis
+) -> None:
+    """The next connection uses it; those that stand go on."""
+    user: dict[str, Any] = {"enabled": True, "categories": ["+@all"], "keys": ["*"]}
+    redis_client.acl_setuser("changing", passwords=["+one"], **user)
+    provider = Provider()
+    queue = flavour.queue("q", flavour.client(url, credential_provider=provider))
+    assert queue.add_item(Item(b"x", id="a"))
+    redis_client.acl_setuser("changing", passwords=["+two", "-one"], **user)
+    assert queue.stats().ready == 1
+    for each in redis_client.client_list():
+        if each["user"] == "changing":
+            redis_client.client_kill_filter(_id=each["id"])
+    with pytest.raises(leaseq.AccessDeniedError):
+        queue.stats()
+    provider.password = "two"  # noqa: S105 (of this test)
+    assert queue.stats().ready == 1
+
+
+def test_a_client_that_is_handed_in_is_not_used(
+    flavour: ClientFlavour, url: str, redis_client: redis.Redis
+) -> None:
+    """Nothing of ours goes over its connections, nor of its owner's over ours; closing it changes nothing."""
+    client = flavour.client(url, client_name="theirs", max_connections=2)
+    flavour.run(client.ping())
+    queue = flavour.queue("q", client)
+    assert queue.add_item(Item(b"x"))
+    names = [each["name"] for each in redis_client.client_list()]
+    assert names.count("theirs") == 2
+    flavour.run(getattr(client, "aclose", client.close)())
+    assert queue.stats().ready == 1
+    queue.close()
+    servers.wait_until(lambda: "theirs" not in [each["name"] for each in redis_client.client_list()])
+
+
+class Foreign(redis.Connection):
+    """A class of somebody else's."""
+
+
+@pytest.mark.parametrize(
+    ("kind", "given", "error", "message"),
+    [
+        (Foreign, {}, leaseq.BadTypeError, "class of its own, .*Foreign"),
+        (redis.Connection, {"redis_connect_func": print}, leaseq.BadArgumentError, "credential_provider"),
+        (redis.SSLConnection, {"ssl_validate_ocsp": True}, leaseq.BadArgumentError, "revoked"),
+        (
+            redis.SSLConnection,
+            {"ssl_ca_certs": "/no/such/file"},
+            leaseq.BadArgumentError,
+            "FileNotFoundError",
+        ),
+        (redis.SSLConnection, {"ssl_cert_reqs": "sometimes"}, leaseq.BadArgumentError, "sometimes"),
+        (redis.Connection, {"db": "first"}, leaseq.BadArgumentError, "first"),
+    ],
+)
+def test_settings_that_do_not_do(
+    kind: type, given: dict[str, Any], error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        endpoint(given, kind)
+
+
+def test_a_client_for_replicas_is_refused() -> None:
+    make: Any = redis.sentinel.Sentinel
+    sentinel = make([("127.0.0.1", 1)])
+    with pytest.raises(leaseq.BadTypeError, match="master_for"):
+        leaseq.WorkQueue("q", sentinel.slave_for("mymaster"))
+
+
+def test_how_tls_is_spoken(tmp_path: Path) -> None:
+    """As redis-py reads the same settings."""
+    issuer = trustme.CA()
+    authority = tmp_path / "ca"
+    issuer.cert_pem.write_to_path(authority)
+    strict = endpoint(
+        {"ssl_ca_certs": str(authority), "ssl_min_version": ssl.TLSVersion.TLSv1_3}, redis.SSLConnection
+    )
+    context = strict.tls()
+    assert context is not None
+    assert (context.verify_mode, context.check_hostname) == (ssl.CERT_REQUIRED, True)
+    assert context.minimum_version == ssl.TLSVersion.TLSv1_3
+    assert len(context.get_ca_certs()) >= 1
+    for none in ("none", ssl.CERT_NONE, None):
+        lax = endpoint({"ssl_cert_reqs": none, "ssl_check_hostname": True}, redis.SSLConnection).tls()
+        assert lax is not None
+        assert (lax.verify_mode, lax.check_hostname) == (ssl.CERT_NONE, False)
+    flags: Any = {"ssl_include_verify_flags": [ssl.VERIFY_CRL_CHECK_LEAF], "ssl_ciphers": "ECDHE+AESGCM"}
+    checked = endpoint(flags, redis.SSLConnection).tls()
+    assert checked is not None
+    assert checked.verify_flags & ssl.VERIFY_CRL_CHECK_LEAF
+    assert endpoint({}, redis.Connection).tls() is None
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "left"),
+    [
+        ("ERR unknown command", redis.ResponseError, "unknown command"),
+        ("LEASEQ_FULL no room", redis.ResponseError, "LEASEQ_FULL no room"),
+        ("READONLY You can't write", redis.exceptions.ReadOnlyError, "You can't write"),
+        ("ERR max number of clients reached", redis.ConnectionError, "max number of clients reached"),
+        ("LOADING Redis is loading", redis.exceptions.BusyLoadingError, "Redis is loading"),
+    ],
+)
+def test_errors_are_those_of_redis_py(text: str, kind: type[Exception], left: str) -> None:
+    error = error_reply(text)
+    assert (type(error), str(error)) == (kind, left)
+
+
+def test_where_a_slot_is_now() -> None:
+    moved: Any = error_reply("MOVED 3999 127.0.0.1:6381")
+    assert (type(moved), moved.host, moved.port) == (redis.exceptions.MovedError, "127.0.0.1", 6381)
+
+
+def test_a_client_in_one_loop_after_another(url: str) -> None:
+    """Connections belong to an event loop; the next one has its own."""
+    client = redis.asyncio.Redis.from_url(url)
+
+    async def add(name: str) -> bool:
+        queue = leaseq.aio.WorkQueue("q", client)
+        added = await queue.add_item(Item(b"x", id=name))
+        await asyncio.sleep(0)
+        await queue.close()
+        return added
+
+    assert asyncio.run(add("a"))
+    assert asyncio.run(add("b"))
+
+
+def test_a_unix_socket(flavour: ClientFlavour, tmp_path: Path) -> None:
+    path = tmp_path / "s"
+    with servers.SpawnedServer(servers.DEFAULT, "--unixsocket", str(path)):
+        queue = flavour.queue("q", f"unix://{path}?db=2")
+        assert queue.add_item(Item(b"x" * 100_000, id="a"))
+        item = queue.lease(30)
+        assert item is not None
+        assert queue.complete(item)
+
+
+def test_packed_alike(redis_client: redis.Redis, url: str) -> None:
+    """LQ-ITEM-1: text is UTF-8, whatever a client takes text for; numbers are whole."""
+    connection = sync.Connection.open(at(f"{url}?encoding=latin-1"))
+    connection.send("EVAL", "return ARGV", 0, "ä€😀", b"\0\xff\r\n", 2**53, -1, "")
+    assert connection.read() == ["ä€😀".encode(), b"\0\xff\r\n", b"9007199254740992", b"-1", b""]
+    connection.close()
+    del redis_client
+
+
+def test_the_child_of_a_fork_opens_its_own(url: str) -> None:
+    """Two processes on one connection would read each other's replies."""
+    with connect(url) as client:
+        pool: Any = route(client)
+        kept, used = pool.acquire("", None), pool.acquire("", None)
+        pool.release(kept)
+        child = os.fork()
+        if child == 0:
+            pool.release(used)
+            own = pool.acquire("", None)
+            own.send("PING")
+            os._exit(0 if own not in {kept, used} and own.read() == b"PONG" else 1)
+        assert os.waitpid(child, 0)[1] == 0
+        assert pool.acquire("", None) is kept
+        kept.send("PING")
+        used.send("PING")
+        assert (kept.read(), used.read()) == (b"PONG", b"PONG")
+        pool.release(kept)
+        pool.release(used)
+        pool.close()
+    assert isinstance(hiredis.__version__, str)
