@@ -37,7 +37,8 @@ class QueueKeys:
         self.entry = f"{self.group}:{self.name}"
         """Its entry in the registry."""
         self._vectors: dict[str, tuple[str, ...]] = {}
-        self._begun: dict[str, tuple[tuple[str, ...], bytes]] = {}
+        self.known: dict[str, tuple[tuple[str, ...], bytes]] = {}
+        """What `begun` answered, by the name of the script."""
 
     def key(self, part: str) -> str:
         """One key, for example `key("wake")`."""
@@ -52,11 +53,11 @@ class QueueKeys:
 
     def begun(self, script: Script) -> tuple[tuple[str, ...], bytes]:
         """The same, and a call of the script as it is sent, from the name of the command to the last key."""
-        begun = self._begun.get(script.name)
+        begun = self.known.get(script.name)
         if begun is None:
             vector = self.vector(script)
             packed = bulk("EVALSHA", script.sha1, str(len(vector)), *vector)
-            begun = self._begun[script.name] = (vector, packed)
+            begun = self.known[script.name] = (vector, packed)
         return begun
 
 

@@ -60,7 +60,12 @@ class Adding(QueueBase):
         if pipe is not None:
             io.check_pipe(pipe).execute_command(*command.eval())
             return False
-        return self._is_in(await self._run_add(command))
+        answer = await self._transport.run(command)
+        if io.now() >= self._registration.due:
+            await self._enter()
+        if answer is None:
+            raise self._full([None])
+        return answer
 
     async def add_items(
         self,
@@ -193,12 +198,6 @@ class Adding(QueueBase):
         if len(added) == len(answers):
             return added
         raise self._full(answers)
-
-    def _is_in(self, answer: bool | None) -> bool:
-        """The answer, if there was room. Raises QueueFullError."""
-        if answer is None:
-            raise self._full([answer])
-        return answer
 
     def _full(self, answers: list[bool | None]) -> QueueFullError:
         message = (

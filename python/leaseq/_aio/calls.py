@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, TypeVar
 
+import hiredis
 import redis
 from redis.exceptions import (
     AskError,
@@ -23,7 +24,7 @@ from leaseq import errors
 from leaseq._aio import io
 from leaseq._aio.connection import Connection, ReplyTimeoutError
 from leaseq._aio.route import route
-from leaseq.commands import Command
+from leaseq.commands import Argument, Command
 
 T = TypeVar("T")
 
@@ -31,82 +32,144 @@ REDIRECTIONS = 12
 """How often a call follows a cluster's redirections, or waits for a slot that migrates, before it fails."""
 
 
+NOT_CONNECTED = (redis.RedisError, RedisClusterException, OSError)
+"""How opening a connection fails."""
+
+_untyped: Any = hiredis.pack_command  # declared for one argument alone
+pack: Callable[[tuple[Argument, ...]], bytes] = _untyped
+
+
+ELSEWHERE = (AskError, TryAgainError, ClusterDownError)
+"""How a cluster says that the slot is or goes elsewhere. redis-py derives MOVED from ASK, and MASTERDOWN from CLUSTERDOWN."""
+
+
 def is_elsewhere(error: Exception) -> bool:
-    """Whether a cluster says that the slot is or goes elsewhere. redis-py derives MASTERDOWN from CLUSTERDOWN."""
-    said = isinstance(error, AskError | TryAgainError | ClusterDownError)
-    return said and not isinstance(error, MasterDownError)
+    """Whether a cluster says that the slot is or goes elsewhere."""
+    return isinstance(error, ELSEWHERE) and not isinstance(error, MasterDownError)
 
 
 class Held:
-    """What a conversation held when it was interrupted."""
+    """What a conversation holds.
 
-    connection: Connection | None = None
+    Attributes:
+        detached: whether somebody else has taken over its connection, and gives it back.
+        answer: what it has answered, which nobody has yet.
+    """
+
+    detached = False
     answer: Any = None
 
 
 class Calls:
-    """Calls on the keys of one slot."""
+    """Calls on the keys of one slot, each within the `life` of whoever makes them."""
+
+    life: contextlib.AbstractContextManager[None] = contextlib.nullcontext()
 
     def __init__(self, client: io.Client, key: str) -> None:
         self.route = route(client)
-        self._key = key
+        self.key = key
 
     async def run(self, command: Command[T], patience: float | None = None) -> T:
         """Run a command; its reply may take `patience` seconds, or what the client grants. Raises `leaseq.errors`."""
-        return command.parse(await self.talk(partial(self._exchange, command, patience), Held()))
+        with self.life:
+            try:
+                connection = await self.route.acquire(self.key, None)
+            except NOT_CONNECTED as error:
+                connection = await self._acquire_after(error)
+            try:
+                await connection.send_packed(command.packed or pack(command.evalsha()))
+                reply = await connection.read(patience)
+            except BaseException as error:  # noqa: BLE001 (raised there)
+                reply = await self._run_after(error, connection, command, patience)
+            finally:
+                self.route.release(connection)
+        return command.parse(reply)
 
-    async def talk(self, conversation: Callable[[Connection], Awaitable[T]], held: Held) -> T:
-        """Borrow a connection for a conversation; repeat what a cluster redirected, since that was not run."""
+    async def talk(
+        self,
+        conversation: Callable[[Connection], Awaitable[T]],
+        held: Held,
+        error: redis.ResponseError | None = None,
+    ) -> T:
+        """Borrow a connection for a conversation; repeat what a cluster redirected, since that was not run.
+
+        With an `error` it has been led once, and a cluster redirected it.
+        """
         redirection: AskError | None = None
         hops = waits = 0
         while hops < REDIRECTIONS:
-            connection = held.connection = await self._acquire(redirection, hops + waits)
-            try:
-                answer = held.answer = await conversation(connection)
-            except AskError as error:
+            if error is None:
+                connection = await self._acquire(redirection, hops + waits)
+                held.detached = False
+                try:
+                    answer = held.answer = await conversation(connection)
+                except ELSEWHERE as elsewhere:
+                    error = elsewhere
+                else:
+                    return answer
+                finally:
+                    if not held.detached:
+                        self.route.release(connection)
+            if isinstance(error, AskError):
                 redirection, hops = error, hops + 1
-                continue
-            except (TryAgainError, ClusterDownError) as error:
+            else:
                 # while a slot migrates, its old node may send us on to the new one, which lacks a key and says TRYAGAIN
                 redirection, hops, waits = None, 0, waits + 1
                 if waits == REDIRECTIONS:
                     raise errors.from_server(error) from error
-            else:
-                return answer
-            finally:
-                if not connection.detached:
-                    self.route.release(connection)
-            await io.sleep(0.02 * 2 ** min(waits - 1, 6))
+                await io.sleep(0.02 * 2 ** min(waits - 1, 6))
+            error = None
         message = "the cluster redirects this call in a circle; nothing was done"
         raise errors.ServerError(message)
 
     async def _acquire(self, redirection: AskError | None, attempt: int) -> Connection:
+        """A connection to the keys, or to where a redirection leads. Raises `leaseq.errors`."""
         try:
-            return await self.route.acquire(self._key, redirection)
-        except (redis.RedisError, redis.exceptions.RedisClusterException, OSError) as error:
-            if not self.route.redirects or attempt > 0:
+            return await self.route.acquire(self.key, redirection)
+        except NOT_CONNECTED as error:
+            if attempt > 0:
                 raise errors.from_connection(error, sent=False) from error
+            return await self._acquire_after(error)
+
+    async def _acquire_after(self, error: Exception) -> Connection:
+        """A connection, after the first try failed. Raises `leaseq.errors`."""
+        if not self.route.redirects:
+            raise errors.from_connection(error, sent=False) from error
         # A node of the cluster is gone: whoever took its place may be known by now.
         try:
             await self.route.refresh()
-            return await self.route.acquire(self._key, None)
-        except (redis.RedisError, redis.exceptions.RedisClusterException, OSError) as error:
-            raise errors.from_connection(error, sent=False) from error
+            return await self.route.acquire(self.key, None)
+        except NOT_CONNECTED as again:
+            raise errors.from_connection(again, sent=False) from again
 
     async def _exchange(self, command: Command[Any], patience: float | None, connection: Connection) -> Any:
         try:
-            if command.packed is None:
-                await connection.send(*command.evalsha())
-            else:
-                await connection.send_packed(command.packed)
-            try:
-                return await connection.read(patience)
-            except NoScriptError:
-                await connection.send(*command.eval())
-                return await connection.read(patience)
-        except BaseException as error:
-            await self.told(error, connection)
+            await connection.send_packed(command.packed or pack(command.evalsha()))
+            return await connection.read(patience)
+        except BaseException as error:  # noqa: BLE001 (raised there)
+            return await self._answer_after(error, connection, command, patience)
+
+    async def _answer_after(
+        self, error: BaseException, connection: Connection, command: Command[Any], patience: float | None
+    ) -> Any:
+        """What a command answers with its text, whose digest the server did not know. Raises any other error."""
+        try:
+            if not isinstance(error, NoScriptError):
+                raise error  # noqa: TRY301 (as any other)
+            await connection.send(*command.eval())
+            return await connection.read(patience)
+        except BaseException as latest:
+            await self.told(latest, connection)
             raise
+
+    async def _run_after(
+        self, error: BaseException, connection: Connection, command: Command[Any], patience: float | None
+    ) -> Any:
+        """What a command answers after all, whose first try ended with an error. Raises `leaseq.errors`."""
+        try:
+            return await self._answer_after(error, connection, command, patience)
+        except ELSEWHERE as elsewhere:
+            return await self.talk(partial(self._exchange, command, patience), Held(), elsewhere)
 
     def redirected(self, error: Exception) -> bool:
         """Whether `talk` is to repeat what was answered with this error."""

@@ -33,7 +33,6 @@ class Connection(asyncio.Protocol):
         endpoint: where it leads.
         pending_replies: how many are still to come.
         asking: whether the next commands are for a slot that comes to this node.
-        detached: whether somebody else has taken over what is under way, and gives the connection back.
         pipelined: whether a command was sent behind a block that is not over: what it brings would be lost with the connection.
         shelf: where its pool keeps it between two users.
     """
@@ -42,7 +41,6 @@ class Connection(asyncio.Protocol):
 
     pending_replies = 0
     asking = False
-    detached = False
     pipelined = False
     _closed = False
     _half_closed = False
@@ -122,16 +120,13 @@ class Connection(asyncio.Protocol):
         sock = self._transport.get_extra_info("socket")
         return -1 if sock is None else cast("int", sock.fileno())
 
-    @property
-    def is_clean(self) -> bool:
-        """Whether it stands, and no reply is on its way."""
-        return not (self._closed or self._half_closed or self.pending_replies or self._lost or self._replies)
-
     def is_usable(self) -> bool:
         """Whether it stands, belongs to this process and loop, and has nothing to read; ready for its next user then."""
-        if not self.is_clean or self._process != THIS.number or self._loop is not asyncio.get_running_loop():
+        if self.pending_replies or self._closed or self._half_closed or self._lost or self._replies:
             return False
-        self.asking = self.detached = self.pipelined = False
+        if self._process != THIS.number or self._loop is not asyncio.get_running_loop():
+            return False
+        self.asking = self.pipelined = False
         # the loop may not have seen yet that the server closed it
         return self._poll is None or not self._poll.poll(0)
 
@@ -182,7 +177,7 @@ class Connection(asyncio.Protocol):
         if self._until <= self._loop.time() + 0.001:
             self._is_late = True
             self._wake()
-        elif self._until < math.inf:
+        elif self._waiter is not None and not self._waiter.done():
             self._ring_at(self._until)
 
     def _ring_at(self, at: float) -> None:
@@ -199,18 +194,14 @@ class Connection(asyncio.Protocol):
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
-    async def _wait(self, seconds: float) -> bool:
-        """Wait until something happens; false when the time is over."""
+    def _next_event(self, seconds: float) -> asyncio.Future[None]:
+        """What is done when something happens, or when the time is over: then `_is_late`."""
         self._is_late = False
-        self._waiter = self._loop.create_future()
+        waiter = self._waiter = self._loop.create_future()
         self._until = self._loop.time() + seconds
         if self._until < self._rings_at:
             self._ring_at(self._until)
-        try:
-            await self._waiter
-        finally:
-            self._until, self._waiter = math.inf, None
-        return not self._is_late
+        return waiter
 
     # what its user calls
 
@@ -229,7 +220,8 @@ class Connection(asyncio.Protocol):
         self._transport.write(packed)
         self.pending_replies += 1
         while self._is_full and self._lost is None:
-            if not await self._wait(self.endpoint.reply_secs):
+            await self._next_event(self.endpoint.reply_secs)
+            if self._is_late:
                 raise redis.TimeoutError("the server takes nothing in")
 
     async def _ask(self) -> None:
@@ -246,38 +238,28 @@ class Connection(asyncio.Protocol):
 
         Raises what the server answers as an error, ConnectionError, TimeoutError.
         """
-        if not await self._has_reply(self.endpoint.reply_secs if seconds is None else seconds):
-            raise redis.TimeoutError(f"Timeout reading from {self.endpoint}")
-        return self._next()
-
-    async def read_within(self, seconds: float) -> Any:
-        """Read a reply that may take long; what has begun within the time is read to its end. Raises ReplyTimeoutError."""
-        if not await self._has_reply(seconds):
-            if not self._reader.has_data():
-                raise ReplyTimeoutError
-            return await self.read()
-        return self._next()
-
-    async def _has_reply(self, seconds: float) -> bool:
-        """Wait for a reply; false when the time is over."""
         while not self._replies:
-            if self._closed:
-                raise redis.ConnectionError(_CLOSED)
             if self._lost is not None:
                 raise self._lost
-            if not await self._wait(seconds) and not self._replies:
-                return False
-        return True
-
-    def _is_lost(self) -> bool:
-        return self._lost is not None
-
-    def _next(self) -> Any:
+            await self._next_event(self.endpoint.reply_secs if seconds is None else seconds)
+            if self._is_late and not self._replies:
+                raise redis.TimeoutError(f"Timeout reading from {self.endpoint}")
         reply = self._replies.popleft()
         self.pending_replies -= 1
         if isinstance(reply, Exception):
             raise reply
         return reply
+
+    async def read_within(self, seconds: float) -> Any:
+        """Read a reply that may take long; what has begun within the time is read to its end. Raises ReplyTimeoutError."""
+        if not self._replies and self._lost is None:
+            await self._next_event(seconds)
+            if self._is_late and not self._replies and not self._reader.has_data():
+                raise ReplyTimeoutError
+        return await self.read()
+
+    def _is_lost(self) -> bool:
+        return self._lost is not None
 
     def _broken(self, doing: str, error: Exception) -> redis.RedisError:
         """The error of redis-py for one of the socket."""
@@ -301,7 +283,8 @@ class Connection(asyncio.Protocol):
     async def wait_closed(self) -> None:
         """Wait until the event loop is rid of it: a loop that ends before that would leave the socket open."""
         while self._loop is asyncio.get_running_loop() and not self._is_gone:
-            if not await self._wait(CLOSE_SECS):
+            await self._next_event(CLOSE_SECS)
+            if self._is_late:
                 break
 
     @property
@@ -319,7 +302,9 @@ class Connection(asyncio.Protocol):
         """Close it, and wait until the server has: then no wake-up goes there any more."""
         if self._transport.can_write_eof():
             self.half_close()
-            while not self._is_lost() and await self._wait(CLOSE_SECS):
+            self._is_late = False
+            while not self._is_lost() and not self._is_late:
+                await self._next_event(CLOSE_SECS)
                 self._replies.clear()
         self.close()
 

@@ -45,7 +45,8 @@ class Life:
 
     def __enter__(self) -> None:
         """One call, which closing waits for. Raises QueueClosedError."""
-        self._after_fork()
+        if self._pid != THIS.number:
+            self._start_over()
         self._in_flight.append(None)
         if self._closed:
             self._in_flight.pop()

@@ -2,13 +2,20 @@
 
 from collections.abc import Awaitable, Callable
 
+from redis.exceptions import AskError
+
 from leaseq._aio import io
 from leaseq._aio.connection import Connection
 from leaseq.endpoint import Endpoint
 
 
 class Pool:
-    """Hands out the connection that came back last, if it stands and has nothing to read, else a new one."""
+    """Hands out the connection that came back last, if it stands and has nothing to read, else a new one.
+
+    It is the route to a server that knows no others.
+    """
+
+    redirects = False
 
     def __init__(self, find: Callable[[], Awaitable[Endpoint]], slots: io.Slots | None) -> None:
         """`find` says where a new connection leads; `slots` bounds how many are in use, if anything does."""
@@ -17,43 +24,40 @@ class Pool:
         self._idle: list[Connection] = []
         self._in_use: set[Connection] = set()
 
-    async def acquire(self) -> Connection:
+    async def acquire(self, _key: str = "", _redirection: AskError | None = None) -> Connection:
         """A connection, for the caller alone. Raises errors of redis-py."""
         if self._slots is not None:
             await self._slots.take()
-        try:
-            connection = self._last_idle() or await self._open()
-            self._in_use.add(connection)
-        except BaseException:
-            if self._slots is not None:
-                self._slots.give()
-            raise
-        return connection
-
-    async def _open(self) -> Connection:
-        shelf = self._idle
-        connection = await Connection.open(await self._find())
-        connection.shelf = shelf
-        return connection
-
-    def _last_idle(self) -> Connection | None:
         while self._idle:
             try:
                 connection = self._idle.pop()
             except IndexError:  # another thread took it
                 break
             if connection.is_usable():
+                self._in_use.add(connection)
                 return connection
             connection.close()
-        return None
+        return await self._open()
+
+    async def _open(self) -> Connection:
+        shelf = self._idle
+        try:
+            connection = await Connection.open(await self._find())
+        except BaseException:
+            if self._slots is not None:
+                self._slots.give()
+            raise
+        connection.shelf = shelf
+        self._in_use.add(connection)
+        return connection
 
     def release(self, connection: Connection) -> None:
         """Take a connection back; never with a reply on its way that the next user would take for its."""
         self._in_use.discard(connection)
-        if connection.shelf is self._idle and connection.is_clean:
-            self._idle.append(connection)
-        else:
+        if connection.pending_replies or connection.shelf is not self._idle:
             connection.close()
+        else:
+            self._idle.append(connection)
         if self._slots is not None:
             self._slots.give()
 

@@ -5,41 +5,53 @@ from dataclasses import replace
 from typing import Any, TypeVar, cast
 
 from leaseq._aio import io
-from leaseq._aio.calls import Calls
+from leaseq._aio.calls import NOT_CONNECTED, Calls, pack
 from leaseq._aio.life import Life
 from leaseq._aio.waiting import Waiting
 from leaseq.commands import Command, LeaseReply
-from leaseq.flows import Flow, Leave, Wait
+from leaseq.flows import REPLY_GRACE, Flow, Leave, Wait
 from leaseq.keys import QueueKeys
 
 T = TypeVar("T")
 
 
-class Transport:
+class Transport(Calls):
     """Runs the commands of one queue, until it is closed."""
 
+    life: Life
+
     def __init__(self, client: io.Client, keys: QueueKeys, *, life: Life | None = None) -> None:
+        super().__init__(client, keys.key("state"))
         self.client = client
         self.life = Life(keys.name) if life is None else life
-        self._calls = Calls(client, keys.key("state"))
-        self._waiting = Waiting(self._calls, self.life)
+        # what it does for a queue that is closed it does all the same
+        self._waiting = Waiting(Calls(client, self.key), self.life)
 
     @property
     def background(self) -> io.Background:
         """Work that outlives the call that began it; closing waits for it."""
         return self.life.background
 
-    async def run(self, command: Command[T], patience: float | None = None) -> T:
-        """Run a command; its reply may take `patience` seconds, or what the client grants. Raises `leaseq.errors`."""
-        with self.life:
-            return await self._calls.run(command, patience)
-
     async def take(self, command: Command[T]) -> T:
         """Run a command that may take something. What nobody gets, for an interruption, goes back at once."""
         if command.undo is None:
             return await self.run(command)
+        asked, answer = io.now(), None
         with self.life:
-            return self._unless_closed(command, await self._waiting.take(command))
+            try:
+                connection = await self.route.acquire(self.key, None)
+            except NOT_CONNECTED as error:
+                connection = await self._acquire_after(error)
+            try:
+                await connection.send_packed(command.packed or pack(command.evalsha()))
+                answer = command.parse(await connection.read(REPLY_GRACE))
+            except BaseException as error:  # noqa: BLE001 (raised there)
+                answer = await self._waiting.take_after(error, connection, command, answer)
+            else:
+                self.route.release(connection)
+            if isinstance(answer, LeaseReply):
+                answer.asked = asked
+            return self._unless_closed(command, answer) if self.life.closed else answer
 
     async def perform(self, request: Command[T] | Wait[T] | Leave) -> T | None:
         """Do what a flow asks."""

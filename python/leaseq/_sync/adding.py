@@ -61,7 +61,12 @@ class Adding(QueueBase):
         if pipe is not None:
             io.check_pipe(pipe).execute_command(*command.eval())
             return False
-        return self._is_in(self._run_add(command))
+        answer = self._transport.run(command)
+        if io.now() >= self._registration.due:
+            self._enter()
+        if answer is None:
+            raise self._full([None])
+        return answer
 
     def add_items(
         self,
@@ -194,12 +199,6 @@ class Adding(QueueBase):
         if len(added) == len(answers):
             return added
         raise self._full(answers)
-
-    def _is_in(self, answer: bool | None) -> bool:
-        """The answer, if there was room. Raises QueueFullError."""
-        if answer is None:
-            raise self._full([answer])
-        return answer
 
     def _full(self, answers: list[bool | None]) -> QueueFullError:
         message = (

@@ -60,7 +60,7 @@ class QueueBase(NamedQueue):
 
         `leased` are items that nobody has yet: interrupted, they go back.
         """
-        if (leased is not None and not leased.items) or not self._registration.is_due():
+        if (leased is not None and not leased.items) or io.now() < self._registration.due:
             return
         try:
             with contextlib.suppress(QueueClosedError), self._transport.life:

@@ -6,6 +6,8 @@ import select
 import socket
 import ssl
 import struct
+from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, Self
 
 import hiredis
@@ -38,7 +40,6 @@ class Connection:
         endpoint: where it leads.
         pending_replies: how many are still to come.
         asking: whether the next commands are for a slot that comes to this node.
-        detached: whether somebody else has taken over what is under way, and gives the connection back.
         pipelined: whether a command was sent behind a block that is not over: what it brings would be lost with the connection.
         shelf: where its pool keeps it between two users.
     """
@@ -47,11 +48,12 @@ class Connection:
 
     pending_replies = 0
     asking = False
-    detached = False
     pipelined = False
     _closed = False
     _half_closed = False
     _timeout: float | None = None
+    _has_timeval = False
+    """Whether a time limit can be set with one call of the system."""
     _socket: socket.socket
 
     @classmethod
@@ -73,7 +75,6 @@ class Connection:
         self.endpoint = endpoint
         self._reader = reader()
         self._process = THIS.number
-        self._poll: select.poll | None = None
 
     def __del__(self) -> None:
         if hasattr(self, "_socket"):
@@ -86,9 +87,8 @@ class Connection:
     def _connect(self) -> None:
         self._socket = _connected(self.endpoint)
         _connections.add(self)
-        if hasattr(select, "poll"):
-            self._poll = select.poll()
-            self._poll.register(self._socket, select.POLLIN)
+        self._look = _look(self._socket)
+        self._has_timeval = _BY_KERNEL and not isinstance(self._socket, ssl.SSLSocket)
 
     def _greet(self) -> None:
         """Say who we are, and hear all answers."""
@@ -105,23 +105,12 @@ class Connection:
             if (refusal := endpoint.refusal(command, reply)) is not None:
                 raise refusal
 
-    @property
-    def is_clean(self) -> bool:
-        """Whether it stands, and no reply is on its way."""
-        return not (self._closed or self._half_closed or self.pending_replies)
-
     def is_usable(self) -> bool:
         """Whether it stands, belongs to this process, and has nothing to read; ready for its next user then."""
-        if not self.is_clean or self._process != THIS.number:
+        if self._closed or self._half_closed or self.pending_replies or self._process != THIS.number:
             return False
-        self.asking = self.detached = self.pipelined = False
-        return not self._is_readable() or self._has_pushes_only()
-
-    def _is_readable(self) -> bool:
-        """Whether there is something to read, if only the end."""
-        if self._poll is not None:
-            return bool(self._poll.poll(0))
-        return bool(select.select([self._socket], [], [], 0)[0])
+        self.asking = self.pipelined = False
+        return not self._look(0) or self._has_pushes_only()
 
     def _has_pushes_only(self) -> bool:
         """Read what nobody asked for: whether it is no reply, and no end."""
@@ -174,30 +163,29 @@ class Connection:
 
         Raises what the server answers as an error, ConnectionError, TimeoutError.
         """
-        gets = self._reader.gets
-        reply = gets()
-        while reply is NOTHING or type(reply) is hiredis.PushNotification:
-            if reply is NOTHING:
-                self._receive(self.endpoint.reply_secs if seconds is None else seconds)
-            reply = gets()
+        limit = self.endpoint.reply_secs if seconds is None else seconds
+        while (reply := self._reader.gets()) is NOTHING or type(reply) is hiredis.PushNotification:
+            if reply is not NOTHING:
+                continue
+            if self._closed:
+                raise redis.ConnectionError(_CLOSED)
+            try:
+                if limit != self._timeout:
+                    self._timeout = limit
+                    if self._has_timeval:
+                        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, _timeval(limit))
+                    else:
+                        self._socket.settimeout(limit)
+                data = self._socket.recv(_CHUNK)
+            except OSError as error:
+                raise self._broken("reading from", error) from error
+            if not data:
+                raise redis.ConnectionError("the server closed the connection")
+            self._reader.feed(data)
         self.pending_replies -= 1
         if isinstance(reply, Exception):
             raise reply
         return reply
-
-    def _receive(self, seconds: float) -> None:
-        """Wait for data."""
-        if self._closed:
-            raise redis.ConnectionError(_CLOSED)
-        if seconds != self._timeout:
-            self._set_timeout(seconds)
-        try:
-            data = self._socket.recv(_CHUNK)
-        except OSError as error:
-            raise self._broken("reading from", error) from error
-        if not data:
-            raise redis.ConnectionError("the server closed the connection")
-        self._reader.feed(data)
 
     def read_within(self, seconds: float) -> Any:
         """Read a reply that may take long; what has begun within the time is read to its end. Raises ReplyTimeoutError."""
@@ -229,18 +217,6 @@ class Connection:
             isinstance(self._socket, ssl.SSLSocket) and not self._closed and self._socket.pending() > 0
         )
         return decrypted or self._reader.has_data()
-
-    def _set_timeout(self, seconds: float) -> None:
-        self._timeout = seconds
-        if not _BY_KERNEL or isinstance(self._socket, ssl.SSLSocket):
-            self._socket.settimeout(seconds)
-            return
-        whole, micros = divmod(max(1, round(seconds * 1_000_000)), 1_000_000)
-        limit = struct.pack("@ll", whole, micros)
-        try:
-            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, limit)
-        except OSError as error:  # another thread closed it
-            raise self._broken("reading from", error) from error
 
     def _broken(self, doing: str, error: Exception) -> redis.RedisError:
         """The error of redis-py for one of the socket."""
@@ -283,10 +259,25 @@ class Connection:
         """Close it, and wait until the server has: then no wake-up goes there any more."""
         with contextlib.suppress(OSError, redis.RedisError):
             self._socket.shutdown(socket.SHUT_WR)
-            self._set_timeout(CLOSE_SECS)
+            self._socket.settimeout(CLOSE_SECS)
             while self._socket.recv(_CHUNK):
                 pass
         self.close()
+
+
+@lru_cache(maxsize=64)
+def _timeval(seconds: float) -> bytes:
+    """A time limit as a socket takes it; 0 would be none."""
+    return struct.pack("@ll", *divmod(max(1, round(seconds * 1_000_000)), 1_000_000))
+
+
+def _look(sock: socket.socket) -> Callable[[float], object]:
+    """What tells within so long whether there is something to read, if only the end."""
+    if not hasattr(select, "poll"):
+        return lambda seconds: select.select([sock], [], [], seconds)[0]
+    poll = select.poll()
+    poll.register(sock, select.POLLIN)
+    return poll.poll
 
 
 def _connected(endpoint: Endpoint) -> socket.socket:
@@ -315,10 +306,7 @@ def _connect(sock: socket.socket, address: Any, endpoint: Endpoint) -> socket.so
             sock = context.wrap_socket(sock, server_hostname=endpoint.host)
         elif _BY_KERNEL:
             sock.settimeout(None)
-            whole, rest = divmod(endpoint.reply_secs, 1)
-            sock.setsockopt(
-                socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("@ll", int(whole), int(rest * 1_000_000))
-            )
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, _timeval(endpoint.reply_secs))
     except BaseException:
         sock.close()
         raise

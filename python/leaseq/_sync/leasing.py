@@ -1,15 +1,17 @@
 # Generated from _aio/leasing.py by python/unasync.py: do not edit.
 """Leasing items, and keeping them."""
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from leaseq import commands, flows
 from leaseq._sync import io
+from leaseq._sync.calls import pack
 from leaseq._sync.finishing import Finishing
 from leaseq._sync.leased import LeasedItem
-from leaseq.commands import LeaseReply
+from leaseq.commands import Command, LeaseReply
 from leaseq.errors import LeaseqError
 from leaseq.item import LeasedItemBase
 
@@ -19,6 +21,9 @@ if TYPE_CHECKING:
 
 class Leasing(Finishing):
     """The part of a queue that gives items to workers."""
+
+    _last_take: tuple[object, Command[LeaseReply] | None] = (None, None)
+    """The last lease: how many for how long, and its command."""
 
     def lease(self, lease_secs: float, *, block: bool = True, timeout: float | None = 0) -> LeasedItem | None:
         """Lease the next item for `lease_secs` seconds (0.001 to 30 days).
@@ -34,14 +39,21 @@ class Leasing(Finishing):
         self, count: int, lease_secs: float, *, block: bool = True, timeout: float | None = 0
     ) -> list[LeasedItem]:
         """Lease up to `count` items (1..256) in one call, at most about 1 MiB of data; waits for the first one only."""
-        take = commands.lease(self._keys, count, lease_secs)
-        over = flows.give_up_leasing(timeout, io.now, block=block)
+        asked = (type(count), count, type(lease_secs), lease_secs)
+        before, take = self._last_take
+        if asked != before or take is None:  # most workers lease again and again in the same way
+            take = commands.lease(self._keys, count, lease_secs)
+            take = take._replace(packed=pack(take.evalsha()))
+            self._last_take = asked, take
+        over = flows.give_up_leasing(timeout, io.now, block=block) if timeout != 0 or not block else math.inf
         # most calls end here, and need none of what a wait needs
         reply = self._transport.take(take)
-        self._heard(reply)
+        if reply.died:
+            self._heard(reply)
         if not reply.items:
             reply = self._drive(flows.lease_on(take, [self._keys], over, io.now, reply))
-        self._enter(reply)
+        if io.now() >= self._registration.due:
+            self._enter(reply)
         return self._leased(reply, lease_secs)
 
     def items(self, lease_secs: float = 30, *, timeout: float | None = 0) -> Iterator[LeasedItem]:

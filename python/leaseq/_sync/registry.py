@@ -2,6 +2,7 @@
 """The registry of queues: entering one, reading all (LQ-REGISTRY-1 to LQ-REGISTRY-4)."""
 
 import contextlib
+import math
 from functools import partial
 from typing import Any
 
@@ -31,15 +32,12 @@ class Registration:
     def __init__(self, client: io.Client, keys: QueueKeys) -> None:
         self._calls = Calls(client, REGISTRY)
         self._entry = keys.entry
-        self._again: float | None = None
-
-    def is_due(self) -> bool:
-        """Whether nothing was entered within the last minutes."""
-        return self._again is None or io.now() >= self._again
+        self.due = -math.inf
+        """When to enter it again, on `io.now`."""
 
     def enter(self) -> None:
         """Enter the queue. Whatever goes wrong is no concern of a caller."""
-        self._again = io.now() + AGAIN_SECS
+        self.due = io.now() + AGAIN_SECS
         with contextlib.suppress(LeaseqError):
             self._calls.talk(self._say, Held())
 

@@ -17,20 +17,20 @@ from leaseq.endpoint import Endpoint, endpoint
 from leaseq.errors import BadTypeError
 
 
-class OneServer:
+class OneServer(Pool):
     """Connections to one server, or to the primary that a Sentinel set names.
 
     Attributes:
         redirects: whether a node may send a call on to another.
         place: equal for two clients of one server, database and user; for a set of servers, only for the same client.
-        users: how many have this open.
+        users: who have this open.
     """
 
-    redirects = False
     place: Hashable
 
     def __init__(self, client: Redis) -> None:
         pool: Any = client.connection_pool
+        super().__init__(self._find_server, _slots(pool))
         self._given = pool.connection_kwargs
         self._kind = pool.connection_class
         self._sentinels: Any = pool if isinstance(pool, SentinelConnectionPool) else None
@@ -39,34 +39,21 @@ class OneServer:
                 "leaseq writes, so it takes what master_for() of a Sentinel gives, not slave_for()"
             )
         self._endpoint = endpoint(self._given, self._kind)
-        self._pool = Pool(self._find, _slots(pool))
         self.place = id(client)
         if type(pool) in {ConnectionPool, BlockingConnectionPool}:
             database = int(self._given.get("db") or 0)
             self.place = (str(self._endpoint), database, self._endpoint.over_tls, self._given.get("username"))
         self.users: weakref.WeakSet[object] = weakref.WeakSet()
 
-    def _find(self) -> Endpoint:
+    def _find_server(self) -> Endpoint:
         if self._sentinels is None:
             return self._endpoint
         # asked for each connection, since it may be another one by now
         return endpoint(self._given, self._kind, self._sentinels.get_master_address())
 
-    def acquire(self, _key: str, _redirection: AskError | None) -> Connection:
-        """A connection. Raises errors of redis-py."""
-        return self._pool.acquire()
-
-    def release(self, connection: Connection) -> None:
-        """Take it back."""
-        self._pool.release(connection)
-
     def refresh(self) -> None:
         """The server is no primary any more: look where it is, from the next call on."""
-        self._pool.drop()
-
-    def close(self) -> None:
-        """Close all connections, and end the calls on those in use."""
-        self._pool.close()
+        self.drop()
 
 
 class Cluster:

@@ -12,7 +12,7 @@ from redis.exceptions import MovedError, NoScriptError, OutOfMemoryError
 
 from leaseq import errors
 from leaseq._sync import io
-from leaseq._sync.calls import Calls, Held, is_elsewhere
+from leaseq._sync.calls import ELSEWHERE, Calls, Held, is_elsewhere
 from leaseq._sync.connection import CLOSE_SECS, Connection, ReplyTimeoutError
 from leaseq._sync.life import Life
 from leaseq.commands import Command, LeaseReply
@@ -52,15 +52,44 @@ class Waiting:
         self._calls = calls
         self._life = life
 
-    def take(self, command: Command[T]) -> T:
-        """Run a command without waiting. What it took and nobody gets, for an interruption, goes back."""
+    def take_after(
+        self, error: BaseException, connection: Connection, command: Command[T], answer: T | None
+    ) -> T:
+        """What a command answers after all, whose first try ended with an error. What it took and nobody gets goes back.
+
+        It gives the connection back.
+        """
         held = Held()
+        held.answer = answer
         try:
-            return self._calls.talk(partial(self._take, command, ()), held)
+            try:
+                return self._take_with_text(error, connection, command, held)
+            except ELSEWHERE as elsewhere:
+                redirected = elsewhere
+            finally:
+                if not held.detached:
+                    self._calls.route.release(connection)
+            return self._calls.talk(partial(self._take, command, (), held), held, redirected)
         except Exception:
             raise
         except BaseException:
             self._let_go(command, (), held)
+            raise
+
+    def _take_with_text(
+        self, error: BaseException, connection: Connection, command: Command[T], held: Held
+    ) -> T:
+        """What a command answers with its text, whose digest the server did not know. Raises any other error."""
+        if held.answer is not None:
+            raise error
+        try:
+            if not isinstance(error, NoScriptError):
+                raise error  # noqa: TRY301 (as any other)
+            connection.send(*command.eval())
+            return command.parse(connection.read_within(REPLY_GRACE))
+        except BaseException as latest:
+            leave = partial(self._leave_behind, connection, command, (), held, asked=True)
+            self._calls.told(latest, connection, leave)
             raise
 
     def wait(self, wait: Wait[T]) -> T:
@@ -92,19 +121,21 @@ class Waiting:
         pause = wait.seconds
         if pause >= SHORTEST_BLOCK:
             try:
-                return self._calls.talk(partial(self._block_and_take, wait), held)
+                return self._calls.talk(partial(self._block_and_take, wait, held), held)
             except _BrokenWaitError as broken:
                 pause = min(pause, broken.pause)
         io.sleep(max(0.0, pause))
-        return self._calls.talk(partial(self._take, wait.then, wait.settles), held)
+        return self._calls.talk(partial(self._take, wait.then, wait.settles, held), held)
 
-    def _take(self, command: Command[T], settles: Sequence[Command[bool]], connection: Connection) -> T:
+    def _take(
+        self, command: Command[T], settles: Sequence[Command[bool]], held: Held, connection: Connection
+    ) -> T:
         asked_at = io.now()
         try:
             connection.send(*command.evalsha())
             return self._taken(command, connection, asked_at)
         except BaseException as error:
-            leave = partial(self._leave_behind, connection, command, settles, asked=True)
+            leave = partial(self._leave_behind, connection, command, settles, held, asked=True)
             self._calls.told(error, connection, leave)
             raise
 
@@ -120,7 +151,7 @@ class Waiting:
         taken: T = answer
         return taken
 
-    def _block_and_take(self, wait: Wait[T], connection: Connection) -> T:
+    def _block_and_take(self, wait: Wait[T], held: Held, connection: Connection) -> T:
         """Block until a wake-up or the time, then run the command on the same connection.
 
         That also makes the server notice a block that is over, up to 100 ms before it would by itself.
@@ -149,10 +180,12 @@ class Waiting:
                 raise _BrokenWaitError(0) from error
             raise errors.from_connection(error, sent=True) from error
         except BaseException:
-            self._leave_behind(connection, wait.then, wait.settles, asked=asked or connection.pipelined)
+            self._life.part(connection)  # before it is given back, and somebody else waits on it
+            self._leave_behind(connection, wait.then, wait.settles, held, asked=asked or connection.pipelined)
             raise
         finally:
-            self._life.part(connection)
+            if not held.detached:
+                self._life.part(connection)
 
     def _block_followed(self, wait: Wait[T], connection: Connection) -> T:
         """Send the block, and the command behind it at once: the server runs it as soon as the block is over."""
@@ -212,18 +245,24 @@ class Waiting:
 
     def _let_go(self, command: Command[Any], settles: Sequence[Command[bool]], held: Held) -> None:
         """Interrupted: what is on the way to the caller goes back, and a wake-up that was taken is passed on."""
-        if held.connection is not None and held.connection.detached:
+        if held.detached:
             return  # whoever keeps it does both
         if held.answer is not None and command.undo:
             self.run_later(command.undo(held.answer))
         self._pass_on_later(settles)
 
     def _leave_behind(
-        self, connection: Connection, command: Command[Any], settles: Sequence[Command[bool]], *, asked: bool
+        self,
+        connection: Connection,
+        command: Command[Any],
+        settles: Sequence[Command[bool]],
+        held: Held,
+        *,
+        asked: bool,
     ) -> None:
         """Interrupted: somebody else ends what is under way. A program that ends waits for that."""
         if connection.pending_replies or asked:
-            connection.detached = True
+            held.detached = True
             blocked = connection.pending_replies > int(asked)
             leave = partial(self._leave, connection, command, settles, blocked=blocked, asked=asked)
             self._life.background.begin(leave, finish=True)

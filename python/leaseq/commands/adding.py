@@ -58,7 +58,7 @@ def add_one(keys: QueueKeys, item: Item, options: Options = ()) -> Command[bool 
     plain = type(item.id) is str and type(item.data) is bytes
     if not plain or item.headers or item.content_type is not None:
         return command(_scripts.ADD, keys, ("1", *entry(item, options)), _added)
-    vector, begun = keys.begun(_scripts.ADD)
+    vector, begun = keys.known.get("add") or keys.begun(_scripts.ADD)
     more, end = _end(options)
     item_id, data = item.id.encode(), item.data
     parts = (len(more) + _OTHER_PARTS, begun, len(item_id), item_id, len(data), data, end)

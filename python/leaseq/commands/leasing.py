@@ -123,9 +123,9 @@ def lease_reply(reply: list[Any]) -> LeaseReply:
     end = 3 + 4 * count
     ids = map(bytes.decode, reply[3:end:4])
     items = list(zip(ids, reply[4:end:4], reply[5:end:4], reply[6:end:4], strict=True))
-    until_then = seconds(wait) if wait >= 0 else None
+    until_then = wait / 1_000_000 if wait >= 0 else None
     if len(reply) == end:
-        return LeaseReply(until_then, seconds(deadline), items)
+        return LeaseReply(until_then, deadline / 1_000_000, items)
     extras: dict[int, Extra] = {}
     died: dict[int, list[str]] = {}
     rest = reply[end:]

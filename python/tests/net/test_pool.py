@@ -17,6 +17,7 @@ from leaseq import Item
 from leaseq._aio import connection as aio_connection
 from leaseq._aio import route as aio
 from leaseq._sync import connection as sync_connection
+from leaseq._sync import io
 from leaseq._sync import route as sync
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ def test_one_that_was_reset_meanwhile_is_opened_again(flavour: ClientFlavour, pr
     """LQ-ERROR-4: nothing was sent there, so no reply is lost to it."""
     queue = flavour.queue("q", proxy.url)
     assert queue.add_item(Item(b"x", id="a"))
-    idle = route_of(flavour, queue._transport.client)._pool._idle[-1]
+    idle = route_of(flavour, queue._transport.client)._idle[-1]
     proxy.reset()
     servers.wait_until(lambda: not in_loop(flavour, idle.is_usable))
     assert queue.add_item(Item(b"x", id="b"))
@@ -189,3 +190,31 @@ def test_queues_on_one_client_share_connections(
     assert other.stats().ready == 1
     other.close()
     servers.wait_until(lambda: ids(redis_client) == before)
+
+
+def test_what_is_given_back_in_the_background_is_given_back_once(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """LQ-BLOCK-6: by then it may be somebody else's already, who would find it closed, or share it with a third."""
+    with leaseq.WorkQueue("q", url) as queue:
+        queue.lease(30, block=False)  # now the server knows the script
+        route = queue._transport.route
+        taken: list[Any] = []
+
+        def begin_at_once(_: Any, work: Any, **__: Any) -> None:
+            work()
+            taken.append(route.acquire("", None))
+
+        def interrupted(*_: Any) -> Any:
+            monkeypatch.undo()
+            monkeypatch.setattr(io.Background, "begin", begin_at_once)
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(sync_connection.Connection, "read", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            queue.lease(30, block=False)
+        assert len(taken) == 1
+        assert taken[0] not in route._idle  # type: ignore[union-attr]
+        taken[0].send("PING")
+        assert taken[0].read() == b"PONG"
+        route.release(taken[0])

@@ -35,7 +35,7 @@ def connections_in_use(client: Any) -> int:
     is_sync = isinstance(client, redis.Redis)
     route: Any = (sync_route if is_sync else aio_route).route(client)
     known: Any = (sync_connection if is_sync else aio_connection)._connections
-    idle = {id(each) for each in route._pool._idle}
+    idle = {id(each) for each in route._idle}
     return sum(
         each.endpoint is route._endpoint and not each._closed and id(each) not in idle
         for each in list(known._connections)

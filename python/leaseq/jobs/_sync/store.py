@@ -53,7 +53,12 @@ class Store:
     def add_one(self, name: str, item: Item, options: Options) -> bool:
         """Add an item; false if its id is there already. See `WorkQueue.add_item`."""
         queue = self.queue(name)
-        return queue._is_in(queue._run_add(commands.add_one(queue._keys, item, options)))
+        answer = queue._transport.run(commands.add_one(queue._keys, item, options))
+        if io.now() >= queue._registration.due:
+            queue._enter()
+        if answer is None:
+            raise queue._full([None])
+        return answer
 
     def add(self, name: str, entries: Sequence[tuple[Item, Options]]) -> list[bool]:
         """Add items, each with options of its own; answers for each, in order. See `WorkQueue.add_items`."""
