@@ -141,13 +141,9 @@ def _hosts(count: int) -> list[str]:
 
 
 def cluster(client: redis.Redis, *words: str | int) -> Any:
-    """Return the plain reply to a CLUSTER command: redis-py makes other things of some."""
-    connection: Any = client.connection_pool.make_connection()
-    try:
-        connection.send_command("CLUSTER", *words)
-        return connection.read_response()
-    finally:
-        connection.disconnect()
+    """Return the plain reply to a CLUSTER command: of one that is named in two words redis-py makes other things."""
+    untyped: Any = client
+    return untyped.execute_command("CLUSTER", *words)
 
 
 def _knows(client: redis.Redis, count: int) -> bool:

@@ -10,8 +10,7 @@
 The same for asyncio is in `leaseq.aio`.
 """
 
-from leaseq._sync.leased import LeasedItem
-from leaseq._sync.queue import WorkQueue
+from leaseq._sync.queue import LeasedItem, WorkQueue
 from leaseq._sync.queues import WorkQueues
 from leaseq._version import __version__
 from leaseq.commands.handoff import AddOptions, Finished, FollowUp

@@ -7,9 +7,8 @@ from functools import partial
 
 from leaseq import commands, flows
 from leaseq._aio import io
-from leaseq._aio.leased import LeasedItem
 from leaseq._aio.life import Lives
-from leaseq._aio.queue import WorkQueue
+from leaseq._aio.queue import LeasedItem, WorkQueue
 from leaseq._aio.race import race
 from leaseq._aio.transport import Transport
 from leaseq.commands import LeaseReply

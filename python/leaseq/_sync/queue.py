@@ -1,14 +1,101 @@
 # Generated from _aio/queue.py by python/unasync.py: do not edit.
-"""The queue, of its parts."""
+"""A queue as producers and workers use it: adding, leasing, keeping and ending leases, outcomes."""
 
-from leaseq._sync.adding import Adding
-from leaseq._sync.dead import DeadLetters
-from leaseq._sync.leasing import Leasing
-from leaseq._sync.outcomes import Outcomes
-from leaseq._sync.tending import Tending
+import math
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from types import TracebackType
+from typing import Any, Self, TypeVar, overload
+
+from leaseq import commands, flows
+from leaseq._scripts import MAX_ENTRIES
+from leaseq._sync import io
+from leaseq._sync.calls import pack
+from leaseq._sync.heart import Heart
+from leaseq._sync.queue_admin import QueueAdmin
+from leaseq.commands import Command, LeaseReply, Taken
+from leaseq.commands.adding import Options
+from leaseq.commands.handoff import Finished, FollowUp, batches, check_targets
+from leaseq.errors import LeaseqError, QueueFullError, TooLargeError
+from leaseq.item import Bytes, Item, LeasedItemBase
+from leaseq.results import Completed, Outcome, Released
+
+T = TypeVar("T")
 
 
-class WorkQueue(Adding, Leasing, Outcomes, DeadLetters, Tending):
+class LeasedItem(LeasedItemBase):
+    """An item that this process holds.
+
+    `id`, `data`, `headers`, `content_type`; `token`; `attempt` (1 for the first lease); `deadline`; `lost`; `keep` (for
+    how many seconds its outcome is kept, 0 for none); `queue` (that it was leased from); `result`, which can be set.
+
+    As a context manager it is extended in the background, completed at the end (with `result`), and released with
+    exponential backoff when the block raises an exception, which is kept as the last error and then passes on. An
+    interruption (KeyboardInterrupt, SystemExit) releases it at once and uncounted. What the block
+    completed or released itself is left alone. In asyncio, when the server says that the lease is lost (another worker
+    took over, or the item was removed), the task is cancelled where it waits inside the block, and the block ends
+    quietly: `lost` is true then. Threads cannot be cancelled: look at `lost` in work that takes long.
+    """
+
+    __slots__ = ("_heart", "_stopper", "queue")
+
+    def __init__(
+        self, queue: "WorkQueue", heart: Heart, taken: Taken, deadline: float, lease_secs: float, since: float
+    ) -> None:
+        item_id, data, token, attempt = taken
+        super().__init__(item_id, data, token, attempt, deadline, lease_secs, since)
+        self.queue = queue
+        self._heart = heart
+        self._stopper: io.Stopper | None = None
+
+    def __enter__(self) -> Self:
+        self._stopper = io.Stopper()
+        self._heart.add(self)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> io.Swallows:
+        self._heart.drop([self])
+        stopper, self._stopper = self._stopper, None
+        if stopper is not None and stopper.end(error):
+            return True
+        if self._ended:
+            return False
+        if error is None:
+            self._complete()
+        elif not self._lost:
+            self._release(error)
+        return False
+
+    def _complete(self) -> None:
+        try:
+            self.queue.complete(self)
+        except TooLargeError as error:
+            # nothing was done, and it would be the same again: the next attempt comes as after any other failure
+            self._release(error)
+            raise
+
+    def _release(self, error: BaseException) -> None:
+        try:
+            if isinstance(error, Exception):
+                text = "".join(traceback.format_exception_only(error)).strip()
+                self.queue.release(self, delay=flows.backoff(self.attempt), error=text)
+            else:
+                self.queue.release(self, uncounted=True)
+        except LeaseqError as failure:
+            # what the block raised passes on, above all an interruption
+            error.add_note(
+                f"leaseq did not release item {self.id!r}, which waits for its deadline: {failure}"
+            )
+
+    def _stop(self) -> None:
+        if self._stopper is not None and not self._ending and not self._ended:
+            self._stopper.stop()
+
+
+class WorkQueue(QueueAdmin):
     """A queue on a Redis or Valkey server. Threads may share one object; close it, or use it as a context manager.
 
     `server` is a URL (redis://, rediss://, unix://, redis+sentinel://HOSTS/SERVICE, redis+cluster://HOSTS, or
@@ -19,3 +106,498 @@ class WorkQueue(Adding, Leasing, Outcomes, DeadLetters, Tending):
     Raises BadNameError, BadTypeError, NoServerError at once; every call raises the errors of `leaseq.errors`, whose
     `definite` says whether it can have taken effect.
     """
+
+    def add_item(
+        self,
+        item: Item,
+        *,
+        delay: float = 0,
+        not_before: float | None = None,
+        priority: int = 0,
+        max_attempts: int | None = None,
+        expires_in: float | None = None,
+        dead_on_expiry: bool = False,
+        keep: float | None = None,
+        pipe: Any = None,
+    ) -> bool:
+        """Add an item: true if it was added, false if its id exists, which changes nothing (LQ-ADD-1).
+
+        It becomes leasable at once, or after `delay` seconds, or at `not_before` (seconds since 1970, compared with
+        the server's clock). `priority` is -7..7, higher first. After `max_attempts` leases it dies instead of being
+        requeued; 0 is never, None what `configure` says. An item that nobody has leased `expires_in` seconds from now
+        is dropped, or with `dead_on_expiry` dies. With `keep` its outcome (a result, or the error that it died of) is
+        kept for so many seconds: see `outcome`. It may have an outcome of an earlier item of its id: that is forgotten.
+
+        Raises QueueFullError when the queue holds as many items as `configure` allows; `add_item_when_room` waits.
+        Raises TooLargeError for too much data or too long headers. Not safe to repeat after ReplyLostError: the item
+        may have been completed in between.
+
+        With `pipe`, a pipeline of the caller's, the call is only queued there (also inside MULTI) and the answer is
+        false; the pipeline's own answer is the time of creation, or 0 if the id existed, or -1 if the queue was full.
+        The pipeline's own retries (redis-py's default) may send the add twice, and an item that was completed in
+        between runs again: use a client with Retry(NoBackoff(), 0), or make sure that an item may run twice.
+        """
+        options = commands.add_options(
+            delay=delay,
+            not_before=not_before,
+            priority=priority,
+            max_attempts=max_attempts,
+            expires_in=expires_in,
+            dead_on_expiry=dead_on_expiry,
+            keep=keep,
+        )
+        command = commands.add_one(self._keys, item, options)
+        if pipe is not None:
+            io.check_pipe(pipe).execute_command(*command.eval())
+            return False
+        answer = self._transport.run(command)
+        if io.now() >= self._registration.due:
+            self._enter()
+        if answer is None:
+            raise self._full([None])
+        return answer
+
+    def add_items(
+        self,
+        items: Iterable[Item],
+        *,
+        delay: float = 0,
+        not_before: float | None = None,
+        priority: int = 0,
+        max_attempts: int | None = None,
+        expires_in: float | None = None,
+        dead_on_expiry: bool = False,
+        keep: float | None = None,
+        pipe: Any = None,
+    ) -> list[bool]:
+        """Add many items; answers for each, in order. Up to 256 go in one call; see `add_item`.
+
+        When a call fails, what the calls before it answered is in the error's `answers`. QueueFullError comes after the
+        first call in which there was no room for some; its `answers` have that call too, with None for no room. What
+        `add_item` says about the retries of `pipe` holds here too.
+        """
+        options = commands.add_options(
+            delay=delay,
+            not_before=not_before,
+            priority=priority,
+            max_attempts=max_attempts,
+            expires_in=expires_in,
+            dead_on_expiry=dead_on_expiry,
+            keep=keep,
+        )
+        chunks = flows.chunks(flows.many(items, "items"), flows.data_size)
+        if pipe is not None:
+            # all are checked before the first is queued
+            for command in [commands.add(self._keys, chunk, options) for chunk in chunks]:
+                io.check_pipe(pipe).execute_command(*command.eval())
+            return []
+        return self._add_all(chunks, options)
+
+    def add_item_when_room(
+        self,
+        item: Item,
+        *,
+        timeout: float | None = None,
+        delay: float = 0,
+        not_before: float | None = None,
+        priority: int = 0,
+        max_attempts: int | None = None,
+        expires_in: float | None = None,
+        dead_on_expiry: bool = False,
+        keep: float | None = None,
+    ) -> bool:
+        """Add an item, and where the queue is full wait for room without polling.
+
+        It waits up to `timeout` seconds, with None for as long as it takes. True if it was added, false if its id exists,
+        which needs no room. Raises QueueFullError when the time is up.
+        Otherwise as `add_item`.
+        """
+        options = commands.add_options(
+            delay=delay,
+            not_before=not_before,
+            priority=priority,
+            max_attempts=max_attempts,
+            expires_in=expires_in,
+            dead_on_expiry=dead_on_expiry,
+            keep=keep,
+        )
+        return (self._add_when_room([item], options, flows.give_up(timeout, io.now)))[0]
+
+    def add_items_when_room(
+        self,
+        items: Iterable[Item],
+        *,
+        timeout: float | None = None,
+        delay: float = 0,
+        not_before: float | None = None,
+        priority: int = 0,
+        max_attempts: int | None = None,
+        expires_in: float | None = None,
+        dead_on_expiry: bool = False,
+        keep: float | None = None,
+    ) -> list[bool]:
+        """Add many items, as `add_items`, and wait for room as `add_item_when_room`.
+
+        `timeout` is for all of them together. Each goes in once, as soon as there is room for it (LQ-ROOM-2). When the
+        time is up, `answers` of the QueueFullError say of those looked at which are in, with None for no room.
+        """
+        options = commands.add_options(
+            delay=delay,
+            not_before=not_before,
+            priority=priority,
+            max_attempts=max_attempts,
+            expires_in=expires_in,
+            dead_on_expiry=dead_on_expiry,
+            keep=keep,
+        )
+        over = flows.give_up(timeout, io.now)
+        return self._add_all(flows.chunks(flows.many(items, "items"), flows.data_size), options, over)
+
+    def _add_all(
+        self, chunks: Iterable[list[Item]], options: Options, over: float | None = None
+    ) -> list[bool]:
+        """One call after the other; without `over`, none waits for room."""
+        answers: list[bool] = []
+        chunk: list[Item] = []
+        try:
+            for chunk in chunks:
+                if over is None:
+                    answers += self._all_in(self._run_add(commands.add(self._keys, chunk, options)))
+                else:
+                    answers += self._add_when_room(chunk, options, over)
+        except LeaseqError as error:
+            error.answers = [*answers, *error.answers]
+            error._in_doubt = len(chunk)
+            raise
+        return answers
+
+    def _add_when_room(self, items: list[Item], options: Options, over: float) -> list[bool]:
+        flow = flows.add_when_room(self._keys, items, options, over=over, clock=io.now)
+        answers = self._drive(flow)
+        self._enter()
+        return self._all_in(answers)
+
+    def _run_add(self, command: Command[T]) -> T:
+        answers = self._transport.run(command)
+        self._enter()
+        return answers
+
+    def _all_in(self, answers: list[bool | None]) -> list[bool]:
+        """The answers, if there was room for all. Raises QueueFullError."""
+        added = [answer for answer in answers if answer is not None]
+        if len(added) == len(answers):
+            return added
+        raise self._full(answers)
+
+    def _full(self, answers: list[bool | None]) -> QueueFullError:
+        message = (
+            f"queue {self.name!r} is full: it holds as many items as configure(max_items=...) allows; add later, or wait"
+            " with add_item_when_room"
+        )
+        full = QueueFullError(message)
+        full.answers = answers
+        return full
+
+    _last_take: tuple[object, Command[LeaseReply] | None] = (None, None)
+    """The last lease: how many for how long, and its command."""
+
+    def lease(self, lease_secs: float, *, block: bool = True, timeout: float | None = 0) -> LeasedItem | None:
+        """Lease the next item for `lease_secs` seconds (0.001 to 30 days).
+
+        Waits for one up to `timeout` seconds without polling, and for as long as it takes with None, or with 0, which
+        in other calls is not at all: so it is in redis-work-queue. With `block=False` it does not wait. None when there was
+        none. After ReplyLostError an item may stay leased until its deadline: a lost attempt, no lost item.
+        """
+        items = self.lease_items(1, lease_secs, block=block, timeout=timeout)
+        return items[0] if items else None
+
+    def lease_items(
+        self, count: int, lease_secs: float, *, block: bool = True, timeout: float | None = 0
+    ) -> list[LeasedItem]:
+        """Lease up to `count` items (1..256) in one call, at most about 1 MiB of data; waits for the first one only."""
+        asked = (type(count), count, type(lease_secs), lease_secs)
+        before, take = self._last_take
+        if asked != before or take is None:  # most workers lease again and again in the same way
+            take = commands.lease(self._keys, count, lease_secs)
+            take = take._replace(packed=pack(take.evalsha()))
+            self._last_take = asked, take
+        over = flows.give_up_leasing(timeout, io.now, block=block) if timeout != 0 or not block else math.inf
+        # most calls end here, and need none of what a wait needs
+        reply = self._transport.take(take)
+        if reply.died:
+            self._heard(reply)
+        if not reply.items:
+            reply = self._drive(flows.lease_on(take, [self._keys], over, io.now, reply))
+        if io.now() >= self._registration.due:
+            self._enter(reply)
+        return self._leased(reply, lease_secs)
+
+    def items(self, lease_secs: float = 30, *, timeout: float | None = 0) -> Iterator[LeasedItem]:
+        """Lease one item after the other; ends when there is none for `timeout` seconds (0 or None: never)."""
+        while item := self.lease(lease_secs, timeout=timeout):
+            yield item
+
+    def complete_and_lease(
+        self, item: LeasedItemBase, lease_secs: float, *, only_current: bool = False
+    ) -> tuple[bool, LeasedItem | None]:
+        """Finish an item and lease the next in one round trip; does not wait. Answers both.
+
+        An item that keeps its outcome takes two round trips; if the second fails, `answers` of the error has the
+        answer of the first.
+        """
+        if getattr(item, "keep", 0):  # what is no item is refused below
+            return self._complete_then_lease(item, lease_secs, only_current=only_current)
+        command = commands.complete_and_lease(self._keys, [item], 1, lease_secs, only_current=only_current)
+        reply = self._ending([item], partial(self._transport.take, command))
+        self._publish_later(reply.died.get(0, ()))
+        self._enter(reply)
+        if not reply.items and reply.wait == 0 and not self._transport.life.closed:
+            return self._then_lease(reply.completed[0], lease_secs)  # more was due than one call takes
+        items = self._leased(reply, lease_secs)
+        return reply.completed[0], items[0] if items else None
+
+    def _complete_then_lease(
+        self, item: LeasedItemBase, lease_secs: float, *, only_current: bool
+    ) -> tuple[bool, LeasedItem | None]:
+        commands.check_lease_secs(lease_secs)
+        done = (self.complete_items([item], only_current=only_current))[0]
+        return self._then_lease(done, lease_secs)
+
+    def _then_lease(self, done: bool, lease_secs: float) -> tuple[bool, LeasedItem | None]:
+        """Lease behind a completion: an error has the answer of that."""
+        try:
+            return done, self.lease(lease_secs, block=False)
+        except LeaseqError as error:
+            error.answers = [done]
+            raise
+
+    def extend(self, item: LeasedItemBase, lease_secs: float) -> bool:
+        """Move the deadline to `lease_secs` seconds from now; false, and `item.lost`, if the lease is lost.
+
+        Works after the deadline too, as long as nobody has reclaimed the item. Safe to repeat.
+        """
+        return (self.extend_items([item], lease_secs))[0]
+
+    def extend_items(self, items: Iterable[LeasedItemBase], lease_secs: float) -> list[bool]:
+        """Move the deadlines of many items; answers for each, in order. See `extend`."""
+        leases = [(item, lease_secs) for item in flows.many(items, "items")]
+        return self._in_chunks(
+            flows.chunks(leases),
+            lambda chunk: commands.extend(self._keys, chunk).told(partial(self._hear, chunk, io.now())),
+        )
+
+    def _hear(
+        self, leases: Sequence[tuple[LeasedItemBase, float]], asked: float, deadlines: Sequence[float | None]
+    ) -> list[bool]:
+        """Tell the items what became of their leases; answers for each whether it is held."""
+        for (item, lease_secs), deadline in zip(leases, deadlines, strict=True):
+            item._heard(deadline, lease_secs, asked)
+        self._heart.look()
+        return [deadline is not None for deadline in deadlines]
+
+    def _leased(self, reply: LeaseReply, lease_secs: float) -> list[LeasedItem]:
+        """The items of a reply, which this queue and its heart look after."""
+        heart, deadline, since = self._heart, reply.deadline, reply.asked or io.now()
+        items = [LeasedItem(self, heart, taken, deadline, lease_secs, since) for taken in reply.items]
+        for number, extra in reply.extras.items():
+            item = items[number]
+            item.keep, item.content_type, item.headers = extra.keep, extra.content_type, extra.headers
+        return items
+
+    @overload
+    def complete(
+        self,
+        item: LeasedItemBase,
+        *,
+        result: Bytes | None = None,
+        keep: float | None = None,
+        then: None = None,
+        only_current: bool = False,
+    ) -> bool: ...
+
+    @overload
+    def complete(
+        self,
+        item: LeasedItemBase,
+        *,
+        result: Bytes | None = None,
+        keep: float | None = None,
+        then: Iterable[FollowUp],
+        only_current: bool = False,
+    ) -> Completed: ...
+
+    def complete(
+        self,
+        item: LeasedItemBase,
+        *,
+        result: Bytes | None = None,
+        keep: float | None = None,
+        then: Iterable[FollowUp] | None = None,
+        only_current: bool = False,
+    ) -> bool | Completed:
+        """Finish an item for ever: true for exactly one call in all its life (LQ-COMPLETE-1).
+
+        The first call wins, also when its lease has expired or was superseded: the work is done. With `only_current`
+        it must still hold the item. Safe to repeat, but after ReplyLostError false may mean that the lost call won;
+        where an outcome is kept, the lease that won answers true again.
+
+        `result` (bytes, or str as UTF-8; None: `item.result`) is kept where the item was added with `keep`, or for
+        `keep` seconds where this call says so; `keep=0` keeps nothing. `then` are follow-ups, each `(queue, item)` or
+        `(queue, item, options)` with options of `add_item` as a mapping. They are added in the same step, only if this
+        call completes the item, and past any limit of items; their queues are of the same group. With `then` the answer
+        is a `Completed`, which is true if and only if this call completed the item and has an answer for each follow-up.
+
+        Raises CrossGroupError, TooLargeError.
+        """
+        if result is None and keep is None and then is None:
+            return (self._complete([item], [[item]], only_current=only_current))[0]
+        finished = Finished(
+            item, result=result, keep=keep, then=() if then is None else then, only_current=only_current
+        )
+        done = (self.finish_items([finished]))[0]
+        return done.completed if then is None else done
+
+    def complete_items(self, items: Iterable[LeasedItemBase], *, only_current: bool = False) -> list[bool]:
+        """Finish many items; answers for each, in order. See `complete`, and `add_items` about errors."""
+        held = list(flows.many(items, "items"))
+        return self._complete(held, flows.chunks(held, _result_size), only_current=only_current)
+
+    def _complete(
+        self, held: list[LeasedItemBase], chunks: Iterable[list[LeasedItemBase]], *, only_current: bool
+    ) -> list[bool]:
+        return self._end_each(
+            held, chunks, lambda chunk: commands.complete(self._keys, chunk, only_current=only_current)
+        )
+
+    def finish_items(self, finished: Iterable[Finished]) -> list[Completed]:
+        """Finish many items, each with a result and follow-ups of its own; answers for each, in order.
+
+        Up to 256 items and 256 follow-ups go in one call. See `complete`, and `add_items` about errors.
+        """
+        all_of_them = list(flows.many(finished, "Finished"))
+        check_targets(self._keys, self._place, all_of_them)
+        return self._end_each(
+            [getattr(one, "item", None) for one in all_of_them],
+            batches(all_of_them, flows.CHUNK_BYTES),
+            lambda batch: commands.complete_with(self._keys, batch),
+        )
+
+    def release(
+        self, item: LeasedItemBase, *, delay: float = 0, uncounted: bool = False, error: str | None = None
+    ) -> Released:
+        """Give an item back, leasable at once or after `delay` seconds; answers where it went.
+
+        "ready" or "delayed"; "dead" when it has used up its max_attempts; "lost" when the lease was no longer current,
+        which changes nothing. With `uncounted` the attempt does not count and the item keeps its original place.
+        `error` is kept as the item's last error, up to 8192 bytes of UTF-8.
+        """
+        return (self.release_items([item], delay=delay, uncounted=uncounted, error=error))[0]
+
+    def release_items(
+        self,
+        items: Iterable[LeasedItemBase],
+        *,
+        delay: float = 0,
+        uncounted: bool = False,
+        error: str | None = None,
+    ) -> list[Released]:
+        """Give many items back; answers for each, in order. See `release`."""
+        return self._released(_hear, items, delay=delay, uncounted=uncounted, error=error)
+
+    def dead_letter(self, item: LeasedItemBase, *, error: str | None = None) -> bool:
+        """Let an item die, whatever its attempts: it waits for a person, who looks at it (`dead_letters`), then puts
+        it back (`revive`) or drops it (`purge`). False when the lease was no longer current, which changes nothing.
+
+        `error` is kept as its last error, up to 8192 bytes of UTF-8. A lease that it had can still complete it.
+        """  # noqa: D205 (one sentence)
+        return (self.dead_letter_items([item], error=error))[0]
+
+    def dead_letter_items(self, items: Iterable[LeasedItemBase], *, error: str | None = None) -> list[bool]:
+        """Let many items die; answers for each, in order. See `dead_letter`."""
+        return self._released(_died, items, error=error, dead=True)
+
+    def _released(
+        self,
+        hear: Callable[[list[LeasedItemBase], list[Released]], list[T]],
+        items: Iterable[LeasedItemBase],
+        **options: Any,
+    ) -> list[T]:
+        held = list(flows.many(items, "items"))
+        return self._end_each(
+            held,
+            flows.chunks(held),
+            lambda chunk: commands.release(self._keys, chunk, **options).told(partial(hear, chunk)),
+        )
+
+    def _ending(self, items: list[Any], call: Callable[[], T]) -> T:
+        """Run a call that ends these items: a `with` block has nothing to add then, nor has the heart.
+
+        Meanwhile an extension may be answered that the lease is lost: because of this very call, which goes on.
+        """
+        held = [item for item in items if isinstance(item, LeasedItemBase)]
+        for item in held:
+            item._ending = True
+        try:
+            answer = call()
+        except LeaseqError as error:
+            self._end(items[: flows.out_of_hand(error)])
+            raise
+        finally:
+            for item in held:
+                item._ending = False
+        self._end(items)
+        return answer
+
+    def _end_each(
+        self, items: list[Any], chunks: Iterable[list[Any]], make: Callable[[list[Any]], Command[list[T]]]
+    ) -> list[T]:
+        """Run calls that end items; one answer for each."""
+        return self._ending(items, partial(self._in_chunks, chunks, make))
+
+    def _end(self, items: list[LeasedItemBase]) -> None:
+        for item in items:
+            item._ended = True
+        self._heart.drop(items)
+
+    def outcome(self, item_id: str, *, timeout: float | None = None) -> Outcome:
+        """What became of an item that was added with `keep`: its result, or the failure that it died of.
+
+        Waits for it up to `timeout` seconds (0: not at all; None: as long as it takes) without polling; any number of
+        callers may wait for one item. When the time is up, or when there is no such item any more, `finished` is false
+        and `state` says where the item is. Never answers with the outcome of another item of the same id, before it or after it.
+        """
+        flow = flows.outcome(self._keys, item_id, timeout=timeout, clock=io.now)
+        return (self._drive(flow))[0]
+
+    def outcomes(self, ids: Iterable[str]) -> list[Outcome]:
+        """What became of many items, without waiting; answers for each, in order. `list_items("kept")` lists ids."""
+        wanted = list(flows.many(ids, "ids"))
+        outcomes: list[Outcome] = []
+        while len(outcomes) < len(wanted):
+            # a call tells of fewer where results are large
+            chunk = wanted[len(outcomes) :][:MAX_ENTRIES]
+            try:
+                told = self._transport.run(commands.outcome(self._keys, chunk))
+            except LeaseqError as error:
+                error.answers = outcomes
+                error._in_doubt = len(chunk)
+                raise
+            outcomes += told
+        return outcomes
+
+
+def _result_size(item: Any) -> int:
+    """What an item weighs in `chunks`; what is none is refused later, by name."""
+    return len(item.result or b"") if isinstance(item, LeasedItemBase) else 0
+
+
+def _hear(items: list[LeasedItemBase], answers: list[Released]) -> list[Released]:
+    """Tell the items that their leases are lost, where they are."""
+    for item, answer in zip(items, answers, strict=True):
+        if answer == "lost":
+            item._lost = True
+    return answers
+
+
+def _died(items: list[LeasedItemBase], answers: list[Released]) -> list[bool]:
+    return [answer == "dead" for answer in _hear(items, answers)]

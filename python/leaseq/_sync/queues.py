@@ -8,9 +8,8 @@ from functools import partial
 
 from leaseq import commands, flows
 from leaseq._sync import io
-from leaseq._sync.leased import LeasedItem
 from leaseq._sync.life import Lives
-from leaseq._sync.queue import WorkQueue
+from leaseq._sync.queue import LeasedItem, WorkQueue
 from leaseq._sync.race import race
 from leaseq._sync.transport import Transport
 from leaseq.commands import LeaseReply

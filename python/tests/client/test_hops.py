@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,11 +26,14 @@ def passed(call: Callable[[], Any]) -> tuple[Any, set[CodeType]]:
             found.add(frame.f_code)
 
     before = sys.getprofile()
+    gc.collect()
+    gc.disable()  # what is ended then is no part of the call
     sys.setprofile(note)
     try:
         return call(), found
     finally:
         sys.setprofile(before)
+        gc.enable()
 
 
 def check(found: set[CodeType], functions: int, files: int) -> None:

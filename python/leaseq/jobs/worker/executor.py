@@ -7,7 +7,7 @@ import time
 from collections.abc import Awaitable
 from typing import Any
 
-from leaseq._aio.leased import LeasedItem
+from leaseq._aio.queue import LeasedItem
 from leaseq.errors import (
     BadArgumentError,
     BadIdError,

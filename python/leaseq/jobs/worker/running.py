@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from functools import partial
 
-from leaseq._aio.leased import LeasedItem
+from leaseq._aio.queue import LeasedItem
 from leaseq.errors import LeaseqError
 from leaseq.jobs import note
 from leaseq.jobs._aio.store import Store

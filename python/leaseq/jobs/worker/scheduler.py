@@ -5,7 +5,7 @@ from typing import Final
 
 import msgspec
 
-from leaseq._aio.leased import LeasedItem
+from leaseq._aio.queue import LeasedItem
 from leaseq.commands import add_options
 from leaseq.item import Item
 from leaseq.jobs import envelope

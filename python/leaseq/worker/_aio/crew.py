@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 
 from leaseq._aio.io import now
-from leaseq._aio.leased import LeasedItem
+from leaseq._aio.queue import LeasedItem
 from leaseq.worker.ends import End, Why
 
 Handler = Callable[[LeasedItem], Awaitable[object]]

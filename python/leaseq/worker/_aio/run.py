@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
 from leaseq._aio import io
-from leaseq._aio.leased import LeasedItem
+from leaseq._aio.queue import LeasedItem
 from leaseq.errors import LeaseqError, QueueClosedError
 from leaseq.worker import live, outage
 from leaseq.worker._aio.crew import Crew, Handler

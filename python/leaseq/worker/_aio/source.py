@@ -4,8 +4,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from leaseq import flows
-from leaseq._aio.leased import LeasedItem
-from leaseq._aio.queue import WorkQueue
+from leaseq._aio.queue import LeasedItem, WorkQueue
 from leaseq._aio.queues import WorkQueues
 
 if TYPE_CHECKING:

@@ -5,8 +5,7 @@ from typing import Any
 
 from leaseq import commands
 from leaseq._aio import io
-from leaseq._aio.leased import LeasedItem
-from leaseq._aio.queue import WorkQueue
+from leaseq._aio.queue import LeasedItem, WorkQueue
 from leaseq.commands import GivenBack
 from leaseq.errors import FormatError, LeaseqError, TooLargeError
 from leaseq.flows import REPLY_GRACE

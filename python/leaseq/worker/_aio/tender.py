@@ -4,8 +4,7 @@ from collections.abc import Callable
 
 from leaseq import commands
 from leaseq._aio import io
-from leaseq._aio.leased import LeasedItem
-from leaseq._aio.queue import WorkQueue
+from leaseq._aio.queue import LeasedItem, WorkQueue
 from leaseq._scripts import MAX_ENTRIES
 from leaseq.errors import FormatError, LeaseqError
 from leaseq.flows import REPLY_GRACE

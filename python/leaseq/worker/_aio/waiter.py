@@ -4,7 +4,7 @@ import contextlib
 from collections.abc import Callable
 
 from leaseq._aio import io
-from leaseq._aio.leased import LeasedItem
+from leaseq._aio.queue import LeasedItem
 from leaseq.errors import LeaseqError, QueueClosedError
 from leaseq.worker import outage
 from leaseq.worker._aio.source import Source

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Sequence
 
 from leaseq._sync.io import now
-from leaseq._sync.leased import LeasedItem
+from leaseq._sync.queue import LeasedItem
 from leaseq.worker.ends import End, Why
 
 Handler = Callable[[LeasedItem], object]

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from leaseq._sync import io
-from leaseq._sync.leased import LeasedItem
+from leaseq._sync.queue import LeasedItem
 from leaseq.errors import LeaseqError, QueueClosedError
 from leaseq.worker import live, outage
 from leaseq.worker._sync.crew import Crew, Handler

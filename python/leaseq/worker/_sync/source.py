@@ -5,8 +5,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from leaseq import flows
-from leaseq._sync.leased import LeasedItem
-from leaseq._sync.queue import WorkQueue
+from leaseq._sync.queue import LeasedItem, WorkQueue
 from leaseq._sync.queues import WorkQueues
 
 if TYPE_CHECKING:

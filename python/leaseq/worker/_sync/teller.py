@@ -6,8 +6,7 @@ from typing import Any
 
 from leaseq import commands
 from leaseq._sync import io
-from leaseq._sync.leased import LeasedItem
-from leaseq._sync.queue import WorkQueue
+from leaseq._sync.queue import LeasedItem, WorkQueue
 from leaseq.commands import GivenBack
 from leaseq.errors import FormatError, LeaseqError, TooLargeError
 from leaseq.flows import REPLY_GRACE

@@ -6,8 +6,7 @@ from collections.abc import Callable
 from leaseq import commands
 from leaseq._scripts import MAX_ENTRIES
 from leaseq._sync import io
-from leaseq._sync.leased import LeasedItem
-from leaseq._sync.queue import WorkQueue
+from leaseq._sync.queue import LeasedItem, WorkQueue
 from leaseq.errors import FormatError, LeaseqError
 from leaseq.flows import REPLY_GRACE
 from leaseq.worker._sync.crew import Crew

@@ -5,7 +5,7 @@ import contextlib
 from collections.abc import Callable
 
 from leaseq._sync import io
-from leaseq._sync.leased import LeasedItem
+from leaseq._sync.queue import LeasedItem
 from leaseq.errors import LeaseqError, QueueClosedError
 from leaseq.worker import outage
 from leaseq.worker._sync.source import Source

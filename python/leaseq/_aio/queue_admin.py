@@ -1,0 +1,297 @@
+"""A queue as its operators see it, and what all calls share: its server, running commands, closing."""
+
+import contextlib
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from types import TracebackType
+from typing import Any, Literal, Self, TypeVar
+
+from leaseq import commands, flows
+from leaseq._aio import io
+from leaseq._aio.heart import Heart
+from leaseq._aio.opening import OpenedServer
+from leaseq._aio.registry import Registration
+from leaseq._aio.transport import Transport
+from leaseq._scripts import MAX_ENTRIES
+from leaseq.commands import Command, LeaseReply
+from leaseq.errors import BadArgumentError, BadTypeError, LeaseqError, QueueClosedError
+from leaseq.flows import Flow
+from leaseq.keys import NamedQueue, QueueKeys
+from leaseq.results import DeepClean, ItemInfo, LightClean, Outcome, Page, QueueStats, State
+
+T = TypeVar("T")
+Member = TypeVar("Member")
+
+
+class QueueAdmin(NamedQueue):
+    """The part of a queue that shows what is there, takes items out, puts dead letters back and keeps it in order."""
+
+    def __init__(self, name: str, server: str | io.Client | None = None, *, group: str | None = None) -> None:
+        super().__init__(QueueKeys(name, group))
+        opened = OpenedServer(server, f"queue {name!r}", "WorkQueue(name, 'redis://localhost')")
+        self._server = opened
+        self._place = opened.route.place
+        self._transport = Transport(opened.client, self._keys)
+        self._registration = Registration(opened.client, self._keys)
+        self._heart = Heart(self._transport, self._keys)
+
+    async def close(self) -> None:
+        """Close the queue: waiting calls raise QueueClosedError, and so does every later call. Held items stay held."""
+        await self._heart.end()
+        if await self._transport.close():
+            await self._server.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__module__}.{type(self).__name__} {self.name!r}>"
+
+    async def _drive(self, flow: Flow[T]) -> T:
+        """Do what a flow asks, until it answers."""
+        return await self._transport.drive(flow, self._heard)
+
+    async def _enter(self, leased: LeaseReply | None = None) -> None:
+        """Keep this queue in the registry, after a call that added or leased (LQ-REGISTRY-2).
+
+        `leased` are items that nobody has yet: interrupted, they go back.
+        """
+        if (leased is not None and not leased.items) or io.now() < self._registration.due:
+            return
+        try:
+            with contextlib.suppress(QueueClosedError), self._transport.life:
+                await self._registration.enter()
+        except BaseException:
+            if leased is not None:
+                self._transport.run_later(commands.give_back(self._keys, leased))
+            raise
+
+    def _heard(self, answer: Any) -> None:
+        if isinstance(answer, LeaseReply):
+            self._publish_later(answer.died.get(0, ()))
+
+    def _publish_later(self, died: Sequence[str]) -> None:
+        """In the background: whoever leased does not wait for it, nor does a close that comes meanwhile prevent it."""
+        if died:
+            with contextlib.suppress(RuntimeError):  # no more threads can be started
+                self._transport.run_later(self._publications(died))
+
+    async def _publish(self, died: Sequence[str]) -> None:
+        for command in self._publications(died):
+            with contextlib.suppress(LeaseqError):
+                await self._transport.run(command)
+
+    def _publications(self, died: Sequence[str]) -> list[Command[list[Outcome]]]:
+        """The calls that publish the failures of items that died in a call which could not (LQ-CLIENT-8).
+
+        Best effort: whoever waits for such an outcome looks for itself within the wait cap.
+        """
+        return [commands.outcome(self._keys, chunk) for chunk in flows.chunks(died)]
+
+    async def _in_chunks(
+        self, chunks: Iterable[list[Member]], make: Callable[[list[Member]], Command[list[T]]]
+    ) -> list[T]:
+        """One call for each chunk, one answer for each member. An error has the answers so far."""
+        answers: list[T] = []
+        chunk: list[Member] = []
+        try:
+            for chunk in chunks:
+                answered = await self._transport.run(make(chunk))
+                answers += answered
+        except LeaseqError as error:
+            error.answers = answers
+            error._in_doubt = len(chunk)
+            raise
+        return answers
+
+    async def queue_len(self) -> int:
+        """How many items wait: ready and delayed. With `processing` these are all that are not finished or dead."""
+        stats = await self.stats()
+        return stats.ready + stats.delayed
+
+    async def processing(self) -> int:
+        """How many items are leased, expired leases that nobody has reclaimed yet included."""
+        return (await self.stats()).leased
+
+    async def stats(self) -> QueueStats:
+        """Counts by state, cumulative counters, and limits."""
+        return await self._transport.run(commands.stats(self._keys))
+
+    async def inspect(self, item_id: str) -> ItemInfo:
+        """What is known of an item: state, attempt, token, times, size, last error. "absent" if there is none."""
+        return (await self.inspect_items([item_id]))[0]
+
+    async def inspect_items(self, ids: Iterable[str]) -> list[ItemInfo]:
+        """What is known of many items; answers for each, in order."""
+        return await self._in_chunks(
+            flows.chunks(flows.many(ids, "ids")), lambda chunk: commands.inspect(self._keys, chunk)
+        )
+
+    async def list_items(
+        self,
+        state: Literal["ready", "delayed", "leased", "dead", "kept"],
+        *,
+        offset: int = 0,
+        limit: int = 100,
+        backward: bool = False,
+    ) -> Page:
+        """One page of the items in a state, next first; `limit` is 1..256.
+
+        "kept" lists the ids whose outcome is kept, that which ends first first.
+        """
+        return await self._transport.run(
+            commands.list_items(self._keys, state, offset, limit, backward=backward)
+        )
+
+    async def dead_letters(
+        self, *, offset: int = 0, limit: int = 100, backward: bool = False
+    ) -> list[ItemInfo]:
+        """One page of the dead items with attempts, times and last errors, first died first; `limit` is 1..256."""
+        page = await self.list_items("dead", offset=offset, limit=limit, backward=backward)
+        infos = await self.inspect_items([listed.id for listed in page.items])
+        return [info for info in infos if info.state == "dead"]
+
+    async def revive(self, item_id: str) -> bool:
+        """Make a dead item ready again, its attempts begun anew; false if it was not dead. Safe to repeat."""
+        return (await self.revive_items([item_id]))[0]
+
+    async def revive_items(self, ids: Iterable[str]) -> list[bool]:
+        """Make many dead items ready again; answers for each, in order. See `revive`."""
+        return await self._in_chunks(
+            flows.chunks(flows.many(ids, "ids")), lambda chunk: commands.revive(self._keys, chunk)
+        )
+
+    async def revive_all(self, matching: str | None = None) -> int:
+        """Make all dead items ready again, or those whose last error contains `matching`; answers how many.
+
+        Page by page; what dies while it runs stays dead. Safe to repeat.
+        """
+        if matching is not None and not isinstance(matching, str):
+            message = f"matching must be a str, not {type(matching).__name__}"
+            raise BadTypeError(message)
+
+        async def revive(ids: list[str]) -> int:
+            infos = [] if matching is None else await self.inspect_items(ids)
+            chosen = ids if matching is None else [info.id for info in infos if matching in info.error]
+            return sum(await self.revive_items(chosen))
+
+        return await self._all_dead((await self.stats()).now, revive)
+
+    async def purge(self, item_id: str, *, older_than: float = 0) -> bool:
+        """Drop an item that has been dead for `older_than` seconds; false if there is none. Safe to repeat."""
+        return (await self.purge_items([item_id], older_than=older_than))[0]
+
+    async def purge_items(self, ids: Iterable[str], *, older_than: float = 0) -> list[bool]:
+        """Drop many dead items, those that have been dead for `older_than` seconds; answers for each, in order."""
+        return await self._in_chunks(
+            flows.chunks(flows.many(ids, "ids")),
+            lambda chunk: commands.purge(self._keys, chunk, older_than),
+        )
+
+    async def purge_all(self, older_than: float = 0) -> int:
+        """Drop all items that have been dead for `older_than` seconds; answers how many.
+
+        Page by page; what dies while it runs stays. Safe to repeat.
+        """
+        if commands.milliseconds(older_than, "older_than") < 0:
+            raise BadArgumentError("older_than must not be negative; 0 drops all")
+
+        async def purge(ids: list[str]) -> int:
+            answers = await self._transport.run(commands.purge(self._keys, ids, older_than))
+            return sum(answers)
+
+        return await self._all_dead((await self.stats()).now - older_than, purge)
+
+    async def _all_dead(self, until: float, take: Callable[[list[str]], Awaitable[int]]) -> int:
+        """Take out of what had died at that time, page by page; answers how many in all.
+
+        Others may revive and purge at the same time, and what they take out moves the pages: once more, until a pass
+        finds none, with nobody else at work.
+        """
+        done = 0
+        while True:
+            page = await self.list_items("dead", limit=MAX_ENTRIES)
+            before, taken, offset = page.total, 0, 0
+            while ids := [listed.id for listed in page.items if listed.time <= until]:
+                count = await take(ids)
+                taken += count
+                offset += len(ids) - count
+                page = await self.list_items("dead", offset=offset, limit=MAX_ENTRIES)
+            done += taken
+            if not taken and page.total >= before:
+                return done
+
+    async def remove(self, item_id: str) -> State:
+        """Remove an item in any state; answers the state it was in, "absent" if there was none.
+
+        Whoever holds it learns it at its next call: extend says that the lease is lost, complete answers false.
+        """
+        return (await self.remove_items([item_id]))[0]
+
+    async def remove_items(self, ids: Iterable[str]) -> list[State]:
+        """Remove many items; answers for each, in order."""
+        return await self._in_chunks(
+            flows.chunks(flows.many(ids, "ids")), lambda chunk: commands.remove(self._keys, chunk)
+        )
+
+    async def light_clean(self) -> LightClean:
+        """Requeue all expired leases, promote all due items, end items and outcomes whose time is over.
+
+        In bounded steps. Safe to repeat, at any time.
+        """
+        done = LightClean()
+        while True:
+            step = await self._transport.run(commands.light_clean(self._keys, 256))
+            done = done.plus(step.done)
+            await self._publish(step.died)
+            if step.wait != 0:
+                return done
+
+    async def deep_clean(self, *, dry_run: bool = False) -> DeepClean:
+        """Look through the whole queue for damage and repair it, page by page, while traffic runs (LQ-DEEP-1).
+
+        With `dry_run` nothing is written and the answer says what would be repaired.
+        """
+        done = DeepClean()
+        cursor = "0"
+        while True:
+            cursor, page = await self.deep_clean_page(cursor, dry_run=dry_run)
+            done = done.plus(page)
+            if cursor == "0":
+                return done
+
+    async def deep_clean_page(
+        self, cursor: str = "0", *, limit: int = 256, dry_run: bool = False
+    ) -> tuple[str, DeepClean]:
+        """One page of `deep_clean`: the cursor of the next one, "0" after the last, and what was repaired.
+
+        For those who pause between pages. `limit` is about how many entries to look at, 1..256. Safe to repeat with the
+        same cursor, at any time, after any error.
+        """
+        return await self._transport.run(commands.deep_clean(self._keys, cursor, limit, dry_run=dry_run))
+
+    async def pause(self) -> None:
+        """Lease nothing until `resume`, for all clients of the queue. Adding, completing and all else goes on."""
+        await self._transport.run(commands.configure(self._keys, paused=True))
+
+    async def resume(self) -> None:
+        """End a pause: waiting workers get items at once."""
+        await self._transport.run(commands.configure(self._keys, paused=False))
+
+    async def configure(
+        self, *, max_data: int | None = None, max_items: int | None = None, max_attempts: int | None = None
+    ) -> None:
+        """Set limits for all clients of the queue; what is not given stays as it is, and so does what is held.
+
+        `max_data` is the largest data of an item in bytes (1 to 512 MiB; 1 MiB until it is set). `max_items` is how
+        many items the queue holds at most, dead ones aside (0: any number): `add_item` then raises QueueFullError.
+        `max_attempts` is after how many leases an item dies that does not say it itself (0: never).
+        """
+        command = commands.configure(
+            self._keys, max_data=max_data, max_items=max_items, max_attempts=max_attempts
+        )
+        await self._transport.run(command)
