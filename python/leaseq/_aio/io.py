@@ -67,11 +67,17 @@ class Slots:
 
     def __init__(self, count: int, seconds: float | None) -> None:
         """Who finds none free waits so long; None for as long as it takes."""
-        self._free = asyncio.Semaphore(count)
+        self._count = count
         self._seconds = seconds
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._free = asyncio.Semaphore(count)
 
     async def take(self) -> None:
         """Take one. Raises MaxConnectionsError."""
+        loop = asyncio.get_running_loop()
+        if loop is not self._loop:
+            # the one before has ended, with all that was in use; what tasks have waited for belongs to their loop
+            self._loop, self._free = loop, asyncio.Semaphore(self._count)
         try:
             async with asyncio.timeout(self._seconds if self._free.locked() else None):
                 await self._free.acquire()

@@ -17,6 +17,7 @@ from redis.retry import Retry
 
 from leaseq._sync.race import current
 from leaseq.errors import BadTypeError
+from leaseq.process import THIS
 
 Client = Redis | RedisCluster
 
@@ -68,17 +69,23 @@ class Slots:
 
     def __init__(self, count: int, seconds: float | None) -> None:
         """Who finds none free waits so long; None for as long as it takes."""
-        self._free = threading.Semaphore(count)
+        self._count = count
         self._seconds = seconds
+        self._of: dict[int, threading.Semaphore] = {}
+        """For each process: what threads of a parent hold at a fork, they do not give back in its child."""
+
+    def _free(self) -> threading.Semaphore:
+        known = self._of.get(THIS.number)
+        return known or self._of.setdefault(THIS.number, threading.Semaphore(self._count))
 
     def take(self) -> None:
         """Take one. Raises MaxConnectionsError."""
-        if not self._free.acquire(timeout=self._seconds):
+        if not self._free().acquire(timeout=self._seconds):
             raise MaxConnectionsError("all connections are in use")
 
     def give(self) -> None:
         """Give one back."""
-        self._free.release()
+        self._free().release()
 
 
 def sleep(seconds: float) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import os
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,6 +14,7 @@ from support.client_flavours import connections_in_use
 from support.servers import PATIENCE
 
 import leaseq
+import leaseq.aio
 from leaseq import Item
 from leaseq._aio import connection as aio_connection
 from leaseq._aio import route as aio
@@ -218,3 +220,37 @@ def test_what_is_given_back_in_the_background_is_given_back_once(
         taken[0].send("PING")
         assert taken[0].read() == b"PONG"
         route.release(taken[0])
+
+
+def test_the_bound_is_of_each_event_loop(url: str) -> None:
+    """What tasks wait for belongs to their event loop; a client goes on in the next one."""
+    client = redis.asyncio.Redis.from_pool(
+        redis.asyncio.BlockingConnectionPool.from_url(url, max_connections=1, timeout=PATIENCE)
+    )
+
+    async def look() -> list[int]:
+        queue = leaseq.aio.WorkQueue("q", client)
+        found = await asyncio.gather(*(queue.stats() for _ in range(3)))
+        await queue.close()
+        return [each.ready for each in found]
+
+    assert asyncio.run(look()) == [0, 0, 0]
+    assert asyncio.run(look()) == [0, 0, 0]
+
+
+def test_the_bound_is_of_each_process(url: str) -> None:
+    """What a thread of the parent holds at a fork, it does not give back in the child."""
+    with redis.Redis.from_url(url, max_connections=1) as client:
+        pool = sync.route(client)
+        used = pool.acquire("", None)
+        child = os.fork()
+        if child == 0:
+            try:
+                pool.acquire("", None)
+            finally:
+                os._exit(0 if connections_in_use(client) else 1)
+        assert os.waitpid(child, 0)[1] == 0
+        with pytest.raises(redis.exceptions.MaxConnectionsError):
+            pool.acquire("", None)
+        pool.release(used)
+        pool.close()
