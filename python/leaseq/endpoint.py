@@ -67,7 +67,10 @@ def error_reply(text: str) -> Exception:
     code, _, rest = text.partition(" ")
     kind = _ERRORS.get(code)
     if kind is not None:
-        return kind(rest)
+        try:
+            return kind(rest)
+        except ValueError:  # MOVED or ASK to nowhere
+            return redis.ResponseError(text)
     if code != "ERR":
         return redis.ResponseError(text)
     # sent instead of any reply, and then the connection is closed

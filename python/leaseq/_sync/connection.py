@@ -145,6 +145,10 @@ class Connection:
             self._ask()
         self.pending_replies += 1
         try:
+            if not self._has_timeval and self._timeout != self.endpoint.reply_secs:
+                # it is for both directions, and a block or a look for pushes set another
+                self._timeout = self.endpoint.reply_secs
+                self._socket.settimeout(self._timeout)
             self._socket.sendall(packed)
         except OSError as error:
             raise self._broken("writing to", error) from error

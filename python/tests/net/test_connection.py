@@ -183,6 +183,49 @@ def test_who_takes_nothing_in_is_waited_for_as_long_as_the_client_says(
     connection.close()
 
 
+def test_who_takes_nothing_in_over_tls(deaf_over_tls: Endpoint) -> None:
+    """LQ-ERROR-4: also after a look for pushes, and after a wait for a reply that may take long."""
+    connection = sync.Connection.open(deaf_over_tls)
+    connection.send("PING")
+    assert connection.read(PATIENCE) == b"PONG"
+    assert connection._has_pushes_only()
+    with pytest.raises(redis.TimeoutError):
+        connection.send("SET", "k", b"x" * (64 << 20))
+    connection.close()
+
+
+@pytest.fixture
+def deaf_over_tls(tmp_path: Path) -> Iterator[Endpoint]:
+    """A server that answers one command, and then takes nothing in."""
+    issuer = trustme.CA()
+    issuer.cert_pem.write_to_path(tmp_path / "ca")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    issuer.issue_cert("127.0.0.1").configure_cert(context)
+    over = threading.Event()
+
+    def answer(server: socket.socket) -> None:
+        peer, _ = server.accept()
+        with context.wrap_socket(peer, server_side=True) as encrypted:
+            encrypted.recv(65536)
+            encrypted.sendall(b"+PONG\r\n")
+            over.wait(2 * PATIENCE)
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        answering = threading.Thread(target=answer, args=(server,), daemon=True)
+        answering.start()
+        given = {
+            "host": "127.0.0.1",
+            "port": server.getsockname()[1],
+            "ssl_ca_certs": str(tmp_path / "ca"),
+            "socket_timeout": 0.2,
+            "socket_connect_timeout": PATIENCE,
+            "lib_name": None,
+        }
+        yield endpoint(given, redis.SSLConnection)
+        over.set()
+        answering.join(PATIENCE)
+
+
 def test_a_server_that_says_nothing_is_not_waited_for_for_ever(flavour: ClientFlavour, deaf: str) -> None:
     """LQ-ERROR-4: it took nothing in, so nothing was done."""
     with pytest.raises(leaseq.UnavailableError, match="Timeout"):
@@ -322,6 +365,8 @@ def test_how_tls_is_spoken(tmp_path: Path) -> None:
         ("READONLY You can't write", redis.exceptions.ReadOnlyError, "You can't write"),
         ("ERR max number of clients reached", redis.ConnectionError, "max number of clients reached"),
         ("LOADING Redis is loading", redis.exceptions.BusyLoadingError, "Redis is loading"),
+        ("MOVED", redis.ResponseError, "MOVED"),
+        ("ASK 12 nowhere", redis.ResponseError, "ASK 12 nowhere"),
     ],
 )
 def test_errors_are_those_of_redis_py(text: str, kind: type[Exception], left: str) -> None:
