@@ -33,7 +33,7 @@ class LargeQueue:
 
     def __init__(self, server: BenchServer, items: int, entries: int = ENTRIES) -> None:
         self._server = server
-        self._keys = QueueKeys("large")
+        self.keys = QueueKeys("large")
         self._entries = entries
         self._next_id = 0
         self._cursors: dict[int, str] = {}
@@ -48,12 +48,12 @@ class LargeQueue:
         for count, delay in ((delayed, 86400), (self.items - delayed, 0)):
             options = commands.add_options(delay=delay)
             adds = [
-                commands.add(self._keys, self._new_items(min(self._entries, count - at)), options)
+                commands.add(self.keys, self._new_items(min(self._entries, count - at)), options)
                 for at in range(0, count, self._entries)
             ]
             self._all(adds)
         leases = self.items // 10 // self._entries
-        self._all([commands.lease(self._keys, self._entries, LONG_MS / 1000) for _ in range(leases)])
+        self._all([commands.lease(self.keys, self._entries, LONG_MS / 1000) for _ in range(leases)])
 
     def _new_items(self, count: int) -> list[Item]:
         self._next_id += count
@@ -77,14 +77,14 @@ class LargeQueue:
         return command.parse(reply)
 
     def _lease(self, name: str, count: int, milliseconds: int = LONG_MS) -> list[LeasedItemBase]:
-        reply = self._timed(name, commands.lease(self._keys, count, milliseconds / 1000))
+        reply = self._timed(name, commands.lease(self.keys, count, milliseconds / 1000))
         if len(reply.items) != count:
             raise AssertionError(f"{name}: {len(reply.items)} items instead of {count}")
         return leased_items(reply)
 
     def _expire(self, entries: int) -> None:
         """So many leases expire and as many delayed items become due, all at once."""
-        keys = self._keys
+        keys = self.keys
         short = commands.add_options(delay=SHORT_MS / 1000)
         # in this order: a lease would promote what is due already
         self._server.call(*commands.lease(keys, entries, SHORT_MS / 1000).evalsha())
@@ -101,13 +101,13 @@ class LargeQueue:
                 tell(f"{number + 1} of {count} rounds at {self.items:,} items")
 
     def _one_item(self) -> None:
-        keys = self._keys
+        keys = self.keys
         self._timed("add, 1", commands.add(keys, self._new_items(1)))
         held = self._lease("lease, 1", 1)
         self._timed("complete, 1", commands.complete(keys, held))
 
     def _many_items(self) -> None:
-        keys, n = self._keys, self._entries
+        keys, n = self.keys, self._entries
         self._timed(f"add, {n}", commands.add(keys, self._new_items(n)))
         held = self._lease(f"lease, {n}", n)
         ids = [item.id for item in held]
@@ -122,7 +122,7 @@ class LargeQueue:
         self._timed("stats", commands.stats(keys))
 
     def _cleaning(self, number: int) -> None:
-        keys, n = self._keys, self._entries
+        keys, n = self.keys, self._entries
         self._expire(n)
         cleaned = self._timed(f"light_clean, {n} due and {n} expired", commands.light_clean(keys, n))
         if cleaned.done.promoted + cleaned.done.reclaimed != 2 * n:

@@ -52,6 +52,10 @@ class LeaseqError(Exception):
         """How many entries behind those of `answers` may have taken effect or not."""
         return 0 if self.definite else self._in_doubt
 
+    @in_doubt.setter
+    def in_doubt(self, count: int) -> None:
+        self._in_doubt = count
+
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         if code := cls.__dict__.get("code"):

@@ -260,9 +260,9 @@ class Beats:
     def add(self, item: LeasedItemBase, now: float) -> float:
         """Begin to extend an item; answers when for the first time."""
         # counted from the lease, not from now: of many items leased at once, some begin late
-        since = now if item._counts_from is None else item._counts_from
-        item._counts_from = since
-        first = since + item._lease_secs / 3
+        since = now if item.hold.counts_from is None else item.hold.counts_from
+        item.hold.counts_from = since
+        first = since + item.hold.secs / 3
         self._next[item] = (first, since)
         return first
 
@@ -280,8 +280,8 @@ class Beats:
     def due(self, now: float) -> list[tuple[LeasedItemBase, float]]:
         """What to extend now: everything within a tenth of its lease of its time, so that beats come together."""
         self._look(now)
-        soon = [item for item, (at, _) in self._next.items() if at - now <= item._lease_secs / 10]
-        return [(item, item._lease_secs) for item in soon[:MAX_ENTRIES]]
+        soon = [item for item, (at, _) in self._next.items() if at - now <= item.hold.secs / 10]
+        return [(item, item.hold.secs) for item in soon[:MAX_ENTRIES]]
 
     def patience(self, leases: Sequence[tuple[LeasedItemBase, float]]) -> float:
         """Seconds that the answer may take: a lost one leaves time to try again before a lease ends."""
@@ -293,9 +293,9 @@ class Beats:
         """Take in the answers to what was due."""
         for (item, lease_secs), deadline in zip(leases, answers, strict=True):
             if deadline is not None or not (
-                item._ending or item._ended
+                item.hold.ending or item.hold.ended
             ):  # else it crossed the item's own end
-                item._heard(deadline, lease_secs, now)
+                item.hold.heard(deadline, lease_secs, now)
             if deadline is None:
                 self.drop(item)
             elif item in self._next:
@@ -310,7 +310,7 @@ class Beats:
     def _look(self, now: float) -> None:
         """Drop what was ended through another queue object, and reckon anew where its user has extended an item."""
         for item, (_, since) in list(self._next.items()):
-            if item._ended:
+            if item.hold.ended:
                 self.drop(item)
-            elif item._counts_from != since:
+            elif item.hold.counts_from != since:
                 self.add(item, now)

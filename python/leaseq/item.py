@@ -4,6 +4,7 @@ import hashlib
 import json
 import uuid
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Self
 
 from leaseq.errors import BadArgumentError, BadIdError, BadTypeError
@@ -96,22 +97,44 @@ class Item:
         return f"<{type(self).__name__} {self.id!r}, {len(self.data)} bytes>"
 
 
-class LeasedItemBase(Item):
-    """What the leased items of both colours have."""
+@dataclass(slots=True)
+class Hold:
+    """How this process holds an item.
 
-    __slots__ = (
-        "_counts_from",
-        "_deadline",
-        "_ended",
-        "_ending",
-        "_lease_secs",
-        "_lost",
-        "_result",
-        "_since",
-        "attempt",
-        "keep",
-        "token",
-    )
+    Attributes:
+        deadline: when the lease ends, in seconds since 1970 on the server's clock, as last heard.
+        secs: how long it was leased or extended for, and so will be.
+        since: when it was asked for at first, on this process's clock.
+        counts_from: when what `deadline` says was asked for.
+        lost: whether the server has said that this lease is no longer the current one.
+        ending: whether a call that ends the item is under way.
+        ended: whether this process has ended it.
+    """
+
+    deadline: float
+    secs: float
+    since: float | None
+    counts_from: float | None
+    lost: bool = False
+    ending: bool = False
+    ended: bool = False
+
+    def heard(self, deadline: float | None, secs: float, since: float) -> None:
+        """Take in the answer to an extension by so much, that was asked for then."""
+        if deadline is None:
+            self.lost = True
+        else:
+            self.deadline, self.secs, self.counts_from = deadline, secs, since
+
+
+class LeasedItemBase(Item):
+    """What the leased items of both colours have.
+
+    Attributes:
+        hold: how this process holds it, for those who extend and end leases.
+    """
+
+    __slots__ = ("_result", "attempt", "hold", "keep", "token")
 
     def __init__(
         self,
@@ -130,24 +153,18 @@ class LeasedItemBase(Item):
         self.token = token
         self.attempt = attempt
         self.keep = 0.0
-        self._deadline = deadline
-        self._lease_secs = lease_secs
+        self.hold = Hold(deadline, lease_secs, since, since)
         self._result: bytes | None = None
-        self._lost = False
-        self._ending = False
-        self._ended = False
-        self._since = since
-        self._counts_from = since
 
     @property
     def deadline(self) -> float:
         """When the lease ends: seconds since 1970 on the server's clock, as last heard."""
-        return self._deadline
+        return self.hold.deadline
 
     @property
     def lost(self) -> bool:
         """True once the server has said that this lease is no longer the current one: stop working on the item."""
-        return self._lost
+        return self.hold.lost
 
     @property
     def result(self) -> bytes | None:
@@ -170,18 +187,11 @@ class LeasedItemBase(Item):
         """
         return derived_id(self.id, step)
 
-    def _heard(self, deadline: float | None, lease_secs: float, since: float) -> None:
-        """Take in the answer to an extension by so much, that was asked for then."""
-        if deadline is None:
-            self._lost = True
-        else:
-            self._deadline, self._lease_secs, self._counts_from = deadline, lease_secs, since
-
-    def _stop(self) -> None:
+    def stop(self) -> None:
         """The heart has learnt that the lease is lost: end the block that works on it, where that can be done."""
 
     def __repr__(self) -> str:
-        lost = ", lost" if self._lost else ""
+        lost = ", lost" if self.lost else ""
         return f"<{type(self).__name__} {self.id!r}, {len(self.data)} bytes, attempt {self.attempt}{lost}>"
 
 

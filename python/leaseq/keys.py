@@ -67,23 +67,27 @@ def bulk(*parts: str) -> bytes:
 
 
 class NamedQueue:
-    """What the queues of both colours have: a name, and a group that decides the hash slot."""
+    """What the queues of both colours have: a name, and a group that decides the hash slot.
 
-    _place: Hashable = None
+    Attributes:
+        keys: the names of its keys.
+    """
+
+    place: Hashable = None
     """Where its server is; what is no tuple cannot be compared (see `route`)."""
 
     def __init__(self, keys: QueueKeys) -> None:
-        self._keys = keys
+        self.keys = keys
 
     @property
     def name(self) -> str:
         """The queue's name."""
-        return self._keys.name
+        return self.keys.name
 
     @property
     def group(self) -> str:
         """The queue's group."""
-        return self._keys.group
+        return self.keys.group
 
 
 def _checked(text: str, what: str) -> str:

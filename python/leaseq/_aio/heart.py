@@ -20,8 +20,8 @@ class Heart:
     """Extends the items that are worked on, all in one call, in the background while there are any."""
 
     def __init__(self, transport: Transport, keys: QueueKeys) -> None:
-        self._transport = transport
-        self._keys = keys
+        self.transport = transport
+        self.keys = keys
         self._over = False
         self._start_over()
 
@@ -43,13 +43,13 @@ class Heart:
         """Begin to extend an item."""
         self._after_fork()
         with self._guard:
-            if self._over or item._ended or item._lost:
+            if self._over or item.hold.ended or item.hold.lost:
                 return
             first = self._beats.add(item, io.now())
             # a worker that was cancelled or failed is replaced
             if self._worker is None or not io.is_alive(self._worker):
                 self._bell = io.Bell()
-                self._worker = self._transport.background.begin(self._run)
+                self._worker = self.transport.background.begin(self._run)
             elif first < self._looks_at:
                 self._bell.ring()  # only then: to be woken for every item cost a thread half as much as its lease
 
@@ -97,8 +97,8 @@ class Heart:
 
     async def _beat(self, leases: Leases) -> None:
         try:
-            command = commands.extend(self._keys, leases)
-            answers = await self._transport.run(command, self._beats.patience(leases))
+            command = commands.extend(self.keys, leases)
+            answers = await self.transport.run(command, self._beats.patience(leases))
         except LeaseqError as error:
             if len(leases) > 1 and not isinstance(error, FOR_ALL):
                 await self._beat_apart(leases)
@@ -110,7 +110,7 @@ class Heart:
                 self._beats.heard(leases, answers, io.now())
             for (item, _), deadline in zip(leases, answers, strict=True):
                 if deadline is None:
-                    item._stop()
+                    item.stop()
 
     async def _beat_apart(self, leases: Leases) -> None:
         """One bad record makes the server refuse all: halve until it is alone, so that the others are extended."""

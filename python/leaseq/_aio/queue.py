@@ -60,11 +60,11 @@ class LeasedItem(LeasedItemBase):
         stopper, self._stopper = self._stopper, None
         if stopper is not None and stopper.end(error):
             return True
-        if self._ended:
+        if self.hold.ended:
             return False
         if error is None:
             await self._complete()
-        elif not self._lost:
+        elif not self.lost:
             await self._release(error)
         return False
 
@@ -89,8 +89,9 @@ class LeasedItem(LeasedItemBase):
                 f"leaseq did not release item {self.id!r}, which waits for its deadline: {failure}"
             )
 
-    def _stop(self) -> None:
-        if self._stopper is not None and not self._ending and not self._ended:
+    def stop(self) -> None:
+        """The heart has learnt that the lease is lost: cancel the task inside the block, if there is one."""
+        if self._stopper is not None and not self.hold.ending and not self.hold.ended:
             self._stopper.stop()
 
 
@@ -145,13 +146,13 @@ class WorkQueue(QueueAdmin):
             dead_on_expiry=dead_on_expiry,
             keep=keep,
         )
-        command = commands.add_one(self._keys, item, options)
+        command = commands.add_one(self.keys, item, options)
         if pipe is not None:
             io.check_pipe(pipe).execute_command(*command.eval())
             return False
-        answer = await self._transport.run(command)
-        if io.now() >= self._registration.due:
-            await self._enter()
+        answer = await self.transport.run(command)
+        if io.now() >= self.transport.registration.due:
+            await self.transport.enter()
         if answer is None:
             raise self._full([None])
         return answer
@@ -187,7 +188,7 @@ class WorkQueue(QueueAdmin):
         chunks = flows.chunks(flows.many(items, "items"), flows.data_size)
         if pipe is not None:
             # all are checked before the first is queued
-            for command in [commands.add(self._keys, chunk, options) for chunk in chunks]:
+            for command in [commands.add(self.keys, chunk, options) for chunk in chunks]:
                 io.check_pipe(pipe).execute_command(*command.eval())
             return []
         return await self._add_all(chunks, options)
@@ -261,24 +262,24 @@ class WorkQueue(QueueAdmin):
         try:
             for chunk in chunks:
                 if over is None:
-                    answers += self._all_in(await self._run_add(commands.add(self._keys, chunk, options)))
+                    answers += self._all_in(await self._run_add(commands.add(self.keys, chunk, options)))
                 else:
                     answers += await self._add_when_room(chunk, options, over)
         except LeaseqError as error:
             error.answers = [*answers, *error.answers]
-            error._in_doubt = len(chunk)
+            error.in_doubt = len(chunk)
             raise
         return answers
 
     async def _add_when_room(self, items: list[Item], options: Options, over: float) -> list[bool]:
-        flow = flows.add_when_room(self._keys, items, options, over=over, clock=io.now)
+        flow = flows.add_when_room(self.keys, items, options, over=over, clock=io.now)
         answers = await self._drive(flow)
-        await self._enter()
+        await self.transport.enter()
         return self._all_in(answers)
 
     async def _run_add(self, command: Command[T]) -> T:
-        answers = await self._transport.run(command)
-        await self._enter()
+        answers = await self.transport.run(command)
+        await self.transport.enter()
         return answers
 
     def _all_in(self, answers: list[bool | None]) -> list[bool]:
@@ -319,19 +320,19 @@ class WorkQueue(QueueAdmin):
         asked = (type(count), count, type(lease_secs), lease_secs)
         before, take = self._last_take
         if asked != before or take is None:  # most workers lease again and again in the same way
-            take = commands.lease(self._keys, count, lease_secs)
+            take = commands.lease(self.keys, count, lease_secs)
             take = take._replace(packed=pack(take.evalsha()))
             self._last_take = asked, take
         over = flows.give_up_leasing(timeout, io.now, block=block) if timeout != 0 or not block else math.inf
         # most calls end here, and need none of what a wait needs
-        reply = await self._transport.take(take)
+        reply = await self.transport.take(take)
         if reply.died:
             self._heard(reply)
         if not reply.items:
-            reply = await self._drive(flows.lease_on(take, [self._keys], over, io.now, reply))
-        if io.now() >= self._registration.due:
-            await self._enter(reply)
-        return self._leased(reply, lease_secs)
+            reply = await self._drive(flows.lease_on(take, [self.keys], over, io.now, reply))
+        if io.now() >= self.transport.registration.due:
+            await self.transport.enter(reply)
+        return leased_items(self, reply, lease_secs)
 
     async def items(self, lease_secs: float = 30, *, timeout: float | None = 0) -> AsyncIterator[LeasedItem]:
         """Lease one item after the other; ends when there is none for `timeout` seconds (0 or None: never)."""
@@ -348,13 +349,13 @@ class WorkQueue(QueueAdmin):
         """
         if getattr(item, "keep", 0):  # what is no item is refused below
             return await self._complete_then_lease(item, lease_secs, only_current=only_current)
-        command = commands.complete_and_lease(self._keys, [item], 1, lease_secs, only_current=only_current)
-        reply = await self._ending([item], partial(self._transport.take, command))
-        self._publish_later(reply.died.get(0, ()))
-        await self._enter(reply)
-        if not reply.items and reply.wait == 0 and not self._transport.life.closed:
+        command = commands.complete_and_lease(self.keys, [item], 1, lease_secs, only_current=only_current)
+        reply = await ending(self, [item], partial(self.transport.take, command))
+        self.transport.publish_later(reply.died.get(0, ()))
+        await self.transport.enter(reply)
+        if not reply.items and reply.wait == 0 and not self.transport.life.closed:
             return await self._then_lease(reply.completed[0], lease_secs)  # more was due than one call takes
-        items = self._leased(reply, lease_secs)
+        items = leased_items(self, reply, lease_secs)
         return reply.completed[0], items[0] if items else None
 
     async def _complete_then_lease(
@@ -384,7 +385,7 @@ class WorkQueue(QueueAdmin):
         leases = [(item, lease_secs) for item in flows.many(items, "items")]
         return await self._in_chunks(
             flows.chunks(leases),
-            lambda chunk: commands.extend(self._keys, chunk).told(partial(self._hear, chunk, io.now())),
+            lambda chunk: commands.extend(self.keys, chunk).told(partial(self._hear, chunk, io.now())),
         )
 
     def _hear(
@@ -392,18 +393,9 @@ class WorkQueue(QueueAdmin):
     ) -> list[bool]:
         """Tell the items what became of their leases; answers for each whether it is held."""
         for (item, lease_secs), deadline in zip(leases, deadlines, strict=True):
-            item._heard(deadline, lease_secs, asked)
-        self._heart.look()
+            item.hold.heard(deadline, lease_secs, asked)
+        self.heart.look()
         return [deadline is not None for deadline in deadlines]
-
-    def _leased(self, reply: LeaseReply, lease_secs: float) -> list[LeasedItem]:
-        """The items of a reply, which this queue and its heart look after."""
-        heart, deadline, since = self._heart, reply.deadline, reply.asked or io.now()
-        items = [LeasedItem(self, heart, taken, deadline, lease_secs, since) for taken in reply.items]
-        for number, extra in reply.extras.items():
-            item = items[number]
-            item.keep, item.content_type, item.headers = extra.keep, extra.content_type, extra.headers
-        return items
 
     @overload
     async def complete(
@@ -469,7 +461,7 @@ class WorkQueue(QueueAdmin):
         self, held: list[LeasedItemBase], chunks: Iterable[list[LeasedItemBase]], *, only_current: bool
     ) -> list[bool]:
         return await self._end_each(
-            held, chunks, lambda chunk: commands.complete(self._keys, chunk, only_current=only_current)
+            held, chunks, lambda chunk: commands.complete(self.keys, chunk, only_current=only_current)
         )
 
     async def finish_items(self, finished: Iterable[Finished]) -> list[Completed]:
@@ -478,11 +470,11 @@ class WorkQueue(QueueAdmin):
         Up to 256 items and 256 follow-ups go in one call. See `complete`, and `add_items` about errors.
         """
         all_of_them = list(flows.many(finished, "Finished"))
-        check_targets(self._keys, self._place, all_of_them)
+        check_targets(self.keys, self.place, all_of_them)
         return await self._end_each(
             [getattr(one, "item", None) for one in all_of_them],
             batches(all_of_them, flows.CHUNK_BYTES),
-            lambda batch: commands.complete_with(self._keys, batch),
+            lambda batch: commands.complete_with(self.keys, batch),
         )
 
     async def release(
@@ -531,38 +523,14 @@ class WorkQueue(QueueAdmin):
         return await self._end_each(
             held,
             flows.chunks(held),
-            lambda chunk: commands.release(self._keys, chunk, **options).told(partial(hear, chunk)),
+            lambda chunk: commands.release(self.keys, chunk, **options).told(partial(hear, chunk)),
         )
-
-    async def _ending(self, items: list[Any], call: Callable[[], Awaitable[T]]) -> T:
-        """Run a call that ends these items: a `with` block has nothing to add then, nor has the heart.
-
-        Meanwhile an extension may be answered that the lease is lost: because of this very call, which goes on.
-        """
-        held = [item for item in items if isinstance(item, LeasedItemBase)]
-        for item in held:
-            item._ending = True
-        try:
-            answer = await call()
-        except LeaseqError as error:
-            self._end(items[: flows.out_of_hand(error)])
-            raise
-        finally:
-            for item in held:
-                item._ending = False
-        self._end(items)
-        return answer
 
     async def _end_each(
         self, items: list[Any], chunks: Iterable[list[Any]], make: Callable[[list[Any]], Command[list[T]]]
     ) -> list[T]:
         """Run calls that end items; one answer for each."""
-        return await self._ending(items, partial(self._in_chunks, chunks, make))
-
-    def _end(self, items: list[LeasedItemBase]) -> None:
-        for item in items:
-            item._ended = True
-        self._heart.drop(items)
+        return await ending(self, items, partial(self._in_chunks, chunks, make))
 
     async def outcome(self, item_id: str, *, timeout: float | None = None) -> Outcome:
         """What became of an item that was added with `keep`: its result, or the failure that it died of.
@@ -571,7 +539,7 @@ class WorkQueue(QueueAdmin):
         callers may wait for one item. When the time is up, or when there is no such item any more, `finished` is false
         and `state` says where the item is. Never answers with the outcome of another item of the same id, before it or after it.
         """
-        flow = flows.outcome(self._keys, item_id, timeout=timeout, clock=io.now)
+        flow = flows.outcome(self.keys, item_id, timeout=timeout, clock=io.now)
         return (await self._drive(flow))[0]
 
     async def outcomes(self, ids: Iterable[str]) -> list[Outcome]:
@@ -582,10 +550,10 @@ class WorkQueue(QueueAdmin):
             # a call tells of fewer where results are large
             chunk = wanted[len(outcomes) :][:MAX_ENTRIES]
             try:
-                told = await self._transport.run(commands.outcome(self._keys, chunk))
+                told = await self.transport.run(commands.outcome(self.keys, chunk))
             except LeaseqError as error:
                 error.answers = outcomes
-                error._in_doubt = len(chunk)
+                error.in_doubt = len(chunk)
                 raise
             outcomes += told
         return outcomes
@@ -600,9 +568,45 @@ def _hear(items: list[LeasedItemBase], answers: list[Released]) -> list[Released
     """Tell the items that their leases are lost, where they are."""
     for item, answer in zip(items, answers, strict=True):
         if answer == "lost":
-            item._lost = True
+            item.hold.lost = True
     return answers
 
 
 def _died(items: list[LeasedItemBase], answers: list[Released]) -> list[bool]:
     return [answer == "dead" for answer in _hear(items, answers)]
+
+
+def leased_items(queue: WorkQueue, reply: LeaseReply, lease_secs: float) -> list[LeasedItem]:
+    """The items of a reply, which this queue and its heart look after."""
+    heart, deadline, since = queue.heart, reply.deadline, reply.asked or io.now()
+    items = [LeasedItem(queue, heart, taken, deadline, lease_secs, since) for taken in reply.items]
+    for number, extra in reply.extras.items():
+        item = items[number]
+        item.keep, item.content_type, item.headers = extra.keep, extra.content_type, extra.headers
+    return items
+
+
+async def ending(queue: WorkQueue, items: list[Any], call: Callable[[], Awaitable[T]]) -> T:
+    """Run a call that ends these items: a `with` block has nothing to add then, nor has the heart.
+
+    Meanwhile an extension may be answered that the lease is lost: because of this very call, which goes on.
+    """
+    held = [item for item in items if isinstance(item, LeasedItemBase)]
+    for item in held:
+        item.hold.ending = True
+    try:
+        answer = await call()
+    except LeaseqError as error:
+        _end(queue, items[: flows.out_of_hand(error)])
+        raise
+    finally:
+        for item in held:
+            item.hold.ending = False
+    _end(queue, items)
+    return answer
+
+
+def _end(queue: WorkQueue, items: list[LeasedItemBase]) -> None:
+    for item in items:
+        item.hold.ended = True
+    queue.heart.drop(items)

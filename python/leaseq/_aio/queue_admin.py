@@ -1,7 +1,6 @@
 """A queue as its operators see it, and what all calls share: its server, running commands, closing."""
 
-import contextlib
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable
 from types import TracebackType
 from typing import Any, Literal, Self, TypeVar
 
@@ -9,14 +8,13 @@ from leaseq import commands, flows
 from leaseq._aio import io
 from leaseq._aio.heart import Heart
 from leaseq._aio.opening import OpenedServer
-from leaseq._aio.registry import Registration
 from leaseq._aio.transport import Transport
 from leaseq._scripts import MAX_ENTRIES
 from leaseq.commands import Command, LeaseReply
-from leaseq.errors import BadArgumentError, BadTypeError, LeaseqError, QueueClosedError
+from leaseq.errors import BadArgumentError, BadTypeError, LeaseqError
 from leaseq.flows import Flow
 from leaseq.keys import NamedQueue, QueueKeys
-from leaseq.results import DeepClean, ItemInfo, LightClean, Outcome, Page, QueueStats, State
+from leaseq.results import DeepClean, ItemInfo, LightClean, Page, QueueStats, State
 
 T = TypeVar("T")
 Member = TypeVar("Member")
@@ -29,15 +27,14 @@ class QueueAdmin(NamedQueue):
         super().__init__(QueueKeys(name, group))
         opened = OpenedServer(server, f"queue {name!r}", "WorkQueue(name, 'redis://localhost')")
         self._server = opened
-        self._place = opened.route.place
-        self._transport = Transport(opened.client, self._keys)
-        self._registration = Registration(opened.client, self._keys)
-        self._heart = Heart(self._transport, self._keys)
+        self.place = opened.route.place
+        self.transport = Transport(opened.client, self.keys)
+        self.heart = Heart(self.transport, self.keys)
 
     async def close(self) -> None:
         """Close the queue: waiting calls raise QueueClosedError, and so does every later call. Held items stay held."""
-        await self._heart.end()
-        if await self._transport.close():
+        await self.heart.end()
+        if await self.transport.close():
             await self._server.close()
 
     async def __aenter__(self) -> Self:
@@ -53,44 +50,11 @@ class QueueAdmin(NamedQueue):
 
     async def _drive(self, flow: Flow[T]) -> T:
         """Do what a flow asks, until it answers."""
-        return await self._transport.drive(flow, self._heard)
-
-    async def _enter(self, leased: LeaseReply | None = None) -> None:
-        """Keep this queue in the registry, after a call that added or leased (LQ-REGISTRY-2).
-
-        `leased` are items that nobody has yet: interrupted, they go back.
-        """
-        if (leased is not None and not leased.items) or io.now() < self._registration.due:
-            return
-        try:
-            with contextlib.suppress(QueueClosedError), self._transport.life:
-                await self._registration.enter()
-        except BaseException:
-            if leased is not None:
-                self._transport.run_later(commands.give_back(self._keys, leased))
-            raise
+        return await self.transport.drive(flow, self._heard)
 
     def _heard(self, answer: Any) -> None:
         if isinstance(answer, LeaseReply):
-            self._publish_later(answer.died.get(0, ()))
-
-    def _publish_later(self, died: Sequence[str]) -> None:
-        """In the background: whoever leased does not wait for it, nor does a close that comes meanwhile prevent it."""
-        if died:
-            with contextlib.suppress(RuntimeError):  # no more threads can be started
-                self._transport.run_later(self._publications(died))
-
-    async def _publish(self, died: Sequence[str]) -> None:
-        for command in self._publications(died):
-            with contextlib.suppress(LeaseqError):
-                await self._transport.run(command)
-
-    def _publications(self, died: Sequence[str]) -> list[Command[list[Outcome]]]:
-        """The calls that publish the failures of items that died in a call which could not (LQ-CLIENT-8).
-
-        Best effort: whoever waits for such an outcome looks for itself within the wait cap.
-        """
-        return [commands.outcome(self._keys, chunk) for chunk in flows.chunks(died)]
+            self.transport.publish_later(answer.died.get(0, ()))
 
     async def _in_chunks(
         self, chunks: Iterable[list[Member]], make: Callable[[list[Member]], Command[list[T]]]
@@ -100,11 +64,11 @@ class QueueAdmin(NamedQueue):
         chunk: list[Member] = []
         try:
             for chunk in chunks:
-                answered = await self._transport.run(make(chunk))
+                answered = await self.transport.run(make(chunk))
                 answers += answered
         except LeaseqError as error:
             error.answers = answers
-            error._in_doubt = len(chunk)
+            error.in_doubt = len(chunk)
             raise
         return answers
 
@@ -119,7 +83,7 @@ class QueueAdmin(NamedQueue):
 
     async def stats(self) -> QueueStats:
         """Counts by state, cumulative counters, and limits."""
-        return await self._transport.run(commands.stats(self._keys))
+        return await self.transport.run(commands.stats(self.keys))
 
     async def inspect(self, item_id: str) -> ItemInfo:
         """What is known of an item: state, attempt, token, times, size, last error. "absent" if there is none."""
@@ -128,7 +92,7 @@ class QueueAdmin(NamedQueue):
     async def inspect_items(self, ids: Iterable[str]) -> list[ItemInfo]:
         """What is known of many items; answers for each, in order."""
         return await self._in_chunks(
-            flows.chunks(flows.many(ids, "ids")), lambda chunk: commands.inspect(self._keys, chunk)
+            flows.chunks(flows.many(ids, "ids")), lambda chunk: commands.inspect(self.keys, chunk)
         )
 
     async def list_items(
@@ -143,8 +107,8 @@ class QueueAdmin(NamedQueue):
 
         "kept" lists the ids whose outcome is kept, that which ends first first.
         """
-        return await self._transport.run(
-            commands.list_items(self._keys, state, offset, limit, backward=backward)
+        return await self.transport.run(
+            commands.list_items(self.keys, state, offset, limit, backward=backward)
         )
 
     async def dead_letters(
@@ -162,7 +126,7 @@ class QueueAdmin(NamedQueue):
     async def revive_items(self, ids: Iterable[str]) -> list[bool]:
         """Make many dead items ready again; answers for each, in order. See `revive`."""
         return await self._in_chunks(
-            flows.chunks(flows.many(ids, "ids")), lambda chunk: commands.revive(self._keys, chunk)
+            flows.chunks(flows.many(ids, "ids")), lambda chunk: commands.revive(self.keys, chunk)
         )
 
     async def revive_all(self, matching: str | None = None) -> int:
@@ -189,7 +153,7 @@ class QueueAdmin(NamedQueue):
         """Drop many dead items, those that have been dead for `older_than` seconds; answers for each, in order."""
         return await self._in_chunks(
             flows.chunks(flows.many(ids, "ids")),
-            lambda chunk: commands.purge(self._keys, chunk, older_than),
+            lambda chunk: commands.purge(self.keys, chunk, older_than),
         )
 
     async def purge_all(self, older_than: float = 0) -> int:
@@ -201,7 +165,7 @@ class QueueAdmin(NamedQueue):
             raise BadArgumentError("older_than must not be negative; 0 drops all")
 
         async def purge(ids: list[str]) -> int:
-            answers = await self._transport.run(commands.purge(self._keys, ids, older_than))
+            answers = await self.transport.run(commands.purge(self.keys, ids, older_than))
             return sum(answers)
 
         return await self._all_dead((await self.stats()).now - older_than, purge)
@@ -235,7 +199,7 @@ class QueueAdmin(NamedQueue):
     async def remove_items(self, ids: Iterable[str]) -> list[State]:
         """Remove many items; answers for each, in order."""
         return await self._in_chunks(
-            flows.chunks(flows.many(ids, "ids")), lambda chunk: commands.remove(self._keys, chunk)
+            flows.chunks(flows.many(ids, "ids")), lambda chunk: commands.remove(self.keys, chunk)
         )
 
     async def light_clean(self) -> LightClean:
@@ -245,9 +209,9 @@ class QueueAdmin(NamedQueue):
         """
         done = LightClean()
         while True:
-            step = await self._transport.run(commands.light_clean(self._keys, 256))
+            step = await self.transport.run(commands.light_clean(self.keys, 256))
             done = done.plus(step.done)
-            await self._publish(step.died)
+            await self.transport.publish(step.died)
             if step.wait != 0:
                 return done
 
@@ -272,15 +236,15 @@ class QueueAdmin(NamedQueue):
         For those who pause between pages. `limit` is about how many entries to look at, 1..256. Safe to repeat with the
         same cursor, at any time, after any error.
         """
-        return await self._transport.run(commands.deep_clean(self._keys, cursor, limit, dry_run=dry_run))
+        return await self.transport.run(commands.deep_clean(self.keys, cursor, limit, dry_run=dry_run))
 
     async def pause(self) -> None:
         """Lease nothing until `resume`, for all clients of the queue. Adding, completing and all else goes on."""
-        await self._transport.run(commands.configure(self._keys, paused=True))
+        await self.transport.run(commands.configure(self.keys, paused=True))
 
     async def resume(self) -> None:
         """End a pause: waiting workers get items at once."""
-        await self._transport.run(commands.configure(self._keys, paused=False))
+        await self.transport.run(commands.configure(self.keys, paused=False))
 
     async def configure(
         self, *, max_data: int | None = None, max_items: int | None = None, max_attempts: int | None = None
@@ -292,6 +256,6 @@ class QueueAdmin(NamedQueue):
         `max_attempts` is after how many leases an item dies that does not say it itself (0: never).
         """
         command = commands.configure(
-            self._keys, max_data=max_data, max_items=max_items, max_attempts=max_attempts
+            self.keys, max_data=max_data, max_items=max_items, max_attempts=max_attempts
         )
-        await self._transport.run(command)
+        await self.transport.run(command)

@@ -1,28 +1,42 @@
 """What a queue runs its calls with."""
 
+import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar, cast
 
+from leaseq import commands
 from leaseq._aio import io
 from leaseq._aio.calls import NOT_CONNECTED, Calls, pack
 from leaseq._aio.life import Life
+from leaseq._aio.registry import Registration
 from leaseq._aio.waiting import Waiting
 from leaseq.commands import Command, LeaseReply
-from leaseq.flows import REPLY_GRACE, Flow, Leave, Wait
+from leaseq.errors import LeaseqError, QueueClosedError
+from leaseq.flows import REPLY_GRACE, Flow, Leave, Wait, chunks
 from leaseq.keys import QueueKeys
+from leaseq.results import Outcome
 
 T = TypeVar("T")
 
 
 class Transport(Calls):
-    """Runs the commands of one queue, until it is closed."""
+    """Runs the commands of one queue, until it is closed, and what has to follow them.
+
+    Attributes:
+        client: the redis-py client that says where the server is.
+        keys: those of the queue; of several queues, of the first.
+        registration: keeps the queue in the registry.
+        life: whether the queue is open.
+    """
 
     life: Life
 
     def __init__(self, client: io.Client, keys: QueueKeys, *, life: Life | None = None) -> None:
         super().__init__(client, keys.key("state"))
         self.client = client
+        self.keys = keys
+        self.registration = Registration(client, keys)
         self.life = Life(keys.name) if life is None else life
         # what it does for a queue that is closed it does all the same
         self._waiting = Waiting(Calls(client, self.key), self.life)
@@ -80,6 +94,39 @@ class Transport(Calls):
     def run_later(self, due: Sequence[Command[Any]]) -> None:
         """Run what is due for an answer that nobody gets. A program that ends waits for that."""
         self._waiting.run_later(due)
+
+    async def enter(self, leased: LeaseReply | None = None) -> None:
+        """Keep the queue in the registry, after a call that added or leased (LQ-REGISTRY-2).
+
+        `leased` are items that nobody has yet: interrupted, they go back.
+        """
+        if (leased is not None and not leased.items) or io.now() < self.registration.due:
+            return
+        try:
+            with contextlib.suppress(QueueClosedError), self.life:
+                await self.registration.enter()
+        except BaseException:
+            if leased is not None:
+                self.run_later(commands.give_back(self.keys, leased))
+            raise
+
+    async def publish(self, died: Sequence[str]) -> None:
+        """Publish the failures of items that died in a call which could not (LQ-CLIENT-8).
+
+        Best effort: whoever waits for such an outcome looks for itself within the wait cap.
+        """
+        for command in self._publications(died):
+            with contextlib.suppress(LeaseqError):
+                await self.run(command)
+
+    def publish_later(self, died: Sequence[str]) -> None:
+        """`publish` in the background: whoever leased does not wait for it, nor does a close that comes meanwhile prevent it."""
+        if died:
+            with contextlib.suppress(RuntimeError):  # no more threads can be started
+                self.run_later(self._publications(died))
+
+    def _publications(self, died: Sequence[str]) -> list[Command[list[Outcome]]]:
+        return [commands.outcome(self.keys, chunk) for chunk in chunks(died)]
 
     def _unless_closed(self, command: Command[T], answer: T) -> T:
         """The answer. What was leased for a queue that is closed by now goes back: nobody could complete it there."""

@@ -9,7 +9,7 @@ from functools import partial
 from leaseq import commands, flows
 from leaseq._sync import io
 from leaseq._sync.life import Lives
-from leaseq._sync.queue import LeasedItem, WorkQueue
+from leaseq._sync.queue import LeasedItem, WorkQueue, leased_items
 from leaseq._sync.race import race
 from leaseq._sync.transport import Transport
 from leaseq.commands import LeaseReply
@@ -24,9 +24,9 @@ class Party:
 
     def __init__(self, queues: Sequence[WorkQueue]) -> None:
         self.queues = queues
-        first = queues[0]._transport
-        lives = Lives([queue._transport.life for queue in queues])
-        self._transport = first if len(queues) == 1 else Transport(first.client, queues[0]._keys, life=lives)
+        first = queues[0].transport
+        lives = Lives([queue.transport.life for queue in queues])
+        self.transport = first if len(queues) == 1 else Transport(first.client, queues[0].keys, life=lives)
 
     def lease(
         self,
@@ -38,19 +38,19 @@ class Party:
         at_once: bool = False,
     ) -> LeaseReply:
         """Lease from the first queue that has items; wait for one until it is `over` (None: not at all)."""
-        keys = [queue._keys for queue in self.queues]
+        keys = [queue.keys for queue in self.queues]
         flow = flows.lease_any(keys, count, lease_secs, over=over, clock=io.now, known=known, at_once=at_once)
-        reply = self._transport.drive(flow, self._heard)
-        self.queues[reply.queue]._enter(reply)
+        reply = self.transport.drive(flow, self._heard)
+        self.queues[reply.queue].transport.enter(reply)
         return reply
 
     def _heard(self, reply: LeaseReply) -> None:
         for place, died in reply.died.items():
-            self.queues[place]._publish_later(died)
+            self.queues[place].transport.publish_later(died)
 
     def give_back(self, reply: LeaseReply) -> None:
         """Return what was leased and nobody gets."""
-        self._transport.run_later(commands.give_back(self.queues[reply.queue]._keys, reply))
+        self.transport.run_later(commands.give_back(self.queues[reply.queue].keys, reply))
 
 
 class WorkQueues:
@@ -67,14 +67,14 @@ class WorkQueues:
     """
 
     def __init__(self, queues: Iterable[WorkQueue], *, fair: bool = False) -> None:
-        self._queues = list(flows.many(queues, "queues"))
-        for queue in self._queues:
+        self.queues = list(flows.many(queues, "queues"))
+        for queue in self.queues:
             if not isinstance(queue, WorkQueue):
                 message = f"WorkQueues takes {WorkQueue.__module__}.WorkQueue, not {type(queue).__name__}"
                 raise BadTypeError(message)
-        if not self._queues:
+        if not self.queues:
             raise BadArgumentError("WorkQueues needs a queue to lease from")
-        if len({(_server(queue), queue.name) for queue in self._queues}) < len(self._queues):
+        if len({(_server(queue), queue.name) for queue in self.queues}) < len(self.queues):
             raise BadArgumentError("WorkQueues takes each queue once")
         self._fair = fair
         self._turns = itertools.count()
@@ -142,10 +142,10 @@ class WorkQueues:
 
     def _in_turn(self) -> list[Party]:
         """Whom to ask, in order."""
-        turn = next(self._turns) % len(self._queues) if self._fair else 0
+        turn = next(self._turns) % len(self.queues) if self._fair else 0
         parties = self._orders.get(turn)
         if parties is None:
-            queues = self._queues[turn:] + self._queues[:turn]
+            queues = self.queues[turn:] + self.queues[:turn]
             alike = _together(queues) if self._fair else _in_order(queues)
             parties = self._orders[turn] = [
                 Party(queues[at : at + AT_ONCE]) for queues in alike for at in range(0, len(queues), AT_ONCE)
@@ -153,12 +153,12 @@ class WorkQueues:
         return parties
 
     def __repr__(self) -> str:
-        return f"<{type(self).__module__}.WorkQueues {[queue.name for queue in self._queues]!r}>"
+        return f"<{type(self).__module__}.WorkQueues {[queue.name for queue in self.queues]!r}>"
 
 
 def _server(queue: WorkQueue) -> tuple[Hashable, str]:
     """Equal for queues that one call can ask."""
-    return queue._place, queue.group
+    return queue.place, queue.group
 
 
 def _in_order(queues: Sequence[WorkQueue]) -> Iterator[list[WorkQueue]]:
@@ -175,7 +175,7 @@ def _together(queues: Sequence[WorkQueue]) -> Iterator[list[WorkQueue]]:
 
 
 def _leased(party: Party, reply: LeaseReply, lease_secs: float) -> list[LeasedItem]:
-    return party.queues[reply.queue]._leased(reply, lease_secs)
+    return leased_items(party.queues[reply.queue], reply, lease_secs)
 
 
 def _has_items(reply: LeaseReply) -> bool:

@@ -85,6 +85,11 @@ class Stop:
         return bool(heard)
 
 
+def interrupt_by(stop: Stop) -> None:
+    """From now on this is what interrupts this thread."""
+    _local.stop = stop
+
+
 def current() -> Stop | None:
     """What interrupts this thread, if it is one of a race."""
     stop: Stop | None = getattr(_local, "stop", None)

@@ -59,7 +59,7 @@ def import_redis_work_queue(
         target = stack.enter_context(server.queue(queue, group))
         # opened for the sake of its client: no call is made for it
         there = target if source is None else stack.enter_context(WorkQueue(queue, source, group=group))
-        original = OriginalQueue(there._transport.client, prefix)
+        original = OriginalQueue(there.transport.client, prefix)
         counts = original.counts()
         if not counts.total:
             raise Refusal(

@@ -97,7 +97,7 @@ def _in_group(name: str, group: str) -> str:
 def _others(queue: WorkQueue) -> str:
     """What else may have been meant."""
     with contextlib.suppress(LeaseqError):
-        for name, group in queues(queue._transport.client):
+        for name, group in queues(queue.transport.client):
             if name == queue.name and group != queue.group:
                 return f"there is one in group {group}: say --group {group}"
     return "`leaseq queues` lists those there are"
@@ -105,6 +105,6 @@ def _others(queue: WorkQueue) -> str:
 
 def data_of(queue: WorkQueue, item_id: str) -> bytes:
     """The data of an item, read without a lease, which no operation does; empty where there is none (LQ-KEY-1)."""
-    client: Any = queue._transport.client
-    data: bytes | None = client.execute_command("HGET", queue._keys.key("items"), item_id, NEVER_DECODE=True)
+    client: Any = queue.transport.client
+    data: bytes | None = client.execute_command("HGET", queue.keys.key("items"), item_id, NEVER_DECODE=True)
     return data or b""

@@ -139,7 +139,7 @@ def _follow(one: Any) -> Follow:
     if not isinstance(item, Item):
         message = f"a follow-up is an Item, not {type(item).__name__}: wrap the data, as in Item(b'data')"
         raise BadTypeError(message)
-    return Follow(queue._keys, item, _options(rest[0]) if rest else (), queue._place)
+    return Follow(queue.keys, item, _options(rest[0]) if rest else (), queue.place)
 
 
 def _options(options: Any) -> Options:

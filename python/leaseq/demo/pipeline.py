@@ -177,8 +177,8 @@ class Pipeline:
     def _clear(self) -> None:
         """Delete the keys of this run."""
         for queue in self.queues.values():
-            self._client.delete(*map(queue._keys.key, _KEY_PARTS))
-            self._client.srem(REGISTRY, queue._keys.entry)
+            self._client.delete(*map(queue.keys.key, _KEY_PARTS))
+            self._client.srem(REGISTRY, queue.keys.entry)
         self._signals.clear()
 
 

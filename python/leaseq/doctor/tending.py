@@ -57,8 +57,8 @@ def clock_steps(queue: WorkQueue) -> Verdict:
 
 def _known_clock(queue: WorkQueue) -> float:
     """The queue's clock in seconds since 1970, 0 where it has none."""
-    client: Any = queue._transport.client
-    state: bytes | None = client.execute_command("GET", queue._keys.key("state"), NEVER_DECODE=True)
+    client: Any = queue.transport.client
+    state: bytes | None = client.execute_command("GET", queue.keys.key("state"), NEVER_DECODE=True)
     if state is None or len(state) < _CLOCK.size:
         return 0.0
     clock: float = _CLOCK.unpack_from(state)[0]

@@ -82,16 +82,16 @@ def _entries(
 
 
 def _add(queue: WorkQueue, chunk: list[lines.Entry], done: Imported) -> None:
-    command = commands.add_each(queue._keys, [(entry.item, entry.options) for entry in chunk])
+    command = commands.add_each(queue.keys, [(entry.item, entry.options) for entry in chunk])
     try:
-        answers = queue._transport.run(command)
+        answers = queue.transport.run(command)
     except LeaseqError as error:
         # the server checks a call as a whole: of which item it speaks, it does not always say
         place = f"{chunk[0].number} to {chunk[-1].number}" if len(chunk) > 1 else str(chunk[0].number)
         named: Any = type(error)(f"lines {place}: {error}; those before were imported")
         named.definite = error.definite
         raise named from error
-    queue._enter()  # a command by itself does not
+    queue.transport.enter()  # a command by itself does not
     for entry, answer in zip(chunk, answers, strict=True):
         if answer:
             done.added += 1

@@ -56,10 +56,10 @@ def sizes_fit(sizes: Sequence[int], most: int) -> int:
 
 
 def _hmget(queue: WorkQueue, part: str, fields: Sequence[bytes]) -> list[bytes | None]:
-    client: Any = queue._transport.client
+    client: Any = queue.transport.client
     try:
         answer: list[bytes | None] = client.execute_command(
-            "HMGET", queue._keys.key(part), *fields, NEVER_DECODE=True
+            "HMGET", queue.keys.key(part), *fields, NEVER_DECODE=True
         )
     except redis.ResponseError as error:
         raise from_server(error) from error

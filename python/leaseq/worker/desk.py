@@ -64,7 +64,7 @@ class Desk:
 
     def holds(self, item: Item) -> bool:
         """Whether an item is still held, and no call is under way that ends it."""
-        return item in self._held and not item._ending
+        return item in self._held and not item.hold.ending
 
     def collect(self, ends: Iterable[End], now: float) -> None:
         """Take in how handlers ended."""
@@ -75,7 +75,7 @@ class Desk:
                 freed += 1
                 together += seconds
             # work that is done is done, whatever happened meanwhile; the server knows whether it counts
-            if error is None and frees and why != "gone" and (not item._ended or item in self._late):
+            if error is None and frees and why != "gone" and (not item.hold.ended or item in self._late):
                 self.completions.append(item)
             else:
                 self._collect_odd(end)
@@ -126,7 +126,7 @@ class Desk:
             logger.warning("item %r failed, attempt %d, %s%s", item.id, item.attempt, again, said, **tell)
 
     def _unless_over(self, item: Item, verdict: Verdict) -> None:
-        if item._ended or item not in self._held:
+        if item.hold.ended or item not in self._held:
             self.forget([item])
         else:
             self._give_back(item, verdict)
@@ -161,8 +161,7 @@ class Desk:
         batch: list[Item] = []
         weight = 0
         for item in islice(self.completions, MAX_ENTRIES):
-            if item._result:
-                weight += len(item._result)
+            weight += len(item.result or b"")
             if item.queue is not queue or (batch and weight > flows.CHUNK_BYTES):
                 break
             batch.append(item)
@@ -192,8 +191,8 @@ class Desk:
         for item, answer in zip(items, answers, strict=True):
             if answer or item in self._doubt:  # the call whose answer was lost may have been the one
                 self._hooks.tell("completed", item)
-            elif not item._lost:
-                item._lost = True
+            elif not item.hold.lost:
+                item.hold.lost = True
                 self._hooks.tell("lost", item)
 
     def not_completed(self, items: Sequence[Item], *, definite: bool, now: float) -> None:
@@ -226,8 +225,8 @@ class Desk:
                 self._hooks.tell("dead_lettered", one.item, one.error)
             elif answer != "lost":
                 self._hooks.tell("released", one.item, one.delay, one.error)
-            elif not one.item._lost:
-                one.item._lost = True
+            elif not one.item.hold.lost:
+                one.item.hold.lost = True
                 self._hooks.tell("lost", one.item)
 
     def forget(self, items: Iterable[Item]) -> None:

@@ -99,7 +99,7 @@ def written(
             "queue": f"{item.queue.group}:{item.queue.name}",
             "id": item.id,
             "attempt": item.attempt,
-            "ms": round((now - (item._since or now)) * 1000),
+            "ms": round((now - (item.hold.since or now)) * 1000),
         }
         for item in held[:MOST_ITEMS]
     ]

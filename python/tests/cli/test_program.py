@@ -301,7 +301,7 @@ class TestEnds:
         call.yes("add", "q", "data", "--delay", "1h")
         starting = call.process("lease", "q", "--wait", "0", stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         with starting as waiting, leaseq.WorkQueue("q", call.url) as queue:
-            client: Any = queue._transport.client
+            client: Any = queue.transport.client
             wait_until(lambda: blocked(client), 50)
             waiting.send_signal(signal.SIGINT)
             out, err = waiting.communicate(timeout=150)

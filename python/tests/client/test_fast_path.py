@@ -16,7 +16,7 @@ from support.client_flavours import unwrap
 import leaseq
 from leaseq import Item, flows
 from leaseq.commands import add, add_each, add_one, add_options, complete
-from leaseq.item import LeasedItemBase
+from leaseq.item import Hold, LeasedItemBase
 from leaseq.keys import QueueKeys
 from leaseq.worker._aio import crew
 
@@ -42,7 +42,7 @@ def test_what_is_wrong_with_a_lease_is_told_before_it_takes_anything(queue: Any,
 def test_a_call_lets_the_heart_go_of_all_that_it_ended_and_of_nothing_else(queue: Any) -> None:
     queue.add_items([Item(b"x", id=name) for name in "abcd"])
     items = queue.lease_items(4, HOUR)
-    beats = unwrap(queue)._heart._beats
+    beats = unwrap(queue).heart._beats
     for item in items:
         item.__enter__()
     assert list(beats._next) == unwrap(items)
@@ -298,11 +298,10 @@ async def test_handlers_that_never_wait_let_others_have_their_turn(monkeypatch: 
 class Work:
     """An item that takes so long."""
 
-    _lost = False
-
     def __init__(self, seconds: float, *, waits: bool = False) -> None:
         self.seconds = seconds
         self.waits = waits
+        self.hold = Hold(0.0, 30, None, None)
 
 
 def seconds(end: End) -> float:

@@ -27,7 +27,7 @@ FORK = """
 import os, sys, time, leaseq
 
 def extended(item):
-    item._counts_from = time.monotonic() - 1800  # leased half an hour ago: a beat is due
+    item.hold.counts_from = time.monotonic() - 1800  # leased half an hour ago: a beat is due
     with item:
         first, until = item.deadline, time.monotonic() + 60
         while item.deadline == first and time.monotonic() < until:
@@ -60,7 +60,7 @@ def test_ended_items_are_dropped() -> None:
     beats, item = Beats(), LeasedItemBase("a", b"", 1, 1, 0.0, 3)
     beats.add(item, now=0)
     assert beats.pause(0) == 1
-    item._ended = True
+    item.hold.ended = True
     assert beats.pause(5) is None
     beats.add(item, now=0)
     assert beats.due(5) == []
@@ -171,7 +171,7 @@ async def test_a_cancellation_of_somebody_else_passes_on(url: str) -> None:
             task = asyncio.create_task(work())
             await asyncio.sleep(0)
             for whose in order:
-                item._stop() if whose == "ours" else task.cancel()
+                item.stop() if whose == "ours" else task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await task
             assert task.cancelled()
@@ -192,7 +192,7 @@ async def test_a_block_with_a_timeout_and_a_group_of_tasks(url: str) -> None:
                 ended.append("child")
 
         async with asyncio.timeout(120), a:
-            loop.call_soon(a._stop)
+            loop.call_soon(a.stop)
             async with asyncio.timeout(120):
                 async with asyncio.TaskGroup() as group:
                     group.create_task(child())
@@ -228,10 +228,10 @@ async def test_a_timeout_at_the_same_moment(url: str, ours_first: bool) -> None:
 
         def both() -> None:
             if ours_first:
-                loop.call_soon(item._stop)
+                loop.call_soon(item.stop)
             timeout.reschedule(loop.time())
             if not ours_first:
-                loop.call_soon(item._stop)
+                loop.call_soon(item.stop)
 
         async def work() -> None:
             async with timeout, item:
@@ -249,7 +249,7 @@ async def test_a_block_that_does_not_stop(url: str) -> None:
         a, b = await held(queue, "a", "b", lease_secs=HOUR)
         loop = asyncio.get_running_loop()
         async with a:
-            loop.call_soon(a._stop)
+            loop.call_soon(a.stop)
             try:
                 await asyncio.sleep(HOUR)
             except asyncio.CancelledError:
@@ -260,7 +260,7 @@ async def test_a_block_that_does_not_stop(url: str) -> None:
 
         async def work() -> None:
             async with b:
-                loop.call_soon(b._stop)
+                loop.call_soon(b.stop)
                 try:
                     await asyncio.sleep(HOUR)
                 finally:
@@ -280,10 +280,10 @@ async def test_a_lease_that_ends_by_the_blocks_own_call(url: str, proxy: Listene
         async with item:
             call = asyncio.create_task(queue.complete(item))
             await asyncio.sleep(0)
-            item._stop()
+            item.stop()
             proxy.hold_replies_after = None
             answers = [await call]
-            item._stop()
+            item.stop()
             await asyncio.sleep(0)
             answers.append(True)
         assert answers == [True, True]
@@ -295,7 +295,7 @@ async def test_an_item_that_is_entered_in_one_task_and_left_in_another(url: str)
     async with leaseq.aio.WorkQueue("q", url) as queue:
         (item,) = await held(queue, "a", lease_secs=HOUR)
         await asyncio.create_task(item.__aenter__())
-        item._stop()
+        item.stop()
         await asyncio.sleep(0)
         assert await item.__aexit__(None, None, None) is False
         assert (await queue.inspect("a")).state == "absent"

@@ -150,7 +150,7 @@ def home(clients: list[redis.Redis], queue: leaseq.WorkQueue) -> int:
     """Which node has the queue."""
     for place, client in enumerate(clients):
         try:
-            client.exists(queue._keys.key("state"))
+            client.exists(queue.keys.key("state"))
         except redis.exceptions.MovedError:
             continue
         return place

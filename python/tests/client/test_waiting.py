@@ -172,7 +172,7 @@ async def test_cancelled_waiters_for_an_outcome(url: str, redis_client: redis.Re
         await until(lambda: count_blocked(redis_client) == 1)
         await queue.complete(item, result=b"done")
         assert (await asyncio.wait_for(stays, PATIENCE)).content == b"done"
-        await until(lambda: connections_in_use(queue._transport.client) == 0)
+        await until(lambda: connections_in_use(queue.transport.client) == 0)
 
 
 # Room.

@@ -52,7 +52,7 @@ def after_the_kills(
         assert (standing.kills["told"], standing.kills["worker"], standing.kills["cleaner"]) == (54, 27, 27)
         assert standing.moments == dict.fromkeys(MOMENTS, 18)
         with server.client(decode_responses=True) as client:
-            yield pipeline, client.hgetall(pipeline.queues[LAST]._keys.key("items"))
+            yield pipeline, client.hgetall(pipeline.queues[LAST].keys.key("items"))
         print(  # noqa: T201 (figures for whoever asks: pytest -s)
             f"{'hand-off' if handoff else 'complete, then add'}: {ITEMS} items, {standing.kills.total()} kills,"
             f" {standing.seconds:.1f} s, {standing.lost} lost"

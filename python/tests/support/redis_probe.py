@@ -67,7 +67,7 @@ def finished(item: Any, then: Any = (), **options: Any) -> Finished:
 def due_for_a_beat(*items: Any) -> None:
     """As if a third of their leases had passed: entered, they are extended at once. The leases can be long then."""
     for item in map(unwrap, items):
-        item._counts_from -= item._lease_secs / 3
+        item.hold.counts_from -= item.hold.secs / 3
 
 
 def is_sending(thread: threading.Thread) -> bool:
@@ -82,7 +82,7 @@ def is_sending(thread: threading.Thread) -> bool:
 
 def beat(queue: Any) -> None:
     """Make the heart of a queue beat now, for all that it extends: by itself it would do so in a third of their leases."""
-    heart: Any = unwrap(queue)._heart
+    heart: Any = unwrap(queue).heart
 
     def all_due() -> None:
         for item, (_, since) in list(heart._beats._next.items()):

@@ -162,7 +162,7 @@ def test_what_comes_to_a_worker_that_ends_goes_back(
             work.stop()
         else:
             closing = flavour.start(queue.close)
-            servers.wait_until(lambda: unwrap(queue)._transport.life.closed, PATIENCE)
+            servers.wait_until(lambda: unwrap(queue).transport.life.closed, PATIENCE)
         proxy.hold_replies_after = None
         if ending == "stop":
             assert work.result() == 0
@@ -212,7 +212,7 @@ async def test_what_comes_to_a_cancelled_run_goes_back(
             await other.add_item(Item(b"", id="a"))
             assert (await other.inspect("a")).state == "leased"
             run.cancel()
-            await until(lambda: bool(queue._transport.background._tasks))
+            await until(lambda: bool(queue.transport.background._tasks))
             proxy.hold_replies_after = None
             with pytest.raises(asyncio.CancelledError):
                 await run
@@ -301,13 +301,13 @@ def test_a_block_that_is_refused(
     )
     try:
         queue = unwrap(flavour.queue("q", url.replace("redis://", "redis://deaf:x@")))
-        take = commands.lease(queue._keys, 10, HOUR)
-        wait = Wait(("BLPOP", queue._keys.key("wake")), 4.0, take, at_once=True)
+        take = commands.lease(queue.keys, 10, HOUR)
+        wait = Wait(("BLPOP", queue.keys.key("wake")), 4.0, take, at_once=True)
         producer.add_item(Item(b"", id="a"))
-        reply: Any = flavour.run(queue._transport.perform(wait))
+        reply: Any = flavour.run(queue.transport.perform(wait))
         assert [taken[0] for taken in reply.items] == ["a"]
         with pytest.raises(leaseq.AccessDeniedError):
-            flavour.run(queue._transport.perform(wait))
+            flavour.run(queue.transport.perform(wait))
     finally:
         redis_client.acl_deluser("deaf")
 

@@ -52,9 +52,9 @@ class Store:
     async def add_one(self, name: str, item: Item, options: Options) -> bool:
         """Add an item; false if its id is there already. See `WorkQueue.add_item`."""
         queue = self.queue(name)
-        answer = await queue._transport.run(commands.add_one(queue._keys, item, options))
-        if io.now() >= queue._registration.due:
-            await queue._enter()
+        answer = await queue.transport.run(commands.add_one(queue.keys, item, options))
+        if io.now() >= queue.transport.registration.due:
+            await queue.transport.enter()
         if answer is None:
             raise queue._full([None])
         return answer
@@ -65,7 +65,7 @@ class Store:
         answers: list[bool] = []
         try:
             for chunk in flows.chunks(entries, lambda entry: flows.data_size(entry[0])):
-                answers += queue._all_in(await queue._run_add(commands.add_each(queue._keys, chunk)))
+                answers += queue._all_in(await queue._run_add(commands.add_each(queue.keys, chunk)))
         except LeaseqError as error:
             error.answers = [*answers, *error.answers]
             raise
@@ -100,7 +100,7 @@ class Store:
         for chunk in flows.chunks(ids):
             outcomes = await self.queue(name).outcomes(chunk)
             items = await self.queue(name).inspect_items(chunk)
-            data = await self._talk(name, "HMGET", self.queue(name)._keys.key("items"), *chunk)
+            data = await self._talk(name, "HMGET", self.queue(name).keys.key("items"), *chunk)
             notes = await self.notes(name, chunk)
             found += map(Told, outcomes, items, data, notes)
         return found
@@ -108,7 +108,7 @@ class Store:
     async def notes(self, name: str, ids: Sequence[str]) -> list[Note]:
         """What is noted of jobs."""
         found: list[Note] = []
-        keys = self.queue(name)._keys
+        keys = self.queue(name).keys
         for chunk in flows.chunks(ids):
             places = [place(keys, each) for place in (note.key, note.trace_key) for each in chunk]
             told = await self._talk(name, "MGET", *places)
@@ -117,7 +117,7 @@ class Store:
 
     async def write_notes(self, name: str, notes: Iterable[tuple[str, Note]]) -> None:
         """Note something of jobs, in one round trip."""
-        keys = self.queue(name)._keys
+        keys = self.queue(name).keys
         life = note.LIFE_SECS * 1000
         entries: list[tuple[Any, ...]] = [
             ("SET", note.key(keys, job_id), note.write(each), "PX", life) for job_id, each in notes
@@ -126,13 +126,13 @@ class Store:
 
     async def drop_notes(self, name: str, ids: Sequence[str]) -> None:
         """Forget who ran jobs."""
-        keys = self.queue(name)._keys
+        keys = self.queue(name).keys
         for chunk in flows.chunks(ids):
             await self._talk(name, "DEL", *(note.key(keys, each) for each in chunk))
 
     async def forget(self, name: str, ids: Sequence[str]) -> None:
         """Forget all that was noted of earlier jobs of these ids, which are there again: where that fails, they still are."""
-        keys = self.queue(name)._keys
+        keys = self.queue(name).keys
         with contextlib.suppress(LeaseqError):
             for chunk in flows.chunks(ids):
                 places = [place(keys, each) for place in (note.key, note.trace_key) for each in chunk]
@@ -143,7 +143,7 @@ class Store:
 
         The note says also what the job was. Who waits for its result is woken.
         """
-        keys = self.queue(name)._keys
+        keys = self.queue(name).keys
         if (await self.queue(name).outcome(job_id, timeout=0)).state not in WAITS:
             return False
         (data,) = await self._talk(name, "HMGET", keys.key("items"), job_id)
@@ -165,7 +165,7 @@ class Store:
 
     async def _wake(self, name: str, job_id: str) -> None:
         """Have those look again who wait for an outcome, as its coming would; without this they do at the wait cap."""
-        keys = self.queue(name)._keys
+        keys = self.queue(name).keys
         made, result = note.wake_key(keys, job_id), keys.key(f"result:{job_id}")
         wakes: list[tuple[Any, ...]] = [
             ("RPUSH", made, note.NO_OUTCOME),
@@ -194,7 +194,7 @@ class Store:
         ids = sorted(set(ids))
         if not ids:
             return []
-        keys = self.queue(name)._keys
+        keys = self.queue(name).keys
         data, paused = await self._talk_all(
             name, [("HMGET", keys.key("items"), *ids), ("SMISMEMBER", tick.paused_key(keys), *ids)]
         )
@@ -202,13 +202,11 @@ class Store:
 
     async def is_paused(self, name: str, schedule: str) -> bool:
         """Whether a schedule is paused."""
-        return bool(await self._talk(name, "SISMEMBER", tick.paused_key(self.queue(name)._keys), schedule))
+        return bool(await self._talk(name, "SISMEMBER", tick.paused_key(self.queue(name).keys), schedule))
 
     async def set_paused(self, name: str, schedule: str, *, paused: bool) -> None:
         """Pause a schedule, or let it go on."""
-        await self._talk(
-            name, "SADD" if paused else "SREM", tick.paused_key(self.queue(name)._keys), schedule
-        )
+        await self._talk(name, "SADD" if paused else "SREM", tick.paused_key(self.queue(name).keys), schedule)
 
     async def _talk(self, name: str, *command: Any) -> Any:
         return (await self._talk_all(name, [command]))[0]
@@ -217,7 +215,7 @@ class Store:
         """Send plain commands on the keys of one queue together, and read what they answer."""
         if not entries:
             return []
-        calls = Calls(self._opened.client, self.queue(name)._keys.key("items"))
+        calls = Calls(self._opened.client, self.queue(name).keys.key("items"))
         return await calls.talk(partial(_exchange, calls, entries), Held())
 
 

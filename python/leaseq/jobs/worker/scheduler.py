@@ -61,7 +61,7 @@ class Scheduler:
         before = tick.read(item.data)
         if before is None:
             raise DeadLetter("this is no schedule that can be read here")
-        now = round((item.deadline - item._lease_secs) * 1_000_000) // 1000  # the server's
+        now = round((item.deadline - item.hold.secs) * 1_000_000) // 1000  # the server's
         schedule = self._schedules.get((item.queue.name, item.id))
         if schedule is None:
             await self._put_off(item, before, now)

@@ -152,7 +152,7 @@ class Service:
         """Call the hooks of the start, which may take long: meanwhile it is among the live workers, as starting."""
         if not self._app._startup:
             return
-        announcer = Announcer(self._queues[0]._transport.client, self._worker.id, self._starting)
+        announcer = Announcer(self._queues[0].transport.client, self._worker.id, self._starting)
         with contextlib.suppress(LeaseqError):
             await announcer.announce()
         try:
@@ -186,7 +186,7 @@ class Service:
             await self._scheduler(item)
         else:
             await self._executor(item)
-        if self._journal is not None and item._ended:  # told here, else the worker's loop tells
+        if self._journal is not None and item.hold.ended:  # told here, else the worker's loop tells
             self._journal.completed(item)
 
     def _changed(self, count: int, performed: int) -> None:

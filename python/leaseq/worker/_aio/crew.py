@@ -114,7 +114,7 @@ class Crew:
                 moment = self._turn = now()
             else:
                 item = inbox.popleft()
-                if item._lost:
+                if item.hold.lost:
                     self._tell((item, None, 0.0, "gone", True))
                 else:
                     # nothing comes between the end of one and the beginning of the next: one look at the clock for both

@@ -55,7 +55,7 @@ class Run:
         self._teller = Teller(self.desk, settings.lease_secs)
         self._crew = Crew(self._handle if hooks.per_item else handler, settings.concurrency, self._ended)
         self.tender = Tender(settings, self.desk, self._crew, hooks, self._heard)
-        self.announcer = Announcer(source.queues[0]._transport.client, name, self._say)
+        self.announcer = Announcer(source.queues[0].transport.client, name, self._say)
         self._outage = Outage()
         self._bell = io.Bell()
         self._waiter = Waiter(source, self._outage, self._heard, self._bring, self._bell.ring)

@@ -75,18 +75,18 @@ class Tender:
     def _by_queue(self) -> list[tuple[WorkQueue, list[LeasedItem]]]:
         groups: dict[WorkQueue, list[LeasedItem]] = {}
         for item in self._desk.held():
-            if not item._lost:
+            if not item.hold.lost:
                 groups.setdefault(item.queue, []).append(item)
         return list(groups.items())
 
     async def _extend(self, queue: WorkQueue, items: list[LeasedItem]) -> None:
         asked = io.now()
         # a handler may have extended its item by more; by less than the time between two beats would lose it
-        leases = [(item, max(item._lease_secs, self._lease_secs)) for item in items]
-        command = commands.extend(queue._keys, leases)
+        leases = [(item, max(item.hold.secs, self._lease_secs)) for item in items]
+        command = commands.extend(queue.keys, leases)
         try:
             # an answer that is lost leaves time to try again before a lease ends
-            answers = await queue._transport.run(command, min(REPLY_GRACE, self._lease_secs / 9))
+            answers = await queue.transport.run(command, min(REPLY_GRACE, self._lease_secs / 9))
         except FormatError:
             if len(items) == 1:
                 return  # what ends it will say so
@@ -96,8 +96,8 @@ class Tender:
             return
         for (item, lease_secs), deadline in zip(leases, answers, strict=True):
             if deadline is not None:
-                item._heard(deadline, lease_secs, asked)
+                item.hold.heard(deadline, lease_secs, asked)
             elif self._desk.holds(item):  # else it crossed the item's own end
                 self._crew.cancel(item, "lost")
-                item._lost = True
+                item.hold.lost = True
                 self._hooks.tell("lost", item)

@@ -71,13 +71,13 @@ class Crew:
 
     def _running(self) -> list[tuple[LeasedItem, float]]:
         begun = [(slot.item, slot.since) for slot in self._slots]
-        return [(item, since) for item, since in begun if item is not None and not item._lost]
+        return [(item, since) for item, since in begun if item is not None and not item.hold.lost]
 
     def cancel(self, item: LeasedItem, why: Why) -> None:
         """Mark an item as lost; one whose time is over is given up at once, though its handler runs on."""
         for slot in self._slots:
-            if slot.item is item and not item._lost:
-                item._lost = True
+            if slot.item is item and not item.hold.lost:
+                item.hold.lost = True
                 if why == "late":
                     self._tell((item, None, now() - slot.since, why, False))
 
@@ -85,7 +85,7 @@ class Crew:
         """Mark all items as lost: the handlers run on, and nobody listens to them any more."""
         for slot in self._slots:
             if slot.item is not None:
-                slot.item._lost = True
+                slot.item.hold.lost = True
 
     def end(self) -> None:
         """End the threads that have nothing to do any more."""
@@ -98,7 +98,7 @@ class Crew:
     def _work(self, slot: Slot) -> None:
         get = self._inbox.get
         while (item := get()) is not None:
-            if item._lost:
+            if item.hold.lost:
                 self._tell((item, None, 0.0, "gone", True))
             else:
                 self._handle(slot, item)
@@ -113,5 +113,5 @@ class Crew:
             error = failure
         slot.item = None
         # work that is done is done, whoever has the item by now; a failure is no longer this worker's to tell
-        why: Why = "lost" if error is not None and item._lost else ""
+        why: Why = "lost" if error is not None and item.hold.lost else ""
         self._tell((item, error, now() - slot.since, why, True))

@@ -22,7 +22,7 @@ class Source:
         if isinstance(queues, WorkQueue):
             self.queues = [queues]
         elif isinstance(queues, WorkQueues):
-            self.queues = queues._queues
+            self.queues = queues.queues
         else:
             self.queues = list(flows.many(queues, "queues"))
         self._from = queues if isinstance(queues, WorkQueues) else WorkQueues(self.queues)
@@ -36,5 +36,5 @@ class Source:
     def wait(self, count: int) -> list[LeasedItem]:
         """Lease when there is something."""
         known, self._known = self._known, None
-        items, self._known = self._from._lease_next(count, self._lease_secs, known)
+        items, self._known = self._from._lease_next(count, self._lease_secs, known)  # noqa: SLF001 (for workers alone, so no method for all)
         return items

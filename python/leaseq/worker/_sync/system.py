@@ -30,7 +30,7 @@ class Aside:
         self._thread.start()
 
     def _run(self) -> None:
-        race._local.stop = self._stop
+        race.interrupt_by(self._stop)
         try:
             self._work()
         except race.InterruptedWaitError:

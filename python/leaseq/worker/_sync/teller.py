@@ -6,7 +6,7 @@ from typing import Any
 
 from leaseq import commands
 from leaseq._sync import io
-from leaseq._sync.queue import LeasedItem, WorkQueue
+from leaseq._sync.queue import LeasedItem, WorkQueue, ending, leased_items
 from leaseq.commands import GivenBack
 from leaseq.errors import FormatError, LeaseqError, TooLargeError
 from leaseq.flows import REPLY_GRACE
@@ -34,9 +34,9 @@ class Teller:
         if any(item.keep for item in items):
             self._complete(queue, items)
             return None
-        command = commands.complete_and_lease(queue._keys, items, count, self._lease_secs)
+        command = commands.complete_and_lease(queue.keys, items, count, self._lease_secs)
         try:
-            reply = queue._ending(items, partial(queue._transport.take, command))
+            reply = ending(queue, items, partial(queue.transport.take, command))
         except LeaseqError as error:
             self._failed(queue, items, error)
             return None
@@ -44,15 +44,15 @@ class Teller:
             self._desk.not_completed(items, definite=False, now=io.now())
             raise
         self._desk.completed(items, reply.completed)
-        queue._publish_later(reply.died.get(0, ()))
-        queue._enter(reply)
-        return queue._leased(reply, self._lease_secs)
+        queue.transport.publish_later(reply.died.get(0, ()))
+        queue.transport.enter(reply)
+        return leased_items(queue, reply, self._lease_secs)
 
     def complete_first(self, queue: WorkQueue, items: list[LeasedItem]) -> list[LeasedItem]:
         """Complete items before their handlers run; answers those that may run: this call was the one."""
-        command = commands.complete(queue._keys, items)
+        command = commands.complete(queue.keys, items)
         try:
-            answers = queue._ending(items, partial(queue._transport.run, command, REPLY_GRACE))
+            answers = ending(queue, items, partial(queue.transport.run, command, REPLY_GRACE))
         except OF_ONE as error:
             if len(items) == 1:
                 self._desk.refused(items[0], error)
@@ -70,9 +70,9 @@ class Teller:
         self._give_back(first.queue, given)
 
     def _complete(self, queue: WorkQueue, items: list[LeasedItem]) -> None:
-        command = commands.complete(queue._keys, items)
+        command = commands.complete(queue.keys, items)
         try:
-            answers = queue._ending(items, partial(queue._transport.run, command, REPLY_GRACE))
+            answers = ending(queue, items, partial(queue.transport.run, command, REPLY_GRACE))
         except LeaseqError as error:
             self._failed(queue, items, error)
         except BaseException:
@@ -98,10 +98,10 @@ class Teller:
         self._complete(queue, items[half:])
 
     def _give_back(self, queue: WorkQueue, given: list[GivenBack]) -> None:
-        command = commands.release_each(queue._keys, given)
+        command = commands.release_each(queue.keys, given)
         try:
-            call = partial(queue._transport.run, command, REPLY_GRACE)
-            answers = queue._ending([one.item for one in given], call)
+            call = partial(queue.transport.run, command, REPLY_GRACE)
+            answers = ending(queue, [one.item for one in given], call)
         except LeaseqError as error:
             if not isinstance(error, OF_ONE):
                 self._desk.not_returned(given)
