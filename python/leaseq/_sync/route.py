@@ -79,7 +79,9 @@ class Cluster:
         if moved:
             self.refresh()
         nodes = self._client.nodes_manager
-        connection = self._pool(nodes.remap_host_port(redirection.host, redirection.port)).acquire()
+        # nodes that do not say their host are where the others are
+        host = redirection.host or (io.node_of(self._client, key))[0]
+        connection = self._pool(nodes.remap_host_port(host, redirection.port)).acquire()
         connection.asking = not moved
         return connection
 

@@ -14,6 +14,9 @@ from support.servers import PATIENCE
 
 import leaseq
 from leaseq import Item
+from leaseq._aio import route as aio
+from leaseq._sync import route as sync
+from leaseq.endpoint import error_reply
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -22,6 +25,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.usefixtures("cap_of_an_hour"), pytest.mark.each_server]
 
+ROUTES: dict[str, Any] = {"sync": sync, "asyncio": aio}
 KEYS = ("items", "meta", "ready", "delayed", "leased", "dead", "state", "wake", "counters")
 
 
@@ -238,3 +242,19 @@ def test_a_node_that_restarts(
     servers.wait_until(well)
     assert queue.add_item(Item(b"x", id="b"))
     assert queue.stats().items == 1, "this cluster keeps nothing on disk"
+
+
+@pytest.mark.parametrize("how", ["MOVED", "ASK"])
+def test_a_node_that_does_not_say_its_host(
+    flavour: ClientFlavour, nodes: servers.RedisCluster, how: str
+) -> None:
+    """As with cluster-preferred-endpoint-type unknown-endpoint: it is where the one is that says so."""
+    client = flavour.cluster_client(nodes.url)
+    found: Any = ROUTES[flavour.name].route(client)
+    port = nodes.nodes[1].port
+    connection = flavour.run(found.acquire("{q}", error_reply(f"{how} 1 :{port}")))
+    assert (connection.endpoint.port, connection.asking) == (port, how == "ASK")
+    flavour.run(connection.send("PING"))
+    assert flavour.run(connection.read()) == b"PONG"
+    found.release(connection)
+    flavour.run(found.close())
