@@ -110,7 +110,7 @@ class Connection:
         if self._closed or self._half_closed or self.pending_replies or self._process != THIS.number:
             return False
         self.asking = self.pipelined = False
-        return not self._look(0) or self._has_pushes_only()
+        return not (self._look(0) or self._reader.has_data()) or self._has_pushes_only()
 
     def _has_pushes_only(self) -> bool:
         """Read what nobody asked for: whether it is no reply, and no end."""
@@ -121,16 +121,19 @@ class Connection:
                 data = self._socket.recv(_CHUNK)
             finally:
                 self._socket.settimeout(None)
+            if not data:
+                return False
+            self._reader.feed(data)
         except (BlockingIOError, ssl.SSLWantReadError):
-            return True
+            pass  # the reader may have something
         except OSError:
             return False
-        if not data:
+        try:
+            while (reply := self._reader.gets()) is not NOTHING:
+                if type(reply) is not hiredis.PushNotification:
+                    return False
+        except redis.RedisError:  # no reply at all
             return False
-        self._reader.feed(data)
-        while (reply := self._reader.gets()) is not NOTHING:
-            if type(reply) is not hiredis.PushNotification:
-                return False
         return not self._reader.has_data()
 
     def send(self, *command: Argument) -> None:

@@ -89,6 +89,18 @@ def _made_by(flavour: ClientFlavour, make: Callable[..., Any], *args: Any) -> An
     return flavour.run(made())
 
 
+@pytest.mark.parametrize("more", [b"+OK\r\n", b"?what\r\n"])
+def test_a_reply_that_nobody_asked_for_is_nobodys(flavour: ClientFlavour, more: bytes) -> None:
+    """LQ-ERROR-4: the next call would take it for its own, also where it came with the reply before."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        answering = threading.Thread(target=_answer, args=(server, more), daemon=True)
+        answering.start()
+        connection = opened(flavour, f"redis://127.0.0.1:{server.getsockname()[1]}?socket_timeout=3")
+        is_usable = connection.is_usable
+        assert not (is_usable() if flavour.name == "sync" else _made_by(flavour, is_usable))
+        connection.close()
+
+
 def test_what_is_no_reply_breaks_the_connection(flavour: ClientFlavour) -> None:
     """LQ-ERROR-4: whatever comes behind it would be taken for the reply of another call."""
     with socket.create_server(("127.0.0.1", 0)) as server:
