@@ -446,3 +446,9 @@ def test_the_child_of_a_fork_opens_its_own(url: str) -> None:
         pool.release(used)
         pool.close()
     assert isinstance(hiredis.__version__, str)
+
+
+@pytest.mark.parametrize("seconds", ["1e10", "inf"])
+def test_a_time_limit_beyond_what_a_socket_takes(flavour: ClientFlavour, url: str, seconds: str) -> None:
+    client = flavour.client(url, socket_timeout=float(seconds), socket_connect_timeout=float(seconds))
+    assert flavour.queue("q", client).stats().ready == 0
