@@ -66,7 +66,7 @@ class Cluster:
     place: Hashable
 
     def __init__(self, client: RedisCluster) -> None:
-        self._client: Any = client
+        self._client: Any = weakref.proxy(client)  # whoever uses this has it, and it may go when they do
         self._pools: dict[tuple[str, int], Pool] = {}
         self.place = id(client)
         self.users: weakref.WeakSet[object] = weakref.WeakSet()

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import gc
 import os
+import weakref
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -254,3 +256,14 @@ def test_the_bound_is_of_each_process(url: str) -> None:
             pool.acquire("", None)
         pool.release(used)
         pool.close()
+
+
+@pytest.mark.parametrize("kind", [redis.Redis, redis.asyncio.Redis, redis.asyncio.RedisCluster])
+def test_a_client_that_is_gone_leaves_nothing(kind: Any) -> None:
+    """Also a cluster's, which its connections ask where a key is."""
+    client = kind(host="127.0.0.1", port=1)
+    route = weakref.ref((sync if kind is redis.Redis else aio).route(client))
+    assert route() is not None
+    del client
+    gc.collect()
+    assert route() is None
