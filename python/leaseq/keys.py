@@ -71,13 +71,12 @@ class NamedQueue:
 
     Attributes:
         keys: the names of its keys.
+        place: where its server is; what is no tuple cannot be compared (see `route`).
     """
 
-    place: Hashable = None
-    """Where its server is; what is no tuple cannot be compared (see `route`)."""
-
-    def __init__(self, keys: QueueKeys) -> None:
+    def __init__(self, keys: QueueKeys, place: Hashable = None) -> None:
         self.keys = keys
+        self.place = place
 
     @property
     def name(self) -> str:
