@@ -174,6 +174,7 @@ class Waiting:
             raise await self._refused(error, asked=asked) from error
         except (redis.RedisError, OSError, ReplyTimeoutError) as error:
             connection.close()
+            self._calls.route.suspect(connection)
             self._life.raise_if_closed(cause=error)
             if not (asked or connection.pipelined) or isinstance(error, _NothingBehindError):
                 raise _BrokenWaitError(0) from error

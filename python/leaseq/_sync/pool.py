@@ -1,6 +1,7 @@
 # Generated from _aio/pool.py by python/unasync.py: do not edit.
 """Connections to one address, kept for the next call."""
 
+import contextlib
 from collections.abc import Callable
 
 from redis.exceptions import AskError
@@ -61,6 +62,12 @@ class Pool:
             self._idle.append(connection)
         if self._slots is not None:
             self._slots.give()
+
+    def suspect(self, _connection: Connection) -> None:
+        """This one broke: the others that nobody uses may be about to, so none of them is used again."""
+        while self._idle:
+            with contextlib.suppress(IndexError):  # another thread took it
+                self._idle.pop().close()
 
     def drop(self) -> None:
         """Close those that nobody uses, and later those that somebody does."""

@@ -101,6 +101,10 @@ class Cluster:
         """Take it back."""
         self._pools[connection.endpoint.host, connection.endpoint.port].release(connection)
 
+    def suspect(self, connection: Connection) -> None:
+        """This one broke: of the others to its node, those that nobody uses are not used again."""
+        self._pools[connection.endpoint.host, connection.endpoint.port].suspect(connection)
+
     def refresh(self) -> None:
         """Read the topology again."""
         self._client.nodes_manager.initialize()
