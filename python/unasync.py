@@ -27,6 +27,8 @@ FILES = (
     "server_set.py",
     "transport.py",
     "waiting.py",
+    "jobs/client.py",
+    "jobs/schedules.py",
     "jobs/store.py",
     "worker/live.py",
     "worker/run.py",

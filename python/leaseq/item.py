@@ -37,8 +37,12 @@ class Item:
         headers: Mapping[str, str] | None = None,
         content_type: str | None = None,
     ) -> None:
-        self.data: bytes = as_bytes(data, "data", "; for other values use Item.from_json_data")
-        self.id: str = str(uuid.uuid4()) if id is None else _as_text(id)
+        if type(data) is not bytes:
+            data = as_bytes(data, "data", "; for other values use Item.from_json_data")
+        if type(id) is not str or not id.isascii():
+            id = str(uuid.uuid4()) if id is None else _as_text(id)  # noqa: A001 (as it is stored)
+        self.data: bytes = data
+        self.id: str = id
         self.headers: Mapping[str, str] = {} if headers is None else _as_headers(headers)
         self.content_type: str | None = content_type
         if content_type is not None:

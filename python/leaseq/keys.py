@@ -36,7 +36,10 @@ class QueueKeys:
         self._prefix = f"leaseq:{{{self.group}}}:{self.name}:"
         self.entry = f"{self.group}:{self.name}"
         """Its entry in the registry."""
-        self._vectors: dict[str, tuple[str, ...]] = {}
+        self.result = f"{self._prefix}result:"
+        """What the key of an outcome begins with."""
+        self.vectors: dict[str, tuple[str, ...]] = {}
+        """What `vector` answered, by the name of the script."""
         self.known: dict[str, tuple[tuple[str, ...], bytes]] = {}
         """What `begun` answered, by the name of the script."""
 
@@ -46,9 +49,9 @@ class QueueKeys:
 
     def vector(self, script: Script) -> tuple[str, ...]:
         """The keys a script takes, in its order."""
-        vector = self._vectors.get(script.name)
+        vector = self.vectors.get(script.name)
         if vector is None:
-            vector = self._vectors[script.name] = tuple(map(self.key, script.keys))
+            vector = self.vectors[script.name] = tuple(map(self.key, script.keys))
         return vector
 
     def begun(self, script: Script) -> tuple[tuple[str, ...], bytes]:

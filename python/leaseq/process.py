@@ -1,6 +1,15 @@
 """The number of this process, known without asking the system: what a fork must not share looks at it in every call."""
 
 import os
+import weakref
+from typing import Protocol
+
+
+class Inherited(Protocol):
+    """What has something that the child of a fork must not use."""
+
+    def after_fork(self) -> None:
+        """In the child: begin anew."""
 
 
 class Process:
@@ -8,11 +17,18 @@ class Process:
 
     def __init__(self) -> None:
         self.number = os.getpid()
+        self._inherited: weakref.WeakSet[Inherited] = weakref.WeakSet()
         if hasattr(os, "register_at_fork"):  # where there are forks
             os.register_at_fork(after_in_child=self._after_fork)
 
+    def forks(self, inherited: Inherited) -> None:
+        """Tell this one in the child of a fork, if it is still there."""
+        self._inherited.add(inherited)
+
     def _after_fork(self) -> None:
         self.number = os.getpid()
+        for inherited in self._inherited:
+            inherited.after_fork()
 
 
 THIS = Process()

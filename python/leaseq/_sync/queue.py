@@ -17,7 +17,7 @@ from leaseq._sync.queue_admin import QueueAdmin
 from leaseq.commands import Command, LeaseReply, Taken
 from leaseq.commands.adding import Options
 from leaseq.commands.handoff import Finished, FollowUp, batches, check_targets
-from leaseq.errors import LeaseqError, QueueFullError, TooLargeError
+from leaseq.errors import LeaseqError, TooLargeError
 from leaseq.item import Bytes, Item, LeasedItemBase
 from leaseq.results import Completed, Outcome, Released
 
@@ -155,7 +155,7 @@ class WorkQueue(QueueAdmin):
         if io.now() >= self.transport.registration.due:
             self.transport.enter()
         if answer is None:
-            raise self._full([None])
+            raise commands.queue_full(self.name, [None])
         return answer
 
     def add_items(
@@ -263,7 +263,8 @@ class WorkQueue(QueueAdmin):
         try:
             for chunk in chunks:
                 if over is None:
-                    answers += self._all_in(self._run_add(commands.add(self.keys, chunk, options)))
+                    added = self._run_add(commands.add(self.keys, chunk, options))
+                    answers += commands.all_in(self.name, added)
                 else:
                     answers += self._add_when_room(chunk, options, over)
         except LeaseqError as error:
@@ -276,28 +277,12 @@ class WorkQueue(QueueAdmin):
         flow = flows.add_when_room(self.keys, items, options, over=over, clock=io.now)
         answers = self._drive(flow)
         self.transport.enter()
-        return self._all_in(answers)
+        return commands.all_in(self.name, answers)
 
     def _run_add(self, command: Command[T]) -> T:
         answers = self.transport.run(command)
         self.transport.enter()
         return answers
-
-    def _all_in(self, answers: list[bool | None]) -> list[bool]:
-        """The answers, if there was room for all. Raises QueueFullError."""
-        added = [answer for answer in answers if answer is not None]
-        if len(added) == len(answers):
-            return added
-        raise self._full(answers)
-
-    def _full(self, answers: list[bool | None]) -> QueueFullError:
-        message = (
-            f"queue {self.name!r} is full: it holds as many items as configure(max_items=...) allows; add later, or wait"
-            " with add_item_when_room"
-        )
-        full = QueueFullError(message)
-        full.answers = answers
-        return full
 
     _last_take: tuple[object, Command[LeaseReply] | None] = (None, None)
     """The last lease: how many for how long, and its command."""

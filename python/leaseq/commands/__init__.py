@@ -4,7 +4,7 @@ Key and argument order come from the manifest; values are only brought into thei
 durations in milliseconds, tokens in microseconds. Whether a value is allowed is for the script to say (LQ-CALL-1).
 """
 
-from leaseq.commands.adding import add, add_each, add_one, add_options
+from leaseq.commands.adding import add, add_each, add_one, add_options, all_in, queue_full
 from leaseq.commands.finishing import GivenBack, complete, complete_with, outcome, release, release_each
 from leaseq.commands.leasing import (
     Extra,
@@ -44,6 +44,7 @@ __all__ = [
     "add_each",
     "add_one",
     "add_options",
+    "all_in",
     "check_lease_secs",
     "complete",
     "complete_and_lease",
@@ -60,6 +61,7 @@ __all__ = [
     "milliseconds",
     "outcome",
     "purge",
+    "queue_full",
     "release",
     "release_each",
     "remove",

@@ -6,7 +6,7 @@ from typing import Any
 
 from leaseq import _scripts
 from leaseq.commands.wire import Argument, Command, answers, command, milliseconds, milliseconds_kept, whole
-from leaseq.errors import BadTypeError
+from leaseq.errors import BadTypeError, QueueFullError
 from leaseq.item import Item, encoded
 from leaseq.keys import QueueKeys, bulk
 
@@ -110,6 +110,25 @@ def entry(item: Item, options: Options) -> list[Argument]:
 def _options(options: Sequence[Argument]) -> tuple[Argument, ...]:
     """How many there are, and they. As text, since most have none: a number takes three times as long to pack."""
     return (str(len(options) // 2), *options)
+
+
+def all_in(queue: str, answers: Sequence[bool | None]) -> list[bool]:
+    """The answers, if there was room for all. Raises QueueFullError."""
+    added = [answer for answer in answers if answer is not None]
+    if len(added) < len(answers):
+        raise queue_full(queue, answers)
+    return added
+
+
+def queue_full(queue: str, answers: Sequence[bool | None]) -> QueueFullError:
+    """What to raise where there was no room."""
+    message = (
+        f"queue {queue!r} is full: it holds as many items as configure(max_items=...) allows; add later, or wait with"
+        " add_item_when_room"
+    )
+    full = QueueFullError(message)
+    full.answers = list(answers)
+    return full
 
 
 def _no_item(item: object) -> BadTypeError:

@@ -59,7 +59,8 @@ def command(
     undo: Callable[[Any], Sequence[Command[Any]]] | None = None,
 ) -> Command[T]:
     """A call on one queue; `more_keys` come behind the keys that the script always takes."""
-    return Command(script, (*keys.vector(script), *more_keys), tuple(arguments), parse, undo)
+    vector = keys.vectors.get(script.name) or keys.vector(script)
+    return Command(script, (*vector, *more_keys), tuple(arguments), parse, undo)
 
 
 def milliseconds(seconds: float, what: str) -> int:
@@ -108,12 +109,12 @@ def checked_id(item_id: str) -> str:
     if not isinstance(item_id, str):
         message = f"an id must be str, not {type(item_id).__name__}"
         raise BadTypeError(message)
-    return Item(b"", item_id).id
+    return item_id if item_id.isascii() else Item(b"", item_id).id
 
 
 def result_key(keys: QueueKeys, item_id: str) -> str:
     """The key of an item's outcome."""
-    return keys.key(f"result:{item_id}")
+    return keys.result + item_id
 
 
 def answers(reply: Any) -> list[Any]:

@@ -15,7 +15,7 @@ from leaseq.jobs.app import App
 from leaseq.jobs.call import Call
 from leaseq.jobs.chain import Chain, ChainHandle, Step
 from leaseq.jobs.context import Context
-from leaseq.jobs.cron.schedules import ScheduleInfo
+from leaseq.jobs.cron.info import ScheduleInfo
 from leaseq.jobs.errors import (
     BadEnvelopeError,
     JobCancelled,

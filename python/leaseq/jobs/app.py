@@ -1,25 +1,31 @@
 """The App: functions by name, queues by name, a server."""
 
-import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from datetime import tzinfo
-from typing import Any, Concatenate, ParamSpec, TypeVar, Unpack, cast, overload
+from types import TracebackType
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar, Unpack, cast, overload
 
 from leaseq import commands
+from leaseq._aio.queue import WorkQueue as AsyncWorkQueue
+from leaseq._sync.queue import WorkQueue
 from leaseq.errors import BadArgumentError, BadTypeError
-from leaseq.jobs.base import Server
-from leaseq.jobs.call import as_it_is
+from leaseq.jobs._aio.client import ListState
+from leaseq.jobs.call import Call
+from leaseq.jobs.chain import Chain
+from leaseq.jobs.clients import Clients, Server
 from leaseq.jobs.context import Context
 from leaseq.jobs.cron.schedule import Missed, Schedule
-from leaseq.jobs.cron.schedules import Schedules
 from leaseq.jobs.cron.timetable import Crontab, Interval, Timetable, zone
 from leaseq.jobs.decorators import Decorator, Scheduler
-from leaseq.jobs.enqueuing import Enqueuing
-from leaseq.jobs.function import JobFunction, name_of
+from leaseq.jobs.definition import checked_name, name_of
+from leaseq.jobs.function import Enqueuer, JobFunction, listed
 from leaseq.jobs.handle import Handle
-from leaseq.jobs.listing import Listing
+from leaseq.jobs.info import JobInfo, Status
 from leaseq.jobs.options import CallOptions, FunctionOptions, Options
+from leaseq.jobs.schedules import Schedules
 from leaseq.jobs.serializer import Format, Serializer
+from leaseq.jobs.settings import Settings
+from leaseq.jobs.worker.program import Program
 from leaseq.jobs.worker.service import Service, WorkerOptions
 from leaseq.jobs.worker.supervisor import Supervisor
 from leaseq.keys import QueueKeys
@@ -30,7 +36,7 @@ Hook = Callable[[], Any]
 H = TypeVar("H", bound=Hook)
 
 
-class App(Enqueuing, Listing):
+class App:
     """Functions that run elsewhere.
 
         app = leaseq.jobs.App("redis://localhost")
@@ -44,6 +50,11 @@ class App(Enqueuing, Listing):
     are of one `group`. `queue` is where jobs go that say no other. Arguments and results are JSON, or MessagePack by
     `format`, or what a `serializer` makes of them. A server is not asked for before the first call.
 
+    Attributes:
+        functions: those that were decorated, by name.
+        schedules: its schedules, and those that its server has.
+        program: what its workers run.
+
     Raises BadNameError, BadTypeError, BadArgumentError.
     """
 
@@ -56,10 +67,29 @@ class App(Enqueuing, Listing):
         format: Format = "json",  # noqa: A002
         serializer: Serializer | None = None,
     ) -> None:
-        super().__init__(server, group=group, queue=queue, form=format, serializer=serializer)
-        self.schedules = Schedules(self)
-        self._startup: list[Hook] = []
-        self._shutdown: list[Hook] = []
+        self._settings = Settings(group, queue, format, serializer)
+        self._clients = Clients(server, self._settings)
+        self.functions: dict[str, JobFunction[Any, Any]] = {}
+        self.schedules = Schedules(self._clients)
+        self.program = Program(self._clients, self.schedules)
+
+    @property
+    def group(self) -> str:
+        """The group of all its queues."""
+        return self._settings.group
+
+    @property
+    def queues(self) -> list[str]:
+        """The queues that it knows: its own and those of its functions."""
+        return self._settings.queues
+
+    def queue(self, name: str | None = None) -> WorkQueue:
+        """The queue below: its dead letters, statistics, limits. The App closes it."""
+        return self._clients.sync.store.queue(name or self._settings.defaults.queue)
+
+    def aqueue(self, name: str | None = None) -> AsyncWorkQueue:
+        """`queue` for asyncio."""
+        return self._clients.aio.store.queue(name or self._settings.defaults.queue)
 
     @overload
     def job(self, target: Callable[Concatenate[Context, P], Awaitable[T]], /) -> JobFunction[P, T]: ...
@@ -86,8 +116,8 @@ class App(Enqueuing, Listing):
         if isinstance(target, str):
             return self._found_again(target, name, **options)
         if target is not None:
-            return self._register(target, name, self._defaults)
-        chosen = self._defaults.with_(options, FunctionOptions)
+            return self._register(target, name, self._settings.defaults)
+        chosen = self._settings.defaults.with_(options, FunctionOptions)
         QueueKeys(chosen.queue)
         return cast("Decorator", lambda function: self._register(function, name, chosen))
 
@@ -99,17 +129,83 @@ class App(Enqueuing, Listing):
                 f"app.job({job_id!r}) finds a job again by its id, and takes its queue alone; a function is decorated with"
                 f" @app.job(name={job_id!r}, ...)"
             )
-        return Handle(self, job_id, queue or "", as_it_is)
+        return Handle(self._clients, job_id, queue or "")
 
     def _register(self, function: Any, name: str | None, options: Options) -> JobFunction[Any, Any]:
-        named = name_of(function, name)
-        known = self.functions.get(named)
-        if known is not None and known.function is not function:
-            raise BadArgumentError(
-                f"there is a job function {named!r} already: give one of them another name"
-            )
-        self.functions[named] = JobFunction(self, function, named, options)
-        return self.functions[named]
+        definition = self._settings.define(name_of(function, name), function, options)
+        job = JobFunction[Any, Any](self._clients, definition)
+        self.functions[job.name] = job
+        return job
+
+    def named(self, name: str) -> Enqueuer[..., Any]:
+        """What enqueues a function by its name, which need not be known here: `app.named("mail.send").using(...)`."""
+        unknown = Enqueuer[..., Any](self._clients, checked_name(name), self._settings.defaults, None)
+        return self.functions.get(name, unknown)
+
+    def enqueue(self, name: str, /, *args: Any, **kwargs: Any) -> Handle[Any]:
+        """Enqueue a function by its name, which need not be known here."""
+        return self.named(name).enqueue(*args, **kwargs)
+
+    async def aenqueue(self, name: str, /, *args: Any, **kwargs: Any) -> Handle[Any]:
+        """`enqueue` for asyncio."""
+        return await self.named(name).aenqueue(*args, **kwargs)
+
+    def enqueue_many(self, calls: Iterable[Call[T]]) -> list[Handle[T]]:
+        """Enqueue calls, in one round trip for each queue and 256 of them; a handle for each, in order.
+
+        When a call to the server fails, what was answered before is in the error's `answers`, of that queue.
+        """
+        given = listed(calls)
+        return self._handles(given, self._clients.sync.enqueue_many(given))
+
+    async def aenqueue_many(self, calls: Iterable[Call[T]]) -> list[Handle[T]]:
+        """`enqueue_many` for asyncio."""
+        given = listed(calls)
+        return self._handles(given, await self._clients.aio.enqueue_many(given))
+
+    def _handles(self, calls: list[Call[T]], answers: list[tuple[str, bool]]) -> list[Handle[T]]:
+        return [
+            Handle(self._clients, job_id, call.options.queue, call.convert, added)
+            for call, (job_id, added) in zip(calls, answers, strict=True)
+        ]
+
+    def chain(self, first: Call[T]) -> Chain[T]:
+        """Jobs one after the other: `app.chain(f.call(1)).then(g.step()).enqueue()`. Raises BadTypeError."""
+        return Chain(self._clients, listed([first])[0])
+
+    def statuses(self, handles: Iterable[Handle[Any]]) -> list[Status]:
+        """The status of many jobs, in order: two round trips for each queue and 256 of them.
+
+        As many more to find those that were found again by their ids, where the App knows several queues.
+        """
+        return self._clients.sync.statuses(handles)
+
+    async def astatuses(self, handles: Iterable[Handle[Any]]) -> list[Status]:
+        """`statuses` for asyncio."""
+        return await self._clients.aio.statuses(handles)
+
+    def infos(self, handles: Iterable[Handle[Any]]) -> list[JobInfo]:
+        """All that is known of many jobs, in order: four round trips for each queue and 256 of them, as `statuses`."""
+        return self._clients.sync.infos(handles)
+
+    async def ainfos(self, handles: Iterable[Handle[Any]]) -> list[JobInfo]:
+        """`infos` for asyncio."""
+        return await self._clients.aio.infos(handles)
+
+    def jobs(
+        self, state: ListState, *, queue: str | None = None, offset: int = 0, limit: int = 100
+    ) -> list[JobInfo]:
+        """One page of the jobs of a queue, next first, with all that is known of each; `limit` is 1..256.
+
+        "finished" are those whose result or failure is kept, that which goes first first. Five round trips.
+        """
+        return self._clients.sync.listed(state, queue, offset, limit)
+
+    async def ajobs(
+        self, state: ListState, *, queue: str | None = None, offset: int = 0, limit: int = 100
+    ) -> list[JobInfo]:
+        """`jobs` for asyncio."""
+        return await self._clients.aio.listed(state, queue, offset, limit)
 
     def cron(
         self,
@@ -149,7 +245,7 @@ class App(Enqueuing, Listing):
         def schedule(function: Any) -> JobFunction[Any, Any]:
             job: Any = function
             if not isinstance(function, JobFunction):
-                job = self._register(function, name, self._defaults.with_(options, FunctionOptions))
+                job = self._register(function, name, self._settings.defaults.with_(options, FunctionOptions))
             self.schedules.add(Schedule(name or job.name, job.using(**chosen).call(), timetable, missed))
             return cast("JobFunction[Any, Any]", job)
 
@@ -160,12 +256,12 @@ class App(Enqueuing, Listing):
 
         The processes of functions with `fork=True` are forked from one that began before it, and have nothing of it.
         """
-        self._startup.append(hook)
+        self.program.startup.append(hook)
         return hook
 
     def on_shutdown(self, hook: H) -> H:
         """Decorate a function, asynchronous or not, that each process of a worker calls after its last job."""
-        self._shutdown.append(hook)
+        self.program.shutdown.append(hook)
         return hook
 
     async def arun_worker(self, **options: Unpack[WorkerOptions]) -> int:
@@ -173,7 +269,7 @@ class App(Enqueuing, Listing):
 
         Answers how many have ended here, however. For the options see `leaseq.jobs.worker.service.WorkerOptions`.
         """
-        return await Service(self, **options).run()
+        return await Service(self.program, **options).run()
 
     def run_worker(self, *, processes: int | None = None, **options: Unpack[WorkerOptions]) -> int:
         """Run jobs in `processes` processes (one for each CPU), which this one supervises, until stopped.
@@ -183,24 +279,37 @@ class App(Enqueuing, Listing):
         forked: call it before there are threads. Raises BadTypeError where the App has a client instead of a URL,
         BadArgumentError, WorkerFailedError where the processes cannot begin.
         """
-        if not isinstance(self._server, str | None):
+        if not isinstance(self._clients.server, str | None):
             raise BadTypeError(
                 "the processes of run_worker each open the server by themselves: give the App its URL, or run one worker"
                 " with arun_worker and a client of asyncio"
             )
-        count = _cpus() if processes is None else commands.whole(processes, "processes")
-        if count < 1:
-            raise BadArgumentError("processes must be at least 1; arun_worker runs jobs in this one")
-        if self.is_embedded:
-            self._store  # noqa: B018 (opened: the server ends with this process, not with one of those)
-        else:
-            self.close()
-        return Supervisor(self, count, options).run()
+        count = None if processes is None else commands.whole(processes, "processes")
+        return Supervisor(self.program, count, options).run()
+
+    def close(self) -> None:
+        """Close what was opened for threads. Used again, it opens again."""
+        self._clients.close()
+
+    async def aclose(self) -> None:
+        """Close what was opened in this event loop, and what was for threads."""
+        await self._clients.aclose()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
 
     def __repr__(self) -> str:
-        return f"<App of group {self._group!r}, {len(self.functions)} functions>"
-
-
-def _cpus() -> int:
-    """Those that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        return f"<App of group {self.group!r}, {len(self.functions)} functions>"

@@ -26,7 +26,7 @@ class Call(msgspec.Struct, Generic[T], frozen=True):
         kwargs: by name.
         options: what is said of the job.
         given: the options that this call gave itself: of `timeout` and `backoff` the worker knows the function's own.
-        convert: makes what the function returned of what was kept of it.
+        convert: makes what the function returned of what was kept of it; None where that is the same.
         then: the jobs behind it, in a chain.
     """
 
@@ -35,7 +35,7 @@ class Call(msgspec.Struct, Generic[T], frozen=True):
     kwargs: Mapping[str, Any]
     options: Options
     given: frozenset[str]
-    convert: Callable[[Any], T]
+    convert: Callable[[Any], T] | None
     then: Sequence[Stage] = ()
 
     def item(self, form: Format, serializer: Serializer | None) -> Item:
@@ -66,19 +66,15 @@ class Call(msgspec.Struct, Generic[T], frozen=True):
             then=list(self.then),
         )
 
-    def stage(self) -> Stage:
+    def stage(self, job_id: str = "") -> Stage:
         """The job for later: it begins, and its time runs, when it is enqueued."""
         return Stage(
             queue=self.options.queue,
             job=self.envelope(),
-            add=named(self.options.of_item(None)),
+            id=job_id,
+            add=named(self.options.of_item),
             headers=dict(self.options.headers),
         )
-
-
-def as_it_is(value: Any) -> Any:
-    """The `convert` of a function that is not known here."""
-    return value
 
 
 def _milliseconds(options: Options) -> tuple[int, int]:

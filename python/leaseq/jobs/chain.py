@@ -1,25 +1,19 @@
 """Chains: jobs one after the other, each given what the one before it returned (LQ-JOB-16)."""
 
 import dataclasses
-import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
 from leaseq.errors import BadArgumentError, BadTypeError
 from leaseq.item import derived_id
 from leaseq.jobs.call import Call
-from leaseq.jobs.handle import Handle
-from leaseq.jobs.info import Status, status_of
-from leaseq.jobs.note import Note
-from leaseq.results import Outcome
-
-if TYPE_CHECKING:
-    from leaseq.jobs.enqueuing import Enqueuing
-    from leaseq.jobs.envelope import Stage
+from leaseq.jobs.clients import Clients
+from leaseq.jobs.handle import Handle, converted
+from leaseq.jobs.info import Status
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -52,8 +46,8 @@ class Chain(Generic[T]):
     ends the chain; revived, it goes on.
     """
 
-    def __init__(self, app: "Enqueuing", first: Call[Any], steps: Sequence[Step[Any, Any]] = ()) -> None:
-        self._app = app
+    def __init__(self, clients: Clients, first: Call[Any], steps: Sequence[Step[Any, Any]] = ()) -> None:
+        self._clients = clients
         self._first = first
         self._steps = tuple(steps)
 
@@ -62,34 +56,34 @@ class Chain(Generic[T]):
         given: Any = step
         if not isinstance(given, Step):
             raise BadTypeError(f"a chain goes on with a step, as in fn.step(), not {type(given).__name__}")
-        return Chain(self._app, self._first, [*self._steps, given])
+        return Chain(self._clients, self._first, [*self._steps, given])
 
     def enqueue(self) -> "ChainHandle[T]":
         """Enqueue the first job, which brings the others along. Raises what `enqueue` of a function raises."""
         call = self._call()
-        return self._handle(call, self._app._enqueue(call))
+        _, added = self._clients.sync.enqueue(call)
+        return self._handle(call, added)
 
     async def aenqueue(self) -> "ChainHandle[T]":
         """`enqueue` for asyncio."""
         call = self._call()
-        return self._handle(call, await self._app._aenqueue(call))
+        _, added = await self._clients.aio.enqueue(call)
+        return self._handle(call, added)
 
     def _call(self) -> Call[Any]:
         first = self._first.options.id or uuid.uuid4().hex
-        stages: list[Stage] = []
-        for number, step in enumerate(self._steps, 1):
-            stage = step.call.stage()
-            stage.id = derived_id(first, number)
-            stages.append(stage)
+        stages = [step.call.stage(derived_id(first, number)) for number, step in enumerate(self._steps, 1)]
         options = dataclasses.replace(self._first.options, id=first)
         return msgspec.structs.replace(self._first, options=options, then=stages)
 
-    def _handle(self, call: Call[Any], first: Handle[Any]) -> "ChainHandle[T]":
+    def _handle(self, call: Call[Any], added: bool) -> "ChainHandle[T]":
+        first = Handle(self._clients, call.options.id or "", call.options.queue, call.convert, added)
         behind = [
-            Handle(self._app, stage.id, stage.queue, step.call.convert, added=first.added)
+            Handle(self._clients, stage.id, stage.queue, step.call.convert, added)
             for stage, step in zip(call.then, self._steps, strict=True)
         ]
-        return ChainHandle([first, *behind])
+        last = self._steps[-1].call if self._steps else call
+        return ChainHandle(self._clients, [first, *behind], last.convert)
 
 
 class ChainHandle(Generic[T]):
@@ -99,7 +93,11 @@ class ChainHandle(Generic[T]):
         stages: a handle of each job; those whose turn has not come are "unknown".
     """
 
-    def __init__(self, stages: Sequence[Handle[Any]]) -> None:
+    def __init__(
+        self, clients: Clients, stages: Sequence[Handle[Any]], convert: Callable[[Any], T] | None
+    ) -> None:
+        self._clients = clients
+        self._convert = convert
         self.stages = tuple(stages)
 
     @property
@@ -114,19 +112,11 @@ class ChainHandle(Generic[T]):
 
     def status(self) -> Status:
         """Of the job whose turn it is; "succeeded" when the last one has."""
-        return _status(self._statuses())
+        return _status(self._clients.sync.chain_statuses(self.stages))
 
     async def astatus(self) -> Status:
         """`status` for asyncio."""
-        return _status(await self._astatuses())
-
-    def _statuses(self) -> list[Status]:
-        """Of each job, asked from the last to the first: what is handed on meanwhile is seen in one of them."""
-        return _of_one_chain([stage._told() for stage in reversed(self.stages)][::-1])
-
-    async def _astatuses(self) -> list[Status]:
-        """`_statuses` for asyncio."""
-        return _of_one_chain([await stage._atold() for stage in reversed(self.stages)][::-1])
+        return _status(await self._clients.aio.chain_statuses(self.stages))
 
     def result(self, timeout: float | None = None) -> T:
         """What the last job returned. Waits as `Handle.result` does, for one job after the other.
@@ -134,44 +124,22 @@ class ChainHandle(Generic[T]):
         Raises JobFailed for whichever job it was, JobCancelled, ResultNotKept also where one on the way keeps none,
         TimeoutError.
         """
-        ends = _ends(timeout)
-        for number, stage in enumerate(self.stages[:-1]):
-            if set(self._statuses()[number + 1 :]) == {"unknown"}:
-                stage.result(_left(ends))
-        return self.last.result(_left(ends))
+        return converted(self._clients.sync.chain_result(self.stages, timeout), self._convert)
 
     async def aresult(self, timeout: float | None = None) -> T:
         """`result` for asyncio."""
-        ends = _ends(timeout)
-        for number, stage in enumerate(self.stages[:-1]):
-            if set((await self._astatuses())[number + 1 :]) == {"unknown"}:
-                await stage.aresult(_left(ends))
-        return await self.last.aresult(_left(ends))
+        return converted(await self._clients.aio.chain_result(self.stages, timeout), self._convert)
 
     def cancel(self) -> bool:
         """Cancel the job whose turn it is, and with it those behind it; false where there was none."""
-        return any(stage.cancel() for stage in self.stages)
+        return self._clients.sync.cancel_first(self.stages)
 
     async def acancel(self) -> bool:
         """`cancel` for asyncio."""
-        for stage in self.stages:
-            if await stage.acancel():
-                return True
-        return False
+        return await self._clients.aio.cancel_first(self.stages)
 
     def __repr__(self) -> str:
         return f"<ChainHandle of {len(self.stages)} jobs, {self.stages[0].id!r}>"
-
-
-def _of_one_chain(told: Sequence[tuple[Outcome, Note]]) -> list[Status]:
-    """Each is created after the one before it: what an earlier chain of these ids has left does not count."""
-    statuses: list[Status] = []
-    newest = 0.0
-    for outcome, note in told:
-        is_older = 0 < outcome.created < newest
-        statuses.append("unknown" if is_older else status_of(outcome, note))
-        newest = max(newest, outcome.created)
-    return statuses
 
 
 def _status(statuses: Sequence[Status]) -> Status:
@@ -182,11 +150,3 @@ def _status(statuses: Sequence[Status]) -> Status:
         if status != "unknown":
             return status
     return "unknown"
-
-
-def _ends(timeout: float | None) -> float | None:
-    return None if timeout is None else time.monotonic() + timeout
-
-
-def _left(ends: float | None) -> float | None:
-    return None if ends is None else max(0.0, ends - time.monotonic())

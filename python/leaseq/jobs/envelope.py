@@ -135,9 +135,9 @@ def short(data: bytes) -> bytes:
 
 
 def _read(data: bytes, kind: Any, what: str) -> Any:
-    coder = CODERS[format_of(data)]
+    coder = CODERS["json" if data.startswith(b"{") else "msgpack"]  # as `format_of`
     try:
-        read = coder.read(data, kind)
+        read = coder.decode(data, type=kind)
     except (msgspec.DecodeError, RecursionError) as error:
         _check_version(data, what)
         raise BadEnvelopeError(f"this is no {what} that can be read: {error}") from error
@@ -149,7 +149,7 @@ def _read(data: bytes, kind: Any, what: str) -> Any:
 def _check_version(data: bytes, what: str) -> None:
     """A newer version may differ in everything but `v`. Raises BadEnvelopeError for one."""
     try:
-        version = CODERS[format_of(data)].read(data, _Version).v
+        version = CODERS[format_of(data)].decode(data, type=_Version).v
     except (msgspec.DecodeError, RecursionError):
         return
     if version != VERSION:

@@ -1,22 +1,20 @@
 """What is known of a job, from what is stored of it. No input or output."""
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
 from leaseq.jobs import envelope, failure
+from leaseq.jobs.definition import Definition
 from leaseq.jobs.envelope import Envelope, Result
 from leaseq.jobs.errors import BadEnvelopeError
 from leaseq.jobs.failure import Failure
 from leaseq.jobs.note import Note
 from leaseq.jobs.serializer import Serializer
 from leaseq.results import ItemInfo, Outcome
-
-if TYPE_CHECKING:
-    from leaseq.jobs.function import JobFunction
 
 Status = Literal["delayed", "ready", "running", "retrying", "succeeded", "failed", "cancelled", "unknown"]
 
@@ -102,11 +100,22 @@ def status_of(outcome: Outcome, note: Note) -> Status:
     return _STATUS.get(outcome.state, "unknown")
 
 
+def statuses_of_chain(told: Sequence[tuple[Outcome, Note]]) -> list[Status]:
+    """Each is created after the one before it: what an earlier chain of these ids has left does not count."""
+    statuses: list[Status] = []
+    newest = 0.0
+    for outcome, note in told:
+        is_older = 0 < outcome.created < newest
+        statuses.append("unknown" if is_older else status_of(outcome, note))
+        newest = max(newest, outcome.created)
+    return statuses
+
+
 def info_of(
     queue: str,
     told: Told,
     serializers: dict[str, Serializer],
-    functions: "Mapping[str, JobFunction[Any, Any]]",
+    functions: Mapping[str, Definition],
 ) -> JobInfo:
     """All that is known of a job, to a program that has these functions."""
     outcome, item, note = told.outcome, told.item, told.note
@@ -146,16 +155,16 @@ def description_of(job: Envelope) -> str:
     return f"{job.function}({', '.join(said)})"
 
 
-def timeout_of(job: Envelope, function: "JobFunction[Any, Any] | None") -> float | None:
+def timeout_of(job: Envelope, function: Definition | None) -> float | None:
     """How many seconds an attempt may take: as the call said, else as the function says (LQ-JOB-4). None: without limit."""
     if job.timeout is None:
         return None if function is None else function.options.timeout
     return job.timeout / 1000 or None
 
 
-def _returned(result: Result, function: "JobFunction[Any, Any] | None") -> Any:
+def _returned(result: Result, function: Definition | None) -> Any:
     """One that does not fit its function any more stays as it was kept."""
-    if function is not None:
+    if function is not None and function.signature.result is not None:
         with contextlib.suppress(msgspec.ValidationError):
             return function.signature.result(result.result)
     return result.result

@@ -85,9 +85,10 @@ class Options:
     attempt: int = 1
     headers: Mapping[str, str] = dataclasses.field(default_factory=dict)
     fork: bool = False
-    _of_item: commands.adding.Options | None = dataclasses.field(
-        default=None, init=False, compare=False, repr=False
-    )
+    of_item: commands.adding.Options = dataclasses.field(init=False, compare=False, repr=False)
+    """As options of the item, but for what depends on the server's time."""
+    asks_time: bool = dataclasses.field(init=False, compare=False, repr=False)
+    """Whether something does: `counted_from` tells of all."""
 
     def __post_init__(self) -> None:
         if self.at is not None and self.delay:
@@ -103,7 +104,8 @@ class Options:
         if self.description is not None and not isinstance(self.description, str):
             raise BadTypeError(f"a description is a str, not {type(self.description).__name__}")
         exceptions(self.retry_on)
-        self.due()
+        object.__setattr__(self, "asks_time", self.at is not None and self.expires is not None)
+        object.__setattr__(self, "of_item", self._counted(None))
 
     def _check_attempts(self) -> None:
         if self.retries is not None and not 0 <= commands.whole(self.retries, "retries") < MOST_ATTEMPTS:
@@ -141,13 +143,9 @@ class Options:
             given = {**given, "at": None}
         return dataclasses.replace(self, **given)
 
-    def of_item(self, now: float | None) -> commands.adding.Options:
+    def counted_from(self, now: float | None) -> commands.adding.Options:
         """As options of the item; `now` is the server's time, for what is due at a time and expires."""
-        if now is not None:
-            return self._counted(now)
-        if self._of_item is None:
-            object.__setattr__(self, "_of_item", self._counted(None))  # the same for all calls
-        return self._of_item or ()
+        return self.of_item if now is None else self._counted(now)
 
     def _counted(self, now: float | None) -> commands.adding.Options:
         due = self.due()
@@ -160,11 +158,6 @@ class Options:
             expires_in=None if self.expires is None else wait + self.expires,
             keep=self.result_ttl,
         )
-
-    @property
-    def asks_time(self) -> bool:
-        """Whether `of_item` needs the server's time."""
-        return self.at is not None and self.expires is not None
 
 
 def _positive(seconds: float | None, what: str, otherwise: str) -> None:

@@ -1,6 +1,7 @@
 """How arguments and results become bytes: JSON or MessagePack, which every language reads, or a way of one's own."""
 
-from typing import Any, Literal, Protocol, runtime_checkable
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 import msgspec
 
@@ -22,21 +23,17 @@ class Serializer(Protocol):
         """The value again."""
 
 
-class Coder:
+class Coder(NamedTuple):
     """One of the two formats. Encoders may be shared by threads."""
 
-    def __init__(self, encoder: Any, decode: Any) -> None:
-        self.encode = encoder.encode
-        self._decode = decode
-
-    def read(self, data: bytes, kind: Any) -> Any:
-        """A value of this type. Raises msgspec.DecodeError, of which ValidationError is one kind."""
-        return self._decode(data, type=kind)
+    encode: Callable[[Any], bytes]
+    decode: Callable[..., Any]
+    """Data, and the `type` to make of it. Raises msgspec.DecodeError, of which ValidationError is one kind."""
 
 
 CODERS: dict[str, Coder] = {
-    "msgpack": Coder(msgspec.msgpack.Encoder(), msgspec.msgpack.decode),
-    "json": Coder(msgspec.json.Encoder(), msgspec.json.decode),
+    "msgpack": Coder(msgspec.msgpack.Encoder().encode, msgspec.msgpack.decode),
+    "json": Coder(msgspec.json.Encoder().encode, msgspec.json.decode),
 }
 
 

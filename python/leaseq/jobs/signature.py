@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from leaseq.errors import BadTypeError
 from leaseq.jobs.context import Context
 
 _PLACES = frozenset({inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD})
@@ -31,20 +32,25 @@ class Signature:
         self._signature = signature.replace(parameters=parameters)
         self._kinds = {each.name: _convertible(each.annotation) for each in parameters}
         self._plain = not any(self._kinds.values())
-        self._positional = _positional(parameters)
+        self.positional = _positional(parameters)
+        """How many arguments it takes where none has a name."""
         kinds = [(each.name, self._kinds[each.name]) for each in parameters if each.kind in _PLACES]
         rest = [(each.name, self._kinds[each.name]) for each in parameters if each.kind is _REST]
         self._in_order = partial(chain, kinds, *map(repeat, rest))
         self._result = _convertible(_awaited(signature.return_annotation))
+        self.result = None if self._result is None else self._converted_result
+        """Makes a result of the type that the function names. Raises msgspec.ValidationError."""
 
-    def check(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
-        """Raises TypeError for arguments that the function does not take."""
-        if kwargs or len(args) not in self._positional:
+    def check(self, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+        """Raises BadTypeError for arguments that the function, of this name among jobs, does not take."""
+        try:
             self._signature.bind(*args, **kwargs)
+        except TypeError as error:
+            raise BadTypeError(f"{name} is not called like that: {error}") from error
 
     def bind(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """The arguments, of the types that the function names. Raises TypeError, msgspec.ValidationError."""
-        if not kwargs and len(args) in self._positional:
+        if not kwargs and len(args) in self.positional:
             return tuple(args) if self._plain else self._places(args), {}
         bound = self._signature.bind(*args, **kwargs)
         if self._plain:
@@ -70,9 +76,8 @@ class Signature:
             return {key: _convert(key, each, kind) for key, each in value.items()}
         return _convert(name, value, kind)
 
-    def result(self, value: Any) -> Any:
-        """A result, of the type that the function names. Raises msgspec.ValidationError."""
-        return value if self._result is None else msgspec.convert(value, self._result)
+    def _converted_result(self, value: Any) -> Any:
+        return msgspec.convert(value, self._result)
 
 
 def _positional(parameters: Sequence[inspect.Parameter]) -> range:

@@ -6,39 +6,32 @@ pytest has the fixtures `leaseq_url` and `leaseq_jobs` where leaseq is installed
 import asyncio
 import contextlib
 import threading
-import weakref
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from leaseq.jobs.app import App
-    from leaseq.jobs.base import Server
+from leaseq.jobs.app import App
+from leaseq.jobs.clients import Server
+from leaseq.jobs.worker.program import Program
+from leaseq.jobs.worker.service import Service
 
 
 @contextlib.contextmanager
-def at_once(app: "App", server: "Server | None" = None) -> Iterator[None]:
+def at_once(app: App, server: Server | None = None) -> Iterator[None]:
     """Inside this block, `enqueue` and the like return when all jobs that are ready have ended in this process.
 
     They take the same way as with workers: through the server, as envelopes, with their attempts, time limits and
     results. What is delayed waits, and so does what is to be tried again later. `server` (a URL or a client) takes the
     place of the App's own for that time. In asyncio, `await app.aclose()` before the block ends.
     """
-    before = app._server, app._at_once, app._astores
-    app.close()
-    app._server = app._server if server is None else server
-    app._at_once, app._astores = Runner(app), weakref.WeakKeyDictionary()
-    try:
+    runner = Runner(app.program)
+    with app.program.clients.running(runner, server):
         yield
-    finally:
-        app.close()
-        app._server, app._at_once, app._astores = before
 
 
 class Runner:
     """Runs what is ready. A job that enqueues others does not wait for them: they are run when it has ended, or beside it."""
 
-    def __init__(self, app: "App") -> None:
-        self._app = app
+    def __init__(self, program: Program) -> None:
+        self._program = program
         self._guard = threading.Lock()
 
     def run(self) -> None:
@@ -57,14 +50,12 @@ class Runner:
         if not self._guard.acquire(blocking=False):
             return
         try:
-            await self._app.arun_worker(burst=True, handle_signals=False)
+            await Service(self._program, burst=True, handle_signals=False).run()
         finally:
             self._guard.release()
 
     async def _burst(self) -> None:
         try:
-            await self._app.arun_worker(burst=True, handle_signals=False)
+            await Service(self._program, burst=True, handle_signals=False).run()
         finally:
-            store = self._app._astores.pop(asyncio.get_running_loop(), None)
-            if store is not None:
-                await store.close()
+            await self._program.clients.close_loop()

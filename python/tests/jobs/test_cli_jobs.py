@@ -93,7 +93,9 @@ def test_schedules_are_listed_paused_resumed_and_triggered(flavour: JobAppFlavou
     call.refused(1, "no worker has entered a schedule", "jobs", "cron", "list")
 
     async def begin() -> None:
-        await Scheduler(flavour.app._astore, flavour.app.schedules, ["default"], "json").begin()
+        await Scheduler(
+            flavour.app.program.clients.aio.store, flavour.app.schedules, ["default"], "json"
+        ).begin()
 
     flavour.run(begin())
     listed = call.yes("jobs", "cron", "list")

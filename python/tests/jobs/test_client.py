@@ -28,7 +28,7 @@ from leaseq.jobs import (
     JobFunction,
     ResultNotKept,
 )
-from leaseq.jobs.cron.schedules import Schedules
+from leaseq.jobs.schedules import Schedules
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -331,7 +331,7 @@ def test_who_waits_for_a_job_that_is_cancelled_is_woken(
     shop.flavour.burst()
     assert later.result(PATIENCE) == 1
     # nor does it come in place of an outcome
-    shop.app._store._wake("default", "a")
+    shop.app.program.clients.sync.store._wake("default", "a")
     assert shop.flavour(again, "result", 0) == 1
     assert not redis_client.keys("*woken*")
 
@@ -531,7 +531,7 @@ def test_what_talks_to_the_server_has_a_twin_for_asyncio(cls: type) -> None:
         assert [*inspect.signature(ours).parameters] == [*inspect.signature(theirs).parameters]
     plain = {name for name in methods if f"a{name}" not in methods and name[0] != "_"}
     for name in plain - flavours:  # and no other does
-        assert "_store" not in inspect.getsource(methods[name]).replace("self._store  # noqa", ""), name
+        assert "_clients.sync" not in inspect.getsource(methods[name]), name
 
 
 @dataclass

@@ -51,7 +51,7 @@ def now_of(flavour: JobAppFlavour) -> int:
 
 def scheduler(flavour: JobAppFlavour) -> Scheduler:
     async def make() -> Scheduler:
-        return Scheduler(flavour.app._astore, flavour.app.schedules, ["default"], "json")
+        return Scheduler(flavour.app.program.clients.aio.store, flavour.app.schedules, ["default"], "json")
 
     made: Scheduler = flavour.run(make())
     return made

@@ -179,7 +179,9 @@ def test_the_alarm_is_taken_back_when_the_function_has_ended(flavour: JobAppFlav
     before, running = signal.getsignal(signal.SIGALRM), signal.getitimer(signal.ITIMER_REAL)
     try:
         with pytest.raises(ValueError, match=r"^$"):
-            mother._called(Ready(f, (), {}, HOUR, AT_ONCE, 1, job))
+            mother._called(
+                Ready(flavour.app.program.clients.settings.functions["f"], (), {}, HOUR, AT_ONCE, 1, job)
+            )
     finally:
         over, _ = signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)

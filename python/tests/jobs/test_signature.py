@@ -35,11 +35,11 @@ def test_arguments_without_names_are_taken_as_python_takes_them(
         bound = inspect.signature(function).bind(*args)
     except TypeError:
         with pytest.raises(TypeError):
-            signature.check(args, {})
+            signature.check("f", args, {})
         with pytest.raises(TypeError):
             signature.bind(args, {})
     else:
-        signature.check(args, {})
+        signature.check("f", args, {})
         assert signature.bind(args, {}) == (bound.args, bound.kwargs)
 
 

@@ -173,7 +173,7 @@ def test_a_process_begins_when_it_is_time_however_late_it_is_then(
             begun.append(time.monotonic())
             os.kill(os.getpid(), signal.SIGTERM)
 
-    supervisor = Once(app, 1, {})
+    supervisor = Once(app.program, 1, {})
     supervisor._begin_at = 100.0
     monkeypatch.setattr("leaseq.jobs.worker.supervisor.time.monotonic", lambda: next(moments, 200.0))
     alarm = threading.Timer(PATIENCE, os.kill, (os.getpid(), signal.SIGTERM))
@@ -205,7 +205,7 @@ def test_what_was_leased_and_not_begun_is_given_back_uncounted(app: App) -> None
         journal.completed(item)
     assert len(reader.left()[0]) == 2  # an end is told with the next word
     with socket.socket() as wire:
-        Supervisor(app, 1, {})._give_back(Child(0, wire, reader), "signal 9")
+        Supervisor(app.program, 1, {})._give_back(Child(0, wire, reader), "signal 9")
     infos = [handle.info() for handle in handles]
     assert [info.attempt for info in infos] == [1, 1, 0, 0, 0, 0, 0, 0]
     assert [info.status for info in infos] == ["succeeded", "retrying", *["ready"] * 5, "unknown"]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from support.job_app import late_replies
 
+from leaseq.errors import UnavailableError
 from leaseq.jobs import App, Context, JobFailed
 from leaseq.jobs.testing import at_once
 from leaseq.jobs.worker.scheduler import Scheduler
@@ -50,7 +51,8 @@ def test_jobs_run_here_as_they_are_enqueued(url: str) -> None:
         assert sorted(ran) == ["a", "a/1", "a/2", "b"]
         chained = app.chain(parent.call("d")).then(parent.step()).enqueue()
         assert chained.result(0) == "d 1 1"
-    assert app._at_once is None
+    with pytest.raises(UnavailableError):  # its own server again
+        child.enqueue("e")
 
 
 def test_failures_are_seen_as_with_workers(url: str) -> None:
@@ -75,7 +77,7 @@ def test_what_a_schedule_is_triggered_for_runs_here_too(url: str) -> None:
         ran.append("s")
 
     async def begin() -> None:
-        await Scheduler(app._astore, app.schedules, ["default"], "json").begin()
+        await Scheduler(app.program.clients.aio.store, app.schedules, ["default"], "json").begin()
         await app.schedules.atrigger("s")
         await app.aclose()
 

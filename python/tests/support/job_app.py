@@ -159,7 +159,9 @@ class JobWorker:
         self._flavour = flavour
 
         async def make() -> Service:
-            service = Service(flavour.app, **{"handle_signals": False, "lease_secs": LEASE_SECS, **options})
+            service = Service(
+                flavour.app.program, **{"handle_signals": False, "lease_secs": LEASE_SECS, **options}
+            )
             _flush_in_turn(service._running)
             return service
 

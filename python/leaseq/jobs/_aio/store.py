@@ -13,12 +13,10 @@ from leaseq._aio.calls import Calls, Held
 from leaseq._aio.connection import Connection
 from leaseq._aio.opening import OpenedServer
 from leaseq._aio.queue import WorkQueue
-from leaseq._scripts import MAX_ENTRIES
 from leaseq.commands.adding import Options
 from leaseq.errors import LeaseqError
 from leaseq.item import Item
 from leaseq.jobs import envelope, note
-from leaseq.jobs.cron import tick
 from leaseq.jobs.info import WAITS, Told
 from leaseq.jobs.note import Note
 from leaseq.results import Outcome
@@ -30,18 +28,18 @@ class Store:
     def __init__(self, server: str | io.Client | None, group: str) -> None:
         self._opened = OpenedServer(server, "the App", "App('redis://localhost')")
         self._group = group
-        self._queues: dict[str, WorkQueue] = {}
+        self.queues: dict[str, WorkQueue] = {}
 
     def queue(self, name: str) -> WorkQueue:
         """The queue of that name, opened once. Raises BadNameError."""
-        queue = self._queues.get(name)
+        queue = self.queues.get(name)
         if queue is None:
-            queue = self._queues[name] = WorkQueue(name, self._opened.client, group=self._group)
+            queue = self.queues[name] = WorkQueue(name, self._opened.client, group=self._group)
         return queue
 
     async def close(self) -> None:
         """Close the queues and what was opened here."""
-        for queue in self._queues.values():
+        for queue in self.queues.values():
             await queue.close()
         await self._opened.close()
 
@@ -49,46 +47,22 @@ class Store:
         """The server's time, in seconds since 1970."""
         return (await self.queue(name).stats()).now
 
-    async def add_one(self, name: str, item: Item, options: Options) -> bool:
-        """Add an item; false if its id is there already. See `WorkQueue.add_item`."""
-        queue = self.queue(name)
-        answer = await queue.transport.run(commands.add_one(queue.keys, item, options))
-        if io.now() >= queue.transport.registration.due:
-            await queue.transport.enter()
-        if answer is None:
-            raise queue._full([None])
-        return answer
-
     async def add(self, name: str, entries: Sequence[tuple[Item, Options]]) -> list[bool]:
         """Add items, each with options of its own; answers for each, in order. See `WorkQueue.add_items`."""
         queue = self.queue(name)
         answers: list[bool] = []
         try:
             for chunk in flows.chunks(entries, lambda entry: flows.data_size(entry[0])):
-                answers += queue._all_in(await queue._run_add(commands.add_each(queue.keys, chunk)))
+                added = await queue.transport.run(commands.add_each(queue.keys, chunk))
+                await queue.transport.enter()
+                answers += commands.all_in(queue.name, added)
         except LeaseqError as error:
             error.answers = [*answers, *error.answers]
             raise
         return answers
 
-    async def outcome(self, name: str, job_id: str, timeout: float | None = 0) -> tuple[Outcome, Note]:
-        """What became of a job, and what is noted of one that is not there. See `WorkQueue.outcome`."""
-        outcome = await self.queue(name).outcome(job_id, timeout=timeout)
-        notes = await self.notes(name, [job_id]) if outcome.state == "absent" else [Note()]
-        return outcome, notes[0]
-
-    async def places(self, names: Sequence[str], ids: Sequence[str]) -> list[str]:
-        """For each job the first of these queues that knows it; the first of all where none does."""
-        found: dict[str, str] = {}
-        for name in names if len(names) > 1 else ():
-            left = [job_id for job_id in ids if job_id not in found]
-            for outcome, noted in await self.outcomes(name, left):
-                if outcome.state != "absent" or noted.cancelled is not None:
-                    found[outcome.id] = name
-        return [found.get(job_id, names[0]) for job_id in ids]
-
     async def outcomes(self, name: str, ids: Sequence[str]) -> list[tuple[Outcome, Note]]:
-        """The same of many jobs, without waiting: two calls for each 256 of them."""
+        """What became of jobs, and what is noted of those that are not there: two calls for each 256 of them."""
         outcomes = await self.queue(name).outcomes(ids)
         absent = [outcome.id for outcome in outcomes if outcome.state == "absent"]
         notes = dict(zip(absent, await self.notes(name, absent), strict=True))
@@ -100,7 +74,7 @@ class Store:
         for chunk in flows.chunks(ids):
             outcomes = await self.queue(name).outcomes(chunk)
             items = await self.queue(name).inspect_items(chunk)
-            data = await self._talk(name, "HMGET", self.queue(name).keys.key("items"), *chunk)
+            data = await self.talk(name, "HMGET", self.queue(name).keys.key("items"), *chunk)
             notes = await self.notes(name, chunk)
             found += map(Told, outcomes, items, data, notes)
         return found
@@ -111,7 +85,7 @@ class Store:
         keys = self.queue(name).keys
         for chunk in flows.chunks(ids):
             places = [place(keys, each) for place in (note.key, note.trace_key) for each in chunk]
-            told = await self._talk(name, "MGET", *places)
+            told = await self.talk(name, "MGET", *places)
             found += map(note.read, told[: len(chunk)], told[len(chunk) :])
         return found
 
@@ -122,21 +96,20 @@ class Store:
         entries: list[tuple[Any, ...]] = [
             ("SET", note.key(keys, job_id), note.write(each), "PX", life) for job_id, each in notes
         ]
-        await self._talk_all(name, entries)
+        await self.talk_all(name, entries)
 
     async def drop_notes(self, name: str, ids: Sequence[str]) -> None:
         """Forget who ran jobs."""
         keys = self.queue(name).keys
         for chunk in flows.chunks(ids):
-            await self._talk(name, "DEL", *(note.key(keys, each) for each in chunk))
+            await self.talk(name, "DEL", *(note.key(keys, each) for each in chunk))
 
     async def forget(self, name: str, ids: Sequence[str]) -> None:
-        """Forget all that was noted of earlier jobs of these ids, which are there again: where that fails, they still are."""
+        """Forget all that was noted of jobs."""
         keys = self.queue(name).keys
-        with contextlib.suppress(LeaseqError):
-            for chunk in flows.chunks(ids):
-                places = [place(keys, each) for place in (note.key, note.trace_key) for each in chunk]
-                await self._talk(name, "DEL", *places)
+        for chunk in flows.chunks(ids):
+            places = [place(keys, each) for place in (note.key, note.trace_key) for each in chunk]
+            await self.talk(name, "DEL", *places)
 
     async def cancel(self, name: str, job_id: str, trace: Note, keep: float) -> bool:
         """Remove a job's item, and note in the same transaction that it was cancelled; false if there was none.
@@ -146,19 +119,19 @@ class Store:
         keys = self.queue(name).keys
         if (await self.queue(name).outcome(job_id, timeout=0)).state not in WAITS:
             return False
-        (data,) = await self._talk(name, "HMGET", keys.key("items"), job_id)
+        (data,) = await self.talk(name, "HMGET", keys.key("items"), job_id)
         trace.job = envelope.short(data or b"")
         removal = commands.remove(keys, [job_id])
         trace_key = note.trace_key(keys, job_id)
         life = max(1, round(keep * 1000))
-        said = await self._talk_all(
+        said = await self.talk_all(
             name, [("MULTI",), removal.eval(), ("SET", trace_key, note.write(trace), "PX", life), ("EXEC",)]
         )
         answer = said[-1][0]
         if not isinstance(answer, redis.ResponseError) and removal.parse(answer)[0] != "absent":
             await self._wake(name, job_id)
             return True
-        await self._talk(name, "DEL", trace_key)  # it ended between the two, or could not be removed
+        await self.talk(name, "DEL", trace_key)  # it ended between the two, or could not be removed
         if isinstance(answer, redis.ResponseError):
             raise errors.from_server(answer) from answer
         return False
@@ -174,44 +147,20 @@ class Store:
             ("DEL", made),
         ]
         with contextlib.suppress(LeaseqError):
-            await self._talk_all(name, [("MULTI",), *wakes, ("EXEC",)])
+            await self.talk_all(name, [("MULTI",), *wakes, ("EXEC",)])
 
     async def listed(
         self, name: str, state: Literal["ready", "delayed", "leased", "dead", "kept"], offset: int, limit: int
     ) -> list[str]:
         """Ids of one page of a list."""
-        page = await self.queue(name).list_items(state, offset=offset, limit=min(limit, MAX_ENTRIES))
+        page = await self.queue(name).list_items(state, offset=offset, limit=limit)
         return [listed.id for listed in page.items]
 
-    async def schedules(self, name: str) -> list[tuple[str, bytes, bool]]:
-        """Name and data of each schedule in the queue of schedules `name`, and whether it is paused."""
-        page = partial(self.listed, name, offset=0, limit=MAX_ENTRIES)
-        ids = [
-            found
-            for state in (await page(state="ready"), await page(state="delayed"), await page(state="leased"))
-            for found in state
-        ]
-        ids = sorted(set(ids))
-        if not ids:
-            return []
-        keys = self.queue(name).keys
-        data, paused = await self._talk_all(
-            name, [("HMGET", keys.key("items"), *ids), ("SMISMEMBER", tick.paused_key(keys), *ids)]
-        )
-        return [each for each in zip(ids, data, map(bool, paused), strict=True) if each[1] is not None]
+    async def talk(self, name: str, *command: Any) -> Any:
+        """Send one plain command on the keys of a queue, and read what it answers."""
+        return (await self.talk_all(name, [command]))[0]
 
-    async def is_paused(self, name: str, schedule: str) -> bool:
-        """Whether a schedule is paused."""
-        return bool(await self._talk(name, "SISMEMBER", tick.paused_key(self.queue(name).keys), schedule))
-
-    async def set_paused(self, name: str, schedule: str, *, paused: bool) -> None:
-        """Pause a schedule, or let it go on."""
-        await self._talk(name, "SADD" if paused else "SREM", tick.paused_key(self.queue(name).keys), schedule)
-
-    async def _talk(self, name: str, *command: Any) -> Any:
-        return (await self._talk_all(name, [command]))[0]
-
-    async def _talk_all(self, name: str, entries: Sequence[tuple[Any, ...]]) -> list[Any]:
+    async def talk_all(self, name: str, entries: Sequence[tuple[Any, ...]]) -> list[Any]:
         """Send plain commands on the keys of one queue together, and read what they answer."""
         if not entries:
             return []

@@ -9,7 +9,6 @@ from typing import Any, Literal
 import redis
 
 from leaseq import commands, errors, flows
-from leaseq._scripts import MAX_ENTRIES
 from leaseq._sync import io
 from leaseq._sync.calls import Calls, Held
 from leaseq._sync.connection import Connection
@@ -19,7 +18,6 @@ from leaseq.commands.adding import Options
 from leaseq.errors import LeaseqError
 from leaseq.item import Item
 from leaseq.jobs import envelope, note
-from leaseq.jobs.cron import tick
 from leaseq.jobs.info import WAITS, Told
 from leaseq.jobs.note import Note
 from leaseq.results import Outcome
@@ -31,18 +29,18 @@ class Store:
     def __init__(self, server: str | io.Client | None, group: str) -> None:
         self._opened = OpenedServer(server, "the App", "App('redis://localhost')")
         self._group = group
-        self._queues: dict[str, WorkQueue] = {}
+        self.queues: dict[str, WorkQueue] = {}
 
     def queue(self, name: str) -> WorkQueue:
         """The queue of that name, opened once. Raises BadNameError."""
-        queue = self._queues.get(name)
+        queue = self.queues.get(name)
         if queue is None:
-            queue = self._queues[name] = WorkQueue(name, self._opened.client, group=self._group)
+            queue = self.queues[name] = WorkQueue(name, self._opened.client, group=self._group)
         return queue
 
     def close(self) -> None:
         """Close the queues and what was opened here."""
-        for queue in self._queues.values():
+        for queue in self.queues.values():
             queue.close()
         self._opened.close()
 
@@ -50,46 +48,22 @@ class Store:
         """The server's time, in seconds since 1970."""
         return (self.queue(name).stats()).now
 
-    def add_one(self, name: str, item: Item, options: Options) -> bool:
-        """Add an item; false if its id is there already. See `WorkQueue.add_item`."""
-        queue = self.queue(name)
-        answer = queue.transport.run(commands.add_one(queue.keys, item, options))
-        if io.now() >= queue.transport.registration.due:
-            queue.transport.enter()
-        if answer is None:
-            raise queue._full([None])
-        return answer
-
     def add(self, name: str, entries: Sequence[tuple[Item, Options]]) -> list[bool]:
         """Add items, each with options of its own; answers for each, in order. See `WorkQueue.add_items`."""
         queue = self.queue(name)
         answers: list[bool] = []
         try:
             for chunk in flows.chunks(entries, lambda entry: flows.data_size(entry[0])):
-                answers += queue._all_in(queue._run_add(commands.add_each(queue.keys, chunk)))
+                added = queue.transport.run(commands.add_each(queue.keys, chunk))
+                queue.transport.enter()
+                answers += commands.all_in(queue.name, added)
         except LeaseqError as error:
             error.answers = [*answers, *error.answers]
             raise
         return answers
 
-    def outcome(self, name: str, job_id: str, timeout: float | None = 0) -> tuple[Outcome, Note]:
-        """What became of a job, and what is noted of one that is not there. See `WorkQueue.outcome`."""
-        outcome = self.queue(name).outcome(job_id, timeout=timeout)
-        notes = self.notes(name, [job_id]) if outcome.state == "absent" else [Note()]
-        return outcome, notes[0]
-
-    def places(self, names: Sequence[str], ids: Sequence[str]) -> list[str]:
-        """For each job the first of these queues that knows it; the first of all where none does."""
-        found: dict[str, str] = {}
-        for name in names if len(names) > 1 else ():
-            left = [job_id for job_id in ids if job_id not in found]
-            for outcome, noted in self.outcomes(name, left):
-                if outcome.state != "absent" or noted.cancelled is not None:
-                    found[outcome.id] = name
-        return [found.get(job_id, names[0]) for job_id in ids]
-
     def outcomes(self, name: str, ids: Sequence[str]) -> list[tuple[Outcome, Note]]:
-        """The same of many jobs, without waiting: two calls for each 256 of them."""
+        """What became of jobs, and what is noted of those that are not there: two calls for each 256 of them."""
         outcomes = self.queue(name).outcomes(ids)
         absent = [outcome.id for outcome in outcomes if outcome.state == "absent"]
         notes = dict(zip(absent, self.notes(name, absent), strict=True))
@@ -101,7 +75,7 @@ class Store:
         for chunk in flows.chunks(ids):
             outcomes = self.queue(name).outcomes(chunk)
             items = self.queue(name).inspect_items(chunk)
-            data = self._talk(name, "HMGET", self.queue(name).keys.key("items"), *chunk)
+            data = self.talk(name, "HMGET", self.queue(name).keys.key("items"), *chunk)
             notes = self.notes(name, chunk)
             found += map(Told, outcomes, items, data, notes)
         return found
@@ -112,7 +86,7 @@ class Store:
         keys = self.queue(name).keys
         for chunk in flows.chunks(ids):
             places = [place(keys, each) for place in (note.key, note.trace_key) for each in chunk]
-            told = self._talk(name, "MGET", *places)
+            told = self.talk(name, "MGET", *places)
             found += map(note.read, told[: len(chunk)], told[len(chunk) :])
         return found
 
@@ -123,21 +97,20 @@ class Store:
         entries: list[tuple[Any, ...]] = [
             ("SET", note.key(keys, job_id), note.write(each), "PX", life) for job_id, each in notes
         ]
-        self._talk_all(name, entries)
+        self.talk_all(name, entries)
 
     def drop_notes(self, name: str, ids: Sequence[str]) -> None:
         """Forget who ran jobs."""
         keys = self.queue(name).keys
         for chunk in flows.chunks(ids):
-            self._talk(name, "DEL", *(note.key(keys, each) for each in chunk))
+            self.talk(name, "DEL", *(note.key(keys, each) for each in chunk))
 
     def forget(self, name: str, ids: Sequence[str]) -> None:
-        """Forget all that was noted of earlier jobs of these ids, which are there again: where that fails, they still are."""
+        """Forget all that was noted of jobs."""
         keys = self.queue(name).keys
-        with contextlib.suppress(LeaseqError):
-            for chunk in flows.chunks(ids):
-                places = [place(keys, each) for place in (note.key, note.trace_key) for each in chunk]
-                self._talk(name, "DEL", *places)
+        for chunk in flows.chunks(ids):
+            places = [place(keys, each) for place in (note.key, note.trace_key) for each in chunk]
+            self.talk(name, "DEL", *places)
 
     def cancel(self, name: str, job_id: str, trace: Note, keep: float) -> bool:
         """Remove a job's item, and note in the same transaction that it was cancelled; false if there was none.
@@ -147,19 +120,19 @@ class Store:
         keys = self.queue(name).keys
         if (self.queue(name).outcome(job_id, timeout=0)).state not in WAITS:
             return False
-        (data,) = self._talk(name, "HMGET", keys.key("items"), job_id)
+        (data,) = self.talk(name, "HMGET", keys.key("items"), job_id)
         trace.job = envelope.short(data or b"")
         removal = commands.remove(keys, [job_id])
         trace_key = note.trace_key(keys, job_id)
         life = max(1, round(keep * 1000))
-        said = self._talk_all(
+        said = self.talk_all(
             name, [("MULTI",), removal.eval(), ("SET", trace_key, note.write(trace), "PX", life), ("EXEC",)]
         )
         answer = said[-1][0]
         if not isinstance(answer, redis.ResponseError) and removal.parse(answer)[0] != "absent":
             self._wake(name, job_id)
             return True
-        self._talk(name, "DEL", trace_key)  # it ended between the two, or could not be removed
+        self.talk(name, "DEL", trace_key)  # it ended between the two, or could not be removed
         if isinstance(answer, redis.ResponseError):
             raise errors.from_server(answer) from answer
         return False
@@ -175,44 +148,20 @@ class Store:
             ("DEL", made),
         ]
         with contextlib.suppress(LeaseqError):
-            self._talk_all(name, [("MULTI",), *wakes, ("EXEC",)])
+            self.talk_all(name, [("MULTI",), *wakes, ("EXEC",)])
 
     def listed(
         self, name: str, state: Literal["ready", "delayed", "leased", "dead", "kept"], offset: int, limit: int
     ) -> list[str]:
         """Ids of one page of a list."""
-        page = self.queue(name).list_items(state, offset=offset, limit=min(limit, MAX_ENTRIES))
+        page = self.queue(name).list_items(state, offset=offset, limit=limit)
         return [listed.id for listed in page.items]
 
-    def schedules(self, name: str) -> list[tuple[str, bytes, bool]]:
-        """Name and data of each schedule in the queue of schedules `name`, and whether it is paused."""
-        page = partial(self.listed, name, offset=0, limit=MAX_ENTRIES)
-        ids = [
-            found
-            for state in (page(state="ready"), page(state="delayed"), page(state="leased"))
-            for found in state
-        ]
-        ids = sorted(set(ids))
-        if not ids:
-            return []
-        keys = self.queue(name).keys
-        data, paused = self._talk_all(
-            name, [("HMGET", keys.key("items"), *ids), ("SMISMEMBER", tick.paused_key(keys), *ids)]
-        )
-        return [each for each in zip(ids, data, map(bool, paused), strict=True) if each[1] is not None]
+    def talk(self, name: str, *command: Any) -> Any:
+        """Send one plain command on the keys of a queue, and read what it answers."""
+        return (self.talk_all(name, [command]))[0]
 
-    def is_paused(self, name: str, schedule: str) -> bool:
-        """Whether a schedule is paused."""
-        return bool(self._talk(name, "SISMEMBER", tick.paused_key(self.queue(name).keys), schedule))
-
-    def set_paused(self, name: str, schedule: str, *, paused: bool) -> None:
-        """Pause a schedule, or let it go on."""
-        self._talk(name, "SADD" if paused else "SREM", tick.paused_key(self.queue(name).keys), schedule)
-
-    def _talk(self, name: str, *command: Any) -> Any:
-        return (self._talk_all(name, [command]))[0]
-
-    def _talk_all(self, name: str, entries: Sequence[tuple[Any, ...]]) -> list[Any]:
+    def talk_all(self, name: str, entries: Sequence[tuple[Any, ...]]) -> list[Any]:
         """Send plain commands on the keys of one queue together, and read what they answer."""
         if not entries:
             return []

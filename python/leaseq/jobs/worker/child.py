@@ -1,19 +1,18 @@
 """One process of a worker: works until its supervisor says otherwise, or is gone."""
 
 import asyncio
+import contextlib
 import mmap
 import os
 import signal
 import socket
 import sys
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import Final, NoReturn
 
 from leaseq.jobs.worker import mother
 from leaseq.jobs.worker.journal import Journal
+from leaseq.jobs.worker.program import Program
 from leaseq.jobs.worker.service import Service, WorkerOptions
-
-if TYPE_CHECKING:
-    from leaseq.jobs.app import App
 
 STOP: Final = b"s"
 NOW: Final = b"n"
@@ -22,12 +21,12 @@ NOW: Final = b"n"
 FAILED: Final = 1
 
 
-def run(app: "App", wire: socket.socket, marks: mmap.mmap, options: WorkerOptions) -> NoReturn:
+def run(program: Program, wire: socket.socket, marks: mmap.mmap, options: WorkerOptions) -> NoReturn:
     """Work. The process ends with 0 when it was told to, or has had its number of jobs."""
     code = FAILED
     try:
         # threads that hang keep no process from ending here: nothing is waited for behind this
-        asyncio.run(_work(app, Journal(wire.sendall, marks), wire, options))
+        asyncio.run(_work(program, Journal(wire.sendall, marks), wire, options))
         code = 0
     except BaseException:  # noqa: BLE001 (the supervisor begins another)
         sys.excepthook(*sys.exc_info())
@@ -36,11 +35,11 @@ def run(app: "App", wire: socket.socket, marks: mmap.mmap, options: WorkerOption
         os._exit(code)
 
 
-async def _work(app: "App", journal: Journal, wire: socket.socket, options: WorkerOptions) -> None:
+async def _work(program: Program, journal: Journal, wire: socket.socket, options: WorkerOptions) -> None:
     loop = asyncio.get_running_loop()
-    async with app:
+    async with contextlib.aclosing(program.clients):
         own: WorkerOptions = {**options, "handle_signals": False}
-        service = Service(app, journal, **own)
+        service = Service(program, journal, **own)
 
         def hear() -> None:
             word = wire.recv(1)

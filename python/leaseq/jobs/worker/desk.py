@@ -9,9 +9,9 @@ import msgspec
 
 from leaseq.jobs import envelope, failure
 from leaseq.jobs.context import Context, Report
+from leaseq.jobs.definition import Definition
 from leaseq.jobs.envelope import Envelope, Result, Stage
 from leaseq.jobs.errors import BadEnvelopeError, JobTimeout, Retry, SerializationError
-from leaseq.jobs.function import JobFunction
 from leaseq.jobs.info import timeout_of
 from leaseq.jobs.serializer import Format, Serializer, format_of
 from leaseq.worker.verdicts import Backoff, DeadLetter, Release
@@ -33,7 +33,7 @@ class Lease(msgspec.Struct, frozen=True, kw_only=True):
 class Ready(NamedTuple):
     """A job that can be run."""
 
-    function: JobFunction[Any, Any]
+    function: Definition
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
     timeout: float | None
@@ -68,7 +68,7 @@ class Ending(msgspec.Struct, frozen=True):
 class Desk:
     """Reads jobs and writes how they ended, for one worker."""
 
-    functions: Mapping[str, JobFunction[Any, Any]]
+    functions: Mapping[str, Definition]
     serializer: Serializer | None
     worker: str
 
@@ -89,7 +89,7 @@ class Desk:
     def _serializers(self) -> dict[str, Serializer]:
         return {self.serializer.name: self.serializer} if self.serializer is not None else {}
 
-    def _function(self, name: str) -> JobFunction[Any, Any]:
+    def _function(self, name: str) -> Definition:
         if name not in self.functions:
             names = sorted(self.functions)
             known = ", ".join(names[:20]) + (", ..." if len(names) > 20 else "") or "none"
@@ -173,7 +173,7 @@ class Desk:
         return failure.text_of(error, self.worker, lease.started)
 
 
-def _backoff(job: Envelope, function: JobFunction[Any, Any]) -> Backoff:
+def _backoff(job: Envelope, function: Definition) -> Backoff:
     if job.backoff is None:
         return function.options.backoff
     first, last = job.backoff

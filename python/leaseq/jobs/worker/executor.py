@@ -105,7 +105,9 @@ class Executor:
             if function.is_async:
                 value = await within(ready.timeout, function.function(*ready.args, **ready.kwargs))
             else:
-                value = await self._threads.run(lambda: function(*ready.args, **ready.kwargs), ready.timeout)
+                value = await self._threads.run(
+                    lambda: function.function(*ready.args, **ready.kwargs), ready.timeout
+                )
         except (Exception, SystemExit) as error:  # noqa: BLE001 (told)
             return self._desk.failed(lease, ready, error)
         return self._desk.done(lease, ready, value)

@@ -185,8 +185,8 @@ def _called(ready: Ready) -> Any:
     signal.setitimer(signal.ITIMER_REAL, ready.timeout or 0)
     try:
         if ready.function.is_async:
-            return asyncio.run(ready.function(*ready.args, **ready.kwargs))
-        return ready.function(*ready.args, **ready.kwargs)
+            return asyncio.run(ready.function.function(*ready.args, **ready.kwargs))
+        return ready.function.function(*ready.args, **ready.kwargs)
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
 

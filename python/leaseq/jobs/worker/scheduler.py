@@ -9,6 +9,7 @@ from leaseq._aio.queue import LeasedItem
 from leaseq.commands import add_options
 from leaseq.item import Item
 from leaseq.jobs import envelope
+from leaseq.jobs._aio.schedules import is_paused
 from leaseq.jobs._aio.store import Store
 from leaseq.jobs.cron import tick
 from leaseq.jobs.cron.schedule import Schedule
@@ -66,7 +67,7 @@ class Scheduler:
         if schedule is None:
             await self._put_off(item, before, now)
             return
-        turn = schedule.turn(before.until, now, paused=await self._store.is_paused(item.queue.name, item.id))
+        turn = schedule.turn(before.until, now, paused=await is_paused(self._store, item.queue.name, item.id))
         jobs = self._store.queue(schedule.queue)
         stage = schedule.call.stage()
         last = turn.slots[-1] if turn.slots else before.last

@@ -5,7 +5,7 @@ import contextlib
 import inspect
 import itertools
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+from typing import Any, TypedDict, Unpack
 
 from setproctitle import setproctitle
 
@@ -16,6 +16,7 @@ from leaseq.jobs.worker.executor import Executor
 from leaseq.jobs.worker.forks import Forks
 from leaseq.jobs.worker.journal import Journal
 from leaseq.jobs.worker.limits import Limits
+from leaseq.jobs.worker.program import Program
 from leaseq.jobs.worker.running import Running
 from leaseq.jobs.worker.scheduler import Scheduler
 from leaseq.jobs.worker.threads import Threads
@@ -25,9 +26,6 @@ from leaseq.worker.aio import Worker
 from leaseq.worker.hooks import Hooks, logger
 from leaseq.worker.settings import listed_hooks
 from leaseq.worker.verdicts import Release
-
-if TYPE_CHECKING:
-    from leaseq.jobs.app import App
 
 CONCURRENCY = 8
 """Jobs that one process runs at a time, where nobody said otherwise."""
@@ -65,18 +63,19 @@ class Service:
     """Runs the jobs of an App's queues until it is stopped. Raises BadTypeError, BadArgumentError."""
 
     def __init__(
-        self, app: "App", journal: Journal | None = None, /, **options: Unpack[WorkerOptions]
+        self, program: Program, journal: Journal | None = None, /, **options: Unpack[WorkerOptions]
     ) -> None:
-        self._app = app
+        settings = program.clients.settings
+        self._program = program
         self._journal = journal
         self._state = ""
         self._stopping = False
         self._has_done_enough = False
         self._limits = Limits.of(options.get("max_jobs"), options.get("max_memory"))
-        self._store = app._astore
-        names = list(flows.many(options.get("queues", ()), "names of queues")) or app.queues
+        self._store = program.clients.aio.store
+        names = list(flows.many(options.get("queues", ()), "names of queues")) or settings.queues
         self._queues = [self._store.queue(name) for name in dict.fromkeys(names)]
-        self._scheduler = Scheduler(self._store, app.schedules, names, app._format)
+        self._scheduler = Scheduler(self._store, program.schedules, names, settings.form)
         self._threads = Threads()
         schedules = [self._store.queue(name) for name in self._scheduler.queues]
         self._worker = Worker(
@@ -92,7 +91,7 @@ class Service:
             handle_signals=options.get("handle_signals", True),
         )
         self._running = Running(self._store, self._worker.id, self._changed)
-        desk = Desk(app.functions, app._serializer, self._worker.id)
+        desk = Desk(settings.functions, settings.serializer, self._worker.id)
         self._forks = Forks(desk, self.stop)
         self._executor = Executor(self._store, desk, self._running, self._threads, self._forks)
 
@@ -109,7 +108,7 @@ class Service:
     async def run(self) -> int:
         """Work until stopped, with `burst` until nothing is ready; answers how many jobs have ended here, however."""
         self._title("starting")
-        if any(each.options.fork for each in self._app.functions.values()):
+        if any(each.options.fork for each in self._program.clients.settings.functions.values()):
             self._forks.open()
         try:
             await self._start()
@@ -120,7 +119,7 @@ class Service:
             self._threads.close()
             await self._forks.close()
             async with contextlib.AsyncExitStack() as each:  # one that raises keeps no other from its turn
-                for hook in reversed(self._app._shutdown):
+                for hook in reversed(self._program.shutdown):
                     each.push_async_callback(_called, hook)
         return self._running.performed
 
@@ -150,13 +149,13 @@ class Service:
 
     async def _start(self) -> None:
         """Call the hooks of the start, which may take long: meanwhile it is among the live workers, as starting."""
-        if not self._app._startup:
+        if not self._program.startup:
             return
         announcer = Announcer(self._queues[0].transport.client, self._worker.id, self._starting)
         with contextlib.suppress(LeaseqError):
             await announcer.announce()
         try:
-            for hook in self._app._startup:
+            for hook in self._program.startup:
                 await _called(hook)
         except BaseException:
             await announcer.leave()

@@ -7,21 +7,19 @@ import signal
 import socket
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from setproctitle import getproctitle, setproctitle
 
-from leaseq.errors import LeaseqError
+from leaseq.errors import BadArgumentError, LeaseqError
 from leaseq.item import LeasedItemBase
 from leaseq.jobs import failure
 from leaseq.jobs.worker import child, mother
 from leaseq.jobs.worker.journal import Held, Reader, new_marks
+from leaseq.jobs.worker.program import Program
+from leaseq.jobs.worker.service import WorkerOptions
 from leaseq.worker import outage
 from leaseq.worker.hooks import logger
-
-if TYPE_CHECKING:
-    from leaseq.jobs.app import App
-    from leaseq.jobs.worker.service import WorkerOptions
 
 SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 
@@ -48,9 +46,13 @@ class Child:
 class Supervisor:
     """`processes` of them, until it is stopped: SIGTERM or SIGINT lets jobs end, a second one does not, a third kills."""
 
-    def __init__(self, app: "App", processes: int, options: "WorkerOptions") -> None:
-        self._app = app
-        self._processes = processes
+    def __init__(self, program: Program, processes: int | None, options: WorkerOptions) -> None:
+        """`processes` is one for each CPU by default. Raises BadArgumentError."""
+        self._clients = program.clients
+        self._program = program
+        self._processes = _cpus() if processes is None else processes
+        if self._processes < 1:
+            raise BadArgumentError("processes must be at least 1; arun_worker runs jobs in this one")
         self._options = options
         self._burst = options.get("burst", False)
         self._children: dict[int, Child] = {}
@@ -63,6 +65,10 @@ class Supervisor:
 
     def run(self) -> int:
         """Work; answers how many jobs have ended. Raises WorkerFailedError."""
+        if self._clients.is_embedded:
+            self._clients.sync  # noqa: B018 (opened: the server ends with this process, not with one of those)
+        else:
+            self._clients.close()
         title = getproctitle()
         setproctitle(f"leaseq worker: supervises {self._processes}")
         woken, waker = os.pipe()
@@ -128,7 +134,7 @@ class Supervisor:
                 signal.signal(number, signal.SIG_IGN)
             for each in (ours, *(other.wire for other in self._children.values())):
                 each.close()
-            child.run(self._app, theirs, marks, self._options)
+            child.run(self._program, theirs, marks, self._options)
         theirs.close()
         self._children[pid] = Child(pid, ours, Reader(marks))
 
@@ -179,13 +185,13 @@ class Supervisor:
         for held, options in ((begun, {"error": text}), (rest, {"uncounted": True})):
             for queue in {each.queue for each in held}:
                 self._release(queue, [each for each in held if each.queue == queue], options)
-        if not self._app.is_embedded:
-            self._app.close()  # nothing is open here when the next process is forked
+        if not self._clients.is_embedded:
+            self._clients.close()  # nothing is open here when the next process is forked
 
     def _release(self, queue: str, held: list[Held], options: dict[str, Any]) -> None:
         for attempt in range(1, TRIES + 1):
             try:
-                self._app.queue(queue).release_items(map(_item, held), **options)
+                self._clients.sync.store.queue(queue).release_items(map(_item, held), **options)
             except LeaseqError as error:
                 if attempt == TRIES:
                     logger.error("worker: %d jobs wait for the end of their leases: %s", len(held), error)
@@ -200,6 +206,11 @@ class Supervisor:
             os.kill(each.pid, signal.SIGKILL)
             os.waitpid(each.pid, 0)
             each.wire.close()
+
+
+def _cpus() -> int:
+    """Those that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _listen(one: Child) -> bool:

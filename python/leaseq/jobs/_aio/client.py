@@ -1,0 +1,234 @@
+"""What is done with jobs on one server: they are enqueued, waited for, looked at and cancelled."""
+
+import contextlib
+import time
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Any, Literal, Protocol
+
+from leaseq import commands
+from leaseq._aio import io
+from leaseq._aio.queue import WorkQueue
+from leaseq._scripts import MAX_ENTRIES
+from leaseq.errors import BadArgumentError, LeaseqError
+from leaseq.jobs import envelope, info
+from leaseq.jobs._aio.store import Store
+from leaseq.jobs.call import Call
+from leaseq.jobs.ending import unsuccessful
+from leaseq.jobs.errors import ResultNotKept
+from leaseq.jobs.info import WAITS, JobInfo, Status
+from leaseq.jobs.note import Note
+from leaseq.jobs.options import DAY
+from leaseq.jobs.settings import Settings
+from leaseq.results import Outcome
+
+ListState = Literal["ready", "delayed", "running", "failed", "finished"]
+
+_LISTS: dict[str, Literal["ready", "delayed", "leased", "dead", "kept"]] = {
+    "ready": "ready",
+    "delayed": "delayed",
+    "running": "leased",
+    "failed": "dead",
+    "finished": "kept",
+}
+
+
+class Job(Protocol):
+    """A job that is looked for.
+
+    Attributes:
+        id: of the job.
+        queue: the name of its queue; "" until it is found.
+    """
+
+    id: str
+    queue: str
+
+
+class JobClient:
+    """What an App asks of its server. `server` is a URL or a client, as for WorkQueue.
+
+    `after` is called whenever jobs were enqueued.
+    """
+
+    def __init__(
+        self,
+        server: str | io.Client | None,
+        settings: Settings,
+        after: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
+        self.settings = settings
+        self.store = Store(server, settings.group)
+        self._after = after
+
+    async def enqueue(self, call: Call[Any]) -> tuple[str, bool]:
+        """Enqueue a call, in one round trip, or in two where the server's time is asked for or an id was chosen.
+
+        Answers the job's id, and whether it was added.
+        """
+        options = call.options
+        queue = self.store.queues.get(options.queue) or self.store.queue(options.queue)
+        item = call.item(self.settings.form, self.settings.serializer)
+        of_item = options.of_item
+        if options.asks_time:
+            of_item = options.counted_from(await self.store.now(options.queue))
+        added = await queue.transport.run(commands.add_one(queue.keys, item, of_item))
+        if io.now() >= queue.transport.registration.due:
+            await queue.transport.enter()
+        if added is None:
+            raise commands.queue_full(queue.name, [None])
+        if added and options.id is not None:
+            await self._forget_earlier([call])
+        if self._after is not None:
+            await self._after()
+        return item.id, added
+
+    async def enqueue_many(self, calls: Sequence[Call[Any]]) -> list[tuple[str, bool]]:
+        """Enqueue calls, in one round trip for each queue and 256 of them; answers as `enqueue`, in order."""
+        found: dict[int, tuple[str, bool]] = {}
+        for queue, numbers in _by_queue(call.options.queue for call in calls).items():
+            chosen = [calls[number] for number in numbers]
+            asks_time = any(call.options.asks_time for call in chosen)
+            now = await self.store.now(queue) if asks_time else None
+            form, serializer = self.settings.form, self.settings.serializer
+            entries = [(call.item(form, serializer), call.options.counted_from(now)) for call in chosen]
+            answers = await self.store.add(queue, entries)
+            await self._forget_earlier(
+                [call for call, added in zip(chosen, answers, strict=True) if added and call.options.id]
+            )
+            for number, (item, _), added in zip(numbers, entries, answers, strict=True):
+                found[number] = item.id, added
+        await self.enqueued()
+        return [found[number] for number in range(len(calls))]
+
+    async def enqueued(self) -> None:
+        """Jobs were enqueued."""
+        if self._after is not None:
+            await self._after()
+
+    async def _forget_earlier(self, calls: Sequence[Call[Any]]) -> None:
+        """What was noted of earlier jobs of these ids, and of those behind them, is over. Where that fails, they still are there."""
+        ids: dict[str, list[str]] = {}
+        for call in calls:
+            ids.setdefault(call.options.queue, []).append(call.options.id or "")
+            for stage in call.then:
+                ids.setdefault(stage.queue, []).append(stage.id)
+        with contextlib.suppress(LeaseqError):
+            for queue, chosen in ids.items():
+                await self.store.forget(queue, chosen)
+
+    async def result(self, job: Job, timeout: float | None) -> Any:
+        """What a job returned, as it was kept. Raises what `Handle.result` says."""
+        queue = self.store.queues.get(job.queue) or await self.queue_of(job)
+        outcome = (await queue.transport.run(commands.outcome(queue.keys, [job.id])))[0]
+        if outcome.state in WAITS:
+            if not outcome.keep:
+                raise ResultNotKept(
+                    f"job {job.id!r} was enqueued without a result_ttl: no result is kept of it"
+                )
+            if timeout is None or timeout > 0:
+                outcome = await queue.outcome(job.id, timeout=timeout)
+        if outcome.state == "result":
+            return envelope.read_result(outcome.content, self.settings.serializers).result
+        note = await self._note(job, outcome)
+        error = (await queue.inspect(job.id)).error if outcome.state == "dead" else ""
+        raise unsuccessful(job.id, job.queue, outcome, note, error)
+
+    async def told(self, job: Job) -> tuple[Outcome, Note]:
+        """What the server says of a job now, and what is noted of one that is not there."""
+        queue = await self.queue_of(job)
+        outcome = await queue.outcome(job.id, timeout=0)
+        return outcome, await self._note(job, outcome)
+
+    async def _note(self, job: Job, outcome: Outcome) -> Note:
+        return (await self.store.notes(job.queue, [job.id]))[0] if outcome.state == "absent" else Note()
+
+    async def chain_statuses(self, jobs: Sequence[Job]) -> list[Status]:
+        """Of each job of a chain, asked from the last to the first: what is handed on meanwhile is seen in one of them."""
+        told = [await self.told(job) for job in reversed(jobs)]
+        return info.statuses_of_chain(told[::-1])
+
+    async def chain_result(self, jobs: Sequence[Job], timeout: float | None) -> Any:
+        """What the last job of a chain returned: one after the other is waited for. Raises what `result` does."""
+        over = None if timeout is None else io.now() + timeout
+        for number, job in enumerate(jobs[:-1]):
+            if set((await self.chain_statuses(jobs))[number + 1 :]) == {"unknown"}:
+                await self.result(job, _left(over))
+        return await self.result(jobs[-1], _left(over))
+
+    async def cancel(self, job: Job) -> bool:
+        """Take a job out of its queue; false where it has ended, or there is none."""
+        await self.queue_of(job)
+        return await self.store.cancel(job.queue, job.id, Note(cancelled=round(time.time() * 1000)), DAY)
+
+    async def cancel_first(self, jobs: Sequence[Job]) -> bool:
+        """Cancel the first of these that can be; false where there was none."""
+        cancelled = False
+        for job in jobs:
+            cancelled = cancelled or await self.cancel(job)
+        return cancelled
+
+    async def statuses(self, jobs: Iterable[Job]) -> list[Status]:
+        """The status of each: two round trips for each queue and 256 of them, and more to find those without a queue."""
+        given = await self._found(jobs)
+        found: dict[int, Status] = {}
+        for queue, numbers in _by_queue(job.queue for job in given).items():
+            told = await self.store.outcomes(queue, [given[number].id for number in numbers])
+            found.update(zip(numbers, (info.status_of(*one) for one in told), strict=True))
+        return [found[number] for number in range(len(given))]
+
+    async def infos(self, jobs: Iterable[Job]) -> list[JobInfo]:
+        """All that is known of each: four round trips for each queue and 256 of them, and more as `statuses`."""
+        given = await self._found(jobs)
+        found: dict[int, JobInfo] = {}
+        for queue, numbers in _by_queue(job.queue for job in given).items():
+            told = await self._infos(queue, [given[number].id for number in numbers])
+            found.update(zip(numbers, told, strict=True))
+        return [found[number] for number in range(len(given))]
+
+    async def listed(self, state: ListState, queue: str | None, offset: int, limit: int) -> list[JobInfo]:
+        """One page of the jobs of a queue in one state. Raises BadArgumentError."""
+        if state not in _LISTS:
+            raise BadArgumentError(f"jobs are listed by state: {', '.join(_LISTS)}; not {state!r}")
+        name = queue or self.settings.defaults.queue
+        ids = await self.store.listed(name, _LISTS[state], offset, min(limit, MAX_ENTRIES))
+        return await self._infos(name, ids)
+
+    async def _infos(self, queue: str, ids: Sequence[str]) -> list[JobInfo]:
+        told = await self.store.told(queue, ids)
+        return [info.info_of(queue, one, self.settings.serializers, self.settings.functions) for one in told]
+
+    async def queue_of(self, job: Job) -> WorkQueue:
+        """The queue that a job is in, which it knows from now on."""
+        return self.store.queue((await self._found([job]))[0].queue)
+
+    async def _found(self, jobs: Iterable[Job]) -> list[Job]:
+        """The same, each knowing its queue: the first that knows it, else the App's own."""
+        given = list(jobs)
+        lost = [job for job in given if not job.queue]
+        names = self.settings.queues if lost else []
+        for name in names if len(names) > 1 else ():
+            for outcome, noted in await self.store.outcomes(name, [job.id for job in lost if not job.queue]):
+                if outcome.state != "absent" or noted.cancelled is not None:
+                    _say(lost, outcome.id, name)
+        for job in lost:
+            job.queue = job.queue or names[0]
+        return given
+
+
+def _left(over: float | None) -> float | None:
+    return None if over is None else max(0.0, over - io.now())
+
+
+def _say(jobs: Iterable[Job], job_id: str, queue: str) -> None:
+    """Tell those of this id where it is."""
+    for job in jobs:
+        if job.id == job_id:
+            job.queue = queue
+
+
+def _by_queue(queues: Iterable[str]) -> dict[str, list[int]]:
+    """Where in this list each queue stands: what is for one queue goes together."""
+    numbers: dict[str, list[int]] = {}
+    for number, queue in enumerate(queues):
+        numbers.setdefault(queue, []).append(number)
+    return numbers

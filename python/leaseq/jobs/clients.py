@@ -1,0 +1,112 @@
+"""The clients of an App: one for threads and one for each event loop, opened when they are first asked for."""
+
+import asyncio
+import contextlib
+import os
+import threading
+import weakref
+from collections.abc import Iterator
+from typing import Any, Protocol, cast
+
+import redis
+import redis.asyncio
+
+from leaseq.jobs._aio.client import JobClient as AsyncJobClient
+from leaseq.jobs._sync.client import JobClient
+from leaseq.jobs.settings import Settings
+from leaseq.process import THIS
+
+Server = str | redis.Redis | redis.RedisCluster | redis.asyncio.Redis | redis.asyncio.RedisCluster
+
+
+class Runner(Protocol):
+    """What runs jobs as they are enqueued."""
+
+    def run(self) -> None:
+        """Run what is ready."""
+
+    async def arun(self) -> None:
+        """The same in this event loop."""
+
+
+class Clients:
+    """Those of one App.
+
+    Attributes:
+        server: a URL or a redis-py client; None is $REDIS_URL.
+        settings: what the App knows.
+        opened: the client for threads, if one is open; `sync` opens one.
+    """
+
+    def __init__(self, server: Server | None, settings: Settings) -> None:
+        self.server = server
+        self.settings = settings
+        self.opened: JobClient | None = None
+        self._guard = threading.Lock()
+        self._inherited: JobClient | None = None
+        self._runner: Runner | None = None
+        self._of_loops: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncJobClient] = (
+            weakref.WeakKeyDictionary()
+        )
+        THIS.forks(self)
+
+    @property
+    def sync(self) -> JobClient:
+        """The client for threads."""
+        with self._guard:
+            if self.opened is None:
+                after = None if self._runner is None else self._runner.run
+                self.opened = JobClient(cast("Any", self.server), self.settings, after)
+            return self.opened
+
+    @property
+    def aio(self) -> AsyncJobClient:
+        """The client of the running event loop."""
+        loop = asyncio.get_running_loop()
+        client = self._of_loops.get(loop)
+        if client is None:
+            after = None if self._runner is None else self._runner.arun
+            client = self._of_loops[loop] = AsyncJobClient(cast("Any", self.server), self.settings, after)
+        return client
+
+    @property
+    def is_embedded(self) -> bool:
+        """Whether the server ends with the process that started it."""
+        url = self.server if self.server is not None else os.environ.get("REDIS_URL", "")
+        return isinstance(url, str) and url.startswith("embedded:")
+
+    def close(self) -> None:
+        """Close what was opened for threads. Used again, it opens again."""
+        with self._guard:
+            opened, self.opened = self.opened, None
+        if opened is not None:
+            opened.store.close()
+
+    async def aclose(self) -> None:
+        """Close what was opened in this event loop, and what was for threads."""
+        await self.close_loop()
+        self.close()
+
+    async def close_loop(self) -> None:
+        """Close what was opened in this event loop."""
+        client = self._of_loops.pop(asyncio.get_running_loop(), None)
+        if client is not None:
+            await client.store.close()
+
+    def after_fork(self) -> None:
+        """In the child of a fork: what its parent has opened is its parent's."""
+        self._inherited, self.opened = self.opened, None
+        self._guard = threading.Lock()
+
+    @contextlib.contextmanager
+    def running(self, runner: Runner, server: Server | None) -> Iterator[None]:
+        """Inside this block, what is enqueued is run by `runner`; `server` takes the place of the App's own."""
+        before = self.server, self._runner, self._of_loops
+        self.close()
+        self.server = self.server if server is None else server
+        self._runner, self._of_loops = runner, weakref.WeakKeyDictionary()
+        try:
+            yield
+        finally:
+            self.close()
+            self.server, self._runner, self._of_loops = before

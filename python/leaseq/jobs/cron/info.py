@@ -1,0 +1,37 @@
+"""What is known of a schedule, from what is stored of it. No input or output."""
+
+from dataclasses import dataclass
+from typing import Self
+
+from leaseq.jobs.cron.tick import Tick
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleInfo:
+    """What the server has of a schedule. Times are seconds since 1970, 0.0 for none.
+
+    Attributes:
+        name: of the schedule.
+        queue: where its jobs go.
+        rule: when: a line of crontab and its time zone, or an interval.
+        missed: what becomes of slots that nobody was there for.
+        function: that its jobs call.
+        paused: whether its slots pass without jobs.
+        last: the last slot that got a job.
+        next: the next slot.
+    """
+
+    name: str
+    queue: str
+    rule: str
+    missed: str
+    function: str
+    paused: bool
+    last: float
+    next: float
+
+    @classmethod
+    def of(cls, name: str, queue: str, tick: Tick, *, paused: bool) -> Self:
+        """What its item says; `queue` is that of its jobs."""
+        function = "" if tick.job is None else tick.job.job.function
+        return cls(name, queue, tick.rule, tick.missed, function, paused, tick.last / 1000, tick.next / 1000)

@@ -1,0 +1,51 @@
+"""A function as a job: its name, its options, what it takes and returns."""
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from leaseq.errors import BadArgumentError, BadTypeError
+from leaseq.jobs.options import Options, exceptions
+from leaseq.jobs.signature import Signature
+
+
+class Definition:
+    """What an App and its workers know of a function.
+
+    Attributes:
+        name: among jobs.
+        function: that is called.
+        options: of its jobs, where a call gives no others.
+        signature: what it takes and returns.
+        is_async: whether it runs in the event loop.
+        retry_on: exceptions after which there is a next attempt.
+    """
+
+    __slots__ = ("function", "is_async", "name", "options", "retry_on", "signature")
+
+    def __init__(self, name: str, function: Callable[..., Any], options: Options) -> None:
+        self.name = name
+        self.function = function
+        self.options = options
+        self.signature = Signature(function)
+        self.is_async = inspect.iscoroutinefunction(function)
+        self.retry_on = exceptions(options.retry_on)
+
+
+def name_of(function: Any, name: Any) -> str:
+    """The name of a function among jobs. Raises BadTypeError, BadArgumentError."""
+    if not callable(function):
+        raise BadTypeError(f"a job is a function, not {type(function).__name__}")
+    if name is not None:
+        return checked_name(name)
+    qualified = getattr(function, "__qualname__", "<none>")
+    if "<lambda>" in qualified or "<none>" in qualified:
+        raise BadArgumentError("a function without a name of its own needs one: @app.job(name=...)")
+    return f"{function.__module__}.{qualified}"
+
+
+def checked_name(name: Any) -> str:
+    """A name that is given as such. Raises BadArgumentError."""
+    if not isinstance(name, str) or not 1 <= len(name) <= 200:
+        raise BadArgumentError("the name of a job's function is a str of 1 to 200 characters")
+    return name

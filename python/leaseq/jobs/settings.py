@@ -1,0 +1,47 @@
+"""What an App knows without its server: its functions, its queues, and how arguments and results are written."""
+
+from collections.abc import Callable
+from typing import Any
+
+from leaseq.errors import BadArgumentError
+from leaseq.jobs.definition import Definition
+from leaseq.jobs.options import Options
+from leaseq.jobs.serializer import Format, Serializer, check_format, check_serializer
+from leaseq.keys import QueueKeys
+
+
+class Settings:
+    """Raises BadNameError, BadTypeError, BadArgumentError.
+
+    Attributes:
+        group: of all queues.
+        defaults: the options of a function that says nothing else.
+        form: in which jobs and results are written.
+        serializer: that writes what is in them, if there is one.
+        serializers: the same, by name.
+        functions: by name.
+    """
+
+    def __init__(self, group: str, queue: str, form: Format, serializer: Serializer | None) -> None:
+        QueueKeys(queue, group)
+        self.group = group
+        self.defaults = Options(queue=queue)
+        self.form = check_format(form)
+        self.serializer = check_serializer(serializer)
+        self.serializers = {} if serializer is None else {serializer.name: serializer}
+        self.functions: dict[str, Definition] = {}
+
+    def define(self, name: str, function: Callable[..., Any], options: Options) -> Definition:
+        """Have one more function. Raises BadArgumentError for a second one of a name."""
+        known = self.functions.get(name)
+        if known is not None and known.function is not function:
+            raise BadArgumentError(f"there is a job function {name!r} already: give one of them another name")
+        self.functions[name] = Definition(name, function, options)
+        return self.functions[name]
+
+    @property
+    def queues(self) -> list[str]:
+        """The queues that it knows: its own and those of its functions."""
+        return list(
+            dict.fromkeys([self.defaults.queue, *(each.options.queue for each in self.functions.values())])
+        )

@@ -1,0 +1,27 @@
+"""What a worker runs: the functions, schedules and hooks of an App, on its server."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from leaseq.jobs.clients import Clients
+from leaseq.jobs.cron.schedule import Schedule
+
+Hook = Callable[[], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """Those of one App, which may have more of them later.
+
+    Attributes:
+        clients: that ask its server; their settings have its functions.
+        schedules: whose jobs go to queues that the App knows.
+        startup: called in each process before its first job.
+        shutdown: called in each process after its last job.
+    """
+
+    clients: Clients
+    schedules: Iterable[Schedule]
+    startup: list[Hook] = field(default_factory=list)
+    shutdown: list[Hook] = field(default_factory=list)
