@@ -2,6 +2,7 @@
 
 import random
 
+from leaseq.backoff import Backoff
 from leaseq.flows import WAIT_CAP
 from leaseq.results import LightClean
 
@@ -20,7 +21,8 @@ DISCOVERY_SECS = 10.0
 DEEP_SPREAD_SECS = 600.0
 """The first deep clean of a queue begins within this time, so that one begins also where a cleaner is restarted daily."""
 
-BACKOFF_LAST = 5.0
+until_next_try = Backoff(1.0, 5.0)
+"""Seconds after so many failures in a row."""
 _rng = random.SystemRandom()
 
 
@@ -30,11 +32,6 @@ def until_next_look(done: LightClean, light_secs: float) -> float:
     if done.total > 0:
         return light_secs
     return longest if done.wait is None else min(max(done.wait, light_secs), longest)
-
-
-def until_next_try(failures: int) -> float:
-    """Seconds after so many failures in a row: from half a second, doubled, and spread, so that not all come at once."""
-    return float(_rng.uniform(0.5, 1.0) * min(0.5 * 2 ** min(failures, 8), BACKOFF_LAST))
 
 
 def first_look(light_secs: float) -> float:

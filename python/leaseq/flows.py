@@ -1,13 +1,13 @@
 """Operations of several steps, without I/O: generators of requests, driven by one short driver per colour."""
 
 import math
-import random
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
 from leaseq import commands
 from leaseq._scripts import MAX_ENTRIES, WAIT_CAP_MS
+from leaseq.backoff import Backoff
 from leaseq.commands import Command, LeaseReply
 from leaseq.commands.adding import Options
 from leaseq.commands.wire import result_key
@@ -25,8 +25,8 @@ CHUNK_BYTES = 4 * 1024 * 1024
 REPLY_GRACE = 5.0
 """Seconds that a reply may take once a block should be over; then the connection is given up."""
 
-BACKOFF_FIRST = 1.0
-BACKOFF_LAST = 300.0
+backoff = Backoff()
+"""Seconds until an item is leased again whose `with` block failed."""
 
 Member = TypeVar("Member")
 T = TypeVar("T")
@@ -237,12 +237,6 @@ def out_of_hand(error: LeaseqError) -> int:
 def data_size(item: object) -> int:
     """What an item weighs in `chunks`; what is no Item is refused later, by name."""
     return len(item.data) if isinstance(item, Item) else 0
-
-
-def backoff(attempt: int) -> float:
-    """Seconds until a failed item is tried again: exponential, capped, with jitter so that failures spread."""
-    longest = min(BACKOFF_LAST, BACKOFF_FIRST * 2.0 ** min(attempt - 1, 30))
-    return longest * random.uniform(0.5, 1.0)  # noqa: S311 (no secret)
 
 
 class Beats:

@@ -3,8 +3,9 @@
 The same for asyncio is in `leaseq.worker.aio`.
 """
 
+from leaseq.backoff import Backoff
 from leaseq.worker._sync.worker import Worker
 from leaseq.worker.hooks import Hooks
-from leaseq.worker.verdicts import Backoff, DeadLetter, Release
+from leaseq.worker.verdicts import DeadLetter, Release
 
 __all__ = ["Backoff", "DeadLetter", "Hooks", "Release", "Worker"]

@@ -1,10 +1,9 @@
 """What a worker does while its server does not answer: one line in the log, growing pauses, no end."""
 
-import random
+from leaseq.backoff import Backoff
 
-PAUSE_FIRST = 0.1
-PAUSE_LAST = 5.0
-"""Seconds between two tries: from, to."""
+pause = Backoff(0.1, 5.0)
+"""Seconds to wait after so many failures in a row."""
 
 
 class Outage:
@@ -29,9 +28,3 @@ class Outage:
         """A call worked: how many seconds the outage took, if there was one."""
         since, self._since = self._since, None
         return None if since is None else now - since
-
-
-def pause(failures: int) -> float:
-    """Seconds to wait after so many failures in a row, with jitter so that workers do not come back together."""
-    longest = min(PAUSE_LAST, PAUSE_FIRST * 2.0 ** min(failures - 1, 20))
-    return longest * random.uniform(0.5, 1.0)  # noqa: S311 (no secret)

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from leaseq import commands, flows
+from leaseq.backoff import Backoff
 from leaseq.errors import BadArgumentError, BadTypeError
 from leaseq.worker.hooks import Hooks
-from leaseq.worker.verdicts import Backoff, Policy
+from leaseq.worker.verdicts import Policy
 
 MOST_SLOTS = 10_000
 """Handlers that one worker runs at a time, at most."""

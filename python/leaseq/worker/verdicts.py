@@ -1,12 +1,11 @@
 """What becomes of an item whose handler failed."""
 
 import math
-import random
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from leaseq import flows
+from leaseq.backoff import Backoff as Backoff  # noqa: PLC0414 (for leaseq.jobs)
 from leaseq.item import LeasedItemBase
 
 
@@ -30,22 +29,6 @@ class Release(Exception):  # noqa: N818 (likewise)
         self.reason = reason
         self.delay = delay
         self.uncounted = uncounted
-
-
-@dataclass(frozen=True, slots=True)
-class Backoff:
-    """Seconds until a failed item is leased again: `first`, doubled with each attempt, at most `last`; less up to half.
-
-    The half is chance, so that items that fail together do not come back together.
-    """
-
-    first: float = flows.BACKOFF_FIRST
-    last: float = flows.BACKOFF_LAST
-
-    def __call__(self, attempt: int) -> float:
-        """The delay after this attempt (1 for the first)."""
-        longest = min(self.last, self.first * 2.0 ** min(attempt - 1, 30))
-        return longest * random.uniform(0.5, 1.0)  # noqa: S311 (no secret)
 
 
 @dataclass(frozen=True, slots=True)

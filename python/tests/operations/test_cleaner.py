@@ -16,6 +16,7 @@ from support.redis_probe import EVALS, calls
 
 import leaseq
 from leaseq import Item
+from leaseq.backoff import Backoff
 from leaseq.keys import RegisteredQueue
 from leaseq.results import DeepClean, LightClean
 from leaseq_cleaner import Cleaner, pace, rounds
@@ -41,7 +42,7 @@ def brisk(monkeypatch: pytest.MonkeyPatch) -> None:
     """Look for queues and retry at once: what is tested is that it happens, not when."""
     monkeypatch.setattr(pace, "DISCOVERY_SECS", 0.05)
     monkeypatch.setattr(pace, "DEEP_SPREAD_SECS", 0.05)
-    monkeypatch.setattr(pace, "BACKOFF_LAST", 0.1)
+    monkeypatch.setattr(pace, "until_next_try", Backoff(0.1, 0.1))
     monkeypatch.setattr(pace, "LONGEST_SLEEP", 0.1)
     monkeypatch.setattr(rounds, "DEEP_TICK_SECS", 0.02)
     monkeypatch.setattr(rounds, "DEEP_RETRY_SECS", 0.02)
@@ -165,7 +166,7 @@ class TestPace:
 
     def test_tries_grow_apart_and_are_bounded(self) -> None:
         tries = [[pace.until_next_try(failures) for _ in range(50)] for failures in (1, 3, 1000)]
-        assert max(tries[2]) <= pace.BACKOFF_LAST
+        assert max(tries[2]) <= pace.until_next_try.last
         assert all(len(set(some)) > 1 for some in tries)
 
     def test_deep_cleans_drift_apart(self) -> None:

@@ -122,7 +122,7 @@ def test_an_outage_is_told_once() -> None:
     assert watch.lasts
     assert watch.ends(10.0) == 10.0
     assert (watch.lasts, watch.ends(11.0)) == (False, None)
-    assert all(outage.pause(failures) <= outage.PAUSE_LAST for failures in (1, 5, 50, 5000))
+    assert all(outage.pause(failures) <= outage.pause.last for failures in (1, 5, 50, 5000))
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,20 @@
+"""How long to wait before something that failed is tried again."""
+
+import random
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Backoff:
+    """Seconds until the next try: `first`, doubled with each one that failed, at most `last`; less up to half.
+
+    The half is chance, so that what fails together does not come back together.
+    """
+
+    first: float = 1.0
+    last: float = 300.0
+
+    def __call__(self, attempt: int) -> float:
+        """The delay after this attempt (1 for the first)."""
+        longest = min(self.last, self.first * 2.0 ** min(attempt - 1, 30))
+        return longest * random.uniform(0.5, 1.0)  # noqa: S311 (no secret)
