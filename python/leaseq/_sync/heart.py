@@ -9,6 +9,7 @@ from leaseq._sync.transport import Transport
 from leaseq.errors import LeaseqError, QueueClosedError, ReplyLostError, ServerError, UnavailableError
 from leaseq.item import LeasedItemBase
 from leaseq.keys import QueueKeys
+from leaseq.parts import Parts
 from leaseq.process import THIS
 
 Leases = list[tuple[LeasedItemBase, float]]
@@ -97,24 +98,19 @@ class Heart:
                 self._beat(leases)
 
     def _beat(self, leases: Leases) -> None:
-        try:
-            command = commands.extend(self.keys, leases)
-            answers = self.transport.run(command, self._beats.patience(leases))
-        except LeaseqError as error:
-            if len(leases) > 1 and not isinstance(error, FOR_ALL):
-                self._beat_apart(leases)
-                return
+        parts = Parts(leases)
+        for part in parts:
+            try:
+                command = commands.extend(self.keys, part)
+                answers = self.transport.run(command, self._beats.patience(part))
+            except LeaseqError as error:
+                # one bad record makes the server refuse all: the others are to be extended
+                if isinstance(error, FOR_ALL) or not parts.halve(part):
+                    with self._guard:
+                        self._beats.failed(part, io.now())
+                continue
             with self._guard:
-                self._beats.failed(leases, io.now())
-        else:
-            with self._guard:
-                self._beats.heard(leases, answers, io.now())
-            for (item, _), deadline in zip(leases, answers, strict=True):
+                self._beats.heard(part, answers, io.now())
+            for (item, _), deadline in zip(part, answers, strict=True):
                 if deadline is None:
                     item.stop()
-
-    def _beat_apart(self, leases: Leases) -> None:
-        """One bad record makes the server refuse all: halve until it is alone, so that the others are extended."""
-        half = len(leases) // 2
-        self._beat(leases[:half])
-        self._beat(leases[half:])

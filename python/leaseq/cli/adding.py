@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from leaseq._scripts import MAX_ENTRIES
 from leaseq.cli.ends import Refusal, code_of, words_of
 from leaseq.errors import BadArgumentError, BadIdError, LeaseqError, QueueFullError, TooLargeError
+from leaseq.parts import Parts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -37,18 +38,21 @@ class Adder:
         for options, alike in itertools.groupby(entries, lambda entry: self._options | entry.options):
             run = iter(alike)
             while batch := list(itertools.islice(run, MAX_ENTRIES)):
-                self._add_batch(batch, options)
+                parts = Parts(batch)
+                for part in parts:
+                    try:
+                        self._add_batch(part, options)
+                    except (BadArgumentError, BadIdError, TooLargeError) as error:
+                        left = self._tell(part, error.answers)
+                        if not parts.halve(left):
+                            raise self.refusal(error, left[0].place) from error
 
     def _add_batch(self, batch: list[Entry], options: dict[str, Any]) -> None:
-        """One call, more where the queue is full; one for each entry where the server takes offence at one of them."""
+        """One call, more where the queue is full. Raises Refusal, and what the server says of one of the entries."""
         try:
             answers: list[Any] = self._queue.add_items([entry.item for entry in batch], **options)
-        except (BadArgumentError, BadIdError, TooLargeError) as error:
-            if len(batch) == 1:
-                raise self.refusal(error, batch[0].place) from error
-            for entry in batch:
-                self._add_batch([entry], options)
-            return
+        except (BadArgumentError, BadIdError, TooLargeError):
+            raise
         except QueueFullError as full:
             left = self._tell(batch, full.answers)
             if not self._wait:

@@ -11,6 +11,7 @@ from leaseq._sync.queue import WorkQueue
 from leaseq.errors import BadIdError, LeaseqError, QueueFullError, TooLargeError
 from leaseq.flows import CHUNK_BYTES
 from leaseq.item import Item
+from leaseq.parts import Parts
 from leaseq.transfer.original import Counts, OriginalQueue
 from leaseq.transfer.stored import sizes_fit
 
@@ -101,15 +102,13 @@ def _move(original: OriginalQueue, queue: WorkQueue, ids: list[bytes], done: Tak
                 items[item_id] = Item(data, item_id)
             except LeaseqError as error:
                 _refuse(done, item_id, error)
-    try:
-        _add(original, queue, items, done)
-    except (BadIdError, TooLargeError):
-        # a call is refused as a whole: one by one, all but those at fault get in
-        for item_id, item in items.items():
-            try:
-                _add(original, queue, {item_id: item}, done)
-            except (BadIdError, TooLargeError) as error:
-                _refuse(done, item_id, error)
+    parts = Parts(list(items.items()))
+    for part in parts:
+        try:
+            _add(original, queue, dict(part), done)
+        except (BadIdError, TooLargeError) as error:
+            if not parts.halve(part):
+                _refuse(done, part[0][0], error)
 
 
 def _add(original: OriginalQueue, queue: WorkQueue, items: dict[bytes, Item], done: TakenOver) -> None:

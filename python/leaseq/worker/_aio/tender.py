@@ -2,12 +2,12 @@
 
 from collections.abc import Callable
 
-from leaseq import commands
+from leaseq import commands, flows
 from leaseq._aio import io
 from leaseq._aio.queue import LeasedItem, WorkQueue
-from leaseq._scripts import MAX_ENTRIES
 from leaseq.errors import FormatError, LeaseqError
 from leaseq.flows import REPLY_GRACE
+from leaseq.parts import Parts
 from leaseq.worker._aio.crew import Crew
 from leaseq.worker.desk import Desk
 from leaseq.worker.hooks import SafeHooks
@@ -63,8 +63,8 @@ class Tender:
         pause = self._lease_secs / 3
         try:
             for queue, items in self._by_queue():
-                for at in range(0, len(items), MAX_ENTRIES):
-                    await self._extend(queue, items[at : at + MAX_ENTRIES])
+                for chunk in flows.chunks(items):
+                    await self._extend(queue, chunk)
                     self._heard(None)
         except LeaseqError as error:
             # three more tries before a lease ends
@@ -80,24 +80,22 @@ class Tender:
         return list(groups.items())
 
     async def _extend(self, queue: WorkQueue, items: list[LeasedItem]) -> None:
-        asked = io.now()
-        # a handler may have extended its item by more; by less than the time between two beats would lose it
-        leases = [(item, max(item.hold.secs, self._lease_secs)) for item in items]
-        command = commands.extend(queue.keys, leases)
-        try:
-            # an answer that is lost leaves time to try again before a lease ends
-            answers = await queue.transport.run(command, min(REPLY_GRACE, self._lease_secs / 9))
-        except FormatError:
-            if len(items) == 1:
-                return  # what ends it will say so
-            half = len(items) // 2  # one bad record makes the server refuse all
-            await self._extend(queue, items[:half])
-            await self._extend(queue, items[half:])
-            return
-        for (item, lease_secs), deadline in zip(leases, answers, strict=True):
-            if deadline is not None:
-                item.hold.heard(deadline, lease_secs, asked)
-            elif self._desk.holds(item):  # else it crossed the item's own end
-                self._crew.cancel(item, "lost")
-                item.hold.lost = True
-                self._hooks.tell("lost", item)
+        parts = Parts(items)
+        for part in parts:
+            asked = io.now()
+            # a handler may have extended its item by more; by less than the time between two beats would lose it
+            leases = [(item, max(item.hold.secs, self._lease_secs)) for item in part]
+            command = commands.extend(queue.keys, leases)
+            try:
+                # an answer that is lost leaves time to try again before a lease ends
+                answers = await queue.transport.run(command, min(REPLY_GRACE, self._lease_secs / 9))
+            except FormatError:  # of one bad record, which what ends the item will tell
+                parts.halve(part)
+                continue
+            for (item, lease_secs), deadline in zip(leases, answers, strict=True):
+                if deadline is not None:
+                    item.hold.heard(deadline, lease_secs, asked)
+                elif self._desk.holds(item):  # else it crossed the item's own end
+                    self._crew.cancel(item, "lost")
+                    item.hold.lost = True
+                    self._hooks.tell("lost", item)

@@ -7,9 +7,9 @@ from typing import Any
 from leaseq import commands
 from leaseq._sync import io
 from leaseq._sync.queue import LeasedItem, WorkQueue, ending, leased_items
-from leaseq.commands import GivenBack
 from leaseq.errors import FormatError, LeaseqError, TooLargeError
 from leaseq.flows import REPLY_GRACE
+from leaseq.parts import Parts
 from leaseq.worker.desk import Desk
 
 OF_ONE = (FormatError, TooLargeError)
@@ -37,11 +37,11 @@ class Teller:
         command = commands.complete_and_lease(queue.keys, items, count, self._lease_secs)
         try:
             reply = ending(queue, items, partial(queue.transport.take, command))
-        except LeaseqError as error:
-            self._failed(queue, items, error)
+        except OF_ONE:
+            self._complete(queue, items)
             return None
-        except BaseException:
-            self._desk.not_completed(items, definite=False, now=io.now())
+        except BaseException as error:
+            self._not_completed(items, error)
             raise
         self._desk.completed(items, reply.completed)
         queue.transport.publish_later(reply.died.get(0, ()))
@@ -50,72 +50,58 @@ class Teller:
 
     def complete_first(self, queue: WorkQueue, items: list[LeasedItem]) -> list[LeasedItem]:
         """Complete items before their handlers run; answers those that may run: this call was the one."""
-        command = commands.complete(queue.keys, items)
-        try:
-            answers = ending(queue, items, partial(queue.transport.run, command, REPLY_GRACE))
-        except OF_ONE as error:
-            if len(items) == 1:
-                self._desk.refused(items[0], error)
-                return []
-            half = len(items) // 2
-            first = self.complete_first(queue, items[:half])
-            return first + self.complete_first(queue, items[half:])
-        self._desk.completed(items, answers)
-        return [item for item, answer in zip(items, answers, strict=True) if answer]
+        mine: list[LeasedItem] = []
+        parts = Parts(items)
+        for part in parts:
+            try:
+                answers = self._answers(queue, part)
+            except OF_ONE as error:
+                if not parts.halve(part):
+                    self._desk.refused(part[0], error)
+            else:
+                self._desk.completed(part, answers)
+                mine += [item for item, answer in zip(part, answers, strict=True) if answer]
+        return mine
 
     def give_back(self) -> None:
         """Give back a group."""
         given = self._desk.next_returns()
         first: Any = given[0].item
-        self._give_back(first.queue, given)
+        queue: WorkQueue = first.queue
+        parts = Parts(given)
+        for part in parts:
+            command = commands.release_each(queue.keys, part)
+            call = partial(queue.transport.run, command, REPLY_GRACE)
+            try:
+                answers = ending(queue, [one.item for one in part], call)
+            except OF_ONE as error:
+                if not parts.halve(part):
+                    self._desk.refused(part[0].item, error)
+            except BaseException:
+                self._desk.not_returned([*part, *parts.left])
+                raise
+            else:
+                self._desk.returned(part, answers)
 
     def _complete(self, queue: WorkQueue, items: list[LeasedItem]) -> None:
-        command = commands.complete(queue.keys, items)
-        try:
-            answers = ending(queue, items, partial(queue.transport.run, command, REPLY_GRACE))
-        except LeaseqError as error:
-            self._failed(queue, items, error)
-        except BaseException:
-            self._desk.not_completed(items, definite=False, now=io.now())
-            raise
-        else:
-            self._desk.completed(items, answers)
-
-    def _failed(self, queue: WorkQueue, items: list[LeasedItem], error: LeaseqError) -> None:
-        """One item can make the server refuse all: halve until it is alone."""
-        if not isinstance(error, OF_ONE):
-            self._desk.not_completed(items, definite=error.definite, now=io.now())
-            raise error
-        if len(items) == 1:
-            self._desk.refused(items[0], error)
-            return
-        half = len(items) // 2
-        try:
-            self._complete(queue, items[:half])
-        except LeaseqError:
-            self._desk.not_completed(items[half:], definite=True, now=io.now())
-            raise
-        self._complete(queue, items[half:])
-
-    def _give_back(self, queue: WorkQueue, given: list[GivenBack]) -> None:
-        command = commands.release_each(queue.keys, given)
-        try:
-            call = partial(queue.transport.run, command, REPLY_GRACE)
-            answers = ending(queue, [one.item for one in given], call)
-        except LeaseqError as error:
-            if not isinstance(error, OF_ONE):
-                self._desk.not_returned(given)
+        parts = Parts(items)
+        for part in parts:
+            try:
+                answers = self._answers(queue, part)
+            except OF_ONE as error:
+                if not parts.halve(part):
+                    self._desk.refused(part[0], error)
+            except BaseException as error:
+                self._desk.not_completed(parts.left, definite=True, now=io.now())
+                self._not_completed(part, error)
                 raise
-            if len(given) == 1:
-                self._desk.refused(given[0].item, error)
-                return
-        else:
-            self._desk.returned(given, answers)
-            return
-        half = len(given) // 2
-        try:
-            self._give_back(queue, given[:half])
-        except LeaseqError:
-            self._desk.not_returned(given[half:])
-            raise
-        self._give_back(queue, given[half:])
+            else:
+                self._desk.completed(part, answers)
+
+    def _answers(self, queue: WorkQueue, items: list[LeasedItem]) -> list[bool]:
+        command = commands.complete(queue.keys, items)
+        return ending(queue, items, partial(queue.transport.run, command, REPLY_GRACE))
+
+    def _not_completed(self, items: list[LeasedItem], error: BaseException) -> None:
+        definite = isinstance(error, LeaseqError) and error.definite
+        self._desk.not_completed(items, definite=definite, now=io.now())

@@ -1,0 +1,37 @@
+"""Calls that the server refuses whole because of one of their members."""
+
+from collections.abc import Iterator
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+
+class Parts(Generic[T]):
+    """A batch for one call, or for several: one that is refused is halved, until the member at fault is alone.
+
+    for part in (parts := Parts(batch)):
+        try:
+            call(part)
+        except TooLargeError:
+            if not parts.halve(part):
+                ...  # it is this one
+    """
+
+    def __init__(self, batch: list[T]) -> None:
+        self._left = [batch]
+
+    def __iter__(self) -> Iterator[list[T]]:
+        while self._left:
+            yield self._left.pop()
+
+    def halve(self, part: list[T]) -> bool:
+        """Let the halves of a part come next; false for a single member, which has none."""
+        half = len(part) // 2
+        if half:
+            self._left += part[half:], part[:half]
+        return half > 0
+
+    @property
+    def left(self) -> list[T]:
+        """What is still to come, in order."""
+        return [member for part in reversed(self._left) for member in part]
