@@ -11,16 +11,26 @@ from typing import Any
 import click
 
 from leaseq import __version__
+from leaseq.cli.ends import Code
 from leaseq.cli.kinds import duration
 from leaseq_cleaner import logs
 from leaseq_cleaner.cleaner import DEEP_RATE, Cleaner
-from leaseq_cleaner.ends import MEANINGS, Code
 from leaseq_cleaner.settings import ENVIRONMENT, address, read_file
 from leaseq_cleaner.troubles import log
 from leaseq_cleaner.web import Web
 
 LISTEN = "127.0.0.1:9742"
 
+MEANINGS = {
+    Code.DONE.value: "done; the service was told to stop",
+    Code.NO.value: "--dry-run found damage, or --once failed for a queue; the lines say which",
+    Code.BAD_INPUT.value: "bad input: a flag, the environment, the file, an address that is taken; nothing was done",
+    Code.NO_SERVER.value: "the server is away, or refuses the user or a right",
+    Code.BUG.value: "an error in leaseq itself: please report what it printed",
+    Code.IO.value: "the output could not be written: not every queue was looked at",
+    Code.INTERRUPTED.value: "interrupted a second time, before the calls under way had ended",
+    Code.BROKEN_PIPE.value: "whoever read the output has gone: not every queue was looked at",
+}
 _CODES = "\n".join(f"{code:>4}  {meaning}" for code, meaning in MEANINGS.items())
 _EPILOG = f"""Each flag can also be set in the environment (--light-every as {ENVIRONMENT}_LIGHT_EVERY; queues apart by
 spaces) and, but for --once and --dry-run, in the file (light-every = "1s", queue = ["orders"]). A flag goes before the
@@ -154,7 +164,7 @@ async def _once(cleaner: Cleaner, *, dry_run: bool, as_json: bool) -> int:
         async for report in reports:
             click.echo(json.dumps(report.record()) if as_json else report.line())
             if report.error is not None or (dry_run and report.deep.total):
-                code = Code.FOUND
+                code = Code.NO
     return code
 
 

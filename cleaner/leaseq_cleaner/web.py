@@ -9,6 +9,7 @@ from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
 from prometheus_client import make_wsgi_app
 
+from leaseq.cli.ends import Code, Refusal
 from leaseq_cleaner.cleaner import Cleaner
 
 REQUEST_SECS = 10.0
@@ -17,12 +18,8 @@ REQUEST_SECS = 10.0
 Answer = Callable[..., Any]
 
 
-class ListenError(Exception):
-    """The address cannot be listened on."""
-
-
 class Web:
-    """Serves one cleaner's metrics and health on `host` and `port` (0: any free one). Raises ListenError."""
+    """Serves one cleaner's metrics and health on `host` and `port` (0: any free one). Raises Refusal."""
 
     def __init__(self, cleaner: Cleaner, host: str, port: int) -> None:
         self._cleaner = cleaner
@@ -31,7 +28,8 @@ class Web:
         try:
             self._server = make_server(host, port, self._answer, server_class=server, handler_class=_Handler)
         except (OSError, OverflowError) as error:
-            raise ListenError(f"cannot listen on {host}:{port}: {error}") from None
+            message = f"cannot listen on {host}:{port}: {error}; --listen takes another HOST:PORT, or off"
+            raise Refusal(message, Code.BAD_INPUT) from None
         shown = f"[{host}]" if ":" in host else host
         self.url = f"http://{shown}:{self._server.server_port}"
         self._thread = threading.Thread(target=self._server.serve_forever, name="leaseq-cleaner web")

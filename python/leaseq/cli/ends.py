@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import traceback
+from asyncio import CancelledError
 from enum import IntEnum
 from typing import TYPE_CHECKING, Final, NoReturn
 
@@ -75,13 +76,15 @@ class Group(click.Group):
         return code_of_run(lambda: run(ctx), ctx)
 
 
-def end(run: Callable[[], object]) -> NoReturn:
-    """Run a command and exit with its code. What it raises becomes one line on stderr, save an error of leaseq itself."""
-    code = code_of_run(run)
+def end(run: Callable[[], object], program: str = "leaseq") -> NoReturn:
+    """Run a program and exit with its code. What it raises becomes one line on stderr, save an error of leaseq itself."""
+    code = code_of_run(run, program=program)
     sys.exit(code_of_run(sys.stdout.flush) or code)
 
 
-def code_of_run(run: Callable[[], object], context: click.Context | None = None) -> int:
+def code_of_run(
+    run: Callable[[], object], context: click.Context | None = None, program: str = "leaseq"
+) -> int:
     """Run a part of the program; answer its exit code."""
     try:
         code = run()
@@ -89,23 +92,23 @@ def code_of_run(run: Callable[[], object], context: click.Context | None = None)
         return error.exit_code
     except BrokenPipeError:
         return let_go()
-    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 # what is not foreseen is printed whole
-        return _tell(error, _name_of(context))
+    except (Exception, KeyboardInterrupt, CancelledError) as error:  # noqa: BLE001 # what is not foreseen is printed whole
+        return _tell(error, _name_of(context) if context else program)
     return code if isinstance(code, int) else Code.DONE
 
 
-def _name_of(context: click.Context | None) -> str:
-    """What to call the command that a group, or the program, was asked for."""
-    if context is None:
-        return "leaseq"
+def _name_of(context: click.Context) -> str:
+    """What to call the command that a group was asked for."""
     return " ".join(filter(None, (context.command_path, context.invoked_subcommand)))
 
 
 def _tell(error: BaseException, name: str) -> int:
     """Write what it was, after the name of the command; answer the exit code."""
+    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:  # of the tasks of asyncio
+        error = error.exceptions[0]
     if isinstance(error, click.UsageError):
         name = error.ctx.command_path if error.ctx else name
-    meaning = _of_command(error) or _of_server(error) or _of_system(error)
+    meaning = _of_command(error, name) or _of_server(error) or _of_system(error)
     if meaning is None:
         # a script must not take it for an answer, which Python's own code 1 would be
         traceback.print_exception(error)
@@ -116,15 +119,14 @@ def _tell(error: BaseException, name: str) -> int:
     return code
 
 
-def _of_command(error: BaseException) -> tuple[str, int] | None:
+def _of_command(error: BaseException, name: str) -> tuple[str, int] | None:
     match error:
         case Refusal():
             return str(error), error.code
-        case KeyboardInterrupt() | click.Abort():
+        case KeyboardInterrupt() | CancelledError() | click.Abort():
             return "interrupted", Code.INTERRUPTED
         case click.UsageError():
-            path = error.ctx.command_path if error.ctx else "leaseq"
-            return f"{error.format_message().rstrip('.')} (see {path} --help)", Code.BAD_INPUT
+            return f"{error.format_message().rstrip('.')} (see {name} --help)", Code.BAD_INPUT
         case click.ClickException():
             return error.format_message(), Code.BAD_INPUT
     return None

@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from leaseq.cli.ends import Code, Refusal
+from leaseq.cli import standard
 
 if TYPE_CHECKING:
     from leaseq.jobs import App
 
-_EXTRA: Final = {"cronsim", "msgspec", "setproctitle"}
-
 
 def app_class() -> type[App]:
-    """leaseq.jobs.App. Raises Refusal where the extra is not installed."""
-    try:
+    """leaseq.jobs.App; without the extra `jobs`, say how to install it and end with 2."""
+    with standard.needing("jobs", "leaseq: jobs need", "cronsim", "msgspec", "setproctitle"):
         from leaseq.jobs import App
-    except ModuleNotFoundError as error:
-        if error.name not in _EXTRA:
-            raise
-        message = f"jobs need {error.name}; install it with: pip install 'leaseq[jobs]'"
-        raise Refusal(message, Code.BAD_INPUT) from error
     return App

@@ -1,13 +1,16 @@
-"""Standard streams that whoever started the program has closed (`leaseq ... >&-`)."""
+"""What programs begin with: their standard streams, and the extras that they need."""
 
-from __future__ import annotations
-
+import contextlib
 import os
 import sys
+from collections.abc import Iterator
 
 
 def reopen() -> None:
-    """Put /dev/null in their place: what a program opens next, such as its connection, must not become stdout."""
+    """Put /dev/null in the place of streams that whoever started the program has closed (`leaseq ... >&-`).
+
+    What a program opens next, such as its connection, must not become stdout.
+    """
     for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
         try:
             os.fstat(number)
@@ -17,3 +20,15 @@ def reopen() -> None:
         if getattr(sys, name) is None:
             stream = open(number, mode, encoding="utf-8", closefd=False)  # noqa: SIM115 # as long as the program
             setattr(sys, name, stream)
+
+
+@contextlib.contextmanager
+def needing(extra: str, who: str, *modules: str) -> Iterator[None]:
+    """Import what an extra installs; where one of its modules is missing, say how to install it and exit with 2."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.split(".")[0] not in modules:
+            raise
+        sys.stderr.write(f"{who} {error.name}; install it with: pip install 'leaseq[{extra}]'\n")
+        sys.exit(2)

@@ -19,8 +19,7 @@ from support.spec_rules import Tree
 
 from leaseq.keys import RegisteredQueue
 from leaseq.results import DeepClean, LightClean, QueueStats
-from leaseq_cleaner.command import LISTEN, program
-from leaseq_cleaner.ends import MEANINGS
+from leaseq_cleaner.command import LISTEN, MEANINGS, program
 from leaseq_cleaner.metrics import EVENTS, KINDS, MOVES, STATES, Metrics
 
 ROOT = Path(__file__).parents[3]
