@@ -96,7 +96,7 @@ pytest-servers: servers ## tests that are about the server, on the other core se
 OF_CONNECTIONS := python/tests/client python/tests/net
 
 # Earlier redis-py leaves the connections of a cluster's former nodes to tasks that outlive the event loop, and to the garbage collector.
-EARLIER_REDIS_PY := -W ignore::pytest.PytestUnraisableExceptionWarning
+EARLIER_REDIS_PY := -W ignore::ResourceWarning -W ignore::pytest.PytestUnraisableExceptionWarning
 
 .PHONY: pytest-oldest
 pytest-oldest: .venvs/oldest/.installed servers-newest ## the client with the oldest redis-py and hiredis that it takes
