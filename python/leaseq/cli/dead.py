@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-import dataclasses
-from typing import TYPE_CHECKING
+import functools
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from leaseq.cli import asking, output, text
-from leaseq.cli.ends import Code, Group, Refusal
+from leaseq.cli.ends import Group
 from leaseq.cli.kinds import duration
 from leaseq.cli.server import on_queue, stats_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from leaseq import WorkQueue
+
+    Function = Callable[..., Any]
 
 
 @click.group(cls=Group, no_args_is_help=False)
@@ -41,26 +45,46 @@ def list_(*, queue: WorkQueue, limit: int, offset: int, backward: bool, as_json:
       leaseq dead list orders --json | jq -r .error | sort | uniq -c
     """  # noqa: D301 (click's mark for text that is not to be wrapped)
     now = stats_of(queue).now
-    letters = queue.dead_letters(offset=offset, limit=limit, backward=backward)
-    if as_json:
-        for letter in letters:
-            output.record(dataclasses.asdict(letter))
-    elif letters:
-        rows = [(each.id, text.when(each.time - now), each.attempt, each.error) for each in letters]
-        output.show(output.table(("id", "died", "attempts", "last error"), rows, right=("attempts",)))
-    if not letters:
-        raise Refusal("" if as_json else "nothing is dead")
+    output.listed(
+        queue.dead_letters(offset=offset, limit=limit, backward=backward),
+        lambda each: (each.id, text.when(each.time - now), each.attempt, each.error),
+        ("id", "died", "attempts", "last error"),
+        right=("attempts",),
+        nothing="nothing is dead",
+        as_json=as_json,
+    )
+
+
+def _which(option: str, metavar: str, **details: Any) -> Callable[[Function], Function]:
+    """What gives a command the ways to say which dead items: ID..., --all, and an option; one of the three."""
+    name = option.removeprefix("--").replace("-", "_")
+
+    def decorated(function: Function) -> Function:
+        @click.argument("ids", metavar="[ID]...", nargs=-1)
+        @click.option("--all", "everything", is_flag=True, help="All that are dead now.")
+        @click.option(option, name, metavar=metavar, **details)
+        @functools.wraps(function)
+        def checked(*args: Any, ids: tuple[str, ...], everything: bool, **options: Any) -> Any:
+            if bool(ids) + everything + (options[name] is not None) != 1:
+                raise click.UsageError(f"say which: ID..., --all or {option} {metavar}, one of the three")
+            return function(*args, ids=ids, **options)
+
+        return checked
+
+    return decorated
+
+
+which_to_revive = _which("--matching", "TEXT", help="All whose last error contains this text.")
+which_to_purge = _which(
+    "--older-than", "DURATION", type=duration, help="All that have been dead for so long, such as 30d."
+)
 
 
 @dead.command()
 @on_queue
-@click.argument("ids", metavar="[ID]...", nargs=-1)
-@click.option("--all", "everything", is_flag=True, help="All that are dead now.")
-@click.option("--matching", metavar="TEXT", help="All whose last error contains this text.")
+@which_to_revive
 @output.as_json
-def revive(
-    *, queue: WorkQueue, ids: tuple[str, ...], everything: bool, matching: str | None, as_json: bool
-) -> int:
+def revive(*, queue: WorkQueue, **chosen: Any) -> int:
     """Make dead items of QUEUE ready again, their attempts begun anew. Ends with 1 where one was not dead.
 
     \b
@@ -68,30 +92,17 @@ def revive(
       leaseq dead revive orders order-1 order-2
       leaseq dead revive orders --matching "timeout: bank"
     """  # noqa: D301 (click's mark for text that is not to be wrapped)
-    if bool(ids) + everything + (matching is not None) != 1:
-        raise click.UsageError("say which: ID..., --all or --matching TEXT, one of the three")
-    if ids:
-        return _told(ids, queue.revive_items(ids), "revived", as_json=as_json)
-    stats_of(queue)
-    return output.counted(queue.revive_all(matching), "revived", as_json=as_json)
+    if not chosen["ids"]:
+        stats_of(queue)
+    return revive_chosen(queue, "revived", **chosen)
 
 
 @dead.command()
 @on_queue
-@click.argument("ids", metavar="[ID]...", nargs=-1)
-@click.option("--all", "everything", is_flag=True, help="All that are dead now.")
-@click.option("--older-than", type=duration, help="All that have been dead for so long, such as 30d.")
+@which_to_purge
 @asking.yes
 @output.as_json
-def purge(
-    *,
-    queue: WorkQueue,
-    ids: tuple[str, ...],
-    everything: bool,
-    older_than: float | None,
-    yes: bool,
-    as_json: bool,
-) -> int:
+def purge(*, queue: WorkQueue, **chosen: Any) -> int:
     """Drop dead items of QUEUE for ever. Ends with 1 where one was not dead.
 
     \b
@@ -99,20 +110,27 @@ def purge(
       leaseq dead purge orders order-1
       leaseq dead purge orders --older-than 30d --yes
     """  # noqa: D301 (click's mark for text that is not to be wrapped)
-    if bool(ids) + everything + (older_than is not None) != 1:
-        raise click.UsageError("say which: ID..., --all or --older-than DURATION, one of the three")
+    if not chosen["ids"]:
+        stats_of(queue)
+    return purge_chosen(queue, "items", **chosen)
+
+
+def revive_chosen(
+    queue: WorkQueue, done: str, *, ids: tuple[str, ...], matching: str | None, as_json: bool
+) -> int:
+    """Make dead items ready again, and print what became of them; answer the exit code. `done` says what was done."""
     if ids:
-        return _told(ids, queue.purge_items(ids), "purged", as_json=as_json)
-    if there := stats_of(queue).dead:
-        which = "all" if everything else f"those dead for {text.duration(older_than or 0)}"
-        asking.confirm(f"Drop dead items of {queue.name} for ever, {which} of {there}?", yes=yes)
+        return output.answers(ids, queue.revive_items(ids), done, "not dead:", as_json=as_json)
+    return output.counted(queue.revive_all(matching), done, as_json=as_json)
+
+
+def purge_chosen(
+    queue: WorkQueue, what: str, *, ids: tuple[str, ...], older_than: float | None, yes: bool, as_json: bool
+) -> int:
+    """Drop dead items after asking, and print what became of them; answer the exit code. `what` is what they are."""
+    if ids:
+        return output.answers(ids, queue.purge_items(ids), "purged", "not dead:", as_json=as_json)
+    if there := queue.stats().dead:
+        which = "all" if older_than is None else f"those dead for {text.duration(older_than)}"
+        asking.confirm(f"Drop dead {what} of {queue.name} for ever, {which} of {there}?", yes=yes)
     return output.counted(queue.purge_all(older_than or 0), "purged", as_json=as_json)
-
-
-def _told(ids: tuple[str, ...], answers: list[bool], what: str, *, as_json: bool) -> int:
-    for item_id, answer in zip(ids, answers, strict=True):
-        if as_json:
-            output.record({"id": item_id, what: answer})
-        else:
-            output.line(f"{what if answer else 'not dead:'} {item_id}")
-    return Code.DONE if all(answers) else Code.NO

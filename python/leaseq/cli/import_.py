@@ -53,13 +53,7 @@ def import_(*, queue: WorkQueue, source: IO[bytes], revive_dead: bool, as_json: 
             revive_dead=revive_dead,
             heard=lambda done: heard(read, f"{done.added} added, {done.exist} exist"),
         )
-    if as_json:
-        import dataclasses
-
-        output.document(dataclasses.asdict(done))
-    else:
-        for text in told(done):
-            output.line(text)
+    output.report(done, told(done), as_json=as_json)
     if not done.complete:
         raise Refusal("the file has no end: its export was cut, items are missing")
 

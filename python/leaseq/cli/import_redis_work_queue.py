@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 from typing import TYPE_CHECKING
 
 import click
@@ -66,7 +65,7 @@ def import_redis_work_queue(
                 f"nothing to move: {prefix}:queue and {prefix}:processing are empty; is PREFIX right?"
             )
         if dry_run:
-            _tell_counts(counts, as_json=as_json)
+            output.report(counts, _counted(counts), as_json=as_json)
             if not waiting_only:
                 check_leases(counts)
             return Code.DONE
@@ -78,25 +77,16 @@ def import_redis_work_queue(
                 waiting_only=waiting_only,
                 heard=lambda done: heard(done.added + done.exist + done.left, f"{done.added} added"),
             )
-    if as_json:
-        output.document(dataclasses.asdict(done))
-    else:
-        for text in told(done, original.claimed_key):
-            output.line(text)
+    output.report(done, told(done, original.claimed_key), as_json=as_json)
     return Code.NO if done.refused else Code.DONE
 
 
-def _tell_counts(counts: Counts, *, as_json: bool) -> None:
-    if as_json:
-        output.document(dataclasses.asdict(counts))
-        return
-    output.line(
-        f"{counts.waiting} wait, {counts.processing} were taken by workers, {counts.leased} under a lease"
-    )
+def _counted(counts: Counts) -> Iterator[str]:
+    yield f"{counts.waiting} wait, {counts.processing} were taken by workers, {counts.leased} under a lease"
     if counts.cleaning:
-        output.line(f"{counts.cleaning} are with the original's cleaner")
+        yield f"{counts.cleaning} are with the original's cleaner"
     if counts.claimed:
-        output.line(f"{counts.claimed} are on their way: an import before this did not end, or left them")
+        yield f"{counts.claimed} are on their way: an import before this did not end, or left them"
 
 
 def told(done: TakenOver, claimed_key: str) -> Iterator[str]:

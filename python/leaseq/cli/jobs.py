@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from leaseq.cli import asking, output, text
-from leaseq.cli.ends import Code, Group, Refusal
+from leaseq.cli import asking, dead, output, text
+from leaseq.cli.ends import Code, Group
 from leaseq.cli.job_layer import app_class
-from leaseq.cli.kinds import duration
 from leaseq.cli.server import on_server
 
 if TYPE_CHECKING:
@@ -65,8 +64,7 @@ def list_(*, app: App, state: Any, limit: int, offset: int, as_json: bool) -> No
       leaseq jobs list running
       leaseq jobs list failed --queue mail --json | jq -r .error | sort | uniq -c
     """  # noqa: D301 (click's mark for text that is not to be wrapped)
-    if not _show(app.jobs(state, offset=offset, limit=limit), as_json=as_json):
-        raise Refusal("" if as_json else f"no job is {state}")
+    _show(app.jobs(state, offset=offset, limit=limit), f"no job is {state}", as_json=as_json)
 
 
 @jobs.command()
@@ -81,7 +79,7 @@ def status(*, app: App, ids: tuple[str, ...], as_json: bool) -> int:
       leaseq jobs status order-7 --json | jq .traceback
     """  # noqa: D301 (click's mark for text that is not to be wrapped)
     found = app.infos(app.job(job_id, queue=app.queues[0]) for job_id in ids)
-    _show(found, as_json=as_json)
+    _show(found, "", as_json=as_json)
     return Code.NO if any(each.status == "unknown" for each in found) else Code.DONE
 
 
@@ -97,16 +95,14 @@ def cancel(*, app: App, ids: tuple[str, ...], as_json: bool) -> int:
       leaseq jobs cancel order-7
     """  # noqa: D301 (click's mark for text that is not to be wrapped)
     answers = [app.job(job_id, queue=app.queues[0]).cancel() for job_id in ids]
-    return _told(ids, answers, "cancelled", "has ended or is not there:", as_json=as_json)
+    return output.answers(ids, answers, "cancelled", "has ended or is not there:", as_json=as_json)
 
 
 @jobs.command()
-@click.argument("ids", metavar="[ID]...", nargs=-1)
 @on_jobs
-@click.option("--all", "everything", is_flag=True, help="All that are dead now.")
-@click.option("--matching", metavar="TEXT", help="All whose last error contains this text.")
+@dead.which_to_revive
 @output.as_json
-def replay(*, app: App, ids: tuple[str, ...], everything: bool, matching: str | None, as_json: bool) -> int:
+def replay(*, app: App, **chosen: Any) -> int:
     """Put dead jobs back, their attempts begun anew. Ends with 1 where one was not dead.
 
     \b
@@ -114,38 +110,22 @@ def replay(*, app: App, ids: tuple[str, ...], everything: bool, matching: str | 
       leaseq jobs replay order-7
       leaseq jobs replay --matching "ConnectionError" --queue mail
     """  # noqa: D301 (click's mark for text that is not to be wrapped)
-    if bool(ids) + everything + (matching is not None) != 1:
-        raise click.UsageError("say which: ID..., --all or --matching TEXT, one of the three")
-    if ids:
-        return _told(ids, app.queue().revive_items(ids), "replayed", "not dead:", as_json=as_json)
-    return output.counted(app.queue().revive_all(matching), "replayed", as_json=as_json)
+    return dead.revive_chosen(app.queue(), "replayed", **chosen)
 
 
 @jobs.command()
-@click.argument("ids", metavar="[ID]...", nargs=-1)
 @on_jobs
-@click.option("--all", "everything", is_flag=True, help="All that are dead now.")
-@click.option("--older-than", type=duration, help="All that have been dead for so long, such as 30d.")
+@dead.which_to_purge
 @asking.yes
 @output.as_json
-def purge(
-    *, app: App, ids: tuple[str, ...], everything: bool, older_than: float | None, yes: bool, as_json: bool
-) -> int:
+def purge(*, app: App, **chosen: Any) -> int:
     """Drop dead jobs for ever. Ends with 1 where one was not dead.
 
     \b
     Example:
       leaseq jobs purge --older-than 30d --yes
     """  # noqa: D301 (click's mark for text that is not to be wrapped)
-    if bool(ids) + everything + (older_than is not None) != 1:
-        raise click.UsageError("say which: ID..., --all or --older-than DURATION, one of the three")
-    queue = app.queue()
-    if ids:
-        return _told(ids, queue.purge_items(ids), "purged", "not dead:", as_json=as_json)
-    if there := queue.stats().dead:
-        which = "all" if everything else f"those dead for {text.duration(older_than or 0)}"
-        asking.confirm(f"Drop dead jobs of {queue.name} for ever, {which} of {there}?", yes=yes)
-    return output.counted(queue.purge_all(older_than or 0), "purged", as_json=as_json)
+    return dead.purge_chosen(app.queue(), "jobs", **chosen)
 
 
 @jobs.group(cls=Group, no_args_is_help=False)
@@ -170,24 +150,20 @@ def cron_list(*, app: App, as_json: bool) -> None:
     """  # noqa: D301 (click's mark for text that is not to be wrapped)
     found = app.schedules.infos()
     now = app.queue().stats().now
-    if as_json:
-        for each in found:
-            output.record(dataclasses.asdict(each))
-    elif found:
-        rows = [
-            (
-                each.name,
-                each.rule,
-                each.missed,
-                text.when(each.last - now) if each.last else "never",
-                "PAUSED" if each.paused else text.when(each.next - now) if each.next else "never",
-                each.function,
-            )
-            for each in found
-        ]
-        output.show(output.table(("schedule", "rule", "missed", "last", "next", "function"), rows))
-    if not found:
-        raise Refusal("" if as_json else "no worker has entered a schedule for this queue")
+    output.listed(
+        found,
+        lambda each: (
+            each.name,
+            each.rule,
+            each.missed,
+            text.when(each.last - now) if each.last else "never",
+            "PAUSED" if each.paused else text.when(each.next - now) if each.next else "never",
+            each.function,
+        ),
+        ("schedule", "rule", "missed", "last", "next", "function"),
+        nothing="no worker has entered a schedule for this queue",
+        as_json=as_json,
+    )
 
 
 @cron.command()
@@ -202,10 +178,7 @@ def pause(*, app: App, name: str, as_json: bool) -> None:
       leaseq jobs cron pause nightly
     """  # noqa: D301 (click's mark for text that is not to be wrapped)
     app.schedules.pause(name)
-    if as_json:
-        output.record({"name": name, "paused": True})
-    else:
-        output.line(f"paused {name}")
+    output.answer({"name": name, "paused": True}, f"paused {name}", as_json=as_json)
 
 
 @cron.command()
@@ -220,10 +193,7 @@ def resume(*, app: App, name: str, as_json: bool) -> None:
       leaseq jobs cron resume nightly
     """  # noqa: D301 (click's mark for text that is not to be wrapped)
     app.schedules.resume(name)
-    if as_json:
-        output.record({"name": name, "paused": False})
-    else:
-        output.line(f"resumed {name}")
+    output.answer({"name": name, "paused": False}, f"resumed {name}", as_json=as_json)
 
 
 @cron.command()
@@ -238,20 +208,19 @@ def trigger(*, app: App, name: str, as_json: bool) -> None:
       leaseq jobs cron trigger nightly
     """  # noqa: D301 (click's mark for text that is not to be wrapped)
     handle = app.schedules.trigger(name)
-    if as_json:
-        output.record({"id": handle.id, "queue": handle.queue})
-    else:
-        output.line(f"enqueued {handle.id}")
+    output.answer({"id": handle.id, "queue": handle.queue}, f"enqueued {handle.id}", as_json=as_json)
 
 
-def _show(found: Sequence[JobInfo], *, as_json: bool) -> bool:
-    if as_json:
-        for each in found:
-            output.record(_plain(each))
-    elif found:
-        rows = [(each.id, each.status, each.attempt, each.description, each.error) for each in found]
-        output.show(output.table(("id", "status", "attempt", "call", "last error"), rows, right=("attempt",)))
-    return bool(found)
+def _show(found: Sequence[JobInfo], nothing: str, *, as_json: bool) -> None:
+    output.listed(
+        found,
+        lambda each: (each.id, each.status, each.attempt, each.description, each.error),
+        ("id", "status", "attempt", "call", "last error"),
+        right=("attempt",),
+        as_dict=_plain,
+        nothing=nothing,
+        as_json=as_json,
+    )
 
 
 def _plain(info: JobInfo) -> Any:
@@ -263,12 +232,3 @@ def _plain(info: JobInfo) -> Any:
         str_keys=True,
         enc_hook=repr,
     )
-
-
-def _told(ids: Sequence[str], answers: Sequence[bool], what: str, otherwise: str, *, as_json: bool) -> int:
-    for job_id, answer in zip(ids, answers, strict=True):
-        if as_json:
-            output.record({"id": job_id, what: answer})
-        else:
-            output.line(f"{what if answer else otherwise} {job_id}")
-    return Code.DONE if all(answers) else Code.NO

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import contextlib
 from datetime import datetime
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from leaseq.durations import seconds_of
 from leaseq.errors import BadArgumentError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Function = Callable[..., Any]
 
 STATES: Final = ("ready", "delayed", "leased", "dead")
 """The states of an item."""
@@ -45,3 +50,14 @@ def moment(value: str | float) -> float:
             f"{value!r} does not say which time zone; write {value}Z for UTC, or {value}+01:00"
         )
     return when.timestamp()
+
+
+def lease_option(text: str) -> Callable[[Function], Function]:
+    """The option --for, how long a lease is; the parameter is `lease_secs`."""
+    return click.option("--for", "lease_secs", type=duration, default="30s", show_default=True, help=text)
+
+
+def grace_option(what: str) -> Callable[[Function], Function]:
+    """The option --grace of what works until it is stopped; the parameter is `grace_secs`."""
+    text = f"How long {what} may go on after SIGTERM or Ctrl-C."
+    return click.option("--grace", "grace_secs", type=duration, default="25s", show_default=True, help=text)

@@ -10,7 +10,7 @@ import click
 
 from leaseq.cli import output
 from leaseq.cli.ends import Refusal
-from leaseq.cli.kinds import duration
+from leaseq.cli.kinds import duration, lease_option
 from leaseq.cli.server import on_queue
 from leaseq.cli.text import data_fields
 from leaseq.item import LeasedItemBase
@@ -24,14 +24,7 @@ if TYPE_CHECKING:
 
 _STDOUT: Final = 1
 
-_for = click.option(
-    "--for",
-    "lease_secs",
-    type=duration,
-    default="30s",
-    show_default=True,
-    help="How long the lease lasts from now: 0.001s to 30d.",
-)
+_for = lease_option("How long the lease lasts from now: 0.001s to 30d.")
 
 
 @click.command(short_help="Lease items of QUEUE; print token and id of each.")
@@ -144,16 +137,14 @@ def complete(
         raise click.UsageError("--result and --result-file exclude each other")
     content = result_file.read() if result_file else result and os.fsencode(result)
     done = queue.complete(_held(item_id, token), result=content, keep=keep, only_current=only_current)
-    if as_json:
-        output.record({"id": item_id, "completed": done})
-    elif done:
-        output.line(f"completed {item_id}")
-    if not done:
-        raise Refusal(
-            ""
-            if as_json
-            else f"{item_id} was not completed by this call: it was completed or removed before, or never had this token"
-        )
+    output.answer(
+        {"id": item_id, "completed": done},
+        f"completed {item_id}",
+        no=""
+        if done
+        else f"{item_id} was not completed by this call: it was completed or removed before, or never had this token",
+        as_json=as_json,
+    )
 
 
 @click.command(short_help="Give a leased item of QUEUE back.")
@@ -190,12 +181,8 @@ def release(
         state = "dead" if queue.dead_letter(item, error=error) else "lost"
     else:
         state = queue.release(item, delay=delay, error=error, uncounted=uncounted)
-    if as_json:
-        output.record({"id": item_id, "state": state})
-    elif state != "lost":
-        output.line(f"{state} {item_id}")
-    if state == "lost":
-        raise Refusal("" if as_json else f"the lease of {item_id} is lost: nothing was changed")
+    lost = f"the lease of {item_id} is lost: nothing was changed" if state == "lost" else ""
+    output.answer({"id": item_id, "state": state}, f"{state} {item_id}", no=lost, as_json=as_json)
 
 
 @click.command(short_help="Move the deadline of a leased item of QUEUE: a heartbeat.")
@@ -213,9 +200,9 @@ def extend(*, queue: WorkQueue, item_id: str, token: int, lease_secs: float, as_
     """  # noqa: D301 (click's mark for text that is not to be wrapped)
     item = _held(item_id, token)
     held = queue.extend(item, lease_secs)
-    if as_json:
-        output.record({"id": item_id, "extended": held, "deadline": item.deadline if held else None})
-    elif held:
-        output.line(f"extended {item_id}")
-    if not held:
-        raise Refusal("" if as_json else f"the lease of {item_id} is lost: stop working on it")
+    output.answer(
+        {"id": item_id, "extended": held, "deadline": item.deadline if held else None},
+        f"extended {item_id}",
+        no="" if held else f"the lease of {item_id} is lost: stop working on it",
+        as_json=as_json,
+    )

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
 import sys
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from leaseq import ListedItem
 from leaseq._scripts import MAX_ENTRIES
 from leaseq.cli import output, text
-from leaseq.cli.ends import Code, Refusal
+from leaseq.cli.ends import Code
 from leaseq.cli.kinds import STATES
 from leaseq.cli.server import data_of, on_queue, stats_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from leaseq import ItemInfo, ListedItem, WorkQueue
+    from leaseq import ItemInfo, WorkQueue
 
 _TIMES: Final = {"ready": "ready", "delayed": "due", "leased": "lease ends", "dead": "died"}
 """What the time of an item says, by its state."""
@@ -40,25 +40,23 @@ def peek(*, queue: WorkQueue, count: int, as_json: bool) -> None:
     """  # noqa: D301 (click's mark for text that is not to be wrapped)
     now = stats_of(queue).now
     infos = queue.inspect_items([each.id for each in queue.list_items("ready", limit=count).items])
-    if not infos:
-        raise Refusal("" if as_json else "nothing is ready")
-    if as_json:
-        for info in infos:
-            output.record(dataclasses.asdict(info) | text.data_fields(data_of(queue, info.id)))
-        return
     columns = ("id", "waits", "priority", "attempts", "size", "data")
-    rows = [
-        (
+    output.listed(
+        infos,
+        lambda info: (
             info.id,
             text.duration(now - info.time),
             info.priority,
             info.attempt,
             text.size(info.size),
             text.preview(data_of(queue, info.id)),
-        )
-        for info in infos
-    ]
-    output.show(output.table(columns, rows, right=columns[1:5]))
+        ),
+        columns,
+        right=columns[1:5],
+        as_dict=lambda info: dataclasses.asdict(info) | text.data_fields(data_of(queue, info.id)),
+        nothing="nothing is ready",
+        as_json=as_json,
+    )
 
 
 @click.command()
@@ -119,24 +117,24 @@ def list_(
         raise click.UsageError("say --limit or --all, not both")
     now = stats_of(queue).now
     listed = _listed(queue, state, offset, None if everything else limit or 100, backward=backward)
-    first = next(listed, None)
-    if first is None:
-        raise Refusal("" if as_json else f"nothing is {state}")
-    every = itertools.chain([first], listed)
-    if as_json:
-        for each in every:
-            output.record(dataclasses.asdict(each))
-        return
-    if state == "kept":
-        rows = [(each.id, text.when(each.time - now)) for each in every]
-        output.show(output.table(("id", "forgotten"), rows))
-        return
-    columns = ("id", _TIMES[state], "priority", "attempts", "size")
-    output.show(output.table(columns, [_row(each, now) for each in every], right=columns[2:]))
+    columns: Any = (
+        ("id", "forgotten") if state == "kept" else ("id", _TIMES[state], "priority", "attempts", "size")
+    )
+    output.listed(
+        listed,
+        lambda each: _row(each, now),
+        columns,
+        right=columns[2:],
+        nothing=f"nothing is {state}",
+        as_json=as_json,
+    )
 
 
-def _row(info: Any, now: float) -> tuple[Any, ...]:
-    return (info.id, text.when(info.time - now), info.priority, info.attempt, text.size(info.size))
+def _row(info: ItemInfo | ListedItem, now: float) -> tuple[Any, ...]:
+    listed = (info.id, text.when(info.time - now))
+    if isinstance(info, ListedItem):
+        return listed
+    return (*listed, info.priority, info.attempt, text.size(info.size))
 
 
 def _listed(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 from rich.console import Console
@@ -14,12 +15,18 @@ from leaseq.cli.ends import Code, Refusal
 from leaseq.cli.text import plain
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from rich.console import RenderableType
 
+T = TypeVar("T")
+
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
 """The option of all commands that answer something; the parameter is `as_json`."""
+
+
+def _as_dict(value: Any) -> dict[str, Any]:
+    return dataclasses.asdict(value)
 
 
 def document(value: Any) -> None:
@@ -37,15 +44,64 @@ def line(text: str) -> None:
     click.echo(plain(text))
 
 
-def counted(count: int, what: str, *, as_json: bool) -> int:
-    """Print how many items something was done to; answer the exit code, which is a no for none. Raises Refusal."""
+def answer(record_: dict[str, Any], text: str, *, no: str = "", as_json: bool) -> None:
+    """Print what was answered. Where that is a no, which `no` explains, raises Refusal."""
     if as_json:
-        record({what: count})
-    elif count:
-        line(f"{count} {what}")
-    else:
-        raise Refusal(f"nothing was {what}")
-    return Code.DONE if count else Code.NO
+        record(record_)
+    elif not no:
+        line(text)
+    if no:
+        raise Refusal("" if as_json else no)
+
+
+def answers(ids: Iterable[str], given: Iterable[bool], yes: str, no: str, *, as_json: bool) -> int:
+    """Print what was answered for each id; answer the exit code, which is a no unless all are a yes."""
+    code = Code.DONE
+    for item_id, answer in zip(ids, given, strict=True):
+        code = code if answer else Code.NO
+        if as_json:
+            record({"id": item_id, yes: answer})
+        else:
+            line(f"{yes if answer else no} {item_id}")
+    return code
+
+
+def counted(count: int, what: str, *, as_json: bool) -> int:
+    """Print how many items something was done to; answer the exit code. None is a no: raises Refusal."""
+    no = "" if count else f"nothing was {what}"
+    answer({what: count}, f"{count} {what}", no=no, as_json=as_json)
+    return Code.DONE
+
+
+def report(value: Any, lines: Iterable[str], *, as_json: bool) -> None:
+    """Print what a command did: a dataclass, or the same in lines for people."""
+    if as_json:
+        document(dataclasses.asdict(value))
+        return
+    for text in lines:
+        line(text)
+
+
+def listed(
+    found: Iterable[T],
+    row: Callable[[T], Sequence[object]],
+    columns: Sequence[str],
+    *,
+    right: Sequence[str] = (),
+    as_dict: Callable[[T], Any] = _as_dict,
+    nothing: str,
+    as_json: bool,
+) -> None:
+    """Print what was found: each as a JSON line, or as a row of a table. Raises Refusal where that is nothing."""
+    count = 0
+    if as_json:
+        for count, each in enumerate(found, 1):  # noqa: B007 (how many there were)
+            record(as_dict(each))
+    elif rows := [row(each) for each in found]:
+        count = len(rows)
+        show(table(columns, rows, right=right))
+    if not count:
+        raise Refusal("" if as_json else nothing)
 
 
 def console(*, stderr: bool = False) -> Console:

@@ -8,11 +8,12 @@ import click
 
 from leaseq import registry
 from leaseq.cli import output, text
-from leaseq.cli.ends import Refusal
 from leaseq.cli.server import on_server
 from leaseq.cli.stats import as_dict
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from leaseq import QueueStats, WorkQueue
     from leaseq.cli.server import Server
 
@@ -30,18 +31,22 @@ def queues(*, server: Server, as_json: bool) -> None:
       leaseq queues
       leaseq queues --json | jq -r 'select(.dead > 0).queue'
     """  # noqa: D301 (click's mark for text that is not to be wrapped)
-    rows: list[tuple[Any, ...]] = []
+    columns = ("queue", "group", "ready", "delayed", "leased", "dead", "next has waited", "")
+    output.listed(
+        _found(server),
+        lambda look: _row(*look),
+        columns,
+        right=columns[2:7],
+        as_dict=lambda look: as_dict(*look),
+        nothing="no client has entered a queue here",
+        as_json=as_json,
+    )
+
+
+def _found(server: Server) -> Iterator[tuple[WorkQueue, QueueStats]]:
     for name, group in registry.queues(server.named()):
         with server.queue(name, group) as queue:
-            stats = queue.stats()
-            if as_json:
-                output.record(as_dict(queue, stats))
-            rows.append(_row(queue, stats))
-    if not rows:
-        raise Refusal("" if as_json else "no client has entered a queue here")
-    if not as_json:
-        columns = ("queue", "group", "ready", "delayed", "leased", "dead", "next has waited", "")
-        output.show(output.table(columns, rows, right=columns[2:7]))
+            yield queue, queue.stats()
 
 
 def _row(queue: WorkQueue, stats: QueueStats) -> tuple[Any, ...]:

@@ -78,12 +78,9 @@ def expire(
         return output.counted(count, "expired", as_json=as_json)
     infos = queue.inspect_items(ids)
     ended = set(end([info for info in infos if info.state == "leased"]))
-    for item_id in ids:
-        if as_json:
-            output.record({"id": item_id, "expired": item_id in ended})
-        else:
-            output.line(f"{'expired' if item_id in ended else 'not leased:'} {item_id}")
-    return Code.DONE if ended == set(ids) else Code.NO
+    return output.answers(
+        ids, [item_id in ended for item_id in ids], "expired", "not leased:", as_json=as_json
+    )
 
 
 def _release(queue: WorkQueue, infos: list[ItemInfo], **options: Any) -> list[str]:

@@ -13,7 +13,7 @@ import leaseq.aio
 from leaseq.cli import output
 from leaseq.cli.children import BAD_DATA, Children
 from leaseq.cli.ends import Code
-from leaseq.cli.kinds import duration, positive_duration
+from leaseq.cli.kinds import grace_option, lease_option, positive_duration
 from leaseq.cli.server import in_group, on_server
 from leaseq.cli.text import duration as in_words
 from leaseq.cli.text import plain
@@ -35,14 +35,7 @@ if TYPE_CHECKING:
 @click.option(
     "--jobs", "-j", type=click.IntRange(1, 1000), default=1, show_default=True, help="How many at a time."
 )
-@click.option(
-    "--for",
-    "lease_secs",
-    type=duration,
-    default="30s",
-    show_default=True,
-    help="How long a lease is; it is extended while the command runs.",
-)
+@lease_option("How long a lease is; it is extended while the command runs.")
 @click.option(
     "--max-attempts",
     type=click.IntRange(0),
@@ -59,13 +52,7 @@ if TYPE_CHECKING:
     help="Exit codes after which an item dies at once.",
 )
 @click.option("--time-limit", type=positive_duration, help="How long the command may take for an item.")
-@click.option(
-    "--grace",
-    type=duration,
-    default="25s",
-    show_default=True,
-    help="How long commands may go on after SIGTERM or Ctrl-C.",
-)
+@grace_option("commands")
 @click.option(
     "--result",
     "with_result",
@@ -146,7 +133,7 @@ async def _work(
             max_attempts=options["max_attempts"],
             time_limit=options["time_limit"],
             at_most_once=options["at_most_once"],
-            grace_secs=options["grace"],
+            grace_secs=options["grace_secs"],
             burst=burst,
             hooks=told,
         )

@@ -13,7 +13,7 @@ import click
 
 from leaseq.cli.ends import Code, Refusal
 from leaseq.cli.job_layer import app_class
-from leaseq.cli.kinds import duration
+from leaseq.cli.kinds import grace_option, lease_option
 
 if TYPE_CHECKING:
     from leaseq.jobs import App
@@ -36,22 +36,8 @@ if TYPE_CHECKING:
     help="Jobs that each process runs at a time.",
 )
 @click.option("--burst", is_flag=True, help="End when nothing is ready; with 1 if nothing was.")
-@click.option(
-    "--for",
-    "lease_secs",
-    type=duration,
-    default="30s",
-    show_default=True,
-    help="How long a lease is; it is extended while the job runs.",
-)
-@click.option(
-    "--grace",
-    "grace_secs",
-    type=duration,
-    default="25s",
-    show_default=True,
-    help="How long jobs may go on after SIGTERM or Ctrl-C.",
-)
+@lease_option("How long a lease is; it is extended while the job runs.")
+@grace_option("jobs")
 @click.option("--max-jobs", type=click.IntRange(1), help="A process that has run so many is replaced.")
 @click.option(
     "--max-memory",

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from leaseq.cli import output, text
-from leaseq.cli.ends import Refusal
 from leaseq.cli.server import in_group, on_server
 from leaseq.worker.registry import live_workers
 
@@ -41,14 +40,10 @@ def workers(*, queue: str | None, server: Server, group: str | None, as_json: bo
         raise click.UsageError("--group is for a QUEUE")
     wanted = (group or queue, queue)
     found = [each for each in live_workers(server.named()) if queue is None or wanted in each.queues]
-    if as_json:
-        for each in found:
-            output.record(_as_dict(each))
-    elif found:
-        columns = ("worker", "client", "queues", "completed", "holds", "at most", "works on", "state")
-        output.show(output.table(columns, map(_row, found), right=columns[3:6]))
-    if not found:
-        raise Refusal("" if as_json else "no worker lives")
+    columns = ("worker", "client", "queues", "completed", "holds", "at most", "works on", "state")
+    output.listed(
+        found, _row, columns, right=columns[3:6], as_dict=_as_dict, nothing="no worker lives", as_json=as_json
+    )
 
 
 def _row(worker: LiveWorker) -> tuple[Any, ...]:
