@@ -2,7 +2,6 @@
 
 import contextlib
 import math
-from functools import partial
 from typing import Any
 
 from redis.exceptions import ClusterDownError
@@ -65,18 +64,9 @@ async def queues(server: str | io.Client | None = None) -> list[RegisteredQueue]
         found: set[RegisteredQueue] = set()
         cursor: Any = "0"
         while True:
-            cursor, entries = await calls.talk(partial(_page, calls, cursor), Held())
+            cursor, entries = await calls.ask("SSCAN", REGISTRY, cursor, "COUNT", PAGE)
             found.update(queue for entry in entries if (queue := registered(entry)))
             if int(cursor) == 0:
                 return sorted(found)
     finally:
         await opened.close()
-
-
-async def _page(calls: Calls, cursor: Any, connection: Connection) -> Any:
-    try:
-        await connection.send("SSCAN", REGISTRY, cursor, "COUNT", PAGE)
-        return await connection.read()
-    except BaseException as error:
-        await calls.told(error, connection)
-        raise

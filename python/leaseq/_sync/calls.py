@@ -5,7 +5,7 @@ One round trip each, the script's text sent only where it is unknown, never a re
 """
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
@@ -26,6 +26,7 @@ from leaseq._sync import io
 from leaseq._sync.connection import Connection, ReplyTimeoutError
 from leaseq._sync.route import route
 from leaseq.commands import Argument, Command
+from leaseq.flows import REPLY_GRACE
 
 T = TypeVar("T")
 
@@ -85,6 +86,39 @@ class Calls:
             finally:
                 self.route.release(connection)
         return command.parse(reply)
+
+    def ask(self, *command: Argument, patience: float | None = REPLY_GRACE) -> Any:
+        """What the server answers to a plain command on keys of this slot; see `run`."""
+        return (self.ask_all([command], patience))[0]
+
+    def ask_all(
+        self, entries: Sequence[tuple[Argument, ...]], patience: float | None = REPLY_GRACE
+    ) -> list[Any]:
+        """Send plain commands together; the answers of all. Raises the first error of all, as one of `leaseq.errors`."""
+        with self.life:
+            return self.talk(partial(self._ask, entries, patience), Held())
+
+    def _ask(
+        self, entries: Sequence[tuple[Argument, ...]], patience: float | None, connection: Connection
+    ) -> list[Any]:
+        replies: list[Any] = []
+        refusal: redis.ResponseError | None = None
+        try:
+            for entry in entries:
+                connection.send(*entry)
+            while len(replies) < len(entries):
+                try:
+                    replies.append(connection.read(patience))
+                except redis.ResponseError as error:
+                    replies.append(error)
+                    refusal = refusal or error
+        except BaseException as error:
+            self.told(error, connection)
+            raise
+        if refusal is not None:
+            self.told(refusal, connection)
+            raise refusal
+        return replies
 
     def talk(
         self,

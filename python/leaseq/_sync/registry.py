@@ -3,7 +3,6 @@
 
 import contextlib
 import math
-from functools import partial
 from typing import Any
 
 from redis.exceptions import ClusterDownError
@@ -66,18 +65,9 @@ def queues(server: str | io.Client | None = None) -> list[RegisteredQueue]:
         found: set[RegisteredQueue] = set()
         cursor: Any = "0"
         while True:
-            cursor, entries = calls.talk(partial(_page, calls, cursor), Held())
+            cursor, entries = calls.ask("SSCAN", REGISTRY, cursor, "COUNT", PAGE)
             found.update(queue for entry in entries if (queue := registered(entry)))
             if int(cursor) == 0:
                 return sorted(found)
     finally:
         opened.close()
-
-
-def _page(calls: Calls, cursor: Any, connection: Connection) -> Any:
-    try:
-        connection.send("SSCAN", REGISTRY, cursor, "COUNT", PAGE)
-        return connection.read()
-    except BaseException as error:
-        calls.told(error, connection)
-        raise

@@ -105,6 +105,5 @@ def _others(queue: WorkQueue) -> str:
 
 def data_of(queue: WorkQueue, item_id: str) -> bytes:
     """The data of an item, read without a lease, which no operation does; empty where there is none (LQ-KEY-1)."""
-    client: Any = queue.transport.client
-    data: bytes | None = client.execute_command("HGET", queue.keys.key("items"), item_id, NEVER_DECODE=True)
+    data: bytes | None = queue.transport.ask("HGET", queue.keys.key("items"), item_id)
     return data or b""

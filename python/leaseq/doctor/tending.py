@@ -1,7 +1,7 @@
 """Queues: whether they can be read, are near a limit, and whether somebody looks after them."""
 
 import struct
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from leaseq._sync.queue import WorkQueue
 from leaseq.doctor.clock import STEP_SECS
@@ -57,8 +57,7 @@ def clock_steps(queue: WorkQueue) -> Verdict:
 
 def _known_clock(queue: WorkQueue) -> float:
     """The queue's clock in seconds since 1970, 0 where it has none."""
-    client: Any = queue.transport.client
-    state: bytes | None = client.execute_command("GET", queue.keys.key("state"), NEVER_DECODE=True)
+    state: bytes | None = queue.transport.ask("GET", queue.keys.key("state"))
     if state is None or len(state) < _CLOCK.size:
         return 0.0
     clock: float = _CLOCK.unpack_from(state)[0]

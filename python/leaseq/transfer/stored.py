@@ -3,12 +3,10 @@
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
-
-import redis
+from typing import Final
 
 from leaseq._sync.queue import WorkQueue
-from leaseq.errors import FormatError, from_connection, from_server
+from leaseq.errors import FormatError
 from leaseq.item import decoded
 
 _RECORD: Final = struct.Struct("<BBIdd")
@@ -56,16 +54,8 @@ def sizes_fit(sizes: Sequence[int], most: int) -> int:
 
 
 def _hmget(queue: WorkQueue, part: str, fields: Sequence[bytes]) -> list[bytes | None]:
-    client: Any = queue.transport.client
-    try:
-        answer: list[bytes | None] = client.execute_command(
-            "HMGET", queue.keys.key(part), *fields, NEVER_DECODE=True
-        )
-    except redis.ResponseError as error:
-        raise from_server(error) from error
-    except (redis.RedisError, OSError) as error:
-        raise from_connection(error, sent=False) from error
-    return answer
+    found: list[bytes | None] = queue.transport.ask("HMGET", queue.keys.key(part), *fields, patience=None)
+    return found
 
 
 def _stored(item_id: str, data: bytes, record: bytes | None, extra: bytes | None) -> Stored:

@@ -2,20 +2,14 @@
 
 import contextlib
 from collections.abc import Callable
-from functools import partial
-from typing import Any
 
 from leaseq._aio import io
-from leaseq._aio.calls import Calls, Held
-from leaseq._aio.connection import Connection
+from leaseq._aio.calls import Calls
 from leaseq._aio.opening import OpenedServer
 from leaseq.errors import LeaseqError
 from leaseq.worker import live
 from leaseq.worker.hooks import logger
 from leaseq.worker.live import LiveWorker
-
-PATIENCE = 5.0
-"""Seconds that a reply may take."""
 
 PAGE = 100
 """Ids that are read, or forgotten, by one command."""
@@ -61,26 +55,25 @@ class Announcer:
         if self._said % live.INDEX_EVERY == 0:
             await self._enter()
         self._said += 1
-        await _command(
-            self._own, "SET", live.key(self._id), self._say(self._started), "PX", live.LIFE_SECS * 1000
-        )
+        said, life = self._say(self._started), live.LIFE_SECS * 1000
+        await self._own.ask("SET", live.key(self._id), said, "PX", life)
 
     async def _enter(self) -> None:
-        seconds, microseconds = await _command(self._index, "TIME")
+        seconds, microseconds = await self._index.ask("TIME")
         now = int(seconds) + int(microseconds) / 1_000_000
         self._started = self._started or now
         forget_at = round((now + live.INDEX_LIFE_SECS) * 1000)
-        await _command(self._index, "ZADD", live.INDEX, forget_at, self._id)
+        await self._index.ask("ZADD", live.INDEX, forget_at, self._id)
         over = round(now * 1000)
-        gone = await _command(self._index, "ZRANGEBYSCORE", live.INDEX, "-inf", over, "LIMIT", 0, PAGE)
+        gone = await self._index.ask("ZRANGEBYSCORE", live.INDEX, "-inf", over, "LIMIT", 0, PAGE)
         if gone:
-            await _command(self._index, "ZREM", live.INDEX, *gone)
+            await self._index.ask("ZREM", live.INDEX, *gone)
 
     async def leave(self) -> None:
         """The worker ends: it is seen no longer."""
         with contextlib.suppress(LeaseqError):
-            await _command(self._own, "DEL", live.key(self._id))
-            await _command(self._index, "ZREM", live.INDEX, self._id)
+            await self._own.ask("DEL", live.key(self._id))
+            await self._index.ask("ZREM", live.INDEX, self._id)
 
 
 async def live_workers(server: str | io.Client | None = None) -> list[LiveWorker]:
@@ -95,7 +88,7 @@ async def live_workers(server: str | io.Client | None = None) -> list[LiveWorker
         found: list[LiveWorker] = []
         seen: set[bytes] = set()
         first = 0
-        while ids := await _command(index, "ZRANGE", live.INDEX, first, first + PAGE - 1):
+        while ids := await index.ask("ZRANGE", live.INDEX, first, first + PAGE - 1):
             for worker_id in ids:
                 if worker_id not in seen:
                     seen.add(worker_id)
@@ -109,18 +102,5 @@ async def live_workers(server: str | io.Client | None = None) -> list[LiveWorker
 async def _look(client: io.Client, worker_id: bytes) -> list[LiveWorker]:
     """The worker of that id, if it lives: each has a key of its own, which in a cluster may lie anywhere."""
     key = live.key(worker_id.decode(errors="replace"))
-    worker = live.read(worker_id, await _command(Calls(client, key), "GET", key))
+    worker = live.read(worker_id, await Calls(client, key).ask("GET", key))
     return [worker] if worker else []
-
-
-async def _command(calls: Calls, *command: Any) -> Any:
-    return await calls.talk(partial(_exchange, calls, command), Held())
-
-
-async def _exchange(calls: Calls, command: tuple[Any, ...], connection: Connection) -> Any:
-    try:
-        await connection.send(*command)
-        return await connection.read(PATIENCE)
-    except BaseException as error:
-        await calls.told(error, connection)
-        raise

@@ -3,20 +3,14 @@
 
 import contextlib
 from collections.abc import Callable
-from functools import partial
-from typing import Any
 
 from leaseq._sync import io
-from leaseq._sync.calls import Calls, Held
-from leaseq._sync.connection import Connection
+from leaseq._sync.calls import Calls
 from leaseq._sync.opening import OpenedServer
 from leaseq.errors import LeaseqError
 from leaseq.worker import live
 from leaseq.worker.hooks import logger
 from leaseq.worker.live import LiveWorker
-
-PATIENCE = 5.0
-"""Seconds that a reply may take."""
 
 PAGE = 100
 """Ids that are read, or forgotten, by one command."""
@@ -62,24 +56,25 @@ class Announcer:
         if self._said % live.INDEX_EVERY == 0:
             self._enter()
         self._said += 1
-        _command(self._own, "SET", live.key(self._id), self._say(self._started), "PX", live.LIFE_SECS * 1000)
+        said, life = self._say(self._started), live.LIFE_SECS * 1000
+        self._own.ask("SET", live.key(self._id), said, "PX", life)
 
     def _enter(self) -> None:
-        seconds, microseconds = _command(self._index, "TIME")
+        seconds, microseconds = self._index.ask("TIME")
         now = int(seconds) + int(microseconds) / 1_000_000
         self._started = self._started or now
         forget_at = round((now + live.INDEX_LIFE_SECS) * 1000)
-        _command(self._index, "ZADD", live.INDEX, forget_at, self._id)
+        self._index.ask("ZADD", live.INDEX, forget_at, self._id)
         over = round(now * 1000)
-        gone = _command(self._index, "ZRANGEBYSCORE", live.INDEX, "-inf", over, "LIMIT", 0, PAGE)
+        gone = self._index.ask("ZRANGEBYSCORE", live.INDEX, "-inf", over, "LIMIT", 0, PAGE)
         if gone:
-            _command(self._index, "ZREM", live.INDEX, *gone)
+            self._index.ask("ZREM", live.INDEX, *gone)
 
     def leave(self) -> None:
         """The worker ends: it is seen no longer."""
         with contextlib.suppress(LeaseqError):
-            _command(self._own, "DEL", live.key(self._id))
-            _command(self._index, "ZREM", live.INDEX, self._id)
+            self._own.ask("DEL", live.key(self._id))
+            self._index.ask("ZREM", live.INDEX, self._id)
 
 
 def live_workers(server: str | io.Client | None = None) -> list[LiveWorker]:
@@ -94,7 +89,7 @@ def live_workers(server: str | io.Client | None = None) -> list[LiveWorker]:
         found: list[LiveWorker] = []
         seen: set[bytes] = set()
         first = 0
-        while ids := _command(index, "ZRANGE", live.INDEX, first, first + PAGE - 1):
+        while ids := index.ask("ZRANGE", live.INDEX, first, first + PAGE - 1):
             for worker_id in ids:
                 if worker_id not in seen:
                     seen.add(worker_id)
@@ -108,18 +103,5 @@ def live_workers(server: str | io.Client | None = None) -> list[LiveWorker]:
 def _look(client: io.Client, worker_id: bytes) -> list[LiveWorker]:
     """The worker of that id, if it lives: each has a key of its own, which in a cluster may lie anywhere."""
     key = live.key(worker_id.decode(errors="replace"))
-    worker = live.read(worker_id, _command(Calls(client, key), "GET", key))
+    worker = live.read(worker_id, Calls(client, key).ask("GET", key))
     return [worker] if worker else []
-
-
-def _command(calls: Calls, *command: Any) -> Any:
-    return calls.talk(partial(_exchange, calls, command), Held())
-
-
-def _exchange(calls: Calls, command: tuple[Any, ...], connection: Connection) -> Any:
-    try:
-        connection.send(*command)
-        return connection.read(PATIENCE)
-    except BaseException as error:
-        calls.told(error, connection)
-        raise
