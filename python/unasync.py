@@ -18,6 +18,7 @@ FILES = (
     "heart.py",
     "life.py",
     "opening.py",
+    "pages.py",
     "pool.py",
     "queue.py",
     "queue_admin.py",

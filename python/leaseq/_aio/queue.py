@@ -5,7 +5,7 @@ import traceback
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from functools import partial
 from types import TracebackType
-from typing import Any, Self, TypeVar, overload
+from typing import Any, Self, TypeVar, Unpack, overload
 
 from leaseq import commands, flows
 from leaseq._aio import io
@@ -15,7 +15,7 @@ from leaseq._aio.queue_admin import QueueAdmin
 from leaseq._scripts import MAX_ENTRIES
 from leaseq.commands import Command, LeaseReply, Taken
 from leaseq.commands.adding import Options
-from leaseq.commands.handoff import Finished, FollowUp, batches, check_targets
+from leaseq.commands.handoff import AddOptions, Finished, FollowUp, batches, check_targets
 from leaseq.errors import LeaseqError, TooLargeError
 from leaseq.item import Bytes, Item, LeasedItemBase
 from leaseq.results import Completed, Outcome, Released
@@ -161,14 +161,8 @@ class WorkQueue(QueueAdmin):
         self,
         items: Iterable[Item],
         *,
-        delay: float = 0,
-        not_before: float | None = None,
-        priority: int = 0,
-        max_attempts: int | None = None,
-        expires_in: float | None = None,
-        dead_on_expiry: bool = False,
-        keep: float | None = None,
         pipe: Any = None,
+        **options: Unpack[AddOptions],
     ) -> list[bool]:
         """Add many items; answers for each, in order. Up to 256 go in one call; see `add_item`.
 
@@ -176,35 +170,21 @@ class WorkQueue(QueueAdmin):
         first call in which there was no room for some; its `answers` have that call too, with None for no room. What
         `add_item` says about the retries of `pipe` holds here too.
         """
-        options = commands.add_options(
-            delay=delay,
-            not_before=not_before,
-            priority=priority,
-            max_attempts=max_attempts,
-            expires_in=expires_in,
-            dead_on_expiry=dead_on_expiry,
-            keep=keep,
-        )
+        chosen = commands.add_options(**options)
         chunks = flows.chunks(flows.many(items, "items"), flows.data_size)
         if pipe is not None:
             # all are checked before the first is queued
-            for command in [commands.add(self.keys, chunk, options) for chunk in chunks]:
+            for command in [commands.add(self.keys, chunk, chosen) for chunk in chunks]:
                 io.check_pipe(pipe).execute_command(*command.eval())
             return []
-        return await self._add_all(chunks, options)
+        return await self._add_all(chunks, chosen)
 
     async def add_item_when_room(
         self,
         item: Item,
         *,
         timeout: float | None = None,
-        delay: float = 0,
-        not_before: float | None = None,
-        priority: int = 0,
-        max_attempts: int | None = None,
-        expires_in: float | None = None,
-        dead_on_expiry: bool = False,
-        keep: float | None = None,
+        **options: Unpack[AddOptions],
     ) -> bool:
         """Add an item, and where the queue is full wait for room without polling.
 
@@ -212,46 +192,24 @@ class WorkQueue(QueueAdmin):
         which needs no room. Raises QueueFullError when the time is up.
         Otherwise as `add_item`.
         """
-        options = commands.add_options(
-            delay=delay,
-            not_before=not_before,
-            priority=priority,
-            max_attempts=max_attempts,
-            expires_in=expires_in,
-            dead_on_expiry=dead_on_expiry,
-            keep=keep,
-        )
-        return (await self._add_when_room([item], options, flows.give_up(timeout, io.now)))[0]
+        chosen = commands.add_options(**options)
+        return (await self._add_when_room([item], chosen, flows.give_up(timeout, io.now)))[0]
 
     async def add_items_when_room(
         self,
         items: Iterable[Item],
         *,
         timeout: float | None = None,
-        delay: float = 0,
-        not_before: float | None = None,
-        priority: int = 0,
-        max_attempts: int | None = None,
-        expires_in: float | None = None,
-        dead_on_expiry: bool = False,
-        keep: float | None = None,
+        **options: Unpack[AddOptions],
     ) -> list[bool]:
         """Add many items, as `add_items`, and wait for room as `add_item_when_room`.
 
         `timeout` is for all of them together. Each goes in once, as soon as there is room for it (LQ-ROOM-2). When the
         time is up, `answers` of the QueueFullError say of those looked at which are in, with None for no room.
         """
-        options = commands.add_options(
-            delay=delay,
-            not_before=not_before,
-            priority=priority,
-            max_attempts=max_attempts,
-            expires_in=expires_in,
-            dead_on_expiry=dead_on_expiry,
-            keep=keep,
-        )
+        chosen = commands.add_options(**options)
         over = flows.give_up(timeout, io.now)
-        return await self._add_all(flows.chunks(flows.many(items, "items"), flows.data_size), options, over)
+        return await self._add_all(flows.chunks(flows.many(items, "items"), flows.data_size), chosen, over)
 
     async def _add_all(
         self, chunks: Iterable[list[Item]], options: Options, over: float | None = None

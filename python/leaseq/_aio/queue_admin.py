@@ -1,6 +1,7 @@
 """A queue as its operators see it, and what all calls share: its server, running commands, closing."""
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 from types import TracebackType
 from typing import Any, Literal, Self, TypeVar
 
@@ -8,8 +9,8 @@ from leaseq import commands, flows
 from leaseq._aio import io
 from leaseq._aio.heart import Heart
 from leaseq._aio.opening import OpenedServer
+from leaseq._aio.pages import take_out
 from leaseq._aio.transport import Transport
-from leaseq._scripts import MAX_ENTRIES
 from leaseq.commands import Command, LeaseReply
 from leaseq.errors import BadArgumentError, BadTypeError, LeaseqError
 from leaseq.flows import Flow
@@ -143,7 +144,7 @@ class QueueAdmin(NamedQueue):
             chosen = ids if matching is None else [info.id for info in infos if matching in info.error]
             return sum(await self.revive_items(chosen))
 
-        return await self._all_dead((await self.stats()).now, revive)
+        return await take_out(partial(self.list_items, "dead"), revive, (await self.stats()).now)
 
     async def purge(self, item_id: str, *, older_than: float = 0) -> bool:
         """Drop an item that has been dead for `older_than` seconds; false if there is none. Safe to repeat."""
@@ -168,26 +169,7 @@ class QueueAdmin(NamedQueue):
             answers = await self.transport.run(commands.purge(self.keys, ids, older_than))
             return sum(answers)
 
-        return await self._all_dead((await self.stats()).now - older_than, purge)
-
-    async def _all_dead(self, until: float, take: Callable[[list[str]], Awaitable[int]]) -> int:
-        """Take out of what had died at that time, page by page; answers how many in all.
-
-        Others may revive and purge at the same time, and what they take out moves the pages: once more, until a pass
-        finds none, with nobody else at work.
-        """
-        done = 0
-        while True:
-            page = await self.list_items("dead", limit=MAX_ENTRIES)
-            before, taken, offset = page.total, 0, 0
-            while ids := [listed.id for listed in page.items if listed.time <= until]:
-                count = await take(ids)
-                taken += count
-                offset += len(ids) - count
-                page = await self.list_items("dead", offset=offset, limit=MAX_ENTRIES)
-            done += taken
-            if not taken and page.total >= before:
-                return done
+        return await take_out(partial(self.list_items, "dead"), purge, (await self.stats()).now - older_than)
 
     async def remove(self, item_id: str) -> State:
         """Remove an item in any state; answers the state it was in, "absent" if there was none.

@@ -2,14 +2,15 @@
 """A queue as its operators see it, and what all calls share: its server, running commands, closing."""
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from types import TracebackType
 from typing import Any, Literal, Self, TypeVar
 
 from leaseq import commands, flows
-from leaseq._scripts import MAX_ENTRIES
 from leaseq._sync import io
 from leaseq._sync.heart import Heart
 from leaseq._sync.opening import OpenedServer
+from leaseq._sync.pages import take_out
 from leaseq._sync.transport import Transport
 from leaseq.commands import Command, LeaseReply
 from leaseq.errors import BadArgumentError, BadTypeError, LeaseqError
@@ -140,7 +141,7 @@ class QueueAdmin(NamedQueue):
             chosen = ids if matching is None else [info.id for info in infos if matching in info.error]
             return sum(self.revive_items(chosen))
 
-        return self._all_dead((self.stats()).now, revive)
+        return take_out(partial(self.list_items, "dead"), revive, (self.stats()).now)
 
     def purge(self, item_id: str, *, older_than: float = 0) -> bool:
         """Drop an item that has been dead for `older_than` seconds; false if there is none. Safe to repeat."""
@@ -165,26 +166,7 @@ class QueueAdmin(NamedQueue):
             answers = self.transport.run(commands.purge(self.keys, ids, older_than))
             return sum(answers)
 
-        return self._all_dead((self.stats()).now - older_than, purge)
-
-    def _all_dead(self, until: float, take: Callable[[list[str]], int]) -> int:
-        """Take out of what had died at that time, page by page; answers how many in all.
-
-        Others may revive and purge at the same time, and what they take out moves the pages: once more, until a pass
-        finds none, with nobody else at work.
-        """
-        done = 0
-        while True:
-            page = self.list_items("dead", limit=MAX_ENTRIES)
-            before, taken, offset = page.total, 0, 0
-            while ids := [listed.id for listed in page.items if listed.time <= until]:
-                count = take(ids)
-                taken += count
-                offset += len(ids) - count
-                page = self.list_items("dead", offset=offset, limit=MAX_ENTRIES)
-            done += taken
-            if not taken and page.total >= before:
-                return done
+        return take_out(partial(self.list_items, "dead"), purge, (self.stats()).now - older_than)
 
     def remove(self, item_id: str) -> State:
         """Remove an item in any state; answers the state it was in, "absent" if there was none.

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import sys
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from leaseq import ListedItem
-from leaseq._scripts import MAX_ENTRIES
+from leaseq._sync.pages import pages
 from leaseq.cli import output, text
 from leaseq.cli.ends import Code
 from leaseq.cli.kinds import STATES
@@ -141,17 +142,13 @@ def _listed(
     queue: WorkQueue, state: Any, offset: int, limit: int | None, *, backward: bool
 ) -> Iterator[ItemInfo | ListedItem]:
     """What is in the state, page by page: all that is known of it, or of what is only an outcome its id and time."""
-    left = sys.maxsize if limit is None else limit
-    while left > 0:
-        page = queue.list_items(state, offset=offset, limit=min(MAX_ENTRIES, left), backward=backward).items
-        if not page:
-            return
+    most = sys.maxsize if limit is None else limit
+    for page in pages(partial(queue.list_items, state, backward=backward), offset, most):
         if state == "kept":
             yield from page
         else:
             infos = queue.inspect_items([each.id for each in page])
             yield from (info for info in infos if info.state == state)
-        offset, left = offset + len(page), left - len(page)
 
 
 def _facts(info: ItemInfo, data: bytes | None) -> list[tuple[str, Any]]:

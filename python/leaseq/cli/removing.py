@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from leaseq._scripts import MAX_ENTRIES
+from leaseq._sync.pages import take_out
 from leaseq.cli import asking, output
 from leaseq.cli.ends import Code
 from leaseq.cli.kinds import STATES
@@ -14,7 +15,7 @@ from leaseq.cli.server import on_queue, stats_of
 from leaseq.item import LeasedItemBase
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from leaseq import ItemInfo, WorkQueue
 
@@ -69,12 +70,12 @@ def expire(
     if bool(ids) == everything:
         raise click.UsageError("say which: ID... or --all")
 
-    def end(infos: list[ItemInfo]) -> list[str]:
+    def end(infos: Iterable[ItemInfo]) -> list[str]:
         return _release(queue, infos, error=error, uncounted=uncounted)
 
     now = stats_of(queue).now
     if everything:
-        count = _each_page(queue, "leased", lambda info: info.token <= now * 1e6, end)
+        count = _take_out(queue, "leased", lambda info: info.token <= now * 1e6, end)
         return output.counted(count, "expired", as_json=as_json)
     infos = queue.inspect_items(ids)
     ended = set(end([info for info in infos if info.state == "leased"]))
@@ -83,7 +84,7 @@ def expire(
     )
 
 
-def _release(queue: WorkQueue, infos: list[ItemInfo], **options: Any) -> list[str]:
+def _release(queue: WorkQueue, infos: Iterable[ItemInfo], **options: Any) -> list[str]:
     """Release what the infos say is leased, as if their holders did it; the ids of which it was still true."""
     held = []
     for info in infos:
@@ -116,37 +117,25 @@ def drain(*, queue: WorkQueue, states: tuple[str, ...], yes: bool, as_json: bool
     counts = {state: getattr(stats, state) for state in chosen}
     if what := ", ".join(f"{count} {state}" for state, count in counts.items() if count):
         asking.confirm(f"Remove {what} from {queue.name} for ever?", yes=yes)
-    count = 0
-    for state in chosen:
-        count += _each_page(
-            queue, state, lambda info: info.created <= stats.now, lambda infos: _remove(queue, infos)
-        )
+
+    def remove_all(infos: Iterable[ItemInfo]) -> list[str]:
+        return [state for state in queue.remove_items([info.id for info in infos]) if state != "absent"]
+
+    count = sum(
+        _take_out(queue, state, lambda info: info.created <= stats.now, remove_all) for state in chosen
+    )
     return output.counted(count, "removed", as_json=as_json)
 
 
-def _remove(queue: WorkQueue, infos: list[ItemInfo]) -> list[str]:
-    answers = queue.remove_items([info.id for info in infos])
-    return [info.id for info, state in zip(infos, answers, strict=True) if state != "absent"]
-
-
-def _each_page(
+def _take_out(
     queue: WorkQueue,
     state: Any,
     fits: Callable[[ItemInfo], bool],
-    take: Callable[[list[ItemInfo]], list[str]],
+    take: Callable[[Iterable[ItemInfo]], list[str]],
 ) -> int:
-    """Take out of a state what fits, page by page; answers how many in all. `take` answers the ids that it took out.
+    """Take out of a state what fits; answers how many in all. `take` answers one text for each that it took out."""
 
-    Others move the pages meanwhile, so once more, until a pass finds none.
-    """
-    done = 0
-    while True:
-        taken = offset = 0
-        while page := queue.list_items(state, offset=offset, limit=MAX_ENTRIES).items:
-            infos = queue.inspect_items([each.id for each in page])
-            gone = take([info for info in infos if info.state == state and fits(info)])
-            taken += len(gone)
-            offset += len(page) - len(gone)
-        done += taken
-        if not taken:
-            return done
+    def take_ids(ids: list[str]) -> int:
+        return len(take(info for info in queue.inspect_items(ids) if info.state == state and fits(info)))
+
+    return take_out(partial(queue.list_items, state), take_ids)

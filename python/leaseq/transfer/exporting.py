@@ -1,9 +1,10 @@
 """Export: all items of a queue as lines, page by page."""
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Final, Literal
 
-from leaseq._scripts import MAX_ENTRIES
+from leaseq._sync.pages import pages
 from leaseq._sync.queue import WorkQueue
 from leaseq.flows import CHUNK_BYTES
 from leaseq.results import ItemInfo, QueueStats
@@ -31,9 +32,7 @@ def export_queue(queue: WorkQueue) -> Iterator[lines.Line]:
     yield lines.header(queue.name, queue.group, before)
     count = 0
     for state in STATES:
-        offset = 0
-        while listed := queue.list_items(state, offset=offset, limit=MAX_ENTRIES).items:
-            offset += len(listed)
+        for listed in pages(partial(queue.list_items, state)):
             for line in _page(queue, [entry.id for entry in listed]):
                 count += 1
                 yield line

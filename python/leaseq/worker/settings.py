@@ -29,37 +29,30 @@ class Settings:
     handle_signals: bool
     announce: bool
 
+    def __post_init__(self) -> None:
+        """Raises BadTypeError, BadArgumentError."""
+        if not 1 <= commands.whole(self.concurrency, "concurrency") <= MOST_SLOTS:
+            raise BadArgumentError(f"concurrency must be 1 to {MOST_SLOTS}")
+        commands.check_lease_secs(self.lease_secs)
+        if self.time_limit is not None and commands.milliseconds(self.time_limit, "time_limit") <= 0:
+            raise BadArgumentError("time_limit must be above 0; None is unlimited")
+        if commands.milliseconds(self.grace_secs, "grace_secs") < 0:
+            raise BadArgumentError("grace_secs must not be negative")
 
-def settings(
-    *,
-    handler: Any,
-    concurrency: int,
-    lease_secs: float,
+
+def checked_policy(
     max_attempts: int,
     backoff: Callable[[int], float] | None,
     dead_letter_on: Iterable[type[BaseException]] | type[BaseException],
-    time_limit: float | None,
-    grace_secs: float,
-    **switches: bool,
-) -> Settings:
-    """The settings. Raises BadTypeError, BadArgumentError."""
-    if not callable(handler):
-        raise BadTypeError(f"a handler is called with an item; {type(handler).__name__} cannot be called")
-    if not 1 <= commands.whole(concurrency, "concurrency") <= MOST_SLOTS:
-        raise BadArgumentError(f"concurrency must be 1 to {MOST_SLOTS}")
-    commands.check_lease_secs(lease_secs)
+) -> Policy:
+    """What becomes of failures. Raises BadTypeError, BadArgumentError."""
     if commands.whole(max_attempts, "max_attempts") < 0:
         raise BadArgumentError("max_attempts must not be negative; 0 is unlimited")
-    if time_limit is not None and commands.milliseconds(time_limit, "time_limit") <= 0:
-        raise BadArgumentError("time_limit must be above 0; None is unlimited")
-    if commands.milliseconds(grace_secs, "grace_secs") < 0:
-        raise BadArgumentError("grace_secs must not be negative")
     if backoff is not None and not callable(backoff):
         raise BadTypeError(
             "backoff is called with an attempt and answers seconds: leaseq.worker.Backoff(...)"
         )
-    policy = Policy(max_attempts, Backoff() if backoff is None else backoff, _exceptions(dead_letter_on))
-    return Settings(concurrency, lease_secs, policy, time_limit, grace_secs=grace_secs, **switches)
+    return Policy(max_attempts, Backoff() if backoff is None else backoff, _exceptions(dead_letter_on))
 
 
 def listed_hooks(hooks: Hooks | Iterable[Hooks] | None) -> list[Hooks]:

@@ -17,7 +17,7 @@ from support.cli_runner import COMMAND, Calls
 from support.servers import wait_until
 
 import leaseq
-from leaseq.cli import removing, text
+from leaseq.cli import text
 from leaseq.cli.watch import Watch, sparkline
 
 if TYPE_CHECKING:
@@ -412,13 +412,13 @@ class TestDrain:
     ) -> None:
         """Else a drain would never end while a producer is faster."""
         queue.add_items(leaseq.Item(b"data") for _ in range(600))
-        remove = removing._remove
+        remove = leaseq.WorkQueue.remove_items
 
-        def produce(opened: leaseq.WorkQueue, infos: Any) -> list[str]:
-            queue.add_items(leaseq.Item(b"data", id=f"new-{info.id}") for info in infos)
-            return remove(opened, infos)
+        def produce(opened: leaseq.WorkQueue, ids: list[str]) -> list[Any]:
+            queue.add_items(leaseq.Item(b"data", id=f"new-{item_id}") for item_id in ids)
+            return [*remove(opened, ids)]
 
-        monkeypatch.setattr(removing, "_remove", produce)
+        monkeypatch.setattr(leaseq.WorkQueue, "remove_items", produce)
         assert call.yes("drain", "q", "--yes").out == "600 removed\n"
         assert queue.stats().items == 600
 

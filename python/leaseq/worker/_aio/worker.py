@@ -2,14 +2,14 @@
 
 from collections.abc import Callable, Iterable
 
-from leaseq.errors import LeaseqError
+from leaseq.errors import BadTypeError, LeaseqError
 from leaseq.worker import live
 from leaseq.worker._aio.crew import Handler
 from leaseq.worker._aio.run import Run
 from leaseq.worker._aio.source import Queues, Source
 from leaseq.worker._aio.system import run_hearing
 from leaseq.worker.hooks import Hooks, SafeHooks
-from leaseq.worker.settings import listed_hooks, settings
+from leaseq.worker.settings import Settings, checked_policy, listed_hooks
 
 
 class Worker:
@@ -62,18 +62,17 @@ class Worker:
         handle_signals: bool = True,
         announce: bool = True,
     ) -> None:
-        self._settings = settings(
-            handler=handler,
+        if not callable(handler):
+            raise BadTypeError(f"a handler is called with an item; {type(handler).__name__} cannot be called")
+        self._settings = Settings(
             concurrency=concurrency,
             lease_secs=lease_secs,
-            max_attempts=max_attempts,
-            backoff=backoff,
-            dead_letter_on=dead_letter_on,
+            policy=checked_policy(max_attempts, backoff, dead_letter_on),
             time_limit=time_limit,
-            grace_secs=grace_secs,
             at_most_once=at_most_once,
             group=group,
             burst=burst,
+            grace_secs=grace_secs,
             handle_signals=handle_signals,
             announce=announce,
         )
