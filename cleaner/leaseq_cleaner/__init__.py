@@ -16,8 +16,7 @@ __all__ = ["Cleaner", "QueueReport"]
 def __getattr__(name: str) -> Any:
     """The names above, when they are used: the program says in a line of its own that the extra is not installed."""
     if name not in __all__:
-        message = f"module {__name__!r} has no attribute {name!r}"
-        raise AttributeError(message)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from leaseq_cleaner import cleaner
 
     return getattr(cleaner, name)

@@ -13,6 +13,5 @@ def seconds_of(text: str) -> float:
     """The seconds of a duration; without a unit it is in seconds. Raises BadArgumentError."""
     match = _DURATION.fullmatch(text.strip())
     if match is None or match[2] not in _SECONDS:
-        message = f"{text!r} is no duration; write 30s, 500ms, 5m, 2h or 7d"
-        raise BadArgumentError(message)
+        raise BadArgumentError(f"{text!r} is no duration; write 30s, 500ms, 5m, 2h or 7d")
     return float(match[1]) * _SECONDS[match[2]]

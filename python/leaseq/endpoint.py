@@ -199,17 +199,17 @@ def endpoint(given: Mapping[str, Any], kind: type, at: tuple[str, int] | None = 
     Raises BadTypeError, BadArgumentError for what connections of our own cannot do as the client was told.
     """
     if kind.__module__.partition(".")[0] != "redis":
-        message = (
+        raise BadTypeError(
             f"the connections of this client are of a class of its own, {kind.__module__}.{kind.__qualname__}; leaseq"
             " opens connections itself, so it has to have a client of redis-py as it is"
         )
-        raise BadTypeError(message)
     for name in _NOT_OURS:
         if given.get(name):
             raise BadArgumentError(f"{name}: leaseq does not ask whether certificates were revoked")
     if at is None and given.get("redis_connect_func") is not None:
-        message = "redis_connect_func: leaseq opens connections itself and would not call it; use a credential_provider"
-        raise BadArgumentError(message)
+        raise BadArgumentError(
+            "redis_connect_func: leaseq opens connections itself and would not call it; use a credential_provider"
+        )
     host, port = at or (given.get("host", "localhost"), given.get("port", 6379))
     reply = given.get("socket_timeout", REPLY_SECS)
     reply = LONGEST_REPLY if reply is None else min(float(reply), _MOST_SECS)
@@ -234,5 +234,6 @@ def _check(found: Endpoint) -> None:
         found.tls()
         found.greeting(None)
     except (OSError, ValueError, TypeError, KeyError) as error:
-        message = f"the settings of the connection do not do: {type(error).__name__}: {error}"
-        raise BadArgumentError(message) from error
+        raise BadArgumentError(
+            f"the settings of the connection do not do: {type(error).__name__}: {error}"
+        ) from error

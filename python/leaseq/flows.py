@@ -196,8 +196,7 @@ def give_up_leasing(timeout: float | None, clock: Callable[[], float], *, block:
 def answered(reply: T | None) -> T:
     """The reply, which every request but Leave has."""
     if reply is None:
-        message = "the driver answered a request with nothing"
-        raise RuntimeError(message)
+        raise RuntimeError("the driver answered a request with nothing")
     return reply
 
 

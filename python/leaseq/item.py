@@ -61,8 +61,7 @@ class Item:
         try:
             data = json.dumps(value, allow_nan=False)
         except (TypeError, ValueError, RecursionError) as error:
-            message = f"this cannot be written as JSON: {error}"
-            raise BadArgumentError(message) from error
+            raise BadArgumentError(f"this cannot be written as JSON: {error}") from error
         return cls(data, id, headers=headers, content_type=content_type)
 
     @classmethod
@@ -73,10 +72,9 @@ class Item:
         """
         given: Any = fields
         if not isinstance(given, Mapping) or "data" not in given or set(given) - _FIELDS:
-            message = (
+            raise BadArgumentError(
                 "an item is made from a mapping with the key data and, if you like, id, headers, content_type"
             )
-            raise BadArgumentError(message)
         return cls(**fields)
 
     @classmethod
@@ -85,8 +83,7 @@ class Item:
         try:
             fields = json.loads(text)
         except (TypeError, ValueError, RecursionError) as error:
-            message = f"this is not JSON: {error}"
-            raise BadArgumentError(message) from error
+            raise BadArgumentError(f"this is not JSON: {error}") from error
         return cls.from_dict(fields)
 
     def data_json(self) -> Any:
@@ -94,8 +91,7 @@ class Item:
         try:
             return json.loads(self.data)
         except (ValueError, RecursionError) as error:
-            message = f"the data of item {self.id!r} is not JSON: {error}"
-            raise BadArgumentError(message) from error
+            raise BadArgumentError(f"the data of item {self.id!r} is not JSON: {error}") from error
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.id!r}, {len(self.data)} bytes>"
@@ -205,8 +201,7 @@ _FIELDS = {"data", "id", "headers", "content_type"}
 def derived_id(item_id: str, step: str | int) -> str:
     """The id of a follow-up of the item of that id. Raises BadTypeError."""
     if isinstance(step, bool) or not isinstance(step, str | int):
-        message = f"a step is a str or an int, not {type(step).__name__}"
-        raise BadTypeError(message)
+        raise BadTypeError(f"a step is a str or an int, not {type(step).__name__}")
     derived = f"{item_id}/{step}"
     if len(derived.encode("utf-8", "surrogatepass")) <= LONGEST_ID:
         return derived
@@ -221,12 +216,10 @@ def as_bytes(data: Bytes, what: str, hint: str = "") -> bytes:
         try:
             return data.encode()
         except UnicodeEncodeError as error:
-            message = f"{what} is a str that UTF-8 cannot hold: {error}"
-            raise BadArgumentError(message) from error
+            raise BadArgumentError(f"{what} is a str that UTF-8 cannot hold: {error}") from error
     if isinstance(data, bytearray | memoryview):
         return bytes(data)
-    message = f"{what} must be bytes or str, not {type(data).__name__}{hint}"
-    raise BadTypeError(message)
+    raise BadTypeError(f"{what} must be bytes or str, not {type(data).__name__}{hint}")
 
 
 def encoded(text: str, what: str) -> bytes:
@@ -235,13 +228,11 @@ def encoded(text: str, what: str) -> bytes:
     Raises BadTypeError, BadArgumentError.
     """
     if not isinstance(text, str):
-        message = f"{what} must be a str, not {type(text).__name__}"
-        raise BadTypeError(message)
+        raise BadTypeError(f"{what} must be a str, not {type(text).__name__}")
     try:
         return text.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError as error:
-        message = f"{what} is a str that UTF-8 cannot hold: {error}"
-        raise BadArgumentError(message) from error
+        raise BadArgumentError(f"{what} is a str that UTF-8 cannot hold: {error}") from error
 
 
 def decoded(text: bytes) -> str:
@@ -251,8 +242,7 @@ def decoded(text: bytes) -> str:
 
 def _as_headers(headers: Mapping[str, str]) -> dict[str, str]:
     if not isinstance(headers, Mapping):
-        message = f"headers must be a mapping of str to str, not {type(headers).__name__}"
-        raise BadTypeError(message)
+        raise BadTypeError(f"headers must be a mapping of str to str, not {type(headers).__name__}")
     for name, value in headers.items():
         encoded(name, "the name of a header")
         encoded(value, f"the header {name}")
@@ -266,14 +256,11 @@ def _as_text(item_id: str | bytes) -> str:
         try:
             item_id.encode()
         except UnicodeEncodeError as error:
-            message = f"an id is 1..256 bytes of UTF-8 without NUL: {error}"
-            raise BadIdError(message) from error
+            raise BadIdError(f"an id is 1..256 bytes of UTF-8 without NUL: {error}") from error
         return item_id
     if isinstance(item_id, bytes):
         try:
             return item_id.decode()
         except UnicodeDecodeError as error:
-            message = f"an id is 1..256 bytes of UTF-8 without NUL: {error}"
-            raise BadIdError(message) from error
-    message = f"an id must be str or bytes, not {type(item_id).__name__}"
-    raise BadTypeError(message)
+            raise BadIdError(f"an id is 1..256 bytes of UTF-8 without NUL: {error}") from error
+    raise BadTypeError(f"an id must be str or bytes, not {type(item_id).__name__}")

@@ -94,11 +94,9 @@ class NamedQueue:
 
 def _checked(text: str, what: str) -> str:
     if not isinstance(text, str):
-        message = f"the {what} of a queue must be a str, not {type(text).__name__}"
-        raise BadTypeError(message)
+        raise BadTypeError(f"the {what} of a queue must be a str, not {type(text).__name__}")
     if not _NAME.fullmatch(text):
-        message = (
+        raise BadNameError(
             f"the {what} of a queue must be 1 to 100 of the characters A-Z a-z 0-9 _ . - and is {text!r}"
         )
-        raise BadNameError(message)
     return text

@@ -153,8 +153,7 @@ class Calls:
                     raise errors.from_server(error) from error
                 await io.sleep(0.02 * 2 ** min(waits - 1, 6))
             error = None
-        message = "the cluster redirects this call in a circle; nothing was done"
-        raise errors.ServerError(message)
+        raise errors.ServerError("the cluster redirects this call in a circle; nothing was done")
 
     async def _acquire(self, redirection: AskError | None, attempt: int) -> Connection:
         """A connection to the keys, or to where a redirection leads. Raises `leaseq.errors`."""

@@ -43,16 +43,16 @@ def check_client(client: object) -> Client:
     hint = ""
     if isinstance(client, redis.Redis | redis.RedisCluster):
         hint = ": this is a client for threads; use leaseq.WorkQueue with it"
-    message = f"the server is a URL or a redis.asyncio client, not {type(client).__name__}{hint}"
-    raise BadTypeError(message)
+    raise BadTypeError(f"the server is a URL or a redis.asyncio client, not {type(client).__name__}{hint}")
 
 
 def check_pipe(pipe: Any) -> Any:
     """The pipeline, if it is one that only queues. Raises BadTypeError."""
     if isinstance(pipe, redis.asyncio.client.Pipeline | redis.asyncio.cluster.ClusterPipeline):
         return pipe
-    message = f"pipe takes what the pipeline() of a redis.asyncio client gives, not {type(pipe).__name__}"
-    raise BadTypeError(message)
+    raise BadTypeError(
+        f"pipe takes what the pipeline() of a redis.asyncio client gives, not {type(pipe).__name__}"
+    )
 
 
 async def node_of(client: RedisCluster, key: str) -> tuple[str, int]:

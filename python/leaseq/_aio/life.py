@@ -71,8 +71,7 @@ class Life:
     ) -> None:
         """Raise QueueClosedError after the end."""
         if self.closed:
-            message = f"queue {self._name!r} {when}"
-            raise errors.QueueClosedError(message) from cause
+            raise errors.QueueClosedError(f"queue {self._name!r} {when}") from cause
 
     async def end(self) -> bool:
         """End all waits and let other calls finish; false if this has been done before."""

@@ -25,11 +25,10 @@ class OpenedServer:
         self._set: OpenedSet | None = None
         url = os.environ.get("REDIS_URL") if server is None else server
         if url is None or url == "":
-            message = (
+            raise NoServerError(
                 f"no server for {what}: pass a URL ({example}), pass a redis client, or set $REDIS_URL; 'embedded:DIR'"
                 " starts a server of its own"
             )
-            raise NoServerError(message)
         self.owned = isinstance(url, str)
         self.client: io.Client = self._open(url) if isinstance(url, str) else io.check_client(url)
         self.route = route(self.client)
@@ -50,11 +49,10 @@ class OpenedServer:
             return io.connect(url)
         except (ValueError, TypeError):
             # neither the URL nor the cause, which quotes it: there may be a password in it
-            message = (
+            raise BadArgumentError(
                 "this is not a server URL, which looks like redis://user:password@host:6379/0, rediss://...,"
                 " unix://path, redis+sentinel://..., redis+cluster://... or embedded:DIR"
-            )
-            raise BadArgumentError(message) from None
+            ) from None
 
     async def close(self) -> None:
         """Close what was opened here: connections, unless others use them; the client, the Sentinels, the embedded server."""

@@ -69,8 +69,9 @@ class WorkQueues:
         self.queues = list(flows.many(queues, "queues"))
         for queue in self.queues:
             if not isinstance(queue, WorkQueue):
-                message = f"WorkQueues takes {WorkQueue.__module__}.WorkQueue, not {type(queue).__name__}"
-                raise BadTypeError(message)
+                raise BadTypeError(
+                    f"WorkQueues takes {WorkQueue.__module__}.WorkQueue, not {type(queue).__name__}"
+                )
         if not self.queues:
             raise BadArgumentError("WorkQueues needs a queue to lease from")
         if len({(_server(queue), queue.name) for queue in self.queues}) < len(self.queues):

@@ -239,8 +239,7 @@ class Waiting:
             if not str(error).startswith("UNBLOCKED"):
                 raise
             if _STATE_CHANGED in str(error):
-                message = "the server becomes a replica and closes the connection"
-                raise _NothingBehindError(message) from error
+                raise _NothingBehindError("the server becomes a replica and closes the connection") from error
             return True
 
     def _let_go(self, command: Command[Any], settles: Sequence[Command[bool]], held: Held) -> None:

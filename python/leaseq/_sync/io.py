@@ -45,16 +45,14 @@ def check_client(client: object) -> Client:
     hint = ""
     if isinstance(client, redis.asyncio.Redis | redis.asyncio.RedisCluster):
         hint = ": this is an asyncio client; use leaseq.aio.WorkQueue with it"
-    message = f"the server is a URL or a redis client, not {type(client).__name__}{hint}"
-    raise BadTypeError(message)
+    raise BadTypeError(f"the server is a URL or a redis client, not {type(client).__name__}{hint}")
 
 
 def check_pipe(pipe: Any) -> Any:
     """The pipeline, if it is one that only queues. Raises BadTypeError."""
     if isinstance(pipe, redis.client.Pipeline | redis.cluster.ClusterPipeline):
         return pipe
-    message = f"pipe takes what the pipeline() of a redis client gives, not {type(pipe).__name__}"
-    raise BadTypeError(message)
+    raise BadTypeError(f"pipe takes what the pipeline() of a redis client gives, not {type(pipe).__name__}")
 
 
 def node_of(client: RedisCluster, key: str) -> tuple[str, int]:

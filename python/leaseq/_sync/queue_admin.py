@@ -133,8 +133,7 @@ class QueueAdmin(NamedQueue):
         Page by page; what dies while it runs stays dead. Safe to repeat.
         """
         if matching is not None and not isinstance(matching, str):
-            message = f"matching must be a str, not {type(matching).__name__}"
-            raise BadTypeError(message)
+            raise BadTypeError(f"matching must be a str, not {type(matching).__name__}")
 
         def revive(ids: list[str]) -> int:
             infos = [] if matching is None else self.inspect_items(ids)

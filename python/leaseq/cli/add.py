@@ -1,12 +1,13 @@
 """`leaseq add`."""
 
-from __future__ import annotations
-
 import os
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from io import BufferedReader
+from typing import Any
 
 import click
 
+from leaseq import WorkQueue
 from leaseq.cli import add_input, output
 from leaseq.cli.add_input import Entry
 from leaseq.cli.adding import Adder
@@ -17,13 +18,7 @@ from leaseq.cli.server import on_queue
 from leaseq.errors import BadArgumentError
 from leaseq.item import Item
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from io import BufferedReader
-
-    from leaseq import WorkQueue
-
-    Read = Callable[[int, bytes], Entry]
+Read = Callable[[int, bytes], Entry]
 
 
 @click.command()

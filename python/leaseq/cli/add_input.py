@@ -1,22 +1,18 @@
 """What `leaseq add` reads: arguments, files, lines, JSON lines."""
 
-from __future__ import annotations
-
 import base64
 import binascii
 import json
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from io import BufferedReader
+from typing import Any, Final
 
 import click
 
 from leaseq.cli.kinds import duration, moment
 from leaseq.errors import BadArgumentError
 from leaseq.item import Item
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from io import BufferedReader
 
 _READ: Final = 1 << 20
 _OF_ITEM: Final = ("id", "headers", "content_type")
@@ -86,11 +82,10 @@ def from_json_line(number: int, line: bytes) -> Entry:
 def _from_fields(fields: Any, place: str) -> Entry:
     known = (*_OF_ITEM, *_DATA, *_OF_ADD)
     if not isinstance(fields, dict) or len(fields.keys() & set(_DATA)) != 1 or fields.keys() - set(known):
-        message = (
+        raise BadArgumentError(
             "an item is an object with one of data, data_base64 and data_json, and if you like"
             f" {', '.join((*_OF_ITEM, *_OF_ADD))}"
         )
-        raise BadArgumentError(message)
     own = {name: fields[name] for name in _OF_ITEM if fields.get(name) is not None}
     options = {
         name: read(fields[name]) if read else fields[name]

@@ -1,22 +1,17 @@
 """Adding many items: in few calls, in order, with an account of what was added when it ends early."""
 
-from __future__ import annotations
-
 import itertools
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable
+from typing import Any
 
+from leaseq import WorkQueue
 from leaseq._scripts import MAX_ENTRIES
+from leaseq.cli.add_input import Entry
 from leaseq.cli.ends import Refusal, code_of, words_of
 from leaseq.errors import BadArgumentError, BadIdError, LeaseqError, QueueFullError, TooLargeError
 from leaseq.parts import Parts
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from leaseq import WorkQueue
-    from leaseq.cli.add_input import Entry
-
-    Heard = Callable[[Entry, bool], None]
+Heard = Callable[[Entry, bool], None]
 
 
 class Adder:

@@ -1,7 +1,5 @@
 """Asking before something is lost for ever."""
 
-from __future__ import annotations
-
 from typing import Final
 
 import click

@@ -1,7 +1,5 @@
 """A command as a handler of items: each runs in a process of its own, whose exit code decides."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json
@@ -9,17 +7,14 @@ import os
 import signal
 import sys
 import tempfile
+from asyncio.subprocess import Process
+from collections.abc import AsyncIterator, Collection, Sequence
 from dataclasses import dataclass
-from typing import IO, TYPE_CHECKING, Final
+from typing import IO, Final
 
+from leaseq.aio import LeasedItem
 from leaseq.cli.text import plain
 from leaseq.worker import Backoff, DeadLetter, Release
-
-if TYPE_CHECKING:
-    from asyncio.subprocess import Process
-    from collections.abc import AsyncIterator, Collection, Sequence
-
-    from leaseq.aio import LeasedItem
 
 BAD_DATA: Final = os.EX_DATAERR
 """The exit code, 65, that says that the item will never do."""

@@ -1,23 +1,18 @@
 """`leaseq dead list`, `revive`, `purge`: items that wait for a person."""
 
-from __future__ import annotations
-
 import functools
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import click
 
+from leaseq import WorkQueue
 from leaseq.cli import asking, output, text
 from leaseq.cli.ends import Group
 from leaseq.cli.kinds import duration
 from leaseq.cli.server import on_queue, stats_of
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from leaseq import WorkQueue
-
-    Function = Callable[..., Any]
+Function = Callable[..., Any]
 
 
 @click.group(cls=Group, no_args_is_help=False)

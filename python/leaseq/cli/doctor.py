@@ -1,19 +1,16 @@
 """`leaseq doctor`."""
 
-from __future__ import annotations
-
 import dataclasses
 from typing import TYPE_CHECKING, Final
 
 import click
+from rich.table import Table
 
 from leaseq.cli import output
 from leaseq.cli.ends import Code
 from leaseq.cli.server import Server, on_server
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from leaseq.doctor import Report
 
 _STYLES: Final = {"ok": "green", "advice": "yellow", "unknown": "magenta", "problem": "bold red"}
@@ -64,7 +61,7 @@ def doctor(
     return Code.DONE if report.healthy else Code.NO
 
 
-def picture(report: Report) -> Table:
+def picture(report: "Report") -> Table:
     """A table of the findings, each with what to do below it."""
     from rich.text import Text
 
@@ -77,7 +74,7 @@ def picture(report: Report) -> Table:
     return output.table(("", "check", "about", "found"), rows)
 
 
-def summary(report: Report) -> str:
+def summary(report: "Report") -> str:
     """One line about all of it."""
     problems, unknowns = report.count("problem"), report.count("unknown")
     if report.healthy:

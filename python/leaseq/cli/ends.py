@@ -1,22 +1,18 @@
 """How a command ends: one line on stderr that says what to do, and an exit code that a script can tell apart."""
 
-from __future__ import annotations
-
 import os
 import sys
 import traceback
 from asyncio import CancelledError
+from collections.abc import Callable
 from enum import IntEnum
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import Final, NoReturn
 
 import click
 import redis
 
 from leaseq import errors
 from leaseq.cli.text import plain
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 class Code(IntEnum):

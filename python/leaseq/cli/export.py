@@ -1,17 +1,13 @@
 """`leaseq export`."""
 
-from __future__ import annotations
-
 import json
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 
 import click
 
+from leaseq import WorkQueue
 from leaseq.cli.progress import progress
 from leaseq.cli.server import on_queue, stats_of
-
-if TYPE_CHECKING:
-    from leaseq import WorkQueue
 
 
 @click.command(short_help="Write all items of QUEUE as JSON lines.")

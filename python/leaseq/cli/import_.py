@@ -1,20 +1,17 @@
 """`leaseq import`."""
 
-from __future__ import annotations
-
+from collections.abc import Iterator
 from typing import IO, TYPE_CHECKING
 
 import click
 
+from leaseq import WorkQueue
 from leaseq.cli import output
 from leaseq.cli.ends import Refusal
 from leaseq.cli.progress import progress
 from leaseq.cli.server import on_queue
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from leaseq import WorkQueue
     from leaseq.transfer import Imported
 
 
@@ -58,7 +55,7 @@ def import_(*, queue: WorkQueue, source: IO[bytes], revive_dead: bool, as_json: 
         raise Refusal("the file has no end: its export was cut, items are missing")
 
 
-def told(done: Imported) -> Iterator[str]:
+def told(done: "Imported") -> Iterator[str]:
     """What became of the items, line by line."""
     yield f"{done.added} added, {done.exist} exist"
     rest = {

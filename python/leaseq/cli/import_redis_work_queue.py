@@ -1,8 +1,7 @@
 """`leaseq import-redis-work-queue`."""
 
-from __future__ import annotations
-
 import contextlib
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import click
@@ -14,8 +13,6 @@ from leaseq.cli.progress import progress
 from leaseq.cli.server import Server, on_server
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from leaseq.transfer import TakenOver
     from leaseq.transfer.original import Counts
 
@@ -81,7 +78,7 @@ def import_redis_work_queue(
     return Code.NO if done.refused else Code.DONE
 
 
-def _counted(counts: Counts) -> Iterator[str]:
+def _counted(counts: "Counts") -> Iterator[str]:
     yield f"{counts.waiting} wait, {counts.processing} were taken by workers, {counts.leased} under a lease"
     if counts.cleaning:
         yield f"{counts.cleaning} are with the original's cleaner"
@@ -89,7 +86,7 @@ def _counted(counts: Counts) -> Iterator[str]:
         yield f"{counts.claimed} are on their way: an import before this did not end, or left them"
 
 
-def told(done: TakenOver, claimed_key: str) -> Iterator[str]:
+def told(done: "TakenOver", claimed_key: str) -> Iterator[str]:
     """What became of the ids, line by line."""
     yield f"{done.added} added, {done.exist} exist"
     if done.without_data:

@@ -1,7 +1,5 @@
 """The job layer, for commands that need it: it is there where its extra is installed."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from leaseq.cli import standard
@@ -10,7 +8,7 @@ if TYPE_CHECKING:
     from leaseq.jobs import App
 
 
-def app_class() -> type[App]:
+def app_class() -> "type[App]":
     """leaseq.jobs.App; without the extra `jobs`, say how to install it and end with 2."""
     with standard.needing("jobs", "leaseq: jobs need", "cronsim", "msgspec", "setproctitle"):
         from leaseq.jobs import App

@@ -1,20 +1,16 @@
 """Kinds of arguments that click has not: durations and points in time, which are functions that it calls; states."""
 
-from __future__ import annotations
-
 import contextlib
+from collections.abc import Callable
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
 
 from leaseq.durations import seconds_of
 from leaseq.errors import BadArgumentError
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    Function = Callable[..., Any]
+Function = Callable[..., Any]
 
 STATES: Final = ("ready", "delayed", "leased", "dead")
 """The states of an item."""
@@ -43,8 +39,9 @@ def moment(value: str | float) -> float:
     try:
         when = datetime.fromisoformat(str(value))
     except ValueError:
-        message = f"{value!r} is no time; write 2026-12-24T18:00:00Z or seconds since 1970"
-        raise click.BadParameter(message) from None
+        raise click.BadParameter(
+            f"{value!r} is no time; write 2026-12-24T18:00:00Z or seconds since 1970"
+        ) from None
     if when.tzinfo is None:
         raise click.BadParameter(
             f"{value!r} does not say which time zone; write {value}Z for UTC, or {value}+01:00"

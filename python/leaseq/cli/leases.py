@@ -1,13 +1,13 @@
 """`leaseq lease`, `complete`, `release`, `extend`: an item's life in a shell script."""
 
-from __future__ import annotations
-
 import os
+from collections.abc import Callable
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Final
+from typing import IO, Any, Final
 
 import click
 
+from leaseq import LeasedItem, WorkQueue
 from leaseq.cli import output
 from leaseq.cli.ends import Refusal
 from leaseq.cli.kinds import duration, lease_option
@@ -15,12 +15,7 @@ from leaseq.cli.server import on_queue
 from leaseq.cli.text import data_fields
 from leaseq.item import LeasedItemBase
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from leaseq import LeasedItem, WorkQueue
-
-    Function = Callable[..., Any]
+Function = Callable[..., Any]
 
 _STDOUT: Final = 1
 

@@ -1,25 +1,19 @@
 """`leaseq peek`, `inspect`, `list`: items, without taking or changing any."""
 
-from __future__ import annotations
-
 import dataclasses
 import sys
+from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
 
-from leaseq import ListedItem
+from leaseq import ItemInfo, ListedItem, WorkQueue
 from leaseq._sync.pages import pages
 from leaseq.cli import output, text
 from leaseq.cli.ends import Code
 from leaseq.cli.kinds import STATES
 from leaseq.cli.server import data_of, on_queue, stats_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from leaseq import ItemInfo, WorkQueue
 
 _TIMES: Final = {"ready": "ready", "delayed": "due", "leased": "lease ends", "dead": "died"}
 """What the time of an item says, by its state."""

@@ -1,23 +1,17 @@
 """What commands write to stdout: tables and lines for people, JSON for programs."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeVar
 
 import click
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from leaseq.cli.ends import Code, Refusal
 from leaseq.cli.text import plain
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
-    from rich.console import RenderableType
 
 T = TypeVar("T")
 

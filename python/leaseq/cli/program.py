@@ -1,7 +1,5 @@
 """The program: which commands there are, and what is common to their help and their ends."""
 
-from __future__ import annotations
-
 import importlib
 from typing import Any, Final
 

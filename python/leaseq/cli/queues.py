@@ -1,21 +1,14 @@
 """`leaseq queues`."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import click
 
-from leaseq import registry
+from leaseq import QueueStats, WorkQueue, registry
 from leaseq.cli import output, text
-from leaseq.cli.server import on_server
+from leaseq.cli.server import Server, on_server
 from leaseq.cli.stats import as_dict
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from leaseq import QueueStats, WorkQueue
-    from leaseq.cli.server import Server
 
 
 @click.command(short_help="List the queues of the server, and how each stands.")

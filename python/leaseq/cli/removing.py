@@ -1,23 +1,18 @@
 """`leaseq remove`, `expire`, `drain`: ending items and leases from outside."""
 
-from __future__ import annotations
-
+from collections.abc import Callable, Iterable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from leaseq import ItemInfo, WorkQueue
 from leaseq._sync.pages import take_out
 from leaseq.cli import asking, output
 from leaseq.cli.ends import Code
 from leaseq.cli.kinds import STATES
 from leaseq.cli.server import on_queue, stats_of
 from leaseq.item import LeasedItemBase
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from leaseq import ItemInfo, WorkQueue
 
 
 @click.command(short_help="Remove items of QUEUE in any state.")

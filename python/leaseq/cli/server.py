@@ -1,11 +1,10 @@
 """The server and the queue that a command works on: options --url and --group, argument QUEUE."""
 
-from __future__ import annotations
-
 import contextlib
 import functools
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
 
@@ -14,10 +13,7 @@ from leaseq.cli.ends import Refusal
 from leaseq.errors import LeaseqError
 from leaseq.registry import queues
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    Function = Callable[..., Any]
+Function = Callable[..., Any]
 
 
 _MAX_DATA: Final = 1048576  # until it is set (spec/04-operations.md, configure)

@@ -1,26 +1,20 @@
 """`leaseq stats`."""
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 import time
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterator
+from typing import Any, Final
 
 import click
 from rich.live import Live
+from rich.table import Table
 
+from leaseq import QueueStats, WorkQueue
 from leaseq.cli import output, text
 from leaseq.cli.kinds import STATES, duration
 from leaseq.cli.server import on_queue, stats_of
 from leaseq.cli.watch import Watch
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from rich.table import Table
-
-    from leaseq import QueueStats, WorkQueue
 
 _OFTEN: Final = 0.1  # seconds between two looks, at least
 

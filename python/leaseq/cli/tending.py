@@ -1,17 +1,12 @@
 """`leaseq pause`, `resume`, `configure`, `clean`: looking after a queue."""
 
-from __future__ import annotations
-
 import dataclasses
-from typing import TYPE_CHECKING
 
 import click
 
+from leaseq import WorkQueue
 from leaseq.cli import output, text
 from leaseq.cli.server import on_queue, stats_of
-
-if TYPE_CHECKING:
-    from leaseq import WorkQueue
 
 
 @click.command()

@@ -1,7 +1,5 @@
 """How values are written for people: no control characters, durations and sizes in words."""
 
-from __future__ import annotations
-
 import base64
 import time
 

@@ -1,24 +1,17 @@
 """The live view of `leaseq stats --watch`: how a queue stands, and how it went lately."""
 
-from __future__ import annotations
-
 import itertools
 from collections import deque
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterator, Sequence
+from typing import Final
 
-from rich.console import Group
+from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from leaseq import QueueStats
 from leaseq.cli import text
 from leaseq.cli.kinds import STATES
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from rich.console import RenderableType
-
-    from leaseq import QueueStats
 
 _BARS: Final = "▁▂▃▄▅▆▇█"
 _KEPT: Final = 60  # looks that are shown

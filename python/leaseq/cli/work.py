@@ -1,11 +1,10 @@
 """`leaseq work`."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import shutil
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import click
 
@@ -14,17 +13,80 @@ from leaseq.cli import output
 from leaseq.cli.children import BAD_DATA, Children
 from leaseq.cli.ends import Code
 from leaseq.cli.kinds import grace_option, lease_option, positive_duration
-from leaseq.cli.server import in_group, on_server
+from leaseq.cli.server import Server, in_group, on_server
 from leaseq.cli.text import duration as in_words
 from leaseq.cli.text import plain
+from leaseq.item import LeasedItemBase
 from leaseq.worker import Hooks
 from leaseq.worker.aio import Worker
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
-    from leaseq.cli.server import Server
-    from leaseq.item import LeasedItemBase
+class Told(Hooks):
+    """Tells how each item ended: in words on stderr, or in JSON on stdout.
+
+    Attributes:
+        failed: how many items were not completed.
+        stop: called when JSON cannot be written.
+        unheard: why it could not be.
+    """
+
+    stop: Callable[[], None]
+
+    def __init__(self, *, as_json: bool, quiet: bool, at_most_once: bool) -> None:
+        self._as_json = as_json
+        self._quiet = quiet
+        self._at_most_once = at_most_once
+        self._seconds: dict[LeasedItemBase, float] = {}
+        self.failed = 0
+        self.stop = lambda: None
+        self.unheard: OSError | None = None
+
+    def ended(self, item: LeasedItemBase, seconds: float, error: BaseException | None) -> None:
+        """The command has ended; what becomes of the item is told next, unless that is known already."""
+        if self._at_most_once:
+            self._seconds[item] = seconds
+            self._tell(item, "failed" if error else "completed", None if error is None else str(error))
+        elif not item.lost:
+            self._seconds[item] = seconds
+
+    def completed(self, item: LeasedItemBase) -> None:
+        """It is finished for ever; with at_most_once before the command runs."""
+        if not self._at_most_once:
+            self._tell(item, "completed", None)
+
+    def released(self, item: LeasedItemBase, delay: float, error: str | None) -> None:
+        """It went back."""
+        self._tell(item, "released", error, delay)
+
+    def dead_lettered(self, item: LeasedItemBase, error: str | None) -> None:
+        """It died."""
+        self._tell(item, "dead", error)
+
+    def lost(self, item: LeasedItemBase) -> None:
+        """It is no longer this worker's."""
+        self._tell(item, "lost", None)
+
+    def _tell(self, item: LeasedItemBase, state: str, error: str | None, delay: float = 0) -> None:
+        seconds = self._seconds.pop(item, 0.0)
+        self.failed += state in {"dead", "failed", "lost"} or error is not None
+        if self._as_json:
+            fields = {"id": item.id, "state": state, "attempt": item.attempt, "seconds": seconds}
+            self._write(fields | {"delay": delay, "error": error})
+        elif not self._quiet:
+            again = f", again in {in_words(delay)}" if delay else ""
+            why = f": {error}" if error else ""
+            took = f" after {in_words(seconds)}" if seconds else ""
+            line = f"{state} {item.id}{took}, attempt {item.attempt}{again}{why}"
+            click.echo(plain(line), err=True)
+
+    def _write(self, record: dict[str, Any]) -> None:
+        """Write JSON. Work that nobody hears of any more is not begun."""
+        try:
+            output.record(record)
+        except OSError as error:
+            if self.unheard is None:  # a second stop would end the commands that run
+                self.stop()
+            self.unheard = error
 
 
 @click.command(short_help="Run a command for each item of QUEUE, its data on stdin.")
@@ -139,69 +201,3 @@ async def _work(
         )
         told.stop = worker.stop
         await worker.run()
-
-
-class Told(Hooks):
-    """Tells how each item ended: in words on stderr, or in JSON on stdout.
-
-    Attributes:
-        failed: how many items were not completed.
-        stop: called when JSON cannot be written.
-        unheard: why it could not be.
-    """
-
-    def __init__(self, *, as_json: bool, quiet: bool, at_most_once: bool) -> None:
-        self._as_json = as_json
-        self._quiet = quiet
-        self._at_most_once = at_most_once
-        self._seconds: dict[LeasedItemBase, float] = {}
-        self.failed = 0
-        self.stop: Callable[[], None] = lambda: None
-        self.unheard: OSError | None = None
-
-    def ended(self, item: LeasedItemBase, seconds: float, error: BaseException | None) -> None:
-        """The command has ended; what becomes of the item is told next, unless that is known already."""
-        if self._at_most_once:
-            self._seconds[item] = seconds
-            self._tell(item, "failed" if error else "completed", None if error is None else str(error))
-        elif not item.lost:
-            self._seconds[item] = seconds
-
-    def completed(self, item: LeasedItemBase) -> None:
-        """It is finished for ever; with at_most_once before the command runs."""
-        if not self._at_most_once:
-            self._tell(item, "completed", None)
-
-    def released(self, item: LeasedItemBase, delay: float, error: str | None) -> None:
-        """It went back."""
-        self._tell(item, "released", error, delay)
-
-    def dead_lettered(self, item: LeasedItemBase, error: str | None) -> None:
-        """It died."""
-        self._tell(item, "dead", error)
-
-    def lost(self, item: LeasedItemBase) -> None:
-        """It is no longer this worker's."""
-        self._tell(item, "lost", None)
-
-    def _tell(self, item: LeasedItemBase, state: str, error: str | None, delay: float = 0) -> None:
-        seconds = self._seconds.pop(item, 0.0)
-        self.failed += state in {"dead", "failed", "lost"} or error is not None
-        if self._as_json:
-            fields = {"id": item.id, "state": state, "attempt": item.attempt, "seconds": seconds}
-            self._write(fields | {"delay": delay, "error": error})
-        elif not self._quiet:
-            again = f", again in {in_words(delay)}" if delay else ""
-            why = f": {error}" if error else ""
-            took = f" after {in_words(seconds)}" if seconds else ""
-            line = f"{state} {item.id}{took}, attempt {item.attempt}{again}{why}"
-            click.echo(plain(line), err=True)
-
-    def _write(self, record: dict[str, Any]) -> None:
-        """Write JSON. Work that nobody hears of any more is not begun."""
-        try:
-            output.record(record)
-        except OSError as error:
-            if self.unheard is None:  # a second stop would end the commands that run
-                self.stop()
-            self.unheard = error

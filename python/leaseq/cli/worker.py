@@ -1,7 +1,5 @@
 """`leaseq worker`: runs the jobs of an App."""
 
-from __future__ import annotations
-
 import importlib
 import logging
 import sys
@@ -80,7 +78,7 @@ def worker(*, app: str, verbose: bool, **options: Any) -> int:
     return Code.NO if options["burst"] and not ended else Code.DONE
 
 
-def _load(target: str) -> App:
+def _load(target: str) -> "App":
     """The App. Raises click.BadParameter, Refusal."""
     module_name, _, name = target.partition(":")
     if not module_name or not name:

@@ -1,19 +1,13 @@
 """`leaseq workers`."""
 
-from __future__ import annotations
-
 import dataclasses
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
 
 from leaseq.cli import output, text
-from leaseq.cli.server import in_group, on_server
-from leaseq.worker.registry import live_workers
-
-if TYPE_CHECKING:
-    from leaseq.cli.server import Server
-    from leaseq.worker.registry import LiveWorker
+from leaseq.cli.server import Server, in_group, on_server
+from leaseq.worker.registry import LiveWorker, live_workers
 
 _SHOWN: Final = 3  # items of a worker, in the table
 

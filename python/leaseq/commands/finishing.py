@@ -173,8 +173,7 @@ def _keep(item: LeasedItemBase, keep: float | None) -> int | None:
 
 def _error(error: str) -> bytes:
     if not isinstance(error, str):
-        message = f"an error must be a str, not {type(error).__name__}"
-        raise BadTypeError(message)
+        raise BadTypeError(f"an error must be a str, not {type(error).__name__}")
     return error[:LONGEST_ERROR].encode(errors="backslashreplace")
 
 

@@ -57,8 +57,7 @@ class Finished:
         only_current: bool = False,
     ) -> None:
         if not isinstance(item, LeasedItemBase):
-            message = f"this takes an item that lease gave, not {type(item).__name__}"
-            raise BadTypeError(message)
+            raise BadTypeError(f"this takes an item that lease gave, not {type(item).__name__}")
         self.item = item
         self.result = None if result is None else as_bytes(result, "a result")
         if keep is not None:
@@ -78,8 +77,9 @@ def batches(finished: Iterable[Finished], most_bytes: int) -> Iterator[list[Fini
     queues: set[str] = set()
     for one in finished:
         if not isinstance(one, Finished):
-            message = f"this takes Finished, not {type(one).__name__}: wrap the item, as in Finished(item)"
-            raise BadTypeError(message)
+            raise BadTypeError(
+                f"this takes Finished, not {type(one).__name__}: wrap the item, as in Finished(item)"
+            )
         weight, targets = _weight(one), {follow.queue.name for follow in one.then}
         fits = (
             len(batch) < MAX_ENTRIES
@@ -123,30 +123,28 @@ def _weight(one: Finished) -> int:
 def _follows(then: Iterable[FollowUp]) -> list[Follow]:
     given: Any = then
     if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
-        message = f"then takes follow-ups, as in [(queue, item)], not {type(given).__name__}"
-        raise BadTypeError(message)
+        raise BadTypeError(f"then takes follow-ups, as in [(queue, item)], not {type(given).__name__}")
     return [_follow(one) for one in given]
 
 
 def _follow(one: Any) -> Follow:
     if not isinstance(one, tuple | list) or len(one) not in {2, 3}:
-        message = f"a follow-up is (queue, item) or (queue, item, options), not {type(one).__name__}"
-        raise BadTypeError(message)
+        raise BadTypeError(
+            f"a follow-up is (queue, item) or (queue, item, options), not {type(one).__name__}"
+        )
     queue, item, *rest = one
     if not isinstance(queue, NamedQueue):
-        message = f"a follow-up goes to a WorkQueue, not to {type(queue).__name__}"
-        raise BadTypeError(message)
+        raise BadTypeError(f"a follow-up goes to a WorkQueue, not to {type(queue).__name__}")
     if not isinstance(item, Item):
-        message = f"a follow-up is an Item, not {type(item).__name__}: wrap the data, as in Item(b'data')"
-        raise BadTypeError(message)
+        raise BadTypeError(
+            f"a follow-up is an Item, not {type(item).__name__}: wrap the data, as in Item(b'data')"
+        )
     return Follow(queue.keys, item, _options(rest[0]) if rest else (), queue.place)
 
 
 def _options(options: Any) -> Options:
     if not isinstance(options, Mapping):
-        message = f"the options of a follow-up are a mapping, not {type(options).__name__}"
-        raise BadTypeError(message)
+        raise BadTypeError(f"the options of a follow-up are a mapping, not {type(options).__name__}")
     if unknown := set(options) - set(AddOptions.__annotations__):
-        message = f"add_item has no option {min(map(str, unknown))!r}"
-        raise BadArgumentError(message)
+        raise BadArgumentError(f"add_item has no option {min(map(str, unknown))!r}")
     return add_options(**options)

@@ -92,8 +92,7 @@ def complete_and_lease(
 def check_lease_secs(lease_secs: float) -> None:
     """Refuse what `lease` would, before something else is done. Raises BadTypeError, BadArgumentError."""
     if not 1 <= milliseconds(lease_secs, "lease_secs") <= LONGEST_LEASE * 1000:
-        message = f"lease_secs must be 0.001 to {LONGEST_LEASE} seconds"
-        raise BadArgumentError(message)
+        raise BadArgumentError(f"lease_secs must be 0.001 to {LONGEST_LEASE} seconds")
 
 
 def extend(keys: QueueKeys, leases: Sequence[tuple[LeasedItemBase, float]]) -> Command[list[float | None]]:

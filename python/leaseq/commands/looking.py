@@ -71,8 +71,7 @@ def list_items(
         return Page(reply[0], listed)
 
     if not isinstance(state, str):
-        message = f"the state must be a str, not {type(state).__name__}"
-        raise BadTypeError(message)
+        raise BadTypeError(f"the state must be a str, not {type(state).__name__}")
     order = "backward" if backward else "forward"
     arguments: list[Argument] = [state, whole(offset, "offset"), whole(limit, "limit"), order]
     return command(_scripts.LIST, keys, arguments, parse)

@@ -66,11 +66,9 @@ def command(
 def milliseconds(seconds: float, what: str) -> int:
     """A duration in the unit of the wire. Raises BadTypeError, BadArgumentError."""
     if type(seconds) not in _PLAIN and (isinstance(seconds, bool) or not isinstance(seconds, int | float)):
-        message = f"{what} must be a number of seconds, not {type(seconds).__name__}"
-        raise BadTypeError(message)
+        raise BadTypeError(f"{what} must be a number of seconds, not {type(seconds).__name__}")
     if not -LONGEST <= seconds <= LONGEST:
-        message = f"{what} is no number of seconds that a queue can count"
-        raise BadArgumentError(message)
+        raise BadArgumentError(f"{what} is no number of seconds that a queue can count")
     return round(seconds * 1000)
 
 
@@ -78,8 +76,7 @@ def milliseconds_kept(seconds: float, what: str) -> int:
     """A duration of which 0 is none: what is above 0 must not become it. Raises BadTypeError, BadArgumentError."""
     count = milliseconds(seconds, what)
     if count == 0 and seconds != 0:
-        message = f"{what} is shorter than a millisecond"
-        raise BadArgumentError(message)
+        raise BadArgumentError(f"{what} is shorter than a millisecond")
     return count
 
 
@@ -88,27 +85,23 @@ def whole(number: int, what: str) -> int:
     if type(number) is int and -(10**16) < number < 10**16:
         return number
     if isinstance(number, bool) or not isinstance(number, int):
-        message = f"{what} must be an int, not {type(number).__name__}"
-        raise BadTypeError(message)
+        raise BadTypeError(f"{what} must be an int, not {type(number).__name__}")
     if abs(number) >= 10**16:
-        message = f"{what} has more than 16 digits"
-        raise BadArgumentError(message)
+        raise BadArgumentError(f"{what} has more than 16 digits")
     return int(number)  # what is derived from int may be written in another way, but is equal in a cache
 
 
 def held(item: LeasedItemBase) -> tuple[str, int]:
     """Id and token of a leased item. Raises BadTypeError."""
     if not isinstance(item, LeasedItemBase):
-        message = f"this takes an item that lease gave, not {type(item).__name__}"
-        raise BadTypeError(message)
+        raise BadTypeError(f"this takes an item that lease gave, not {type(item).__name__}")
     return item.id, whole(item.token, "the token of an item")
 
 
 def checked_id(item_id: str) -> str:
     """An id that is given as such. Raises BadTypeError, BadIdError."""
     if not isinstance(item_id, str):
-        message = f"an id must be str, not {type(item_id).__name__}"
-        raise BadTypeError(message)
+        raise BadTypeError(f"an id must be str, not {type(item_id).__name__}")
     return item_id if item_id.isascii() else Item(b"", item_id).id
 
 
