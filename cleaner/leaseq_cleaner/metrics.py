@@ -9,25 +9,9 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from leaseq.keys import RegisteredQueue
-from leaseq.results import DeepClean, LightClean, QueueStats
+from leaseq.results import COUNTERS, MOVES, STATES, DeepClean, LightClean, QueueStats
 
 QUEUE = ("group", "queue")
-STATES = ("ready", "delayed", "leased", "dead")
-EVENTS = [
-    "added",
-    "leases",
-    "completed",
-    "promoted",
-    "reclaimed",
-    "released",
-    "died",
-    "expired",
-    "revived",
-    "purged",
-    "removed",
-    "dropped",
-]
-MOVES = ("promoted", "reclaimed", "died", "expired", "pruned")
 KINDS = (
     "unplaced",
     "several_states",
@@ -80,7 +64,7 @@ class QueueCounts(Collector):
             labels = [queue.group, queue.name]
             for state in STATES:
                 states.add_metric([*labels, state], getattr(stats, state))
-            for event in EVENTS:
+            for event in COUNTERS:
                 events.add_metric([*labels, event], getattr(stats, event))
             for name, value in _singles(stats).items():
                 singles[name].add_metric(labels, value)
@@ -165,8 +149,8 @@ class Metrics:
 
     def moved(self, queue: RegisteredQueue, done: LightClean) -> None:
         """Count what a light clean did."""
-        for what in MOVES:
-            if count := getattr(done, what):
+        for what, count in done.counts.items():
+            if count:
                 self._moved.labels(queue.group, queue.name, what).inc(count)
 
     def repaired(self, queue: RegisteredQueue, done: DeepClean) -> None:

@@ -1,8 +1,9 @@
 """What one pass over all queues did, or would do."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
+from leaseq.cli.text import counted, one_line
 from leaseq.errors import LeaseqError
 from leaseq.keys import RegisteredQueue
 from leaseq.results import DeepClean, LightClean
@@ -21,13 +22,11 @@ class QueueReport:
 
     def line(self) -> str:
         """For people."""
-        moved = [f"{name} {count}" for name, count in self._moved().items() if count]
-        repairs = [f"{kind} {count}" for kind, count in self.deep.repairs.items()]
-        parts = [", ".join(moved)] if moved else []
-        if repairs:
-            parts.append(("would repair: " if self.dry_run else "repaired: ") + ", ".join(repairs))
+        parts = [moved] if (moved := counted(self.light.counts)) else []
+        if repairs := counted(self.deep.repairs):
+            parts.append(f"{'would repair' if self.dry_run else 'repaired'}: {repairs}")
         if self.error is not None:
-            parts.append(f"failed: {' '.join(str(self.error).split())}")
+            parts.append(f"failed: {one_line(self.error)}")
         return f"{label(self.queue)}: {'; '.join(parts) or 'nothing to do'}"
 
     def record(self) -> dict[str, Any]:
@@ -35,13 +34,8 @@ class QueueReport:
         return {
             "queue": self.queue.name,
             "group": self.queue.group,
-            "moved": self._moved(),
+            "moved": self.light.counts,
             "repairs": self.deep.repairs,
             "dry_run": self.dry_run,
             "error": None if self.error is None else str(self.error),
         }
-
-    def _moved(self) -> dict[str, int]:
-        moved = asdict(self.light)
-        del moved["wait"]
-        return moved

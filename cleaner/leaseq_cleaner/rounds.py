@@ -9,6 +9,7 @@ from typing import TypeVar
 from redis.asyncio import Redis, RedisCluster
 
 from leaseq.aio import WorkQueue
+from leaseq.cli.text import counted
 from leaseq.errors import AccessDeniedError, LeaseqError
 from leaseq.keys import RegisteredQueue
 from leaseq_cleaner import pace
@@ -186,9 +187,7 @@ class Rounds:
             self._cursors[name], done = page
             self._metrics.repaired(name, done)
             if done.total:
-                log.warning(
-                    "%s: repaired %s", label(name), ", ".join(f"{k} {n}" for k, n in done.repairs.items())
-                )
+                log.warning("%s: repaired %s", label(name), counted(done.repairs))
             if self._cursors[name] == "0":
                 self._metrics.deep_cleaned(name)
                 self._deep_due[name] = time.monotonic() + pace.until_next_deep(self._deep_secs)

@@ -2,6 +2,7 @@
 
 import logging
 
+from leaseq.cli.text import one_line
 from leaseq.errors import AccessDeniedError, LeaseqError, ReplyLostError, ServerError, UnavailableError
 from leaseq_cleaner.metrics import Metrics
 
@@ -42,7 +43,7 @@ class Troubles:
     def tell(self, who: str, call: str, error: LeaseqError) -> None:
         """Something failed."""
         key = (who, call)
-        text = " ".join(str(error).split())
+        text = one_line(error)
         if is_passing(error):
             if not self._away:
                 log.warning("the server does not answer, trying on: %s", text)

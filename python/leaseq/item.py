@@ -1,5 +1,6 @@
 """Items: what is added, and what every lease has."""
 
+import base64
 import hashlib
 import json
 import uuid
@@ -240,6 +241,22 @@ def decoded(text: bytes) -> str:
     return text.decode("utf-8", "surrogateescape")
 
 
+def data_fields(data: bytes) -> dict[str, str]:
+    """Data for JSON: as `data` where it is UTF-8, else in base64 as `data_base64`."""
+    try:
+        return {"data": data.decode()}
+    except UnicodeDecodeError:
+        return {"data_base64": base64.b64encode(data).decode()}
+
+
+def from_base64(text: Any) -> bytes:
+    """Data that JSON has as `data_base64`. Raises BadArgumentError."""
+    try:
+        return base64.b64decode(text, validate=True)
+    except (ValueError, TypeError) as error:
+        raise BadArgumentError("data_base64 is not base64") from error
+
+
 def _as_headers(headers: Mapping[str, str]) -> dict[str, str]:
     if not isinstance(headers, Mapping):
         raise BadTypeError(f"headers must be a mapping of str to str, not {type(headers).__name__}")
@@ -250,17 +267,12 @@ def _as_headers(headers: Mapping[str, str]) -> dict[str, str]:
 
 
 def _as_text(item_id: str | bytes) -> str:
-    if isinstance(item_id, str):
-        if item_id.isascii():
-            return item_id
-        try:
-            item_id.encode()
-        except UnicodeEncodeError as error:
-            raise BadIdError(f"an id is 1..256 bytes of UTF-8 without NUL: {error}") from error
-        return item_id
-    if isinstance(item_id, bytes):
-        try:
+    if not isinstance(item_id, str | bytes):
+        raise BadTypeError(f"an id must be str or bytes, not {type(item_id).__name__}")
+    try:
+        if isinstance(item_id, bytes):
             return item_id.decode()
-        except UnicodeDecodeError as error:
-            raise BadIdError(f"an id is 1..256 bytes of UTF-8 without NUL: {error}") from error
-    raise BadTypeError(f"an id must be str or bytes, not {type(item_id).__name__}")
+        item_id.encode()
+    except UnicodeError as error:
+        raise BadIdError(f"an id is 1..256 bytes of UTF-8 without NUL: {error}") from error
+    return item_id

@@ -1,10 +1,25 @@
 """What the operations answer, beyond plain values."""
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Final, Literal
 
 State = Literal["ready", "delayed", "leased", "dead", "none", "absent"]
 """`none` is an item that damage left in no state (deep_clean repairs it); `absent` is no item."""
+
+ListState = Literal["ready", "delayed", "leased", "dead", "kept"]
+"""What is listed: the items in a state, or as `kept` those that have an outcome."""
+
+STATES: Final = ("ready", "delayed", "leased", "dead")
+"""The states of items."""
+
+COUNTERS: Final = (
+    *("added", "leases", "completed", "promoted", "reclaimed", "released"),
+    *("died", "expired", "revived", "purged", "removed", "dropped"),
+)
+"""The cumulative counters of QueueStats: one of them grows whenever an item comes, goes or moves."""
+
+MOVES: Final = ("promoted", "reclaimed", "died", "expired", "pruned")
+"""What a light clean counts."""
 
 OutcomeState = Literal["result", "failure", "delayed", "ready", "leased", "dead", "none", "absent"]
 """An outcome, or the state of an item that has none."""
@@ -148,19 +163,18 @@ class LightClean:
 
     def plus(self, other: "LightClean") -> "LightClean":
         """Both together; `wait` is the other's, which came later."""
-        return LightClean(
-            self.promoted + other.promoted,
-            self.reclaimed + other.reclaimed,
-            self.died + other.died,
-            self.expired + other.expired,
-            self.pruned + other.pruned,
-            other.wait,
-        )
+        counts = {name: count + getattr(other, name) for name, count in self.counts.items()}
+        return LightClean(**counts, wait=other.wait)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """What was done, by name."""
+        return {name: getattr(self, name) for name in MOVES}
 
     @property
     def total(self) -> int:
         """How many in all."""
-        return self.promoted + self.reclaimed + self.died + self.expired + self.pruned
+        return sum(self.counts.values())
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from functools import partial
 from types import TracebackType
-from typing import Any, Literal, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 from leaseq import commands, flows
 from leaseq._aio import io
@@ -15,7 +15,7 @@ from leaseq.commands import Command, LeaseReply
 from leaseq.errors import BadArgumentError, BadTypeError, LeaseqError
 from leaseq.flows import Flow
 from leaseq.keys import NamedQueue, QueueKeys
-from leaseq.results import DeepClean, ItemInfo, LightClean, Page, QueueStats, State
+from leaseq.results import DeepClean, ItemInfo, LightClean, ListState, Page, QueueStats, State
 
 T = TypeVar("T")
 Member = TypeVar("Member")
@@ -98,7 +98,7 @@ class QueueAdmin(NamedQueue):
 
     async def list_items(
         self,
-        state: Literal["ready", "delayed", "leased", "dead", "kept"],
+        state: ListState,
         *,
         offset: int = 0,
         limit: int = 100,

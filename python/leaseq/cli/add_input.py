@@ -1,7 +1,5 @@
 """What `leaseq add` reads: arguments, files, lines, JSON lines."""
 
-import base64
-import binascii
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -12,7 +10,7 @@ import click
 
 from leaseq.cli.kinds import duration, moment
 from leaseq.errors import BadArgumentError
-from leaseq.item import Item
+from leaseq.item import Item, from_base64
 
 _READ: Final = 1 << 20
 _OF_ITEM: Final = ("id", "headers", "content_type")
@@ -94,13 +92,5 @@ def _from_fields(fields: Any, place: str) -> Entry:
     }
     if "data_json" in fields:
         return Entry(Item.from_json_data(fields["data_json"], **own), options, place)
-    return Entry(Item(_data(fields), **own), options, place)
-
-
-def _data(fields: dict[str, Any]) -> Any:
-    if "data" in fields:
-        return fields["data"]
-    try:
-        return base64.b64decode(fields["data_base64"], validate=True)
-    except (binascii.Error, TypeError) as error:
-        raise BadArgumentError("data_base64 is not base64") from error
+    data = fields["data"] if "data" in fields else from_base64(fields["data_base64"])
+    return Entry(Item(data, **own), options, place)

@@ -12,7 +12,7 @@ import click
 import redis
 
 from leaseq import errors
-from leaseq.cli.text import plain
+from leaseq.cli.text import one_line, plain
 
 
 class Code(IntEnum):
@@ -111,7 +111,7 @@ def _tell(error: BaseException, name: str) -> int:
         return Code.BUG
     message, code = meaning
     if message:
-        click.echo(f"{name}: {plain(' '.join(message.split()))}", err=True)
+        click.echo(f"{name}: {plain(one_line(message))}", err=True)
     return code
 
 

@@ -1,9 +1,9 @@
-"""Kinds of arguments that click has not: durations and points in time, which are functions that it calls; states."""
+"""Kinds of arguments that click has not: durations and points in time, which are functions that it calls."""
 
 import contextlib
 from collections.abc import Callable
 from datetime import datetime
-from typing import Any, Final
+from typing import Any
 
 import click
 
@@ -11,9 +11,6 @@ from leaseq.durations import seconds_of
 from leaseq.errors import BadArgumentError
 
 Function = Callable[..., Any]
-
-STATES: Final = ("ready", "delayed", "leased", "dead")
-"""The states of an item."""
 
 
 def duration(value: str | float) -> float:

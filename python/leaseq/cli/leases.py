@@ -12,8 +12,7 @@ from leaseq.cli import output
 from leaseq.cli.ends import Refusal
 from leaseq.cli.kinds import duration, lease_option
 from leaseq.cli.server import on_queue
-from leaseq.cli.text import data_fields
-from leaseq.item import LeasedItemBase
+from leaseq.item import LeasedItemBase, data_fields
 
 Function = Callable[..., Any]
 

@@ -12,8 +12,9 @@ from leaseq import ItemInfo, ListedItem, WorkQueue
 from leaseq._sync.pages import pages
 from leaseq.cli import output, text
 from leaseq.cli.ends import Code
-from leaseq.cli.kinds import STATES
 from leaseq.cli.server import data_of, on_queue, stats_of
+from leaseq.item import data_fields
+from leaseq.results import STATES
 
 _TIMES: Final = {"ready": "ready", "delayed": "due", "leased": "lease ends", "dead": "died"}
 """What the time of an item says, by its state."""
@@ -48,7 +49,7 @@ def peek(*, queue: WorkQueue, count: int, as_json: bool) -> None:
         ),
         columns,
         right=columns[1:5],
-        as_dict=lambda info: dataclasses.asdict(info) | text.data_fields(data_of(queue, info.id)),
+        as_dict=lambda info: dataclasses.asdict(info) | data_fields(data_of(queue, info.id)),
         nothing="nothing is ready",
         as_json=as_json,
     )
@@ -71,7 +72,7 @@ def inspect(*, queue: WorkQueue, ids: tuple[str, ...], with_data: bool, as_json:
     for number, info in enumerate(infos):
         data = data_of(queue, info.id) if with_data else None
         if as_json:
-            output.record(dataclasses.asdict(info) | ({} if data is None else text.data_fields(data)))
+            output.record(dataclasses.asdict(info) | ({} if data is None else data_fields(data)))
         else:
             if number:
                 output.line("")

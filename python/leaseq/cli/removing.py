@@ -10,9 +10,9 @@ from leaseq import ItemInfo, WorkQueue
 from leaseq._sync.pages import take_out
 from leaseq.cli import asking, output
 from leaseq.cli.ends import Code
-from leaseq.cli.kinds import STATES
 from leaseq.cli.server import on_queue, stats_of
 from leaseq.item import LeasedItemBase
+from leaseq.results import STATES
 
 
 @click.command(short_help="Remove items of QUEUE in any state.")

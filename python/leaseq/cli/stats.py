@@ -12,9 +12,10 @@ from rich.table import Table
 
 from leaseq import QueueStats, WorkQueue
 from leaseq.cli import output, text
-from leaseq.cli.kinds import STATES, duration
+from leaseq.cli.kinds import duration
 from leaseq.cli.server import on_queue, stats_of
 from leaseq.cli.watch import Watch
+from leaseq.results import STATES
 
 _OFTEN: Final = 0.1  # seconds between two looks, at least
 

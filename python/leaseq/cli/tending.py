@@ -1,7 +1,5 @@
 """`leaseq pause`, `resume`, `configure`, `clean`: looking after a queue."""
 
-import dataclasses
-
 import click
 
 from leaseq import WorkQueue
@@ -105,8 +103,7 @@ def clean(*, queue: WorkQueue, deep: bool, dry_run: bool, as_json: bool) -> None
     elif dry_run:
         done = {"promoted": found.due, "reclaimed": found.overdue}
     else:
-        done = dataclasses.asdict(queue.light_clean())
-        del done["wait"]  # no count
+        done = queue.light_clean().counts
     if as_json:
         output.document({"queue": queue.name, "dry_run": dry_run, "deep": deep, "done": done})
         return

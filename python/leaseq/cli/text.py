@@ -1,7 +1,7 @@
 """How values are written for people: no control characters, durations and sizes in words."""
 
-import base64
 import time
+from collections.abc import Mapping
 
 _UNITS = ((86400.0, "d"), (3600.0, "h"), (60.0, "min"), (1.0, "s"))
 
@@ -41,12 +41,14 @@ def moment(seconds: float) -> str:
     return time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(seconds)) + " UTC"
 
 
-def data_fields(data: bytes) -> dict[str, str]:
-    """Data for JSON: as `data` where it is UTF-8, else in base64 as `data_base64`."""
-    try:
-        return {"data": data.decode()}
-    except UnicodeDecodeError:
-        return {"data_base64": base64.b64encode(data).decode()}
+def one_line(text: object) -> str:
+    """A text without line breaks, and without more than one space between two words."""
+    return " ".join(str(text).split())
+
+
+def counted(counts: Mapping[str, int]) -> str:
+    """What there is any of, such as "promoted 1, died 2"."""
+    return ", ".join(f"{name} {count}" for name, count in counts.items() if count)
 
 
 def preview(data: bytes, width: int = 60) -> str:

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from leaseq import QueueStats
 from leaseq.cli import text
-from leaseq.cli.kinds import STATES
+from leaseq.results import STATES
 
 _BARS: Final = "▁▂▃▄▅▆▇█"
 _KEPT: Final = 60  # looks that are shown

@@ -1,14 +1,13 @@
 """Queues: whether they can be read, are near a limit, and whether somebody looks after them."""
 
 import struct
-from typing import Final, Literal
+from typing import Final, get_args
 
 from leaseq._sync.queue import WorkQueue
 from leaseq.doctor.clock import STEP_SECS
 from leaseq.doctor.finding import Verdict, advice, ok, problem
 from leaseq.errors import FormatError, WrongTypeError
-
-ListState = Literal["ready", "delayed", "leased", "dead", "kept"]
+from leaseq.results import ListState
 
 NEARLY_FULL: Final = 0.9
 """The part of max_items from which on producers are about to be refused."""
@@ -19,14 +18,12 @@ OVERDUE_SECS: Final = 10.0
 _CLOCK: Final = struct.Struct("<2xd")
 """The clock in `state` (spec/02-data.md)."""
 
-STATES: Final[tuple[ListState, ...]] = ("ready", "delayed", "leased", "dead", "kept")
-
 
 def format_(queue: WorkQueue) -> Verdict:
     """Whether this version can read the queue, and nothing else has written to its keys."""
     try:
         queue.stats()
-        for state in STATES:
+        for state in get_args(ListState):
             ids = [listed.id for listed in queue.list_items(state, limit=1).items]
             if state != "kept":
                 queue.inspect_items(ids)

@@ -2,24 +2,16 @@
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Final, Literal
+from typing import Final
 
 from leaseq._sync.pages import pages
 from leaseq._sync.queue import WorkQueue
 from leaseq.flows import CHUNK_BYTES
-from leaseq.results import ItemInfo, QueueStats
+from leaseq.results import COUNTERS, ItemInfo, ListState, QueueStats
 from leaseq.transfer import lines, stored
 
-STATES: Final[tuple[Literal["delayed", "ready", "leased", "dead"], ...]] = (
-    "delayed",
-    "ready",
-    "leased",
-    "dead",
-)
+STATES: Final[tuple[ListState, ...]] = ("delayed", "ready", "leased", "dead")
 """In the order in which items move: one that moves on meanwhile is rather met twice than missed."""
-
-_COUNTERS: Final = ("added", "leases", "completed", "promoted", "reclaimed", "released", "died")
-_MORE_COUNTERS: Final = ("expired", "revived", "purged", "removed", "dropped")
 
 
 def export_queue(queue: WorkQueue) -> Iterator[lines.Line]:
@@ -58,4 +50,4 @@ def _lines(queue: WorkQueue, infos: list[ItemInfo]) -> Iterator[lines.Line]:
 
 def _moved(stats: QueueStats) -> tuple[int, ...]:
     """What grows whenever an item comes, goes or moves."""
-    return tuple(getattr(stats, name) for name in _COUNTERS + _MORE_COUNTERS)
+    return tuple(getattr(stats, name) for name in COUNTERS)

@@ -1,7 +1,5 @@
 """The lines of an export, version 1: a header, a line for each item, an end. docs/transfer.md is their description."""
 
-import base64
-import binascii
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,7 +8,7 @@ from typing import Any, Final
 from leaseq.commands import add_options
 from leaseq.commands.adding import Options
 from leaseq.errors import BadArgumentError, LeaseqError
-from leaseq.item import Item
+from leaseq.item import Item, data_fields, from_base64
 from leaseq.results import ItemInfo, QueueStats
 from leaseq.transfer.stored import Stored
 
@@ -44,7 +42,7 @@ def end(items: int, *, changed: bool) -> Line:
 
 def item_line(info: ItemInfo, stored: Stored) -> Line:
     """An item. What is as it is by default is left out."""
-    line: Line = {"id": info.id, **_data_fields(stored.data), "state": info.state, "created": info.created}
+    line: Line = {"id": info.id, **data_fields(stored.data), "state": info.state, "created": info.created}
     if info.state in _TIMES:
         line[_TIMES[info.state]] = info.time
     optional = {
@@ -62,13 +60,6 @@ def item_line(info: ItemInfo, stored: Stored) -> Line:
     line |= {} if stored.max_attempts is None else {"max_attempts": stored.max_attempts}
     line |= {} if stored.content_type is None else {"content_type": stored.content_type}
     return line
-
-
-def _data_fields(data: bytes) -> dict[str, str]:
-    try:
-        return {"data": data.decode()}
-    except UnicodeDecodeError:
-        return {"data_base64": base64.b64encode(data).decode()}
 
 
 def parse(text: str | bytes) -> Line:
@@ -147,10 +138,7 @@ def at(number: int, error: LeaseqError) -> LeaseqError:
 
 def _data(line: Line) -> bytes:
     if "data_base64" in line:
-        try:
-            return base64.b64decode(_text(line, "data_base64"), validate=True)
-        except (binascii.Error, ValueError) as error:
-            raise BadArgumentError(f"data_base64 is no base64: {error}") from error
+        return from_base64(_text(line, "data_base64"))
     try:
         return _text(line, "data").encode()
     except UnicodeEncodeError as error:

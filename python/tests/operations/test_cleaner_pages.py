@@ -18,9 +18,9 @@ from prometheus_client.core import HistogramMetricFamily
 from support.spec_rules import Tree
 
 from leaseq.keys import RegisteredQueue
-from leaseq.results import DeepClean, LightClean, QueueStats
+from leaseq.results import COUNTERS, MOVES, STATES, DeepClean, LightClean, QueueStats
 from leaseq_cleaner.command import LISTEN, MEANINGS, program
-from leaseq_cleaner.metrics import EVENTS, KINDS, MOVES, STATES, Metrics
+from leaseq_cleaner.metrics import KINDS, Metrics
 
 ROOT = Path(__file__).parents[3]
 CLEANER = ROOT / "cleaner"
@@ -71,7 +71,7 @@ def test_the_page_lists_the_metrics_and_their_labels(exported: dict[str, set[str
 def test_the_page_lists_the_values_of_labels() -> None:
     besides = {cells[0].strip("`"): cells[1] for cells in rows("Metrics")}
     assert besides["leaseq_items"] == f"`state`: {', '.join(STATES)}"
-    assert besides["leaseq_events_total"] == f"`event`: {', '.join(EVENTS)}"
+    assert besides["leaseq_events_total"] == f"`event`: {', '.join(COUNTERS)}"
     assert besides["leaseq_cleaner_moved_total"] == f"`what`: {', '.join(MOVES)}"
 
 

@@ -241,7 +241,7 @@ def test_no_call_carries_more_than_a_chunk(own_server: servers.StartServer) -> N
         ("[1]", "line 2: this is no JSON object"),
         ('{"data": "x"}', 'line 2: .*see "id"'),
         ('{"id": "a"}', 'line 2: .*see "data"'),
-        ('{"id": "a", "data_base64": "?"}', "line 2: data_base64 is no base64"),
+        ('{"id": "a", "data_base64": "?"}', "line 2: data_base64 is not base64"),
         ('{"id": "a", "data": "x", "expires": "soon"}', 'line 2: "expires" is a number'),
         ('{"id": "a", "data": "x", "headers": [1]}', 'line 2: "headers" is an object'),
         ('{"id": "a", "data": "x", "priority": "high"}', "line 2: priority must be an int"),
