@@ -19,6 +19,10 @@ ALL_SERVERS ?= $(CORE_SERVERS),redis-7.2,redis-7.4,redis-8.0t,redis-8.2,redis-8.
 OLDEST_LIBRARIES ?= redis==5.2.0 hiredis==3.2.0
 REDIS_PY_BETWEEN ?= 5.3.1 6.4.0 7.4.0
 
+# Pythons besides the one that runs the rest, from Debian. It has no 3.12.
+NEWEST_PYTHON ?= 3.14
+OTHER_PYTHONS ?= 3.13 3.15
+
 # A part that is not there (an sdist has no benchmarks) is not an error.
 PYTHON_DIRS := $(wildcard python lua cleaner benchmarks conformance-tests tools docs)
 TYPED_DIRS := $(wildcard python lua cleaner benchmarks conformance-tests tools docs)
@@ -55,7 +59,7 @@ demo: setup ## the queue at work, live in the terminal, on a server of its own
 # -- tests: three commands. Steps joined by + run side by side.
 
 TEST_STEPS := lint+typescript+vectors+conformance-python pytest
-REST_STEPS := docs+vectors-core+conformance-others pytest-slow pytest-servers pytest-oldest seeded-bugs bench-count
+REST_STEPS := docs+vectors-core+conformance-others pytest-slow pytest-servers pytest-oldest pytest-newest seeded-bugs bench-count
 
 .PHONY: list-steps
 list-steps: # for .ci/run, which looks whether each has run
@@ -77,7 +81,7 @@ test-rest: setup servers ## what `make test-all` runs beside `make test`
 
 .PHONY: test-nightly
 test-nightly: setup servers-all ## the long runs: mutants, histories, fleets under kills, every server that can be fetched
-	@$(STEPS) 'make test-nightly' pytest-nightly pytest-between vectors-all+histories mutants
+	@$(STEPS) 'make test-nightly' pytest-nightly pytest-between pytest-pythons vectors-all+histories mutants
 
 # -- steps of the above; each can be run alone
 
@@ -107,6 +111,23 @@ pytest-between: .venvs/between/.installed servers-newest ## the client with each
 	for version in $(REDIS_PY_BETWEEN); do \
 	  .venvs/between/bin/python -m pip install --quiet --disable-pip-version-check redis==$$version; \
 	  .venvs/between/bin/python -m pytest $(EARLIER_REDIS_PY) -n 2 --dist loadfile --tier=quick $(OF_CONNECTIONS); \
+	done
+
+OF_CLIENT := python/tests/client python/tests/net python/tests/worker python/tests/jobs
+
+.pythons/%/.installed: pyproject.toml conformance-tests/pyproject.toml tools/fetch_python.sh $(STAMP)
+	tools/fetch_python.sh $* .pythons $(BIN)/python
+	$(@D)/venv/bin/python -m pip install --quiet --disable-pip-version-check -e '.[all,dev]' -e ./conformance-tests
+	touch $@
+
+.PHONY: pytest-newest
+pytest-newest: .pythons/$(NEWEST_PYTHON)/.installed servers-newest ## the client, worker and jobs on the newest Python of test-all
+	.pythons/$(NEWEST_PYTHON)/venv/bin/python -m pytest -n 2 --dist loadfile --tier=quick $(OF_CLIENT)
+
+.PHONY: pytest-pythons
+pytest-pythons: $(OTHER_PYTHONS:%=.pythons/%/.installed) servers-newest ## the same on the other Pythons
+	for version in $(OTHER_PYTHONS); do \
+	  .pythons/$$version/venv/bin/python -m pytest -n 2 --dist loadfile --tier=quick $(OF_CLIENT); \
 	done
 
 .PHONY: pytest-nightly
@@ -241,6 +262,6 @@ servers-all: setup ## fetch every server that `make test-nightly` needs (about 4
 
 .PHONY: clean
 clean: ## remove .venv, .servers, caches and build results
-	rm -rf .venv .venvs .servers .peers .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist docs/_build
+	rm -rf .venv .venvs .pythons .servers .peers .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist docs/_build
 	rm -rf typescript/node_modules typescript/dist
 	find python lua cleaner conformance-tests -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

@@ -1,6 +1,8 @@
 """The number of this process, known without asking the system: what a fork must not share looks at it in every call."""
 
 import os
+import threading
+import warnings
 import weakref
 from typing import Protocol
 
@@ -33,3 +35,14 @@ class Process:
 
 THIS = Process()
 """This one."""
+
+
+def fork() -> tuple[int, int]:
+    """`os.fork`; answers also how many other threads there were, which the child lacks, and whose locks nobody opens there.
+
+    Python warns of them, as an error if the program says so: then there would be a child of which nobody knows.
+    """
+    others = threading.active_count() - 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        return os.fork(), others

@@ -167,6 +167,21 @@ def test_the_time_limit_can_be_caught_before_the_kill(flavour: JobAppFlavour) ->
         raised.result(0)
 
 
+def test_a_worker_that_forks_beside_threads_says_so(
+    flavour: JobAppFlavour, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Python's warning, which is an error here, comes when there is a child already: it must not end the worker."""
+
+    @flavour.app.job(name="f", fork=True)
+    def f() -> int:
+        return os.getpid()
+
+    handle = f.enqueue()
+    assert flavour.burst() == 1  # in a thread of its own
+    assert handle.result(0) != os.getpid()
+    assert "other threads: what these had locked stays locked" in caplog.text
+
+
 def test_the_alarm_is_taken_back_when_the_function_has_ended(flavour: JobAppFlavour) -> None:
     left: list[float] = []
 

@@ -16,6 +16,7 @@ from leaseq.jobs.worker import mother
 from leaseq.jobs.worker.desk import Desk, Ending, Lease, Ready
 from leaseq.jobs.worker.ear import Ear
 from leaseq.jobs.worker.frames import framed
+from leaseq.process import fork
 from leaseq.worker.hooks import logger
 from leaseq.worker.verdicts import Release
 
@@ -46,10 +47,16 @@ class Forks:
         """Fork the process from which those of the jobs are forked: now, while this one has no threads of its own."""
         ours, theirs = socket.socketpair()
         mother.flush()  # what is not written yet would be written twice
-        self._pid = os.fork()
+        self._pid, threads = fork()
         if self._pid == 0:
             ours.close()
             mother.run(theirs, self._desk)
+        if threads:
+            logger.warning(
+                "the processes of jobs are forked from one that has %d other threads: what these had locked stays locked"
+                " there; begin the worker before them, or with run_worker",
+                threads,
+            )
         theirs.close()
         ours.setblocking(False)
         self._wire = ours

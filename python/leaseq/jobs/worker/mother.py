@@ -21,6 +21,7 @@ from setproctitle import setproctitle
 from leaseq.jobs.errors import JobTimeout
 from leaseq.jobs.worker.desk import Desk, Ending, Lease, Ready
 from leaseq.jobs.worker.frames import framed
+from leaseq.process import fork
 
 ORDER: Final = struct.Struct(">BI")
 START: Final = 1
@@ -101,7 +102,7 @@ class _Mother:
 
     def _start(self, number: int, end: socket.socket) -> None:
         try:
-            pid = os.fork()
+            pid, _ = fork()
         except OSError:  # there is no room for it: as if it had been killed
             end.close()
             self._tell(number, -signal.SIGKILL)

@@ -18,6 +18,7 @@ from leaseq.jobs.worker import child, mother
 from leaseq.jobs.worker.journal import Held, Reader, new_marks
 from leaseq.jobs.worker.program import Program
 from leaseq.jobs.worker.service import WorkerOptions
+from leaseq.process import fork
 from leaseq.worker import outage
 from leaseq.worker.hooks import logger
 
@@ -58,6 +59,7 @@ class Supervisor:
         self._children: dict[int, Child] = {}
         self._stops = 0
         self._told = 0
+        self._warned = False
         self._refusals = 0
         self._begin_at = 0.0
         self._done = 0
@@ -126,7 +128,7 @@ class Supervisor:
         ours, theirs = socket.socketpair()
         marks = new_marks()
         mother.flush()  # what is not written yet would be written twice
-        pid = os.fork()
+        pid, threads = fork()
         if pid == 0:
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
@@ -135,6 +137,13 @@ class Supervisor:
             for each in (ours, *(other.wire for other in self._children.values())):
                 each.close()
             child.run(self._program, theirs, marks, self._options)
+        if threads and not self._warned:
+            self._warned = True
+            logger.warning(
+                "the processes of this worker are forked from one that has %d other threads: what these had locked stays"
+                " locked there; call run_worker before there are threads",
+                threads,
+            )
         theirs.close()
         self._children[pid] = Child(pid, ours, Reader(marks))
 
