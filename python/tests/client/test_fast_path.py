@@ -18,6 +18,7 @@ from leaseq import Item, flows
 from leaseq.commands import add, add_each, add_one, add_options, complete
 from leaseq.item import Hold, LeasedItemBase
 from leaseq.keys import QueueKeys
+from leaseq.process import fork
 from leaseq.worker._aio import crew
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ def test_a_call_in_the_child_of_a_fork_has_a_connection_of_its_own(
         queue.add_item(Item(b"x", id="before"))
         children = []
         for name in ("a", "b"):
-            child = os.fork()
+            child, _ = fork()
             if child == 0:
                 told = [queue.add_item(Item(b"x", id=f"{name}{number}")) for number in range(50)]
                 os._exit(0 if all(told) and not queue.add_item(Item(b"x", id=f"{name}0")) else 1)

@@ -16,6 +16,7 @@ from support.servers import PATIENCE
 import leaseq
 import leaseq.aio
 from leaseq import Item
+from leaseq.process import fork
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -252,7 +253,7 @@ def in_child(check: Callable[[], bool]) -> bool:
     """Whether a check holds in a forked child."""
     import os
 
-    child = os.fork()
+    child, _ = fork()
     if child == 0:
         code = 1
         with contextlib.suppress(BaseException):

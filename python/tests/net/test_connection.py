@@ -26,6 +26,7 @@ from leaseq._sync import connection as sync
 from leaseq._sync.io import connect
 from leaseq._sync.route import route
 from leaseq.endpoint import Endpoint, endpoint, error_reply
+from leaseq.process import fork
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -431,7 +432,7 @@ def test_the_child_of_a_fork_opens_its_own(url: str) -> None:
         pool: Any = route(client)
         kept, used = pool.acquire("", None), pool.acquire("", None)
         pool.release(kept)
-        child = os.fork()
+        child, _ = fork()
         if child == 0:
             pool.release(used)
             own = pool.acquire("", None)

@@ -23,6 +23,7 @@ from leaseq._aio import route as aio
 from leaseq._sync import connection as sync_connection
 from leaseq._sync import io
 from leaseq._sync import route as sync
+from leaseq.process import fork
 
 if TYPE_CHECKING:
     from support.client_flavours import ClientFlavour
@@ -245,7 +246,7 @@ def test_the_bound_is_of_each_process(url: str) -> None:
     with redis.Redis.from_url(url, max_connections=1) as client:
         pool = sync.route(client)
         used = pool.acquire("", None)
-        child = os.fork()
+        child, _ = fork()
         if child == 0:
             try:
                 pool.acquire("", None)
