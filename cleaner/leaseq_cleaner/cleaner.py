@@ -8,17 +8,14 @@ from functools import partial
 from leaseq._aio.io import Client
 from leaseq._aio.opening import OpenedServer
 from leaseq.aio import WorkQueue, registry
-from leaseq.errors import BadArgumentError, LeaseqError
+from leaseq.errors import LeaseqError
 from leaseq.keys import RegisteredQueue
 from leaseq.results import DeepClean, LightClean
 from leaseq_cleaner.choice import ALL, Choice
 from leaseq_cleaner.metrics import Metrics
+from leaseq_cleaner.pace import Pace
 from leaseq_cleaner.report import QueueReport
 from leaseq_cleaner.rounds import Rounds
-
-LIGHT_SECS = 1.0
-DEEP_SECS = 6 * 3600.0
-DEEP_RATE = 10.0
 
 
 class Cleaner:
@@ -36,17 +33,13 @@ class Cleaner:
         server: str | Client | None = None,
         *,
         queues: Iterable[str] = (ALL,),
-        light_secs: float = LIGHT_SECS,
-        deep_secs: float = DEEP_SECS,
-        deep_rate: float = DEEP_RATE,
+        light_secs: float = Pace.light_secs,
+        deep_secs: float = Pace.deep_secs,
+        deep_rate: float = Pace.deep_rate,
     ) -> None:
-        if light_secs < 0.05 or deep_secs < 0 or deep_rate <= 0:
-            raise BadArgumentError("light_secs is at least 0.05, deep_secs at least 0, deep_rate above 0")
+        self._pace = Pace(light_secs, deep_secs, deep_rate)
         self._server = server
         self._choice = Choice(queues)
-        self._light_secs = light_secs
-        self._deep_secs = deep_secs
-        self._deep_rate = deep_rate
         self._stopping = asyncio.Event()
         self._rounds: Rounds | None = None
         self.metrics = Metrics()
@@ -73,15 +66,7 @@ class Cleaner:
         """
         async with self._opened() as opened:
             found = await self._find(opened)
-            rounds = Rounds(
-                opened.client,
-                self._stopping,
-                self.metrics,
-                light_secs=self._light_secs,
-                deep_secs=self._deep_secs,
-                deep_rate=self._deep_rate,
-            )
-            self._rounds = rounds
+            rounds = self._rounds = Rounds(opened.client, self._stopping, self.metrics, self._pace)
             try:
                 find = partial(self._find, opened) if self._choice.asks_the_registry else None
                 await rounds.run(found, find, started)
@@ -127,7 +112,7 @@ class Cleaner:
                     cursor, page = await queue.deep_clean_page(cursor or "0", dry_run=dry_run)
                     deep = deep.plus(page)
                     if cursor != "0" and not dry_run:
-                        await asyncio.sleep(1 / self._deep_rate)
+                        await asyncio.sleep(1 / self._pace.deep_rate)
             except LeaseqError as error:
                 failed = error
         return QueueReport(RegisteredQueue(queue.name, queue.group), light, deep, dry_run, failed)

@@ -14,7 +14,8 @@ from leaseq import __version__
 from leaseq.cli.ends import Code
 from leaseq.cli.kinds import duration
 from leaseq_cleaner import logs
-from leaseq_cleaner.cleaner import DEEP_RATE, Cleaner
+from leaseq_cleaner.cleaner import Cleaner
+from leaseq_cleaner.pace import Pace
 from leaseq_cleaner.settings import ENVIRONMENT, address, read_file
 from leaseq_cleaner.troubles import log
 from leaseq_cleaner.web import Web
@@ -94,7 +95,7 @@ Exit codes:
 @click.option(
     "--deep-rate",
     type=click.FloatRange(0.01, 10_000),
-    default=DEEP_RATE,
+    default=Pace.deep_rate,
     show_default=True,
     metavar="PAGES",
     help="Pages of 256 entries a second that deep cleans look through.",

@@ -54,9 +54,7 @@ class QueueCounts(Collector):
         events = CounterMetricFamily(
             "leaseq_events", "What happened to items since the queue began.", labels=[*QUEUE, "event"]
         )
-        singles = {
-            name: GaugeMetricFamily(f"leaseq_{name}", text, labels=QUEUE) for name, text in _SINGLES.items()
-        }
+        singles = [GaugeMetricFamily(f"leaseq_{name}", text, labels=QUEUE) for name, text in _SINGLES.items()]
         oldest = time.monotonic() - STALE_SECS
         for queue, (at, stats) in list(self._seen.items()):
             if at < oldest:
@@ -66,9 +64,10 @@ class QueueCounts(Collector):
                 states.add_metric([*labels, state], getattr(stats, state))
             for event in COUNTERS:
                 events.add_metric([*labels, event], getattr(stats, event))
-            for name, value in _singles(stats).items():
-                singles[name].add_metric(labels, value)
-        yield from (states, events, *singles.values())
+            values = (stats.waited, stats.overdue, stats.due, stats.kept, stats.max_items, int(stats.paused))
+            for family, value in zip(singles, values, strict=True):
+                family.add_metric(labels, value)
+        yield from (states, events, *singles)
 
 
 _SINGLES = {
@@ -79,11 +78,6 @@ _SINGLES = {
     "max_items": "How many items the queue may hold, dead ones aside; 0 is any number.",
     "paused": "1 while the queue gives no items.",
 }
-
-
-def _singles(stats: QueueStats) -> dict[str, float]:
-    values = (stats.waited, stats.overdue, stats.due, stats.kept, stats.max_items, int(stats.paused))
-    return dict(zip(_SINGLES, values, strict=True))
 
 
 class Metrics:

@@ -1,8 +1,10 @@
 """When to look again: the cleaner's arithmetic, without clocks and without I/O."""
 
 import random
+from dataclasses import dataclass
 
 from leaseq.backoff import Backoff
+from leaseq.errors import BadArgumentError
 from leaseq.flows import WAIT_CAP
 from leaseq.results import LightClean
 
@@ -26,24 +28,34 @@ until_next_try = Backoff(1.0, 5.0)
 _rng = random.SystemRandom()
 
 
-def until_next_look(done: LightClean, light_secs: float) -> float:
-    """Seconds: soon where there was something to do; else at what comes due next, within the longest sleep."""
-    longest = max(LONGEST_SLEEP, light_secs)
-    if done.total > 0:
-        return light_secs
-    return longest if done.wait is None else min(max(done.wait, light_secs), longest)
+@dataclass(frozen=True)
+class Pace:
+    """How often queues are looked at; see `Cleaner`. Raises BadArgumentError."""
 
+    light_secs: float = 1.0
+    deep_secs: float = 6 * 3600.0
+    deep_rate: float = 10.0
 
-def first_look(light_secs: float) -> float:
-    """Seconds until the first light clean of a queue that was just found: spread over one interval."""
-    return _rng.uniform(0, light_secs)
+    def __post_init__(self) -> None:
+        """Refuse what would be no pause, or one that never ends."""
+        if self.light_secs < 0.05 or self.deep_secs < 0 or self.deep_rate <= 0:
+            raise BadArgumentError("light_secs is at least 0.05, deep_secs at least 0, deep_rate above 0")
 
+    def until_next_look(self, done: LightClean) -> float:
+        """Seconds: soon where there was something to do; else at what comes due next, within the longest sleep."""
+        longest = max(LONGEST_SLEEP, self.light_secs)
+        if done.total > 0:
+            return self.light_secs
+        return longest if done.wait is None else min(max(done.wait, self.light_secs), longest)
 
-def first_deep(deep_secs: float) -> float:
-    """Seconds until the first deep clean of a queue that was just found."""
-    return _rng.uniform(0, min(deep_secs, DEEP_SPREAD_SECS))
+    def first_look(self) -> float:
+        """Seconds until the first light clean of a queue that was just found: spread over one interval."""
+        return _rng.uniform(0, self.light_secs)
 
+    def first_deep(self) -> float:
+        """Seconds until the first deep clean of a queue that was just found."""
+        return _rng.uniform(0, min(self.deep_secs, DEEP_SPREAD_SECS))
 
-def until_next_deep(deep_secs: float) -> float:
-    """Seconds until a queue's next deep clean: a tenth more or less, so that cleaners and queues drift apart."""
-    return deep_secs * _rng.uniform(0.9, 1.1)
+    def until_next_deep(self) -> float:
+        """Seconds until a queue's next deep clean: a tenth more or less, so that cleaners and queues drift apart."""
+        return self.deep_secs * _rng.uniform(0.9, 1.1)

@@ -15,6 +15,7 @@ from leaseq.keys import RegisteredQueue
 from leaseq_cleaner import pace
 from leaseq_cleaner.choice import label
 from leaseq_cleaner.metrics import Metrics
+from leaseq_cleaner.pace import Pace
 from leaseq_cleaner.troubles import Troubles, UnexpectedError, is_passing, log
 
 T = TypeVar("T")
@@ -38,22 +39,13 @@ class Rounds:
     """The work of one `Cleaner.run`."""
 
     def __init__(
-        self,
-        client: Redis | RedisCluster,
-        stopping: asyncio.Event,
-        metrics: Metrics,
-        *,
-        light_secs: float,
-        deep_secs: float,
-        deep_rate: float,
+        self, client: Redis | RedisCluster, stopping: asyncio.Event, metrics: Metrics, pace: Pace
     ) -> None:
         self._client = client
         self._stopping = stopping
         self._metrics = metrics
         self._troubles = Troubles(metrics)
-        self._light_secs = light_secs
-        self._deep_secs = deep_secs
-        self._deep_rate = deep_rate
+        self._pace = pace
         self._gate = asyncio.Semaphore(AT_ONCE)
         self._known: dict[RegisteredQueue, WorkQueue] = {}
         self._looked: set[RegisteredQueue] = set()
@@ -92,7 +84,7 @@ class Rounds:
             self._adopt(found, group)
             self._begun = True
             group.create_task(self._discover(find, group))
-            if self._deep_secs > 0:
+            if self._pace.deep_secs > 0:
                 group.create_task(self._deep_cleans())
             await self._stopping.wait()
         for queue in self._known.values():
@@ -119,7 +111,7 @@ class Rounds:
         for queue in fresh:
             self._known[queue] = WorkQueue(queue.name, self._client, group=queue.group)
             self._metrics.add(queue)
-            self._deep_due[queue] = time.monotonic() + pace.first_deep(self._deep_secs)
+            self._deep_due[queue] = time.monotonic() + self._pace.first_deep()
             group.create_task(self._tend(queue))
         if fresh or gone:
             log.info("looking after %d queues: %d new, %d gone", len(found), len(fresh), len(gone))
@@ -145,7 +137,7 @@ class Rounds:
     async def _tend(self, name: RegisteredQueue) -> None:
         """Light cleans of one queue, and looks at its counts."""
         queue, who = self._known[name], label(name)
-        failures, count_at, pause = 0, 0.0, pace.first_look(self._light_secs)
+        failures, count_at, pause = 0, 0.0, self._pace.first_look()
         while not await self._sleep(pause) and self._known.get(name) is queue:
             done = await self._call(who, "light_clean", queue.light_clean)
             if done is None:
@@ -154,7 +146,7 @@ class Rounds:
             else:
                 failures = 0
                 self._metrics.moved(name, done)
-                pause = pace.until_next_look(done, self._light_secs)
+                pause = self._pace.until_next_look(done)
             if not self._troubles.away:
                 self._looked.add(name)
             if done is not None and time.monotonic() >= count_at:
@@ -190,9 +182,9 @@ class Rounds:
                 log.warning("%s: repaired %s", label(name), counted(done.repairs))
             if self._cursors[name] == "0":
                 self._metrics.deep_cleaned(name)
-                self._deep_due[name] = time.monotonic() + pace.until_next_deep(self._deep_secs)
+                self._deep_due[name] = time.monotonic() + self._pace.until_next_deep()
                 return
-            if await self._sleep(1 / self._deep_rate):
+            if await self._sleep(1 / self._pace.deep_rate):
                 return
 
     async def _call(self, who: str, call: str, make: Callable[[], Awaitable[T]]) -> T | None:

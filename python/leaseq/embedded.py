@@ -4,8 +4,6 @@ The first process that asks for a folder starts the server, later ones join it. 
 lock on `DIR/lock` that the server itself inherits: no stale file can claim that one runs.
 """
 
-from __future__ import annotations
-
 import atexit
 import contextlib
 import fcntl
@@ -19,16 +17,13 @@ import threading
 import time
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Self
+from typing import Final, Self
 from urllib.parse import quote
 
 import redis
 
 from leaseq._guard import GuardedProcess
 from leaseq.errors import EmbeddedServerError
-
-if TYPE_CHECKING:
-    from types import TracebackType
 
 START_SECS: Final = 30.0  # a large append-only file takes a while to load
 _POLL_SECS: Final = 0.01
@@ -53,7 +48,7 @@ class EmbeddedServer:
         started: whether this process started it, rather than joined it.
     """
 
-    def __init__(self, shared: _Shared) -> None:
+    def __init__(self, shared: "_Shared") -> None:
         self._shared: _Shared | None = shared
         self.url = shared.url
         self.dir = shared.folder
@@ -69,9 +64,7 @@ class EmbeddedServer:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def __repr__(self) -> str:

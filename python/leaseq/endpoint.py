@@ -119,7 +119,11 @@ class Endpoint:
         given = self.given
         context = ssl.create_default_context()
         required = given.get("ssl_cert_reqs", "required")
-        verify = _VERIFY["none" if required is None else required] if not _is_mode(required) else required
+        verify = (
+            required
+            if isinstance(required, ssl.VerifyMode)
+            else _VERIFY["none" if required is None else required]
+        )
         context.check_hostname = bool(given.get("ssl_check_hostname", True)) and verify is not ssl.CERT_NONE
         context.verify_mode = verify
         for flag in given.get("ssl_include_verify_flags") or ():
@@ -187,10 +191,6 @@ class Endpoint:
         if command[0] == "AUTH" and type(reply) is redis.ResponseError:
             return redis.AuthenticationError(*reply.args)
         return reply
-
-
-def _is_mode(required: object) -> bool:
-    return isinstance(required, ssl.VerifyMode)
 
 
 def endpoint(given: Mapping[str, Any], kind: type, at: tuple[str, int] | None = None) -> Endpoint:

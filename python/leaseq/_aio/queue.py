@@ -4,7 +4,6 @@ import math
 import traceback
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from functools import partial
-from types import TracebackType
 from typing import Any, Self, TypeVar, Unpack, overload
 
 from leaseq import commands, flows
@@ -53,9 +52,7 @@ class LeasedItem(LeasedItemBase):
         self._heart.add(self)
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> io.Swallows:
+    async def __aexit__(self, _kind: object, error: BaseException | None, *_: object) -> io.Swallows:
         self._heart.drop([self])
         stopper, self._stopper = self._stopper, None
         if stopper is not None and stopper.end(error):

@@ -134,7 +134,9 @@ class WorkQueues:
             partial(party.lease, count, lease_secs, over=over, known=known)
             for party, known in zip(parties, looks, strict=True)
         ]
-        won = await race(waits, _has_items, lambda place, reply: parties[place].give_back(reply))
+        won = await race(
+            waits, lambda reply: bool(reply.items), lambda place, reply: parties[place].give_back(reply)
+        )
         return _leased(parties[won[0]], won[1], lease_secs) if won else []
 
     async def items(self, lease_secs: float = 30, *, timeout: float | None = 0) -> AsyncIterator[LeasedItem]:
@@ -178,7 +180,3 @@ def _together(queues: Sequence[WorkQueue]) -> Iterator[list[WorkQueue]]:
 
 def _leased(party: Party, reply: LeaseReply, lease_secs: float) -> list[LeasedItem]:
     return leased_items(party.queues[reply.queue], reply, lease_secs)
-
-
-def _has_items(reply: LeaseReply) -> bool:
-    return bool(reply.items)

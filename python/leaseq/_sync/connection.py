@@ -17,8 +17,7 @@ from leaseq._sync.race import Stop, current
 from leaseq.commands import Argument
 from leaseq.endpoint import NOTHING, Endpoint, reader
 from leaseq.errors import REFUSALS
-from leaseq.forked import KeptFromChildren
-from leaseq.process import THIS
+from leaseq.process import THIS, KeptFromChildren
 
 CLOSE_SECS = 1.0
 """How long the server may take to notice that a connection is closed."""

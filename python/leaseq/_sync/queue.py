@@ -5,7 +5,6 @@ import math
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from types import TracebackType
 from typing import Any, Self, TypeVar, Unpack, overload
 
 from leaseq import commands, flows
@@ -54,9 +53,7 @@ class LeasedItem(LeasedItemBase):
         self._heart.add(self)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> io.Swallows:
+    def __exit__(self, _kind: object, error: BaseException | None, *_: object) -> io.Swallows:
         self._heart.drop([self])
         stopper, self._stopper = self._stopper, None
         if stopper is not None and stopper.end(error):

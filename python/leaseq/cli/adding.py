@@ -51,7 +51,11 @@ class Adder:
         except QueueFullError as full:
             left = self._tell(batch, full.answers)
             if not self._wait:
-                raise self.refusal(QueueFullError(self._full()), left[0].place) from full
+                text = (
+                    f"queue {self._queue.name} is full: it holds as many items as `leaseq configure --max-items` allows;"
+                    " add later, or with --wait"
+                )
+                raise self.refusal(QueueFullError(text), left[0].place) from full
             first, *rest = left
             self._tell([first], [self._queue.add_item_when_room(first.item, **options)])
             if rest:
@@ -73,12 +77,6 @@ class Adder:
             self.existed += not answer
             self._heard(entry, answer)
         return left
-
-    def _full(self) -> str:
-        return (
-            f"queue {self._queue.name} is full: it holds as many items as `leaseq configure --max-items` allows;"
-            " add later, or with --wait"
-        )
 
     def refusal(self, error: LeaseqError, place: str) -> Refusal:
         """What to end with: the error, where it was met, and how many were added before it."""

@@ -89,13 +89,10 @@ def code_of_run(
     except BrokenPipeError:
         return let_go()
     except (Exception, KeyboardInterrupt, CancelledError) as error:  # noqa: BLE001 # what is not foreseen is printed whole
-        return _tell(error, _name_of(context) if context else program)
+        if context is not None:
+            program = " ".join(filter(None, (context.command_path, context.invoked_subcommand)))
+        return _tell(error, program)
     return code if isinstance(code, int) else Code.DONE
-
-
-def _name_of(context: click.Context) -> str:
-    """What to call the command that a group was asked for."""
-    return " ".join(filter(None, (context.command_path, context.invoked_subcommand)))
 
 
 def _tell(error: BaseException, name: str) -> int:

@@ -82,12 +82,8 @@ def stats_of(queue: WorkQueue) -> QueueStats:
     limited = stats.max_items or stats.max_attempts or stats.max_data != _MAX_DATA
     if stats.items or stats.added or stats.paused or stats.kept or limited:
         return stats
-    message = f"there is no queue {queue.name}{_in_group(queue.name, queue.group)}: nothing was ever added"
-    raise Refusal(f"{message}; {_others(queue)}")
-
-
-def _in_group(name: str, group: str) -> str:
-    return "" if group == name else f" in group {group}"
+    where = "" if queue.group == queue.name else f" in group {queue.group}"
+    raise Refusal(f"there is no queue {queue.name}{where}: nothing was ever added; {_others(queue)}")
 
 
 def _others(queue: WorkQueue) -> str:

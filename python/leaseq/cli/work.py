@@ -95,7 +95,13 @@ class Told(Hooks):
 @on_server
 @in_group
 @click.option(
-    "--jobs", "-j", type=click.IntRange(1, 1000), default=1, show_default=True, help="How many at a time."
+    "--jobs",
+    "-j",
+    "concurrency",
+    type=click.IntRange(1, 1000),
+    default=1,
+    show_default=True,
+    help="How many at a time.",
 )
 @lease_option("How long a lease is; it is extended while the command runs.")
 @click.option(
@@ -140,7 +146,10 @@ def work(
     group: str | None,
     server: Server,
     command: tuple[str, ...],
-    burst: bool,
+    dead_on: tuple[int, ...],
+    with_result: bool,
+    quiet: bool,
+    as_json: bool,
     **options: Any,
 ) -> int:
     """Run COMMAND for each item of QUEUE, its data on stdin, and extend its lease meanwhile.
@@ -162,42 +171,28 @@ def work(
     program = shutil.which(command[0])
     if program is None:
         raise click.BadParameter(f"{command[0]!r} is no program that can be run", param_hint="COMMAND")
-    if options["at_most_once"] and options["with_result"]:
+    if options["at_most_once"] and with_result:
         raise click.UsageError("--at-most-once completes before there is a --result")
+    opened = leaseq.aio.WorkQueue(queue, server.named(), group=group)
     logs = logging.StreamHandler()
     logs.setFormatter(logging.Formatter("leaseq work: %(message)s"))
     logs.addFilter(lambda record: not hasattr(record, "item"))  # how items ended is told by Told
     logging.getLogger("leaseq.worker").addHandler(logs)
-    told = Told(**{name: options[name] for name in ("as_json", "quiet", "at_most_once")})
-    children = Children(command, options["dead_on"], options["with_result"], options["as_json"])
+    told = Told(as_json=as_json, quiet=quiet, at_most_once=options["at_most_once"])
+    children = Children(command, dead_on, with_result, as_json)
     try:
-        asyncio.run(
-            _work(leaseq.aio.WorkQueue(queue, server.named(), group=group), children, told, burst, options)
-        )
+        asyncio.run(_work(opened, children, told, options))
     finally:
         logging.getLogger("leaseq.worker").removeHandler(logs)
     if told.unheard is not None:
         raise told.unheard
-    return Code.NO if burst and told.failed else Code.DONE
+    return Code.NO if options["burst"] and told.failed else Code.DONE
 
 
-async def _work(
-    queue: leaseq.aio.WorkQueue, children: Children, told: Told, burst: bool, options: dict[str, Any]
-) -> None:
+async def _work(queue: leaseq.aio.WorkQueue, children: Children, told: Told, options: dict[str, Any]) -> None:
     async with queue:
         # a server that is away or refuses is told now; later the worker tries for ever
         await queue.light_clean()
-        worker = Worker(
-            queue,
-            children,
-            concurrency=options["jobs"],
-            lease_secs=options["lease_secs"],
-            max_attempts=options["max_attempts"],
-            time_limit=options["time_limit"],
-            at_most_once=options["at_most_once"],
-            grace_secs=options["grace_secs"],
-            burst=burst,
-            hooks=told,
-        )
+        worker = Worker(queue, children, hooks=told, **options)
         told.stop = worker.stop
         await worker.run()

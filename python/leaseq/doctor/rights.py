@@ -1,6 +1,5 @@
 """Rights: whether the user may run what its role needs (spec/11-security.md)."""
 
-from collections.abc import Sequence
 from typing import Any, Final
 
 import redis
@@ -76,7 +75,10 @@ return answer
 def rights(node: Node, role: str) -> Verdict:
     """A role that lacks one command stops halfway through a script: it needs its whole list, and the keys leaseq:*."""
     key = node.keys.key("ready")
-    calls = [_words(command, arguments, key) for command, arguments in ROLES[role].items()]
+    calls = [
+        (*command.split("|"), *(key if argument == KEY else argument for argument in arguments))
+        for command, arguments in ROLES[role].items()
+    ]
     try:
         missing = _missing(node, calls)
     except redis.exceptions.NoPermissionError as error:
@@ -97,10 +99,6 @@ def rights(node: Node, role: str) -> Verdict:
         f"the user lacks rights of a {role}: {named}",
         f"ACL SETUSER <user> ~leaseq:* {named}; the whole lists are in spec/11-security.md",
     )
-
-
-def _words(command: str, arguments: Sequence[str], key: str) -> tuple[str, ...]:
-    return (*command.split("|"), *(key if argument == KEY else argument for argument in arguments))
 
 
 def _missing(node: Node, calls: list[tuple[str, ...]]) -> list[tuple[str, ...]]:

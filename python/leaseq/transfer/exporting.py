@@ -7,7 +7,7 @@ from typing import Final
 from leaseq._sync.pages import pages
 from leaseq._sync.queue import WorkQueue
 from leaseq.flows import CHUNK_BYTES
-from leaseq.results import COUNTERS, ItemInfo, ListState, QueueStats
+from leaseq.results import COUNTERS, ListState, QueueStats
 from leaseq.transfer import lines, stored
 
 STATES: Final[tuple[ListState, ...]] = ("delayed", "ready", "leased", "dead")
@@ -37,15 +37,11 @@ def _page(queue: WorkQueue, ids: list[str]) -> Iterator[lines.Line]:
     while infos:
         # as much data at once as one call may carry
         count = stored.sizes_fit([info.size for info in infos], CHUNK_BYTES)
-        yield from _lines(queue, infos[:count])
+        found = stored.read(queue, [info.id for info in infos[:count]])
+        for info, content in zip(infos, found, strict=False):
+            if content is not None:
+                yield lines.item_line(info, content)
         infos = infos[count:]
-
-
-def _lines(queue: WorkQueue, infos: list[ItemInfo]) -> Iterator[lines.Line]:
-    found = stored.read(queue, [info.id for info in infos])
-    for info, content in zip(infos, found, strict=True):
-        if content is not None:
-            yield lines.item_line(info, content)
 
 
 def _moved(stats: QueueStats) -> tuple[int, ...]:

@@ -22,6 +22,7 @@ from leaseq.results import DeepClean, LightClean
 from leaseq_cleaner import Cleaner, pace, rounds
 from leaseq_cleaner.choice import Choice
 from leaseq_cleaner.metrics import STALE_SECS
+from leaseq_cleaner.pace import Pace
 from leaseq_conformance.acl_suite import roles
 
 if TYPE_CHECKING:
@@ -152,17 +153,17 @@ def real_sleep(monkeypatch: pytest.MonkeyPatch) -> None:
 class TestPace:
     def test_an_idle_queue(self) -> None:
         assert 1 / pace.LONGEST_SLEEP + 1 / pace.STATS_SECS <= 0.3
-        assert pace.until_next_look(LightClean(), 1) == 4
+        assert Pace(1).until_next_look(LightClean()) == 4
 
     def test_what_is_due_next_ends_the_sleep(self) -> None:
-        assert pace.until_next_look(LightClean(wait=2.5), 1) == 2.5
-        assert pace.until_next_look(LightClean(wait=0.1), 1) == 1
-        assert pace.until_next_look(LightClean(wait=3600), 1) == 4
-        assert pace.until_next_look(LightClean(wait=3600), 30) == 30
+        assert Pace(1).until_next_look(LightClean(wait=2.5)) == 2.5
+        assert Pace(1).until_next_look(LightClean(wait=0.1)) == 1
+        assert Pace(1).until_next_look(LightClean(wait=3600)) == 4
+        assert Pace(30).until_next_look(LightClean(wait=3600)) == 30
 
     def test_a_queue_with_work_is_looked_at_again_soon(self) -> None:
-        assert pace.until_next_look(LightClean(reclaimed=1, wait=3600), 1) == 1
-        assert pace.until_next_look(LightClean(pruned=1), 0.5) == 0.5
+        assert Pace(1).until_next_look(LightClean(reclaimed=1, wait=3600)) == 1
+        assert Pace(0.5).until_next_look(LightClean(pruned=1)) == 0.5
 
     def test_tries_grow_apart_and_are_bounded(self) -> None:
         tries = [[pace.until_next_try(failures) for _ in range(50)] for failures in (1, 3, 1000)]
@@ -170,10 +171,10 @@ class TestPace:
         assert all(len(set(some)) > 1 for some in tries)
 
     def test_deep_cleans_drift_apart(self) -> None:
-        passes = {pace.until_next_deep(1000) for _ in range(50)}
+        passes = {Pace(deep_secs=1000).until_next_deep() for _ in range(50)}
         assert len(passes) > 1
         assert 900 <= min(passes) <= max(passes) <= 1100
-        assert all(pace.first_deep(0.01) <= 0.01 for _ in range(50))
+        assert all(Pace(deep_secs=0.01).first_deep() <= 0.01 for _ in range(50))
 
 
 class TestQueues:
@@ -391,7 +392,7 @@ class TestFailures:
     ) -> None:
         """From the first question on, through the first call that is under way, to the first look at the queue."""
         open_queue("q").add_item(Item(b"x"))
-        monkeypatch.setattr(pace, "first_look", lambda _: 3600.0)
+        monkeypatch.setattr(Pace, "first_look", lambda _: 3600.0)
         cleaner = Cleaner(url)
         seen = {cleaner.unready}
         real = leaseq.aio.WorkQueue.light_clean

@@ -335,10 +335,7 @@ class Run:
             try:
                 loop()
             except Exception as error:  # noqa: BLE001 (raised where the run ends)
-                self._fail(error)
+                self._failure = self._failure or error
+                self._bell.ring()
 
         return run
-
-    def _fail(self, error: Exception) -> None:
-        self._failure = self._failure or error
-        self._bell.ring()
