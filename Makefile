@@ -24,8 +24,8 @@ NEWEST_PYTHON ?= 3.14
 OTHER_PYTHONS ?= 3.13 3.15
 
 # A part that is not there (an sdist has no benchmarks) is not an error.
-PYTHON_DIRS := $(wildcard python lua cleaner benchmarks conformance-tests tools docs)
-TYPED_DIRS := $(wildcard python lua cleaner benchmarks conformance-tests tools docs)
+PYTHON_DIRS := $(wildcard python lua cleaner benchmarks conformance-tests examples tools docs)
+TYPED_DIRS := $(wildcard python lua cleaner benchmarks conformance-tests examples tools docs)
 SHELL_SCRIPTS := .ci/run $(wildcard tools/*.sh tools/*/*.sh)
 
 # Each process has servers of its own; a file's tests stay together.
@@ -53,8 +53,8 @@ $(STAMP): pyproject.toml conformance-tests/pyproject.toml
 	touch $@
 
 .PHONY: demo
-demo: setup ## the queue at work, live in the terminal, on a server of its own
-	$(BIN)/leaseq demo
+demo: setup ## the queue at work, live in the terminal, on a server of its own; ARGS=--help tells of more
+	PYTHONPATH=examples $(BIN)/python -m leaseq_demo $(ARGS)
 
 # -- tests: three commands. Steps joined by + run side by side.
 

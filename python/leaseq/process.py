@@ -42,12 +42,13 @@ THIS = Process()
 def fork() -> tuple[int, int]:
     """`os.fork`; answers also how many other threads there were, which the child lacks, and whose locks nobody opens there.
 
-    Python warns of them, as an error if the program says so: then there would be a child of which nobody knows.
+    The main thread, which may wait for this one, is not counted. Python warns of threads, as an error if the program says
+    so: then there would be a child of which nobody knows.
     """
-    others = threading.active_count() - 1
+    others = set(threading.enumerate()) - {threading.current_thread(), threading.main_thread()}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
-        return os.fork(), others
+        return os.fork(), len(others)
 
 
 class HasDescriptor(Protocol):

@@ -46,7 +46,6 @@ _SECTIONS: Final = {
         "import-redis-work-queue": "import_redis_work_queue",
     },
     "Besides": {
-        "demo": ".demo.command",
         "completion": "completion",
     },
 }

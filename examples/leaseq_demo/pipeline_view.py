@@ -9,9 +9,9 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from leaseq.demo.pipeline import PipelineOptions
-from leaseq.demo.pipeline_result import PipelineResult, Standing
-from leaseq.demo.stage import LAST, STAGES
+from leaseq_demo.pipeline import PipelineOptions
+from leaseq_demo.pipeline_result import PipelineResult, Standing
+from leaseq_demo.stage import LAST, STAGES
 
 View = Callable[[Sequence[Standing]], None]
 _LINE_SECS: Final = 1.0

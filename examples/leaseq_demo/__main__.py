@@ -1,4 +1,4 @@
-"""The command `leaseq demo`."""
+"""The command: `python -m leaseq_demo`."""
 
 import json
 import signal
@@ -14,12 +14,13 @@ import click
 import redis
 from rich.console import Console
 
-from leaseq.demo import pipeline, pipeline_view, view
-from leaseq.demo.pipeline import PipelineOptions
-from leaseq.demo.pipeline_result import PipelineResult
-from leaseq.demo.result import FEWEST_KILLS, Result
-from leaseq.demo.run import Options, Run
+import leaseq
 from leaseq.embedded import embedded
+from leaseq_demo import pipeline, pipeline_view, view
+from leaseq_demo.pipeline import PipelineOptions
+from leaseq_demo.pipeline_result import PipelineResult
+from leaseq_demo.result import FEWEST_KILLS, Result
+from leaseq_demo.run import Options, Run
 
 _DEFAULT, _PIPELINE = Options(), PipelineOptions()
 
@@ -29,7 +30,11 @@ def _default(name: str) -> str:
     return f"{getattr(_DEFAULT, name):g}; {getattr(_PIPELINE, name):g} with --pipeline"
 
 
-@click.command()
+NO_SERVER = 3
+"""The exit code where the server is away or refuses, or the demo cannot go on."""
+
+
+@click.command("leaseq_demo")
 @click.option(
     "--pipeline",
     "as_pipeline",
@@ -80,8 +85,8 @@ def demo(
 
     \b
     Examples:
-      leaseq demo
-      leaseq demo --workers 8 --kills 20 --json
+      make demo
+      python -m leaseq_demo --workers 8 --kills 20 --json
     """  # noqa: D301 (click's mark for text that is not to be wrapped)
     if url is not None and folder is not None:
         raise click.UsageError("--url and --dir exclude each other")
@@ -94,6 +99,9 @@ def demo(
     except KeyboardInterrupt:
         console.print("Interrupted. The workers and the server are stopped.")
         sys.exit(130)
+    except (leaseq.LeaseqError, redis.RedisError) as error:
+        click.echo(f"demo: {error}", err=True)
+        sys.exit(NO_SERVER)
     if as_json:
         click.echo(json.dumps(result.as_dict(), indent=2))
     elif isinstance(result, PipelineResult):
@@ -157,3 +165,7 @@ def _ended_by_signals() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+if __name__ == "__main__":
+    demo()

@@ -11,12 +11,12 @@ from typing import Any, Final
 
 import leaseq
 from leaseq._scripts import SCRIPTS
-from leaseq.demo.board import Board, Held
-from leaseq.demo.client import open_client
-from leaseq.demo.corpus import copies, count_words, cut, read_text
-from leaseq.demo.crew import Crew
-from leaseq.demo.result import Kill, Result
 from leaseq.keys import REGISTRY, QueueKeys
+from leaseq_demo.board import Board, Held
+from leaseq_demo.client import open_client
+from leaseq_demo.corpus import copies, count_words, cut, read_text
+from leaseq_demo.crew import Crew
+from leaseq_demo.result import Kill, Result
 
 _TICK_SECS: Final = 0.01
 _PAUSE_SECS: Final = 0.01  # how long a worker waits in each piece, as work with a disk or a network would

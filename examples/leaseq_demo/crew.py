@@ -11,9 +11,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from leaseq.demo import worker
+from leaseq_demo import worker
 
 _END_SECS = 2.0
+_PATH = os.pathsep.join(filter(None, [str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH")]))
 
 
 class Worker:
@@ -23,7 +24,7 @@ class Worker:
         with log.open("ab") as errors:
             self._process = subprocess.Popen(
                 [sys.executable, "-P", "-m", module],
-                env=os.environ | {worker.SETTINGS: json.dumps(settings)},
+                env=os.environ | {worker.SETTINGS: json.dumps(settings), "PYTHONPATH": _PATH},
                 stdin=subprocess.PIPE,  # never written to: its end tells the worker that this process is gone
                 stdout=subprocess.DEVNULL,
                 stderr=errors,

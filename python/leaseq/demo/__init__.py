@@ -1,1 +1,0 @@
-"""`leaseq demo`: real workers count words, some are killed while they work, and the answer is right all the same."""
