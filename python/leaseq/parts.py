@@ -19,10 +19,12 @@ class Parts(Generic[T]):
 
     def __init__(self, batch: list[T]) -> None:
         self._left = [batch]
+        self._sent: list[T] = []
 
     def __iter__(self) -> Iterator[list[T]]:
         while self._left:
-            yield self._left.pop()
+            self._sent = self._left.pop()
+            yield self._sent
 
     def halve(self, part: list[T]) -> bool:
         """Let the halves of a part come next; false for a single member, which has none."""
@@ -31,7 +33,6 @@ class Parts(Generic[T]):
             self._left += part[half:], part[:half]
         return half > 0
 
-    @property
-    def left(self) -> list[T]:
-        """What is still to come, in order."""
-        return [member for part in reversed(self._left) for member in part]
+    def broken_off(self) -> tuple[list[T], list[T]]:
+        """The part that was under way, and what was still to come, in order."""
+        return self._sent, [member for part in reversed(self._left) for member in part]

@@ -13,9 +13,8 @@ from leaseq._aio.registry import Registration
 from leaseq._aio.waiting import Waiting
 from leaseq.commands import Command, LeaseReply
 from leaseq.errors import LeaseqError, QueueClosedError
-from leaseq.flows import REPLY_GRACE, Flow, Leave, Wait, chunks
+from leaseq.flows import REPLY_GRACE, Flow, Leave, Wait
 from leaseq.keys import QueueKeys
-from leaseq.results import Outcome
 
 T = TypeVar("T")
 
@@ -115,7 +114,7 @@ class Transport(Calls):
 
         Best effort: whoever waits for such an outcome looks for itself within the wait cap.
         """
-        for command in self._publications(died):
+        for command in commands.publications(self.keys, died):
             with contextlib.suppress(LeaseqError):
                 await self.run(command)
 
@@ -123,10 +122,7 @@ class Transport(Calls):
         """`publish` in the background: whoever leased does not wait for it, nor does a close that comes meanwhile prevent it."""
         if died:
             with contextlib.suppress(RuntimeError):  # no more threads can be started
-                self.run_later(self._publications(died))
-
-    def _publications(self, died: Sequence[str]) -> list[Command[list[Outcome]]]:
-        return [commands.outcome(self.keys, chunk) for chunk in chunks(died)]
+                self.run_later(commands.publications(self.keys, died))
 
     def _unless_closed(self, command: Command[T], answer: T) -> T:
         """The answer. What was leased for a queue that is closed by now goes back: nobody could complete it there."""

@@ -5,7 +5,15 @@ durations in milliseconds, tokens in microseconds. Whether a value is allowed is
 """
 
 from leaseq.commands.adding import add, add_each, add_one, add_options, all_in, queue_full
-from leaseq.commands.finishing import GivenBack, complete, complete_with, outcome, release, release_each
+from leaseq.commands.finishing import (
+    GivenBack,
+    complete,
+    complete_with,
+    outcome,
+    publications,
+    release,
+    release_each,
+)
 from leaseq.commands.leasing import (
     Extra,
     LeaseReply,
@@ -60,6 +68,7 @@ __all__ = [
     "list_items",
     "milliseconds",
     "outcome",
+    "publications",
     "purge",
     "queue_full",
     "release",

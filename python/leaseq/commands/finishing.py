@@ -164,6 +164,12 @@ def outcome(keys: QueueKeys, ids: Sequence[str]) -> Command[list[Outcome]]:
     return command(_scripts.OUTCOME, keys, arguments, parse, [result_key(keys, item_id) for item_id in ids])
 
 
+def publications(keys: QueueKeys, died: Sequence[str]) -> list[Command[list[Outcome]]]:
+    """The calls that publish the failures of items, by asking for them (LQ-CLIENT-8)."""
+    starts = range(0, len(died), _scripts.MAX_ENTRIES)
+    return [outcome(keys, died[start : start + _scripts.MAX_ENTRIES]) for start in starts]
+
+
 def _keep(item: LeasedItemBase, keep: float | None) -> int | None:
     """For how many milliseconds an outcome is kept, 0 for as long as the item says (LQ-CLIENT-7); None: not at all."""
     if keep is None:

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from leaseq import _scripts
-from leaseq.commands.finishing import completions, outcome, release
+from leaseq.commands.finishing import completions, publications, release
 from leaseq.commands.wire import Argument, Command, answers, command, held, milliseconds, seconds, whole
 from leaseq.errors import BadArgumentError
 from leaseq.item import LeasedItemBase, decoded
@@ -145,12 +145,10 @@ def give_back(keys: QueueKeys, reply: LeaseReply) -> list[Command[list[Released]
 
 def not_heard(queues: Sequence[QueueKeys], reply: LeaseReply) -> list[Command[Any]]:
     """What is due for a reply that nobody gets: its items go back, and who died is asked for (LQ-CLIENT-8)."""
-    given: list[Command[Any]] = [*give_back(queues[reply.queue], reply)]
-    return given + [
-        outcome(queues[place], died[start : start + _scripts.MAX_ENTRIES])
-        for place, died in reply.died.items()
-        for start in range(0, len(died), _scripts.MAX_ENTRIES)
-    ]
+    due: list[Command[Any]] = [*give_back(queues[reply.queue], reply)]
+    for place, died in reply.died.items():
+        due += publications(queues[place], died)
+    return due
 
 
 def _keep(extra: Extra, _name: bytes, value: int) -> None:

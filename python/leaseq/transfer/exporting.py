@@ -6,7 +6,7 @@ from typing import Final
 
 from leaseq._sync.pages import pages
 from leaseq._sync.queue import WorkQueue
-from leaseq.flows import CHUNK_BYTES
+from leaseq.flows import chunks
 from leaseq.results import COUNTERS, ListState, QueueStats
 from leaseq.transfer import lines, stored
 
@@ -33,15 +33,12 @@ def export_queue(queue: WorkQueue) -> Iterator[lines.Line]:
 
 def _page(queue: WorkQueue, ids: list[str]) -> Iterator[lines.Line]:
     """The lines of items; those that are gone by now have none."""
-    infos = [info for info in queue.inspect_items(ids) if info.state != "absent"]
-    while infos:
-        # as much data at once as one call may carry
-        count = stored.sizes_fit([info.size for info in infos], CHUNK_BYTES)
-        found = stored.read(queue, [info.id for info in infos[:count]])
-        for info, content in zip(infos, found, strict=False):
+    there = [info for info in queue.inspect_items(ids) if info.state != "absent"]
+    for infos in chunks(there, lambda info: info.size):
+        found = stored.read(queue, [info.id for info in infos])
+        for info, content in zip(infos, found, strict=True):
             if content is not None:
                 yield lines.item_line(info, content)
-        infos = infos[count:]
 
 
 def _moved(stats: QueueStats) -> tuple[int, ...]:

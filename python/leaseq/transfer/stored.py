@@ -43,16 +43,6 @@ def read(queue: WorkQueue, ids: Sequence[str]) -> list[Stored | None]:
     ]
 
 
-def sizes_fit(sizes: Sequence[int], most: int) -> int:
-    """How many from the first on are together no more than `most` bytes; at least one."""
-    total = 0
-    for count, size in enumerate(sizes):
-        total += size
-        if count and total > most:
-            return count
-    return len(sizes)
-
-
 def _hmget(queue: WorkQueue, part: str, fields: Sequence[bytes]) -> list[bytes | None]:
     found: list[bytes | None] = queue.transport.ask("HMGET", queue.keys.key(part), *fields, patience=None)
     return found

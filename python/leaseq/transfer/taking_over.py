@@ -4,16 +4,16 @@ Each id is claimed (moved to a list of its own, in one step), added to the queue
 is in the list of claimed ids when this begins is what a run before it left.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from operator import itemgetter
 
 from leaseq._sync.queue import WorkQueue
 from leaseq.errors import BadIdError, LeaseqError, QueueFullError, TooLargeError
-from leaseq.flows import CHUNK_BYTES
+from leaseq.flows import chunks
 from leaseq.item import Item
 from leaseq.parts import Parts
 from leaseq.transfer.original import Counts, OriginalQueue
-from leaseq.transfer.stored import sizes_fit
 
 NAMED = 20
 """How many of the items that stay behind are named."""
@@ -76,19 +76,10 @@ def take_over(
             if not original.claim(waiting_only=waiting_only):
                 return done
             continue
-        for page in _pages(original, ids):
-            _move(original, queue, page, done)
+        for page in chunks(zip(ids, original.sizes(ids), strict=True), itemgetter(1)):
+            _move(original, queue, [item_id for item_id, _ in page], done)
         if heard is not None:
             heard(done)
-
-
-def _pages(original: OriginalQueue, ids: list[bytes]) -> Iterator[list[bytes]]:
-    """As much data at once as one call may carry."""
-    sizes = original.sizes(ids)
-    while ids:
-        count = sizes_fit(sizes, CHUNK_BYTES)
-        yield ids[:count]
-        ids, sizes = ids[count:], sizes[count:]
 
 
 def _move(original: OriginalQueue, queue: WorkQueue, ids: list[bytes], done: TakenOver) -> None:

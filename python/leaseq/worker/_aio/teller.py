@@ -49,18 +49,7 @@ class Teller:
 
     async def complete_first(self, queue: WorkQueue, items: list[LeasedItem]) -> list[LeasedItem]:
         """Complete items before their handlers run; answers those that may run: this call was the one."""
-        mine: list[LeasedItem] = []
-        parts = Parts(items)
-        for part in parts:
-            try:
-                answers = await self._answers(queue, part)
-            except OF_ONE as error:
-                if not parts.halve(part):
-                    self._desk.refused(part[0], error)
-            else:
-                self._desk.completed(part, answers)
-                mine += [item for item, answer in zip(part, answers, strict=True) if answer]
-        return mine
+        return await self._finish(queue, Parts(items))
 
     async def give_back(self) -> None:
         """Give back a group."""
@@ -77,29 +66,35 @@ class Teller:
                 if not parts.halve(part):
                     self._desk.refused(part[0].item, error)
             except BaseException:
-                self._desk.not_returned([*part, *parts.left])
+                under_way, left = parts.broken_off()
+                self._desk.not_returned(under_way + left)
                 raise
             else:
                 self._desk.returned(part, answers)
 
     async def _complete(self, queue: WorkQueue, items: list[LeasedItem]) -> None:
         parts = Parts(items)
+        try:
+            await self._finish(queue, parts)
+        except BaseException as error:
+            under_way, left = parts.broken_off()
+            self._desk.not_completed(left, definite=True, now=io.now())
+            self._not_completed(under_way, error)
+            raise
+
+    async def _finish(self, queue: WorkQueue, parts: Parts[LeasedItem]) -> list[LeasedItem]:
+        mine: list[LeasedItem] = []
         for part in parts:
+            command = commands.complete(queue.keys, part)
             try:
-                answers = await self._answers(queue, part)
+                answers = await ending(queue, part, partial(queue.transport.run, command, REPLY_GRACE))
             except OF_ONE as error:
                 if not parts.halve(part):
                     self._desk.refused(part[0], error)
-            except BaseException as error:
-                self._desk.not_completed(parts.left, definite=True, now=io.now())
-                self._not_completed(part, error)
-                raise
             else:
                 self._desk.completed(part, answers)
-
-    async def _answers(self, queue: WorkQueue, items: list[LeasedItem]) -> list[bool]:
-        command = commands.complete(queue.keys, items)
-        return await ending(queue, items, partial(queue.transport.run, command, REPLY_GRACE))
+                mine += [item for item, answer in zip(part, answers, strict=True) if answer]
+        return mine
 
     def _not_completed(self, items: list[LeasedItem], error: BaseException) -> None:
         definite = isinstance(error, LeaseqError) and error.definite
