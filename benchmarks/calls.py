@@ -3,11 +3,15 @@
     python benchmarks/calls.py                 25 rounds of 300 calls, threads and asyncio; about half a minute
     python benchmarks/calls.py --quick         does it run? the figures mean nothing
     python benchmarks/calls.py --json          the same as JSON: every round
+    python benchmarks/calls.py --beside PYTHON another version of leaseq beside this one: that which PYTHON imports
 
 In each round threads and asyncio take turns, each on a queue of its own: add_item, lease, complete, complete_and_lease,
 each so many times, one after the other. `client` is the CPU time of this process, whatever waits left out; `server` is
 `usec` of EVALSHA by INFO commandstats, so the script without the network. PING by redis-py is there to compare. The
 table has the least of the rounds and their median: what else runs on the machine makes a round slower, never faster.
+
+With --beside each version has a process of its own, on one server; they take rounds in turns, and the ratio is that of
+the medians.
 """
 
 from __future__ import annotations
@@ -17,11 +21,12 @@ import asyncio
 import contextlib
 import gc
 import json
+import subprocess
 import sys
 import time
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import redis.asyncio
 
@@ -42,10 +47,33 @@ Costs = dict[str, dict[str, float]]
 """Of each call, us of the client and of the server."""
 
 
+class Server(Protocol):
+    """What is asked of a server."""
+
+    @property
+    def url(self) -> str:
+        """Where it is."""
+
+    def script_usec(self) -> float:
+        """How long scripts have run."""
+
+
+class Reached:
+    """A server that another process has started."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.client: Any = redis.Redis.from_url(url)
+
+    def script_usec(self) -> float:
+        """How long scripts have run."""
+        return float(self.client.info("commandstats").get("cmdstat_evalsha", {"usec": 0})["usec"])
+
+
 class Meter:
     """Notes what calls cost on both sides."""
 
-    def __init__(self, server: BenchServer, count: int) -> None:
+    def __init__(self, server: Server, count: int) -> None:
         self._server, self.count = server, count
         self.costs: Costs = {}
 
@@ -67,7 +95,7 @@ class Meter:
         return [leaseq.Item(DATA, id=f"item-{first + number:010d}") for number in range(self.count)]
 
 
-def threads(server: BenchServer, count: int) -> Costs:
+def threads(server: Server, count: int) -> Costs:
     """One round of the client for threads."""
     meter = Meter(server, count)
     with leaseq.WorkQueue("threads", server.url) as queue, redis.Redis.from_url(server.url) as plain:
@@ -96,7 +124,7 @@ def threads(server: BenchServer, count: int) -> Costs:
     return meter.costs
 
 
-async def tasks(server: BenchServer, count: int) -> Costs:
+async def tasks(server: Server, count: int) -> Costs:
     """One round of the client for asyncio."""
     meter = Meter(server, count)
     plain = redis.asyncio.Redis.from_url(server.url)
@@ -126,16 +154,20 @@ async def tasks(server: BenchServer, count: int) -> Costs:
     return meter.costs
 
 
-def one_round(server: BenchServer, count: int) -> dict[str, Costs]:
+def one_round(server: BenchServer | Reached, count: int) -> dict[str, Costs]:
     """Both colours, on an empty server."""
     server.client.flushdb()
     return {"threads": threads(server, count), "asyncio": asyncio.run(tasks(server, count))}
 
 
 def measure(server: BenchServer, rounds: int, count: int) -> dict[str, Any]:
-    """All rounds, and the least and the median of each figure."""
+    """All rounds, and what they come to."""
     one_round(server, count)  # what is done once is not counted
-    found = [one_round(server, count) for _ in range(rounds)]
+    return summary([one_round(server, count) for _ in range(rounds)])
+
+
+def summary(found: list[dict[str, Costs]]) -> dict[str, Any]:
+    """The least and the median of each figure."""
     calls = {
         colour: {
             call: {
@@ -164,6 +196,55 @@ def table(found: dict[str, Any]) -> list[str]:
     return lines
 
 
+def answer_rounds(url: str, count: int) -> None:
+    """Run a round for each line that comes, and print what it cost."""
+    server = Reached(url)
+    for _ in sys.stdin:
+        print(json.dumps(one_round(server, count)), flush=True)
+
+
+def measure_beside(server: BenchServer, other: str, rounds: int, count: int) -> dict[str, Any]:
+    """Rounds of this version and of another, in turns."""
+    argv = [__file__, "--rounds-for", server.url, "--count", str(count)]
+    found: dict[str, list[dict[str, Costs]]] = {"here": [], "beside": []}
+    with contextlib.ExitStack() as stack:
+        processes = {
+            name: stack.enter_context(
+                subprocess.Popen(
+                    [python, *argv], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
+                )
+            )
+            for name, python in (("here", sys.executable), ("beside", other))
+        }
+        for number in range(rounds + 1):
+            for name in ("here", "beside") if number % 2 else ("beside", "here"):
+                process = processes[name]
+                if process.stdin is None or process.stdout is None:
+                    raise AssertionError(name)
+                process.stdin.write("\n")
+                found[name].append(json.loads(process.stdout.readline()))
+        for process in processes.values():
+            process.communicate()
+    return {name: summary(of[1:]) for name, of in found.items()}  # what is done once is not counted
+
+
+def table_beside(found: dict[str, Any]) -> list[str]:
+    """In Markdown: the medians, and their ratio."""
+    lines = [
+        "| client us for each call | threads, here | beside | ratio | asyncio, here | beside | ratio |",
+        "|---|---:|---:|---:|---:|---:|---:|",
+    ]
+    for call in CALLS:
+        cells = []
+        for colour in COLOURS:
+            here, beside = (
+                found[name]["calls"][colour][call]["client_us"]["median"] for name in ("here", "beside")
+            )
+            cells += [f"{here:.1f}", f"{beside:.1f}", f"{here / beside:.2f}"]
+        lines.append(f"| `{call}` | {' | '.join(cells)} |")
+    return lines
+
+
 def main() -> int:
     """Run it."""
     parser = argparse.ArgumentParser(
@@ -172,21 +253,30 @@ def main() -> int:
     parser.add_argument("--server", default="redis-7.0", metavar="NAME", help="default: %(default)s")
     parser.add_argument("--quick", action="store_true", help="two short rounds")
     parser.add_argument("--json", action="store_true", help="JSON in place of the table")
+    parser.add_argument("--beside", metavar="PYTHON", help="the interpreter that has another version")
+    parser.add_argument("--rounds-for", metavar="URL", help=argparse.SUPPRESS)
+    parser.add_argument("--count", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()
     rounds, count = (2, 20) if options.quick else (25, 300)
+    if options.rounds_for:
+        answer_rounds(options.rounds_for, options.count)
+        return 0
     machine = environment(pin())
     try:
         with BenchServer(options.server) as server:
-            version, found = server.version(), measure(server, rounds, count)
+            version = server.version()
+            if options.beside:
+                found = measure_beside(server, options.beside, rounds, count)
+            else:
+                found = measure(server, rounds, count)
     except ServerNotFoundError as error:
         parser.error(str(error))
     if options.json:
         print(json.dumps({"server": version, "environment": machine, "calls_in_a_round": count, **found}))
     else:
-        print("\n".join(table(found)))
-        print(
-            f"\n{version} on {machine['cpu_model']}; the least of {rounds} rounds (the median) of {count} calls."
-        )
+        what = "the median" if options.beside else "the least (the median)"
+        print("\n".join(table_beside(found) if options.beside else table(found)))
+        print(f"\n{version} on {machine['cpu_model']}; {what} of {rounds} rounds of {count} calls.")
     return 0
 
 

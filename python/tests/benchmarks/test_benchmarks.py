@@ -113,6 +113,13 @@ def test_what_a_call_costs_is_told_of_both_colours(program: str) -> None:
     assert len(found["rounds"]) == 2
 
 
+def test_two_versions_take_rounds_in_turns(program: str) -> None:
+    found = printed("calls.py", "--server", program, "--beside", sys.executable)
+    for name in ("here", "beside"):
+        assert len(found[name]["rounds"]) == 2
+        assert found[name]["calls"]["asyncio"]["lease"]["client_us"]["median"] > 0
+
+
 def test_a_call_is_taken_apart_and_a_waiting_item_too(program: str) -> None:
     found = printed("profile_server.py", "--server", program)
     documented_commands = {call: sum(counts.values()) for call, counts in documented().items()}
