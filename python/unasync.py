@@ -25,7 +25,6 @@ FILES = (
     "queues.py",
     "registry.py",
     "route.py",
-    "server_set.py",
     "transport.py",
     "waiting.py",
     "jobs/client.py",

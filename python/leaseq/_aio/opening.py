@@ -1,13 +1,21 @@
 """From what a caller passes as a server to a client of redis-py."""
 
 import os
+from typing import Any
 
+from redis import RedisError
+from redis.asyncio import RedisCluster, sentinel
+from redis.asyncio.cluster import ClusterNode
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+from redis.exceptions import RedisClusterException
+
+from leaseq import errors
 from leaseq._aio import io
 from leaseq._aio.route import route
-from leaseq._aio.server_set import OpenedSet
 from leaseq.embedded import EmbeddedServer, embedded
 from leaseq.errors import BadArgumentError, NoServerError
-from leaseq.server_url import server_set
+from leaseq.server_url import ServerSet, server_set
 
 
 class OpenedServer:
@@ -22,7 +30,8 @@ class OpenedServer:
     def __init__(self, server: str | io.Client | None, what: str, example: str) -> None:
         """`server` is a URL or a client; None is $REDIS_URL. `what` needs it, as in `example`. Raises NoServerError."""
         self._embedded: EmbeddedServer | None = None
-        self._set: OpenedSet | None = None
+        self._clients: list[Any] = []
+        """Those that are to be closed here."""
         url = os.environ.get("REDIS_URL") if server is None else server
         if url is None or url == "":
             raise NoServerError(
@@ -42,26 +51,42 @@ class OpenedServer:
             self._embedded = embedded(folder)
             url = self._embedded.url
         servers = server_set(url)
-        if servers is not None:
-            self._set = OpenedSet(servers)
-            return self._set.client
         try:
-            return io.connect(url)
+            self._clients = [io.connect(url)] if servers is None else []
         except (ValueError, TypeError):
             # neither the URL nor the cause, which quotes it: there may be a password in it
             raise BadArgumentError(
                 "this is not a server URL, which looks like redis://user:password@host:6379/0, rediss://...,"
                 " unix://path, redis+sentinel://..., redis+cluster://... or embedded:DIR"
             ) from None
+        if servers is not None:
+            self._clients = _clients_of(servers)
+        client: io.Client = self._clients[0]
+        return client
 
     async def close(self) -> None:
         """Close what was opened here: connections, unless others use them; the client, the Sentinels, the embedded server."""
         self.route.users.discard(self)
         if self.owned or not self.route.users:
             await self.route.close()
-        if self._set is not None:
-            await self._set.close()
-        elif self.owned:
-            await io.close(self.client)
+        for client in self._clients:
+            await io.close(client)
         if self._embedded is not None:
             self._embedded.close()
+
+
+def _clients_of(servers: ServerSet) -> list[Any]:
+    """A client for a set of servers, and the Sentinels that it asks. Raises UnavailableError, AccessDeniedError."""
+    node: Any = ClusterNode
+    make: Any = sentinel.Sentinel
+    try:
+        if servers.kind == "cluster":  # asks at once for its nodes
+            return [RedisCluster(startup_nodes=[node(*host) for host in servers.hosts], **servers.options)]
+        tls = {"ssl": True} if "ssl" in servers.options else {}
+        found = make(servers.hosts, sentinel_kwargs=tls, **servers.options)
+        primary = found.master_for(
+            servers.service, db=servers.database, retry=Retry(NoBackoff(), 0), max_connections=io.MANY
+        )
+    except (RedisError, RedisClusterException, OSError) as error:
+        raise errors.from_connection(error, sent=False) from error
+    return [primary, *found.sentinels]

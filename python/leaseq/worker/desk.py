@@ -4,18 +4,26 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from itertools import islice
-from typing import Any
+from typing import Any, Literal
 
 from leaseq import flows
 from leaseq._scripts import MAX_ENTRIES
 from leaseq.commands import GivenBack
 from leaseq.errors import LeaseqError, TooLargeError
 from leaseq.results import Released
-from leaseq.worker.ends import End
 from leaseq.worker.hooks import SafeHooks, logger
 from leaseq.worker.plan import Plan
 from leaseq.worker.settings import Settings
 from leaseq.worker.verdicts import UNCOUNTED, DeadLetter, Release, Verdict
+
+Why = Literal["", "gone", "lost", "late", "stop"]
+"""What ended it from outside: the lease was lost before its handler began, or while it ran; its time was over; the worker
+stops. Else nothing did."""
+
+
+End = tuple[Any, BaseException | None, float, Why, bool]
+"""A handler has ended: the item, the error that it raised if any, the seconds it took, why, and whether it frees its slot:
+threads run on when given up. A bare tuple, since there is one for every item."""
 
 Item = Any
 """A leased item of either colour."""

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     import redis
 
-    from leaseq.worker.ends import End
+    from leaseq.worker.desk import End
 
 HOUR = 3600.0
 PATIENCE = 60.0

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from leaseq._aio.io import now
 from leaseq._aio.queue import LeasedItem
-from leaseq.worker.ends import End, Why
+from leaseq.worker.desk import End, Why
 
 Handler = Callable[[LeasedItem], Awaitable[object]]
 

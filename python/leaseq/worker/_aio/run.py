@@ -16,8 +16,7 @@ from leaseq.worker._aio.system import Aside
 from leaseq.worker._aio.teller import Teller
 from leaseq.worker._aio.tender import Tender
 from leaseq.worker._aio.waiter import Waiter
-from leaseq.worker.desk import Desk
-from leaseq.worker.ends import End
+from leaseq.worker.desk import Desk, End
 from leaseq.worker.hooks import SafeHooks, logger
 from leaseq.worker.outage import Outage
 from leaseq.worker.plan import HOARD_SECS, Plan

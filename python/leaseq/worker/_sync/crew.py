@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 from leaseq._sync.io import now
 from leaseq._sync.queue import LeasedItem
-from leaseq.worker.ends import End, Why
+from leaseq.worker.desk import End, Why
 
 Handler = Callable[[LeasedItem], object]
 
