@@ -39,7 +39,7 @@ FILES = (
     "worker/worker.py",
 )
 RULES = (
-    (r"async def", "def"),
+    (r"async (def|with)", r"\1"),
     (r"\bawait ", ""),
     (r"Awaitable\[(\w+)\]", r"\1"),
     (r"(import .*)Awaitable, ", r"\1"),

@@ -1,8 +1,7 @@
 """The cleaner: finds queues, and keeps them clean until it is told to stop."""
 
 import asyncio
-import contextlib
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
+from collections.abc import AsyncGenerator, Callable, Iterable
 from functools import partial
 
 from leaseq._aio.io import Client
@@ -85,13 +84,8 @@ class Cleaner:
                 async with WorkQueue(queue.name, opened.client, group=queue.group) as opened_queue:
                     yield await self._clean(opened_queue, dry_run=dry_run)
 
-    @contextlib.asynccontextmanager
-    async def _opened(self) -> AsyncIterator[OpenedServer]:
-        opened = OpenedServer(self._server, "the cleaner", "Cleaner('redis://localhost')")
-        try:
-            yield opened
-        finally:
-            await opened.close()
+    def _opened(self) -> OpenedServer:
+        return OpenedServer(self._server, "the cleaner", "Cleaner('redis://localhost')")
 
     async def _find(self, opened: OpenedServer) -> set[RegisteredQueue]:
         """The queues to look after, by what the registry says now."""
@@ -103,16 +97,15 @@ class Cleaner:
 
     async def _clean(self, queue: WorkQueue, *, dry_run: bool) -> QueueReport:
         light, deep, failed = LightClean(), DeepClean(), None
-        async with queue:
-            try:
-                if not dry_run:
-                    light = await queue.light_clean()
-                cursor = None
-                while cursor != "0":
-                    cursor, page = await queue.deep_clean_page(cursor or "0", dry_run=dry_run)
-                    deep = deep.plus(page)
-                    if cursor != "0" and not dry_run:
-                        await asyncio.sleep(1 / self._pace.deep_rate)
-            except LeaseqError as error:
-                failed = error
+        try:
+            if not dry_run:
+                light = await queue.light_clean()
+            cursor = None
+            while cursor != "0":
+                cursor, page = await queue.deep_clean_page(cursor or "0", dry_run=dry_run)
+                deep = deep.plus(page)
+                if cursor != "0" and not dry_run:
+                    await asyncio.sleep(1 / self._pace.deep_rate)
+        except LeaseqError as error:
+            failed = error
         return QueueReport(RegisteredQueue(queue.name, queue.group), light, deep, dry_run, failed)

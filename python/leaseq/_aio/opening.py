@@ -1,7 +1,7 @@
 """From what a caller passes as a server to a client of redis-py."""
 
 import os
-from typing import Any
+from typing import Any, Self
 
 from redis import RedisError
 from redis.asyncio import RedisCluster, sentinel
@@ -42,6 +42,12 @@ class OpenedServer:
         self.client: io.Client = self._open(url) if isinstance(url, str) else io.check_client(url)
         self.route = route(self.client)
         self.route.users.add(self)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
 
     def _open(self, url: str) -> io.Client:
         if url.startswith("embedded:"):

@@ -1,7 +1,6 @@
 """A queue as producers and workers use it: adding, leasing, keeping and ending leases, outcomes."""
 
 import math
-import traceback
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, Self, TypeVar, Unpack, overload
@@ -16,7 +15,7 @@ from leaseq.commands import Command, LeaseReply, Taken
 from leaseq.commands.adding import Options
 from leaseq.commands.handoff import AddOptions, Finished, FollowUp, batches, check_targets
 from leaseq.errors import LeaseqError, TooLargeError
-from leaseq.item import Bytes, Item, LeasedItemBase
+from leaseq.item import Bytes, Item, LeasedItemBase, text_of
 from leaseq.results import Completed, Outcome, Released
 
 T = TypeVar("T")
@@ -76,8 +75,7 @@ class LeasedItem(LeasedItemBase):
     async def _release(self, error: BaseException) -> None:
         try:
             if isinstance(error, Exception):
-                text = "".join(traceback.format_exception_only(error)).strip()
-                await self.queue.release(self, delay=flows.backoff(self.attempt), error=text)
+                await self.queue.release(self, delay=flows.backoff(self.attempt), error=text_of(error))
             else:
                 await self.queue.release(self, uncounted=True)
         except LeaseqError as failure:

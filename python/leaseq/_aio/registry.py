@@ -58,8 +58,7 @@ async def queues(server: str | io.Client | None = None) -> list[RegisteredQueue]
     A queue is missing whose clients may not write the registry, or wrote none since the server lost it.
     Raises the errors of `leaseq.errors`.
     """
-    opened = OpenedServer(server, "the registry of queues", "queues('redis://localhost')")
-    try:
+    async with OpenedServer(server, "the registry of queues", "queues('redis://localhost')") as opened:
         calls = Calls(opened.client, REGISTRY)
         found: set[RegisteredQueue] = set()
         cursor: Any = "0"
@@ -68,5 +67,3 @@ async def queues(server: str | io.Client | None = None) -> list[RegisteredQueue]
             found.update(queue for entry in entries if (queue := registered(entry)))
             if int(cursor) == 0:
                 return sorted(found)
-    finally:
-        await opened.close()

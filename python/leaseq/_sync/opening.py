@@ -2,7 +2,7 @@
 """From what a caller passes as a server to a client of redis-py."""
 
 import os
-from typing import Any
+from typing import Any, Self
 
 from redis import RedisCluster, RedisError, sentinel
 from redis.backoff import NoBackoff
@@ -42,6 +42,12 @@ class OpenedServer:
         self.client: io.Client = self._open(url) if isinstance(url, str) else io.check_client(url)
         self.route = route(self.client)
         self.route.users.add(self)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def _open(self, url: str) -> io.Client:
         if url.startswith("embedded:"):

@@ -2,7 +2,6 @@
 """A queue as producers and workers use it: adding, leasing, keeping and ending leases, outcomes."""
 
 import math
-import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, Self, TypeVar, Unpack, overload
@@ -17,7 +16,7 @@ from leaseq.commands import Command, LeaseReply, Taken
 from leaseq.commands.adding import Options
 from leaseq.commands.handoff import AddOptions, Finished, FollowUp, batches, check_targets
 from leaseq.errors import LeaseqError, TooLargeError
-from leaseq.item import Bytes, Item, LeasedItemBase
+from leaseq.item import Bytes, Item, LeasedItemBase, text_of
 from leaseq.results import Completed, Outcome, Released
 
 T = TypeVar("T")
@@ -77,8 +76,7 @@ class LeasedItem(LeasedItemBase):
     def _release(self, error: BaseException) -> None:
         try:
             if isinstance(error, Exception):
-                text = "".join(traceback.format_exception_only(error)).strip()
-                self.queue.release(self, delay=flows.backoff(self.attempt), error=text)
+                self.queue.release(self, delay=flows.backoff(self.attempt), error=text_of(error))
             else:
                 self.queue.release(self, uncounted=True)
         except LeaseqError as failure:

@@ -59,8 +59,7 @@ def queues(server: str | io.Client | None = None) -> list[RegisteredQueue]:
     A queue is missing whose clients may not write the registry, or wrote none since the server lost it.
     Raises the errors of `leaseq.errors`.
     """
-    opened = OpenedServer(server, "the registry of queues", "queues('redis://localhost')")
-    try:
+    with OpenedServer(server, "the registry of queues", "queues('redis://localhost')") as opened:
         calls = Calls(opened.client, REGISTRY)
         found: set[RegisteredQueue] = set()
         cursor: Any = "0"
@@ -69,5 +68,3 @@ def queues(server: str | io.Client | None = None) -> list[RegisteredQueue]:
             found.update(queue for entry in entries if (queue := registered(entry)))
             if int(cursor) == 0:
                 return sorted(found)
-    finally:
-        opened.close()

@@ -11,8 +11,8 @@ from leaseq import LeasedItem, WorkQueue
 from leaseq.cli import output
 from leaseq.cli.ends import Refusal
 from leaseq.cli.kinds import duration, lease_option
-from leaseq.cli.server import on_queue
-from leaseq.item import LeasedItemBase, data_fields
+from leaseq.cli.server import lease_told, on_queue
+from leaseq.item import data_fields
 
 Function = Callable[..., Any]
 
@@ -93,13 +93,6 @@ def _on_lease(function: Function) -> Function:
     return on_queue(click.argument("item_id", metavar="ID")(function))
 
 
-def _held(item_id: str, token: int) -> LeasedItemBase:
-    """The lease, as another process told of it. Whether an outcome is kept, its record says, if the call asks."""
-    item = LeasedItemBase(item_id, b"", token, 0, 0, 0)
-    item.keep = 1
-    return item
-
-
 @click.command(short_help="Finish a leased item of QUEUE.")
 @_on_lease
 @click.option("--result", help="What is kept as its outcome, where that was asked for.")
@@ -130,7 +123,7 @@ def complete(
     if result is not None and result_file is not None:
         raise click.UsageError("--result and --result-file exclude each other")
     content = result_file.read() if result_file else result and os.fsencode(result)
-    done = queue.complete(_held(item_id, token), result=content, keep=keep, only_current=only_current)
+    done = queue.complete(lease_told(item_id, token), result=content, keep=keep, only_current=only_current)
     output.answer(
         {"id": item_id, "completed": done},
         f"completed {item_id}",
@@ -168,7 +161,7 @@ def release(
       leaseq release orders order-1 1795227027266854 --delay 5m --error "bank is away"
       leaseq release orders order-1 1795227027266854 --dead --error "no such customer"
     """  # noqa: D301 (click's mark for text that is not to be wrapped)
-    item = _held(item_id, token)
+    item = lease_told(item_id, token)
     if dead:
         if delay or uncounted:
             raise click.UsageError("--dead excludes --delay and --uncounted")
@@ -192,7 +185,7 @@ def extend(*, queue: WorkQueue, item_id: str, token: int, lease_secs: float, as_
     Example:
       leaseq extend orders order-1 1795227027266854 --for 5m
     """  # noqa: D301 (click's mark for text that is not to be wrapped)
-    item = _held(item_id, token)
+    item = lease_told(item_id, token)
     held = queue.extend(item, lease_secs)
     output.answer(
         {"id": item_id, "extended": held, "deadline": item.deadline if held else None},

@@ -10,8 +10,7 @@ from leaseq import ItemInfo, WorkQueue
 from leaseq._sync.pages import take_out
 from leaseq.cli import asking, output
 from leaseq.cli.ends import Code
-from leaseq.cli.server import on_queue, stats_of
-from leaseq.item import LeasedItemBase
+from leaseq.cli.server import lease_told, on_queue, stats_of
 from leaseq.results import STATES
 
 
@@ -81,11 +80,7 @@ def expire(
 
 def _release(queue: WorkQueue, infos: Iterable[ItemInfo], **options: Any) -> list[str]:
     """Release what the infos say is leased, as if their holders did it; the ids of which it was still true."""
-    held = []
-    for info in infos:
-        item = LeasedItemBase(info.id, b"", info.token, info.attempt, info.time, 0)
-        item.keep = info.keep
-        held.append(item)
+    held = [lease_told(info.id, info.token) for info in infos]
     answers = queue.release_items(held, **options)
     return [item.id for item, answer in zip(held, answers, strict=True) if answer != "lost"]
 

@@ -1,12 +1,11 @@
 """What becomes of an item whose handler failed."""
 
 import math
-import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from leaseq.backoff import Backoff as Backoff  # noqa: PLC0414 (for leaseq.jobs)
-from leaseq.item import LeasedItemBase
+from leaseq.item import LeasedItemBase, text_of
 
 
 class DeadLetter(Exception):  # noqa: N818 (what a handler decides, no error of this package)
@@ -59,7 +58,7 @@ class Policy:
             return Verdict(dead=True, error=error.reason or None)
         if isinstance(error, Release):
             return self._release(item, error)
-        text = "".join(traceback.format_exception_only(error)).strip()
+        text = text_of(error)
         if isinstance(error, self.dead_letter_on) or self._last(item):
             return Verdict(dead=True, error=text)
         return Verdict(delay=self.backoff(item.attempt), error=text)

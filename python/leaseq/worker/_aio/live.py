@@ -82,8 +82,7 @@ async def live_workers(server: str | io.Client | None = None) -> list[LiveWorker
     `server` is a URL or a client, as for `WorkQueue`. A worker that was killed is seen for up to 30 seconds; one is missing
     whose user may not write the keys, or that runs with `announce=False`. Raises the errors of `leaseq.errors`.
     """
-    opened = OpenedServer(server, "the live workers", "live_workers('redis://localhost')")
-    try:
+    async with OpenedServer(server, "the live workers", "live_workers('redis://localhost')") as opened:
         index = Calls(opened.client, live.INDEX)
         found: list[LiveWorker] = []
         seen: set[bytes] = set()
@@ -95,8 +94,6 @@ async def live_workers(server: str | io.Client | None = None) -> list[LiveWorker
                     found += await _look(opened.client, worker_id)
             first += PAGE
         return sorted(found, key=lambda worker: worker.id)
-    finally:
-        await opened.close()
 
 
 async def _look(client: io.Client, worker_id: bytes) -> list[LiveWorker]:
