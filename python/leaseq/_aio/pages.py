@@ -21,8 +21,8 @@ async def pages(look: Look, offset: int = 0, most: int = sys.maxsize) -> AsyncIt
 async def take_out(look: Look, take: Callable[[list[str]], Awaitable[int]], until: float = math.inf) -> int:
     """Take out of a list what has a time up to `until`; answers how many in all. `take` answers how many it took out.
 
-    Others may take out at the same time, which moves the pages: once more, until a pass finds none, with nobody else at
-    work.
+    Others may take out at the same time, which moves the pages: once more, until a pass finds none. With an end to the
+    list, where a pass is short, until one finds none with nobody else at work.
     """
     done = 0
     while True:
@@ -34,5 +34,5 @@ async def take_out(look: Look, take: Callable[[list[str]], Awaitable[int]], unti
             offset += len(ids) - count
             page = await look(offset=offset, limit=MAX_ENTRIES)
         done += taken
-        if not taken and page.total >= before:
+        if not taken and (until == math.inf or page.total >= before):
             return done

@@ -22,8 +22,8 @@ def pages(look: Look, offset: int = 0, most: int = sys.maxsize) -> Iterator[list
 def take_out(look: Look, take: Callable[[list[str]], int], until: float = math.inf) -> int:
     """Take out of a list what has a time up to `until`; answers how many in all. `take` answers how many it took out.
 
-    Others may take out at the same time, which moves the pages: once more, until a pass finds none, with nobody else at
-    work.
+    Others may take out at the same time, which moves the pages: once more, until a pass finds none. With an end to the
+    list, where a pass is short, until one finds none with nobody else at work.
     """
     done = 0
     while True:
@@ -35,5 +35,5 @@ def take_out(look: Look, take: Callable[[list[str]], int], until: float = math.i
             offset += len(ids) - count
             page = look(offset=offset, limit=MAX_ENTRIES)
         done += taken
-        if not taken and page.total >= before:
+        if not taken and (until == math.inf or page.total >= before):
             return done
