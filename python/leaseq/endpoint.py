@@ -59,9 +59,7 @@ NOTHING: Final = object()
 def reader() -> hiredis.Reader:
     """A parser of replies: bytes for all texts, exceptions of redis-py for errors."""
     return hiredis.Reader(
-        protocolError=exceptions.InvalidResponse,
-        replyError=error_reply,
-        notEnoughData=NOTHING,
+        protocolError=exceptions.InvalidResponse, replyError=error_reply, notEnoughData=NOTHING
     )
 
 

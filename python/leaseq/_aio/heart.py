@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from leaseq import commands, flows
 from leaseq._aio import io
 from leaseq._aio.transport import Transport
+from leaseq.beats import Beats, patience
 from leaseq.errors import LeaseqError, QueueClosedError, ReplyLostError, ServerError, UnavailableError
 from leaseq.item import LeasedItemBase
 from leaseq.keys import QueueKeys
@@ -28,7 +29,7 @@ class Heart:
 
     def _start_over(self) -> None:
         self._pid = THIS.number
-        self._beats = flows.Beats()
+        self._beats = Beats()
         self._bell = io.Bell()
         self._guard = io.Guard()
         self._worker: io.Worker | None = None
@@ -101,7 +102,7 @@ class Heart:
         for part in parts:
             try:
                 command = commands.extend(self.keys, part)
-                answers = await self.transport.run(command, self._beats.patience(part))
+                answers = await self.transport.run(command, patience(part))
             except LeaseqError as error:
                 # one bad record makes the server refuse all: the others are to be extended
                 if isinstance(error, FOR_ALL) or not parts.halve(part):

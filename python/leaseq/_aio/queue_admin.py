@@ -94,12 +94,7 @@ class QueueAdmin(NamedQueue):
         )
 
     async def list_items(
-        self,
-        state: ListState,
-        *,
-        offset: int = 0,
-        limit: int = 100,
-        backward: bool = False,
+        self, state: ListState, *, offset: int = 0, limit: int = 100, backward: bool = False
     ) -> Page:
         """One page of the items in a state, next first; `limit` is 1..256.
 

@@ -154,11 +154,7 @@ class WorkQueue(QueueAdmin):
         return answer
 
     def add_items(
-        self,
-        items: Iterable[Item],
-        *,
-        pipe: Any = None,
-        **options: Unpack[AddOptions],
+        self, items: Iterable[Item], *, pipe: Any = None, **options: Unpack[AddOptions]
     ) -> list[bool]:
         """Add many items; answers for each, in order. Up to 256 go in one call; see `add_item`.
 
@@ -176,11 +172,7 @@ class WorkQueue(QueueAdmin):
         return self._add_all(chunks, chosen)
 
     def add_item_when_room(
-        self,
-        item: Item,
-        *,
-        timeout: float | None = None,
-        **options: Unpack[AddOptions],
+        self, item: Item, *, timeout: float | None = None, **options: Unpack[AddOptions]
     ) -> bool:
         """Add an item, and where the queue is full wait for room without polling.
 
@@ -192,11 +184,7 @@ class WorkQueue(QueueAdmin):
         return (self._add_when_room([item], chosen, flows.give_up(timeout, io.now)))[0]
 
     def add_items_when_room(
-        self,
-        items: Iterable[Item],
-        *,
-        timeout: float | None = None,
-        **options: Unpack[AddOptions],
+        self, items: Iterable[Item], *, timeout: float | None = None, **options: Unpack[AddOptions]
     ) -> list[bool]:
         """Add many items, as `add_items`, and wait for room as `add_item_when_room`.
 

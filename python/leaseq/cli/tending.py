@@ -53,12 +53,7 @@ def _told(queue: WorkQueue, *, paused: bool, as_json: bool) -> None:
 @click.option("--max-attempts", type=click.IntRange(0, 65534), help="Leases until an item dies; 0: never.")
 @output.as_json
 def configure(
-    *,
-    queue: WorkQueue,
-    max_data: int | None,
-    max_items: int | None,
-    max_attempts: int | None,
-    as_json: bool,
+    *, queue: WorkQueue, max_data: int | None, max_items: int | None, max_attempts: int | None, as_json: bool
 ) -> None:
     """Set limits of QUEUE for all its clients, those that are given, and show all. What is held already stays.
 

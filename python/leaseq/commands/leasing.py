@@ -101,10 +101,7 @@ def extend(keys: QueueKeys, leases: Sequence[tuple[LeasedItemBase, float]]) -> C
     for item, lease_secs in leases:
         arguments += [*held(item), milliseconds(lease_secs, "lease_secs")]
     return command(
-        _scripts.EXTEND,
-        keys,
-        arguments,
-        lambda reply: [seconds(at) if at else None for at in answers(reply)],
+        _scripts.EXTEND, keys, arguments, lambda reply: [seconds(at) if at else None for at in answers(reply)]
     )
 
 

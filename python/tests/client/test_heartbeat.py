@@ -12,7 +12,7 @@ from support.redis_probe import beat, until
 
 import leaseq.aio
 from leaseq import Item
-from leaseq.flows import Beats
+from leaseq.beats import Beats
 from leaseq.item import LeasedItemBase
 
 if TYPE_CHECKING:

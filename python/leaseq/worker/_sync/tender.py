@@ -6,8 +6,8 @@ from collections.abc import Callable
 from leaseq import commands, flows
 from leaseq._sync import io
 from leaseq._sync.queue import LeasedItem, WorkQueue
+from leaseq.beats import patience, until_again, until_next
 from leaseq.errors import FormatError, LeaseqError
-from leaseq.flows import REPLY_GRACE
 from leaseq.parts import Parts
 from leaseq.worker._sync.crew import Crew
 from leaseq.worker.desk import Desk
@@ -32,7 +32,7 @@ class Tender:
         self._crew = crew
         self._hooks = hooks
         self._heard = heard
-        self._next_beat = io.now() + settings.lease_secs / 3
+        self._next_beat = io.now() + until_next(settings.lease_secs)
         self._bell = io.Bell()
         self._over = False
 
@@ -61,15 +61,14 @@ class Tender:
 
     def beat(self) -> None:
         """Extend all that is held, in one call for each queue (and 256 items)."""
-        pause = self._lease_secs / 3
+        pause = until_next(self._lease_secs)
         try:
             for queue, items in self._by_queue():
                 for chunk in flows.chunks(items):
                     self._extend(queue, chunk)
                     self._heard(None)
         except LeaseqError as error:
-            # three more tries before a lease ends
-            pause = self._lease_secs / 9
+            pause = until_again(self._lease_secs)
             self._heard(error)
         self._next_beat = io.now() + pause
 
@@ -88,8 +87,7 @@ class Tender:
             leases = [(item, max(item.hold.secs, self._lease_secs)) for item in part]
             command = commands.extend(queue.keys, leases)
             try:
-                # an answer that is lost leaves time to try again before a lease ends
-                answers = queue.transport.run(command, min(REPLY_GRACE, self._lease_secs / 9))
+                answers = queue.transport.run(command, patience(leases))
             except FormatError:  # of one bad record, which what ends the item will tell
                 parts.halve(part)
                 continue
