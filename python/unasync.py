@@ -31,6 +31,7 @@ FILES = (
     "jobs/schedules.py",
     "jobs/store.py",
     "worker/live.py",
+    "worker/loop.py",
     "worker/run.py",
     "worker/source.py",
     "worker/teller.py",

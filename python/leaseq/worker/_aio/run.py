@@ -84,18 +84,14 @@ class Run:
     async def work(self) -> int:
         """Work; answers how many items were completed. Raises what cannot be got over: QueueClosedError."""
         self._crew.start()
-        asides = [
-            (Aside(self._never_silently(self._waiter.run)), self._waiter.end),
-            (Aside(self._never_silently(self.tender.run)), self.tender.end),
-        ]
-        if self._settings.announce:
-            asides.append((Aside(self._never_silently(self.announcer.run)), self.announcer.end))
+        loops = [self._waiter, self.tender, *([self.announcer] if self._settings.announce else [])]
+        asides = [Aside(self._never_silently(loop.run)) for loop in loops]
         try:
             await self._pump()
         finally:
             self._stops = self._stops or 1
-            for aside, ring in asides:
-                ring()
+            for aside, loop in zip(asides, loops, strict=True):
+                loop.end()
                 await aside.end()
             await self._wind_up()
             if self._settings.announce:

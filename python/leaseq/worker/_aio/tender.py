@@ -9,12 +9,13 @@ from leaseq.beats import patience, until_again, until_next
 from leaseq.errors import FormatError, LeaseqError
 from leaseq.parts import Parts
 from leaseq.worker._aio.crew import Crew
+from leaseq.worker._aio.loop import Loop
 from leaseq.worker.desk import Desk
 from leaseq.worker.hooks import SafeHooks
 from leaseq.worker.settings import Settings
 
 
-class Tender:
+class Tender(Loop):
     """Looks after the items of one worker."""
 
     def __init__(
@@ -25,6 +26,7 @@ class Tender:
         hooks: SafeHooks,
         heard: Callable[[LeaseqError | None], None],
     ) -> None:
+        super().__init__()
         self._lease_secs = settings.lease_secs
         self._time_limit = settings.time_limit
         self._desk = desk
@@ -32,13 +34,6 @@ class Tender:
         self._hooks = hooks
         self._heard = heard
         self._next_beat = io.now() + until_next(settings.lease_secs)
-        self._bell = io.Bell()
-        self._over = False
-
-    def end(self) -> None:
-        """Look after nothing any longer."""
-        self._over = True
-        self._bell.ring()
 
     async def run(self) -> None:
         """Sleep until something is due, and do it."""

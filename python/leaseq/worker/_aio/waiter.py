@@ -7,11 +7,12 @@ from leaseq._aio import io
 from leaseq._aio.queue import LeasedItem
 from leaseq.errors import LeaseqError, QueueClosedError
 from leaseq.worker import outage
+from leaseq.worker._aio.loop import Loop
 from leaseq.worker._aio.source import Source
 from leaseq.worker.outage import Outage
 
 
-class Waiter:
+class Waiter(Loop):
     """Leases when there is something, after it was asked to.
 
     `heard` is told of each failure and success, `bring` takes what was leased, with how many were asked for, `ring` wakes
@@ -26,23 +27,17 @@ class Waiter:
         bring: Callable[[list[LeasedItem], int], None],
         ring: Callable[[], None],
     ) -> None:
+        super().__init__()
         self._source = source
         self._outage = trouble
         self._heard = heard
         self._bring = bring
         self._ring = ring
-        self._bell = io.Bell()
-        self._over = False
         self.asked = 0
 
     def ask(self, count: int) -> None:
         """Wait for up to so many items."""
         self.asked = count
-        self._bell.ring()
-
-    def end(self) -> None:
-        """Wait for nothing any longer."""
-        self._over = True
         self._bell.ring()
 
     async def run(self) -> None:

@@ -9,6 +9,7 @@ from leaseq._sync.calls import Calls
 from leaseq._sync.opening import OpenedServer
 from leaseq.errors import LeaseqError
 from leaseq.worker import live
+from leaseq.worker._sync.loop import Loop
 from leaseq.worker.hooks import logger
 from leaseq.worker.live import LiveWorker
 
@@ -16,25 +17,19 @@ PAGE = 100
 """Ids that are read, or forgotten, by one command."""
 
 
-class Announcer:
+class Announcer(Loop):
     """Says every few seconds that a worker lives. Whatever goes wrong with it does not concern the work."""
 
     def __init__(self, client: io.Client, worker_id: str, say: Callable[[float], str]) -> None:
         """`say` is called with the time at which the worker began, by the server's clock."""
+        super().__init__()
         self._id = worker_id
         self._say = say
         self._own = Calls(client, live.key(worker_id))
         self._index = Calls(client, live.INDEX)
-        self._bell = io.Bell()
         self._said = 0
         self._started = 0.0
         self._warned = False
-        self._over = False
-
-    def end(self) -> None:
-        """Say no more."""
-        self._over = True
-        self._bell.ring()
 
     def hurry(self) -> None:
         """Say it now: something has changed."""
