@@ -33,38 +33,34 @@ class Adder:
         for options, alike in itertools.groupby(entries, lambda entry: self._options | entry.options):
             run = iter(alike)
             while batch := list(itertools.islice(run, MAX_ENTRIES)):
-                parts = Parts(batch)
-                for part in parts:
-                    try:
-                        self._add_batch(part, options)
-                    except (BadArgumentError, BadIdError, TooLargeError) as error:
-                        left = self._tell(part, error.answers)
-                        if not parts.halve(left):
-                            raise self.refusal(error, left[0].place) from error
+                self._add_batch(batch, options)
 
     def _add_batch(self, batch: list[Entry], options: dict[str, Any]) -> None:
-        """One call, more where the queue is full. Raises Refusal, and what the server says of one of the entries."""
-        try:
-            answers: list[Any] = self._queue.add_items([entry.item for entry in batch], **options)
-        except (BadArgumentError, BadIdError, TooLargeError):
-            raise
-        except QueueFullError as full:
-            left = self._tell(batch, full.answers)
-            if not self._wait:
-                text = (
-                    f"queue {self._queue.name} is full: it holds as many items as `leaseq configure --max-items` allows;"
-                    " add later, or with --wait"
-                )
-                raise self.refusal(QueueFullError(text), left[0].place) from full
-            first, *rest = left
-            self._tell([first], [self._queue.add_item_when_room(first.item, **options)])
-            if rest:
-                self._add_batch(rest, options)
-            return
-        except LeaseqError as error:
-            left = self._tell(batch, error.answers)
-            raise self.refusal(error, left[0].place) from error
-        self._tell(batch, answers)
+        """One call, more where the queue is full, or where the server takes offence at one of the entries."""
+        parts = Parts(batch)
+        for part in parts:
+            try:
+                answers: list[Any] = self._queue.add_items([entry.item for entry in part], **options)
+            except (BadArgumentError, BadIdError, TooLargeError) as error:
+                left = self._tell(part, error.answers)
+                if not parts.halve(left):
+                    raise self.refusal(error, left[0].place) from error
+            except QueueFullError as full:
+                first, *rest = self._tell(part, full.answers)
+                if not self._wait:
+                    text = (
+                        f"queue {self._queue.name} is full: it holds as many items as `leaseq configure --max-items` allows;"
+                        " add later, or with --wait"
+                    )
+                    raise self.refusal(QueueFullError(text), first.place) from full
+                self._tell([first], [self._queue.add_item_when_room(first.item, **options)])
+                if rest:
+                    self._add_batch(rest, options)
+            except LeaseqError as error:
+                left = self._tell(part, error.answers)
+                raise self.refusal(error, left[0].place) from error
+            else:
+                self._tell(part, answers)
 
     def _tell(self, batch: list[Entry], answers: list[bool | None]) -> list[Entry]:
         """Report the answers; return the entries that have none."""
