@@ -200,6 +200,7 @@ lint: setup luacheck ## ruff, format, mypy, imports, shellcheck, hadolint, luach
 	  $(BIN)/python lua/bundle.py --render "$$rendered"; tools/luacheck.sh "$$rendered"
 	$(BIN)/python lua/bundle.py --check
 	$(BIN)/python python/unasync.py --check
+	$(BIN)/python tools/retired_words.py
 	$(BIN)/python -m leaseq_conformance.vectors.refresh --check
 	if [ -d benchmarks ]; then cd benchmarks && ../$(BIN)/python -m peers tables --check; fi
 

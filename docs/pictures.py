@@ -20,7 +20,7 @@ from rich.console import Console
 import leaseq
 from leaseq.cli import output
 from leaseq.cli.program import program
-from leaseq.cli.watch import Watch
+from leaseq.cli.live_stats import LiveStats
 from leaseq.worker import DeadLetter, Release, Worker
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def handle(item: leaseq.LeasedItem) -> None:
 
 def watch_a_day(orders: leaseq.WorkQueue, console: Console) -> None:
     """The live view after some seconds of work that comes in waves."""
-    seen = Watch(orders.name)
+    seen = LiveStats(orders.name)
     worker = Worker(orders, handle, concurrency=6, handle_signals=False)
     working = threading.Thread(target=worker.run)
     working.start()

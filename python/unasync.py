@@ -3,8 +3,8 @@
     python python/unasync.py            write the generated files
     python python/unasync.py --check    exit 1 when a generated file is stale, naming it
 
-The files of the worker are in `leaseq/worker/_aio` and `_sync`. `io.py`, `connection.py`, `race.py`, and the worker's
-`crew.py` and `system.py` are written by hand on both sides. A rule below that no file needs any more is an error.
+The files of the worker are in `leaseq/worker/_aio` and `_sync`. `concurrency.py`, `connection.py`, `race.py`, and the
+worker's `handler_pool.py` and `background.py` are written by hand on both sides. A rule below that no file needs any more is an error.
 """
 
 import re
@@ -15,28 +15,28 @@ from pathlib import Path
 PACKAGE = Path(__file__).parent / "leaseq"
 FILES = (
     "calls.py",
-    "heart.py",
-    "life.py",
-    "opening.py",
+    "heartbeater.py",
+    "lifecycle.py",
+    "server_handle.py",
     "pages.py",
     "pool.py",
     "queue.py",
     "queue_admin.py",
-    "queues.py",
+    "multi_queue.py",
     "registry.py",
     "route.py",
     "transport.py",
-    "waiting.py",
+    "blocking.py",
     "jobs/client.py",
     "jobs/schedules.py",
     "jobs/store.py",
-    "worker/live.py",
-    "worker/loop.py",
-    "worker/run.py",
+    "worker/presence.py",
+    "worker/side_loop.py",
+    "worker/worker_loop.py",
     "worker/source.py",
-    "worker/teller.py",
-    "worker/tender.py",
-    "worker/waiter.py",
+    "worker/completer.py",
+    "worker/heartbeater.py",
+    "worker/fetcher.py",
     "worker/worker.py",
 )
 RULES = (

@@ -4,24 +4,24 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterable
 from functools import partial
 
-from leaseq._aio.io import Client
-from leaseq._aio.opening import OpenedServer
+from leaseq._aio.concurrency import Client
+from leaseq._aio.server_handle import ServerHandle
 from leaseq.aio import WorkQueue, registry
 from leaseq.errors import LeaseqError
 from leaseq.keys import RegisteredQueue
 from leaseq.results import DeepClean, LightClean
-from leaseq_cleaner.choice import ALL, Choice
+from leaseq_cleaner.intervals import Intervals
 from leaseq_cleaner.metrics import Metrics
-from leaseq_cleaner.pace import Pace
 from leaseq_cleaner.report import QueueReport
-from leaseq_cleaner.rounds import Rounds
+from leaseq_cleaner.selector import ALL, QueueSelector
+from leaseq_cleaner.service import CleanerService
 
 
 class Cleaner:
     """Keeps queues clean. Any number of cleaners may do so at once.
 
     `server` is a URL as for `leaseq.WorkQueue`, or a redis.asyncio client; without one, $REDIS_URL. `queues` are names
-    and patterns (see `Choice`). `light_secs` is how long after a light clean that had something to do the next one
+    and patterns (see `QueueSelector`). `light_secs` is how long after a light clean that had something to do the next one
     comes; one that had nothing sleeps until something is due, at most 4 s. Every `deep_secs` (0: never) each queue is deep-cleaned, `deep_rate` pages of 256 entries a second.
 
     Raises NoServerError, BadArgumentError, BadTypeError at once.
@@ -32,15 +32,15 @@ class Cleaner:
         server: str | Client | None = None,
         *,
         queues: Iterable[str] = (ALL,),
-        light_secs: float = Pace.light_secs,
-        deep_secs: float = Pace.deep_secs,
-        deep_rate: float = Pace.deep_rate,
+        light_secs: float = Intervals.light_secs,
+        deep_secs: float = Intervals.deep_secs,
+        deep_rate: float = Intervals.deep_rate,
     ) -> None:
-        self._pace = Pace(light_secs, deep_secs, deep_rate)
+        self._pace = Intervals(light_secs, deep_secs, deep_rate)
         self._server = server
-        self._choice = Choice(queues)
+        self._choice = QueueSelector(queues)
         self._stopping = asyncio.Event()
-        self._rounds: Rounds | None = None
+        self._rounds: CleanerService | None = None
         self.metrics = Metrics()
 
     def stop(self) -> None:
@@ -65,7 +65,7 @@ class Cleaner:
         """
         async with self._opened() as opened:
             found = await self._find(opened)
-            rounds = self._rounds = Rounds(opened.client, self._stopping, self.metrics, self._pace)
+            rounds = self._rounds = CleanerService(opened.client, self._stopping, self.metrics, self._pace)
             try:
                 find = partial(self._find, opened) if self._choice.asks_the_registry else None
                 await rounds.run(found, find, started)
@@ -84,10 +84,10 @@ class Cleaner:
                 async with WorkQueue(queue.name, opened.client, group=queue.group) as opened_queue:
                     yield await self._clean(opened_queue, dry_run=dry_run)
 
-    def _opened(self) -> OpenedServer:
-        return OpenedServer(self._server, "the cleaner", "Cleaner('redis://localhost')")
+    def _opened(self) -> ServerHandle:
+        return ServerHandle(self._server, "the cleaner", "Cleaner('redis://localhost')")
 
-    async def _find(self, opened: OpenedServer) -> set[RegisteredQueue]:
+    async def _find(self, opened: ServerHandle) -> set[RegisteredQueue]:
         """The queues to look after, by what the registry says now."""
         found = set(self._choice.named)
         if self._choice.asks_the_registry:

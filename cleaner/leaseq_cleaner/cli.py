@@ -2,15 +2,15 @@
 
 import sys
 
-from leaseq.cli import standard
+from leaseq.cli import stdio
 from leaseq.errors import ReplyLostError, ServerError, UnavailableError
 
 
 def main() -> None:
     """Run the program; without the extra `cleaner`, say how to install it and end with 2."""
-    standard.reopen()
-    with standard.needing("cleaner", "leaseq-cleaner: it needs", "click", "prometheus_client"):
-        from leaseq.cli.ends import Code, Refusal, end
+    stdio.reopen()
+    with stdio.needing("cleaner", "leaseq-cleaner: it needs", "click", "prometheus_client"):
+        from leaseq.cli.exit_codes import CommandError, ExitCode, end
         from leaseq_cleaner.command import program
 
     def run() -> int:  # not program.main(): whoever does not read its output any more gets 1 from that
@@ -19,7 +19,7 @@ def main() -> None:
                 code: int = program.invoke(context)
             except (ServerError, UnavailableError, ReplyLostError) as error:
                 # also where it may have been done: what a cleaner does may be done again
-                raise Refusal(str(error), Code.NO_SERVER) from error
+                raise CommandError(str(error), ExitCode.NO_SERVER) from error
         return code
 
     end(run, "leaseq-cleaner")

@@ -11,26 +11,26 @@ from typing import Any
 import click
 
 from leaseq import __version__
-from leaseq.cli.ends import Code
-from leaseq.cli.kinds import duration
-from leaseq_cleaner import logs
+from leaseq.cli.exit_codes import ExitCode
+from leaseq.cli.params import duration
+from leaseq_cleaner import logging_setup
 from leaseq_cleaner.cleaner import Cleaner
-from leaseq_cleaner.pace import Pace
+from leaseq_cleaner.failures import log
+from leaseq_cleaner.intervals import Intervals
 from leaseq_cleaner.settings import ENVIRONMENT, address, read_file
-from leaseq_cleaner.troubles import log
-from leaseq_cleaner.web import Web
+from leaseq_cleaner.status_server import Web
 
 LISTEN = "127.0.0.1:9742"
 
 MEANINGS = {
-    Code.DONE.value: "done; the service was told to stop",
-    Code.NO.value: "--dry-run found damage, or --once failed for a queue; the lines say which",
-    Code.BAD_INPUT.value: "bad input: a flag, the environment, the file, an address that is taken; nothing was done",
-    Code.NO_SERVER.value: "the server is away, or refuses the user or a right",
-    Code.BUG.value: "an error in leaseq itself: please report what it printed",
-    Code.IO.value: "the output could not be written: not every queue was looked at",
-    Code.INTERRUPTED.value: "interrupted a second time, before the calls under way had ended",
-    Code.BROKEN_PIPE.value: "whoever read the output has gone: not every queue was looked at",
+    ExitCode.DONE.value: "done; the service was told to stop",
+    ExitCode.NO.value: "--dry-run found damage, or --once failed for a queue; the lines say which",
+    ExitCode.BAD_INPUT.value: "bad input: a flag, the environment, the file, an address that is taken; nothing was done",
+    ExitCode.NO_SERVER.value: "the server is away, or refuses the user or a right",
+    ExitCode.BUG.value: "an error in leaseq itself: please report what it printed",
+    ExitCode.IO.value: "the output could not be written: not every queue was looked at",
+    ExitCode.INTERRUPTED.value: "interrupted a second time, before the calls under way had ended",
+    ExitCode.BROKEN_PIPE.value: "whoever read the output has gone: not every queue was looked at",
 }
 _CODES = "\n".join(f"{code:>4}  {meaning}" for code, meaning in MEANINGS.items())
 _EPILOG = f"""Each flag can also be set in the environment (--light-every as {ENVIRONMENT}_LIGHT_EVERY; queues apart by
@@ -95,7 +95,7 @@ Exit codes:
 @click.option(
     "--deep-rate",
     type=click.FloatRange(0.01, 10_000),
-    default=Pace.deep_rate,
+    default=Intervals.deep_rate,
     show_default=True,
     metavar="PAGES",
     help="Pages of 256 entries a second that deep cleans look through.",
@@ -126,7 +126,7 @@ def program(
     deep_every: float,
     deep_rate: float,
     listen: tuple[str, int] | None,
-    log_format: logs.Format,
+    log_format: logging_setup.Format,
     log_level: str,
     once: bool,
     dry_run: bool,
@@ -137,7 +137,7 @@ def program(
     is looked through for damage, which is repaired. Any number of cleaners may run at once.
     """
     del config  # read by now
-    logs.set_up(log_format, log_level)
+    logging_setup.set_up(log_format, log_level)
     if not url and not os.environ.get("REDIS_URL"):
         raise click.UsageError(
             f"no server: say --url redis://HOST, or set {ENVIRONMENT}_URL or REDIS_URL, or url in the file"
@@ -156,13 +156,13 @@ def program(
 
 
 async def _once(cleaner: Cleaner, *, dry_run: bool, as_json: bool) -> int:
-    code = Code.DONE
+    code = ExitCode.DONE
     _stop_on_signals(cleaner)
     async with contextlib.aclosing(cleaner.once(dry_run=dry_run)) as reports:
         async for report in reports:
             click.echo(json.dumps(report.record()) if as_json else report.line())
             if report.error is not None or (dry_run and report.deep.total):
-                code = Code.NO
+                code = ExitCode.NO
     return code
 
 
@@ -171,13 +171,13 @@ async def _serve(cleaner: Cleaner, listen: tuple[str, int] | None) -> int:
     with contextlib.ExitStack() as stack:
         web = None if listen is None else stack.enter_context(Web(cleaner, *listen))
 
-        def tell() -> None:
+        def report() -> None:
             if web is not None:
                 log.info("serving %s: /metrics, /healthz, /readyz", web.url)
 
-        await cleaner.run(tell)
+        await cleaner.run(report)
     log.info("stopped")
-    return Code.DONE
+    return ExitCode.DONE
 
 
 def _stop_on_signals(cleaner: Cleaner) -> None:

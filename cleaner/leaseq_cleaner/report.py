@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 from typing import Any
 
-from leaseq.cli.text import counted, one_line
+from leaseq.cli.formatting import counted, one_line
 from leaseq.errors import LeaseqError
 from leaseq.keys import RegisteredQueue
 from leaseq.results import DeepClean, LightClean
-from leaseq_cleaner.choice import label
+from leaseq_cleaner.selector import label
 
 
 @dataclass(frozen=True, slots=True)

@@ -186,7 +186,7 @@ def _generated(file: str) -> str:
 
 
 def _unasync_name(file: str) -> str:
-    """As `python/unasync.py` names a file: worker/run.py for worker/_aio/run.py."""
+    """As `python/unasync.py` names a file: worker/run.py for worker/_aio/worker_loop.py."""
     return file.replace("_aio/", "", 1)
 
 

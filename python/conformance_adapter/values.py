@@ -7,7 +7,7 @@ from typing import Any, Final, cast
 import leaseq.aio
 from conformance_adapter.messages import Json, b64, unb64
 from leaseq import AddOptions, Item, ItemInfo, LeasedItem, LeaseqError, Outcome, QueueStats
-from leaseq.worker.registry import LiveWorker
+from leaseq.worker.registry import WorkerInfo
 
 _TIMES: Final = {"now", "waited"}
 
@@ -121,7 +121,7 @@ def inspection(info: ItemInfo) -> Json:
     }
 
 
-def live_worker(seen: LiveWorker) -> Json:
+def live_worker(seen: WorkerInfo) -> Json:
     """A worker and what it holds."""
     return {
         "worker": seen.id,

@@ -10,8 +10,8 @@
 The same for asyncio is in `leaseq.aio`.
 """
 
+from leaseq._sync.multi_queue import WorkQueues
 from leaseq._sync.queue import LeasedItem, WorkQueue
-from leaseq._sync.queues import WorkQueues
 from leaseq._version import __version__
 from leaseq.commands.handoff import AddOptions, Finished, FollowUp
 from leaseq.embedded import EmbeddedServer, embedded

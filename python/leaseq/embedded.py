@@ -59,7 +59,7 @@ class EmbeddedServer:
         with _lock:
             shared, self._shared = self._shared, None
             if shared is not None:
-                shared.let_go()
+                shared.release()
 
     def __enter__(self) -> Self:
         return self
@@ -105,7 +105,7 @@ class _Shared:
         self.process = process
         self.holds = 0
 
-    def let_go(self) -> None:
+    def release(self) -> None:
         self.holds -= 1
         if self.holds > 0:
             return

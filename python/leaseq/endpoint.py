@@ -17,10 +17,10 @@ from leaseq.errors import BadArgumentError, BadTypeError
 REPLY_SECS: Final = 5.0
 """How long a reply and a connection may take where a URL says nothing of it."""
 
-LONGEST_REPLY: Final = 60.0
+DEFAULT_REPLY_SECONDS: Final = 60.0
 """The same where a client is told to wait for ever (socket_timeout None)."""
 
-_MOST_SECS: Final = 1e8
+_MAX_SECONDS: Final = 1e8
 """Three years: a socket takes no time limit that is much longer."""
 
 _KEEPALIVE: Final = {"TCP_KEEPIDLE": 30, "TCP_KEEPALIVE": 30, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3}
@@ -210,13 +210,13 @@ def endpoint(given: Mapping[str, Any], kind: type, at: tuple[str, int] | None = 
         )
     host, port = at or (given.get("host", "localhost"), given.get("port", 6379))
     reply = given.get("socket_timeout", REPLY_SECS)
-    reply = LONGEST_REPLY if reply is None else min(float(reply), _MOST_SECS)
+    reply = DEFAULT_REPLY_SECONDS if reply is None else min(float(reply), _MAX_SECONDS)
     connect = given.get("socket_connect_timeout", reply)
     found = Endpoint(
         host=str(host),
         port=int(port),
         path=str(given.get("path", "")) if issubclass(kind, _UNIX) else None,
-        connect_secs=reply if connect is None else min(float(connect), _MOST_SECS),
+        connect_secs=reply if connect is None else min(float(connect), _MAX_SECONDS),
         reply_secs=reply,
         given=given,
         over_tls=issubclass(kind, _OVER_TLS) or bool(given.get("ssl")),

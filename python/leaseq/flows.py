@@ -9,8 +9,8 @@ from leaseq import commands
 from leaseq._scripts import MAX_ENTRIES, WAIT_CAP_MS
 from leaseq.backoff import Backoff
 from leaseq.commands import Command, LeaseReply
-from leaseq.commands.adding import Options
-from leaseq.commands.wire import result_key
+from leaseq.commands.additions import Options
+from leaseq.commands.encoding import result_key
 from leaseq.errors import BadArgumentError, BadTypeError, LeaseqError
 from leaseq.item import Item
 from leaseq.keys import QueueKeys
@@ -133,7 +133,7 @@ def outcome(
     published by whoever looks.
     """
     look = commands.outcome(keys, [item_id])
-    over = give_up(timeout, clock)
+    over = deadline_after(timeout, clock)
     key = result_key(keys, item_id)
     push = ("BLMOVE", key, key, "LEFT", "LEFT")
     found = answered((yield look))
@@ -175,7 +175,7 @@ def add_when_room(
     return answers
 
 
-def give_up(timeout: float | None, clock: Callable[[], float]) -> float:
+def deadline_after(timeout: float | None, clock: Callable[[], float]) -> float:
     """When to wait no longer; None waits for as long as it takes. Raises BadTypeError, BadArgumentError."""
     if timeout is None:
         return math.inf
@@ -185,9 +185,9 @@ def give_up(timeout: float | None, clock: Callable[[], float]) -> float:
     return clock() + patience
 
 
-def give_up_leasing(timeout: float | None, clock: Callable[[], float], *, block: bool) -> float | None:
+def lease_deadline(timeout: float | None, clock: Callable[[], float], *, block: bool) -> float | None:
     """When to wait for an item no longer, None where nobody waits. Of a lease 0 is as long as it takes, too."""
-    over = give_up(timeout, clock)
+    over = deadline_after(timeout, clock)
     if not block:
         return None
     return over if timeout else math.inf
@@ -200,7 +200,7 @@ def answered(reply: T | None) -> T:
     return reply
 
 
-def many(members: Iterable[Member], what: str) -> Iterable[Member]:
+def require_iterable(members: Iterable[Member], what: str) -> Iterable[Member]:
     """The members, if it is several of them and not a single one. Raises BadTypeError."""
     if isinstance(members, str | bytes | bytearray | memoryview | Mapping) or not isinstance(
         members, Iterable

@@ -13,7 +13,7 @@ from leaseq.errors import BadArgumentError, BadIdError, BadTypeError
 
 Bytes = bytes | bytearray | memoryview | str
 
-LONGEST_ID = 256
+MAX_ID_BYTES = 256
 """Bytes of UTF-8 that an id may have (LQ-ITEM-1)."""
 
 
@@ -121,7 +121,7 @@ class Hold:
     ending: bool = False
     ended: bool = False
 
-    def heard(self, deadline: float | None, secs: float, since: float) -> None:
+    def extended(self, deadline: float | None, secs: float, since: float) -> None:
         """Take in the answer to an extension by so much, that was asked for then."""
         if deadline is None:
             self.lost = True
@@ -205,7 +205,7 @@ def derived_id(item_id: str, step: str | int) -> str:
     if isinstance(step, bool) or not isinstance(step, str | int):
         raise BadTypeError(f"a step is a str or an int, not {type(step).__name__}")
     derived = f"{item_id}/{step}"
-    if len(derived.encode("utf-8", "surrogatepass")) <= LONGEST_ID:
+    if len(derived.encode("utf-8", "surrogatepass")) <= MAX_ID_BYTES:
         return derived
     return f"{hashlib.sha256(item_id.encode()).hexdigest()}/{step}"
 

@@ -21,7 +21,7 @@ from redis.exceptions import (
 )
 
 from leaseq import errors
-from leaseq._aio import io
+from leaseq._aio import concurrency
 from leaseq._aio.connection import Connection, ReplyTimeoutError
 from leaseq._aio.route import route
 from leaseq.commands import Argument, Command
@@ -66,7 +66,7 @@ class Calls:
 
     life: contextlib.AbstractContextManager[None] = contextlib.nullcontext()
 
-    def __init__(self, client: io.Client, key: str) -> None:
+    def __init__(self, client: concurrency.Client, key: str) -> None:
         self.route = route(client)
         self.key = key
 
@@ -112,10 +112,10 @@ class Calls:
                     replies.append(error)
                     refusal = refusal or error
         except BaseException as error:
-            await self.told(error, connection)
+            await self.raise_named(error, connection)
             raise
         if refusal is not None:
-            await self.told(refusal, connection)
+            await self.raise_named(refusal, connection)
             raise refusal
         return replies
 
@@ -151,7 +151,7 @@ class Calls:
                 redirection, hops, waits = None, 0, waits + 1
                 if waits == REDIRECTIONS:
                     raise errors.from_server(error) from error
-                await io.sleep(0.02 * 2 ** min(waits - 1, 6))
+                await concurrency.sleep(0.02 * 2 ** min(waits - 1, 6))
             error = None
         raise errors.ServerError("the cluster redirects this call in a circle; nothing was done")
 
@@ -192,7 +192,7 @@ class Calls:
             await connection.send(*command.eval())
             return await connection.read(patience)
         except BaseException as latest:
-            await self.told(latest, connection)
+            await self.raise_named(latest, connection)
             raise
 
     async def _run_after(
@@ -215,7 +215,7 @@ class Calls:
                 await self.route.refresh()
         return errors.from_server(error)
 
-    async def told(
+    async def raise_named(
         self, error: BaseException, connection: Connection, interrupted: Callable[[], None] | None = None
     ) -> None:
         """Raise an error of a conversation in which one command is sent under its name; leaves no reply on its way.

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 
 from redis.exceptions import AskError
 
-from leaseq._aio import io
+from leaseq._aio import concurrency
 from leaseq._aio.connection import Connection
 from leaseq.endpoint import Endpoint
 
@@ -18,7 +18,7 @@ class Pool:
 
     redirects = False
 
-    def __init__(self, find: Callable[[], Awaitable[Endpoint]], slots: io.Slots | None) -> None:
+    def __init__(self, find: Callable[[], Awaitable[Endpoint]], slots: concurrency.Slots | None) -> None:
         """`find` says where a new connection leads; `slots` bounds how many are in use, if anything does."""
         self._find = find
         self._slots = slots

@@ -6,13 +6,13 @@ from functools import partial
 from typing import Any, Self, TypeVar, Unpack, overload
 
 from leaseq import commands, flows
-from leaseq._aio import io
+from leaseq._aio import concurrency
 from leaseq._aio.calls import pack
-from leaseq._aio.heart import Heart
+from leaseq._aio.heartbeater import Heartbeater
 from leaseq._aio.queue_admin import QueueAdmin
 from leaseq._scripts import MAX_ENTRIES
 from leaseq.commands import Command, LeaseReply, Taken
-from leaseq.commands.adding import Options
+from leaseq.commands.additions import Options
 from leaseq.commands.handoff import AddOptions, Finished, FollowUp, batches, check_targets
 from leaseq.errors import LeaseqError, TooLargeError
 from leaseq.item import Bytes, Item, LeasedItemBase, text_of
@@ -35,24 +35,30 @@ class LeasedItem(LeasedItemBase):
     quietly: `lost` is true then. Threads cannot be cancelled: look at `lost` in work that takes long.
     """
 
-    __slots__ = ("_heart", "_stopper", "queue")
+    __slots__ = ("_heartbeater", "_stopper", "queue")
 
     def __init__(
-        self, queue: "WorkQueue", heart: Heart, taken: Taken, deadline: float, lease_secs: float, since: float
+        self,
+        queue: "WorkQueue",
+        heartbeater: Heartbeater,
+        taken: Taken,
+        deadline: float,
+        lease_secs: float,
+        since: float,
     ) -> None:
         item_id, data, token, attempt = taken
         super().__init__(item_id, data, token, attempt, deadline, lease_secs, since)
         self.queue = queue
-        self._heart = heart
-        self._stopper: io.Stopper | None = None
+        self._heartbeater = heartbeater
+        self._stopper: concurrency.Stopper | None = None
 
     async def __aenter__(self) -> Self:
-        self._stopper = io.Stopper()
-        self._heart.add(self)
+        self._stopper = concurrency.Stopper()
+        self._heartbeater.add(self)
         return self
 
-    async def __aexit__(self, _kind: object, error: BaseException | None, *_: object) -> io.Swallows:
-        self._heart.drop([self])
+    async def __aexit__(self, _kind: object, error: BaseException | None, *_: object) -> concurrency.Swallows:
+        self._heartbeater.drop([self])
         stopper, self._stopper = self._stopper, None
         if stopper is not None and stopper.end(error):
             return True
@@ -143,10 +149,10 @@ class WorkQueue(QueueAdmin):
         )
         command = commands.add_one(self.keys, item, options)
         if pipe is not None:
-            io.check_pipe(pipe).execute_command(*command.eval())
+            concurrency.check_pipe(pipe).execute_command(*command.eval())
             return False
         answer = await self.transport.run(command)
-        if io.now() >= self.transport.registration.due:
+        if concurrency.now() >= self.transport.registration.due:
             await self.transport.enter()
         if answer is None:
             raise commands.queue_full(self.name, [None])
@@ -162,11 +168,11 @@ class WorkQueue(QueueAdmin):
         `add_item` says about the retries of `pipe` holds here too.
         """
         chosen = commands.add_options(**options)
-        chunks = flows.chunks(flows.many(items, "items"), flows.data_size)
+        chunks = flows.chunks(flows.require_iterable(items, "items"), flows.data_size)
         if pipe is not None:
             # all are checked before the first is queued
             for command in [commands.add(self.keys, chunk, chosen) for chunk in chunks]:
-                io.check_pipe(pipe).execute_command(*command.eval())
+                concurrency.check_pipe(pipe).execute_command(*command.eval())
             return []
         return await self._add_all(chunks, chosen)
 
@@ -180,7 +186,7 @@ class WorkQueue(QueueAdmin):
         Otherwise as `add_item`.
         """
         chosen = commands.add_options(**options)
-        return (await self._add_when_room([item], chosen, flows.give_up(timeout, io.now)))[0]
+        return (await self._add_when_room([item], chosen, flows.deadline_after(timeout, concurrency.now)))[0]
 
     async def add_items_when_room(
         self, items: Iterable[Item], *, timeout: float | None = None, **options: Unpack[AddOptions]
@@ -191,8 +197,10 @@ class WorkQueue(QueueAdmin):
         time is up, `answers` of the QueueFullError say of those looked at which are in, with None for no room.
         """
         chosen = commands.add_options(**options)
-        over = flows.give_up(timeout, io.now)
-        return await self._add_all(flows.chunks(flows.many(items, "items"), flows.data_size), chosen, over)
+        over = flows.deadline_after(timeout, concurrency.now)
+        return await self._add_all(
+            flows.chunks(flows.require_iterable(items, "items"), flows.data_size), chosen, over
+        )
 
     async def _add_all(
         self, chunks: Iterable[list[Item]], options: Options, over: float | None = None
@@ -214,7 +222,7 @@ class WorkQueue(QueueAdmin):
         return answers
 
     async def _add_when_room(self, items: list[Item], options: Options, over: float) -> list[bool]:
-        flow = flows.add_when_room(self.keys, items, options, over=over, clock=io.now)
+        flow = flows.add_when_room(self.keys, items, options, over=over, clock=concurrency.now)
         answers = await self._drive(flow)
         await self.transport.enter()
         return commands.all_in(self.name, answers)
@@ -249,14 +257,18 @@ class WorkQueue(QueueAdmin):
             take = commands.lease(self.keys, count, lease_secs)
             take = take._replace(packed=pack(take.evalsha()))
             self._last_take = asked, take
-        over = flows.give_up_leasing(timeout, io.now, block=block) if timeout != 0 or not block else math.inf
+        over = (
+            flows.lease_deadline(timeout, concurrency.now, block=block)
+            if timeout != 0 or not block
+            else math.inf
+        )
         # most calls end here, and need none of what a wait needs
         reply = await self.transport.take(take)
         if reply.died:
-            self._heard(reply)
+            self._on_reply(reply)
         if not reply.items:
-            reply = await self._drive(flows.lease_on(take, [self.keys], over, io.now, reply))
-        if io.now() >= self.transport.registration.due:
+            reply = await self._drive(flows.lease_on(take, [self.keys], over, concurrency.now, reply))
+        if concurrency.now() >= self.transport.registration.due:
             await self.transport.enter(reply)
         return leased_items(self, reply, lease_secs)
 
@@ -308,19 +320,21 @@ class WorkQueue(QueueAdmin):
 
     async def extend_items(self, items: Iterable[LeasedItemBase], lease_secs: float) -> list[bool]:
         """Move the deadlines of many items; answers for each, in order. See `extend`."""
-        leases = [(item, lease_secs) for item in flows.many(items, "items")]
+        leases = [(item, lease_secs) for item in flows.require_iterable(items, "items")]
         return await self._in_chunks(
             flows.chunks(leases),
-            lambda chunk: commands.extend(self.keys, chunk).told(partial(self._hear, chunk, io.now())),
+            lambda chunk: commands.extend(self.keys, chunk).map(
+                partial(self._apply_deadlines, chunk, concurrency.now())
+            ),
         )
 
-    def _hear(
+    def _apply_deadlines(
         self, leases: Sequence[tuple[LeasedItemBase, float]], asked: float, deadlines: Sequence[float | None]
     ) -> list[bool]:
         """Tell the items what became of their leases; answers for each whether it is held."""
         for (item, lease_secs), deadline in zip(leases, deadlines, strict=True):
-            item.hold.heard(deadline, lease_secs, asked)
-        self.heart.look()
+            item.hold.extended(deadline, lease_secs, asked)
+        self.heartbeater.look()
         return [deadline is not None for deadline in deadlines]
 
     @overload
@@ -380,7 +394,7 @@ class WorkQueue(QueueAdmin):
         self, items: Iterable[LeasedItemBase], *, only_current: bool = False
     ) -> list[bool]:
         """Finish many items; answers for each, in order. See `complete`, and `add_items` about errors."""
-        held = list(flows.many(items, "items"))
+        held = list(flows.require_iterable(items, "items"))
         return await self._complete(held, flows.chunks(held, _result_size), only_current=only_current)
 
     async def _complete(
@@ -395,7 +409,7 @@ class WorkQueue(QueueAdmin):
 
         Up to 256 items and 256 follow-ups go in one call. See `complete`, and `add_items` about errors.
         """
-        all_of_them = list(flows.many(finished, "Finished"))
+        all_of_them = list(flows.require_iterable(finished, "Finished"))
         check_targets(self.keys, self.place, all_of_them)
         return await self._end_each(
             [getattr(one, "item", None) for one in all_of_them],
@@ -423,7 +437,7 @@ class WorkQueue(QueueAdmin):
         error: str | None = None,
     ) -> list[Released]:
         """Give many items back; answers for each, in order. See `release`."""
-        return await self._released(_hear, items, delay=delay, uncounted=uncounted, error=error)
+        return await self._released(_mark_lost, items, delay=delay, uncounted=uncounted, error=error)
 
     async def dead_letter(self, item: LeasedItemBase, *, error: str | None = None) -> bool:
         """Let an item die, whatever its attempts: it waits for a person, who looks at it (`dead_letters`), then puts
@@ -441,15 +455,15 @@ class WorkQueue(QueueAdmin):
 
     async def _released(
         self,
-        hear: Callable[[list[LeasedItemBase], list[Released]], list[T]],
+        taken_in: Callable[[list[LeasedItemBase], list[Released]], list[T]],
         items: Iterable[LeasedItemBase],
         **options: Any,
     ) -> list[T]:
-        held = list(flows.many(items, "items"))
+        held = list(flows.require_iterable(items, "items"))
         return await self._end_each(
             held,
             flows.chunks(held),
-            lambda chunk: commands.release(self.keys, chunk, **options).told(partial(hear, chunk)),
+            lambda chunk: commands.release(self.keys, chunk, **options).map(partial(taken_in, chunk)),
         )
 
     async def _end_each(
@@ -465,12 +479,12 @@ class WorkQueue(QueueAdmin):
         callers may wait for one item. When the time is up, or when there is no such item any more, `finished` is false
         and `state` says where the item is. Never answers with the outcome of another item of the same id, before it or after it.
         """
-        flow = flows.outcome(self.keys, item_id, timeout=timeout, clock=io.now)
+        flow = flows.outcome(self.keys, item_id, timeout=timeout, clock=concurrency.now)
         return (await self._drive(flow))[0]
 
     async def outcomes(self, ids: Iterable[str]) -> list[Outcome]:
         """What became of many items, without waiting; answers for each, in order. `list_items("kept")` lists ids."""
-        wanted = list(flows.many(ids, "ids"))
+        wanted = list(flows.require_iterable(ids, "ids"))
         outcomes: list[Outcome] = []
         while len(outcomes) < len(wanted):
             # a call tells of fewer where results are large
@@ -490,7 +504,7 @@ def _result_size(item: Any) -> int:
     return len(item.result or b"") if isinstance(item, LeasedItemBase) else 0
 
 
-def _hear(items: list[LeasedItemBase], answers: list[Released]) -> list[Released]:
+def _mark_lost(items: list[LeasedItemBase], answers: list[Released]) -> list[Released]:
     """Tell the items that their leases are lost, where they are."""
     for item, answer in zip(items, answers, strict=True):
         if answer == "lost":
@@ -499,13 +513,13 @@ def _hear(items: list[LeasedItemBase], answers: list[Released]) -> list[Released
 
 
 def _died(items: list[LeasedItemBase], answers: list[Released]) -> list[bool]:
-    return [answer == "dead" for answer in _hear(items, answers)]
+    return [answer == "dead" for answer in _mark_lost(items, answers)]
 
 
 def leased_items(queue: WorkQueue, reply: LeaseReply, lease_secs: float) -> list[LeasedItem]:
     """The items of a reply, which this queue and its heart look after."""
-    heart, deadline, since = queue.heart, reply.deadline, reply.asked or io.now()
-    items = [LeasedItem(queue, heart, taken, deadline, lease_secs, since) for taken in reply.items]
+    heartbeater, deadline, since = queue.heartbeater, reply.deadline, reply.asked or concurrency.now()
+    items = [LeasedItem(queue, heartbeater, taken, deadline, lease_secs, since) for taken in reply.items]
     for number, extra in reply.extras.items():
         item = items[number]
         item.keep, item.content_type, item.headers = extra.keep, extra.content_type, extra.headers
@@ -535,4 +549,4 @@ async def ending(queue: WorkQueue, items: list[Any], call: Callable[[], Awaitabl
 def _end(queue: WorkQueue, items: list[LeasedItemBase]) -> None:
     for item in items:
         item.hold.ended = True
-    queue.heart.drop(items)
+    queue.heartbeater.drop(items)

@@ -5,10 +5,10 @@ from functools import partial
 from typing import Any, Self, TypeVar
 
 from leaseq import commands, flows
-from leaseq._aio import io
-from leaseq._aio.heart import Heart
-from leaseq._aio.opening import OpenedServer
+from leaseq._aio import concurrency
+from leaseq._aio.heartbeater import Heartbeater
 from leaseq._aio.pages import take_out
+from leaseq._aio.server_handle import ServerHandle
 from leaseq._aio.transport import Transport
 from leaseq.commands import Command, LeaseReply
 from leaseq.errors import BadArgumentError, BadTypeError, LeaseqError
@@ -23,17 +23,19 @@ Member = TypeVar("Member")
 class QueueAdmin(NamedQueue):
     """The part of a queue that shows what is there, takes items out, puts dead letters back and keeps it in order."""
 
-    def __init__(self, name: str, server: str | io.Client | None = None, *, group: str | None = None) -> None:
+    def __init__(
+        self, name: str, server: str | concurrency.Client | None = None, *, group: str | None = None
+    ) -> None:
         super().__init__(QueueKeys(name, group))
-        opened = OpenedServer(server, f"queue {name!r}", "WorkQueue(name, 'redis://localhost')")
+        opened = ServerHandle(server, f"queue {name!r}", "WorkQueue(name, 'redis://localhost')")
         self._server = opened
         self.place = opened.route.place
         self.transport = Transport(opened.client, self.keys)
-        self.heart = Heart(self.transport, self.keys)
+        self.heartbeater = Heartbeater(self.transport, self.keys)
 
     async def close(self) -> None:
         """Close the queue: waiting calls raise QueueClosedError, and so does every later call. Held items stay held."""
-        await self.heart.end()
+        await self.heartbeater.end()
         if await self.transport.close():
             await self._server.close()
 
@@ -48,9 +50,9 @@ class QueueAdmin(NamedQueue):
 
     async def _drive(self, flow: Flow[T]) -> T:
         """Do what a flow asks, until it answers."""
-        return await self.transport.drive(flow, self._heard)
+        return await self.transport.drive(flow, self._on_reply)
 
-    def _heard(self, answer: Any) -> None:
+    def _on_reply(self, answer: Any) -> None:
         if isinstance(answer, LeaseReply):
             self.transport.publish_later(answer.died.get(0, ()))
 
@@ -90,7 +92,7 @@ class QueueAdmin(NamedQueue):
     async def inspect_items(self, ids: Iterable[str]) -> list[ItemInfo]:
         """What is known of many items; answers for each, in order."""
         return await self._in_chunks(
-            flows.chunks(flows.many(ids, "ids")), lambda chunk: commands.inspect(self.keys, chunk)
+            flows.chunks(flows.require_iterable(ids, "ids")), lambda chunk: commands.inspect(self.keys, chunk)
         )
 
     async def list_items(
@@ -119,7 +121,7 @@ class QueueAdmin(NamedQueue):
     async def revive_items(self, ids: Iterable[str]) -> list[bool]:
         """Make many dead items ready again; answers for each, in order. See `revive`."""
         return await self._in_chunks(
-            flows.chunks(flows.many(ids, "ids")), lambda chunk: commands.revive(self.keys, chunk)
+            flows.chunks(flows.require_iterable(ids, "ids")), lambda chunk: commands.revive(self.keys, chunk)
         )
 
     async def revive_all(self, matching: str | None = None) -> int:
@@ -144,7 +146,7 @@ class QueueAdmin(NamedQueue):
     async def purge_items(self, ids: Iterable[str], *, older_than: float = 0) -> list[bool]:
         """Drop many dead items, those that have been dead for `older_than` seconds; answers for each, in order."""
         return await self._in_chunks(
-            flows.chunks(flows.many(ids, "ids")),
+            flows.chunks(flows.require_iterable(ids, "ids")),
             lambda chunk: commands.purge(self.keys, chunk, older_than),
         )
 
@@ -172,7 +174,7 @@ class QueueAdmin(NamedQueue):
     async def remove_items(self, ids: Iterable[str]) -> list[State]:
         """Remove many items; answers for each, in order."""
         return await self._in_chunks(
-            flows.chunks(flows.many(ids, "ids")), lambda chunk: commands.remove(self.keys, chunk)
+            flows.chunks(flows.require_iterable(ids, "ids")), lambda chunk: commands.remove(self.keys, chunk)
         )
 
     async def light_clean(self) -> LightClean:

@@ -7,10 +7,10 @@ from typing import Any
 from redis.exceptions import ClusterDownError
 
 from leaseq import errors
-from leaseq._aio import io
+from leaseq._aio import concurrency
 from leaseq._aio.calls import Calls, Held
 from leaseq._aio.connection import Connection
-from leaseq._aio.opening import OpenedServer
+from leaseq._aio.server_handle import ServerHandle
 from leaseq.errors import LeaseqError
 from leaseq.keys import REGISTRY, QueueKeys, RegisteredQueue, registered
 
@@ -27,19 +27,19 @@ PAGE = 1000
 class Registration:
     """Keeps one queue in the registry, on behalf of the calls that add or lease."""
 
-    def __init__(self, client: io.Client, keys: QueueKeys) -> None:
+    def __init__(self, client: concurrency.Client, keys: QueueKeys) -> None:
         self._calls = Calls(client, REGISTRY)
         self._entry = keys.entry
         self.due = -math.inf
-        """When to enter it again, on `io.now`."""
+        """When to enter it again, on `concurrency.now`."""
 
     async def enter(self) -> None:
         """Enter the queue. Whatever goes wrong is no concern of a caller."""
-        self.due = io.now() + AGAIN_SECS
+        self.due = concurrency.now() + AGAIN_SECS
         with contextlib.suppress(LeaseqError):
-            await self._calls.talk(self._say, Held())
+            await self._calls.talk(self._send, Held())
 
-    async def _say(self, connection: Connection) -> None:
+    async def _send(self, connection: Connection) -> None:
         try:
             await connection.send("SADD", REGISTRY, self._entry)
             await connection.read(PATIENCE)
@@ -47,18 +47,18 @@ class Registration:
             # the queue's own slot may have an owner: nobody waits until that of the registry has one
             raise errors.from_server(error) from error
         except BaseException as error:
-            await self._calls.told(error, connection)
+            await self._calls.raise_named(error, connection)
             raise
 
 
-async def queues(server: str | io.Client | None = None) -> list[RegisteredQueue]:
+async def queues(server: str | concurrency.Client | None = None) -> list[RegisteredQueue]:
     """The queues that clients have entered, sorted; read in pages, so that no command takes long.
 
     `server` is a URL or a client, as for `WorkQueue`. An entry says that the queue held items once, not that it does now.
     A queue is missing whose clients may not write the registry, or wrote none since the server lost it.
     Raises the errors of `leaseq.errors`.
     """
-    async with OpenedServer(server, "the registry of queues", "queues('redis://localhost')") as opened:
+    async with ServerHandle(server, "the registry of queues", "queues('redis://localhost')") as opened:
         calls = Calls(opened.client, REGISTRY)
         found: set[RegisteredQueue] = set()
         cursor: Any = "0"

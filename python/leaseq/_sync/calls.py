@@ -22,7 +22,7 @@ from redis.exceptions import (
 )
 
 from leaseq import errors
-from leaseq._sync import io
+from leaseq._sync import concurrency
 from leaseq._sync.connection import Connection, ReplyTimeoutError
 from leaseq._sync.route import route
 from leaseq.commands import Argument, Command
@@ -67,7 +67,7 @@ class Calls:
 
     life: contextlib.AbstractContextManager[None] = contextlib.nullcontext()
 
-    def __init__(self, client: io.Client, key: str) -> None:
+    def __init__(self, client: concurrency.Client, key: str) -> None:
         self.route = route(client)
         self.key = key
 
@@ -113,10 +113,10 @@ class Calls:
                     replies.append(error)
                     refusal = refusal or error
         except BaseException as error:
-            self.told(error, connection)
+            self.raise_named(error, connection)
             raise
         if refusal is not None:
-            self.told(refusal, connection)
+            self.raise_named(refusal, connection)
             raise refusal
         return replies
 
@@ -152,7 +152,7 @@ class Calls:
                 redirection, hops, waits = None, 0, waits + 1
                 if waits == REDIRECTIONS:
                     raise errors.from_server(error) from error
-                io.sleep(0.02 * 2 ** min(waits - 1, 6))
+                concurrency.sleep(0.02 * 2 ** min(waits - 1, 6))
             error = None
         raise errors.ServerError("the cluster redirects this call in a circle; nothing was done")
 
@@ -193,7 +193,7 @@ class Calls:
             connection.send(*command.eval())
             return connection.read(patience)
         except BaseException as latest:
-            self.told(latest, connection)
+            self.raise_named(latest, connection)
             raise
 
     def _run_after(
@@ -216,7 +216,7 @@ class Calls:
                 self.route.refresh()
         return errors.from_server(error)
 
-    def told(
+    def raise_named(
         self, error: BaseException, connection: Connection, interrupted: Callable[[], None] | None = None
     ) -> None:
         """Raise an error of a conversation in which one command is sent under its name; leaves no reply on its way.

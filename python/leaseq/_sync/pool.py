@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from redis.exceptions import AskError
 
-from leaseq._sync import io
+from leaseq._sync import concurrency
 from leaseq._sync.connection import Connection
 from leaseq.endpoint import Endpoint
 
@@ -19,7 +19,7 @@ class Pool:
 
     redirects = False
 
-    def __init__(self, find: Callable[[], Endpoint], slots: io.Slots | None) -> None:
+    def __init__(self, find: Callable[[], Endpoint], slots: concurrency.Slots | None) -> None:
         """`find` says where a new connection leads; `slots` bounds how many are in use, if anything does."""
         self._find = find
         self._slots = slots

@@ -6,10 +6,10 @@ from functools import partial
 from typing import Any, Self, TypeVar
 
 from leaseq import commands, flows
-from leaseq._sync import io
-from leaseq._sync.heart import Heart
-from leaseq._sync.opening import OpenedServer
+from leaseq._sync import concurrency
+from leaseq._sync.heartbeater import Heartbeater
 from leaseq._sync.pages import take_out
+from leaseq._sync.server_handle import ServerHandle
 from leaseq._sync.transport import Transport
 from leaseq.commands import Command, LeaseReply
 from leaseq.errors import BadArgumentError, BadTypeError, LeaseqError
@@ -24,17 +24,19 @@ Member = TypeVar("Member")
 class QueueAdmin(NamedQueue):
     """The part of a queue that shows what is there, takes items out, puts dead letters back and keeps it in order."""
 
-    def __init__(self, name: str, server: str | io.Client | None = None, *, group: str | None = None) -> None:
+    def __init__(
+        self, name: str, server: str | concurrency.Client | None = None, *, group: str | None = None
+    ) -> None:
         super().__init__(QueueKeys(name, group))
-        opened = OpenedServer(server, f"queue {name!r}", "WorkQueue(name, 'redis://localhost')")
+        opened = ServerHandle(server, f"queue {name!r}", "WorkQueue(name, 'redis://localhost')")
         self._server = opened
         self.place = opened.route.place
         self.transport = Transport(opened.client, self.keys)
-        self.heart = Heart(self.transport, self.keys)
+        self.heartbeater = Heartbeater(self.transport, self.keys)
 
     def close(self) -> None:
         """Close the queue: waiting calls raise QueueClosedError, and so does every later call. Held items stay held."""
-        self.heart.end()
+        self.heartbeater.end()
         if self.transport.close():
             self._server.close()
 
@@ -49,9 +51,9 @@ class QueueAdmin(NamedQueue):
 
     def _drive(self, flow: Flow[T]) -> T:
         """Do what a flow asks, until it answers."""
-        return self.transport.drive(flow, self._heard)
+        return self.transport.drive(flow, self._on_reply)
 
-    def _heard(self, answer: Any) -> None:
+    def _on_reply(self, answer: Any) -> None:
         if isinstance(answer, LeaseReply):
             self.transport.publish_later(answer.died.get(0, ()))
 
@@ -91,7 +93,7 @@ class QueueAdmin(NamedQueue):
     def inspect_items(self, ids: Iterable[str]) -> list[ItemInfo]:
         """What is known of many items; answers for each, in order."""
         return self._in_chunks(
-            flows.chunks(flows.many(ids, "ids")), lambda chunk: commands.inspect(self.keys, chunk)
+            flows.chunks(flows.require_iterable(ids, "ids")), lambda chunk: commands.inspect(self.keys, chunk)
         )
 
     def list_items(
@@ -116,7 +118,7 @@ class QueueAdmin(NamedQueue):
     def revive_items(self, ids: Iterable[str]) -> list[bool]:
         """Make many dead items ready again; answers for each, in order. See `revive`."""
         return self._in_chunks(
-            flows.chunks(flows.many(ids, "ids")), lambda chunk: commands.revive(self.keys, chunk)
+            flows.chunks(flows.require_iterable(ids, "ids")), lambda chunk: commands.revive(self.keys, chunk)
         )
 
     def revive_all(self, matching: str | None = None) -> int:
@@ -141,7 +143,7 @@ class QueueAdmin(NamedQueue):
     def purge_items(self, ids: Iterable[str], *, older_than: float = 0) -> list[bool]:
         """Drop many dead items, those that have been dead for `older_than` seconds; answers for each, in order."""
         return self._in_chunks(
-            flows.chunks(flows.many(ids, "ids")),
+            flows.chunks(flows.require_iterable(ids, "ids")),
             lambda chunk: commands.purge(self.keys, chunk, older_than),
         )
 
@@ -169,7 +171,7 @@ class QueueAdmin(NamedQueue):
     def remove_items(self, ids: Iterable[str]) -> list[State]:
         """Remove many items; answers for each, in order."""
         return self._in_chunks(
-            flows.chunks(flows.many(ids, "ids")), lambda chunk: commands.remove(self.keys, chunk)
+            flows.chunks(flows.require_iterable(ids, "ids")), lambda chunk: commands.remove(self.keys, chunk)
         )
 
     def light_clean(self) -> LightClean:

@@ -8,10 +8,10 @@ from typing import Any
 from redis.exceptions import ClusterDownError
 
 from leaseq import errors
-from leaseq._sync import io
+from leaseq._sync import concurrency
 from leaseq._sync.calls import Calls, Held
 from leaseq._sync.connection import Connection
-from leaseq._sync.opening import OpenedServer
+from leaseq._sync.server_handle import ServerHandle
 from leaseq.errors import LeaseqError
 from leaseq.keys import REGISTRY, QueueKeys, RegisteredQueue, registered
 
@@ -28,19 +28,19 @@ PAGE = 1000
 class Registration:
     """Keeps one queue in the registry, on behalf of the calls that add or lease."""
 
-    def __init__(self, client: io.Client, keys: QueueKeys) -> None:
+    def __init__(self, client: concurrency.Client, keys: QueueKeys) -> None:
         self._calls = Calls(client, REGISTRY)
         self._entry = keys.entry
         self.due = -math.inf
-        """When to enter it again, on `io.now`."""
+        """When to enter it again, on `concurrency.now`."""
 
     def enter(self) -> None:
         """Enter the queue. Whatever goes wrong is no concern of a caller."""
-        self.due = io.now() + AGAIN_SECS
+        self.due = concurrency.now() + AGAIN_SECS
         with contextlib.suppress(LeaseqError):
-            self._calls.talk(self._say, Held())
+            self._calls.talk(self._send, Held())
 
-    def _say(self, connection: Connection) -> None:
+    def _send(self, connection: Connection) -> None:
         try:
             connection.send("SADD", REGISTRY, self._entry)
             connection.read(PATIENCE)
@@ -48,18 +48,18 @@ class Registration:
             # the queue's own slot may have an owner: nobody waits until that of the registry has one
             raise errors.from_server(error) from error
         except BaseException as error:
-            self._calls.told(error, connection)
+            self._calls.raise_named(error, connection)
             raise
 
 
-def queues(server: str | io.Client | None = None) -> list[RegisteredQueue]:
+def queues(server: str | concurrency.Client | None = None) -> list[RegisteredQueue]:
     """The queues that clients have entered, sorted; read in pages, so that no command takes long.
 
     `server` is a URL or a client, as for `WorkQueue`. An entry says that the queue held items once, not that it does now.
     A queue is missing whose clients may not write the registry, or wrote none since the server lost it.
     Raises the errors of `leaseq.errors`.
     """
-    with OpenedServer(server, "the registry of queues", "queues('redis://localhost')") as opened:
+    with ServerHandle(server, "the registry of queues", "queues('redis://localhost')") as opened:
         calls = Calls(opened.client, REGISTRY)
         found: set[RegisteredQueue] = set()
         cursor: Any = "0"

@@ -10,7 +10,7 @@ from redis.connection import Connection as RedisConnection
 from redis.exceptions import AskError, MovedError
 from redis.sentinel import SentinelConnectionPool
 
-from leaseq._sync import io
+from leaseq._sync import concurrency
 from leaseq._sync.connection import Connection
 from leaseq._sync.pool import Pool
 from leaseq.endpoint import Endpoint, endpoint
@@ -74,13 +74,13 @@ class Cluster:
     def acquire(self, key: str, redirection: AskError | None) -> Connection:
         """A connection to the node that holds the key, or to the one that a redirection names. Raises errors of redis-py."""
         if redirection is None:
-            return self._pool(io.node_of(self._client, key)).acquire()
+            return self._pool(concurrency.node_of(self._client, key)).acquire()
         moved = isinstance(redirection, MovedError)
         if moved:
             self.refresh()
         nodes = self._client.nodes_manager
         # nodes that do not say their host are where the others are
-        host = redirection.host or (io.node_of(self._client, key))[0]
+        host = redirection.host or (concurrency.node_of(self._client, key))[0]
         connection = self._pool(nodes.remap_host_port(host, redirection.port)).acquire()
         connection.asking = not moved
         return connection
@@ -117,10 +117,10 @@ class Cluster:
 
 Route = OneServer | Cluster
 
-_routes: weakref.WeakKeyDictionary[io.Client, Route] = weakref.WeakKeyDictionary()
+_routes: weakref.WeakKeyDictionary[concurrency.Client, Route] = weakref.WeakKeyDictionary()
 
 
-def route(client: io.Client) -> Route:
+def route(client: concurrency.Client) -> Route:
     """The connections for a client. Raises BadTypeError, BadArgumentError for one whose settings do not do."""
     known = _routes.get(client)
     if known is None:
@@ -129,9 +129,9 @@ def route(client: io.Client) -> Route:
     return known
 
 
-def _slots(pool: Any) -> io.Slots | None:
+def _slots(pool: Any) -> concurrency.Slots | None:
     """As many connections as the client may have."""
     limit = pool.max_connections
-    if limit >= io.MANY:
+    if limit >= concurrency.UNLIMITED:
         return None
-    return io.Slots(limit, pool.timeout if isinstance(pool, BlockingConnectionPool) else 0)
+    return concurrency.Slots(limit, pool.timeout if isinstance(pool, BlockingConnectionPool) else 0)

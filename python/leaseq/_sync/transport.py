@@ -7,11 +7,11 @@ from dataclasses import replace
 from typing import Any, TypeVar, cast
 
 from leaseq import commands
-from leaseq._sync import io
+from leaseq._sync import concurrency
+from leaseq._sync.blocking import BlockingCalls
 from leaseq._sync.calls import NOT_CONNECTED, Calls, pack
-from leaseq._sync.life import Life
+from leaseq._sync.lifecycle import Lifecycle
 from leaseq._sync.registry import Registration
-from leaseq._sync.waiting import Waiting
 from leaseq.commands import Command, LeaseReply
 from leaseq.errors import LeaseqError, QueueClosedError
 from leaseq.flows import REPLY_GRACE, Flow, Leave, Wait
@@ -30,19 +30,19 @@ class Transport(Calls):
         life: whether the queue is open.
     """
 
-    life: Life
+    life: Lifecycle
 
-    def __init__(self, client: io.Client, keys: QueueKeys, *, life: Life | None = None) -> None:
+    def __init__(self, client: concurrency.Client, keys: QueueKeys, *, life: Lifecycle | None = None) -> None:
         super().__init__(client, keys.key("state"))
         self.client = client
         self.keys = keys
         self.registration = Registration(client, keys)
-        self.life = Life(keys.name) if life is None else life
+        self.life = Lifecycle(keys.name) if life is None else life
         # what it does for a queue that is closed it does all the same
-        self._waiting = Waiting(Calls(client, self.key), self.life)
+        self._waiting = BlockingCalls(Calls(client, self.key), self.life)
 
     @property
-    def background(self) -> io.Background:
+    def background(self) -> concurrency.Background:
         """Work that outlives the call that began it; closing waits for it."""
         return self.life.background
 
@@ -50,7 +50,7 @@ class Transport(Calls):
         """Run a command that may take something. What nobody gets, for an interruption, goes back at once."""
         if command.undo is None:
             return self.run(command)
-        asked, answer = io.now(), None
+        asked, answer = concurrency.now(), None
         with self.life:
             try:
                 connection = self.route.acquire(self.key, None)
@@ -78,8 +78,8 @@ class Transport(Calls):
         with self.life:
             return self._unless_closed(request.then, self._waiting.wait(request))
 
-    def drive(self, flow: Flow[T], heard: Callable[[T], None]) -> T:
-        """Do what a flow asks until it answers; `heard` is called with each answer on the way."""
+    def drive(self, flow: Flow[T], on_answer: Callable[[T], None]) -> T:
+        """Do what a flow asks until it answers; `on_answer` is called with each answer on the way."""
         answer: T | None = None
         while True:
             try:
@@ -89,7 +89,7 @@ class Transport(Calls):
                 return result
             answer = self.perform(request)
             if answer is not None:
-                heard(answer)
+                on_answer(answer)
 
     def run_later(self, due: Sequence[Command[Any]]) -> None:
         """Run what is due for an answer that nobody gets. A program that ends waits for that."""
@@ -100,7 +100,7 @@ class Transport(Calls):
 
         `leased` are items that nobody has yet: interrupted, they go back.
         """
-        if (leased is not None and not leased.items) or io.now() < self.registration.due:
+        if (leased is not None and not leased.items) or concurrency.now() < self.registration.due:
             return
         try:
             with contextlib.suppress(QueueClosedError), self.life:

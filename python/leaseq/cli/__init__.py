@@ -1,12 +1,12 @@
 """The `leaseq` program. `program` lists its commands; each has a module of its own."""
 
-from leaseq.cli import standard
+from leaseq.cli import stdio
 
 
 def main() -> None:
     """Run the program; without the extra `cli`, say how to install it and end with 2."""
-    standard.reopen()
-    with standard.needing("cli", "leaseq: the command line needs", "click", "rich"):
+    stdio.reopen()
+    with stdio.needing("cli", "leaseq: the command line needs", "click", "rich"):
         import rich  # noqa: F401 # commands are imported when they are called for; say now that it is missing
 
         from leaseq.cli.program import program

@@ -10,9 +10,9 @@ import click
 from leaseq import WorkQueue
 from leaseq.cli import add_input, output
 from leaseq.cli.add_input import Entry
-from leaseq.cli.adding import Adder
-from leaseq.cli.ends import Code
-from leaseq.cli.kinds import duration, moment
+from leaseq.cli.bulk_add import Adder
+from leaseq.cli.exit_codes import ExitCode
+from leaseq.cli.params import duration, moment
 from leaseq.cli.progress import progress
 from leaseq.cli.server import on_queue
 from leaseq.errors import BadArgumentError
@@ -91,14 +91,14 @@ def add(
     if item_id is not None and len(data) + len(files) > 1:
         raise click.UsageError("--id is for a single item")
 
-    def heard(entry: Entry, added: bool) -> None:
+    def on_added(entry: Entry, added: bool) -> None:
         if as_json:
             output.record({"id": entry.item.id, "added": added})
         elif not streams:
             output.line(f"{'added' if added else 'exists'} {entry.item.id}")
 
     options = {name: value for name, value in given.items() if value is not None}
-    adder = Adder(queue, heard, options, wait=wait)
+    adder = Adder(queue, on_added, options, wait=wait)
     if streams:
         _add_lines(adder, streams[0], add_input.from_line if lines else add_input.from_json_line)
         if not as_json:
@@ -107,7 +107,7 @@ def add(
         # as the shell gave it: an argument may be any bytes
         every = (*map(os.fsencode, data), *(file.read() for file in files))
         adder.add(Entry(Item(each, item_id, **own)) for each in every)  # type: ignore[arg-type] # a dict of both
-    return Code.NO if adder.existed else Code.DONE
+    return ExitCode.NO if adder.existed else ExitCode.DONE
 
 
 def _headers(given: tuple[str, ...]) -> dict[str, str]:
@@ -118,15 +118,15 @@ def _headers(given: tuple[str, ...]) -> dict[str, str]:
 
 
 def _add_lines(adder: Adder, stream: BufferedReader, read: Read) -> None:
-    heard = 0
+    on_added = 0
     with progress(_length(stream)) as show:
 
-        def hear(count: int) -> None:
-            nonlocal heard
-            heard += count
-            show(heard, f"{adder.added} added")
+        def on_progress(count: int) -> None:
+            nonlocal on_added
+            on_added += count
+            show(on_added, f"{adder.added} added")
 
-        for some in add_input.lines(stream, hear):
+        for some in add_input.lines(stream, on_progress):
             adder.add(_read(adder, read, some))
 
 

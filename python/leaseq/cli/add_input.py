@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import click
 
-from leaseq.cli.kinds import duration, moment
+from leaseq.cli.params import duration, moment
 from leaseq.errors import BadArgumentError
 from leaseq.item import Item, from_base64
 
@@ -36,15 +36,15 @@ class Entry:
     place: str = ""
 
 
-def lines(stream: BufferedReader, heard: Callable[[int], None]) -> Iterator[list[tuple[int, bytes]]]:
+def lines(stream: BufferedReader, on_read: Callable[[int], None]) -> Iterator[list[tuple[int, bytes]]]:
     """The numbered lines of a stream, as many at once as have come, so that none waits for the next to be written.
 
-    Empty ones are left out. `heard` is told how many bytes were read.
+    Empty ones are left out. `on_read` is told how many bytes were read.
     """
     parts: list[bytes] = []
     number = 0
     while chunk := stream.read1(_READ):
-        heard(len(chunk))
+        on_read(len(chunk))
         parts.append(chunk)
         if b"\n" in chunk:
             *whole, rest = b"".join(parts).split(b"\n")

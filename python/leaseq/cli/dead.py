@@ -7,15 +7,15 @@ from typing import Any
 import click
 
 from leaseq import WorkQueue
-from leaseq.cli import asking, output, text
-from leaseq.cli.ends import Group
-from leaseq.cli.kinds import duration
+from leaseq.cli import confirmation, formatting, output
+from leaseq.cli.exit_codes import ErrorHandlingGroup
+from leaseq.cli.params import duration
 from leaseq.cli.server import on_queue, stats_of
 
 Function = Callable[..., Any]
 
 
-@click.group(cls=Group, no_args_is_help=False)
+@click.group(cls=ErrorHandlingGroup, no_args_is_help=False)
 def dead() -> None:
     """Look at dead letters, put them back, drop them.
 
@@ -42,7 +42,7 @@ def list_(*, queue: WorkQueue, limit: int, offset: int, backward: bool, as_json:
     now = stats_of(queue).now
     output.listed(
         queue.dead_letters(offset=offset, limit=limit, backward=backward),
-        lambda each: (each.id, text.when(each.time - now), each.attempt, each.error),
+        lambda each: (each.id, formatting.when(each.time - now), each.attempt, each.error),
         ("id", "died", "attempts", "last error"),
         right=("attempts",),
         nothing="nothing is dead",
@@ -95,7 +95,7 @@ def revive(*, queue: WorkQueue, **chosen: Any) -> int:
 @dead.command()
 @on_queue
 @which_to_purge
-@asking.yes
+@confirmation.yes
 @output.as_json
 def purge(*, queue: WorkQueue, **chosen: Any) -> int:
     """Drop dead items of QUEUE for ever. Ends with 1 where one was not dead.
@@ -126,6 +126,6 @@ def purge_chosen(
     if ids:
         return output.answers(ids, queue.purge_items(ids), "purged", "not dead:", as_json=as_json)
     if there := queue.stats().dead:
-        which = "all" if older_than is None else f"those dead for {text.duration(older_than)}"
-        asking.confirm(f"Drop dead {what} of {queue.name} for ever, {which} of {there}?", yes=yes)
+        which = "all" if older_than is None else f"those dead for {formatting.duration(older_than)}"
+        confirmation.confirm(f"Drop dead {what} of {queue.name} for ever, {which} of {there}?", yes=yes)
     return output.counted(queue.purge_all(older_than or 0), "purged", as_json=as_json)

@@ -7,7 +7,7 @@ import click
 from rich.table import Table
 
 from leaseq.cli import output
-from leaseq.cli.ends import Code
+from leaseq.cli.exit_codes import ExitCode
 from leaseq.cli.server import Server, on_server
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def doctor(
     else:
         output.show(picture(report))
         output.line(summary(report))
-    return Code.DONE if report.healthy else Code.NO
+    return ExitCode.DONE if report.healthy else ExitCode.NO
 
 
 def picture(report: "Report") -> Table:

@@ -36,9 +36,9 @@ def export(*, queue: WorkQueue, target: IO[str]) -> None:
 
     total = stats_of(queue).items
     line: dict[str, Any] = {}
-    with progress(total) as heard:
+    with progress(total) as on_progress:
         for count, line in enumerate(export_queue(queue)):
             target.write(json.dumps(line) + "\n")
-            heard(count, f"{count} of {total}")
+            on_progress(count, f"{count} of {total}")
     moved = "; the queue was used meanwhile: items can be missing or twice" if line["changed"] else ""
     click.echo(f"{line['items']} items{moved}", err=True)

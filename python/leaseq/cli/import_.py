@@ -7,7 +7,7 @@ import click
 
 from leaseq import WorkQueue
 from leaseq.cli import output
-from leaseq.cli.ends import Refusal
+from leaseq.cli.exit_codes import CommandError
 from leaseq.cli.progress import progress
 from leaseq.cli.server import on_queue
 
@@ -43,19 +43,19 @@ def import_(*, queue: WorkQueue, source: IO[bytes], revive_dead: bool, as_json: 
             read += 1
             yield line
 
-    with progress(None) as heard:
+    with progress(None) as on_progress:
         done = import_lines(
             queue,
             lines(),
             revive_dead=revive_dead,
-            heard=lambda done: heard(read, f"{done.added} added, {done.exist} exist"),
+            on_progress=lambda done: on_progress(read, f"{done.added} added, {done.exist} exist"),
         )
-    output.report(done, told(done), as_json=as_json)
+    output.report(done, summary_lines(done), as_json=as_json)
     if not done.complete:
-        raise Refusal("the file has no end: its export was cut, items are missing")
+        raise CommandError("the file has no end: its export was cut, items are missing")
 
 
-def told(done: "Imported") -> Iterator[str]:
+def summary_lines(done: "Imported") -> Iterator[str]:
     """What became of the items, line by line."""
     yield f"{done.added} added, {done.exist} exist"
     rest = {

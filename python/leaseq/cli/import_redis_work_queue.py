@@ -8,13 +8,13 @@ import click
 
 from leaseq import WorkQueue
 from leaseq.cli import output
-from leaseq.cli.ends import Code, Refusal
+from leaseq.cli.exit_codes import CommandError, ExitCode
 from leaseq.cli.progress import progress
 from leaseq.cli.server import Server, on_server
 
 if TYPE_CHECKING:
-    from leaseq.transfer import TakenOver
-    from leaseq.transfer.original import Counts
+    from leaseq.transfer import Migration
+    from leaseq.transfer.redis_work_queue import Counts
 
 
 @click.command("import-redis-work-queue", short_help="Move a queue of MeVitae's redis-work-queue here.")
@@ -48,8 +48,8 @@ def import_redis_work_queue(
       leaseq import-redis-work-queue my_queue orders --dry-run
       leaseq import-redis-work-queue my_queue orders
     """  # noqa: D301 (click's mark for text that is not to be wrapped)
-    from leaseq.transfer.original import OriginalQueue
-    from leaseq.transfer.taking_over import check_leases, take_over
+    from leaseq.transfer.migration import check_leases, migrate
+    from leaseq.transfer.redis_work_queue import OriginalQueue
 
     with contextlib.ExitStack() as stack:
         target = stack.enter_context(server.queue(queue, group))
@@ -58,24 +58,26 @@ def import_redis_work_queue(
         original = OriginalQueue(there.transport.client, prefix)
         counts = original.counts()
         if not counts.total:
-            raise Refusal(
+            raise CommandError(
                 f"nothing to move: {prefix}:queue and {prefix}:processing are empty; is PREFIX right?"
             )
         if dry_run:
             output.report(counts, _counted(counts), as_json=as_json)
             if not waiting_only:
                 check_leases(counts)
-            return Code.DONE
+            return ExitCode.DONE
         total = counts.waiting + counts.claimed if waiting_only else counts.total
-        with progress(total) as heard:
-            done = take_over(
+        with progress(total) as on_progress:
+            done = migrate(
                 original,
                 target,
                 waiting_only=waiting_only,
-                heard=lambda done: heard(done.added + done.exist + done.left, f"{done.added} added"),
+                on_progress=lambda done: on_progress(
+                    done.added + done.exist + done.left, f"{done.added} added"
+                ),
             )
-    output.report(done, told(done, original.claimed_key), as_json=as_json)
-    return Code.NO if done.refused else Code.DONE
+    output.report(done, summary_lines(done, original.claimed_key), as_json=as_json)
+    return ExitCode.NO if done.refused else ExitCode.DONE
 
 
 def _counted(counts: "Counts") -> Iterator[str]:
@@ -86,7 +88,7 @@ def _counted(counts: "Counts") -> Iterator[str]:
         yield f"{counts.claimed} are on their way: an import before this did not end, or left them"
 
 
-def told(done: "TakenOver", claimed_key: str) -> Iterator[str]:
+def summary_lines(done: "Migration", claimed_key: str) -> Iterator[str]:
     """What became of the ids, line by line."""
     yield f"{done.added} added, {done.exist} exist"
     if done.without_data:

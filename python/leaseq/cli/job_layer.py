@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from leaseq.cli import standard
+from leaseq.cli import stdio
 
 if TYPE_CHECKING:
     from leaseq.jobs import App
@@ -10,6 +10,6 @@ if TYPE_CHECKING:
 
 def app_class() -> "type[App]":
     """leaseq.jobs.App; without the extra `jobs`, say how to install it and end with 2."""
-    with standard.needing("jobs", "leaseq: jobs need", "cronsim", "msgspec", "setproctitle"):
+    with stdio.needing("jobs", "leaseq: jobs need", "cronsim", "msgspec", "setproctitle"):
         from leaseq.jobs import App
     return App

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from leaseq.cli import asking, dead, output, text
-from leaseq.cli.ends import Code, Group
+from leaseq.cli import confirmation, dead, formatting, output
+from leaseq.cli.exit_codes import ErrorHandlingGroup, ExitCode
 from leaseq.cli.job_layer import app_class
 from leaseq.cli.server import on_server
 
@@ -40,7 +40,7 @@ def on_jobs(function: Callable[..., Any]) -> Callable[..., Any]:
     return with_app
 
 
-@click.group(cls=Group, no_args_is_help=False)
+@click.group(cls=ErrorHandlingGroup, no_args_is_help=False)
 def jobs() -> None:
     """Look at jobs, cancel them, put dead ones back; and at schedules.
 
@@ -80,7 +80,7 @@ def status(*, app: App, ids: tuple[str, ...], as_json: bool) -> int:
     """  # noqa: D301 (click's mark for text that is not to be wrapped)
     found = app.infos(app.job(job_id, queue=app.queues[0]) for job_id in ids)
     _show(found, "", as_json=as_json)
-    return Code.NO if any(each.status == "unknown" for each in found) else Code.DONE
+    return ExitCode.NO if any(each.status == "unknown" for each in found) else ExitCode.DONE
 
 
 @jobs.command()
@@ -116,7 +116,7 @@ def replay(*, app: App, **chosen: Any) -> int:
 @jobs.command()
 @on_jobs
 @dead.which_to_purge
-@asking.yes
+@confirmation.yes
 @output.as_json
 def purge(*, app: App, **chosen: Any) -> int:
     """Drop dead jobs for ever. Ends with 1 where one was not dead.
@@ -128,7 +128,7 @@ def purge(*, app: App, **chosen: Any) -> int:
     return dead.purge_chosen(app.queue(), "jobs", **chosen)
 
 
-@jobs.group(cls=Group, no_args_is_help=False)
+@jobs.group(cls=ErrorHandlingGroup, no_args_is_help=False)
 def cron() -> None:
     """Look at schedules, pause and resume them, trigger their jobs.
 
@@ -156,8 +156,8 @@ def cron_list(*, app: App, as_json: bool) -> None:
             each.name,
             each.rule,
             each.missed,
-            text.when(each.last - now) if each.last else "never",
-            "PAUSED" if each.paused else text.when(each.next - now) if each.next else "never",
+            formatting.when(each.last - now) if each.last else "never",
+            "PAUSED" if each.paused else formatting.when(each.next - now) if each.next else "never",
             each.function,
         ),
         ("schedule", "rule", "missed", "last", "next", "function"),

@@ -9,8 +9,8 @@ import click
 
 from leaseq import LeasedItem, WorkQueue
 from leaseq.cli import output
-from leaseq.cli.ends import Refusal
-from leaseq.cli.kinds import duration, lease_option
+from leaseq.cli.exit_codes import CommandError
+from leaseq.cli.params import duration, lease_option
 from leaseq.cli.server import lease_told, on_queue
 from leaseq.item import data_fields
 
@@ -59,7 +59,7 @@ def lease(
         raise click.UsageError("--data is for one item: leave --count out")
     items = queue.lease_items(count, lease_secs, block=wait is not None, timeout=wait or 0)
     if not items:
-        raise Refusal("" if as_json else "nothing to lease")
+        raise CommandError("" if as_json else "nothing to lease")
     try:
         if data_file is not None:
             _replace(data_file, items[0].data)

@@ -10,8 +10,8 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from leaseq.cli.ends import Code, Refusal
-from leaseq.cli.text import plain
+from leaseq.cli.exit_codes import CommandError, ExitCode
+from leaseq.cli.formatting import plain
 
 T = TypeVar("T")
 
@@ -39,20 +39,20 @@ def line(text: str) -> None:
 
 
 def answer(record_: dict[str, Any], text: str, *, no: str = "", as_json: bool) -> None:
-    """Print what was answered. Where that is a no, which `no` explains, raises Refusal."""
+    """Print what was answered. Where that is a no, which `no` explains, raises CommandError."""
     if as_json:
         record(record_)
     elif not no:
         line(text)
     if no:
-        raise Refusal("" if as_json else no)
+        raise CommandError("" if as_json else no)
 
 
 def answers(ids: Iterable[str], given: Iterable[bool], yes: str, no: str, *, as_json: bool) -> int:
     """Print what was answered for each id; answer the exit code, which is a no unless all are a yes."""
-    code = Code.DONE
+    code = ExitCode.DONE
     for item_id, answer in zip(ids, given, strict=True):
-        code = code if answer else Code.NO
+        code = code if answer else ExitCode.NO
         if as_json:
             record({"id": item_id, yes: answer})
         else:
@@ -61,10 +61,10 @@ def answers(ids: Iterable[str], given: Iterable[bool], yes: str, no: str, *, as_
 
 
 def counted(count: int, what: str, *, as_json: bool) -> int:
-    """Print how many items something was done to; answer the exit code. None is a no: raises Refusal."""
+    """Print how many items something was done to; answer the exit code. None is a no: raises CommandError."""
     no = "" if count else f"nothing was {what}"
     answer({what: count}, f"{count} {what}", no=no, as_json=as_json)
-    return Code.DONE
+    return ExitCode.DONE
 
 
 def report(value: Any, lines: Iterable[str], *, as_json: bool) -> None:
@@ -86,7 +86,7 @@ def listed(
     nothing: str,
     as_json: bool,
 ) -> None:
-    """Print what was found: each as a JSON line, or as a row of a table. Raises Refusal where that is nothing."""
+    """Print what was found: each as a JSON line, or as a row of a table. Raises CommandError where that is nothing."""
     count = 0
     if as_json:
         for count, each in enumerate(found, 1):  # noqa: B007 (how many there were)
@@ -95,7 +95,7 @@ def listed(
         count = len(rows)
         show(table(columns, rows, right=right))
     if not count:
-        raise Refusal("" if as_json else nothing)
+        raise CommandError("" if as_json else nothing)
 
 
 def console(*, stderr: bool = False) -> Console:

@@ -6,7 +6,7 @@ from typing import Any, Final
 import click
 
 import leaseq
-from leaseq.cli import ends
+from leaseq.cli import exit_codes
 
 _SECTIONS: Final = {
     "Work": {
@@ -20,25 +20,25 @@ _SECTIONS: Final = {
         "complete": "leases",
         "release": "leases",
         "extend": "leases",
-        "remove": "removing",
-        "expire": "removing",
+        "remove": "removal",
+        "expire": "removal",
     },
     "Look": {
         "queues": "queues",
         "workers": "workers",
         "stats": "stats",
-        "peek": "looking",
-        "inspect": "looking",
-        "list": "looking",
+        "peek": "items",
+        "inspect": "items",
+        "list": "items",
         "doctor": "doctor",
     },
     "Look after": {
         "dead": "dead",
-        "pause": "tending",
-        "resume": "tending",
-        "configure": "tending",
-        "clean": "tending",
-        "drain": "removing",
+        "pause": "maintenance",
+        "resume": "maintenance",
+        "configure": "maintenance",
+        "clean": "maintenance",
+        "drain": "removal",
     },
     "Move": {
         "export": "export",
@@ -54,7 +54,7 @@ _SECTIONS: Final = {
 _MODULES: Final = {name: module for section in _SECTIONS.values() for name, module in section.items()}
 
 
-class Program(ends.Group):
+class Program(exit_codes.ErrorHandlingGroup):
     """A group whose commands are imported when they are called for, so that a command in a script's loop starts fast."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
@@ -78,19 +78,19 @@ class Program(ends.Group):
                     [(name, command.get_short_help_str(70)) for name, command in commands if command]
                 )
         with formatter.section("Exit codes"):
-            formatter.write_dl([(str(code), meaning) for code, meaning in ends.MEANINGS.items()])
+            formatter.write_dl([(str(code), meaning) for code, meaning in exit_codes.MEANINGS.items()])
 
     def make_context(self, *args: Any, **options: Any) -> click.Context:
         """Read the options of the program itself: of them, --help and --version write."""
         try:
             return super().make_context(*args, **options)
         except BrokenPipeError:  # click's own end for it is 1
-            raise click.exceptions.Exit(ends.let_go()) from None
+            raise click.exceptions.Exit(exit_codes.close_stdout()) from None
 
     def main(self, *args: Any, **options: Any) -> Any:
         """Run, and end with one of the documented exit codes."""
         run = super().main
-        ends.end(lambda: run(*args, **{**options, "standalone_mode": False}))
+        exit_codes.end(lambda: run(*args, **{**options, "standalone_mode": False}))
 
 
 @click.group(

@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from leaseq import QueueStats, WorkQueue, registry
-from leaseq.cli import output, text
+from leaseq.cli import formatting, output
 from leaseq.cli.server import Server, on_server
 from leaseq.cli.stats import as_dict
 
@@ -43,6 +43,6 @@ def _found(server: Server) -> Iterator[tuple[WorkQueue, QueueStats]]:
 
 
 def _row(queue: WorkQueue, stats: QueueStats) -> tuple[Any, ...]:
-    waited = text.duration(stats.waited) if stats.ready else ""
+    waited = formatting.duration(stats.waited) if stats.ready else ""
     paused = "PAUSED" if stats.paused else ""
     return (queue.name, queue.group, stats.ready, stats.delayed, stats.leased, stats.dead, waited, paused)

@@ -9,7 +9,7 @@ from typing import Any, Final
 import click
 
 from leaseq import NoServerError, QueueStats, WorkQueue
-from leaseq.cli.ends import Refusal
+from leaseq.cli.exit_codes import CommandError
 from leaseq.errors import LeaseqError
 from leaseq.item import LeasedItemBase
 from leaseq.registry import queues
@@ -78,13 +78,13 @@ def on_queue(function: Function) -> Function:
 
 
 def stats_of(queue: WorkQueue) -> QueueStats:
-    """Its stats. Raises Refusal where there is no such queue: nothing was ever added, no limit set."""
+    """Its stats. Raises CommandError where there is no such queue: nothing was ever added, no limit set."""
     stats = queue.stats()
     limited = stats.max_items or stats.max_attempts or stats.max_data != _MAX_DATA
     if stats.items or stats.added or stats.paused or stats.kept or limited:
         return stats
     where = "" if queue.group == queue.name else f" in group {queue.group}"
-    raise Refusal(f"there is no queue {queue.name}{where}: nothing was ever added; {_others(queue)}")
+    raise CommandError(f"there is no queue {queue.name}{where}: nothing was ever added; {_others(queue)}")
 
 
 def _others(queue: WorkQueue) -> str:

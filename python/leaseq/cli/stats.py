@@ -11,13 +11,13 @@ from rich.live import Live
 from rich.table import Table
 
 from leaseq import QueueStats, WorkQueue
-from leaseq.cli import output, text
-from leaseq.cli.kinds import duration
+from leaseq.cli import formatting, output
+from leaseq.cli.live_stats import LiveStats
+from leaseq.cli.params import duration
 from leaseq.cli.server import on_queue, stats_of
-from leaseq.cli.watch import Watch
 from leaseq.results import STATES
 
-_OFTEN: Final = 0.1  # seconds between two looks, at least
+_MIN_INTERVAL: Final = 0.1  # seconds between two looks, at least
 
 
 @click.command()
@@ -38,7 +38,7 @@ def stats(*, queue: WorkQueue, watch: bool, every: float, count: int | None, as_
       leaseq stats orders --watch
       leaseq stats orders --watch --every 1m --json >> orders.jsonl
     """  # noqa: D301 (click's mark for text that is not to be wrapped)
-    if every < _OFTEN:
+    if every < _MIN_INTERVAL:
         raise click.BadParameter("that is too often: 100ms or more", param_hint="'--every'")
     found = stats_of(queue)
     if watch:
@@ -63,7 +63,7 @@ def _watch(queue: WorkQueue, looks: Iterator[QueueStats], *, as_json: bool) -> N
         for look in looks:
             output.record(as_dict(queue, look))
     elif console.is_terminal:
-        seen = Watch(queue.name)
+        seen = LiveStats(queue.name)
         with Live(console=console, auto_refresh=False) as live:
             for look in looks:
                 seen.saw(look)
@@ -71,7 +71,7 @@ def _watch(queue: WorkQueue, looks: Iterator[QueueStats], *, as_json: bool) -> N
     else:
         for look in looks:
             counts = ", ".join(f"{getattr(look, state)} {state}" for state in STATES)
-            output.line(f"{text.moment(look.now)}  {counts}{', PAUSED' if look.paused else ''}")
+            output.line(f"{formatting.moment(look.now)}  {counts}{', PAUSED' if look.paused else ''}")
 
 
 def as_dict(queue: WorkQueue, stats: QueueStats) -> dict[str, Any]:
@@ -82,7 +82,7 @@ def as_dict(queue: WorkQueue, stats: QueueStats) -> dict[str, Any]:
 def picture(stats: QueueStats) -> Table:
     """A table of what there is."""
     limit = f" of {stats.max_items}" if stats.max_items else ""
-    waited = f"the next has waited {text.duration(stats.waited)}" if stats.ready else ""
+    waited = f"the next has waited {formatting.duration(stats.waited)}" if stats.ready else ""
     rows: list[tuple[str, int, str]] = [
         ("ready", stats.ready, "PAUSED: nothing is leased" if stats.paused else waited),
         ("delayed", stats.delayed, f"{stats.due} due" if stats.due else ""),

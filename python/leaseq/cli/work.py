@@ -10,12 +10,12 @@ import click
 
 import leaseq.aio
 from leaseq.cli import output
-from leaseq.cli.children import BAD_DATA, Children
-from leaseq.cli.ends import Code
-from leaseq.cli.kinds import grace_option, lease_option, positive_duration
+from leaseq.cli.exit_codes import ExitCode
+from leaseq.cli.formatting import duration as in_words
+from leaseq.cli.formatting import plain
+from leaseq.cli.params import grace_option, lease_option, positive_duration
 from leaseq.cli.server import Server, in_group, on_server
-from leaseq.cli.text import duration as in_words
-from leaseq.cli.text import plain
+from leaseq.cli.subprocess_handler import BAD_DATA, SubprocessHandler
 from leaseq.item import LeasedItemBase
 from leaseq.worker import Hooks
 from leaseq.worker.aio import Worker
@@ -27,7 +27,7 @@ class Told(Hooks):
     Attributes:
         failed: how many items were not completed.
         stop: called when JSON cannot be written.
-        unheard: why it could not be.
+        failure: why it could not be.
     """
 
     stop: Callable[[], None]
@@ -39,34 +39,34 @@ class Told(Hooks):
         self._seconds: dict[LeasedItemBase, float] = {}
         self.failed = 0
         self.stop = lambda: None
-        self.unheard: OSError | None = None
+        self.failure: OSError | None = None
 
     def ended(self, item: LeasedItemBase, seconds: float, error: BaseException | None) -> None:
         """The command has ended; what becomes of the item is told next, unless that is known already."""
         if self._at_most_once:
             self._seconds[item] = seconds
-            self._tell(item, "failed" if error else "completed", None if error is None else str(error))
+            self._report(item, "failed" if error else "completed", None if error is None else str(error))
         elif not item.lost:
             self._seconds[item] = seconds
 
     def completed(self, item: LeasedItemBase) -> None:
         """It is finished for ever; with at_most_once before the command runs."""
         if not self._at_most_once:
-            self._tell(item, "completed", None)
+            self._report(item, "completed", None)
 
     def released(self, item: LeasedItemBase, delay: float, error: str | None) -> None:
         """It went back."""
-        self._tell(item, "released", error, delay)
+        self._report(item, "released", error, delay)
 
     def dead_lettered(self, item: LeasedItemBase, error: str | None) -> None:
         """It died."""
-        self._tell(item, "dead", error)
+        self._report(item, "dead", error)
 
     def lost(self, item: LeasedItemBase) -> None:
         """It is no longer this worker's."""
-        self._tell(item, "lost", None)
+        self._report(item, "lost", None)
 
-    def _tell(self, item: LeasedItemBase, state: str, error: str | None, delay: float = 0) -> None:
+    def _report(self, item: LeasedItemBase, state: str, error: str | None, delay: float = 0) -> None:
         seconds = self._seconds.pop(item, 0.0)
         self.failed += state in {"dead", "failed", "lost"} or error is not None
         if self._as_json:
@@ -84,9 +84,9 @@ class Told(Hooks):
         try:
             output.record(record)
         except OSError as error:
-            if self.unheard is None:  # a second stop would end the commands that run
+            if self.failure is None:  # a second stop would end the commands that run
                 self.stop()
-            self.unheard = error
+            self.failure = error
 
 
 @click.command(short_help="Run a command for each item of QUEUE, its data on stdin.")
@@ -179,17 +179,19 @@ def work(
     logs.addFilter(lambda record: not hasattr(record, "item"))  # how items ended is told by Told
     logging.getLogger("leaseq.worker").addHandler(logs)
     told = Told(as_json=as_json, quiet=quiet, at_most_once=options["at_most_once"])
-    children = Children(command, dead_on, with_result, as_json)
+    children = SubprocessHandler(command, dead_on, with_result, as_json)
     try:
         asyncio.run(_work(opened, children, told, options))
     finally:
         logging.getLogger("leaseq.worker").removeHandler(logs)
-    if told.unheard is not None:
-        raise told.unheard
-    return Code.NO if options["burst"] and told.failed else Code.DONE
+    if told.failure is not None:
+        raise told.failure
+    return ExitCode.NO if options["burst"] and told.failed else ExitCode.DONE
 
 
-async def _work(queue: leaseq.aio.WorkQueue, children: Children, told: Told, options: dict[str, Any]) -> None:
+async def _work(
+    queue: leaseq.aio.WorkQueue, children: SubprocessHandler, told: Told, options: dict[str, Any]
+) -> None:
     async with queue:
         # a server that is away or refuses is told now; later the worker tries for ever
         await queue.light_clean()

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from leaseq.cli.ends import Code, Refusal
+from leaseq.cli.exit_codes import CommandError, ExitCode
 from leaseq.cli.job_layer import app_class
-from leaseq.cli.kinds import grace_option, lease_option
+from leaseq.cli.params import grace_option, lease_option
 
 if TYPE_CHECKING:
     from leaseq.jobs import App
@@ -74,12 +74,12 @@ def worker(*, app: str, verbose: bool, **options: Any) -> int:
     try:
         ended = loaded.run_worker(**given)
     except WorkerFailedError as error:
-        raise Refusal(str(error)) from error
-    return Code.NO if options["burst"] and not ended else Code.DONE
+        raise CommandError(str(error)) from error
+    return ExitCode.NO if options["burst"] and not ended else ExitCode.DONE
 
 
 def _load(target: str) -> "App":
-    """The App. Raises click.BadParameter, Refusal."""
+    """The App. Raises click.BadParameter, CommandError."""
     module_name, _, name = target.partition(":")
     if not module_name or not name:
         raise click.BadParameter(f"{target!r} does not look like shop.tasks:app", param_hint="MODULE:APP")

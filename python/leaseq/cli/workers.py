@@ -5,9 +5,9 @@ from typing import Any, Final
 
 import click
 
-from leaseq.cli import output, text
+from leaseq.cli import formatting, output
 from leaseq.cli.server import Server, in_group, on_server
-from leaseq.worker.registry import LiveWorker, live_workers
+from leaseq.worker.registry import WorkerInfo, live_workers
 
 _SHOWN: Final = 3  # items of a worker, in the table
 
@@ -40,8 +40,8 @@ def workers(*, queue: str | None, server: Server, group: str | None, as_json: bo
     )
 
 
-def _row(worker: LiveWorker) -> tuple[Any, ...]:
-    works = [f"{item.id} ({text.duration(item.seconds)})" for item in worker.items[:_SHOWN]]
+def _row(worker: WorkerInfo) -> tuple[Any, ...]:
+    works = [f"{item.id} ({formatting.duration(item.seconds)})" for item in worker.items[:_SHOWN]]
     if worker.held > len(works):
         works.append(f"and {worker.held - len(works)} more")
     names = [name if name == group else f"{group}:{name}" for group, name in worker.queues]
@@ -57,7 +57,7 @@ def _row(worker: LiveWorker) -> tuple[Any, ...]:
     )
 
 
-def _as_dict(worker: LiveWorker) -> dict[str, Any]:
-    """For JSON: the fields of LiveWorker, and its state; a queue as in the registry: `group:name`."""
+def _as_dict(worker: WorkerInfo) -> dict[str, Any]:
+    """For JSON: the fields of WorkerInfo, and its state; a queue as in the registry: `group:name`."""
     queues = [f"{group}:{name}" for group, name in worker.queues]
     return dataclasses.asdict(worker) | {"state": worker.state, "queues": queues}

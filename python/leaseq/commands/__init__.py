@@ -4,8 +4,8 @@ Key and argument order come from the manifest; values are only brought into thei
 durations in milliseconds, tokens in microseconds. Whether a value is allowed is for the script to say (LQ-CALL-1).
 """
 
-from leaseq.commands.adding import add, add_each, add_one, add_options, all_in, queue_full
-from leaseq.commands.finishing import (
+from leaseq.commands.additions import add, add_each, add_one, add_options, all_in, queue_full
+from leaseq.commands.completions import (
     GivenBack,
     complete,
     complete_with,
@@ -14,7 +14,9 @@ from leaseq.commands.finishing import (
     release,
     release_each,
 )
-from leaseq.commands.leasing import (
+from leaseq.commands.encoding import Argument, Command, milliseconds, whole
+from leaseq.commands.inspections import inspect, list_items, stats
+from leaseq.commands.leases import (
     Extra,
     LeaseReply,
     Taken,
@@ -26,8 +28,7 @@ from leaseq.commands.leasing import (
     lease_any,
     settle,
 )
-from leaseq.commands.looking import inspect, list_items, stats
-from leaseq.commands.tending import (
+from leaseq.commands.maintenance import (
     Cleaned,
     DeepCleaned,
     configure,
@@ -37,7 +38,6 @@ from leaseq.commands.tending import (
     remove,
     revive,
 )
-from leaseq.commands.wire import Argument, Command, milliseconds, whole
 
 __all__ = [
     "Argument",

@@ -4,8 +4,8 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, TypedDict
 
 from leaseq._scripts import MAX_ENTRIES
-from leaseq.commands.adding import Options, add_options
-from leaseq.commands.wire import milliseconds_kept
+from leaseq.commands.additions import Options, add_options
+from leaseq.commands.encoding import milliseconds_kept
 from leaseq.errors import BadArgumentError, BadTypeError, CrossGroupError
 from leaseq.item import Bytes, Item, LeasedItemBase, as_bytes
 from leaseq.keys import NamedQueue, QueueKeys

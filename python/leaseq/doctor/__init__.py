@@ -7,7 +7,7 @@
 Every check is a small function; the page docs/doctor.md has one entry for each.
 """
 
-from leaseq.doctor.examine import CHECKS, doctor
+from leaseq.doctor.examination import CHECKS, doctor
 from leaseq.doctor.finding import Finding, Report, Status
 
 __all__ = ["CHECKS", "Finding", "Report", "Status", "doctor"]

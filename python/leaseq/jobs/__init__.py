@@ -29,7 +29,7 @@ from leaseq.jobs.function import JobFunction
 from leaseq.jobs.handle import Handle
 from leaseq.jobs.info import JobInfo, Status
 from leaseq.jobs.serializer import Serializer
-from leaseq.worker.verdicts import Backoff, DeadLetter
+from leaseq.worker.retry_policy import Backoff, DeadLetter
 
 __all__ = [
     "App",

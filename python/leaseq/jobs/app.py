@@ -15,7 +15,7 @@ from leaseq.jobs.chain import Chain
 from leaseq.jobs.clients import Clients, Server
 from leaseq.jobs.context import Context
 from leaseq.jobs.cron.schedule import Missed, Schedule
-from leaseq.jobs.cron.timetable import Crontab, Interval, Timetable, zone
+from leaseq.jobs.cron.trigger import CronTrigger, IntervalTrigger, Trigger, zone
 from leaseq.jobs.decorators import Decorator, Scheduler
 from leaseq.jobs.definition import checked_name, name_of
 from leaseq.jobs.function import Enqueuer, JobFunction, listed
@@ -25,8 +25,8 @@ from leaseq.jobs.options import CallOptions, FunctionOptions, Options
 from leaseq.jobs.schedules import Schedules
 from leaseq.jobs.serializer import Format, Serializer
 from leaseq.jobs.settings import Settings
+from leaseq.jobs.worker.job_worker import JobWorker, WorkerOptions
 from leaseq.jobs.worker.program import Program
-from leaseq.jobs.worker.service import Service, WorkerOptions
 from leaseq.jobs.worker.supervisor import Supervisor
 from leaseq.keys import QueueKeys
 
@@ -224,7 +224,7 @@ class App:
         `name` is the schedule's, by default that of the function, which takes no arguments. The options are those of its
         jobs, of which no result is kept unless `result_ttl` says so. Raises BadTypeError, BadArgumentError.
         """
-        return self._scheduler(Crontab(line, zone(tz)), missed, name, options)
+        return self._scheduler(CronTrigger(line, zone(tz)), missed, name, options)
 
     def every(
         self,
@@ -235,10 +235,10 @@ class App:
         **options: Unpack[FunctionOptions],
     ) -> Scheduler:
         """The same with an interval: slots are the multiples of `seconds` since 1970. See `cron`."""
-        return self._scheduler(Interval(seconds), missed, name, options)
+        return self._scheduler(IntervalTrigger(seconds), missed, name, options)
 
     def _scheduler(
-        self, timetable: Timetable, missed: Missed, name: str | None, options: FunctionOptions
+        self, timetable: Trigger, missed: Missed, name: str | None, options: FunctionOptions
     ) -> Scheduler:
         chosen = cast("CallOptions", {"result_ttl": None, **options})
 
@@ -267,9 +267,9 @@ class App:
     async def arun_worker(self, **options: Unpack[WorkerOptions]) -> int:
         """Run jobs in this event loop until stopped (SIGTERM, SIGINT; a second one ends it at once).
 
-        Answers how many have ended here, however. For the options see `leaseq.jobs.worker.service.WorkerOptions`.
+        Answers how many have ended here, however. For the options see `leaseq.jobs.worker.job_worker.WorkerOptions`.
         """
-        return await Service(self.program, **options).run()
+        return await JobWorker(self.program, **options).run()
 
     def run_worker(self, *, processes: int | None = None, **options: Unpack[WorkerOptions]) -> int:
         """Run jobs in `processes` processes (one for each CPU), which this one supervises, until stopped.

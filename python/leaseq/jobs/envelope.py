@@ -5,11 +5,11 @@ from typing import Any
 import msgspec
 
 from leaseq.jobs.errors import BadEnvelopeError, SerializationError
-from leaseq.jobs.serializer import CODERS, Format, Serializer, format_of
+from leaseq.jobs.serializer import CODECS, Format, Serializer, format_of
 
 VERSION = 1
 
-LONGEST_COPY = 4096
+MAX_COPY_BYTES = 4096
 """Bytes of an envelope that a result or a cancellation repeats, so that people see what the job was; no longer ones."""
 
 NOT_COPIED = msgspec.Raw()
@@ -69,7 +69,7 @@ def write(envelope: Envelope, form: Format, serializer: Serializer | None) -> by
         if serializer is not None:
             for job in (envelope, *(stage.job for stage in envelope.then)):
                 pack(job, serializer)
-        data: bytes = CODERS[form].encode(envelope)
+        data: bytes = CODECS[form].encode(envelope)
     except Exception as error:
         way = f"serializer {serializer.name!r}" if serializer else form
         message = f"the arguments of {envelope.function} cannot be written as {way}: {error}"
@@ -109,7 +109,7 @@ def write_result(result: Result, form: Format, serializer: Serializer | None) ->
     try:
         if serializer is not None:
             result.codec, result.body, result.result = serializer.name, serializer.dumps(result.result), None
-        data: bytes = CODERS[form].encode(result)
+        data: bytes = CODECS[form].encode(result)
     except Exception as error:
         way = f"serializer {serializer.name!r}" if serializer else form
         raise SerializationError(f"the result cannot be written as {way}: {error}") from error
@@ -131,11 +131,11 @@ def copy_of(data: bytes) -> msgspec.Raw:
 
 def short(data: bytes) -> bytes:
     """What is not too long to be repeated."""
-    return data if len(data) <= LONGEST_COPY else b""
+    return data if len(data) <= MAX_COPY_BYTES else b""
 
 
 def _read(data: bytes, kind: Any, what: str) -> Any:
-    coder = CODERS["json" if data.startswith(b"{") else "msgpack"]  # as `format_of`
+    coder = CODECS["json" if data.startswith(b"{") else "msgpack"]  # as `format_of`
     try:
         read = coder.decode(data, type=kind)
     except (msgspec.DecodeError, RecursionError) as error:
@@ -149,7 +149,7 @@ def _read(data: bytes, kind: Any, what: str) -> Any:
 def _check_version(data: bytes, what: str) -> None:
     """A newer version may differ in everything but `v`. Raises BadEnvelopeError for one."""
     try:
-        version = CODERS[format_of(data)].decode(data, type=_Version).v
+        version = CODECS[format_of(data)].decode(data, type=_Version).v
     except (msgspec.DecodeError, RecursionError):
         return
     if version != VERSION:

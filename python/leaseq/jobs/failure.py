@@ -8,12 +8,12 @@ from pathlib import Path
 
 import leaseq
 
-LONGEST = 8192
+MAX_BYTES = 8192
 """Bytes of a last error that are kept."""
 
 OURS = str(Path(leaseq.__file__).parent) + os.sep
 
-LONGEST_LINE = 500
+MAX_LINE_CHARS = 500
 """Characters of the first line: the traceback has the whole message."""
 
 
@@ -45,7 +45,7 @@ def written(kind: str, message: str, frames: str, worker: str, started: float) -
     if started:
         lines.append(f"started: {datetime.fromtimestamp(started, UTC).isoformat(timespec='milliseconds')}")
     head = "\n".join(lines) + "\n\n"
-    room = LONGEST - len(head.encode(errors="replace"))
+    room = MAX_BYTES - len(head.encode(errors="replace"))
     tail = frames.encode(errors="replace")
     if len(tail) > room:
         tail = b"...\n" + tail[len(tail) - room + 4 :]
@@ -77,4 +77,4 @@ def _name(error: BaseException) -> str:
 
 def _one_line(message: str) -> str:
     line = " ".join(message.split())
-    return line if len(line) <= LONGEST_LINE else line[: LONGEST_LINE - 3] + "..."
+    return line if len(line) <= MAX_LINE_CHARS else line[: MAX_LINE_CHARS - 3] + "..."

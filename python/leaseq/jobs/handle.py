@@ -29,11 +29,11 @@ class Handle(Generic[T]):
 
     def status(self) -> Status:
         """Where it is: see `JobInfo.status`."""
-        return info.status_of(*self._clients.sync.told(self))
+        return info.status_of(*self._clients.sync.state_of(self))
 
     async def astatus(self) -> Status:
         """`status` for asyncio."""
-        return info.status_of(*await self._clients.aio.told(self))
+        return info.status_of(*await self._clients.aio.state_of(self))
 
     def result(self, timeout: float | None = None) -> T:
         """What the function returned; waits for it without polling, up to `timeout` seconds (0: as it is now; None: for ever).

@@ -12,7 +12,7 @@ from leaseq.jobs.definition import Definition
 from leaseq.jobs.envelope import Envelope, Result
 from leaseq.jobs.errors import BadEnvelopeError
 from leaseq.jobs.failure import Failure
-from leaseq.jobs.note import Note
+from leaseq.jobs.job_state import JobState
 from leaseq.jobs.serializer import Serializer
 from leaseq.results import ItemInfo, Outcome
 
@@ -32,13 +32,13 @@ WAITS = frozenset({"ready", "delayed", "leased"})
 """States from which an outcome may come."""
 
 
-class Told(NamedTuple):
+class JobSnapshot(NamedTuple):
     """What four calls say of one job."""
 
     outcome: Outcome
     item: ItemInfo
     data: bytes | None
-    note: Note
+    note: JobState
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ class JobInfo:
     progress: tuple[float, float | None] | None
 
 
-def status_of(outcome: Outcome, note: Note) -> Status:
+def status_of(outcome: Outcome, note: JobState) -> Status:
     """The status of a job. A note of its cancellation counts where there is neither an item nor an outcome."""
     if outcome.state == "absent":
         return "cancelled" if note.cancelled is not None else "unknown"
@@ -100,7 +100,7 @@ def status_of(outcome: Outcome, note: Note) -> Status:
     return _STATUS.get(outcome.state, "unknown")
 
 
-def statuses_of_chain(told: Sequence[tuple[Outcome, Note]]) -> list[Status]:
+def statuses_of_chain(told: Sequence[tuple[Outcome, JobState]]) -> list[Status]:
     """Each is created after the one before it: what an earlier chain of these ids has left does not count."""
     statuses: list[Status] = []
     newest = 0.0
@@ -113,7 +113,7 @@ def statuses_of_chain(told: Sequence[tuple[Outcome, Note]]) -> list[Status]:
 
 def info_of(
     queue: str,
-    told: Told,
+    told: JobSnapshot,
     serializers: dict[str, Serializer],
     functions: Mapping[str, Definition],
 ) -> JobInfo:

@@ -9,10 +9,10 @@ from typing import Any, TypedDict
 from leaseq import commands
 from leaseq.durations import seconds_of
 from leaseq.errors import BadArgumentError, BadTypeError
-from leaseq.worker.verdicts import Backoff
+from leaseq.worker.retry_policy import Backoff
 
 DAY = 86400.0
-MOST_ATTEMPTS = 65534
+MAX_ATTEMPTS = 65534
 
 DURATIONS = ("delay", "expires", "timeout", "result_ttl")
 """Options that may be text, such as "1h"."""
@@ -85,7 +85,7 @@ class Options:
     attempt: int = 1
     headers: Mapping[str, str] = dataclasses.field(default_factory=dict)
     fork: bool = False
-    of_item: commands.adding.Options = dataclasses.field(init=False, compare=False, repr=False)
+    of_item: commands.additions.Options = dataclasses.field(init=False, compare=False, repr=False)
     """As options of the item, but for what depends on the server's time."""
     asks_time: bool = dataclasses.field(init=False, compare=False, repr=False)
     """Whether something does: `counted_from` tells of all."""
@@ -108,8 +108,8 @@ class Options:
         object.__setattr__(self, "of_item", self._counted(None))
 
     def _check_attempts(self) -> None:
-        if self.retries is not None and not 0 <= commands.whole(self.retries, "retries") < MOST_ATTEMPTS:
-            raise BadArgumentError(f"retries must be 0 to {MOST_ATTEMPTS - 1}; None is without limit")
+        if self.retries is not None and not 0 <= commands.whole(self.retries, "retries") < MAX_ATTEMPTS:
+            raise BadArgumentError(f"retries must be 0 to {MAX_ATTEMPTS - 1}; None is without limit")
         first = commands.whole(self.attempt, "attempt")
         if first < 1 or (self.retries is not None and first > self.retries + 1):
             most = (
@@ -143,11 +143,11 @@ class Options:
             given = {**given, "at": None}
         return dataclasses.replace(self, **given)
 
-    def counted_from(self, now: float | None) -> commands.adding.Options:
+    def counted_from(self, now: float | None) -> commands.additions.Options:
         """As options of the item; `now` is the server's time, for what is due at a time and expires."""
         return self.of_item if now is None else self._counted(now)
 
-    def _counted(self, now: float | None) -> commands.adding.Options:
+    def _counted(self, now: float | None) -> commands.additions.Options:
         due = self.due()
         wait = self.delay if due is None or now is None else max(0.0, due - now)
         return commands.add_options(

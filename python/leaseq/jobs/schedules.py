@@ -7,7 +7,7 @@ from leaseq.errors import BadArgumentError
 from leaseq.jobs._aio import schedules as aio
 from leaseq.jobs._sync import schedules as sync
 from leaseq.jobs.clients import Clients
-from leaseq.jobs.cron import tick
+from leaseq.jobs.cron import schedule_state
 from leaseq.jobs.cron.info import ScheduleInfo
 from leaseq.jobs.cron.schedule import Schedule
 from leaseq.jobs.handle import Handle
@@ -27,7 +27,7 @@ class Schedules:
 
     def add(self, schedule: Schedule) -> None:
         """Have one more. Raises BadArgumentError, BadNameError."""
-        place = (tick.queue_of(schedule.queue), schedule.name)
+        place = (schedule_state.queue_of(schedule.queue), schedule.name)
         if place in self._own:
             raise BadArgumentError(
                 f"there is a schedule {schedule.name!r} already: give one of them another name"
@@ -81,4 +81,8 @@ class Schedules:
     def _place(self, name: str, queue: str | None) -> str:
         """The queue of schedules where it is looked for, by name: of one that this App has, it is known."""
         own = [place for place, each in self._own if each == name] if queue is None else []
-        return own[0] if len(own) == 1 else tick.queue_of(queue or self._clients.settings.defaults.queue)
+        return (
+            own[0]
+            if len(own) == 1
+            else schedule_state.queue_of(queue or self._clients.settings.defaults.queue)
+        )

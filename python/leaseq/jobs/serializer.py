@@ -23,7 +23,7 @@ class Serializer(Protocol):
         """The value again."""
 
 
-class Coder(NamedTuple):
+class Codec(NamedTuple):
     """One of the two formats. Encoders may be shared by threads."""
 
     encode: Callable[[Any], bytes]
@@ -31,9 +31,9 @@ class Coder(NamedTuple):
     """Data, and the `type` to make of it. Raises msgspec.DecodeError, of which ValidationError is one kind."""
 
 
-CODERS: dict[str, Coder] = {
-    "msgpack": Coder(msgspec.msgpack.Encoder().encode, msgspec.msgpack.decode),
-    "json": Coder(msgspec.json.Encoder().encode, msgspec.json.decode),
+CODECS: dict[str, Codec] = {
+    "msgpack": Codec(msgspec.msgpack.Encoder().encode, msgspec.msgpack.decode),
+    "json": Codec(msgspec.json.Encoder().encode, msgspec.json.decode),
 }
 
 
@@ -44,7 +44,7 @@ def format_of(data: bytes) -> Format:
 
 def check_format(given: Any) -> Format:
     """A format. Raises BadArgumentError."""
-    if given not in CODERS:
+    if given not in CODECS:
         raise BadArgumentError(f"format is 'msgpack' or 'json', not {given!r}")
     return "json" if given == "json" else "msgpack"
 

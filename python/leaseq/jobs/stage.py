@@ -2,7 +2,7 @@
 
 from typing import Any, cast
 
-from leaseq.commands.adding import Options
+from leaseq.commands.additions import Options
 from leaseq.commands.handoff import AddOptions
 from leaseq.jobs.envelope import Stage
 

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 
 from leaseq.jobs.app import App
 from leaseq.jobs.clients import Server
+from leaseq.jobs.worker.job_worker import JobWorker
 from leaseq.jobs.worker.program import Program
-from leaseq.jobs.worker.service import Service
 
 
 @contextlib.contextmanager
@@ -50,12 +50,12 @@ class Runner:
         if not self._guard.acquire(blocking=False):
             return
         try:
-            await Service(self._program, burst=True, handle_signals=False).run()
+            await JobWorker(self._program, burst=True, handle_signals=False).run()
         finally:
             self._guard.release()
 
     async def _burst(self) -> None:
         try:
-            await Service(self._program, burst=True, handle_signals=False).run()
+            await JobWorker(self._program, burst=True, handle_signals=False).run()
         finally:
             await self._program.clients.close_loop()

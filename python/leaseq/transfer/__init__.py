@@ -5,17 +5,17 @@ for line in leaseq.transfer.export_queue(queue):
 leaseq.transfer.import_lines(other, file)
 """
 
-from leaseq.transfer.exporting import export_queue
-from leaseq.transfer.importing import Imported, import_lines
-from leaseq.transfer.original import OriginalQueue
-from leaseq.transfer.taking_over import StillLeasedError, TakenOver, take_over
+from leaseq.transfer.export import export_queue
+from leaseq.transfer.import_ import Imported, import_lines
+from leaseq.transfer.migration import Migration, StillLeasedError, migrate
+from leaseq.transfer.redis_work_queue import OriginalQueue
 
 __all__ = [
     "Imported",
+    "Migration",
     "OriginalQueue",
     "StillLeasedError",
-    "TakenOver",
     "export_queue",
     "import_lines",
-    "take_over",
+    "migrate",
 ]

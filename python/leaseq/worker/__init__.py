@@ -6,6 +6,6 @@ The same for asyncio is in `leaseq.worker.aio`.
 from leaseq.backoff import Backoff
 from leaseq.worker._sync.worker import Worker
 from leaseq.worker.hooks import Hooks
-from leaseq.worker.verdicts import DeadLetter, Release
+from leaseq.worker.retry_policy import DeadLetter, Release
 
 __all__ = ["Backoff", "DeadLetter", "Hooks", "Release", "Worker"]

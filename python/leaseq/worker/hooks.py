@@ -64,11 +64,11 @@ class SafeHooks:
         self.per_item = bool(self._calls.keys() & {"started", "around", "ended"})
         """Whether anybody wants to hear of each handler's beginning and end."""
 
-    def hear(self, name: str) -> bool:
+    def wants(self, name: str) -> bool:
         """Whether anybody wants to hear of that."""
         return name in self._calls
 
-    def tell(self, name: str, *arguments: Any) -> None:
+    def emit(self, name: str, *arguments: Any) -> None:
         """Call one hook of all."""
         for call in self._calls.get(name, ()):
             try:
@@ -78,7 +78,7 @@ class SafeHooks:
 
     def context(self, item: LeasedItemBase) -> AbstractContextManager[Any]:
         """The context in which to run a handler: of all hooks, the first outermost."""
-        self.tell("started", item)
+        self.emit("started", item)
         stack = contextlib.ExitStack()
         for around in self._calls.get("around", ()):
             try:

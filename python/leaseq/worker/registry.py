@@ -1,6 +1,6 @@
 """The live workers of a server. The same for asyncio is in `leaseq.worker.aio.registry`."""
 
-from leaseq.worker._sync.live import live_workers
-from leaseq.worker.live import HeldItem, LiveWorker
+from leaseq.worker._sync.presence import live_workers
+from leaseq.worker.presence import HeldItem, WorkerInfo
 
-__all__ = ["HeldItem", "LiveWorker", "live_workers"]
+__all__ = ["HeldItem", "WorkerInfo", "live_workers"]

@@ -8,9 +8,9 @@ from leaseq import commands, flows
 from leaseq.backoff import Backoff
 from leaseq.errors import BadArgumentError, BadTypeError
 from leaseq.worker.hooks import Hooks
-from leaseq.worker.verdicts import Policy
+from leaseq.worker.retry_policy import RetryPolicy
 
-MOST_SLOTS = 10_000
+MAX_CONCURRENCY = 10_000
 """Handlers that one worker runs at a time, at most."""
 
 
@@ -20,7 +20,7 @@ class Settings:
 
     concurrency: int
     lease_secs: float
-    policy: Policy
+    policy: RetryPolicy
     time_limit: float | None
     at_most_once: bool
     group: bool
@@ -31,8 +31,8 @@ class Settings:
 
     def __post_init__(self) -> None:
         """Raises BadTypeError, BadArgumentError."""
-        if not 1 <= commands.whole(self.concurrency, "concurrency") <= MOST_SLOTS:
-            raise BadArgumentError(f"concurrency must be 1 to {MOST_SLOTS}")
+        if not 1 <= commands.whole(self.concurrency, "concurrency") <= MAX_CONCURRENCY:
+            raise BadArgumentError(f"concurrency must be 1 to {MAX_CONCURRENCY}")
         commands.check_lease_secs(self.lease_secs)
         if self.time_limit is not None and commands.milliseconds(self.time_limit, "time_limit") <= 0:
             raise BadArgumentError("time_limit must be above 0; None is unlimited")
@@ -44,7 +44,7 @@ def checked_policy(
     max_attempts: int,
     backoff: Callable[[int], float] | None,
     dead_letter_on: Iterable[type[BaseException]] | type[BaseException],
-) -> Policy:
+) -> RetryPolicy:
     """What becomes of failures. Raises BadTypeError, BadArgumentError."""
     if commands.whole(max_attempts, "max_attempts") < 0:
         raise BadArgumentError("max_attempts must not be negative; 0 is unlimited")
@@ -52,13 +52,17 @@ def checked_policy(
         raise BadTypeError(
             "backoff is called with an attempt and answers seconds: leaseq.worker.Backoff(...)"
         )
-    return Policy(max_attempts, Backoff() if backoff is None else backoff, _exceptions(dead_letter_on))
+    return RetryPolicy(max_attempts, Backoff() if backoff is None else backoff, _exceptions(dead_letter_on))
 
 
 def listed_hooks(hooks: Hooks | Iterable[Hooks] | None) -> list[Hooks]:
     """One, several or none. Raises BadTypeError."""
     several = (
-        [] if hooks is None else [hooks] if isinstance(hooks, Hooks) else list(flows.many(hooks, "hooks"))
+        []
+        if hooks is None
+        else [hooks]
+        if isinstance(hooks, Hooks)
+        else list(flows.require_iterable(hooks, "hooks"))
     )
     for each in several:
         if not isinstance(each, Hooks):
@@ -67,7 +71,7 @@ def listed_hooks(hooks: Hooks | Iterable[Hooks] | None) -> list[Hooks]:
 
 
 def _exceptions(kinds: Any) -> tuple[type[BaseException], ...]:
-    listed = (kinds,) if isinstance(kinds, type) else tuple(flows.many(kinds, "exceptions"))
+    listed = (kinds,) if isinstance(kinds, type) else tuple(flows.require_iterable(kinds, "exceptions"))
     for kind in listed:
         if not isinstance(kind, type) or not issubclass(kind, BaseException):
             raise BadTypeError(f"dead_letter_on takes classes of exceptions, not {kind!r}")

@@ -17,8 +17,8 @@ from support.cli_runner import COMMAND, Calls
 from support.servers import wait_until
 
 import leaseq
-from leaseq.cli import text
-from leaseq.cli.watch import Watch, sparkline
+from leaseq.cli import formatting
+from leaseq.cli.live_stats import LiveStats, sparkline
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -139,13 +139,13 @@ class TestPicture:
         fields = dict.fromkeys((field.name for field in dataclasses.fields(leaseq.QueueStats)), 0)
         return leaseq.QueueStats(**(fields | {"now": now, "paused": False} | counts))
 
-    def drawn(self, watch: Watch) -> str:
+    def drawn(self, watch: LiveStats) -> str:
         out = io.StringIO()
         Console(file=out, width=120).print(watch.picture())
         return out.getvalue()
 
     def test_counts_and_rates_with_their_past(self) -> None:
-        watch = Watch("orders")
+        watch = LiveStats("orders")
         watch.saw(self.look(100, ready=8, added=0))
         watch.saw(self.look(102, ready=4, added=20))
         watch.saw(self.look(103, ready=0, added=20, dead=3))
@@ -158,7 +158,7 @@ class TestPicture:
         assert rows["added"] == ["0.0", "█▁"]
 
     def test_what_wants_attention_is_said(self) -> None:
-        watch = Watch("orders")
+        watch = LiveStats("orders")
         watch.saw(self.look(100, ready=8, waited=90, overdue=2, leased=2, paused=True))
         drawn = self.drawn(watch)
         assert "PAUSED" in drawn
@@ -166,13 +166,13 @@ class TestPicture:
         assert "waited 1.5 min" in drawn
 
     def test_a_server_that_starts_anew_has_no_negative_rates(self) -> None:
-        watch = Watch("orders")
+        watch = LiveStats("orders")
         watch.saw(self.look(100, added=50))
         watch.saw(self.look(100, added=0))
         assert watch.rates("added") == [0]
 
     def test_only_the_last_looks_are_kept(self) -> None:
-        watch = Watch("orders")
+        watch = LiveStats("orders")
         for now in range(500):
             watch.saw(self.look(now, added=now))
         assert watch.rates("added") == [1] * 60
@@ -428,7 +428,7 @@ class TestDrain:
     [(0, "0 s"), (0.0123, "12.3 ms"), (1.5, "1.5 s"), (90, "1.5 min"), (7200, "2 h"), (200000, "2.31 d")],
 )
 def test_durations_in_words(seconds: float, said: str) -> None:
-    assert text.duration(seconds) == said
+    assert formatting.duration(seconds) == said
 
 
 @pytest.mark.parametrize(
@@ -436,4 +436,4 @@ def test_durations_in_words(seconds: float, said: str) -> None:
     [(0, "0 B"), (1023, "1023 B"), (1536, "1.5 KiB"), (2**20, "1 MiB"), (2**40, "1024 GiB")],
 )
 def test_sizes_in_words(count: int, said: str) -> None:
-    assert text.size(count) == said
+    assert formatting.size(count) == said

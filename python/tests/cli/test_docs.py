@@ -11,7 +11,7 @@ import pytest
 from support.cli_runner import COMMAND
 from support.snippets import ROOT, blocks
 
-from leaseq.cli.ends import MEANINGS
+from leaseq.cli.exit_codes import MEANINGS
 
 if TYPE_CHECKING:
     from pathlib import Path

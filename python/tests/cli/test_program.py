@@ -18,7 +18,7 @@ from support.servers import wait_until
 
 import leaseq
 from leaseq import registry
-from leaseq.cli import ends
+from leaseq.cli import exit_codes
 from leaseq.cli.program import program
 
 if TYPE_CHECKING:
@@ -90,9 +90,9 @@ def test_the_program_lists_all_commands_and_all_codes() -> None:
     done = Calls("")("--help")
     for name in program.list_commands(click.Context(program)):
         assert re.search(rf"^  {name}  +[A-Z]", done.out, re.MULTILINE)
-    for code, meaning in ends.MEANINGS.items():
+    for code, meaning in exit_codes.MEANINGS.items():
         assert re.search(rf"^  {code} +{re.escape(meaning[:40])}", done.out, re.MULTILINE)
-    assert sorted(ends.MEANINGS) == sorted(map(int, ends.Code))
+    assert sorted(exit_codes.MEANINGS) == sorted(map(int, exit_codes.ExitCode))
 
 
 def test_the_list_of_commands_has_a_line_for_each() -> None:

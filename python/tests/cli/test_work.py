@@ -15,7 +15,7 @@ from support.servers import wait_until
 
 import leaseq
 from leaseq.cli import workers
-from leaseq.worker.registry import HeldItem, LiveWorker
+from leaseq.worker.registry import HeldItem, WorkerInfo
 
 if TYPE_CHECKING:
     import contextlib
@@ -384,7 +384,7 @@ class TestWorkers:
 
     def test_the_table(self) -> None:
         held = tuple(HeldItem("mails", "shop", f"\x1b{n}", 1, 90.0) for n in range(4))
-        worker = LiveWorker(
+        worker = WorkerInfo(
             "w", "host", 7, "leaseq 1", 0, True, 8, 12, 9, (("shop", "mails"), ("q", "q")), held
         )
         row = workers._row(worker)

@@ -102,7 +102,7 @@ def test_a_call_that_is_never_answered_ends(
     flavour: ClientFlavour, url: str, proxy: Listener, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """LQ-ERROR-4: close waits a while only, and the caller is told that the reply is lost."""
-    for module in ("leaseq._aio.life", "leaseq._sync.life"):
+    for module in ("leaseq._aio.lifecycle", "leaseq._sync.lifecycle"):
         monkeypatch.setattr(f"{module}.REPLY_GRACE", 0.3)
     queue = flavour.queue("q", f"{proxy.url}?socket_timeout=3600")
     other = flavour.queue("q", url)

@@ -19,14 +19,14 @@ from leaseq.commands import add, add_each, add_one, add_options, complete
 from leaseq.item import Hold, LeasedItemBase
 from leaseq.keys import QueueKeys
 from leaseq.process import fork
-from leaseq.worker._aio import crew
+from leaseq.worker._aio import handler_pool
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     import redis
 
-    from leaseq.worker.desk import End
+    from leaseq.worker.in_flight import End
 
 HOUR = 3600.0
 PATIENCE = 60.0
@@ -43,7 +43,7 @@ def test_what_is_wrong_with_a_lease_is_told_before_it_takes_anything(queue: Any,
 def test_a_call_lets_the_heart_go_of_all_that_it_ended_and_of_nothing_else(queue: Any) -> None:
     queue.add_items([Item(b"x", id=name) for name in "abcd"])
     items = queue.lease_items(4, HOUR)
-    beats = unwrap(queue).heart._beats
+    beats = unwrap(queue).heartbeater._schedule
     for item in items:
         item.__enter__()
     assert list(beats._next) == unwrap(items)
@@ -244,7 +244,7 @@ async def come(to: list[Any], count: int) -> None:
 async def test_a_task_counts_the_time_of_its_own_items_only(monkeypatch: pytest.MonkeyPatch) -> None:
     """One look at the clock ends one handler and begins the next, but not after a wait for items or for others."""
     clock, ends, begun = Clock(), list[Any](), list[float]()
-    monkeypatch.setattr(crew, "now", clock)
+    monkeypatch.setattr(handler_pool, "now", clock)
     latch = asyncio.Event()
 
     async def handler(item: Any) -> None:
@@ -253,7 +253,7 @@ async def test_a_task_counts_the_time_of_its_own_items_only(monkeypatch: pytest.
         if item.waits:
             await latch.wait()
 
-    at_work: Any = crew.Crew(handler, 1, ends.append)
+    at_work: Any = handler_pool.HandlerPool(handler, 1, ends.append)
     at_work.start()
 
     await asyncio.sleep(0)
@@ -273,7 +273,7 @@ async def test_a_task_counts_the_time_of_its_own_items_only(monkeypatch: pytest.
 
 async def test_handlers_that_never_wait_let_others_have_their_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     clock, ends = Clock(), list[Any]()
-    monkeypatch.setattr(crew, "now", clock)
+    monkeypatch.setattr(handler_pool, "now", clock)
     turns: list[int] = []
 
     async def handler(item: Any) -> None:
@@ -284,11 +284,11 @@ async def test_handlers_that_never_wait_let_others_have_their_turn(monkeypatch: 
             turns.append(len(ends))
             await asyncio.sleep(0)
 
-    at_work: Any = crew.Crew(handler, 1, ends.append)
+    at_work: Any = handler_pool.HandlerPool(handler, 1, ends.append)
     at_work.start()
     await asyncio.sleep(0)
     watching = asyncio.create_task(other())
-    at_work.put([Work(crew.TURN_SECS * 0.6) for _ in range(8)])
+    at_work.put([Work(handler_pool.TURN_SECS * 0.6) for _ in range(8)])
     await come(ends, 8)
     watching.cancel()
     await at_work.end()

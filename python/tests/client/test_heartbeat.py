@@ -12,7 +12,7 @@ from support.redis_probe import beat, until
 
 import leaseq.aio
 from leaseq import Item
-from leaseq.beats import Beats
+from leaseq.heartbeat_schedule import HeartbeatSchedule
 from leaseq.item import LeasedItemBase
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def test_the_child_of_a_fork_has_a_heart(url: str) -> None:
 
 def test_ended_items_are_dropped() -> None:
     """An item that another queue object completed leaves nothing to wait for: no busy loop."""
-    beats, item = Beats(), LeasedItemBase("a", b"", 1, 1, 0.0, 3)
+    beats, item = HeartbeatSchedule(), LeasedItemBase("a", b"", 1, 1, 0.0, 3)
     beats.add(item, now=0)
     assert beats.pause(0) == 1
     item.hold.ended = True

@@ -14,10 +14,10 @@ from support.job_app import JobAppFlavour, until
 
 from leaseq import BadArgumentError, BadNameError, BadTypeError, Item
 from leaseq.jobs import App, Context
-from leaseq.jobs.cron import tick
-from leaseq.jobs.cron.schedule import MOST, REVIEW_MS
-from leaseq.jobs.cron.tick import Tick
-from leaseq.jobs.cron.timetable import Crontab, Interval
+from leaseq.jobs.cron import schedule_state
+from leaseq.jobs.cron.schedule import MAX_RUNS_PER_TURN, REVIEW_MS
+from leaseq.jobs.cron.schedule_state import ScheduleState
+from leaseq.jobs.cron.trigger import CronTrigger, IntervalTrigger
 from leaseq.jobs.worker.scheduler import Scheduler
 
 if TYPE_CHECKING:
@@ -59,7 +59,9 @@ def scheduler(flavour: JobAppFlavour) -> Scheduler:
 
 def begin(flavour: JobAppFlavour, *, until: int, name: str = "s") -> None:
     """A schedule of which all slots up to then are over."""
-    flavour.app.queue("default.cron").add_item(tick.item(name, Tick(until=until)), max_attempts=0)
+    flavour.app.queue("default.cron").add_item(
+        schedule_state.item(name, ScheduleState(until=until)), max_attempts=0
+    )
 
 
 def taken(flavour: JobAppFlavour) -> Any:
@@ -77,8 +79,8 @@ def make_due(client: redis.Redis, name: str = "s") -> None:
     client.delete(TICKS + "state")  # which knows when to look next
 
 
-def state(client: redis.Redis, name: str = "s") -> Tick:
-    found = tick.read(client.hget(TICKS + "items", name))  # type: ignore[arg-type]
+def state(client: redis.Redis, name: str = "s") -> ScheduleState:
+    found = schedule_state.read(client.hget(TICKS + "items", name))  # type: ignore[arg-type]
     assert found is not None
     return found
 
@@ -100,13 +102,13 @@ def slots(flavour: JobAppFlavour) -> list[int]:
     ],
 )
 def test_a_line_of_crontab_says_when(line: str, begin: str, expected: str) -> None:
-    assert next(Crontab(line).after(ms(begin))) == ms(expected)
-    assert Crontab(line).last(ms(expected)) == ms(expected)
-    assert Crontab(line).last(ms(expected) - 1) != ms(expected)
+    assert next(CronTrigger(line).after(ms(begin))) == ms(expected)
+    assert CronTrigger(line).last(ms(expected)) == ms(expected)
+    assert CronTrigger(line).last(ms(expected) - 1) != ms(expected)
 
 
 def test_summer_time_neither_skips_nor_repeats_a_daily_job() -> None:
-    daily = Crontab("30 2 * * *", BERLIN)
+    daily = CronTrigger("30 2 * * *", BERLIN)
     spring = list(islice(daily.after(ms("2026-03-27T12:00:00+01:00")), 4))
     assert [datetime.fromtimestamp(slot / 1000, BERLIN).day for slot in spring] == [28, 29, 30, 31]
     autumn = list(islice(daily.after(ms("2026-10-23T12:00:00+02:00")), 4))
@@ -117,7 +119,7 @@ def test_summer_time_neither_skips_nor_repeats_a_daily_job() -> None:
 @pytest.mark.parametrize("zone", [BERLIN, ZoneInfo("America/New_York"), UTC])
 @pytest.mark.parametrize("begin", ["2026-03-07", "2026-03-28", "2026-10-24", "2026-10-31"])
 def test_the_last_slot_is_that_which_was_next_before(line: str, zone: Any, begin: str) -> None:
-    table = Crontab(line, zone)
+    table = CronTrigger(line, zone)
     first = ms(begin + "T00:00:00+00:00")
     slots = list(takewhile(lambda slot: slot < first + 2 * DAY, table.after(first)))
     assert slots == sorted(set(slots))
@@ -127,7 +129,7 @@ def test_the_last_slot_is_that_which_was_next_before(line: str, zone: Any, begin
 
 
 def test_slots_of_an_interval_are_multiples_of_it() -> None:
-    table = Interval(0.25)
+    table = IntervalTrigger(0.25)
     assert list(islice(table.after(1000), 3)) == [1250, 1500, 1750]
     assert (table.last(1249), table.last(1250)) == (1000, 1250)
 
@@ -173,7 +175,7 @@ def test_a_clock_that_went_back_gives_no_slot_twice(flavour: JobAppFlavour) -> N
 def test_one_job_for_each_slot_with_three_schedulers_whose_clocks_differ(
     flavour: JobAppFlavour, redis_client: redis.Redis, url: str
 ) -> None:
-    count = 10 * MOST
+    count = 10 * MAX_RUNS_PER_TURN
     start = now_of(flavour) // MINUTE * MINUTE - count * MINUTE
     begin(flavour, until=start, name="minutely")
     workers = [
@@ -321,7 +323,7 @@ def test_a_schedule_of_the_app_is_found_in_its_queue(flavour: JobAppFlavour) -> 
     flavour.app.every(AGE, name="t", queue="a")(s)
     flavour.app.every(AGE, name="t", queue="b")(s)
     place = flavour.app.queue("mail.cron")
-    place.add_item(tick.item("s", Tick(until=0)), max_attempts=0)
+    place.add_item(schedule_state.item("s", ScheduleState(until=0)), max_attempts=0)
     flavour.app.schedules.pause("s")
     assert [info.paused for info in flavour.app.schedules.infos("mail")] == [True]
     for several in ({"name": "t"}, {"name": "s", "queue": "default"}):  # of one name: which is to be said
@@ -436,6 +438,6 @@ def test_what_cannot_be_a_schedule(flavour: JobAppFlavour) -> None:
 
 
 def test_a_day_of_a_second_is_found_at_once() -> None:
-    table = Crontab("* * * * * *")
+    table = CronTrigger("* * * * * *")
     assert table.last(ms("2026-03-01T00:00:00+00:00") + 999) == ms("2026-03-01T00:00:00+00:00")
     assert timedelta(milliseconds=next(table.after(0))) == timedelta(seconds=1)

@@ -20,10 +20,10 @@ from support.job_app import PATIENCE, Hours, JobAppFlavour, until
 
 from leaseq.jobs import App, Backoff, Context, DeadLetter, JobCancelled, JobFailed, JobTimeout, Retry
 from leaseq.jobs.envelope import Envelope
-from leaseq.jobs.worker import mother
-from leaseq.jobs.worker.desk import Ending, Ready
-from leaseq.jobs.worker.ear import Ear
-from leaseq.jobs.worker.frames import framed
+from leaseq.jobs.worker import forkserver
+from leaseq.jobs.worker.execution import JobResult, PreparedJob
+from leaseq.jobs.worker.framing import frame
+from leaseq.jobs.worker.result_channel import ResultChannel
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -201,8 +201,10 @@ def test_the_alarm_is_taken_back_when_the_function_has_ended(flavour: JobAppFlav
     before, running = signal.getsignal(signal.SIGALRM), signal.getitimer(signal.ITIMER_REAL)
     try:
         with pytest.raises(ValueError, match=r"^$"):
-            mother._called(
-                Ready(flavour.app.program.clients.settings.functions["f"], (), {}, HOUR, AT_ONCE, 1, job)
+            forkserver._called(
+                PreparedJob(
+                    flavour.app.program.clients.settings.functions["f"], (), {}, HOUR, AT_ONCE, 1, job
+                )
             )
     finally:
         over, _ = signal.setitimer(signal.ITIMER_REAL, 0)
@@ -355,19 +357,19 @@ def test_what_a_job_leaves_running_does_not_hold_up_its_end(flavour: JobAppFlavo
 
 def test_what_a_process_said_counts_also_where_its_end_is_heard_first() -> None:
     progress: list[tuple[float, float | None]] = []
-    words = [mother.Progress(1, 2), mother.Ended(Ending(b"result"))]
-    said = b"".join(framed(msgspec.msgpack.encode(word)) for word in words)
+    words = [forkserver.Progress(1, 2), forkserver.Ended(JobResult(b"result"))]
+    said = b"".join(frame(msgspec.msgpack.encode(word)) for word in words)
 
-    async def heard(said: bytes) -> Ending | None:
+    async def heard(said: bytes) -> JobResult | None:
         ours, theirs = socket.socketpair()
         theirs.sendall(said)
-        ear = Ear(ours, lambda *told: progress.append(told))
+        ear = ResultChannel(ours, lambda *told: progress.append(told))
         with theirs:  # somebody holds it for ever, and the event loop has not looked yet
-            last = ear.last_word()
+            last = ear.drain()
         ear.close()
         return last
 
-    assert asyncio.run(heard(said)) == Ending(b"result")
+    assert asyncio.run(heard(said)) == JobResult(b"result")
     assert progress == [(1, 2)]
     assert asyncio.run(heard(said[:-1])) is None
     assert asyncio.run(heard(b"")) is None
@@ -376,9 +378,9 @@ def test_what_a_process_said_counts_also_where_its_end_is_heard_first() -> None:
 def test_what_a_process_says_that_nobody_understands_is_an_error_and_no_hang() -> None:
     async def heard() -> None:
         ours, theirs = socket.socketpair()
-        ear = Ear(ours, lambda *_: None)
+        ear = ResultChannel(ours, lambda *_: None)
         with theirs:
-            theirs.sendall(framed(b"\xc1"))
+            theirs.sendall(frame(b"\xc1"))
             try:
                 await asyncio.wait_for(ear.ending, PATIENCE)
             finally:
@@ -399,7 +401,7 @@ def test_orders_wait_while_the_forking_process_has_no_time_for_them(flavour: Job
 
         async def order_much() -> int:
             for _ in range(100_000):
-                mine._order(mother.KILL, 0)
+                mine._order(forkserver.KILL, 0)
                 if mine._outbox:
                     break
             return len(mine._outbox)

@@ -19,8 +19,8 @@ from support.job_program import Program, values_of
 
 from leaseq.errors import BadArgumentError, BadTypeError
 from leaseq.jobs import App, JobFailed
-from leaseq.jobs.worker import journal as journal_module
-from leaseq.jobs.worker.journal import Journal, Reader, new_marks
+from leaseq.jobs.worker import lease_journal
+from leaseq.jobs.worker.lease_journal import JournalReader, LeaseJournal, new_marks
 from leaseq.jobs.worker.supervisor import Child, Supervisor
 from leaseq.worker.registry import live_workers
 
@@ -193,8 +193,8 @@ def test_what_was_leased_and_not_begun_is_given_back_uncounted(app: App) -> None
         for keep in (60, None) * 2
     ]
     marks = new_marks()
-    reader = Reader(marks)
-    journal = Journal(reader.take, marks)
+    reader = JournalReader(marks)
+    journal = LeaseJournal(reader.take, marks)
     journal.began("host:1:a")
     items = [item for queue in "ab" for item in app.queue(queue).lease_items(4, 600)]
     journal.leased(items)
@@ -216,8 +216,8 @@ def test_what_was_leased_and_not_begun_is_given_back_uncounted(app: App) -> None
 def test_a_place_of_which_a_job_has_ended_says_nothing_of_the_next_one(app: App) -> None:
     app.enqueue_many([app.named("f").call() for _ in range(4)])
     marks = new_marks()
-    reader = Reader(marks)
-    journal = Journal(reader.take, marks)
+    reader = JournalReader(marks)
+    journal = LeaseJournal(reader.take, marks)
     queue = app.queue()
     for _ in range(3):
         first, second = queue.lease_items(2, 600)
@@ -228,15 +228,15 @@ def test_a_place_of_which_a_job_has_ended_says_nothing_of_the_next_one(app: App)
         for item in (first, second):
             queue.release(item, uncounted=True)
             journal.released(item, 0, None)
-    assert len(set(journal._untouched)) == journal_module.PLACES - 2
+    assert len(set(journal._untouched)) == lease_journal.PLACES - 2
 
 
 def test_a_job_for_which_there_is_no_place_counts_as_begun(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
     app.enqueue_many([app.named("f").call() for _ in range(4)])
-    monkeypatch.setattr(journal_module, "PLACES", 2)
+    monkeypatch.setattr(lease_journal, "PLACES", 2)
     marks = new_marks()
-    reader = Reader(marks)
-    journal = Journal(reader.take, marks)
+    reader = JournalReader(marks)
+    journal = LeaseJournal(reader.take, marks)
     *items, last = app.queue().lease_items(4, 600)
     journal.leased(items)
     for item in items[1:]:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from support.job_app import PATIENCE, until
 
-from leaseq.jobs.worker import threads
-from leaseq.jobs.worker.threads import Threads
+from leaseq.jobs.worker import thread_pool
+from leaseq.jobs.worker.thread_pool import AdaptiveThreadPool
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -24,19 +24,19 @@ HOUR = 3600.0
 @pytest.fixture
 def all_quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever a call takes, those behind it are thought to be quick too."""
-    monkeypatch.setattr(threads, "QUICK_SECS", HOUR)
+    monkeypatch.setattr(thread_pool, "QUICK_SECS", HOUR)
 
 
 @contextlib.asynccontextmanager
-async def opened() -> AsyncIterator[Threads]:
-    pool = Threads()
+async def opened() -> AsyncIterator[AdaptiveThreadPool]:
+    pool = AdaptiveThreadPool()
     try:
         yield pool
     finally:
         pool.close()
 
 
-def started(pool: Threads, call: Callable[[], Any]) -> asyncio.Task[Any]:
+def started(pool: AdaptiveThreadPool, call: Callable[[], Any]) -> asyncio.Task[Any]:
     return asyncio.create_task(pool.run(call, None))
 
 
@@ -46,7 +46,7 @@ def no_thread_is_left() -> bool:
 
 @pytest.mark.usefixtures("all_quick")
 def test_quick_calls_share_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(threads, "RELIEF_SECS", HOUR)
+    monkeypatch.setattr(thread_pool, "RELIEF_SECS", HOUR)
 
     async def idents() -> list[int]:
         async with opened() as pool:
@@ -60,8 +60,8 @@ def test_quick_calls_share_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_calls_that_take_long_have_a_thread_each(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(threads, "QUICK_SECS", -1.0)
-    monkeypatch.setattr(threads, "RELIEF_SECS", HOUR)
+    monkeypatch.setattr(thread_pool, "QUICK_SECS", -1.0)
+    monkeypatch.setattr(thread_pool, "RELIEF_SECS", HOUR)
 
     async def meet() -> None:
         together = threading.Barrier(8)
@@ -116,8 +116,8 @@ def test_beside_a_call_that_was_found_slow_others_do_not_wait(monkeypatch: pytes
             while not pool._slow:
                 await asyncio.sleep(0.001)
                 pool._relieve()
-            monkeypatch.setattr(threads, "QUICK_SECS", HOUR)
-            monkeypatch.setattr(threads, "RELIEF_SECS", HOUR)
+            monkeypatch.setattr(thread_pool, "QUICK_SECS", HOUR)
+            monkeypatch.setattr(thread_pool, "RELIEF_SECS", HOUR)
             assert await asyncio.wait_for(pool.run(lambda: "at once", None), PATIENCE) == "at once"
             over.set()
             await slow
@@ -158,7 +158,7 @@ def test_calls_of_all_kinds_end_once_each_with_what_is_theirs() -> None:
         numbers = iter(range(400))
         told: list[Any] = []
 
-        async def slot(pool: Threads) -> None:
+        async def slot(pool: AdaptiveThreadPool) -> None:
             for number in numbers:
                 try:
                     told.append((number, await pool.run(partial(perform, number), HOUR)))
@@ -167,7 +167,7 @@ def test_calls_of_all_kinds_end_once_each_with_what_is_theirs() -> None:
 
         async with opened() as pool:
             await asyncio.gather(*(slot(pool) for _ in range(8)))
-            assert not pool._running
+            assert not pool._progress
             assert not pool._inbox
         return told
 

@@ -14,7 +14,7 @@ from support.redis_probe import count_blocked
 
 import leaseq
 from leaseq.jobs import App, Backoff, Context, DeadLetter, JobCancelled, JobFailed, JobTimeout, Retry
-from leaseq.jobs.worker import threads
+from leaseq.jobs.worker import thread_pool
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -326,7 +326,7 @@ def test_in_a_thread_the_time_limit_can_be_caught(
 ) -> None:
     seen: list[str] = []
     begun = threading.Barrier(3)
-    monkeypatch.setattr(threads, "LAST_SECS", 24 * HOUR)  # nothing is given up here
+    monkeypatch.setattr(thread_pool, "LAST_SECS", 24 * HOUR)  # nothing is given up here
 
     @flavour.app.job(name="f", timeout=HOUR, retries=0)
     def f(catch: bool) -> str:
@@ -355,7 +355,7 @@ def test_in_a_thread_the_time_limit_can_be_caught(
 def test_a_thread_that_goes_on_past_its_time_is_given_up(
     flavour: JobAppFlavour, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(threads, "LAST_SECS", 0.2)
+    monkeypatch.setattr(thread_pool, "LAST_SECS", 0.2)
     over = threading.Event()
 
     @flavour.app.job(name="f", timeout=0.2, retries=0)
@@ -379,9 +379,9 @@ def test_what_was_told_to_end_before_its_thread_had_it_does_not_begin(kind: type
     began: list[bool] = []
 
     async def told_too_early() -> tuple[Any, BaseException | None]:
-        run = threads._Run(lambda: began.append(True), asyncio.get_running_loop().create_future())
-        run.tell(kind)
-        return threads._perform(run)
+        run = thread_pool._Run(lambda: began.append(True), asyncio.get_running_loop().create_future())
+        run.interrupt(kind)
+        return thread_pool._perform(run)
 
     value, error = asyncio.run(told_too_early())
     assert (value, type(error), began) == (None, kind, [])
@@ -538,11 +538,11 @@ def test_the_trace_of_a_cancellation_outlives_the_notes_of_the_worker(
         assert handle.info().worker == worker.service.id
         assert handle.cancel()
         go_on.set()  # its worker does not know yet
-        until(lambda: [note.done for note in worker.service._running._notes.values()] == [1])
+        until(lambda: [note.done for note in worker.service._progress._notes.values()] == [1])
         worker.flush()
         assert handle.status() == "cancelled"
         worker.beat()
-        until(lambda: worker.service._running.performed == 1)
+        until(lambda: worker.service._progress.performed == 1)
         worker.flush()
         assert handle.status() == "cancelled"
         assert handle.info().function == "f"
@@ -562,7 +562,7 @@ def test_jobs_that_have_ended_leave_no_notes(flavour: JobAppFlavour, redis_clien
         worker.flush()
         noted = [key for key in redis_client.scan_iter() if b":job:" in key]
         together.wait(PATIENCE)
-        until(lambda: worker.service._running.performed == 4)
+        until(lambda: worker.service._progress.performed == 4)
         worker.flush()
     assert len(noted) == 4
     assert not [key for key in redis_client.scan_iter() if b":job:" in key]

@@ -23,7 +23,7 @@ import leaseq.aio
 from leaseq import Item
 from leaseq._aio import connection as aio
 from leaseq._sync import connection as sync
-from leaseq._sync.io import connect
+from leaseq._sync.concurrency import connect
 from leaseq._sync.route import route
 from leaseq.endpoint import Endpoint, endpoint, error_reply
 from leaseq.process import fork

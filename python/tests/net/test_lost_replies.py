@@ -100,7 +100,7 @@ def test_without_a_read_timeout_no_call_hangs_for_ever(
     flavour: ClientFlavour, watcher: leaseq.WorkQueue, proxy: Listener, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """LQ-ERROR-4: a client of the caller's may have none; then ours holds."""
-    monkeypatch.setattr("leaseq.endpoint.LONGEST_REPLY", 0.3)
+    monkeypatch.setattr("leaseq.endpoint.DEFAULT_REPLY_SECONDS", 0.3)
     queue = flavour.queue("q", flavour.client(proxy.url, socket_timeout=None))
     queue.stats()
     proxy.discard_replies = True

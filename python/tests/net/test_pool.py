@@ -20,8 +20,8 @@ import leaseq.aio
 from leaseq import Item
 from leaseq._aio import connection as aio_connection
 from leaseq._aio import route as aio
+from leaseq._sync import concurrency
 from leaseq._sync import connection as sync_connection
-from leaseq._sync import io
 from leaseq._sync import route as sync
 from leaseq.process import fork
 
@@ -212,7 +212,7 @@ def test_what_is_given_back_in_the_background_is_given_back_once(
 
         def interrupted(*_: Any) -> Any:
             monkeypatch.undo()
-            monkeypatch.setattr(io.Background, "begin", begin_at_once)
+            monkeypatch.setattr(concurrency.Background, "begin", begin_at_once)
             raise KeyboardInterrupt
 
         monkeypatch.setattr(sync_connection.Connection, "read", interrupted)

@@ -19,10 +19,10 @@ from leaseq import Item
 from leaseq.backoff import Backoff
 from leaseq.keys import RegisteredQueue
 from leaseq.results import DeepClean, LightClean
-from leaseq_cleaner import Cleaner, pace, rounds
-from leaseq_cleaner.choice import Choice
+from leaseq_cleaner import Cleaner, intervals, service
+from leaseq_cleaner.intervals import Intervals
 from leaseq_cleaner.metrics import STALE_SECS
-from leaseq_cleaner.pace import Pace
+from leaseq_cleaner.selector import QueueSelector
 from leaseq_conformance.acl_suite import roles
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     OpenQueue = Callable[..., leaseq.WorkQueue]
 
 
-LONGEST_SLEEP = pace.LONGEST_SLEEP
+MAX_SLEEP_SECONDS = intervals.MAX_SLEEP_SECONDS
 PATIENCE = 60.0
 """Seconds that a machine which stalls gets for what takes milliseconds."""
 
@@ -41,12 +41,12 @@ PATIENCE = 60.0
 @pytest.fixture(autouse=True)
 def brisk(monkeypatch: pytest.MonkeyPatch) -> None:
     """Look for queues and retry at once: what is tested is that it happens, not when."""
-    monkeypatch.setattr(pace, "DISCOVERY_SECS", 0.05)
-    monkeypatch.setattr(pace, "DEEP_SPREAD_SECS", 0.05)
-    monkeypatch.setattr(pace, "until_next_try", Backoff(0.1, 0.1))
-    monkeypatch.setattr(pace, "LONGEST_SLEEP", 0.1)
-    monkeypatch.setattr(rounds, "DEEP_TICK_SECS", 0.02)
-    monkeypatch.setattr(rounds, "DEEP_RETRY_SECS", 0.02)
+    monkeypatch.setattr(intervals, "DISCOVERY_SECS", 0.05)
+    monkeypatch.setattr(intervals, "DEEP_SPREAD_SECS", 0.05)
+    monkeypatch.setattr(intervals, "until_next_try", Backoff(0.1, 0.1))
+    monkeypatch.setattr(intervals, "MAX_SLEEP_SECONDS", 0.1)
+    monkeypatch.setattr(service, "DEEP_TICK_SECS", 0.02)
+    monkeypatch.setattr(service, "DEEP_RETRY_SECS", 0.02)
 
 
 @contextlib.asynccontextmanager
@@ -146,35 +146,35 @@ class TestLightClean:
 
 @pytest.fixture
 def real_sleep(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pace, "LONGEST_SLEEP", LONGEST_SLEEP)
+    monkeypatch.setattr(intervals, "MAX_SLEEP_SECONDS", MAX_SLEEP_SECONDS)
 
 
 @pytest.mark.usefixtures("real_sleep")
 class TestPace:
     def test_an_idle_queue(self) -> None:
-        assert 1 / pace.LONGEST_SLEEP + 1 / pace.STATS_SECS <= 0.3
-        assert Pace(1).until_next_look(LightClean()) == 4
+        assert 1 / intervals.MAX_SLEEP_SECONDS + 1 / intervals.STATS_SECS <= 0.3
+        assert Intervals(1).until_next_look(LightClean()) == 4
 
     def test_what_is_due_next_ends_the_sleep(self) -> None:
-        assert Pace(1).until_next_look(LightClean(wait=2.5)) == 2.5
-        assert Pace(1).until_next_look(LightClean(wait=0.1)) == 1
-        assert Pace(1).until_next_look(LightClean(wait=3600)) == 4
-        assert Pace(30).until_next_look(LightClean(wait=3600)) == 30
+        assert Intervals(1).until_next_look(LightClean(wait=2.5)) == 2.5
+        assert Intervals(1).until_next_look(LightClean(wait=0.1)) == 1
+        assert Intervals(1).until_next_look(LightClean(wait=3600)) == 4
+        assert Intervals(30).until_next_look(LightClean(wait=3600)) == 30
 
     def test_a_queue_with_work_is_looked_at_again_soon(self) -> None:
-        assert Pace(1).until_next_look(LightClean(reclaimed=1, wait=3600)) == 1
-        assert Pace(0.5).until_next_look(LightClean(pruned=1)) == 0.5
+        assert Intervals(1).until_next_look(LightClean(reclaimed=1, wait=3600)) == 1
+        assert Intervals(0.5).until_next_look(LightClean(pruned=1)) == 0.5
 
     def test_tries_grow_apart_and_are_bounded(self) -> None:
-        tries = [[pace.until_next_try(failures) for _ in range(50)] for failures in (1, 3, 1000)]
-        assert max(tries[2]) <= pace.until_next_try.last
+        tries = [[intervals.until_next_try(failures) for _ in range(50)] for failures in (1, 3, 1000)]
+        assert max(tries[2]) <= intervals.until_next_try.last
         assert all(len(set(some)) > 1 for some in tries)
 
     def test_deep_cleans_drift_apart(self) -> None:
-        passes = {Pace(deep_secs=1000).until_next_deep() for _ in range(50)}
+        passes = {Intervals(deep_secs=1000).until_next_deep() for _ in range(50)}
         assert len(passes) > 1
         assert 900 <= min(passes) <= max(passes) <= 1100
-        assert all(Pace(deep_secs=0.01).first_deep() <= 0.01 for _ in range(50))
+        assert all(Intervals(deep_secs=0.01).first_deep() <= 0.01 for _ in range(50))
 
 
 class TestQueues:
@@ -189,7 +189,7 @@ class TestQueues:
         ],
     )
     def test_patterns(self, queues: list[str], fit: list[str], others: list[str]) -> None:
-        choice = Choice(queues)
+        choice = QueueSelector(queues)
 
         def fits(text: str) -> bool:
             group, name = text.split("/")
@@ -199,18 +199,18 @@ class TestQueues:
         assert choice.asks_the_registry
 
     def test_names_need_no_registry(self) -> None:
-        choice = Choice(["orders", "shop/mail"])
+        choice = QueueSelector(["orders", "shop/mail"])
         assert choice.named == [RegisteredQueue("orders", "orders"), RegisteredQueue("mail", "shop")]
         assert not choice.asks_the_registry
 
     @pytest.mark.parametrize("wrong", ["", "/", "a/", "/a", "a b", "a/b/c", "/*", "x" * 101, "é"])
     def test_what_names_nothing(self, wrong: str) -> None:
         with pytest.raises(leaseq.BadArgumentError, match="NAME"):
-            Choice([wrong])
+            QueueSelector([wrong])
 
     def test_no_queues(self) -> None:
         with pytest.raises(leaseq.BadArgumentError, match="no queues"):
-            Choice([])
+            QueueSelector([])
 
     async def test_queues_come_and_go(
         self, url: str, redis_client: redis.Redis, open_queue: OpenQueue
@@ -392,7 +392,7 @@ class TestFailures:
     ) -> None:
         """From the first question on, through the first call that is under way, to the first look at the queue."""
         open_queue("q").add_item(Item(b"x"))
-        monkeypatch.setattr(Pace, "first_look", lambda _: 3600.0)
+        monkeypatch.setattr(Intervals, "first_look", lambda _: 3600.0)
         cleaner = Cleaner(url)
         seen = {cleaner.unready}
         real = leaseq.aio.WorkQueue.light_clean
@@ -547,7 +547,7 @@ async def test_counts_that_are_old_are_not_told(url: str, monkeypatch: pytest.Mo
     async with at_work(cleaner):
         await until(lambda: "leaseq_items" in samples(cleaner))
     monkeypatch.setattr("leaseq_cleaner.metrics.STALE_SECS", -1.0)
-    assert STALE_SECS > 2 * pace.STATS_SECS
+    assert STALE_SECS > 2 * intervals.STATS_SECS
     assert "leaseq_items" not in samples(cleaner)
 
 

@@ -21,10 +21,10 @@ from support import servers
 
 import leaseq
 from leaseq import Item
-from leaseq.cli.ends import Code
+from leaseq.cli.exit_codes import ExitCode
 from leaseq_cleaner.cli import main
 from leaseq_cleaner.command import MEANINGS
-from leaseq_cleaner.rounds import AT_ONCE
+from leaseq_cleaner.service import AT_ONCE
 from leaseq_conformance.acl_suite import roles
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def one_line(error: str) -> str:
 )
 def test_a_bad_flag_is_one_line_and_2(run: Any, arguments: list[str], says: str) -> None:
     code, out, error = run(*arguments)
-    assert (code, out) == (Code.BAD_INPUT, "")
+    assert (code, out) == (ExitCode.BAD_INPUT, "")
     assert says in one_line(error)
     assert "secret" not in error
 
@@ -124,7 +124,7 @@ def test_the_output_cannot_be_written(url: str) -> None:
             timeout=PATIENCE,
             check=False,
         )
-    assert done.returncode == Code.IO
+    assert done.returncode == ExitCode.IO
     assert "No space left" in one_line(done.stderr)
 
 
@@ -147,7 +147,7 @@ def test_a_bad_file_is_one_line_that_names_the_key(run: Any, tmp_path: Path, tex
     file = tmp_path / "cleaner.toml"
     file.write_text(text)
     code, out, error = run("--config", str(file))
-    assert (code, out) == (Code.BAD_INPUT, "")
+    assert (code, out) == (ExitCode.BAD_INPUT, "")
     assert str(file) in one_line(error)
     assert says in error
 
@@ -166,7 +166,7 @@ def test_a_bad_environment(
 ) -> None:
     monkeypatch.setenv(name, value)
     code, _, error = run("--url", "redis://h", "--once")
-    assert code == Code.BAD_INPUT
+    assert code == ExitCode.BAD_INPUT
     assert says in one_line(error)
 
 
@@ -175,8 +175,8 @@ class TestServersThatFail:
         for more in (["--listen", "off"], ["--once"], ["--dry-run"], ["--listen", "off", "--queue", "q"]):
             code, out, error = run("--url", closed_url, *more)
             if more[-1] == "q":
-                assert (code, out) == (Code.NO_SERVER, "")
-            assert (code, out) == (Code.NO_SERVER, "")
+                assert (code, out) == (ExitCode.NO_SERVER, "")
+            assert (code, out) == (ExitCode.NO_SERVER, "")
             assert "the server cannot be reached" in one_line(error)
 
     def test_a_wrong_password(self, run: Any, own_server: servers.StartServer) -> None:
@@ -185,7 +185,7 @@ class TestServersThatFail:
             client.config_set("requirepass", "right")
         for url in (server.url, server.url.replace("//", "//:wrong@")):
             code, _, error = run("--url", url, "--listen", "off")
-            assert code == Code.NO_SERVER
+            assert code == ExitCode.NO_SERVER
             assert "wrong@" not in one_line(error)
 
     @pytest.mark.parametrize(
@@ -203,7 +203,7 @@ class TestServersThatFail:
             )
         finally:
             redis_client.execute_command("ACL", "DELUSER", "janitor")  # type: ignore[no-untyped-call]
-        assert code == Code.NO_SERVER
+        assert code == ExitCode.NO_SERVER
         assert "lacks a right" in one_line(error)
         assert "password" not in error
 
@@ -212,7 +212,7 @@ class TestServersThatFail:
             taken.bind(("127.0.0.1", 0))
             taken.listen()
             code, _, error = run("--url", url, "--listen", f"127.0.0.1:{taken.getsockname()[1]}")
-        assert code == Code.BAD_INPUT
+        assert code == ExitCode.BAD_INPUT
         assert "--listen takes another HOST:PORT, or off" in one_line(error)
 
     def test_what_nobody_foresaw(self, run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -221,7 +221,7 @@ class TestServersThatFail:
 
         monkeypatch.setattr("leaseq_cleaner.command.Cleaner", broken)
         code, _, error = run("--url", "redis://h")
-        assert code == Code.BUG
+        assert code == ExitCode.BUG
         assert "Traceback" in error
         assert error.endswith("RuntimeError: two\nlines\n")
 
@@ -254,14 +254,14 @@ class TestOnce:
     ) -> None:
         before = content(redis_client)
         code, out, error = run("--url", url, "--dry-run")
-        assert (code, error) == (Code.NO, "")
+        assert (code, error) == (ExitCode.NO, "")
         assert out == "shop/mail: nothing to do\norders: would repair: unplaced 300\n"
         assert content(redis_client) == before, "nothing was written"
         code, out, error = run("--url", url, "--once", "--deep-rate", "1000")
-        assert (code, error) == (Code.DONE, "")
+        assert (code, error) == (ExitCode.DONE, "")
         assert out == "shop/mail: promoted 1\norders: repaired: unplaced 300\n"
         assert damaged.stats().ready == 600
-        assert run("--url", url, "--dry-run")[0] == Code.DONE
+        assert run("--url", url, "--dry-run")[0] == ExitCode.DONE
 
     def test_json(self, run: Any, url: str, damaged: leaseq.WorkQueue) -> None:
         _, out, _ = run("--url", url, "--dry-run", "--log-format", "json", "-q", "ord*")
@@ -280,7 +280,7 @@ class TestOnce:
     ) -> None:
         redis_client.set("leaseq:{bad}:bad:items", "mine")
         code, out, _ = run("--url", url, "--once", "-q", "bad", "-q", "orders")
-        assert code == Code.NO
+        assert code == ExitCode.NO
         assert re.fullmatch(r"bad: failed: .*\norders: repaired: unplaced 300\n", out)
 
     def test_settings_of_three_places(
@@ -398,7 +398,7 @@ class TestService:
                 rest = service.end(signal.SIGTERM)
             finally:
                 os.kill(server.pid, signal.SIGCONT)
-        assert service.process.returncode == Code.INTERRUPTED
+        assert service.process.returncode == ExitCode.INTERRUPTED
         assert "Traceback" not in rest
 
     def test_metrics_over_http(self, url: str) -> None:

@@ -18,7 +18,7 @@ from support.cli_runner import Calls
 from support.spec_rules import Tree
 
 import leaseq
-from leaseq.doctor import CHECKS, Finding, doctor, rights
+from leaseq.doctor import CHECKS, Finding, doctor, permissions
 from leaseq.doctor.clock import offset
 from leaseq.doctor.node import Node
 
@@ -183,8 +183,10 @@ def test_rights_are_those_of_the_specification() -> None:
         role.split(",")[0]: {right.removeprefix("+") for right in rules.replace("\\|", "|").split()}
         for role, rules in rows
     }
-    assert {role: set(commands) for role, commands in rights.ROLES.items() if role != "operator"} == lists
-    assert set(rights.ROLES["operator"]) == set.union(*lists.values())
+    assert {
+        role: set(commands) for role, commands in permissions.ROLES.items() if role != "operator"
+    } == lists
+    assert set(permissions.ROLES["operator"]) == set.union(*lists.values())
 
 
 def user(client: redis.Redis, *rules: str) -> redis.Redis:
@@ -199,7 +201,7 @@ def user(client: redis.Redis, *rules: str) -> redis.Redis:
     )
 
 
-WORKER = [f"+{command}" for command in rights.ROLES["worker"]]
+WORKER = [f"+{command}" for command in permissions.ROLES["worker"]]
 ASKING = ["+info", "+ping", "+config|get", "+slowlog|get", "+multi", "+discard"]
 
 
@@ -234,7 +236,7 @@ def test_rights_are_tried_on_the_keys_of_the_queue(redis_client: redis.Redis, as
 
 
 def test_a_cleaner_lacks_what_only_workers_do(redis_client: redis.Redis, asking: list[str]) -> None:
-    rules = [f"+{command}" for command in rights.ROLES["cleaner"]]
+    rules = [f"+{command}" for command in permissions.ROLES["cleaner"]]
     if "+config" in asking:
         rules = [rule.replace("+memory|usage", "+memory") for rule in rules]
     with user(redis_client, "~leaseq:*", "-@all", *rules, *asking) as client:

@@ -17,7 +17,7 @@ from support.cli_runner import Calls
 
 import leaseq
 from leaseq import Item
-from leaseq.transfer import OriginalQueue, StillLeasedError, take_over
+from leaseq.transfer import OriginalQueue, StillLeasedError, migrate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -75,7 +75,7 @@ def test_all_items_move_in_order_and_are_drained(
     old: Any, taken: OriginalQueue, queue: leaseq.WorkQueue, redis_client: redis.Redis
 ) -> None:
     fill(old, redis_client, 600)
-    done = take_over(taken, queue)
+    done = migrate(taken, queue)
     assert (done.added, done.exist, done.left) == (600, 0, 0)
     assert of_the_original(redis_client) == []
     assert drained(queue) == [(f"{n:04}", f"data {n}".encode()) for n in range(600)]
@@ -87,7 +87,7 @@ def test_any_data_and_ids_move(
     given = {"a b\n{c}": bytes(range(256)), "\u00e9": b"", "x" * 256: b"x"}
     for item_id, data in given.items():
         old.add_item(redis_client, original_client.Item(data, id=item_id))
-    assert take_over(taken, queue).added == 3
+    assert migrate(taken, queue).added == 3
     assert dict(drained(queue)) == given
 
 
@@ -98,11 +98,11 @@ def test_leases_of_the_originals_workers_are_respected(
     held = old.lease(redis_client, HOUR)
     before = {key: redis_client.dump(key) for key in redis_client.keys(f"{PREFIX}*")}
     with pytest.raises(StillLeasedError, match=r"hold 1 items, for up to 3\d+ s"):
-        take_over(taken, queue)
+        migrate(taken, queue)
     assert {key: redis_client.dump(key) for key in redis_client.keys(f"{PREFIX}*")} == before
     assert queue.stats().added == 0
     # the worker's item stays its own, and it can complete it
-    done = take_over(taken, queue, waiting_only=True)
+    done = migrate(taken, queue, waiting_only=True)
     assert (done.added, queue.inspect("0000").state) == (2, "absent")
     assert old.complete(redis_client, held)
     assert of_the_original(redis_client) == []
@@ -115,7 +115,7 @@ def test_what_dead_workers_left_moves_too(
     abandon(redis_client, old.lease(redis_client, HOUR))
     counts = taken.counts()
     assert (counts.waiting, counts.processing, counts.leased) == (2, 1, 0)
-    assert take_over(taken, queue).added == 3
+    assert migrate(taken, queue).added == 3
     assert [item_id for item_id, _ in drained(queue)] == ["0000", "0001", "0002"]
     assert of_the_original(redis_client) == []
 
@@ -126,7 +126,7 @@ def test_what_the_originals_cleaner_left_moves_too(
     fill(old, redis_client, 1)
     # its cleaner died between taking the id out of one list and putting it into the other
     redis_client.rpoplpush(f"{PREFIX}:queue", f"{PREFIX}:cleaning")
-    assert take_over(taken, queue).added == 1
+    assert migrate(taken, queue).added == 1
 
 
 def test_an_id_twice_is_one_item(
@@ -135,7 +135,7 @@ def test_an_id_twice_is_one_item(
     fill(old, redis_client, 2)
     fill(old, redis_client, 1)
     queue.add_item(Item(b"here already", id="0001"))
-    done = take_over(taken, queue)
+    done = migrate(taken, queue)
     # the second of the two has no data any more
     assert (done.added, done.exist, done.without_data, done.refused) == (1, 1, 1, 0)
     assert "'0000' has no data" in done.why[0]
@@ -150,13 +150,13 @@ def test_what_leaseq_does_not_take_stays_and_is_named(
         old.add_item(redis_client, original_client.Item(data, id=item_id))
     redis_client.set(f"{PREFIX}:item:".encode() + b"\xff", "x")
     redis_client.lpush(f"{PREFIX}:queue", b"\xff")
-    done = take_over(taken, queue)
+    done = migrate(taken, queue)
     assert (done.added, done.refused) == (2, 3)
     assert {why.split(" ")[0] for why in done.why} == {r"'\\xff'", "'big'", f"'{'i' * 257}'"}
     assert redis_client.get(f"{PREFIX}:item:big") == b"x" * 11
     # with room for it, the next run takes it
     queue.configure(max_data=100)
-    again = take_over(taken, queue)
+    again = migrate(taken, queue)
     assert (again.added, again.refused) == (1, 2)
     assert queue.inspect("big").state == "ready"
 
@@ -167,18 +167,18 @@ def test_a_full_queue_loses_nothing(
     fill(old, redis_client, 300)
     queue.configure(max_items=100)
     with pytest.raises(leaseq.QueueFullError):
-        take_over(taken, queue)
+        migrate(taken, queue)
     assert queue.stats().items == 100
     assert taken.counts().total == 200
     queue.configure(max_items=0)
-    done = take_over(taken, queue)
+    done = migrate(taken, queue)
     assert (done.added, done.exist) == (200, 0)
     assert [item_id for item_id, _ in drained(queue)] == [f"{n:04}" for n in range(300)]
 
 
 KILLED = """
 import os, signal, sys, redis, leaseq
-from leaseq.transfer import OriginalQueue, take_over
+from leaseq.transfer import OriginalQueue, migrate
 
 url, prefix, commands = sys.argv[1], sys.argv[2], int(sys.argv[3])
 client = redis.Redis.from_url(url)
@@ -196,7 +196,7 @@ def count(send):
 kind = client.connection_pool.connection_class
 kind.send_packed_command = count(kind.send_packed_command)
 with leaseq.WorkQueue("orders", client) as queue:
-    take_over(OriginalQueue(client, prefix), queue)
+    migrate(OriginalQueue(client, prefix), queue)
 """
 
 
@@ -224,7 +224,7 @@ def test_killed_before_each_command_it_loses_nothing_and_doubles_nothing(
         there = {n for n in ("0000", "0001", "0002") if redis_client.exists(f"{PREFIX}:item:{n}")}
         here = {listed.id for listed in queue.list_items("ready").items}
         assert there | here == {"0000", "0001", "0002"}
-        take_over(taken, queue)
+        migrate(taken, queue)
         assert dict(drained(queue)) == {f"{n:04}": f"data {n}".encode() for n in range(3)}
         assert of_the_original(redis_client) == []
     assert kills >= 8  # connect, counts, leases, claim, read, add, forget, ...
@@ -236,7 +236,7 @@ def test_a_prefix_of_something_else_is_refused(
 ) -> None:
     redis_client.set(f"{PREFIX}:queue", "mine")
     with pytest.raises(leaseq.WrongTypeError, match="no prefix of a queue"):
-        take_over(taken, queue)
+        migrate(taken, queue)
     assert redis_client.get(f"{PREFIX}:queue") == b"mine"
 
 

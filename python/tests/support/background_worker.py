@@ -53,7 +53,7 @@ class BackgroundWorker:
 
     def beat(self) -> None:
         """Let the heart beat now."""
-        self.call(self.run.tender.beat)
+        self.call(self.run.heartbeater.beat)
 
     def call(self, function: Callable[..., Any], *args: Any, **options: Any) -> Any:
         """Call something of the worker where that may be done."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from support import servers, timeouts
 
-from leaseq.jobs.worker.service import Service
+from leaseq.jobs.worker.job_worker import JobWorker
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import pytest
 
     from leaseq.jobs import App
-    from leaseq.jobs.worker.running import Running
+    from leaseq.jobs.worker.progress import ProgressReporter
 
 PATIENCE: Final = 120.0
 """Seconds that a condition may take on a machine that stalls."""
@@ -73,9 +73,9 @@ class JobAppFlavour:
         return ended
 
     @contextlib.contextmanager
-    def working(self, **options: Any) -> Iterator[JobWorker]:
+    def working(self, **options: Any) -> Iterator[RunningWorker]:
         """A worker that runs until the block ends."""
-        worker = JobWorker(self, options)
+        worker = RunningWorker(self, options)
         try:
             yield worker
         finally:
@@ -141,7 +141,7 @@ class Hours:
         flavour.run(end())
 
 
-def _flush_in_turn(running: Running) -> None:
+def _flush_in_turn(running: ProgressReporter) -> None:
     """Notes are written by the worker and when a test says so: who returns has seen what the other had begun to write."""
     turn, flush = asyncio.Lock(), running.flush
 
@@ -152,20 +152,20 @@ def _flush_in_turn(running: Running) -> None:
     vars(running)["flush"] = flush_in_turn
 
 
-class JobWorker:
+class RunningWorker:
     """One worker in the loop of a flavour."""
 
     def __init__(self, flavour: JobAppFlavour, options: dict[str, Any]) -> None:
         self._flavour = flavour
 
-        async def make() -> Service:
-            service = Service(
+        async def make() -> JobWorker:
+            service = JobWorker(
                 flavour.app.program, **{"handle_signals": False, "lease_secs": LEASE_SECS, **options}
             )
-            _flush_in_turn(service._running)
+            _flush_in_turn(service._progress)
             return service
 
-        self.service: Service = flavour.run(make())
+        self.service: JobWorker = flavour.run(make())
         self._future = flavour.start(self.service.run())
         until(lambda: self.service._worker._run is not None or self._future.done())
 
@@ -181,8 +181,8 @@ class JobWorker:
         """Let the heart beat now."""
         run = self.service._worker._run
         assert run is not None
-        self._flavour.run(run.tender.beat())
+        self._flavour.run(run.heartbeater.beat())
 
     def flush(self) -> None:
         """Write notes now."""
-        self._flavour.run(self.service._running.flush())
+        self._flavour.run(self.service._progress.flush())

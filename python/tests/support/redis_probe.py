@@ -82,12 +82,12 @@ def is_sending(thread: threading.Thread) -> bool:
 
 def beat(queue: Any) -> None:
     """Make the heart of a queue beat now, for all that it extends: by itself it would do so in a third of their leases."""
-    heart: Any = unwrap(queue).heart
+    heartbeater: Any = unwrap(queue).heartbeater
 
     def all_due() -> None:
-        for item, (_, since) in list(heart._beats._next.items()):
-            heart._beats._next[item] = (time.monotonic(), since)
-        heart._bell.ring()
+        for item, (_, since) in list(heartbeater._schedule._next.items()):
+            heartbeater._schedule._next[item] = (time.monotonic(), since)
+        heartbeater._wake_event.set()
 
     if queue is unwrap(queue):
         all_due()

@@ -129,7 +129,7 @@ def test_a_beat_whose_answer_is_lost_is_sent_again(flavour: ClientFlavour, proxy
         proxy.reset()
         work.beat()
         assert told.of("server_away")
-        assert work.run.tender._pause(work.call(lambda: now(work))) <= HOUR / 9
+        assert work.run.heartbeater._pause(work.call(lambda: now(work))) <= HOUR / 9
         proxy.refuse = False
         work.beat()
         (after,) = look.list_items("leased").items
@@ -140,7 +140,7 @@ def test_a_beat_whose_answer_is_lost_is_sent_again(flavour: ClientFlavour, proxy
 
 
 def now(work: BackgroundWorker) -> float:
-    module: Any = leaseq._aio.io if work.asyncio else leaseq._sync.io
+    module: Any = leaseq._aio.concurrency if work.asyncio else leaseq._sync.concurrency
     time: float = module.now()
     return time
 
@@ -274,8 +274,8 @@ def test_a_broken_loop_ends_the_run_with_its_error(
         def broken(_: Any) -> Any:
             raise ZeroDivisionError
 
-        monkeypatch.setattr(work.run.tender, "_pause", broken)
-        work.call(work.run.tender._bell.ring)
+        monkeypatch.setattr(work.run.heartbeater, "_pause", broken)
+        work.call(work.run.heartbeater._wake_event.set)
         with pytest.raises(ZeroDivisionError):
             work.result()
 

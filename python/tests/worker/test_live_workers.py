@@ -10,21 +10,21 @@ from support.background_worker import PATIENCE, BackgroundWorker, Latch, backgro
 import leaseq.worker.aio.registry
 import leaseq.worker.registry
 from leaseq import Item
-from leaseq.worker import live
+from leaseq.worker import presence
 
 if TYPE_CHECKING:
     import pytest
     import redis
     from support.client_flavours import ClientFlavour
 
-    from leaseq.worker.registry import LiveWorker
+    from leaseq.worker.registry import WorkerInfo
 
 INDEX = "leaseq:workers"
 
 
-def listed(flavour: ClientFlavour, server: Any) -> list[LiveWorker]:
+def listed(flavour: ClientFlavour, server: Any) -> list[WorkerInfo]:
     module: Any = leaseq.worker.aio.registry if flavour.name == "asyncio" else leaseq.worker.registry
-    workers: list[LiveWorker] = flavour.run(module.live_workers(server))
+    workers: list[WorkerInfo] = flavour.run(module.live_workers(server))
     return workers
 
 
@@ -47,7 +47,7 @@ def test_more_items_than_are_named_are_counted(queue: Any, flavour: ClientFlavou
         latch.reached(150)
         work.call(work.run.announcer.announce)
         (worker,) = listed(flavour, url)
-        assert (worker.held, len(worker.items)) == (150, live.MOST_ITEMS)
+        assert (worker.held, len(worker.items)) == (150, presence.MAX_ITEMS)
         latch.open()
 
 

@@ -10,12 +10,12 @@ import leaseq
 import leaseq.aio
 import leaseq.worker.aio
 from leaseq.item import LeasedItemBase
-from leaseq.worker import Backoff, DeadLetter, Release, Worker, outage
-from leaseq.worker.outage import Outage
-from leaseq.worker.plan import AHEAD_SECS, GROUP_SECS, Plan
-from leaseq.worker.verdicts import Policy, Verdict
+from leaseq.worker import Backoff, DeadLetter, Release, Worker, server_health
+from leaseq.worker.prefetch import AHEAD_SECS, GROUP_SECS, Prefetcher
+from leaseq.worker.retry_policy import Disposition, RetryPolicy
+from leaseq.worker.server_health import ServerHealth
 
-POLICY = Policy(3, float, (KeyError,))
+POLICY = RetryPolicy(3, float, (KeyError,))
 
 
 def item(attempt: int) -> LeasedItemBase:
@@ -23,86 +23,86 @@ def item(attempt: int) -> LeasedItemBase:
 
 
 def test_nothing_is_leased_ahead_of_what_was_not_measured() -> None:
-    plan = Plan(10)
-    assert plan.want() == 10
-    plan.outstanding = 10
-    assert plan.want() == 0
+    prefetcher = Prefetcher(10)
+    assert prefetcher.want() == 10
+    prefetcher.outstanding = 10
+    assert prefetcher.want() == 0
 
 
 @pytest.mark.parametrize(
     ("mean", "ahead"), [(1e-7, 256), (1e-3, 200), (AHEAD_SECS, 10), (0.1, 2), (1.0, 0), (3600.0, 0)]
 )
 def test_what_is_leased_ahead_is_about_20_ms_of_work(mean: float, ahead: int) -> None:
-    plan = Plan(10)
-    plan.measured(10, 10 * mean)
-    assert plan.ahead() == ahead
-    assert plan.want() == min(256, 10 + ahead)
+    prefetcher = Prefetcher(10)
+    prefetcher.measured(10, 10 * mean)
+    assert prefetcher.ahead() == ahead
+    assert prefetcher.want() == min(256, 10 + ahead)
 
 
 def test_the_mean_rises_at_once_and_falls_by_halves() -> None:
-    plan = Plan(1)
-    plan.measured(1, 0.0001)
-    assert plan.ahead() == 200
-    plan.measured(1, 1.0)
-    assert plan.ahead() == 0
+    prefetcher = Prefetcher(1)
+    prefetcher.measured(1, 0.0001)
+    assert prefetcher.ahead() == 200
+    prefetcher.measured(1, 1.0)
+    assert prefetcher.ahead() == 0
     for _ in range(20):
-        plan.measured(1, 0.0001)
-    assert 150 < plan.ahead() <= 200
+        prefetcher.measured(1, 0.0001)
+    assert 150 < prefetcher.ahead() <= 200
 
 
 def test_items_ahead_are_leased_once_half_of_them_is_used_up() -> None:
-    plan = Plan(10)
-    plan.measured(100, 100 * 0.001)
-    plan.outstanding = 210
-    assert plan.want() == 0
-    plan.outstanding = 111
-    assert plan.want() == 0
-    plan.outstanding = 110
-    assert plan.want() == 100
+    prefetcher = Prefetcher(10)
+    prefetcher.measured(100, 100 * 0.001)
+    prefetcher.outstanding = 210
+    assert prefetcher.want() == 0
+    prefetcher.outstanding = 111
+    assert prefetcher.want() == 0
+    prefetcher.outstanding = 110
+    assert prefetcher.want() == 100
 
 
 def test_who_completes_first_leases_nothing_ahead() -> None:
-    plan = Plan(10, ahead=False)
-    plan.measured(10, 0.0)
-    assert plan.ahead() == 0
+    prefetcher = Prefetcher(10, ahead=False)
+    prefetcher.measured(10, 0.0)
+    assert prefetcher.ahead() == 0
 
 
 def test_ends_wait_a_millisecond_for_others_where_others_can_come() -> None:
-    plan = Plan(10)
-    plan.outstanding = 5
-    plan.heard_end(100.0)
-    plan.heard_end(100.0005)
-    assert plan.pause(100.0005, 2) == pytest.approx(GROUP_SECS / 2)
-    assert plan.pause(100.1, 2) == 0
-    assert plan.pause(100.0, 256) == 0, "a call is full"
-    plan.outstanding = 0
-    assert plan.pause(100.0, 1) == 0, "nobody else can end"
-    alone = Plan(10, group=False)
+    prefetcher = Prefetcher(10)
+    prefetcher.outstanding = 5
+    prefetcher.note_completion(100.0)
+    prefetcher.note_completion(100.0005)
+    assert prefetcher.pause(100.0005, 2) == pytest.approx(GROUP_SECS / 2)
+    assert prefetcher.pause(100.1, 2) == 0
+    assert prefetcher.pause(100.0, 256) == 0, "a call is full"
+    prefetcher.outstanding = 0
+    assert prefetcher.pause(100.0, 1) == 0, "nobody else can end"
+    alone = Prefetcher(10, group=False)
     alone.outstanding = 5
-    alone.heard_end(100.0)
+    alone.note_completion(100.0)
     assert alone.pause(100.0, 1) == 0
 
 
 @pytest.mark.parametrize(
     ("error", "attempt", "verdict"),
     [
-        (ValueError("x"), 1, Verdict(delay=1.0, error="ValueError: x")),
-        (ValueError("x"), 3, Verdict(dead=True, error="ValueError: x")),
-        (KeyError("x"), 1, Verdict(dead=True, error="KeyError: 'x'")),
-        (DeadLetter("why"), 1, Verdict(dead=True, error="why")),
-        (DeadLetter(), 1, Verdict(dead=True)),
-        (Release("why", delay=7), 2, Verdict(delay=7, error="why")),
-        (Release(), 2, Verdict(delay=2.0)),
-        (Release(), 3, Verdict(dead=True)),
-        (Release(uncounted=True), 3, Verdict(uncounted=True)),
+        (ValueError("x"), 1, Disposition(delay=1.0, error="ValueError: x")),
+        (ValueError("x"), 3, Disposition(dead=True, error="ValueError: x")),
+        (KeyError("x"), 1, Disposition(dead=True, error="KeyError: 'x'")),
+        (DeadLetter("why"), 1, Disposition(dead=True, error="why")),
+        (DeadLetter(), 1, Disposition(dead=True)),
+        (Release("why", delay=7), 2, Disposition(delay=7, error="why")),
+        (Release(), 2, Disposition(delay=2.0)),
+        (Release(), 3, Disposition(dead=True)),
+        (Release(uncounted=True), 3, Disposition(uncounted=True)),
     ],
 )
-def test_what_a_failure_means(error: BaseException, attempt: int, verdict: Verdict) -> None:
+def test_what_a_failure_means(error: BaseException, attempt: int, verdict: Disposition) -> None:
     assert POLICY.judge(item(attempt), error) == verdict
 
 
 def test_without_a_limit_nothing_dies_of_attempts() -> None:
-    policy = Policy(0, lambda _: 1.0, ())
+    policy = RetryPolicy(0, lambda _: 1.0, ())
     assert policy.judge(item(10**6), ValueError()).dead is False
     assert not policy.spent([item(10**6)])
 
@@ -116,13 +116,13 @@ def test_backoff_grows_to_its_end_and_is_spread() -> None:
 
 
 def test_an_outage_is_told_once() -> None:
-    watch = Outage()
+    watch = ServerHealth()
     assert watch.ends(0.0) is None
     assert [watch.begins(float(second)) for second in range(3)] == [True, False, False]
     assert watch.lasts
     assert watch.ends(10.0) == 10.0
     assert (watch.lasts, watch.ends(11.0)) == (False, None)
-    assert all(outage.pause(failures) <= outage.pause.last for failures in (1, 5, 50, 5000))
+    assert all(server_health.pause(failures) <= server_health.pause.last for failures in (1, 5, 50, 5000))
 
 
 @pytest.mark.parametrize(

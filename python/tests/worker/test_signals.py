@@ -126,9 +126,9 @@ def test_an_interrupt_that_is_not_handled_gives_back_what_is_held(
 
 STORM = """
 import os, signal, sys, threading, leaseq, leaseq.worker
-from leaseq.worker._sync.run import Run
+from leaseq.worker._sync.worker_loop import WorkerLoop
 
-guard, real = threading.Lock(), Run.stop
+guard, real = threading.Lock(), WorkerLoop.stop
 
 def stop(self, **options):
     # as a lock inside would be held when the next signal comes
@@ -139,7 +139,7 @@ def stop(self, **options):
     real(self, **options)
     guard.release()
 
-Run.stop = stop
+WorkerLoop.stop = stop
 with leaseq.WorkQueue("q", sys.argv[1]) as queue:
     worker = leaseq.worker.Worker(queue, lambda item: os.kill(os.getpid(), signal.SIGTERM), grace_secs=3600)
     worker.run()

@@ -16,10 +16,10 @@ from support.redis_probe import BLOCKS, EVALS, WAKE_UP, blocked, blocked_ids, ca
 import leaseq
 import leaseq.worker.aio
 from leaseq import Item, commands, flows
+from leaseq._aio import concurrency as async_concurrency
 from leaseq._aio import connection as async_connection
-from leaseq._aio import io as async_io
+from leaseq._sync import concurrency as sync_concurrency
 from leaseq._sync import connection as sync_connection
-from leaseq._sync import io as sync_io
 from leaseq.commands import LeaseReply
 from leaseq.flows import Wait
 from leaseq.keys import QueueKeys
@@ -124,7 +124,7 @@ def test_what_comes_to_a_worker_that_stood_still_goes_back(
     """The lease of what it reads then is over by its own clock; it leases anew."""
     load(redis_client)
     queue, ran, late = flavour.queue("q", proxy.url), [], 0.0
-    for io in (sync_io, async_io):
+    for io in (sync_concurrency, async_concurrency):
         monkeypatch.setattr(io, "now", lambda: time.monotonic() + late)
     with background_worker(flavour, queue, lambda item: ran.append(item.attempt), lease_secs=HOUR):
         blocked(redis_client, 1)

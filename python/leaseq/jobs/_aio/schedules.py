@@ -12,9 +12,9 @@ from leaseq.item import Item
 from leaseq.jobs import envelope
 from leaseq.jobs._aio.client import JobClient
 from leaseq.jobs._aio.store import Store
-from leaseq.jobs.cron import tick
+from leaseq.jobs.cron import schedule_state
 from leaseq.jobs.cron.info import ScheduleInfo
-from leaseq.jobs.cron.tick import Tick
+from leaseq.jobs.cron.schedule_state import ScheduleState
 from leaseq.jobs.stage import options_of
 
 
@@ -36,7 +36,7 @@ async def stored(store: Store, queue: str) -> list[Stored]:
         return []
     keys, names = store.queue(queue).keys, sorted(ids)
     data, paused = await store.talk_all(
-        queue, [("HMGET", keys.key("items"), *names), ("SMISMEMBER", tick.paused_key(keys), *names)]
+        queue, [("HMGET", keys.key("items"), *names), ("SMISMEMBER", schedule_state.paused_key(keys), *names)]
     )
     each = zip(names, data, map(bool, paused), strict=True)
     return [Stored(*one) for one in each if one[1] is not None]
@@ -44,15 +44,17 @@ async def stored(store: Store, queue: str) -> list[Stored]:
 
 async def is_paused(store: Store, queue: str, name: str) -> bool:
     """Whether a schedule is paused."""
-    return bool(await store.talk(queue, "SISMEMBER", tick.paused_key(store.queue(queue).keys), name))
+    return bool(
+        await store.talk(queue, "SISMEMBER", schedule_state.paused_key(store.queue(queue).keys), name)
+    )
 
 
 async def infos(client: JobClient, queues: Iterable[str]) -> list[ScheduleInfo]:
     """The schedules of these queues of jobs."""
     found: list[ScheduleInfo] = []
     for queue in queues:
-        for each in await stored(client.store, tick.queue_of(queue)):
-            one = tick.read(each.data)
+        for each in await stored(client.store, schedule_state.queue_of(queue)):
+            one = schedule_state.read(each.data)
             if one is not None:
                 found.append(ScheduleInfo.of(each.name, queue, one, paused=each.paused))
     return found
@@ -61,7 +63,7 @@ async def infos(client: JobClient, queues: Iterable[str]) -> list[ScheduleInfo]:
 async def set_paused(client: JobClient, queue: str, name: str, *, paused: bool) -> None:
     """Pause a schedule of a queue of schedules, or let it go on. Raises BadArgumentError where there is none."""
     await _one(client.store, queue, name)
-    key = tick.paused_key(client.store.queue(queue).keys)
+    key = schedule_state.paused_key(client.store.queue(queue).keys)
     await client.store.talk(queue, "SADD" if paused else "SREM", key, name)
 
 
@@ -78,10 +80,10 @@ async def trigger(client: JobClient, queue: str, name: str) -> tuple[str, str]:
     return item.id, stage.queue
 
 
-async def _one(store: Store, queue: str, name: str) -> Tick:
+async def _one(store: Store, queue: str, name: str) -> ScheduleState:
     found = await stored(store, queue)
     for each in found:
-        if each.name == name and (one := tick.read(each.data)) is not None:
+        if each.name == name and (one := schedule_state.read(each.data)) is not None:
             return one
     known = ", ".join(each.name for each in found) or "none"
     raise BadArgumentError(

@@ -8,25 +8,25 @@ from typing import Any, Literal
 import redis
 
 from leaseq import commands, errors, flows
-from leaseq._aio import io
+from leaseq._aio import concurrency
 from leaseq._aio.calls import Calls, Held
 from leaseq._aio.connection import Connection
-from leaseq._aio.opening import OpenedServer
 from leaseq._aio.queue import WorkQueue
-from leaseq.commands.adding import Options
+from leaseq._aio.server_handle import ServerHandle
+from leaseq.commands.additions import Options
 from leaseq.errors import LeaseqError
 from leaseq.item import Item
-from leaseq.jobs import envelope, note
-from leaseq.jobs.info import WAITS, Told
-from leaseq.jobs.note import Note
+from leaseq.jobs import envelope, job_state
+from leaseq.jobs.info import WAITS, JobSnapshot
+from leaseq.jobs.job_state import JobState
 from leaseq.results import Outcome
 
 
 class Store:
     """The queues of one App on one server. `server` is a URL or a client, as for WorkQueue."""
 
-    def __init__(self, server: str | io.Client | None, group: str) -> None:
-        self._opened = OpenedServer(server, "the App", "App('redis://localhost')")
+    def __init__(self, server: str | concurrency.Client | None, group: str) -> None:
+        self._opened = ServerHandle(server, "the App", "App('redis://localhost')")
         self._group = group
         self.queues: dict[str, WorkQueue] = {}
 
@@ -61,40 +61,40 @@ class Store:
             raise
         return answers
 
-    async def outcomes(self, name: str, ids: Sequence[str]) -> list[tuple[Outcome, Note]]:
+    async def outcomes(self, name: str, ids: Sequence[str]) -> list[tuple[Outcome, JobState]]:
         """What became of jobs, and what is noted of those that are not there: two calls for each 256 of them."""
         outcomes = await self.queue(name).outcomes(ids)
         absent = [outcome.id for outcome in outcomes if outcome.state == "absent"]
         notes = dict(zip(absent, await self.notes(name, absent), strict=True))
-        return [(outcome, notes.get(outcome.id, Note())) for outcome in outcomes]
+        return [(outcome, notes.get(outcome.id, JobState())) for outcome in outcomes]
 
-    async def told(self, name: str, ids: Sequence[str]) -> list[Told]:
+    async def snapshots(self, name: str, ids: Sequence[str]) -> list[JobSnapshot]:
         """All that is known of jobs: four calls for each 256 of them."""
-        found: list[Told] = []
+        found: list[JobSnapshot] = []
         for chunk in flows.chunks(ids):
             outcomes = await self.queue(name).outcomes(chunk)
             items = await self.queue(name).inspect_items(chunk)
             data = await self.talk(name, "HMGET", self.queue(name).keys.key("items"), *chunk)
             notes = await self.notes(name, chunk)
-            found += map(Told, outcomes, items, data, notes)
+            found += map(JobSnapshot, outcomes, items, data, notes)
         return found
 
-    async def notes(self, name: str, ids: Sequence[str]) -> list[Note]:
+    async def notes(self, name: str, ids: Sequence[str]) -> list[JobState]:
         """What is noted of jobs."""
-        found: list[Note] = []
+        found: list[JobState] = []
         keys = self.queue(name).keys
         for chunk in flows.chunks(ids):
-            places = [place(keys, each) for place in (note.key, note.trace_key) for each in chunk]
+            places = [place(keys, each) for place in (job_state.key, job_state.trace_key) for each in chunk]
             told = await self.talk(name, "MGET", *places)
-            found += map(note.read, told[: len(chunk)], told[len(chunk) :])
+            found += map(job_state.read, told[: len(chunk)], told[len(chunk) :])
         return found
 
-    async def write_notes(self, name: str, notes: Iterable[tuple[str, Note]]) -> None:
-        """Note something of jobs, in one round trip."""
+    async def write_notes(self, name: str, notes: Iterable[tuple[str, JobState]]) -> None:
+        """JobState something of jobs, in one round trip."""
         keys = self.queue(name).keys
-        life = note.LIFE_SECS * 1000
+        life = job_state.LIFE_SECS * 1000
         entries: list[tuple[Any, ...]] = [
-            ("SET", note.key(keys, job_id), note.write(each), "PX", life) for job_id, each in notes
+            ("SET", job_state.key(keys, job_id), job_state.write(each), "PX", life) for job_id, each in notes
         ]
         await self.talk_all(name, entries)
 
@@ -102,16 +102,16 @@ class Store:
         """Forget who ran jobs."""
         keys = self.queue(name).keys
         for chunk in flows.chunks(ids):
-            await self.talk(name, "DEL", *(note.key(keys, each) for each in chunk))
+            await self.talk(name, "DEL", *(job_state.key(keys, each) for each in chunk))
 
     async def forget(self, name: str, ids: Sequence[str]) -> None:
         """Forget all that was noted of jobs."""
         keys = self.queue(name).keys
         for chunk in flows.chunks(ids):
-            places = [place(keys, each) for place in (note.key, note.trace_key) for each in chunk]
+            places = [place(keys, each) for place in (job_state.key, job_state.trace_key) for each in chunk]
             await self.talk(name, "DEL", *places)
 
-    async def cancel(self, name: str, job_id: str, trace: Note, keep: float) -> bool:
+    async def cancel(self, name: str, job_id: str, trace: JobState, keep: float) -> bool:
         """Remove a job's item, and note in the same transaction that it was cancelled; false if there was none.
 
         The note says also what the job was. Who waits for its result is woken.
@@ -122,10 +122,11 @@ class Store:
         (data,) = await self.talk(name, "HMGET", keys.key("items"), job_id)
         trace.job = envelope.short(data or b"")
         removal = commands.remove(keys, [job_id])
-        trace_key = note.trace_key(keys, job_id)
+        trace_key = job_state.trace_key(keys, job_id)
         life = max(1, round(keep * 1000))
         said = await self.talk_all(
-            name, [("MULTI",), removal.eval(), ("SET", trace_key, note.write(trace), "PX", life), ("EXEC",)]
+            name,
+            [("MULTI",), removal.eval(), ("SET", trace_key, job_state.write(trace), "PX", life), ("EXEC",)],
         )
         answer = said[-1][0]
         if not isinstance(answer, redis.ResponseError) and removal.parse(answer)[0] != "absent":
@@ -139,9 +140,9 @@ class Store:
     async def _wake(self, name: str, job_id: str) -> None:
         """Have those look again who wait for an outcome, as its coming would; without this they do at the wait cap."""
         keys = self.queue(name).keys
-        made, result = note.wake_key(keys, job_id), keys.key(f"result:{job_id}")
+        made, result = job_state.wake_key(keys, job_id), keys.key(f"result:{job_id}")
         wakes: list[tuple[Any, ...]] = [
-            ("RPUSH", made, note.NO_OUTCOME),
+            ("RPUSH", made, job_state.NO_OUTCOME),
             ("PEXPIRE", made, round(flows.WAIT_CAP * 1000)),
             ("RENAMENX", made, result),  # not in place of an outcome: the id may be in use again
             ("DEL", made),
@@ -176,7 +177,7 @@ async def _exchange(calls: Calls, entries: Sequence[tuple[Any, ...]], connection
         replies = [await _reply(connection) for _ in entries]
         _raise_first(replies)
     except BaseException as error:
-        await calls.told(error, connection)
+        await calls.raise_named(error, connection)
         raise
     return replies
 

@@ -8,16 +8,16 @@ from typing import Any, Literal, Protocol
 
 from leaseq import commands
 from leaseq._scripts import MAX_ENTRIES
-from leaseq._sync import io
+from leaseq._sync import concurrency
 from leaseq._sync.queue import WorkQueue
 from leaseq.errors import BadArgumentError, LeaseqError
 from leaseq.jobs import envelope, info
 from leaseq.jobs._sync.store import Store
 from leaseq.jobs.call import Call
-from leaseq.jobs.ending import unsuccessful
 from leaseq.jobs.errors import ResultNotKept
 from leaseq.jobs.info import WAITS, JobInfo, Status
-from leaseq.jobs.note import Note
+from leaseq.jobs.job_state import JobState
+from leaseq.jobs.missing_result import unsuccessful
 from leaseq.jobs.options import DAY
 from leaseq.jobs.settings import Settings
 from leaseq.results import Outcome
@@ -53,7 +53,7 @@ class JobClient:
 
     def __init__(
         self,
-        server: str | io.Client | None,
+        server: str | concurrency.Client | None,
         settings: Settings,
         after: Callable[[], None] | None = None,
     ) -> None:
@@ -73,7 +73,7 @@ class JobClient:
         if options.asks_time:
             of_item = options.counted_from(self.store.now(options.queue))
         added = queue.transport.run(commands.add_one(queue.keys, item, of_item))
-        if io.now() >= queue.transport.registration.due:
+        if concurrency.now() >= queue.transport.registration.due:
             queue.transport.enter()
         if added is None:
             raise commands.queue_full(queue.name, [None])
@@ -134,23 +134,23 @@ class JobClient:
         error = (queue.inspect(job.id)).error if outcome.state == "dead" else ""
         raise unsuccessful(job.id, job.queue, outcome, note, error)
 
-    def told(self, job: Job) -> tuple[Outcome, Note]:
+    def state_of(self, job: Job) -> tuple[Outcome, JobState]:
         """What the server says of a job now, and what is noted of one that is not there."""
         queue = self.queue_of(job)
         outcome = queue.outcome(job.id, timeout=0)
         return outcome, self._note(job, outcome)
 
-    def _note(self, job: Job, outcome: Outcome) -> Note:
-        return (self.store.notes(job.queue, [job.id]))[0] if outcome.state == "absent" else Note()
+    def _note(self, job: Job, outcome: Outcome) -> JobState:
+        return (self.store.notes(job.queue, [job.id]))[0] if outcome.state == "absent" else JobState()
 
     def chain_statuses(self, jobs: Sequence[Job]) -> list[Status]:
         """Of each job of a chain, asked from the last to the first: what is handed on meanwhile is seen in one of them."""
-        told = [self.told(job) for job in reversed(jobs)]
+        told = [self.state_of(job) for job in reversed(jobs)]
         return info.statuses_of_chain(told[::-1])
 
     def chain_result(self, jobs: Sequence[Job], timeout: float | None) -> Any:
         """What the last job of a chain returned: one after the other is waited for. Raises what `result` does."""
-        over = None if timeout is None else io.now() + timeout
+        over = None if timeout is None else concurrency.now() + timeout
         for number, job in enumerate(jobs[:-1]):
             if set((self.chain_statuses(jobs))[number + 1 :]) == {"unknown"}:
                 self.result(job, _left(over))
@@ -159,7 +159,7 @@ class JobClient:
     def cancel(self, job: Job) -> bool:
         """Take a job out of its queue; false where it has ended, or there is none."""
         self.queue_of(job)
-        return self.store.cancel(job.queue, job.id, Note(cancelled=round(time.time() * 1000)), DAY)
+        return self.store.cancel(job.queue, job.id, JobState(cancelled=round(time.time() * 1000)), DAY)
 
     def cancel_first(self, jobs: Sequence[Job]) -> bool:
         """Cancel the first of these that can be; false where there was none."""
@@ -195,7 +195,7 @@ class JobClient:
         return self._infos(name, ids)
 
     def _infos(self, queue: str, ids: Sequence[str]) -> list[JobInfo]:
-        told = self.store.told(queue, ids)
+        told = self.store.snapshots(queue, ids)
         return [info.info_of(queue, one, self.settings.serializers, self.settings.functions) for one in told]
 
     def queue_of(self, job: Job) -> WorkQueue:
@@ -210,17 +210,17 @@ class JobClient:
         for name in names if len(names) > 1 else ():
             for outcome, noted in self.store.outcomes(name, [job.id for job in lost if not job.queue]):
                 if outcome.state != "absent" or noted.cancelled is not None:
-                    _say(lost, outcome.id, name)
+                    _locate(lost, outcome.id, name)
         for job in lost:
             job.queue = job.queue or names[0]
         return given
 
 
 def _left(over: float | None) -> float | None:
-    return None if over is None else max(0.0, over - io.now())
+    return None if over is None else max(0.0, over - concurrency.now())
 
 
-def _say(jobs: Iterable[Job], job_id: str, queue: str) -> None:
+def _locate(jobs: Iterable[Job], job_id: str, queue: str) -> None:
     """Tell those of this id where it is."""
     for job in jobs:
         if job.id == job_id:

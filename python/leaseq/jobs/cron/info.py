@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Self
 
-from leaseq.jobs.cron.tick import Tick
+from leaseq.jobs.cron.schedule_state import ScheduleState
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class ScheduleInfo:
     next: float
 
     @classmethod
-    def of(cls, name: str, queue: str, tick: Tick, *, paused: bool) -> Self:
+    def of(cls, name: str, queue: str, tick: ScheduleState, *, paused: bool) -> Self:
         """What its item says; `queue` is that of its jobs."""
         function = "" if tick.job is None else tick.job.job.function
         return cls(name, queue, tick.rule, tick.missed, function, paused, tick.last / 1000, tick.next / 1000)

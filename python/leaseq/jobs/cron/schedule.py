@@ -8,7 +8,7 @@ from typing import Any, Final, Literal, NamedTuple, get_args
 from leaseq.errors import BadArgumentError
 from leaseq.item import Item
 from leaseq.jobs.call import Call
-from leaseq.jobs.cron.timetable import Timetable
+from leaseq.jobs.cron.trigger import Trigger
 
 Missed = Literal["last", "all", "none"]
 
@@ -18,7 +18,7 @@ ON_TIME_MS: Final = 60_000
 REVIEW_MS: Final = 60_000
 """A turn is taken at least so often, so that a rule that was changed counts soon."""
 
-MOST: Final = 64
+MAX_RUNS_PER_TURN: Final = 64
 """Slots of one turn; when more were missed, the next turn is at once."""
 
 
@@ -48,7 +48,7 @@ class Schedule:
 
     name: str
     call: Call[Any]
-    timetable: Timetable
+    timetable: Trigger
     missed: Missed
 
     def __post_init__(self) -> None:
@@ -73,8 +73,10 @@ class Schedule:
         over = max(now, until)
         if not paused and now > until:
             if self.missed == "all":
-                slots = [slot for slot in islice(self.timetable.after(until), MOST) if slot <= now]
-                over = slots[-1] if len(slots) == MOST else now
+                slots = [
+                    slot for slot in islice(self.timetable.after(until), MAX_RUNS_PER_TURN) if slot <= now
+                ]
+                over = slots[-1] if len(slots) == MAX_RUNS_PER_TURN else now
             else:
                 last = self.timetable.last(now)
                 late = self.missed == "none" and last is not None and now - last > ON_TIME_MS

@@ -23,13 +23,13 @@ from leaseq.jobs.envelope import Stage
 from leaseq.jobs.errors import JobTimeout
 from leaseq.jobs.info import description_of
 from leaseq.jobs.stage import followed_with
-from leaseq.jobs.worker.desk import Desk, Ending, Lease, Ready
-from leaseq.jobs.worker.forks import Forks
-from leaseq.jobs.worker.running import Running
-from leaseq.jobs.worker.threads import Threads
-from leaseq.worker import outage
+from leaseq.jobs.worker.execution import JobExecution, JobResult, LeasedJob, PreparedJob
+from leaseq.jobs.worker.process_pool import JobProcesses
+from leaseq.jobs.worker.progress import ProgressReporter
+from leaseq.jobs.worker.thread_pool import AdaptiveThreadPool
+from leaseq.worker import server_health
 from leaseq.worker.hooks import logger
-from leaseq.worker.verdicts import DeadLetter
+from leaseq.worker.retry_policy import DeadLetter
 
 PASSING = (UnavailableError, ReplyLostError, ServerError, OutOfMemoryError)
 """What the work that is done outlasts."""
@@ -38,16 +38,23 @@ PASSING = (UnavailableError, ReplyLostError, ServerError, OutOfMemoryError)
 class Executor:
     """The handler of a worker: completes an item with its result, or raises what becomes of it."""
 
-    def __init__(self, store: Store, desk: Desk, running: Running, threads: Threads, forks: Forks) -> None:
+    def __init__(
+        self,
+        store: Store,
+        execution: JobExecution,
+        running: ProgressReporter,
+        threads: AdaptiveThreadPool,
+        forks: JobProcesses,
+    ) -> None:
         self._store = store
-        self._desk = desk
-        self._running = running
+        self._execution = execution
+        self._progress = running
         self._threads = threads
         self._forks = forks
 
     async def __call__(self, item: LeasedItem) -> None:
         """Run the job of an item. Raises DeadLetter, Release."""
-        lease = Lease(
+        lease = LeasedJob(
             id=item.id,
             queue=item.queue.name,
             data=item.data,
@@ -57,12 +64,12 @@ class Executor:
             keep=item.keep > 0,
             started=time.time(),
         )
-        self._running.begin(item, lease.started)
+        self._progress.begin(item, lease.started)
         try:
-            ready = self._desk.ready(lease, self._running.reporter(item))
-            ending = ready if isinstance(ready, Ending) else await self._run(item, lease, ready)
+            ready = self._execution.ready(lease, self._progress.reporter(item))
+            ending = ready if isinstance(ready, JobResult) else await self._run(item, lease, ready)
         finally:
-            self._running.end(item)
+            self._progress.end(item)
         ending.raise_failure()
         if ending.then is not None:
             await self._hand_on(item, ending, ending.then)
@@ -70,7 +77,7 @@ class Executor:
         if ending.content:
             item.result = ending.content
 
-    async def _hand_on(self, item: LeasedItem, ending: Ending, stage: Stage) -> None:
+    async def _hand_on(self, item: LeasedItem, ending: JobResult, stage: Stage) -> None:
         """Complete, keep the result and add the next stage, in one step; tried again for as long as the item is held.
 
         Raises DeadLetter for a stage that the queue does not take.
@@ -90,17 +97,17 @@ class Executor:
                 if item.lost:
                     raise
                 logger.warning("job %s has ended and cannot be handed on yet: %s", item.id, error)
-                await asyncio.sleep(outage.pause(failures))
+                await asyncio.sleep(server_health.pause(failures))
             else:
                 return
 
-    async def _run(self, item: LeasedItem, lease: Lease, ready: Ready) -> Ending:
+    async def _run(self, item: LeasedItem, lease: LeasedJob, ready: PreparedJob) -> JobResult:
         function = ready.function
         if logger.isEnabledFor(logging.INFO):
             said = description_of(ready.job)
             logger.info("%s: %.200s, job %s, attempt %d", lease.queue, said, lease.id, ready.attempt)
         if function.options.fork:
-            return await self._forks.run(lease, ready, self._running.reporter(item))
+            return await self._forks.run(lease, ready, self._progress.reporter(item))
         try:
             if function.is_async:
                 value = await within(ready.timeout, function.function(*ready.args, **ready.kwargs))
@@ -109,8 +116,8 @@ class Executor:
                     lambda: function.function(*ready.args, **ready.kwargs), ready.timeout
                 )
         except (Exception, SystemExit) as error:  # noqa: BLE001 (told)
-            return self._desk.failed(lease, ready, error)
-        return self._desk.done(lease, ready, value)
+            return self._execution.failed(lease, ready, error)
+        return self._execution.done(lease, ready, value)
 
 
 async def within(timeout: float | None, awaitable: Awaitable[Any]) -> Any:

@@ -11,13 +11,13 @@ from leaseq.item import Item
 from leaseq.jobs import envelope
 from leaseq.jobs._aio.schedules import is_paused
 from leaseq.jobs._aio.store import Store
-from leaseq.jobs.cron import tick
+from leaseq.jobs.cron import schedule_state
 from leaseq.jobs.cron.schedule import Schedule
-from leaseq.jobs.cron.tick import Tick
+from leaseq.jobs.cron.schedule_state import ScheduleState
 from leaseq.jobs.serializer import Format
 from leaseq.jobs.stage import followed_with
 from leaseq.worker.hooks import logger
-from leaseq.worker.verdicts import DeadLetter, Release
+from leaseq.worker.retry_policy import DeadLetter, Release
 
 FOR_EVER: Final = add_options(max_attempts=0)
 
@@ -38,7 +38,7 @@ class Scheduler:
         self._store = store
         self._form = form
         self._schedules: Mapping[tuple[str, str], Schedule] = {
-            (tick.queue_of(schedule.queue), schedule.name): schedule
+            (schedule_state.queue_of(schedule.queue), schedule.name): schedule
             for schedule in schedules
             if schedule.queue in served
         }
@@ -51,7 +51,11 @@ class Scheduler:
             now = round(await self._store.now(queue) * 1000)
             known = [schedule for (name, _), schedule in self._schedules.items() if name == queue]
             await self._store.add(
-                queue, [(tick.item(each.name, _tick(each, Tick(until=now))), FOR_EVER) for each in known]
+                queue,
+                [
+                    (schedule_state.item(each.name, _tick(each, ScheduleState(until=now))), FOR_EVER)
+                    for each in known
+                ],
             )
 
     async def __call__(self, item: LeasedItem) -> None:
@@ -59,7 +63,7 @@ class Scheduler:
 
         Raises DeadLetter for what is no schedule, Release for one that is not known here.
         """
-        before = tick.read(item.data)
+        before = schedule_state.read(item.data)
         if before is None:
             raise DeadLetter("this is no schedule that can be read here")
         now = round((item.deadline - item.hold.secs) * 1_000_000) // 1000  # the server's
@@ -71,12 +75,16 @@ class Scheduler:
         jobs = self._store.queue(schedule.queue)
         stage = schedule.call.stage()
         last = turn.slots[-1] if turn.slots else before.last
-        after = _tick(schedule, Tick(until=turn.until, last=last, next=turn.following))
+        after = _tick(schedule, ScheduleState(until=turn.until, last=last, next=turn.following))
         await item.queue.complete(
             item,
             then=[
                 *((jobs, self._job(schedule, stage, slot, now), followed_with(stage)) for slot in turn.slots),
-                (item.queue, tick.item(item.id, after), {"not_before": turn.due / 1000, "max_attempts": 0}),
+                (
+                    item.queue,
+                    schedule_state.item(item.id, after),
+                    {"not_before": turn.due / 1000, "max_attempts": 0},
+                ),
             ],
         )
         for slot in turn.slots:
@@ -87,7 +95,7 @@ class Scheduler:
         data = envelope.write(content, self._form, None)
         return Item(data, job_id(schedule.name, slot), headers=stage.headers)
 
-    async def _put_off(self, item: LeasedItem, before: Tick, now: int) -> None:
+    async def _put_off(self, item: LeasedItem, before: ScheduleState, now: int) -> None:
         if now - before.until < FORGET_MS:
             raise Release(uncounted=True, delay=PUT_OFF_SECS)
         logger.info("schedule %s is of no program any more: it goes", item.id)
@@ -99,7 +107,7 @@ def job_id(name: str, slot: int) -> str:
     return f"cron:{name}:{slot}"
 
 
-def _tick(schedule: Schedule, state: Tick) -> Tick:
+def _tick(schedule: Schedule, state: ScheduleState) -> ScheduleState:
     """What an item says of its schedule, as this program knows it."""
     state.rule = str(schedule.timetable)
     state.missed = schedule.missed

@@ -14,17 +14,17 @@ from setproctitle import getproctitle, setproctitle
 from leaseq.errors import BadArgumentError, LeaseqError
 from leaseq.item import LeasedItemBase
 from leaseq.jobs import failure
-from leaseq.jobs.worker import child, mother
-from leaseq.jobs.worker.journal import Held, Reader, new_marks
+from leaseq.jobs.worker import forkserver, worker_process
+from leaseq.jobs.worker.job_worker import WorkerOptions
+from leaseq.jobs.worker.lease_journal import HeldLease, JournalReader, new_marks
 from leaseq.jobs.worker.program import Program
-from leaseq.jobs.worker.service import WorkerOptions
 from leaseq.process import fork
-from leaseq.worker import outage
+from leaseq.worker import server_health
 from leaseq.worker.hooks import logger
 
 SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 
-MOST_REFUSALS: Final = 5
+MAX_FAILED_STARTS: Final = 5
 """After so many processes that ended by themselves before they could work, one after the other, the worker gives up."""
 
 TRIES: Final = 5
@@ -41,7 +41,7 @@ class Child:
 
     pid: int
     wire: socket.socket
-    reader: Reader
+    reader: JournalReader
 
 
 class Supervisor:
@@ -58,9 +58,9 @@ class Supervisor:
         self._burst = options.get("burst", False)
         self._children: dict[int, Child] = {}
         self._stops = 0
-        self._told = 0
+        self._stops_forwarded = 0
         self._warned = False
-        self._refusals = 0
+        self._failed_starts = 0
         self._begin_at = 0.0
         self._done = 0
         self.performed = 0
@@ -75,7 +75,7 @@ class Supervisor:
         setproctitle(f"leaseq worker: supervises {self._processes}")
         woken, waker = os.pipe()
         os.set_blocking(waker, False)
-        handlers = {number: signal.signal(number, self._heard) for number in (*SIGNALS, signal.SIGCHLD)}
+        handlers = {number: signal.signal(number, self._on_signal) for number in (*SIGNALS, signal.SIGCHLD)}
         wakeup = signal.set_wakeup_fd(waker, warn_on_full_buffer=False)
         try:
             while self._goes_on():
@@ -92,7 +92,7 @@ class Supervisor:
             setproctitle(title)
         return self.performed
 
-    def _heard(self, number: int, _frame: object) -> None:
+    def _on_signal(self, number: int, _frame: object) -> None:
         """A signal, which wakes the loop; what it asks for is done there."""
         if number != signal.SIGCHLD:
             self._stops += 1
@@ -101,16 +101,18 @@ class Supervisor:
         return bool(self._children) or not (self._stops or (self._burst and self._done >= self._processes))
 
     def _pass_on_stops(self) -> None:
-        while self._told < self._stops:
-            self._told += 1
-            again = "; asked again, they give back what they run" if self._told == 1 else ""
+        while self._stops_forwarded < self._stops:
+            self._stops_forwarded += 1
+            again = "; asked again, they give back what they run" if self._stops_forwarded == 1 else ""
             logger.info("worker: asked to stop, %d processes work%s", len(self._children), again)
             for each in self._children.values():
-                if self._told > 2:
+                if self._stops_forwarded > 2:
                     os.kill(each.pid, signal.SIGKILL)
                     continue
                 with contextlib.suppress(OSError):  # it has ended
-                    each.wire.sendall(child.STOP if self._told == 1 else child.NOW)
+                    each.wire.sendall(
+                        worker_process.STOP if self._stops_forwarded == 1 else worker_process.NOW
+                    )
 
     def _begin_missing(self) -> float | None:
         """Begin the processes that are missing; or answers in how many seconds they are to begin."""
@@ -127,7 +129,7 @@ class Supervisor:
     def _fork(self) -> None:
         ours, theirs = socket.socketpair()
         marks = new_marks()
-        mother.flush()  # what is not written yet would be written twice
+        forkserver.flush()  # what is not written yet would be written twice
         pid, threads = fork()
         if pid == 0:
             signal.set_wakeup_fd(-1)
@@ -136,7 +138,7 @@ class Supervisor:
                 signal.signal(number, signal.SIG_IGN)
             for each in (ours, *(other.wire for other in self._children.values())):
                 each.close()
-            child.run(self._program, theirs, marks, self._options)
+            worker_process.run(self._program, theirs, marks, self._options)
         if threads and not self._warned:
             self._warned = True
             logger.warning(
@@ -145,7 +147,7 @@ class Supervisor:
                 threads,
             )
         theirs.close()
-        self._children[pid] = Child(pid, ours, Reader(marks))
+        self._children[pid] = Child(pid, ours, JournalReader(marks))
 
     def _wait(self, woken: int, pause: float | None) -> None:
         """Until a process says something or ends, a signal comes, or so many seconds have passed."""
@@ -171,21 +173,21 @@ class Supervisor:
         self.performed += one.reader.performed
         if code == 0:
             self._done += not one.reader.stopped  # one that has had its jobs is replaced in a burst too
-            self._refusals = 0
+            self._failed_starts = 0
             return
         why = f"exit code {code}" if code > 0 else f"signal {-code}"
         logger.error("worker: process %d ended with %s", one.pid, why)
         self._give_back(one, why)
         began = bool(one.reader.worker)
-        self._refusals = (
-            0 if began or code < 0 else self._refusals + 1
+        self._failed_starts = (
+            0 if began or code < 0 else self._failed_starts + 1
         )  # who was killed may begin the next time
-        if self._refusals >= MOST_REFUSALS:
+        if self._failed_starts >= MAX_FAILED_STARTS:
             raise WorkerFailedError(
-                f"{MOST_REFUSALS} processes of this worker ended before they could work, the last with {why}: what they"
+                f"{MAX_FAILED_STARTS} processes of this worker ended before they could work, the last with {why}: what they"
                 " printed says why"
             )
-        self._begin_at = time.monotonic() + (0.0 if began else outage.pause(self._refusals or 1))
+        self._begin_at = time.monotonic() + (0.0 if began else server_health.pause(self._failed_starts or 1))
 
     def _give_back(self, one: Child, why: str) -> None:
         """What a process held is leasable at once: what it had begun counts, and may be why it died."""
@@ -197,7 +199,7 @@ class Supervisor:
         if not self._clients.is_embedded:
             self._clients.close()  # nothing is open here when the next process is forked
 
-    def _release(self, queue: str, held: list[Held], options: dict[str, Any]) -> None:
+    def _release(self, queue: str, held: list[HeldLease], options: dict[str, Any]) -> None:
         for attempt in range(1, TRIES + 1):
             try:
                 self._clients.sync.store.queue(queue).release_items(map(_item, held), **options)
@@ -205,7 +207,7 @@ class Supervisor:
                 if attempt == TRIES:
                     logger.error("worker: %d jobs wait for the end of their leases: %s", len(held), error)
                     return
-                time.sleep(outage.pause(attempt))
+                time.sleep(server_health.pause(attempt))
             else:
                 return
 
@@ -237,7 +239,7 @@ def _listen(one: Child) -> bool:
     return bool(said)
 
 
-def _item(held: Held) -> LeasedItemBase:
+def _item(held: HeldLease) -> LeasedItemBase:
     item = LeasedItemBase(held.id, b"", held.token, held.attempt, 0.0, 0.0)
     item.keep = float(held.keep)
     return item

@@ -3,11 +3,11 @@
 from collections.abc import Callable, Iterable
 
 from leaseq.errors import BadTypeError, LeaseqError
-from leaseq.worker import live
-from leaseq.worker._aio.crew import Handler
-from leaseq.worker._aio.run import Run
+from leaseq.worker import presence
+from leaseq.worker._aio.background import run_with_signals
+from leaseq.worker._aio.handler_pool import Handler
 from leaseq.worker._aio.source import Queues, Source
-from leaseq.worker._aio.system import run_hearing
+from leaseq.worker._aio.worker_loop import WorkerLoop
 from leaseq.worker.hooks import Hooks, SafeHooks
 from leaseq.worker.settings import Settings, checked_policy, listed_hooks
 
@@ -79,8 +79,8 @@ class Worker:
         self._handler = handler
         self._source = Source(queues, lease_secs)
         self._hooks = SafeHooks(listed_hooks(hooks))
-        self._id = live.new_id()
-        self._run: Run | None = None
+        self._id = presence.new_id()
+        self._run: WorkerLoop | None = None
         self._stops = 0
 
     @property
@@ -96,11 +96,11 @@ class Worker:
         """
         if self._run is not None:
             raise LeaseqError("this worker runs already")
-        run = self._run = Run(self._source, self._handler, self._settings, self._hooks, self._id)
+        run = self._run = WorkerLoop(self._source, self._handler, self._settings, self._hooks, self._id)
         try:
             for _ in range(self._stops):
                 run.stop()
-            return await run_hearing(run.work, self.stop, handle_signals=self._settings.handle_signals)
+            return await run_with_signals(run.work, self.stop, handle_signals=self._settings.handle_signals)
         finally:
             self._run, self._stops = None, 0
 

@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from leaseq import flows
+from leaseq._sync.multi_queue import WorkQueues
 from leaseq._sync.queue import LeasedItem, WorkQueue
-from leaseq._sync.queues import WorkQueues
 
 if TYPE_CHECKING:
     from leaseq.commands import LeaseReply
@@ -24,7 +24,7 @@ class Source:
         elif isinstance(queues, WorkQueues):
             self.queues = queues.queues
         else:
-            self.queues = list(flows.many(queues, "queues"))
+            self.queues = list(flows.require_iterable(queues, "queues"))
         self._from = queues if isinstance(queues, WorkQueues) else WorkQueues(self.queues)
         self.one = self.queues[0] if len(self.queues) == 1 else None
         self._known: LeaseReply | None = None

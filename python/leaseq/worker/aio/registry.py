@@ -1,6 +1,6 @@
 """The live workers of a server, for asyncio."""
 
-from leaseq.worker._aio.live import live_workers
-from leaseq.worker.live import HeldItem, LiveWorker
+from leaseq.worker._aio.presence import live_workers
+from leaseq.worker.presence import HeldItem, WorkerInfo
 
-__all__ = ["HeldItem", "LiveWorker", "live_workers"]
+__all__ = ["HeldItem", "WorkerInfo", "live_workers"]

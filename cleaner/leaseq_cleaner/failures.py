@@ -1,0 +1,71 @@
+"""What does not work just now: told once when it begins and once when it is over, however often it is tried."""
+
+import logging
+
+from leaseq.cli.formatting import one_line
+from leaseq.errors import AccessDeniedError, LeaseqError, ReplyLostError, ServerError, UnavailableError
+from leaseq_cleaner.metrics import Metrics
+
+log = logging.getLogger("leaseq_cleaner")
+
+
+class UnexpectedError(LeaseqError):
+    """An error that the client library should not have let through."""
+
+
+def is_passing(error: LeaseqError) -> bool:
+    """Whether the server, and not the queue, is what fails: it is away, starts, or is a replica just now."""
+    if isinstance(error, AccessDeniedError):
+        return False
+    # a definite refusal comes before the script; one from inside it is about what the queue holds
+    return isinstance(error, UnavailableError | ReplyLostError) or (
+        isinstance(error, ServerError) and error.definite
+    )
+
+
+class FailureLog:
+    """The failures of one cleaner. `who` is a queue, or "the registry"; `call` is what was tried."""
+
+    def __init__(self, metrics: Metrics) -> None:
+        self._metrics = metrics
+        self._away: set[tuple[str, str]] = set()
+        self._others: dict[tuple[str, str], str] = {}
+
+    @property
+    def away(self) -> bool:
+        """Whether the server does not answer."""
+        return bool(self._away)
+
+    def has(self, who: str) -> bool:
+        """Whether something else is wrong there."""
+        return any(key[0] == who for key in list(self._others))
+
+    def record(self, who: str, call: str, error: LeaseqError) -> None:
+        """Something failed."""
+        key = (who, call)
+        text = one_line(error)
+        if is_passing(error):
+            if not self._away:
+                log.warning("the server does not answer, trying on: %s", text)
+            self._away.add(key)
+            self._metrics.up.set(0)
+        elif self._others.get(key) != text:
+            log.error("%s of %s fails, trying on: %s", call, who, text)
+            self._others[key] = text
+
+    def over(self, who: str, call: str) -> None:
+        """It worked."""
+        key = (who, call)
+        if key in self._away:
+            self._away.discard(key)
+            if not self._away:
+                log.info("the server answers again")
+        if not self._away:
+            self._metrics.up.set(1)
+        if self._others.pop(key, None) is not None:
+            log.info("%s of %s works again", call, who)
+
+    def forget(self, who: str) -> None:
+        """Nobody looks at it any more."""
+        self._away = {key for key in self._away if key[0] != who}
+        self._others = {key: text for key, text in self._others.items() if key[0] != who}

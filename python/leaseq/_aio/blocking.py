@@ -1,0 +1,315 @@
+"""Calls that wait, and calls that take something: nothing is lost when they are interrupted."""
+
+import contextlib
+import math
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, TypeVar
+
+import redis
+from redis.exceptions import MovedError, NoScriptError, OutOfMemoryError
+
+from leaseq import errors
+from leaseq._aio import concurrency
+from leaseq._aio.calls import ELSEWHERE, Calls, Held, is_elsewhere
+from leaseq._aio.connection import CLOSE_SECS, Connection, ReplyTimeoutError
+from leaseq._aio.lifecycle import Lifecycle
+from leaseq.commands import Command, LeaseReply
+from leaseq.flows import REPLY_GRACE, Wait
+
+T = TypeVar("T")
+
+MIGRATION_PAUSE = 0.1
+"""Seconds between the looks of a waiter while its slot migrates: a block is redirected at once then."""
+
+BLOCK_EARLY = 0.02
+"""How much too early a block may end by itself. One that ends earlier was ended by CLIENT UNBLOCK: look at once."""
+
+SHORTEST_BLOCK = 0.01
+"""Below this Redis 6.2 may block for ever (LQ-BLOCK-3)."""
+
+_STATE_CHANGED = "instance state changed"
+"""How a server that becomes a replica ends the blocks on it, before it closes their connections."""
+
+
+class _BrokenWaitError(Exception):
+    """The block ended in an error before anything else was answered: look again, after a pause."""
+
+    def __init__(self, pause: float) -> None:
+        super().__init__()
+        self.pause = pause
+
+
+class _NothingBehindError(redis.ConnectionError):
+    """The server closes the connection: what was sent behind the block was not run."""
+
+
+class BlockingCalls:
+    """Waits on one server."""
+
+    def __init__(self, calls: Calls, life: Lifecycle) -> None:
+        self._calls = calls
+        self._life = life
+
+    async def take_after(
+        self, error: BaseException, connection: Connection, command: Command[T], answer: T | None
+    ) -> T:
+        """What a command answers after all, whose first try ended with an error. What it took and nobody gets goes back.
+
+        It gives the connection back.
+        """
+        held = Held()
+        held.answer = answer
+        try:
+            try:
+                return await self._take_with_text(error, connection, command, held)
+            except ELSEWHERE as elsewhere:
+                redirected = elsewhere
+            finally:
+                if not held.detached:
+                    self._calls.route.release(connection)
+            return await self._calls.talk(partial(self._take, command, (), held), held, redirected)
+        except Exception:
+            raise
+        except BaseException:
+            self._abandon(command, (), held)
+            raise
+
+    async def _take_with_text(
+        self, error: BaseException, connection: Connection, command: Command[T], held: Held
+    ) -> T:
+        """What a command answers with its text, whose digest the server did not know. Raises any other error."""
+        if held.answer is not None:
+            raise error
+        try:
+            if not isinstance(error, NoScriptError):
+                raise error  # noqa: TRY301 (as any other)
+            await connection.send(*command.eval())
+            return command.parse(await connection.read_within(REPLY_GRACE))
+        except BaseException as latest:
+            leave = partial(self._leave_behind, connection, command, (), held, asked=True)
+            await self._calls.raise_named(latest, connection, leave)
+            raise
+
+    async def wait(self, wait: Wait[T]) -> T:
+        """Wait, then run the command. A waiter that goes away, with an error or interrupted, settles (LQ-BLOCK-6)."""
+        held = Held()
+        try:
+            return await self._wait(wait, held)
+        except Exception:
+            self._pass_on_later(wait.settles)
+            raise
+        except BaseException:
+            self._abandon(wait.then, wait.settles, held)
+            raise
+
+    async def leave(self, settles: Sequence[Command[bool]]) -> None:
+        """Settle for a waiter that goes away by itself."""
+        try:
+            await self._pass_on(settles)
+        except BaseException:
+            self._pass_on_later(settles)
+            raise
+
+    def run_later(self, due: Sequence[Command[Any]]) -> None:
+        """Run what is due for an answer that nobody gets. A program that ends waits for that."""
+        if due:
+            self._life.background.begin(partial(self._run_all_quietly, due), finish=True)
+
+    async def _wait(self, wait: Wait[T], held: Held) -> T:
+        pause = wait.seconds
+        if pause >= SHORTEST_BLOCK:
+            try:
+                return await self._calls.talk(partial(self._block_and_take, wait, held), held)
+            except _BrokenWaitError as broken:
+                pause = min(pause, broken.pause)
+        await concurrency.sleep(max(0.0, pause))
+        return await self._calls.talk(partial(self._take, wait.then, wait.settles, held), held)
+
+    async def _take(
+        self, command: Command[T], settles: Sequence[Command[bool]], held: Held, connection: Connection
+    ) -> T:
+        asked_at = concurrency.now()
+        try:
+            await connection.send(*command.evalsha())
+            return await self._taken(command, connection, asked_at)
+        except BaseException as error:
+            leave = partial(self._leave_behind, connection, command, settles, held, asked=True)
+            await self._calls.raise_named(error, connection, leave)
+            raise
+
+    async def _taken(self, command: Command[T], connection: Connection, asked_at: float) -> T:
+        try:
+            reply = await connection.read_within(REPLY_GRACE)
+        except NoScriptError:
+            await connection.send(*command.eval())
+            reply = await connection.read_within(REPLY_GRACE)
+        answer: Any = command.parse(reply)
+        if isinstance(answer, LeaseReply):
+            answer.asked = asked_at
+        taken: T = answer
+        return taken
+
+    async def _block_and_take(self, wait: Wait[T], held: Held, connection: Connection) -> T:
+        """Block until a wake-up or the time, then run the command on the same connection.
+
+        That also makes the server notice a block that is over, up to 100 ms before it would by itself.
+        """
+        asked = False
+        try:
+            self._life.join(connection)
+            if wait.at_once and connection.can_half_close:
+                return await self._block_followed(wait, connection)
+            blocked = await self._block(wait, connection)
+            asked = True
+            self._life.part(connection)  # closing cuts a block, but the command behind it may bring an item
+            asked_at = concurrency.now()
+            await connection.send(*wait.then.evalsha())
+            if blocked:
+                await self._woken(connection, REPLY_GRACE)
+            return await self._taken(wait.then, connection, asked_at)
+        except errors.REFUSALS as error:
+            if not isinstance(error, redis.ResponseError):
+                connection.close()  # the next one asks for its rights anew
+            raise await self._refused(error, asked=asked) from error
+        except (redis.RedisError, OSError, ReplyTimeoutError) as error:
+            connection.close()
+            self._calls.route.suspect(connection)
+            self._life.raise_if_closed(cause=error)
+            if not (asked or connection.pipelined) or isinstance(error, _NothingBehindError):
+                raise _BrokenWaitError(0) from error
+            raise errors.from_connection(error, sent=True) from error
+        except BaseException:
+            self._life.part(connection)  # before it is given back, and somebody else waits on it
+            self._leave_behind(connection, wait.then, wait.settles, held, asked=asked or connection.pipelined)
+            raise
+        finally:
+            if not held.detached:
+                self._life.part(connection)
+
+    async def _block_followed(self, wait: Wait[T], connection: Connection) -> T:
+        """Send the block, and the command behind it at once: the server runs it as soon as the block is over."""
+        refusal: redis.RedisError | None = None
+        latest = concurrency.now() + wait.seconds
+        await connection.send(*wait.block, f"{wait.seconds:.3f}")
+        connection.pipelined = True
+        await connection.send(*wait.then.evalsha())
+        try:
+            await self._woken(connection, wait.seconds + REPLY_GRACE)
+        except errors.REFUSALS as error:
+            refusal = error  # the command was run all the same
+        self._life.part(connection)
+        # it ran no later than that, however late its reply is read: by a process that was stopped meanwhile, for one
+        answer = await self._taken(wait.then, connection, min(concurrency.now(), latest))
+        if refusal is not None and not (isinstance(answer, LeaseReply) and answer.items):
+            raise refusal
+        return answer
+
+    async def _refused(self, error: redis.RedisError, *, asked: bool) -> Exception:
+        """What a wait raises that the server answered with an error."""
+        if isinstance(error, OutOfMemoryError) and not asked:
+            # a full server refuses BLMOVE, which takes no room: look at the end of the time
+            return _BrokenWaitError(math.inf)
+        if not self._calls.redirected(error):
+            # also of a replica: it answers a lease of an empty queue, so going on there would be a busy loop
+            return await self._calls.refused(error)
+        # the slot is or goes elsewhere: look there before blocking again; no busy loop while it migrates
+        return _BrokenWaitError(0 if isinstance(error, MovedError) else MIGRATION_PAUSE)
+
+    async def _block(self, wait: Wait[Any], connection: Connection) -> bool:
+        """Block; answers whether the block's reply is still to come. Never over before its time without an element."""
+        over = concurrency.now() + wait.seconds
+        await connection.send(*wait.block, f"{max(SHORTEST_BLOCK, wait.seconds - 0.005):.3f}")
+        try:
+            woken = await self._woken(connection, wait.seconds)
+        except ReplyTimeoutError:
+            return True
+        if not woken:
+            await concurrency.sleep(min(BLOCK_EARLY, max(0.0, over - concurrency.now())))
+        return False
+
+    async def _woken(self, connection: Connection, seconds: float) -> bool:
+        """Read the block's answer: true for an element, and for an error that a block may end in: look again."""
+        try:
+            return await connection.read_within(seconds) is not None
+        except redis.ResponseError as error:
+            if is_elsewhere(error):
+                return True
+            # any other comes at once and would come again: a call after each would be a busy loop
+            if not str(error).startswith("UNBLOCKED"):
+                raise
+            if _STATE_CHANGED in str(error):
+                raise _NothingBehindError("the server becomes a replica and closes the connection") from error
+            return True
+
+    def _abandon(self, command: Command[Any], settles: Sequence[Command[bool]], held: Held) -> None:
+        """Interrupted: what is on the way to the caller goes back, and a wake-up that was taken is passed on."""
+        if held.detached:
+            return  # whoever keeps it does both
+        if held.answer is not None and command.undo:
+            self.run_later(command.undo(held.answer))
+        self._pass_on_later(settles)
+
+    def _leave_behind(
+        self,
+        connection: Connection,
+        command: Command[Any],
+        settles: Sequence[Command[bool]],
+        held: Held,
+        *,
+        asked: bool,
+    ) -> None:
+        """Interrupted: somebody else ends what is under way. A program that ends waits for that."""
+        if connection.pending_replies or asked:
+            held.detached = True
+            blocked = connection.pending_replies > int(asked)
+            leave = partial(self._leave, connection, command, settles, blocked=blocked, asked=asked)
+            self._life.background.begin(leave, finish=True)
+
+    async def _leave(
+        self,
+        connection: Connection,
+        command: Command[Any],
+        settles: Sequence[Command[bool]],
+        *,
+        blocked: bool,
+        asked: bool,
+    ) -> None:
+        """End an interrupted wait so that nothing is lost.
+
+        What the command still brings is given back, and a wake-up that was taken is passed on, once none can come any more.
+        """
+        patience = REPLY_GRACE
+        try:
+            if connection.pipelined and blocked:
+                patience = CLOSE_SECS
+                connection.half_close()
+            if asked:
+                if blocked:
+                    await self._woken(connection, patience)
+                answer = command.parse(await connection.read_within(patience))
+                if command.undo:
+                    await self._run_all_quietly(command.undo(answer))
+            else:
+                await connection.close_gracefully()
+        except Exception:  # noqa: BLE001 (nobody is left to be told)
+            connection.close()
+        except BaseException:
+            connection.close()
+            raise
+        finally:
+            self._calls.route.release(connection)
+        await self._pass_on(settles)
+
+    def _pass_on_later(self, settles: Sequence[Command[bool]]) -> None:
+        if settles:
+            self._life.background.begin(partial(self._pass_on, settles))
+
+    async def _pass_on(self, settles: Sequence[Command[bool]]) -> None:
+        """Settle for a waiter that is gone. One that fails is not worth an error of its own."""
+        await self._run_all_quietly(settles)
+
+    async def _run_all_quietly(self, commands: Sequence[Command[Any]]) -> None:
+        for command in commands:
+            with contextlib.suppress(errors.LeaseqError):
+                await self._calls.run(command)

@@ -1,0 +1,181 @@
+"""What differs between threads and asyncio: connections, waiting, work in the background.
+
+Written by hand on both sides; everything above is written once, in `_aio`, and generated for threads.
+"""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Callable, Coroutine
+from typing import Any, cast
+
+import redis
+from redis.asyncio import ConnectionPool, Redis, RedisCluster
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+from redis.exceptions import MaxConnectionsError
+
+from leaseq.errors import BadTypeError
+
+Client = Redis | RedisCluster
+
+
+now = time.monotonic
+"""Seconds on a clock that never steps."""
+
+
+UNLIMITED = 2**31
+"""As good as no limit, of connections."""
+
+
+def connect(url: str) -> Redis:
+    """A client for a URL that never sends anything twice. Raises ValueError or TypeError for one that is none."""
+    # every waiter holds a connection; a limit, which redis-py sets by itself, is for the URL to ask for
+    pool = ConnectionPool.from_url(url, retry=Retry(NoBackoff(), 0), max_connections=UNLIMITED)
+    pool.connection_class(**pool.connection_kwargs)  # does not connect; an unknown option is told now
+    return Redis.from_pool(pool)
+
+
+def check_client(client: object) -> Client:
+    """The client, if it is one of asyncio. Raises BadTypeError."""
+    if isinstance(client, Redis | RedisCluster):
+        return client
+    hint = ""
+    if isinstance(client, redis.Redis | redis.RedisCluster):
+        hint = ": this is a client for threads; use leaseq.WorkQueue with it"
+    raise BadTypeError(f"the server is a URL or a redis.asyncio client, not {type(client).__name__}{hint}")
+
+
+def check_pipe(pipe: Any) -> Any:
+    """The pipeline, if it is one that only queues. Raises BadTypeError."""
+    if isinstance(pipe, redis.asyncio.client.Pipeline | redis.asyncio.cluster.ClusterPipeline):
+        return pipe
+    raise BadTypeError(
+        f"pipe takes what the pipeline() of a redis.asyncio client gives, not {type(pipe).__name__}"
+    )
+
+
+async def node_of(client: RedisCluster, key: str) -> tuple[str, int]:
+    """Where a cluster has a key. Raises what redis-py does."""
+    await client.initialize()
+    node: Any = client.get_node_from_key(key)
+    return node.host, node.port
+
+
+class Slots:
+    """A bound on the connections in use."""
+
+    def __init__(self, count: int, seconds: float | None) -> None:
+        """Who finds none free waits so long; None for as long as it takes."""
+        self._count = count
+        self._seconds = seconds
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._free = asyncio.Semaphore(count)
+
+    async def take(self) -> None:
+        """Take one. Raises MaxConnectionsError."""
+        loop = asyncio.get_running_loop()
+        if loop is not self._loop:
+            # the one before has ended, with all that was in use; what tasks have waited for belongs to their loop
+            self._loop, self._free = loop, asyncio.Semaphore(self._count)
+        try:
+            async with asyncio.timeout(self._seconds if self._free.locked() else None):
+                await self._free.acquire()
+        except TimeoutError as error:
+            raise MaxConnectionsError("all connections are in use") from error
+
+    def give(self) -> None:
+        """Give one back."""
+        self._free.release()
+
+
+async def sleep(seconds: float) -> None:
+    """Wait."""
+    await asyncio.sleep(seconds)
+
+
+Worker = asyncio.Task[None]
+"""What does the work in the background."""
+
+
+def is_alive(worker: Worker) -> bool:
+    """Whether it goes on working."""
+    return not worker.done() and not worker.cancelling()
+
+
+class Background:
+    """Work that outlives the call that began it."""
+
+    def __init__(self) -> None:
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def begin(self, work: Callable[[], Coroutine[Any, Any, None]], *, finish: bool = False) -> Worker:  # noqa: ARG002
+        """Run it. With `finish` a program does not end before it (for threads; tasks end with their loop)."""
+        task = asyncio.get_running_loop().create_task(work())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    async def end(self, seconds: float) -> None:
+        """Wait for it so long, and for what it begins; then stop it."""
+        until = now() + seconds
+        while self._tasks:
+            _, late = await asyncio.wait(self._tasks, timeout=max(0.0, until - now()))
+            for task in late:
+                task.cancel()
+            await asyncio.gather(*late, return_exceptions=True)
+
+
+class Guard(contextlib.nullcontext[None]):
+    """Keeps others out of a few lines: tasks only switch at an await, so nothing is needed."""
+
+
+class WakeEvent:
+    """A sleeper that can be woken."""
+
+    def __init__(self) -> None:
+        self._event = asyncio.Event()
+
+    def set(self) -> None:
+        """Wake the sleeper, or the next one."""
+        self._event.set()
+
+    async def wait(self, seconds: float | None) -> None:
+        """Sleep until the wake_event rings or the time is over."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self._event.wait()
+        except TimeoutError:
+            return
+        self._event.clear()
+
+
+async def close(client: Client) -> None:
+    """Close a client and its connections."""
+    await cast("Any", client).aclose()
+
+
+Swallows = bool
+"""What the end of a block answers: whether the exception goes no further."""
+
+
+class Stopper:
+    """Cancels the task inside a block from outside, and takes that back at its end, as asyncio.timeout does."""
+
+    def __init__(self) -> None:
+        self._task = asyncio.current_task()
+        self._cancelling = self._task.cancelling() if self._task else 0
+        self._sent = False
+
+    def stop(self) -> None:
+        """Cancel the task, once."""
+        if self._task is not None and not self._sent:
+            self._sent = self._task.cancel("the lease is lost")
+
+    def end(self, error: BaseException | None) -> Swallows:
+        """The block ends with this: true for a cancellation that is ours alone."""
+        if self._task is None or not self._sent or self._task is not asyncio.current_task():
+            return False
+        # more requests than at the beginning: somebody else cancels the task too
+        others = self._task.uncancel() > self._cancelling
+        return isinstance(error, asyncio.CancelledError) and not others

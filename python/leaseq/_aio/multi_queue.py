@@ -1,0 +1,186 @@
+"""Several queues as one, for workers."""
+
+import itertools
+import math
+from collections.abc import AsyncIterator, Hashable, Iterable, Iterator, Sequence
+from functools import partial
+
+from leaseq import commands, flows
+from leaseq._aio import concurrency
+from leaseq._aio.lifecycle import LifecycleGroup
+from leaseq._aio.queue import LeasedItem, WorkQueue, leased_items
+from leaseq._aio.race import race
+from leaseq._aio.transport import Transport
+from leaseq.commands import LeaseReply
+from leaseq.errors import BadArgumentError, BadTypeError
+
+AT_ONCE = 16
+"""Queues that one call can lease from."""
+
+
+class QueueGroup:
+    """Queues that one call asks: of one group, on one server."""
+
+    def __init__(self, queues: Sequence[WorkQueue]) -> None:
+        self.queues = queues
+        first = queues[0].transport
+        lives = LifecycleGroup([queue.transport.life for queue in queues])
+        self.transport = first if len(queues) == 1 else Transport(first.client, queues[0].keys, life=lives)
+
+    async def lease(
+        self,
+        count: int,
+        lease_secs: float,
+        *,
+        over: float | None,
+        known: LeaseReply | None = None,
+        at_once: bool = False,
+    ) -> LeaseReply:
+        """Lease from the first queue that has items; wait for one until it is `over` (None: not at all)."""
+        keys = [queue.keys for queue in self.queues]
+        flow = flows.lease_any(
+            keys, count, lease_secs, over=over, clock=concurrency.now, known=known, at_once=at_once
+        )
+        reply = await self.transport.drive(flow, self._on_reply)
+        await self.queues[reply.queue].transport.enter(reply)
+        return reply
+
+    def _on_reply(self, reply: LeaseReply) -> None:
+        for place, died in reply.died.items():
+            self.queues[place].transport.publish_later(died)
+
+    def give_back(self, reply: LeaseReply) -> None:
+        """Return what was leased and nobody gets."""
+        self.transport.run_later(commands.give_back(self.queues[reply.queue].keys, reply))
+
+
+class WorkQueues:
+    """Queues to lease from as if they were one, in the order given: the first that has an item gives it.
+
+    With `fair` each call begins with another queue, so that none waits for ever behind one that is never empty.
+    What adds, completes, extends or releases is a queue's own: `item.queue.complete(item)`, or `with item:`.
+
+    Queues of one group on one server (name them with the same `group=`) are asked by one call, up to 16 at once, and
+    waited for on one connection. Others take a call and a connection each, so keep the queues of a group together.
+    They stay the caller's: closing one ends the waits on all, and a call that comes to it raises QueueClosedError.
+
+    Raises BadTypeError, BadArgumentError.
+    """
+
+    def __init__(self, queues: Iterable[WorkQueue], *, fair: bool = False) -> None:
+        self.queues = list(flows.require_iterable(queues, "queues"))
+        for queue in self.queues:
+            if not isinstance(queue, WorkQueue):
+                raise BadTypeError(
+                    f"WorkQueues takes {WorkQueue.__module__}.WorkQueue, not {type(queue).__name__}"
+                )
+        if not self.queues:
+            raise BadArgumentError("WorkQueues needs a queue to lease from")
+        if len({(_server(queue), queue.name) for queue in self.queues}) < len(self.queues):
+            raise BadArgumentError("WorkQueues takes each queue once")
+        self._fair = fair
+        self._turns = itertools.count()
+        self._orders: dict[int, list[QueueGroup]] = {}
+
+    async def lease(
+        self, lease_secs: float, *, block: bool = True, timeout: float | None = 0
+    ) -> LeasedItem | None:
+        """Lease the next item of any of the queues; `item.queue` says of which. See `WorkQueue.lease`."""
+        items = await self.lease_items(1, lease_secs, block=block, timeout=timeout)
+        return items[0] if items else None
+
+    async def lease_items(
+        self, count: int, lease_secs: float, *, block: bool = True, timeout: float | None = 0
+    ) -> list[LeasedItem]:
+        """Lease up to `count` items (1..256), all of one queue. See `WorkQueue.lease_items`."""
+        over = flows.lease_deadline(timeout, concurrency.now, block=block)
+        groups = self._in_turn()
+        if len(groups) == 1:
+            reply = await groups[0].lease(count, lease_secs, over=over)
+            return _leased(groups[0], reply, lease_secs)
+        return await self._lease_of_several(groups, count, lease_secs, over)
+
+    async def _lease_next(
+        self, count: int, lease_secs: float, known: LeaseReply | None
+    ) -> tuple[list[LeasedItem], LeaseReply | None]:
+        """Wait for items on behalf of a worker, which takes whatever comes; `known` is what it was told the last time.
+
+        A call that leased leaves a wake-up for what is ready and for what is due within the wait cap (LQ-SETTLE-3 and 4),
+        so whoever was answered items can wait without another look.
+        """
+        groups = self._in_turn()
+        if len(groups) > 1:
+            return await self._lease_of_several(groups, count, lease_secs, math.inf), None
+        reply = await groups[0].lease(count, lease_secs, over=math.inf, known=known, at_once=True)
+        items = _leased(groups[0], reply, lease_secs)
+        told = LeaseReply(None, reply.deadline, [], reply.asked)
+        if (
+            items and concurrency.now() >= reply.asked + lease_secs
+        ):  # this process stood still: others may have them by now
+            await items[0].queue.release_items(items, uncounted=True)
+            return [], told
+        return items, told
+
+    async def _lease_of_several(
+        self, groups: Sequence[QueueGroup], count: int, lease_secs: float, over: float | None
+    ) -> list[LeasedItem]:
+        looks = []
+        for group in groups:
+            reply = await group.lease(count, lease_secs, over=None)
+            if reply.items:
+                return _leased(group, reply, lease_secs)
+            looks.append(reply)
+        if over is None or over < concurrency.now():
+            return []
+        waits = [
+            partial(group.lease, count, lease_secs, over=over, known=known)
+            for group, known in zip(groups, looks, strict=True)
+        ]
+        won = await race(
+            waits, lambda reply: bool(reply.items), lambda place, reply: groups[place].give_back(reply)
+        )
+        return _leased(groups[won[0]], won[1], lease_secs) if won else []
+
+    async def items(self, lease_secs: float = 30, *, timeout: float | None = 0) -> AsyncIterator[LeasedItem]:
+        """Lease one item after the other; ends when there is none in any queue for `timeout` seconds (0 or None: never)."""
+        while item := await self.lease(lease_secs, timeout=timeout):
+            yield item
+
+    def _in_turn(self) -> list[QueueGroup]:
+        """Whom to ask, in order."""
+        turn = next(self._turns) % len(self.queues) if self._fair else 0
+        groups = self._orders.get(turn)
+        if groups is None:
+            queues = self.queues[turn:] + self.queues[:turn]
+            alike = _together(queues) if self._fair else _in_order(queues)
+            groups = self._orders[turn] = [
+                QueueGroup(queues[at : at + AT_ONCE])
+                for queues in alike
+                for at in range(0, len(queues), AT_ONCE)
+            ]
+        return groups
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__module__}.WorkQueues {[queue.name for queue in self.queues]!r}>"
+
+
+def _server(queue: WorkQueue) -> tuple[Hashable, str]:
+    """Equal for queues that one call can ask."""
+    return queue.place, queue.group
+
+
+def _in_order(queues: Sequence[WorkQueue]) -> Iterator[list[WorkQueue]]:
+    """Queues that follow each other and can be asked together."""
+    return (list(alike) for _, alike in itertools.groupby(queues, _server))
+
+
+def _together(queues: Sequence[WorkQueue]) -> Iterator[list[WorkQueue]]:
+    """All queues that can be asked together, where their order among the others does not matter."""
+    alike: dict[Hashable, list[WorkQueue]] = {}
+    for queue in queues:
+        alike.setdefault(_server(queue), []).append(queue)
+    return iter(alike.values())
+
+
+def _leased(group: QueueGroup, reply: LeaseReply, lease_secs: float) -> list[LeasedItem]:
+    return leased_items(group.queues[reply.queue], reply, lease_secs)

@@ -1,0 +1,25 @@
+"""Asking before something is lost for ever."""
+
+from typing import Final
+
+import click
+
+from leaseq.cli.exit_codes import CommandError, ExitCode
+
+yes: Final = click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+"""The option of all commands that ask; the parameter is `yes`."""
+
+
+def confirm(question: str, *, yes: bool) -> None:
+    """Ask on stderr, unless `yes` is given. Raises CommandError for a no, and where nobody can answer."""
+    if yes:
+        return
+    try:
+        agreed = click.confirm(question, err=True)
+    except click.Abort as error:
+        click.echo(err=True)  # the question's line ends here
+        if isinstance(error.__context__, EOFError):
+            raise CommandError("nobody is there to answer; --yes says yes", ExitCode.BAD_INPUT) from error
+        raise
+    if not agreed:
+        raise CommandError("nothing was done")

@@ -1,0 +1,106 @@
+"""`leaseq pause`, `resume`, `configure`, `clean`: looking after a queue."""
+
+import click
+
+from leaseq import WorkQueue
+from leaseq.cli import formatting, output
+from leaseq.cli.server import on_queue, stats_of
+
+
+@click.command()
+@on_queue
+@output.as_json
+def pause(*, queue: WorkQueue, as_json: bool) -> None:
+    """Lease nothing of QUEUE until `leaseq resume`, for all workers. What is worked on goes on.
+
+    \b
+    Example:
+      leaseq pause orders
+    """  # noqa: D301 (click's mark for text that is not to be wrapped)
+    stats_of(queue)
+    queue.pause()
+    _report(queue, paused=True, as_json=as_json)
+
+
+@click.command()
+@on_queue
+@output.as_json
+def resume(*, queue: WorkQueue, as_json: bool) -> None:
+    """End the pause of QUEUE: waiting workers get items at once.
+
+    \b
+    Example:
+      leaseq resume orders
+    """  # noqa: D301 (click's mark for text that is not to be wrapped)
+    stats_of(queue)
+    queue.resume()
+    _report(queue, paused=False, as_json=as_json)
+
+
+def _report(queue: WorkQueue, *, paused: bool, as_json: bool) -> None:
+    if as_json:
+        output.document({"queue": queue.name, "paused": paused})
+    else:
+        output.line(f"{queue.name} {'is paused' if paused else 'goes on'}")
+
+
+@click.command(short_help="Set limits of QUEUE for all its clients.")
+@on_queue
+@click.option("--max-data", type=click.IntRange(1, 536870912), help="Bytes of data that an item may have.")
+@click.option(
+    "--max-items", type=click.IntRange(0, 4294967295), help="Items held, dead ones aside; 0: any number."
+)
+@click.option("--max-attempts", type=click.IntRange(0, 65534), help="Leases until an item dies; 0: never.")
+@output.as_json
+def configure(
+    *, queue: WorkQueue, max_data: int | None, max_items: int | None, max_attempts: int | None, as_json: bool
+) -> None:
+    """Set limits of QUEUE for all its clients, those that are given, and show all. What is held already stays.
+
+    \b
+    Examples:
+      leaseq configure orders --max-items 100000 --max-attempts 25
+      leaseq configure orders
+    """  # noqa: D301 (click's mark for text that is not to be wrapped)
+    given = {"max_data": max_data, "max_items": max_items, "max_attempts": max_attempts}
+    if all(value is None for value in given.values()):
+        found = stats_of(queue)
+    else:
+        queue.configure(max_data=max_data, max_items=max_items, max_attempts=max_attempts)
+        found = queue.stats()
+    limits = {name: getattr(found, name) for name in given}
+    if as_json:
+        output.document({"queue": queue.name, **limits})
+    else:
+        output.show(output.facts((name, value) for name, value in limits.items()))
+
+
+@click.command(short_help="Requeue expired leases, promote what is due; repair damage.")
+@on_queue
+@click.option(
+    "--deep", is_flag=True, help="Look through the whole queue for damage and repair it, page by page."
+)
+@click.option("--dry-run", is_flag=True, help="Change nothing; show what there is to do.")
+@output.as_json
+def clean(*, queue: WorkQueue, deep: bool, dry_run: bool, as_json: bool) -> None:
+    """Requeue expired leases of QUEUE, promote what is due, end what is over; with --deep repair damage.
+
+    Safe at any time and beside any number of others.
+
+    \b
+    Examples:
+      leaseq clean orders
+      leaseq clean orders --deep --dry-run
+    """  # noqa: D301 (click's mark for text that is not to be wrapped)
+    found = stats_of(queue)
+    if deep:
+        done = queue.deep_clean(dry_run=dry_run).repairs
+    elif dry_run:
+        done = {"promoted": found.due, "reclaimed": found.overdue}
+    else:
+        done = queue.light_clean().counts
+    if as_json:
+        output.document({"queue": queue.name, "dry_run": dry_run, "deep": deep, "done": done})
+        return
+    counts = [f"{count} {formatting.plain(kind)}" for kind, count in done.items() if count]
+    output.line(f"{'to do: ' if dry_run and counts else ''}{', '.join(counts) or 'nothing to do'}")

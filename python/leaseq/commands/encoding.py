@@ -1,0 +1,125 @@
+"""Commands, and the wire form of what they carry."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from leaseq._scripts import Script
+from leaseq.errors import BadArgumentError, BadTypeError
+from leaseq.item import Item, LeasedItemBase
+from leaseq.keys import QueueKeys
+
+MAX_SECONDS = 10**12
+"""More seconds than any duration or time of the protocol, few enough to write as a number of 16 digits."""
+
+_PLAIN = frozenset({int, float})
+
+Argument = bytes | str | int
+T = TypeVar("T")
+U = TypeVar("U")
+
+
+class Command(NamedTuple, Generic[T]):
+    """One call of a script."""
+
+    script: Script
+    keys: tuple[str, ...]
+    arguments: tuple[Argument, ...]
+    parse: Callable[[Any], T]
+    undo: Callable[[Any], "Sequence[Command[Any]]"] | None = None
+    """For a call that takes something: given its answer, the calls that are due where nobody will get that answer."""
+    packed: bytes | None = None
+    """The bytes of `evalsha`, where they are there already."""
+
+    def map(self, take: Callable[[T], U]) -> "Command[U]":
+        """The same call, whose answer is taken in by `take`."""
+        return Command(
+            self.script,
+            self.keys,
+            self.arguments,
+            lambda reply: take(self.parse(reply)),
+            self.undo,
+            self.packed,
+        )
+
+    def evalsha(self) -> tuple[Argument, ...]:
+        """The call by digest, as a Redis command."""
+        return ("EVALSHA", self.script.sha1, len(self.keys), *self.keys, *self.arguments)
+
+    def eval(self) -> tuple[Argument, ...]:
+        """The call with the script's text, for a server that does not know it."""
+        return ("EVAL", self.script.source, len(self.keys), *self.keys, *self.arguments)
+
+
+def command(
+    script: Script,
+    keys: QueueKeys,
+    arguments: Iterable[Argument],
+    parse: Callable[[Any], T],
+    more_keys: Iterable[str] = (),
+    undo: Callable[[Any], Sequence[Command[Any]]] | None = None,
+) -> Command[T]:
+    """A call on one queue; `more_keys` come behind the keys that the script always takes."""
+    vector = keys.vectors.get(script.name) or keys.vector(script)
+    return Command(script, (*vector, *more_keys), tuple(arguments), parse, undo)
+
+
+def milliseconds(seconds: float, what: str) -> int:
+    """A duration in the unit of the wire. Raises BadTypeError, BadArgumentError."""
+    if type(seconds) not in _PLAIN and (isinstance(seconds, bool) or not isinstance(seconds, int | float)):
+        raise BadTypeError(f"{what} must be a number of seconds, not {type(seconds).__name__}")
+    if not -MAX_SECONDS <= seconds <= MAX_SECONDS:
+        raise BadArgumentError(f"{what} is no number of seconds that a queue can count")
+    return round(seconds * 1000)
+
+
+def milliseconds_kept(seconds: float, what: str) -> int:
+    """A duration of which 0 is none: what is above 0 must not become it. Raises BadTypeError, BadArgumentError."""
+    count = milliseconds(seconds, what)
+    if count == 0 and seconds != 0:
+        raise BadArgumentError(f"{what} is shorter than a millisecond")
+    return count
+
+
+def whole(number: int, what: str) -> int:
+    """A whole number. Raises BadTypeError."""
+    if type(number) is int and -(10**16) < number < 10**16:
+        return number
+    if isinstance(number, bool) or not isinstance(number, int):
+        raise BadTypeError(f"{what} must be an int, not {type(number).__name__}")
+    if abs(number) >= 10**16:
+        raise BadArgumentError(f"{what} has more than 16 digits")
+    return int(number)  # what is derived from int may be written in another way, but is equal in a cache
+
+
+def held(item: LeasedItemBase) -> tuple[str, int]:
+    """Id and token of a leased item. Raises BadTypeError."""
+    if not isinstance(item, LeasedItemBase):
+        raise BadTypeError(f"this takes an item that lease gave, not {type(item).__name__}")
+    return item.id, whole(item.token, "the token of an item")
+
+
+def checked_id(item_id: str) -> str:
+    """An id that is given as such. Raises BadTypeError, BadIdError."""
+    if not isinstance(item_id, str):
+        raise BadTypeError(f"an id must be str, not {type(item_id).__name__}")
+    return item_id if item_id.isascii() else Item(b"", item_id).id
+
+
+def result_key(keys: QueueKeys, item_id: str) -> str:
+    """The key of an item's outcome."""
+    return keys.result + item_id
+
+
+def answers(reply: Any) -> list[Any]:
+    """One entry answers bare, several with a list (LQ-CALL-4)."""
+    return reply if isinstance(reply, list) else [reply]
+
+
+def pairs(flat: Sequence[Any]) -> Iterable[tuple[Any, Any]]:
+    """Name and value, name and value."""
+    return zip(flat[::2], flat[1::2], strict=True)
+
+
+def seconds(microseconds: int) -> float:
+    """A time or duration of a reply."""
+    return microseconds / 1_000_000

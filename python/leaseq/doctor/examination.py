@@ -1,0 +1,131 @@
+"""Making all checks: of the client, of each server, of each queue."""
+
+import contextlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from typing import Any, Final
+
+import redis
+
+from leaseq._sync.queue import WorkQueue
+from leaseq.doctor import cleaning, clock, latency, memory, permissions, persistence, replication, server
+from leaseq.doctor.finding import Finding, Report, Verdict, unknown
+from leaseq.doctor.node import NOBODY, Node, address
+from leaseq.doctor.retries import retries
+from leaseq.errors import BadArgumentError, LeaseqError, from_connection
+from leaseq.keys import QueueKeys, RegisteredQueue
+
+ServerCheck = Callable[[Node], Verdict]
+QueueCheck = Callable[[WorkQueue], Verdict]
+
+SERVER_CHECKS: Final[dict[str, ServerCheck]] = {
+    "version": server.version,
+    "eviction": memory.eviction,
+    "memory": memory.memory,
+    "persistence": persistence.persistence,
+    "replication": replication.replication,
+    "clock": clock.clock,
+    "replica-clocks": replication.replica_clocks,
+    "latency": latency.latency,
+    "slow-scripts": latency.slow_scripts,
+}
+QUEUE_CHECKS: Final[dict[str, QueueCheck]] = {
+    "format": cleaning.format_,
+    "clock-steps": cleaning.clock_steps,
+    "limits": cleaning.limits,
+    "overdue": cleaning.overdue,
+    "paused": cleaning.paused,
+}
+ROLE_CHECKS: Final[dict[str, Callable[[Node, str], Verdict]]] = {
+    "rights": permissions.rights,
+    "scripting": server.scripting,
+}
+CHECKS: Final = ("retries", *ROLE_CHECKS, *SERVER_CHECKS, *QUEUE_CHECKS)
+"""The names of all checks."""
+
+SLOTS: Final = 16384
+"""Of a cluster: of so many names, one lies on each node that has more than a few slots."""
+
+Client = redis.Redis | redis.RedisCluster
+
+
+def doctor(
+    client: Client,
+    queues: Iterable[str | RegisteredQueue] = (),
+    *,
+    group: str | None = None,
+    role: str = "worker",
+) -> Report:
+    """Check a client, its server or servers, and queues; changes nothing.
+
+    `queues` are those to look at: names, with `group` where it is not the name, or what the registry says
+    (`leaseq.registry.queues`). `role` is what the user is meant for:
+    "worker" (producers too), "cleaner", "reader" or "operator" (spec/11-security.md). In a cluster every primary is
+    checked.
+
+    A check that cannot be made is a finding of status "unknown". Raises BadArgumentError, BadNameError, and
+    UnavailableError or AccessDeniedError where the server cannot be talked to at all.
+    """
+    if role not in permissions.ROLES:
+        raise BadArgumentError(f"the role is one of {', '.join(permissions.ROLES)}, and not {role!r}")
+    opened = [_opened(queue, client, group) for queue in queues]
+    findings = [_finding("retries", "client", partial(retries, client))]
+    for node in _nodes(client, [queue.group for queue in opened]):
+        findings += [
+            _finding(name, node.name, partial(check, node, role)) for name, check in ROLE_CHECKS.items()
+        ]
+        findings += [_finding(name, node.name, partial(check, node)) for name, check in SERVER_CHECKS.items()]
+    for queue in opened:
+        with contextlib.closing(queue):
+            findings += [
+                _finding(name, f"queue {queue.name}", partial(check, queue))
+                for name, check in QUEUE_CHECKS.items()
+            ]
+    return Report(tuple(findings))
+
+
+def _opened(queue: str | RegisteredQueue, client: Client, group: str | None) -> WorkQueue:
+    name, group = queue if isinstance(queue, RegisteredQueue) else (queue, group)
+    return WorkQueue(name, client, group=group)
+
+
+def _finding(name: str, about: str, check: Callable[[], Verdict]) -> Finding:
+    """One check made; what keeps it from being made is told and is no pass."""
+    try:
+        verdict = check()
+    except redis.exceptions.NoPermissionError as error:
+        verdict = unknown(
+            f"the user may not ask: {error}", "ask as a user with +info +slowlog|get +config|get"
+        )
+    except (LeaseqError, redis.RedisError, OSError) as error:
+        verdict = unknown(
+            f"it cannot be asked: {error}", "see what the server's log says, and run doctor again"
+        )
+    return Finding(name, about, verdict.status, verdict.found, verdict.do)
+
+
+def _nodes(client: Client, groups: Sequence[str]) -> Iterator[Node]:
+    """Every server that takes writes. Raises UnavailableError, AccessDeniedError."""
+    known = [QueueKeys(NOBODY, group) for group in groups]
+    nobodys = [QueueKeys(NOBODY)]
+    if isinstance(client, redis.Redis):
+        yield _reached(Node(client, address(client), next(iter(known + nobodys))))
+        return
+    cluster: Any = client
+    for primary in cluster.get_primaries():
+        anywhere = (QueueKeys(NOBODY, f"{NOBODY}-{number}") for number in range(SLOTS))
+        keys = next(
+            keys for keys in (*known, *anywhere) if cluster.get_node_from_key(keys.key("state")) == primary
+        )
+        yield _reached(Node(cluster.get_redis_connection(primary), f"{primary.host}:{primary.port}", keys))
+
+
+def _reached(node: Node) -> Node:
+    """The node, if it answers at all."""
+    try:
+        node.time()
+    except redis.exceptions.NoPermissionError:
+        return node  # it does answer
+    except (redis.RedisError, OSError) as error:
+        raise from_connection(error, sent=False) from error
+    return node

@@ -1,0 +1,143 @@
+"""Rights: whether the user may run what its role needs (spec/11-security.md)."""
+
+from typing import Any, Final
+
+import redis
+
+from leaseq._sync.connection import Connection
+from leaseq._sync.route import route
+from leaseq.doctor.finding import Verdict, advice, ok, problem, unknown
+from leaseq.doctor.node import Node
+from leaseq.keys import REGISTRY
+
+KEY: Final = "KEY"
+"""Stands for a key of the queue."""
+
+_READS: Final = {
+    "time": (),
+    "get": (KEY,),
+    "hget": (KEY, "f"),
+    "hmget": (KEY, "f"),
+    "hlen": (KEY,),
+    "hexists": (KEY, "f"),
+    "hstrlen": (KEY, "f"),
+    "zcard": (KEY,),
+    "zscore": (KEY, "m"),
+    "zrange": (KEY, "0", "0"),
+}
+_RUNS: Final = {"evalsha": ("0" * 40, "1", KEY), "eval": ("return 1", "1", KEY)}
+_CLEANS: Final = {
+    "set": (KEY, "v"),
+    "hset": (KEY, "f", "v"),
+    "hdel": (KEY, "f"),
+    "hincrby": (KEY, "f", "1"),
+    "zadd": (KEY, "1", "m"),
+    "zrem": (KEY, "m"),
+    "zrangebyscore": (KEY, "0", "0"),
+    "llen": (KEY,),
+    "lindex": (KEY, "0"),
+    "lpush": (KEY, "v"),
+    "rpush": (KEY, "v"),
+    "del": (KEY,),
+    "pexpire": (KEY, "1"),
+}
+_WAITS: Final = {
+    "blpop": (KEY, "0.01"),
+    "blmove": (KEY, KEY, "LEFT", "LEFT", "0.01"),
+    "hsetnx": (KEY, "f", "v"),
+}
+_SCANS: Final = {"hscan": (KEY, "0"), "zscan": (KEY, "0"), "memory|usage": (KEY,)}
+_ENTERS: Final = {"sadd": (REGISTRY, "m")}
+_FINDS: Final = {"sscan": (REGISTRY, "0")}
+_COUNTS: Final = {"zcount": (KEY, "0", "0")}
+_LOOKS: Final = {"zrevrange": (KEY, "0", "0")}
+
+ROLES: Final[dict[str, dict[str, tuple[str, ...]]]] = {
+    "worker": _RUNS | _READS | _CLEANS | _WAITS | _ENTERS,
+    "cleaner": _RUNS | _READS | _CLEANS | _COUNTS | _SCANS | _FINDS,
+    "reader": _RUNS | _READS | _COUNTS | _LOOKS | _FINDS,
+    "operator": _RUNS | _READS | _CLEANS | _WAITS | _ENTERS | _COUNTS | _SCANS | _FINDS | _LOOKS,
+}
+"""For each role its commands, and arguments to try them with."""
+
+_ASK: Final = """
+local answer = {}
+for i = 1, #ARGV do
+  local words = {}
+  for word in string.gmatch(ARGV[i], '%S+') do words[#words + 1] = word end
+  if not redis.acl_check_cmd(unpack(words)) then answer[#answer + 1] = i end
+end
+return answer
+"""
+"""Asks the server, on Redis 7 and Valkey, whether this user may run commands, without running them."""
+
+
+def rights(node: Node, role: str) -> Verdict:
+    """A role that lacks one command stops halfway through a script: it needs its whole list, and the keys leaseq:*."""
+    key = node.keys.key("ready")
+    calls = [
+        (*command.split("|"), *(key if argument == KEY else argument for argument in arguments))
+        for command, arguments in ROLES[role].items()
+    ]
+    try:
+        missing = _missing(node, calls)
+    except redis.exceptions.NoPermissionError as error:
+        return unknown(
+            f"it cannot be tried which commands the user lacks: {error}",
+            f"compare ACL GETUSER with the {role}'s list in spec/11-security.md",
+        )
+    if not missing:
+        return ok(f"the user has the rights of a {role}")
+    lacking = [name for name, call in zip(ROLES[role], calls, strict=True) if call in missing]
+    named = " ".join(f"+{name}" for name in lacking)
+    if all(name in {**_ENTERS, **_FINDS} for name in lacking):
+        return advice(
+            f"the user may not {named} the registry of queues: those that only it uses are found by no cleaner by itself",
+            f"ACL SETUSER <user> ~{REGISTRY} {named}",
+        )
+    return problem(
+        f"the user lacks rights of a {role}: {named}",
+        f"ACL SETUSER <user> ~leaseq:* {named}; the whole lists are in spec/11-security.md",
+    )
+
+
+def _missing(node: Node, calls: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """The calls that the server would refuse to this user. Nothing of them is run."""
+    # the text of `eval` has a space; what it says does not matter here
+    told = [" ".join(word.replace(" ", "_") for word in call) for call in calls]
+    try:
+        refused = node.ask("EVAL", _ASK, 1, node.keys.key("ready"), *told)
+    except redis.exceptions.NoPermissionError:
+        return _missing_queued(node, calls)
+    except redis.ResponseError:  # before Redis 7.0
+        return _missing_queued(node, calls)
+    return [calls[number - 1] for number in refused]
+
+
+def _missing_queued(node: Node, calls: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """The same on a server that cannot be asked: each is queued in a transaction, which is then thrown away."""
+    connections = route(node.client)
+    connection = connections.acquire(node.keys.key("ready"), None)
+    try:
+        _reply(connection, "MULTI")
+        missing = [call for call in calls if _is_refused(connection, call)]
+        _reply(connection, "DISCARD")
+    finally:
+        connection.close()
+        connections.release(connection)
+    return missing
+
+
+def _is_refused(connection: Connection, call: tuple[str, ...]) -> bool:
+    try:
+        _reply(connection, *call)
+    except redis.exceptions.NoPermissionError:
+        return True
+    except redis.ResponseError:  # allowed, and wrong for another reason: a key of another node of a cluster
+        return False
+    return False
+
+
+def _reply(connection: Connection, *words: str) -> Any:
+    connection.send(*words)
+    return connection.read()

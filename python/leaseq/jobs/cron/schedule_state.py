@@ -1,0 +1,61 @@
+"""The item that a schedule is: it waits for the next slot, and hands on to itself (LQ-JOB-12)."""
+
+from typing import Final
+
+import msgspec
+
+from leaseq.errors import BadNameError
+from leaseq.item import Item
+from leaseq.jobs.envelope import Stage
+from leaseq.keys import QueueKeys
+
+SUFFIX: Final = ".cron"
+
+_ENCODER = msgspec.json.Encoder()
+
+
+class ScheduleState(msgspec.Struct, omit_defaults=True, kw_only=True):
+    """The data of the item; times are ms since 1970, 0 for none.
+
+    `until`: all slots up to here are over. `last`, `next`: the last slot that got a job, and the next; with `rule` and
+    `missed` they are for people. `job`: what each slot gets.
+    """
+
+    v: int = 1
+    until: int
+    last: int = 0
+    next: int = 0
+    rule: str = ""
+    missed: str = ""
+    job: Stage | None = None
+
+
+def queue_of(jobs: str) -> str:
+    """The queue of the schedules whose jobs go to the queue `jobs`. Raises BadNameError."""
+    name = jobs + SUFFIX
+    try:
+        QueueKeys(name)
+    except BadNameError as error:
+        raise BadNameError(
+            f"the name of a queue that has schedules is at most {100 - len(SUFFIX)} characters long"
+        ) from error
+    return name
+
+
+def paused_key(keys: QueueKeys) -> str:
+    """A SET of the names of schedules that are paused."""
+    return keys.key("paused")
+
+
+def item(name: str, tick: ScheduleState) -> Item:
+    """The item of a schedule."""
+    return Item(_ENCODER.encode(tick), name)
+
+
+def read(data: bytes | None) -> ScheduleState | None:
+    """What an item says; None where it is no schedule's, or one of a later version."""
+    try:
+        tick = None if data is None else msgspec.json.decode(data, type=ScheduleState)
+    except (msgspec.DecodeError, RecursionError):
+        return None
+    return tick if tick is not None and tick.v == 1 else None

@@ -1,0 +1,182 @@
+"""What a job is made of before it runs, and what becomes of it after: the same in every place where jobs run."""
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import msgspec
+
+from leaseq.jobs import envelope, failure
+from leaseq.jobs.context import Context, Report
+from leaseq.jobs.definition import Definition
+from leaseq.jobs.envelope import Envelope, Result, Stage
+from leaseq.jobs.errors import BadEnvelopeError, JobTimeout, Retry, SerializationError
+from leaseq.jobs.info import timeout_of
+from leaseq.jobs.serializer import Format, Serializer, format_of
+from leaseq.worker.retry_policy import Backoff, DeadLetter, Release
+
+
+class LeasedJob(msgspec.Struct, frozen=True, kw_only=True):
+    """What an item's lease says, as it can be handed to another process. `started` is in seconds since 1970."""
+
+    id: str
+    queue: str
+    data: bytes
+    headers: Mapping[str, str]
+    attempt: int
+    token: int
+    keep: bool
+    started: float
+
+
+class PreparedJob(NamedTuple):
+    """A job that can be run."""
+
+    function: Definition
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    timeout: float | None
+    backoff: Backoff
+    attempt: int
+    job: Envelope
+
+
+class JobResult(msgspec.Struct, frozen=True):
+    """How a job ended: with the content of its outcome (empty: none is kept), or with the text of its failure.
+
+    `then` is the next stage of its chain, and `data` its envelope.
+    """
+
+    content: bytes = b""
+    failed: bool = False
+    text: str = ""
+    dead: bool = False
+    delay: float = 0.0
+    then: Stage | None = None
+    data: bytes = b""
+
+    def raise_failure(self) -> None:
+        """Raises DeadLetter or Release, which are what the worker's loop goes by, for one that failed."""
+        if self.dead:
+            raise DeadLetter(self.text)
+        if self.failed:
+            raise Release(self.text, delay=self.delay)
+
+
+@dataclass(frozen=True, slots=True)
+class JobExecution:
+    """Reads jobs and writes how they ended, for one worker."""
+
+    functions: Mapping[str, Definition]
+    serializer: Serializer | None
+    worker: str
+
+    def ready(self, lease: LeasedJob, report: Report) -> PreparedJob | JobResult:
+        """What to run; or the end of what no worker with these functions can run, which is dead (LQ-JOB-7)."""
+        try:
+            job = envelope.read(lease.data, self._serializers)
+            function = self._function(job.function)
+            args, kwargs = function.signature.bind(job.args, job.kwargs)
+        except (BadEnvelopeError, LookupError, TypeError, msgspec.ValidationError) as error:
+            return self._dead(lease, error)
+        attempt = lease.attempt + job.attempt - 1
+        if function.signature.takes_context:
+            args = (self._context(lease, job, function.name, attempt, report), *args)
+        return PreparedJob(
+            function, args, kwargs, timeout_of(job, function), _backoff(job, function), attempt, job
+        )
+
+    @property
+    def _serializers(self) -> dict[str, Serializer]:
+        return {self.serializer.name: self.serializer} if self.serializer is not None else {}
+
+    def _function(self, name: str) -> Definition:
+        if name not in self.functions:
+            names = sorted(self.functions)
+            known = ", ".join(names[:20]) + (", ..." if len(names) > 20 else "") or "none"
+            raise LookupError(f"this App has no function {name!r}; it has {known}")
+        return self.functions[name]
+
+    def _context(self, lease: LeasedJob, job: Envelope, name: str, attempt: int, report: Report) -> Context:
+        return Context(
+            id=lease.id,
+            function=name,
+            queue=lease.queue,
+            attempt=attempt,
+            enqueued=job.enqueued / 1000,
+            score=(job.due or job.enqueued) / 1000,
+            headers=lease.headers,
+            token=lease.token,
+            worker=self.worker,
+            _report=report,
+        )
+
+    def done(self, lease: LeasedJob, ready: PreparedJob, value: Any) -> JobResult:
+        """The end of a job whose function returned. What cannot be written never will be: it is dead."""
+        form = format_of(lease.data)
+        try:
+            content = self._result(lease, value, form) if lease.keep else b""
+            then = ready.job.then
+            if not then:
+                return JobResult(content)
+            return JobResult(content, then=then[0], data=self._next(then, value, form))
+        except (SerializationError, BadEnvelopeError) as error:
+            return self._dead(lease, error)
+
+    def _result(self, lease: LeasedJob, value: Any, form: Format) -> bytes:
+        result = Result(
+            v=envelope.VERSION,
+            result=value,
+            started=round(lease.started * 1000),
+            ended=round(time.time() * 1000),
+            worker=self.worker,
+            job=envelope.copy_of(lease.data),
+        )
+        return envelope.write_result(result, form, self.serializer)
+
+    def _next(self, stages: list[Stage], value: Any, form: Format) -> bytes:
+        """The envelope of the next stage: what this one returned is its first argument (LQ-JOB-16)."""
+        job = stages[0].job
+        envelope.unpack(job, self._serializers)
+        delay = int(stages[0].add.get("delay", 0))
+        now = round(time.time() * 1000)
+        following = msgspec.structs.replace(
+            job,
+            args=[value, *job.args],
+            codec=None,
+            body=None,
+            then=stages[1:],
+            enqueued=now,
+            due=now + delay if delay else None,
+        )
+        return envelope.write(following, form, self.serializer)
+
+    def failed(self, lease: LeasedJob, ready: PreparedJob, error: BaseException) -> JobResult:
+        """The end of a job whose function raised: whether there are attempts left is the item's own limit to say."""
+        if isinstance(error, DeadLetter):
+            text = failure.written("DeadLetter", error.reason, "", self.worker, lease.started)
+            return JobResult(failed=True, text=text, dead=True)
+        if not isinstance(error, (*ready.function.retry_on, JobTimeout, Retry)):
+            return self._dead(lease, error)
+        asked = error.delay if isinstance(error, Retry) else None
+        delay = ready.backoff(ready.attempt) if asked is None else asked
+        return JobResult(failed=True, text=self._text(lease, error), delay=delay)
+
+    def crashed(self, lease: LeasedJob, ready: PreparedJob, why: str) -> JobResult:
+        """The end of a job whose process ended under it."""
+        text = failure.written("ProcessDied", why, "", self.worker, lease.started)
+        return JobResult(failed=True, text=text, delay=ready.backoff(ready.attempt))
+
+    def _dead(self, lease: LeasedJob, error: BaseException) -> JobResult:
+        return JobResult(failed=True, text=self._text(lease, error), dead=True)
+
+    def _text(self, lease: LeasedJob, error: BaseException) -> str:
+        return failure.text_of(error, self.worker, lease.started)
+
+
+def _backoff(job: Envelope, function: Definition) -> Backoff:
+    if job.backoff is None:
+        return function.options.backoff
+    first, last = job.backoff
+    return Backoff(first / 1000, last / 1000)

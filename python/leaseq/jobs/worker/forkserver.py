@@ -1,0 +1,217 @@
+"""The process from which those of the jobs are forked, and what runs in these.
+
+A worker has an event loop and threads, and a process that is forked in the middle of them may stand for ever before a lock
+that nobody opens. This one was forked before either began and has neither.
+"""
+
+import asyncio
+import contextlib
+import ctypes
+import os
+import select
+import signal
+import socket
+import struct
+import sys
+from typing import Any, Final, NoReturn
+
+import msgspec
+from setproctitle import setproctitle
+
+from leaseq.jobs.errors import JobTimeout
+from leaseq.jobs.worker.execution import JobExecution, JobResult, LeasedJob, PreparedJob
+from leaseq.jobs.worker.framing import frame
+from leaseq.process import fork
+
+ORDER: Final = struct.Struct(">BI")
+START: Final = 1
+KILL: Final = 2
+"""What the worker says: one of these, and the number of a job. With START comes one end of a pair of sockets."""
+
+EXIT: Final = struct.Struct(">Ii")
+"""What is told of a process that ended: its number, and its exit code, or the negative of a signal."""
+
+_PR_SET_PDEATHSIG: Final = 1
+
+
+class Progress(msgspec.Struct, tag="progress", frozen=True):
+    """How far a job is."""
+
+    done: float
+    total: float | None
+
+
+class Ended(msgspec.Struct, tag="ended", frozen=True):
+    """How a job ended."""
+
+    ending: JobResult
+
+
+Message = Progress | Ended
+
+
+def run(wire: socket.socket, execution: JobExecution) -> NoReturn:
+    """Fork a process for each job, until the worker is gone."""
+    code = 1
+    try:
+        setproctitle("leaseq worker: forks")
+        woken = _wake_on_sigchld()
+        _ForkServer(wire, woken, execution).work()
+        code = 0
+    except BaseException:  # noqa: BLE001 (nobody is there to be told)
+        sys.excepthook(*sys.exc_info())
+    finally:
+        flush()
+        os._exit(code)
+
+
+class _ForkServer:
+    def __init__(self, wire: socket.socket, woken: int, execution: JobExecution) -> None:
+        self._wire = wire
+        self._woken = woken
+        self._execution = execution
+        self._pids: dict[int, int] = {}
+
+    def work(self) -> None:
+        while True:
+            readable, _, _ = select.select([self._wire.fileno(), self._woken], [], [])
+            if self._woken in readable:
+                os.read(self._woken, 4096)
+                self._reap()
+            if self._wire.fileno() in readable and not self._order():
+                break
+        for pid in self._pids.values():
+            os.kill(pid, signal.SIGKILL)
+
+    def _order(self) -> bool:
+        """Do what the worker says; false when it is gone."""
+        try:
+            frame, ends, _, _ = socket.recv_fds(self._wire, ORDER.size, 1)
+            while 0 < len(frame) < ORDER.size and (more := self._wire.recv(ORDER.size - len(frame))):
+                frame += more
+        except ConnectionError:  # it died and had not heard all
+            return False
+        if len(frame) < ORDER.size:
+            return False
+        what, number = ORDER.unpack(frame)
+        if what == START:
+            self._start(number, socket.socket(fileno=ends[0]))
+        elif number in self._pids:
+            os.kill(self._pids[number], signal.SIGKILL)
+        return True
+
+    def _start(self, number: int, end: socket.socket) -> None:
+        try:
+            pid, _ = fork()
+        except OSError:  # there is no room for it: as if it had been killed
+            end.close()
+            self._report_exit(number, -signal.SIGKILL)
+            return
+        if pid == 0:
+            self._wire.close()
+            _perform(end, self._execution)
+        end.close()
+        self._pids[number] = pid
+
+    def _reap(self) -> None:
+        while self._pids:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+            if pid == 0:
+                return
+            number = next((number for number, each in self._pids.items() if each == pid), None)
+            if number is not None:
+                del self._pids[number]
+                self._report_exit(number, os.waitstatus_to_exitcode(status))
+
+    def _report_exit(self, number: int, code: int) -> None:
+        with contextlib.suppress(OSError):  # the worker is gone, which is seen next
+            self._wire.sendall(EXIT.pack(number, code))
+
+
+def _wake_on_sigchld() -> int:
+    """Be woken by the ends of children; and by no signal that is for the worker, which tells this process when to end."""
+    woken, waker = os.pipe()
+    os.set_blocking(waker, False)
+    signal.set_wakeup_fd(waker, warn_on_full_buffer=False)
+    for number in (signal.SIGCHLD, signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        # a handler that does nothing: unlike an ignored signal, it is not handed on to programs that a job starts
+        signal.signal(number, lambda *_: None)
+    return woken
+
+
+def _perform(end: socket.socket, execution: JobExecution) -> NoReturn:
+    """One job, from what the worker says to how it ended."""
+    code = 1
+    try:
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        _end_with_parent()
+        ending = _ended(end, execution)
+        flush()
+        end.sendall(frame(msgspec.msgpack.encode(Ended(ending))))
+        code = 0
+    except ConnectionError:  # the worker is gone, and this process would be killed in a moment
+        pass
+    except BaseException:  # noqa: BLE001 (the worker learns that it ended)
+        sys.excepthook(*sys.exc_info())
+    finally:
+        flush()
+        os._exit(code)
+
+
+def _ended(end: socket.socket, execution: JobExecution) -> JobResult:
+    lease = msgspec.msgpack.decode(_read(end), type=LeasedJob)
+
+    def report(done: float, total: float | None) -> None:
+        end.sendall(frame(msgspec.msgpack.encode(Progress(done, total))))
+
+    ready = execution.ready(lease, report)
+    if isinstance(ready, JobResult):
+        return ready
+    setproctitle(f"leaseq job: {ready.function.name} {lease.id}")
+    try:
+        value = _called(ready)
+    except BaseException as error:  # noqa: BLE001 (told)
+        return execution.failed(lease, ready, error)
+    return execution.done(lease, ready, value)
+
+
+def _called(ready: PreparedJob) -> Any:
+    """Call the function; when its time is over, JobTimeout is raised in the middle of it, to be caught or not."""
+
+    def late(*_: object) -> None:
+        raise JobTimeout(f"took longer than {ready.timeout:g} seconds")
+
+    signal.signal(signal.SIGALRM, late)
+    signal.setitimer(signal.ITIMER_REAL, ready.timeout or 0)
+    try:
+        if ready.function.is_async:
+            return asyncio.run(ready.function.function(*ready.args, **ready.kwargs))
+        return ready.function.function(*ready.args, **ready.kwargs)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+def _read(end: socket.socket) -> bytes:
+    with end.makefile("rb") as file:
+        head = file.read(4)
+        content = file.read(int.from_bytes(head))
+    if len(head) < 4 or len(content) < int.from_bytes(head):
+        raise ConnectionResetError
+    return content
+
+
+def _end_with_parent() -> None:
+    """Where the system can, be killed when the process that forked this one dies; it has one thread, so that is right."""
+    if sys.platform == "linux":
+        parent = os.getppid()
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent or parent == 1:
+            os._exit(1)
+
+
+def flush() -> None:
+    """Write what was printed."""
+    with contextlib.suppress(Exception):
+        sys.stdout.flush()
+        sys.stderr.flush()

@@ -1,0 +1,208 @@
+"""A worker in one process and one event loop."""
+
+import asyncio
+import contextlib
+import inspect
+import itertools
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Any, TypedDict, Unpack
+
+from setproctitle import setproctitle
+
+from leaseq import flows
+from leaseq.errors import LeaseqError, TooLargeError
+from leaseq.jobs.worker.execution import JobExecution
+from leaseq.jobs.worker.executor import Executor
+from leaseq.jobs.worker.lease_journal import LeaseJournal
+from leaseq.jobs.worker.process_pool import JobProcesses
+from leaseq.jobs.worker.program import Program
+from leaseq.jobs.worker.progress import ProgressReporter
+from leaseq.jobs.worker.recycling import RecyclePolicy
+from leaseq.jobs.worker.scheduler import Scheduler
+from leaseq.jobs.worker.thread_pool import AdaptiveThreadPool
+from leaseq.worker import presence, server_health
+from leaseq.worker._aio.presence import PresenceReporter
+from leaseq.worker.aio import Worker
+from leaseq.worker.hooks import Hooks, logger
+from leaseq.worker.retry_policy import Release
+from leaseq.worker.settings import listed_hooks
+
+CONCURRENCY = 8
+"""Jobs that one process runs at a time, where nobody said otherwise."""
+
+
+class WorkerOptions(TypedDict, total=False):
+    """How a worker works. Seconds.
+
+    Attributes:
+        queues: from which it takes jobs, the first that has one; by default those of the App and of its functions.
+        concurrency: jobs that run at a time, in each process; 8 by default.
+        lease_secs: how long a lease is, 30 by default; it is extended while the job runs. A cancelled job learns it within
+            a third.
+        grace_secs: how long jobs may go on once the worker is stopped, 25 by default; the rest goes back uncounted.
+        burst: end when nothing is ready; not by default.
+        max_jobs: after so many jobs a process ends, and another takes its place. None, the default: without limit.
+        max_memory: once it has had so many MiB, likewise.
+        handle_signals: stop on SIGTERM and SIGINT, where it runs in the main thread; at once on the second. By default;
+            `run_worker` does in any case.
+        hooks: told what happens to items, as for `leaseq.worker.Worker`.
+    """
+
+    queues: Sequence[str]
+    concurrency: int
+    lease_secs: float
+    grace_secs: float
+    burst: bool
+    max_jobs: int | None
+    max_memory: float | None
+    handle_signals: bool
+    hooks: Hooks | Iterable[Hooks] | None
+
+
+class JobWorker:
+    """Runs the jobs of an App's queues until it is stopped. Raises BadTypeError, BadArgumentError."""
+
+    def __init__(
+        self, program: Program, journal: LeaseJournal | None = None, /, **options: Unpack[WorkerOptions]
+    ) -> None:
+        settings = program.clients.settings
+        self._program = program
+        self._journal = journal
+        self._state = ""
+        self._stopping = False
+        self._has_done_enough = False
+        self._limits = RecyclePolicy.of(options.get("max_jobs"), options.get("max_memory"))
+        self._store = program.clients.aio.store
+        names = list(flows.require_iterable(options.get("queues", ()), "names of queues")) or settings.queues
+        self._queues = [self._store.queue(name) for name in dict.fromkeys(names)]
+        self._scheduler = Scheduler(self._store, program.schedules, names, settings.form)
+        self._threads = AdaptiveThreadPool()
+        schedules = [self._store.queue(name) for name in self._scheduler.queues]
+        self._worker = Worker(
+            [*schedules, *self._queues],
+            self._run,
+            concurrency=options.get("concurrency", CONCURRENCY),
+            lease_secs=options.get("lease_secs", 30),
+            max_attempts=0,  # each job has its own limit
+            dead_letter_on=TooLargeError,  # a result that the queue does not take; it would be the same again
+            grace_secs=options.get("grace_secs", 25),
+            burst=options.get("burst", False),
+            hooks=[*listed_hooks(options.get("hooks")), *([] if journal is None else [journal])],
+            handle_signals=options.get("handle_signals", True),
+        )
+        self._progress = ProgressReporter(self._store, self._worker.id, self._changed)
+        execution = JobExecution(settings.functions, settings.serializer, self._worker.id)
+        self._forks = JobProcesses(execution, self.stop)
+        self._executor = Executor(self._store, execution, self._progress, self._threads, self._forks)
+
+    @property
+    def id(self) -> str:
+        """Its name among the live workers."""
+        return self._worker.id
+
+    @property
+    def stopped(self) -> bool:
+        """Whether it ends, or has ended, for another reason than that nothing is ready."""
+        return self._stopping
+
+    async def run(self) -> int:
+        """Work until stopped, with `burst` until nothing is ready; answers how many jobs have ended here, however."""
+        self._title("starting")
+        if any(each.options.fork for each in self._program.clients.settings.functions.values()):
+            self._forks.open()
+        try:
+            await self._start()
+            if self._journal is not None:
+                self._journal.began(self._worker.id)
+            await self._work()
+        finally:
+            self._threads.close()
+            await self._forks.close()
+            async with contextlib.AsyncExitStack() as each:  # one that raises keeps no other from its turn
+                for hook in reversed(self._program.shutdown):
+                    each.push_async_callback(_called, hook)
+        return self._progress.performed
+
+    async def _work(self) -> None:
+        self._title("idle")
+        logger.info("worker %s: listens to %s", self.id, ", ".join(queue.name for queue in self._queues))
+        asides = [asyncio.create_task(self._progress.run(), name="leaseq notes")]
+        if self._scheduler.queues:
+            asides.append(asyncio.create_task(self._begin_schedules(), name="leaseq schedules"))
+        try:
+            await self._worker.run()
+        finally:
+            for aside in asides:
+                aside.cancel()
+            await asyncio.wait(asides)
+
+    async def _begin_schedules(self) -> None:
+        """A server that does not answer yet is no reason not to work."""
+        for failures in itertools.count(1):
+            try:
+                await self._scheduler.begin()
+            except LeaseqError as error:
+                logger.warning("schedules have not begun, another try follows: %s", error)
+                await asyncio.sleep(server_health.pause(failures))
+            else:
+                return
+
+    async def _start(self) -> None:
+        """Call the hooks of the start, which may take long: meanwhile it is among the live workers, as starting."""
+        if not self._program.startup:
+            return
+        announcer = PresenceReporter(self._queues[0].transport.client, self._worker.id, self._starting)
+        with contextlib.suppress(LeaseqError):
+            await announcer.announce()
+        try:
+            for hook in self._program.startup:
+                await _called(hook)
+        except BaseException:
+            await announcer.leave()
+            raise
+
+    def _starting(self, started: float) -> str:
+        queues = [(queue.group, queue.name) for queue in self._queues]
+        return presence.written(
+            started=started, stopping=False, concurrency=0, completed=0, queues=queues, held=(), now=0.0
+        )
+
+    def stop(self, *, at_once: bool = False) -> None:
+        """Begin no more jobs; `run` returns when those that run have ended, or after the grace time.
+
+        With `at_once` it does not wait for them. What is asked twice is asked once.
+        """
+        if at_once or not self._stopping:
+            self._stopping = True
+            self._worker.stop(at_once=at_once)
+
+    async def _run(self, item: Any) -> None:
+        if self._has_done_enough:  # it was leased ahead, and is for the next process
+            raise Release(uncounted=True)
+        if self._journal is not None:
+            self._journal.begun(item)
+        if item.queue.name in self._scheduler.queues:
+            await self._scheduler(item)
+        else:
+            await self._executor(item)
+        if self._journal is not None and item.hold.ended:  # told here, else the worker's loop tells
+            self._journal.completed(item)
+
+    def _changed(self, count: int, performed: int) -> None:
+        """So many jobs run now, and so many have ended."""
+        if not self._has_done_enough and self._limits.reached(performed):
+            self._has_done_enough = True
+            self.stop()
+        self._title("busy" if count else "idle")
+
+    def _title(self, state: str) -> None:
+        """Say in the list of processes what this one does, if it is a worker's own."""
+        if self._journal is not None and state != self._state:
+            self._state = state
+            setproctitle(f"leaseq worker: {state}, {','.join(queue.name for queue in self._queues)}")
+
+
+async def _called(hook: Callable[[], Awaitable[Any] | Any]) -> None:
+    answer = hook()
+    if inspect.isawaitable(answer):
+        await answer

@@ -1,0 +1,90 @@
+"""The jobs that run in this process, and telling others of those that take a while (LQ-JOB-10)."""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Callable
+from functools import partial
+
+from leaseq._aio.queue import LeasedItem
+from leaseq.errors import LeaseqError
+from leaseq.jobs import job_state
+from leaseq.jobs._aio.store import Store
+from leaseq.jobs.context import Report
+from leaseq.jobs.job_state import JobState
+
+REPORT_SECONDS = 0.25
+"""How often notes are written. A job that is over by then is told of by nobody."""
+
+
+class ProgressReporter:
+    """The books of what runs, and a loop that writes notes. Progress may be reported from any thread."""
+
+    def __init__(self, store: Store, worker_id: str, changed: Callable[[int, int], None]) -> None:
+        """`changed` is told how many run and how many have ended, after each beginning and end."""
+        self._on_change = changed
+        self._store = store
+        self._worker_id = worker_id
+        self._notes: dict[LeasedItem, JobState] = {}
+        self._changed: dict[LeasedItem, None] = {}
+        self._written: dict[LeasedItem, float] = {}
+        self._over: dict[LeasedItem, None] = {}
+        self._work = asyncio.Event()
+        self.performed = 0
+        """How many jobs have ended here, however."""
+
+    def begin(self, item: LeasedItem, started: float) -> None:
+        """A job begins."""
+        self._notes[item] = JobState(token=item.token, worker=self._worker_id, started=round(started * 1000))
+        self._changed[item] = None
+        if len(self._notes) == 1:
+            self._work.set()
+        self._on_change(len(self._notes), self.performed)
+
+    def end(self, item: LeasedItem) -> None:
+        """A job has ended."""
+        self.performed += 1
+        del self._notes[item]
+        self._changed.pop(item, None)
+        if self._written.pop(item, None) is not None:
+            self._over[item] = None
+            self._work.set()
+        self._on_change(len(self._notes), self.performed)
+
+    def __len__(self) -> int:
+        return len(self._notes)
+
+    def reporter(self, item: LeasedItem) -> Report:
+        """What a job calls to say how far it is."""
+        return partial(self._report, item)
+
+    def _report(self, item: LeasedItem, done: float, total: float | None) -> None:
+        noted = self._notes.get(item)
+        if noted is not None:
+            noted.done, noted.total = done, total
+            self._changed[item] = None
+
+    async def run(self) -> None:
+        """Write notes for as long as the worker lives. That one cannot be written does not concern the work."""
+        while True:
+            if not self._notes and not self._over:
+                self._work.clear()
+                await self._work.wait()
+            await asyncio.sleep(REPORT_SECONDS)
+            with contextlib.suppress(LeaseqError):
+                await self.flush()
+
+    async def flush(self) -> None:
+        """Write what has changed, and again what would soon be forgotten; drop the notes of what is over."""
+        now = time.monotonic()
+        old = [item for item, at in self._written.items() if now - at > job_state.LIFE_SECS / 3]
+        changed = [item for item in dict.fromkeys([*self._changed, *old]) if item in self._notes]
+        over = list(self._over)
+        self._changed.clear()
+        self._over.clear()
+        for item in changed:
+            self._written[item] = now
+        for queue in {item.queue.name for item in (*changed, *over)}:
+            notes = [(item.id, self._notes[item]) for item in changed if item.queue.name == queue]
+            await self._store.write_notes(queue, notes)
+            await self._store.drop_notes(queue, [item.id for item in over if item.queue.name == queue])

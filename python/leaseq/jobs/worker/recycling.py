@@ -1,0 +1,41 @@
+"""When a process has done enough: after so many jobs, or with so much memory, which a leaking library never gives back."""
+
+import resource
+import sys
+from dataclasses import dataclass
+from typing import Self
+
+from leaseq import commands
+from leaseq.errors import BadArgumentError, BadTypeError
+
+_UNIT = 1 if sys.platform == "darwin" else 1024
+"""Bytes in what the system counts memory in."""
+
+MIB = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class RecyclePolicy:
+    """What one process may do; None is without limit."""
+
+    jobs: int | None
+    memory: float | None
+
+    @classmethod
+    def of(cls, jobs: int | None, memory: float | None) -> Self:
+        """These, checked; memory in MiB. Raises BadTypeError, BadArgumentError."""
+        if jobs is not None and commands.whole(jobs, "max_jobs") < 1:
+            raise BadArgumentError("max_jobs must be at least 1; None is without limit")
+        if memory is not None and (isinstance(memory, bool) or not isinstance(memory, int | float)):
+            raise BadTypeError(f"max_memory is a number of MiB, not {type(memory).__name__}")
+        if memory is not None and not memory > 0:
+            raise BadArgumentError("max_memory must be above 0 MiB; None is without limit")
+        return cls(jobs, memory)
+
+    def reached(self, performed: int) -> bool:
+        """Whether it has done enough, having ended so many jobs. Of memory, the most that it ever had counts."""
+        if self.jobs is not None and performed >= self.jobs:
+            return True
+        if self.memory is None:
+            return False
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * _UNIT > self.memory * MIB

@@ -1,0 +1,238 @@
+"""Functions that are not asynchronous, in threads beside the event loop.
+
+What a call takes that only begins and ends is little beside what it takes to wake a thread for it, and the loop for its
+end. Calls that were quick are therefore run by one thread, one after the other, and told together; those that find
+themselves waiting get threads of their own within about a millisecond.
+"""
+
+import asyncio
+import contextlib
+import contextvars
+import ctypes
+import queue
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from leaseq.jobs.errors import JobCancelled, JobTimeout
+from leaseq.worker.hooks import logger
+
+LAST_SECS = 5.0
+"""How long a function may go on after it was told to end; then it is given up, and its thread with it."""
+
+QUICK_SECS = 0.0001
+"""Calls that take less than this are quick."""
+
+RELIEF_SECS = 0.001
+"""How long a call waits for a thread that is at work on others, and an end to be told with others."""
+
+
+class _Run:
+    """One call, and what became of it."""
+
+    def __init__(self, call: Callable[[], Any], future: "asyncio.Future[Any]") -> None:
+        self.call = contextvars.copy_context().run
+        self.function = call
+        self.future = future
+        self.timer: asyncio.TimerHandle | None = None
+        self.why = ""
+        self.since = 0.0
+        self.slow = False
+        self.guard = threading.Lock()
+        self.thread: int | None = None
+        self.refused: type[BaseException] | None = None
+        self.over = False
+        self.interrupted = False
+
+    def begin(self) -> None:
+        """In its thread. Raises what it was told before it began: then it must not."""
+        with self.guard:
+            if self.refused is not None:
+                raise self.refused
+            self.thread = threading.get_ident()
+
+    def interrupt(self, kind: type[BaseException]) -> None:
+        """Raise an exception in its thread where that is at work in Python; a call of C sees it when it returns."""
+        with self.guard:
+            if self.thread is None:
+                self.refused = kind
+            elif not self.over:
+                self.interrupted = True
+                _raise_in(self.thread, kind)
+
+    def late(self, timeout: float) -> None:
+        """Its time is over. One that catches JobTimeout and returns has done its work."""
+        self.why = f"took longer than {timeout:g} seconds"
+        self.interrupt(JobTimeout)
+        self.timer = self.future.get_loop().call_later(LAST_SECS, self._abandon)
+
+    def _abandon(self) -> None:
+        if not self.future.done():
+            logger.error("a function does not end past its time: its thread is given up")
+            self.future.set_exception(JobTimeout(self.why))
+
+    def settle(self, value: Any, error: BaseException | None) -> None:
+        """It has ended."""
+        if self.future.done():
+            return
+        if error is None:
+            self.future.set_result(value)
+        elif isinstance(error, Exception) and not isinstance(error, StopIteration):
+            if self.why and isinstance(error, JobTimeout):
+                error.args = (self.why,)
+            self.future.set_exception(error)
+        else:  # what would end the loop, or what no future takes
+            self.future.set_exception(RuntimeError(f"{type(error).__name__}: {error}"))
+
+
+class AdaptiveThreadPool:
+    """As many threads as there are calls at a time, at most. They are daemons: what hangs keeps no program from ending."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._guard = threading.Lock()
+        self._inbox: deque[_Run] = deque()
+        self._progress: dict[_Run, None] = {}
+        self._asleep = 0
+        self._awake = 0
+        self._slow = 0
+        self._usual = 1.0
+        self._wakes: queue.SimpleQueue[None] = queue.SimpleQueue()
+        self._relief: asyncio.TimerHandle | None = None
+        self._outbox: deque[tuple[_Run, Any, BaseException | None]] = deque()
+        self._delivery_due = False
+        self._closed = False
+
+    async def run(self, call: Callable[[], Any], timeout: float | None) -> Any:
+        """What the call returns. Past its time JobTimeout is raised in its thread; cancelled, JobCancelled."""
+        run = _Run(call, self._loop.create_future())
+        self._hand_over(run)
+        if timeout:
+            run.timer = self._loop.call_later(timeout, run.late, timeout)
+        try:
+            return await run.future
+        except asyncio.CancelledError:
+            if run.future.cancelled():  # else it has ended
+                run.interrupt(JobCancelled)
+                run.future = self._loop.create_future()
+                with contextlib.suppress(Exception):
+                    await asyncio.wait_for(run.future, LAST_SECS)
+            raise
+        finally:
+            if run.timer is not None:
+                run.timer.cancel()
+
+    def close(self) -> None:
+        """End the threads that have nothing to do, and those that were given up when they have."""
+        if self._relief is not None:
+            self._relief.cancel()
+        with self._guard:
+            self._closed = True
+            for _ in range(self._asleep):
+                self._wakes.put(None)
+
+    def _hand_over(self, run: _Run) -> None:
+        with self._guard:
+            self._inbox.append(run)
+            if not self._lacks():
+                return
+            if self._usual > QUICK_SECS or self._awake == self._slow:
+                try:
+                    self._wake()
+                except RuntimeError:  # no more threads can be started
+                    self._inbox.pop()
+                    raise
+            elif self._relief is None:
+                self._relief = self._loop.call_later(RELIEF_SECS, self._relieve)
+
+    def _relieve(self) -> None:
+        """Calls have waited: those before them are not quick, and those that wait get threads of their own."""
+        with self._guard:
+            self._relief = None
+            for run in self._progress:
+                if not run.slow and time.monotonic() - run.since > QUICK_SECS:
+                    run.slow = True
+                    self._slow += 1
+            with contextlib.suppress(RuntimeError):  # no more threads: those that there are will come to it
+                for _ in range(self._lacks()):
+                    self._wake()
+        self._deliver()
+
+    def _lacks(self) -> int:
+        """How many of the calls that wait find no thread that is about to look for one."""
+        return max(0, len(self._inbox) - (self._awake - len(self._progress)))
+
+    def _wake(self) -> None:
+        if self._asleep:
+            self._asleep -= 1
+            self._wakes.put(None)
+        else:
+            threading.Thread(target=self._work, name="leaseq job", daemon=True).start()
+        self._awake += 1
+
+    def _work(self) -> None:
+        while (run := self._next()) is not None:
+            self._end(run, *_perform(run))
+
+    def _next(self) -> _Run | None:
+        """The next call, which is waited for; None at the end."""
+        while True:
+            with self._guard:
+                if self._inbox:
+                    run = self._inbox.popleft()
+                    run.since = time.monotonic()
+                    self._progress[run] = None
+                    return run
+                if self._closed:
+                    return None
+                self._asleep += 1
+                self._awake -= 1
+            self._wakes.get()
+
+    def _end(self, run: _Run, value: Any, error: BaseException | None) -> None:
+        with self._guard:
+            del self._progress[run]
+            self._slow -= run.slow
+            took = time.monotonic() - run.since
+            self._usual = took if took > self._usual else (took + self._usual) / 2
+            self._outbox.append((run, value, error))
+            if self._delivery_due or (self._inbox and self._relief):
+                return
+            self._delivery_due = True
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody listens any more
+            self._loop.call_soon_threadsafe(self._deliver)
+
+    def _deliver(self) -> None:
+        """Tell of all that has ended."""
+        self._delivery_due = False
+        while self._outbox:
+            run, value, error = self._outbox.popleft()
+            run.settle(value, error)
+
+
+def _perform(run: _Run) -> tuple[Any, BaseException | None]:
+    """Call, and let nothing that was raised from outside get away: it may come as the call ends."""
+    value: Any = None
+    error: BaseException | None = None
+    try:
+        try:
+            run.begin()
+            value = run.call(run.function)
+        except BaseException as failure:  # noqa: BLE001 (told)
+            error = failure
+        with run.guard:
+            run.over = True
+            if run.interrupted:
+                _raise_in(threading.get_ident(), None)
+    except BaseException as failure:  # noqa: BLE001 (raised from outside, between the call and here)
+        run.over = True
+        error = error or failure
+    return value, error
+
+
+def _raise_in(thread: int, kind: type[BaseException] | None) -> None:
+    """Raise in a thread, or take back what was not raised yet. The exception is made there, without arguments."""
+    raised = None if kind is None else ctypes.py_object(kind)
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), raised)

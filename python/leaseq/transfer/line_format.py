@@ -1,0 +1,168 @@
+"""The lines of an export, version 1: a header, a line for each item, an end. docs/transfer.md is their description."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from leaseq.commands import add_options
+from leaseq.commands.additions import Options
+from leaseq.errors import BadArgumentError, LeaseqError
+from leaseq.item import Item, data_fields, from_base64
+from leaseq.results import ItemInfo, QueueStats
+from leaseq.transfer.records import Stored
+
+VERSION: Final = 1
+MARK: Final = "leaseq_export"
+"""The field that only a header has; its value is the version."""
+
+_TIMES: Final = {"delayed": "due", "leased": "lease_ends", "dead": "died", "ready": "ready_since"}
+"""What the time of an item is called, by its state."""
+
+Line = dict[str, Any]
+
+
+def header(name: str, group: str, stats: QueueStats) -> Line:
+    """The first line: whose items these are, and the limits of that queue."""
+    limits = {"max_data": stats.max_data, "max_items": stats.max_items, "max_attempts": stats.max_attempts}
+    return {
+        MARK: VERSION,
+        "queue": name,
+        "group": group,
+        "time": stats.now,
+        "limits": limits,
+        "paused": stats.paused,
+    }
+
+
+def end(items: int, *, changed: bool) -> Line:
+    """The last line: without it an export was cut. `changed`: the queue moved on while it was read."""
+    return {"end": True, "items": items, "changed": changed}
+
+
+def item_line(info: ItemInfo, stored: Stored) -> Line:
+    """An item. What is as it is by default is left out."""
+    line: Line = {"id": info.id, **data_fields(stored.data), "state": info.state, "created": info.created}
+    if info.state in _TIMES:
+        line[_TIMES[info.state]] = info.time
+    optional = {
+        "priority": info.priority,
+        "keep": info.keep,
+        "expires": info.expires,
+        "dead_on_expiry": stored.dead_on_expiry,
+        "headers": stored.headers,
+        "attempt": info.attempt,
+        "token": info.token,
+        "error": info.error,
+    }
+    line |= {name: value for name, value in optional.items() if value}
+    # 0 and "" say something here
+    line |= {} if stored.max_attempts is None else {"max_attempts": stored.max_attempts}
+    line |= {} if stored.content_type is None else {"content_type": stored.content_type}
+    return line
+
+
+def parse(text: str | bytes) -> Line:
+    """A line as its fields. Raises BadArgumentError."""
+    try:
+        line = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise BadArgumentError(f"this is not JSON: {error}") from error
+    if not isinstance(line, dict):
+        raise BadArgumentError("this is no JSON object")
+    return line
+
+
+def check_header(line: Line) -> None:
+    """See that this is the header of an export that can be read. Raises BadArgumentError."""
+    version = line.get(MARK)
+    if version is None:
+        raise BadArgumentError(
+            f'this is no export of leaseq: its first line has no "{MARK}"; plain items are for `leaseq add`'
+        )
+    if version != VERSION:
+        raise BadArgumentError(
+            f"this export has version {version!r}, and this leaseq reads version {VERSION}: update leaseq"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """An item of an export, ready to be added, and what of it stays behind."""
+
+    item: Item
+    options: Options
+    number: int
+    """Of its line."""
+
+    lease: bool
+    """Somebody held it: it is due when that lease ends."""
+
+    restarted: bool
+    """It had been leased: its attempts begin anew."""
+
+    error: bool
+    """It had a last error, which is not carried."""
+
+
+def entry(line: Line, number: int, now: float) -> Entry | None:
+    """What to add for the line of an item; None where its time to expire has come. Raises BadArgumentError and others."""
+    expires = _number(line, "expires")
+    if expires and expires <= now:
+        return None
+    state = line.get("state")
+    due = (
+        _number(line, "due" if state == "delayed" else "lease_ends") if state in {"delayed", "leased"} else 0
+    )
+    item = Item(_data(line), _text(line, "id"), headers=_headers(line), content_type=line.get("content_type"))
+    options = add_options(
+        not_before=due or None,
+        priority=line.get("priority", 0),
+        max_attempts=line.get("max_attempts"),
+        # less than a millisecond would be none
+        expires_in=max(0.001, expires - now) if expires else None,
+        dead_on_expiry=bool(line.get("dead_on_expiry")),
+        keep=_number(line, "keep") or None,
+    )
+    return Entry(
+        item, options, number, state == "leased", bool(line.get("attempt")), error=bool(line.get("error"))
+    )
+
+
+def at(number: int, error: LeaseqError) -> LeaseqError:
+    """The same error, which says the line."""
+    named = type(error)(f"line {number}: {error}")
+    named.definite = error.definite
+    return named
+
+
+def _data(line: Line) -> bytes:
+    if "data_base64" in line:
+        return from_base64(_text(line, "data_base64"))
+    try:
+        return _text(line, "data").encode()
+    except UnicodeEncodeError as error:
+        raise BadArgumentError(f"data is a text that UTF-8 cannot hold: {error}") from error
+
+
+def _text(line: Line, name: str) -> str:
+    value = line.get(name)
+    if not isinstance(value, str):
+        raise BadArgumentError(
+            f'an item has "id" and "data" (or "data_base64"), which are strings: see "{name}"'
+        )
+    return value
+
+
+def _number(line: Line, name: str) -> float:
+    value = line.get(name, 0)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise BadArgumentError(f'"{name}" is a number of seconds')
+    return float(value)
+
+
+def _headers(line: Line) -> Mapping[str, str] | None:
+    headers = line.get("headers")
+    if headers is not None and not isinstance(headers, dict):
+        raise BadArgumentError('"headers" is an object of strings')
+    return headers

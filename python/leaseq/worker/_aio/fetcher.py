@@ -1,0 +1,71 @@
+"""Waits for items beside the main loop, so that ends are told meanwhile."""
+
+import contextlib
+from collections.abc import Callable
+
+from leaseq._aio import concurrency
+from leaseq._aio.queue import LeasedItem
+from leaseq.errors import LeaseqError, QueueClosedError
+from leaseq.worker import server_health
+from leaseq.worker._aio.side_loop import SideLoop
+from leaseq.worker._aio.source import Source
+from leaseq.worker.server_health import ServerHealth
+
+
+class Fetcher(SideLoop):
+    """Leases when there is something, after it was asked to.
+
+    `on_result` is told of each failure and success, `bring` takes what was leased, with how many were asked for, `ring` wakes
+    the main loop.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        server_health: ServerHealth,
+        on_result: Callable[[LeaseqError | None], None],
+        deliver: Callable[[list[LeasedItem], int], None],
+        wake: Callable[[], None],
+    ) -> None:
+        super().__init__()
+        self._source = source
+        self._server_health = server_health
+        self._on_result = on_result
+        self._deliver = deliver
+        self._wake = wake
+        self.asked = 0
+
+    def ask(self, count: int) -> None:
+        """Wait for up to so many items."""
+        self.asked = count
+        self._wake_event.set()
+
+    async def run(self) -> None:
+        """Wait when asked to. Raises QueueClosedError."""
+        failures = 0
+        while not self._over:
+            if not self.asked:
+                await self._wake_event.wait(None)
+                continue
+            try:
+                # a wait may be long, and says nothing of a server that is back
+                look = self._source.take if failures or self._server_health.lasts else self._source.wait
+                items = await look(self.asked)
+            except QueueClosedError:
+                raise
+            except LeaseqError as error:
+                failures += 1
+                # one that breaks with a lease in it says so; whether the server is away, the next look tells
+                if failures > 1 or error.definite:
+                    self._on_result(error)
+                    await concurrency.sleep(server_health.pause(failures))
+                continue
+            failures = 0
+            if items and self._over:  # nobody takes them any more
+                with contextlib.suppress(LeaseqError):
+                    await items[0].queue.release_items(items, uncounted=True)
+            elif items:
+                self._deliver(items, self.asked)
+                self.asked = 0
+                self._wake()
+            self._on_result(None)

@@ -1,0 +1,159 @@
+"""The handlers at work: so many tasks, each with an item at a time.
+
+Written by hand for threads and for asyncio.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+
+from leaseq._aio.concurrency import now
+from leaseq._aio.queue import LeasedItem
+from leaseq.worker.in_flight import End, Why
+
+Handler = Callable[[LeasedItem], Awaitable[object]]
+
+UNWIND_SECS = 1.0
+"""How long handlers that are cancelled at the end may take to unwind."""
+
+TURN_SECS = 0.005
+"""How long handlers that never wait may keep the event loop to themselves."""
+
+
+class Slot:
+    """One task, and what it works on."""
+
+    def __init__(self) -> None:
+        self.item: LeasedItem | None = None
+        self.since = 0.0
+        self.why: Why = ""
+        self.task: asyncio.Task[None] | None = None
+
+
+class HandlerPool:
+    """Runs a handler for each item that it is given, `concurrency` at a time, and tells how each ended."""
+
+    def __init__(self, handler: Handler, concurrency: int, tell: Callable[[End], None]) -> None:
+        self._handler = handler
+        self._tell = tell
+        self._inbox: deque[LeasedItem] = deque()
+        self._idle: deque[asyncio.Future[None]] = deque()
+        self._slots = [Slot() for _ in range(concurrency)]
+        self._turn = 0.0
+
+    def start(self) -> None:
+        """Begin to work."""
+        loop = asyncio.get_running_loop()
+        for slot in self._slots:
+            slot.task = loop.create_task(self._work(slot), name="leaseq worker")
+
+    def put(self, items: Sequence[LeasedItem]) -> None:
+        """Hand over items; those that find no free task wait."""
+        self._inbox.extend(items)
+        for _ in range(min(len(items), len(self._idle))):
+            waiter = self._idle.popleft()
+            if not waiter.done():
+                waiter.set_result(None)
+
+    def waiting(self) -> int:
+        """How many items no handler has begun."""
+        return len(self._inbox)
+
+    def withdraw(self) -> list[LeasedItem]:
+        """Take back the items that no handler has begun."""
+        items = list(self._inbox)
+        self._inbox.clear()
+        return items
+
+    def begun_before(self, moment: float) -> list[LeasedItem]:
+        """The items whose handlers have run since before then and were not told to end."""
+        return [
+            slot.item
+            for slot in self._slots
+            if slot.item is not None and not slot.why and slot.since <= moment
+        ]
+
+    def first_begun(self) -> float | None:
+        """When the handler that has run longest began, of those that were not told to end."""
+        return min(
+            (slot.since for slot in self._slots if slot.item is not None and not slot.why), default=None
+        )
+
+    def cancel(self, item: LeasedItem, why: Why) -> None:
+        """End the handler of an item, if it runs."""
+        for slot in self._slots:
+            if slot.item is item and not slot.why and slot.task is not None:
+                slot.why = why
+                slot.task.cancel(f"leaseq: {why}")
+
+    async def abandon(self) -> None:
+        """End all handlers, and wait a little for them to unwind."""
+        running = [slot for slot in self._slots if slot.item is not None and slot.task is not None]
+        for slot in running:
+            slot.why = "stop"
+        await self._end_tasks([slot.task for slot in running if slot.task is not None])
+
+    async def end(self) -> None:
+        """End the tasks that have nothing to do any more."""
+        await self._end_tasks([slot.task for slot in self._slots if slot.task is not None])
+
+    async def _end_tasks(self, tasks: list[asyncio.Task[None]]) -> None:
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks, timeout=UNWIND_SECS)
+
+    async def _work(self, slot: Slot) -> None:
+        inbox, moment = self._inbox, 0.0
+        while True:
+            if not inbox:
+                await self._wait()
+                moment = self._turn = now()
+            elif moment - self._turn > TURN_SECS:
+                await asyncio.sleep(0)
+                moment = self._turn = now()
+            else:
+                item = inbox.popleft()
+                if item.hold.lost:
+                    self._tell((item, None, 0.0, "gone", True))
+                else:
+                    # nothing comes between the end of one and the beginning of the next: one look at the clock for both
+                    moment = await self._handle(slot, item, moment)
+
+    async def _wait(self) -> None:
+        waiter = asyncio.get_running_loop().create_future()
+        self._idle.append(waiter)
+        await waiter
+
+    async def _handle(self, slot: Slot, item: LeasedItem, moment: float) -> float:
+        """Run a handler, from this moment on; answers the moment of its end."""
+        slot.item, slot.since, slot.why = item, moment, ""
+        error: BaseException | None = None
+        try:
+            await self._handler(item)
+        except asyncio.CancelledError as failure:
+            error = failure
+            if not _ends_the_item_alone(slot):
+                raise
+        except (Exception, SystemExit) as failure:  # noqa: BLE001 (told)
+            error = failure
+        except BaseException:
+            slot.why = "stop"
+            raise
+        finally:
+            slot.item = None
+            ended = now()
+            self._tell((item, error, ended - moment, slot.why, True))
+        if slot.why and slot.task is not None:
+            slot.task.uncancel()
+        return ended
+
+
+def _ends_the_item_alone(slot: Slot) -> bool:
+    """Whether a cancellation is for this item: of its handler, or of something that the handler waited for."""
+    if slot.why in {"lost", "late"}:
+        return True
+    if slot.task is not None and slot.task.cancelling():
+        slot.why = "stop"
+        return False
+    return True

@@ -1,0 +1,94 @@
+"""Extends what a worker holds, and ends handlers whose time is over."""
+
+from collections.abc import Callable
+
+from leaseq import commands, flows
+from leaseq._aio import concurrency
+from leaseq._aio.queue import LeasedItem, WorkQueue
+from leaseq.errors import FormatError, LeaseqError
+from leaseq.heartbeat_schedule import patience, until_again, until_next
+from leaseq.parts import Parts
+from leaseq.worker._aio.handler_pool import HandlerPool
+from leaseq.worker._aio.side_loop import SideLoop
+from leaseq.worker.hooks import SafeHooks
+from leaseq.worker.in_flight import InFlight
+from leaseq.worker.settings import Settings
+
+
+class ItemHeartbeater(SideLoop):
+    """Looks after the items of one worker."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        in_flight: InFlight,
+        pool: HandlerPool,
+        hooks: SafeHooks,
+        on_result: Callable[[LeaseqError | None], None],
+    ) -> None:
+        super().__init__()
+        self._lease_secs = settings.lease_secs
+        self._time_limit = settings.time_limit
+        self._in_flight = in_flight
+        self._pool = pool
+        self._hooks = hooks
+        self._on_result = on_result
+        self._next_beat = concurrency.now() + until_next(settings.lease_secs)
+
+    async def run(self) -> None:
+        """Sleep until something is due, and do it."""
+        while not self._over:
+            await self._wake_event.wait(self._pause(concurrency.now()))
+            if self._time_limit is not None and not self._over:
+                for item in self._pool.begun_before(concurrency.now() - self._time_limit):
+                    self._pool.cancel(item, "late")
+            if concurrency.now() >= self._next_beat and not self._over:
+                await self.beat()
+
+    def _pause(self, now: float) -> float:
+        """Seconds to the next beat, or to the end of the time of a handler: one that begins later ends later."""
+        pause = self._next_beat - now
+        if self._time_limit is not None:
+            first = self._pool.first_begun()
+            pause = min(pause, self._time_limit if first is None else first + self._time_limit - now)
+        return max(0.0, pause)
+
+    async def beat(self) -> None:
+        """Extend all that is held, in one call for each queue (and 256 items)."""
+        pause = until_next(self._lease_secs)
+        try:
+            for queue, items in self._by_queue():
+                for chunk in flows.chunks(items):
+                    await self._extend(queue, chunk)
+                    self._on_result(None)
+        except LeaseqError as error:
+            pause = until_again(self._lease_secs)
+            self._on_result(error)
+        self._next_beat = concurrency.now() + pause
+
+    def _by_queue(self) -> list[tuple[WorkQueue, list[LeasedItem]]]:
+        groups: dict[WorkQueue, list[LeasedItem]] = {}
+        for item in self._in_flight.held():
+            if not item.hold.lost:
+                groups.setdefault(item.queue, []).append(item)
+        return list(groups.items())
+
+    async def _extend(self, queue: WorkQueue, items: list[LeasedItem]) -> None:
+        parts = Parts(items)
+        for part in parts:
+            asked = concurrency.now()
+            # a handler may have extended its item by more; by less than the time between two beats would lose it
+            leases = [(item, max(item.hold.secs, self._lease_secs)) for item in part]
+            command = commands.extend(queue.keys, leases)
+            try:
+                answers = await queue.transport.run(command, patience(leases))
+            except FormatError:  # of one bad record, which what ends the item will tell
+                parts.halve(part)
+                continue
+            for (item, lease_secs), deadline in zip(leases, answers, strict=True):
+                if deadline is not None:
+                    item.hold.extended(deadline, lease_secs, asked)
+                elif self._in_flight.holds(item):  # else it crossed the item's own end
+                    self._pool.cancel(item, "lost")
+                    item.hold.lost = True
+                    self._hooks.emit("lost", item)

@@ -1,0 +1,350 @@
+"""One run of a worker: leases, hands out, tells, until it is stopped."""
+
+import sys
+from collections import deque
+from collections.abc import Awaitable, Callable
+from typing import NamedTuple
+
+from leaseq._aio import concurrency
+from leaseq._aio.queue import LeasedItem
+from leaseq.errors import LeaseqError, QueueClosedError
+from leaseq.worker import presence, server_health
+from leaseq.worker._aio.background import BackgroundLoop
+from leaseq.worker._aio.completer import Completer
+from leaseq.worker._aio.fetcher import Fetcher
+from leaseq.worker._aio.handler_pool import Handler, HandlerPool
+from leaseq.worker._aio.heartbeater import ItemHeartbeater
+from leaseq.worker._aio.presence import PresenceReporter
+from leaseq.worker._aio.source import Source
+from leaseq.worker.hooks import SafeHooks, logger
+from leaseq.worker.in_flight import End, InFlight
+from leaseq.worker.prefetch import HOARD_SECS, Prefetcher
+from leaseq.worker.server_health import ServerHealth
+from leaseq.worker.settings import Settings
+
+NEVER = sys.maxsize
+
+LAST_TRIES = 4
+"""How often a worker that ends tries to tell what is left."""
+
+
+class Brought(NamedTuple):
+    """What was leased beside the main loop, with how many were asked for; `begun` has what was handed out, if it was."""
+
+    items: list[LeasedItem]
+    asked: int
+    begun: list[LeasedItem] | None
+
+
+class WorkerLoop:
+    """One run. `work` runs once; `stop` is called from anywhere, a second time to end at once."""
+
+    def __init__(
+        self, source: Source, handler: Handler, settings: Settings, hooks: SafeHooks, name: str
+    ) -> None:
+        self._source = source
+        self._handler = handler
+        self._settings = settings
+        self._hooks = hooks
+        self._name = name
+        self._guard = concurrency.Guard()
+        # who completes before the handler runs must not take more than it runs now
+        self._prefetcher = Prefetcher(
+            settings.concurrency, group=settings.group, ahead=not settings.at_most_once
+        )
+        self.in_flight = InFlight(settings, self._prefetcher, hooks, self._guard)
+        self._completer = Completer(self.in_flight, settings.lease_secs)
+        self._pool = HandlerPool(
+            self._handle if hooks.per_item else handler, settings.concurrency, self._ended
+        )
+        self.heartbeater = ItemHeartbeater(settings, self.in_flight, self._pool, hooks, self._on_call_result)
+        self.announcer = PresenceReporter(source.queues[0].transport.client, name, self._status)
+        self._server_health = ServerHealth()
+        self._wake_event = concurrency.WakeEvent()
+        self._fetcher = Fetcher(
+            source, self._server_health, self._on_call_result, self._deliver, self._wake_event.set
+        )
+        self._brought: deque[Brought] = deque()
+        self._delivering = False
+        self._ends: deque[End] = deque()
+        self._wake_at = NEVER
+        self._last_end = 0.0
+        self._to_begin: deque[list[LeasedItem]] = deque()
+        self._dry = False
+        self._empty = False
+        self._failures = 0
+        self._failure: Exception | None = None
+        self._stops = 0
+        self._grace_ends: float | None = None
+
+    @property
+    def stopping(self) -> bool:
+        """Whether it leases no more."""
+        return self._stops > 0
+
+    def stop(self, *, at_once: bool = False) -> None:
+        """Lease no more, and end when the handlers have, or the grace time is over; a second time: now."""
+        self._stops = 2 if at_once or self._stops else 1
+        self._wake_event.set()
+
+    async def work(self) -> int:
+        """Work; answers how many items were completed. Raises what cannot be got over: QueueClosedError."""
+        self._pool.start()
+        loops = [self._fetcher, self.heartbeater, *([self.announcer] if self._settings.announce else [])]
+        asides = [BackgroundLoop(self._never_silently(loop.run)) for loop in loops]
+        try:
+            await self._pump()
+        finally:
+            self._stops = self._stops or 1
+            for aside, loop in zip(asides, loops, strict=True):
+                loop.end()
+                await aside.end()
+            await self._wind_up()
+            if self._settings.announce:
+                await self.announcer.leave()
+        if self._failure is not None:
+            raise self._failure
+        return self.in_flight.completed_count
+
+    async def _pump(self) -> None:
+        while True:
+            self._collect()
+            if self.stopping:
+                self._begin_to_stop()
+            if self._is_over():
+                return
+            try:
+                idle = await self._step()
+            except QueueClosedError as error:
+                self._failure = error
+            except LeaseqError as error:
+                self._on_call_result(error)
+                self._failures += 1
+                await self._sleep(server_health.pause(self._failures), NEVER)
+            else:
+                if idle is not None:
+                    await self._sleep(*idle)
+
+    def _is_over(self) -> bool:
+        if self._failure is not None or self._stops > 1:
+            return True
+        if not self.stopping:
+            return self._empty and self._is_done()
+        return self._is_done() or (self._grace_ends is not None and concurrency.now() >= self._grace_ends)
+
+    def _is_done(self) -> bool:
+        waiting = (self._delivering, self._prefetcher.outstanding, self._ends, self._brought, self._to_begin)
+        return not (any(waiting) or self.in_flight.completions or self.in_flight.returns)
+
+    async def _step(self) -> tuple[float | None, int] | None:
+        """Do one thing. If there is nothing to do: for how long, or for how many ends, to sleep."""
+        in_flight = self.in_flight
+        if self._to_begin:
+            await self._begin_first()
+        elif in_flight.returns:
+            await self._completer.give_back()
+            self._worked()
+        else:
+            want = self._want()
+            wait = (
+                self._prefetcher.pause(concurrency.now(), len(in_flight.completions))
+                if in_flight.completions
+                else None
+            )
+            if in_flight.completions and (want or not wait):
+                await self._complete(want)
+            elif want:
+                await self._lease(want)
+            else:
+                return self._idle(wait)
+        return None
+
+    def _want(self) -> int:
+        """How many items to lease without waiting."""
+        if self.stopping or self._fetcher.asked or self._brought:
+            return 0
+        want = self._prefetcher.want()
+        if want and self._dry:
+            if self._settings.burst:
+                return want if self._is_done() else 0
+            self._fetcher.ask(want)
+            return 0
+        return want
+
+    def _idle(self, wait: float | None) -> tuple[float | None, int]:
+        pause, wake_at = wait, 1
+        if wait is not None:
+            wake_at = max(1, self._prefetcher.enough() - len(self.in_flight.completions))
+        if self._pool.waiting():
+            pause = min(HOARD_SECS, HOARD_SECS if pause is None else pause)
+        if self._grace_ends is not None:
+            left = max(0.0, self._grace_ends - concurrency.now())
+            pause = left if pause is None else min(pause, left)
+        return pause, wake_at
+
+    async def _sleep(self, pause: float | None, wake_at: int) -> None:
+        """Sleep, or until so many ends have been told; what else is to be seen to rings."""
+        self._wake_at = wake_at
+        if len(self._ends) < wake_at and not self._brought and (pause is None or pause > 0):
+            await self._wake_event.wait(pause)
+        self._wake_at = NEVER
+
+    async def _complete(self, want: int) -> None:
+        queue = self._source.one
+        if want and queue is not None and not self._settings.at_most_once:
+            items = await self._completer.complete_and_lease(queue, want)
+            self._worked()
+            if items is not None:
+                self._leased(items, want)
+        else:
+            await self._completer.complete()
+            self._worked()
+
+    async def _lease(self, want: int) -> None:
+        last_look = self._settings.burst and self._is_done()
+        items = await self._source.take(want)
+        self._worked()
+        self._empty = last_look and not items
+        self._leased(items, want)
+
+    def _leased(self, items: list[LeasedItem], want: int) -> None:
+        self._dry = len(items) < want
+        if items:
+            self._to_begin.append(self.in_flight.leased(items))
+
+    async def _begin_first(self) -> None:
+        """Hand out what was leased."""
+        items = self._to_begin[0]
+        if self._settings.at_most_once and items:
+            items = await self._completer.complete_first(items[0].queue, items)
+            self._worked()
+        self._to_begin.popleft()
+        self.in_flight.begun(items)
+        self._last_end = concurrency.now()
+        self._pool.put(items)
+
+    def _deliver(self, items: list[LeasedItem], asked: int) -> None:
+        """Called by the loop that waits: hands out what it leased, since waking this one first would take its time."""
+        # before the look at whether it stops: the main loop stops before it looks at this
+        self._delivering = True
+        if self.stopping or self._settings.at_most_once:
+            self._brought.append(Brought(items, asked, begun=None))
+        else:
+            begun = self.in_flight.leased(items)
+            self._brought.append(Brought(items, asked, begun))  # before a handler can end
+            self._pool.put(begun)
+        self._delivering = False
+
+    def _book(self, brought: Brought) -> None:
+        if brought.begun is None:
+            self._leased(brought.items, brought.asked)
+            return
+        self._dry = len(brought.items) < brought.asked
+        self.in_flight.begun(brought.begun)
+        self._last_end = concurrency.now()
+
+    def _collect(self) -> None:
+        # in this order: what has ended or waits for a handler was brought before
+        ends = [self._ends.popleft() for _ in range(len(self._ends))]
+        waiting = self._pool.waiting()
+        while self._brought:
+            self._book(self._brought.popleft())
+        now = concurrency.now()
+        if ends:
+            self.in_flight.collect(ends, now)
+            self._last_end = now
+            if self._settings.burst:
+                self._dry = False  # handlers may have added items
+        elif waiting and now - self._last_end >= HOARD_SECS and not self._settings.at_most_once:
+            # others may begin these now
+            self._prefetcher.measured(1, now - self._last_end)
+            self.in_flight.withdrawn(self._pool.withdraw())
+
+    def _begin_to_stop(self) -> None:
+        if self._grace_ends is None:
+            self._grace_ends = concurrency.now() + self._settings.grace_secs
+            logger.info(
+                "worker %s stops: %d items are being worked on", self._name, self._prefetcher.outstanding
+            )
+            self.announcer.hurry()
+        while self._to_begin:
+            self.in_flight.not_begun(self._to_begin.popleft())
+        if not self._settings.at_most_once:  # else they are completed already, and have to run
+            self.in_flight.withdrawn(self._pool.withdraw())
+
+    async def _wind_up(self) -> None:
+        """Give back what is left, as well as it can be done."""
+        await self._pool.abandon()
+        self._collect()
+        self.in_flight.withdrawn(self._pool.withdraw())
+        self.in_flight.release_all()
+        await self._pool.end()
+        for attempt in range(1, LAST_TRIES + 1):
+            try:
+                while self.in_flight.completions:
+                    await self._completer.complete()
+                while self.in_flight.returns:
+                    await self._completer.give_back()
+            except LeaseqError as error:
+                if attempt == LAST_TRIES or isinstance(error, QueueClosedError):
+                    logger.error(
+                        "worker %s: %d items wait for their deadlines: %s",
+                        self._name,
+                        self.in_flight.count,
+                        error,
+                    )
+                    return
+                await concurrency.sleep(server_health.pause(attempt))
+            else:
+                return
+
+    def _ended(self, end: End) -> None:
+        """A handler tells that it has ended; the main loop is woken where that is worth it."""
+        self._ends.append(end)
+        if len(self._ends) >= self._wake_at:
+            self._wake_at = NEVER
+            self._wake_event.set()
+
+    def _status(self, started: float) -> str:
+        """What is said of this worker."""
+        return presence.written(
+            started=started,
+            stopping=self.stopping,
+            concurrency=self._settings.concurrency,
+            completed=self.in_flight.completed_count,
+            queues=[(queue.group, queue.name) for queue in self._source.queues],
+            held=self.in_flight.held(),
+            now=concurrency.now(),
+        )
+
+    async def _handle(self, item: LeasedItem) -> None:
+        with self._hooks.context(item):
+            await self._handler(item)
+
+    def _worked(self) -> None:
+        self._failures = 0
+        if self._server_health.lasts:
+            self._on_call_result(None)
+
+    def _on_call_result(self, error: LeaseqError | None) -> None:
+        """A call has failed, or worked."""
+        with self._guard:
+            now = concurrency.now()
+            first = error is not None and self._server_health.begins(now)
+            seconds = self._server_health.ends(now) if error is None else None
+        if first and error is not None:
+            logger.warning("worker %s goes on trying: %s", self._name, error)
+            self._hooks.emit("server_away", error)
+        if seconds is not None:
+            logger.info("worker %s: the server answers again, after %.1f s", self._name, seconds)
+            self._hooks.emit("server_back", seconds)
+
+    def _never_silently(self, loop: Callable[[], Awaitable[None]]) -> Callable[[], Awaitable[None]]:
+        async def run() -> None:
+            try:
+                await loop()
+            except Exception as error:  # noqa: BLE001 (raised where the run ends)
+                self._failure = self._failure or error
+                self._wake_event.set()
+
+        return run

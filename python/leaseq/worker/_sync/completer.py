@@ -1,0 +1,102 @@
+# Generated from _aio/completer.py by python/unasync.py: do not edit.
+"""Tells the server what has ended, many items in a call."""
+
+from functools import partial
+from typing import Any
+
+from leaseq import commands
+from leaseq._sync import concurrency
+from leaseq._sync.queue import LeasedItem, WorkQueue, ending, leased_items
+from leaseq.errors import FormatError, LeaseqError, TooLargeError
+from leaseq.flows import REPLY_GRACE
+from leaseq.parts import Parts
+from leaseq.worker.in_flight import InFlight
+
+OF_ONE = (FormatError, TooLargeError)
+"""Errors that one item can be the cause of."""
+
+
+class Completer:
+    """Makes the calls that the in_flight asks for. Where one fails, the in_flight has the items again, and the error is raised."""
+
+    def __init__(self, in_flight: InFlight, lease_secs: float) -> None:
+        self._in_flight = in_flight
+        self._lease_secs = lease_secs
+
+    def complete(self) -> None:
+        """Complete a group."""
+        items = self._in_flight.next_completions()
+        self._complete(items[0].queue, items)
+
+    def complete_and_lease(self, queue: WorkQueue, count: int) -> list[LeasedItem] | None:
+        """Complete a group and lease so many, in one call; None where it did not lease."""
+        items = self._in_flight.next_completions()
+        if any(item.keep for item in items):
+            self._complete(queue, items)
+            return None
+        command = commands.complete_and_lease(queue.keys, items, count, self._lease_secs)
+        try:
+            reply = ending(queue, items, partial(queue.transport.take, command))
+        except OF_ONE:
+            self._complete(queue, items)
+            return None
+        except BaseException as error:
+            self._not_completed(items, error)
+            raise
+        self._in_flight.completed(items, reply.completed)
+        queue.transport.publish_later(reply.died.get(0, ()))
+        queue.transport.enter(reply)
+        return leased_items(queue, reply, self._lease_secs)
+
+    def complete_first(self, queue: WorkQueue, items: list[LeasedItem]) -> list[LeasedItem]:
+        """Complete items before their handlers run; answers those that may run: this call was the one."""
+        return self._finish(queue, Parts(items))
+
+    def give_back(self) -> None:
+        """Give back a group."""
+        given = self._in_flight.next_returns()
+        first: Any = given[0].item
+        queue: WorkQueue = first.queue
+        parts = Parts(given)
+        for part in parts:
+            command = commands.release_each(queue.keys, part)
+            call = partial(queue.transport.run, command, REPLY_GRACE)
+            try:
+                answers = ending(queue, [one.item for one in part], call)
+            except OF_ONE as error:
+                if not parts.halve(part):
+                    self._in_flight.refused(part[0].item, error)
+            except BaseException:
+                under_way, left = parts.broken_off()
+                self._in_flight.not_returned(under_way + left)
+                raise
+            else:
+                self._in_flight.returned(part, answers)
+
+    def _complete(self, queue: WorkQueue, items: list[LeasedItem]) -> None:
+        parts = Parts(items)
+        try:
+            self._finish(queue, parts)
+        except BaseException as error:
+            under_way, left = parts.broken_off()
+            self._in_flight.not_completed(left, definite=True, now=concurrency.now())
+            self._not_completed(under_way, error)
+            raise
+
+    def _finish(self, queue: WorkQueue, parts: Parts[LeasedItem]) -> list[LeasedItem]:
+        mine: list[LeasedItem] = []
+        for part in parts:
+            command = commands.complete(queue.keys, part)
+            try:
+                answers = ending(queue, part, partial(queue.transport.run, command, REPLY_GRACE))
+            except OF_ONE as error:
+                if not parts.halve(part):
+                    self._in_flight.refused(part[0], error)
+            else:
+                self._in_flight.completed(part, answers)
+                mine += [item for item, answer in zip(part, answers, strict=True) if answer]
+        return mine
+
+    def _not_completed(self, items: list[LeasedItem], error: BaseException) -> None:
+        definite = isinstance(error, LeaseqError) and error.definite
+        self._in_flight.not_completed(items, definite=definite, now=concurrency.now())

@@ -1,0 +1,99 @@
+# Generated from _aio/presence.py by python/unasync.py: do not edit.
+"""Says that a worker lives and what it holds, and reads what others said (LQ-WORKER-1 to LQ-WORKER-5)."""
+
+import contextlib
+from collections.abc import Callable
+
+from leaseq._sync import concurrency
+from leaseq._sync.calls import Calls
+from leaseq._sync.server_handle import ServerHandle
+from leaseq.errors import LeaseqError
+from leaseq.worker import presence
+from leaseq.worker._sync.side_loop import SideLoop
+from leaseq.worker.hooks import logger
+from leaseq.worker.presence import WorkerInfo
+
+PAGE = 100
+"""Ids that are read, or forgotten, by one command."""
+
+
+class PresenceReporter(SideLoop):
+    """Says every few seconds that a worker lives. Whatever goes wrong with it does not concern the work."""
+
+    def __init__(self, client: concurrency.Client, worker_id: str, status: Callable[[float], str]) -> None:
+        """`status` is called with the time at which the worker began, by the server's clock."""
+        super().__init__()
+        self._id = worker_id
+        self._status = status
+        self._own = Calls(client, presence.key(worker_id))
+        self._index = Calls(client, presence.INDEX)
+        self._reports = 0
+        self._started = 0.0
+        self._warned = False
+
+    def hurry(self) -> None:
+        """Say it now: something has changed."""
+        self._wake_event.set()
+
+    def run(self) -> None:
+        """Say it again and again."""
+        while not self._over:
+            try:
+                self.announce()
+            except LeaseqError as error:
+                if not self._warned:
+                    logger.warning("worker %s is not seen among the live ones: %s", self._id, error)
+                self._warned = True
+            self._wake_event.wait(presence.EVERY_SECS)
+
+    def announce(self) -> None:
+        """Say it once, and now and then enter the index, out of which goes whoever was not heard of for long."""
+        if self._reports % presence.INDEX_EVERY == 0:
+            self._enter()
+        self._reports += 1
+        said, life = self._status(self._started), presence.LIFE_SECS * 1000
+        self._own.ask("SET", presence.key(self._id), said, "PX", life)
+
+    def _enter(self) -> None:
+        seconds, microseconds = self._index.ask("TIME")
+        now = int(seconds) + int(microseconds) / 1_000_000
+        self._started = self._started or now
+        forget_at = round((now + presence.INDEX_LIFE_SECS) * 1000)
+        self._index.ask("ZADD", presence.INDEX, forget_at, self._id)
+        over = round(now * 1000)
+        gone = self._index.ask("ZRANGEBYSCORE", presence.INDEX, "-inf", over, "LIMIT", 0, PAGE)
+        if gone:
+            self._index.ask("ZREM", presence.INDEX, *gone)
+
+    def leave(self) -> None:
+        """The worker ends: it is seen no longer."""
+        with contextlib.suppress(LeaseqError):
+            self._own.ask("DEL", presence.key(self._id))
+            self._index.ask("ZREM", presence.INDEX, self._id)
+
+
+def live_workers(server: str | concurrency.Client | None = None) -> list[WorkerInfo]:
+    """The workers that live, sorted by id, with what they hold.
+
+    `server` is a URL or a client, as for `WorkQueue`. A worker that was killed is seen for up to 30 seconds; one is missing
+    whose user may not write the keys, or that runs with `announce=False`. Raises the errors of `leaseq.errors`.
+    """
+    with ServerHandle(server, "the live workers", "live_workers('redis://localhost')") as opened:
+        index = Calls(opened.client, presence.INDEX)
+        found: list[WorkerInfo] = []
+        seen: set[bytes] = set()
+        first = 0
+        while ids := index.ask("ZRANGE", presence.INDEX, first, first + PAGE - 1):
+            for worker_id in ids:
+                if worker_id not in seen:
+                    seen.add(worker_id)
+                    found += _look(opened.client, worker_id)
+            first += PAGE
+        return sorted(found, key=lambda worker: worker.id)
+
+
+def _look(client: concurrency.Client, worker_id: bytes) -> list[WorkerInfo]:
+    """The worker of that id, if it lives: each has a key of its own, which in a cluster may lie anywhere."""
+    key = presence.key(worker_id.decode(errors="replace"))
+    worker = presence.read(worker_id, Calls(client, key).ask("GET", key))
+    return [worker] if worker else []

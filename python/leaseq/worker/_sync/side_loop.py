@@ -1,0 +1,21 @@
+# Generated from _aio/side_loop.py by python/unasync.py: do not edit.
+"""What runs beside the main loop of a worker."""
+
+from leaseq._sync import concurrency
+
+
+class SideLoop:
+    """Sleeps on a wake_event until there is something to do, or it is told to end."""
+
+    def __init__(self) -> None:
+        self._wake_event = concurrency.WakeEvent()
+        self._over = False
+
+    def run(self) -> None:
+        """Work until the end."""
+        raise NotImplementedError
+
+    def end(self) -> None:
+        """Let `run` come to its end."""
+        self._over = True
+        self._wake_event.set()

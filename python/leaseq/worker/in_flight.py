@@ -1,0 +1,250 @@
+"""What a worker holds, what has ended, and what is still to be told. No input or output."""
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
+from itertools import islice
+from typing import Any, Literal
+
+from leaseq import flows
+from leaseq._scripts import MAX_ENTRIES
+from leaseq.commands import GivenBack
+from leaseq.errors import LeaseqError, TooLargeError
+from leaseq.results import Released
+from leaseq.worker.hooks import SafeHooks, logger
+from leaseq.worker.prefetch import Prefetcher
+from leaseq.worker.retry_policy import UNCOUNTED, DeadLetter, Disposition, Release
+from leaseq.worker.settings import Settings
+
+Why = Literal["", "gone", "lost", "late", "stop"]
+"""What ended it from outside: the lease was lost before its handler began, or while it ran; its time was over; the worker
+stops. Else nothing did."""
+
+
+End = tuple[Any, BaseException | None, float, Why, bool]
+"""A handler has ended: the item, the error that it raised if any, the seconds it took, why, and whether it frees its slot:
+threads run on when given up. A bare tuple, since there is one for every item."""
+
+Item = Any
+"""A leased item of either colour."""
+
+
+class InFlight:
+    """The books of one worker. `guard` keeps its loops apart where they look at what is held."""
+
+    def __init__(
+        self, settings: Settings, prefetcher: Prefetcher, hooks: SafeHooks, guard: AbstractContextManager[Any]
+    ) -> None:
+        self._settings = settings
+        self._prefetcher = prefetcher
+        self._hooks = hooks
+        self._guard = guard
+        self._held: dict[Item, None] = {}
+        self._doubt: set[Item] = set()
+        self._late: set[Item] = set()
+        self.completions: deque[Item] = deque()
+        self.returns: deque[GivenBack] = deque()
+        self.completed_count = 0
+
+    def leased(self, items: Sequence[Item]) -> list[Item]:
+        """Hold these; answers those that are to run. One that has had its attempts dies instead."""
+        self._hooks.emit("leased", items)
+        with self._guard:
+            self._held.update(dict.fromkeys(items))
+        spent = self._settings.policy.spent(items)
+        for item, verdict in spent.items():
+            self._give_back(item, verdict)
+        return [item for item in items if item not in spent] if spent else list(items)
+
+    def begun(self, items: Sequence[Item]) -> None:
+        """These were handed to the handlers."""
+        self._prefetcher.outstanding += len(items)
+
+    @property
+    def count(self) -> int:
+        """How many items are held."""
+        return len(self._held)
+
+    def held(self) -> list[Item]:
+        """All that is leased and not yet told to be over."""
+        with self._guard:
+            return list(self._held)
+
+    def holds(self, item: Item) -> bool:
+        """Whether an item is still held, and no call is under way that ends it."""
+        return item in self._held and not item.hold.ending
+
+    def collect(self, ends: Iterable[End], now: float) -> None:
+        """Take in how handlers ended."""
+        freed, together = 0, 0.0
+        for end in ends:
+            item, error, seconds, why, frees = end
+            if frees:
+                freed += 1
+                together += seconds
+            # work that is done is done, whatever happened meanwhile; the server knows whether it counts
+            if error is None and frees and why != "gone" and (not item.hold.ended or item in self._late):
+                self.completions.append(item)
+            else:
+                self._record_abnormal(end)
+            if frees:
+                self._late.discard(item)
+                if self._hooks.per_item and why != "gone":
+                    self._hooks.emit("ended", item, seconds, error)
+        if self.completions:
+            self._prefetcher.note_completion(now)
+        self._prefetcher.outstanding -= freed
+        self._prefetcher.measured(freed, together)
+
+    def _record_abnormal(self, end: End) -> None:
+        """An end that is no plain success."""
+        item, error, _, why, frees = end
+        if why == "late":
+            if not frees:
+                self._late.add(item)  # its thread runs on, and may yet do the work
+            limit = self._settings.time_limit
+            self._judge(item, TimeoutError(f"took longer than {limit:g} seconds"))
+        elif why in {"lost", "gone"}:
+            self.forget([item])
+        elif why == "stop":
+            self._unless_over(item, UNCOUNTED)
+        elif error is not None:
+            self._judge(item, error)
+        else:  # the handler has completed or released it itself
+            self.forget([item])
+
+    def _judge(self, item: Item, error: BaseException) -> None:
+        verdict = self._settings.policy.judge(item, error)
+        self._log(item, error, verdict)
+        self._unless_over(item, verdict)
+
+    def _log(self, item: Item, error: BaseException, verdict: Disposition) -> None:
+        """Of what the handler itself has decided, for no other exception's sake, the reason is all there is to tell."""
+        decided = isinstance(error, (DeadLetter, Release)) and not (error.__cause__ or error.__context__)
+        said = f": {verdict.error}" if decided and verdict.error else ""
+        tell: dict[str, Any] = {"exc_info": None if decided else error, "extra": {"item": item.id}}
+        if self._settings.at_most_once:
+            logger.warning("item %r failed; it was completed before its handler ran%s", item.id, said, **tell)
+        elif verdict.dead:
+            logger.error("item %r dies, attempt %d%s", item.id, item.attempt, said, **tell)
+        elif verdict.uncounted:
+            logger.info("item %r goes back uncounted%s", item.id, said, **tell)
+        else:
+            again = f"again in {verdict.delay:.1f} s"
+            logger.warning("item %r failed, attempt %d, %s%s", item.id, item.attempt, again, said, **tell)
+
+    def _unless_over(self, item: Item, verdict: Disposition) -> None:
+        if item.hold.ended or item not in self._held:
+            self.forget([item])
+        else:
+            self._give_back(item, verdict)
+
+    def _give_back(self, item: Item, verdict: Disposition) -> None:
+        self.returns.append(
+            GivenBack(
+                item, 0 if verdict.dead else verdict.delay, verdict.uncounted, verdict.error, verdict.dead
+            )
+        )
+
+    def withdrawn(self, items: Sequence[Item]) -> None:
+        """These were handed to the handlers, none of which has begun them: they go back uncounted."""
+        self._prefetcher.outstanding -= len(items)
+        self.not_begun(items)
+
+    def not_begun(self, items: Sequence[Item]) -> None:
+        """These were leased and not handed to anybody: they go back uncounted."""
+        for item in items:
+            self._give_back(item, UNCOUNTED)
+
+    def release_all(self) -> None:
+        """All that is held and not about to be told goes back uncounted."""
+        told = {*self.completions, *(given.item for given in self.returns)}
+        for item in self.held():
+            if item not in told:
+                self._give_back(item, UNCOUNTED)
+
+    def next_completions(self) -> list[Item]:
+        """Take out what one call completes: items of one queue, 256 and 4 MiB of results at most."""
+        queue = self.completions[0].queue
+        batch: list[Item] = []
+        weight = 0
+        for item in islice(self.completions, MAX_ENTRIES):
+            weight += len(item.result or b"")
+            if item.queue is not queue or (batch and weight > flows.CHUNK_BYTES):
+                break
+            batch.append(item)
+        for _ in batch:
+            self.completions.popleft()
+        if not self.completions:
+            self._prefetcher.flushed()
+        return batch
+
+    def next_returns(self) -> list[GivenBack]:
+        """Take out what one call gives back: items of one queue, 256 at most."""
+        queue = _queue(self.returns[0])
+        batch: list[GivenBack] = []
+        while self.returns and len(batch) < MAX_ENTRIES and _queue(self.returns[0]) is queue:
+            batch.append(self.returns.popleft())
+        return batch
+
+    def completed(self, items: Sequence[Item], answers: Sequence[bool]) -> None:
+        """The server's answers: true for those that this worker finished."""
+        self.completed_count += sum(answers)
+        self.forget(items)
+        if not all(answers) or self._hooks.wants("completed"):
+            self._emit_each(items, answers)
+        self._doubt.difference_update(items)
+
+    def _emit_each(self, items: Sequence[Item], answers: Sequence[bool]) -> None:
+        for item, answer in zip(items, answers, strict=True):
+            if answer or item in self._doubt:  # the call whose answer was lost may have been the one
+                self._hooks.emit("completed", item)
+            elif not item.hold.lost:
+                item.hold.lost = True
+                self._hooks.emit("lost", item)
+
+    def not_completed(self, items: Sequence[Item], *, definite: bool, now: float) -> None:
+        """The call failed: these are to be told again. Where it may have worked, false will mean no loss."""
+        self.completions.extendleft(reversed(items))
+        self._prefetcher.note_completion(now)
+        if not definite:
+            self._doubt.update(items)
+
+    def not_returned(self, given: Sequence[GivenBack]) -> None:
+        """The call failed: these are to be told again."""
+        self.returns.extendleft(reversed(given))
+
+    def refused(self, item: Item, error: LeaseqError) -> None:
+        """The server will never complete this one: its result is too large, or its record is damaged."""
+        if isinstance(error, TooLargeError):
+            self._judge(item, error)
+            return
+        logger.error("item %r is given up, its lease will end: %s", item.id, error)
+        self.forget([item])
+
+    def returned(self, given: Sequence[GivenBack], answers: Sequence[Released]) -> None:
+        """The server's answers: where each went."""
+        self.forget([one.item for one in given])
+        for one, answer in zip(given, answers, strict=True):
+            told = {"item": one.item.id}
+            if answer == "dead":
+                if not one.dead:
+                    logger.error("item %r dies: that was the last of its attempts", one.item.id, extra=told)
+                self._hooks.emit("dead_lettered", one.item, one.error)
+            elif answer != "lost":
+                self._hooks.emit("released", one.item, one.delay, one.error)
+            elif not one.item.hold.lost:
+                one.item.hold.lost = True
+                self._hooks.emit("lost", one.item)
+
+    def forget(self, items: Iterable[Item]) -> None:
+        """These are held no longer."""
+        held = self._held
+        with self._guard:
+            for item in items:
+                held.pop(item, None)
+
+
+def _queue(given: GivenBack) -> Any:
+    item: Item = given.item
+    return item.queue

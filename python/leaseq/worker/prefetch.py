@@ -1,0 +1,70 @@
+"""How many items a worker leases, and when it says which are done. No input or output, no clock of its own."""
+
+from leaseq._scripts import MAX_ENTRIES
+
+AHEAD_SECS = 0.02
+"""How much work, as measured, is leased ahead of the free slots."""
+
+GROUP_SECS = 0.001
+"""How long an end waits for others, to be told in one call."""
+
+HOARD_SECS = 0.1
+"""After so long without any end, what was leased ahead goes back: the work is not what was measured."""
+
+
+class Prefetcher:
+    """The numbers of one worker.
+
+    `outstanding` counts the items that were handed to the handlers and have not ended, those that still wait for a slot
+    included.
+    """
+
+    def __init__(self, concurrency: int, *, group: bool = True, ahead: bool = True) -> None:
+        self.concurrency = concurrency
+        self.outstanding = 0
+        self._group_secs = GROUP_SECS if group else 0.0
+        self._ahead_secs = AHEAD_SECS if ahead else 0.0
+        self._mean: float | None = None
+        self._first_end: float | None = None
+
+    def measured(self, ended: int, seconds: float) -> None:
+        """So many handlers took so many seconds together. The mean rises at once and falls by halves."""
+        if ended <= 0:
+            return
+        mean = seconds / ended
+        self._mean = mean if self._mean is None or mean > self._mean else (mean + self._mean) / 2
+
+    def ahead(self) -> int:
+        """How many items the handlers would begin within AHEAD_SECS, at most 256; none before the first is measured."""
+        if self._mean is None:
+            return 0
+        return int(min(MAX_ENTRIES, self._ahead_secs * self.concurrency / max(self._mean, 1e-6)))
+
+    def want(self) -> int:
+        """How many items to lease now: for the free slots, and ahead of them once half of that is used up."""
+        ahead = self.ahead()
+        missing = self.concurrency + ahead - self.outstanding
+        free = self.concurrency - self.outstanding
+        return min(MAX_ENTRIES, missing) if free > 0 or missing * 2 >= ahead > 0 else 0
+
+    def note_completion(self, now: float) -> None:
+        """An item is done that nobody was told of yet."""
+        if self._first_end is None:
+            self._first_end = now
+
+    def flushed(self) -> None:
+        """All that is done has been told."""
+        self._first_end = None
+
+    def pause(self, now: float, ended: int) -> float:
+        """Seconds until what has ended is to be told; 0 for now.
+
+        At once where no other end can come, and where a call is full.
+        """
+        if self._first_end is None or not self.outstanding or ended >= MAX_ENTRIES:
+            return 0.0
+        return max(0.0, self._first_end + self._group_secs - now)
+
+    def enough(self) -> int:
+        """So many ends are worth telling before their time: they make room for a lease."""
+        return max(1, min(MAX_ENTRIES, self.outstanding - self.concurrency - self.ahead() // 2 + 1))

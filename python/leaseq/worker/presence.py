@@ -1,0 +1,154 @@
+"""What a worker tells the server about itself, for those who look (LQ-WORKER-1 to LQ-WORKER-5). No input or output."""
+
+import json
+import os
+import re
+import socket
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from leaseq import __version__
+
+CLIENT = f"leaseq-python {__version__}"
+INDEX = "leaseq:workers"
+"""ZSET: the ids of workers, each with the time at which it may be forgotten."""
+
+LIFE_SECS = 30
+"""How long what a worker said of itself is there; a worker that is gone is seen so long."""
+
+EVERY_SECS = 10
+"""How often a worker says it."""
+
+INDEX_LIFE_SECS = 600
+INDEX_EVERY = 6
+"""How long an id stays in the index, and that it is entered with every sixth word of its worker."""
+
+MAX_ITEMS = 100
+"""Of so many items it says which they are; of more, how many."""
+
+_ID = re.compile(r"[A-Za-z0-9_.:-]{1,200}", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class HeldItem:
+    """An item that a live worker holds: of which queue and group, its id, its attempt, and for how many seconds so far."""
+
+    queue: str
+    group: str
+    id: str
+    attempt: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerInfo:
+    """A worker that said within the last 30 seconds that it lives, as it was then.
+
+    `started` is in seconds since 1970 by the server's clock; `queues` are pairs of group and name; `held` counts the items
+    that it holds, of which `items` are the first hundred.
+    """
+
+    id: str
+    host: str
+    pid: int
+    client: str
+    started: float
+    stopping: bool
+    concurrency: int
+    completed: int
+    held: int
+    queues: tuple[tuple[str, str], ...]
+    items: tuple[HeldItem, ...]
+
+    @property
+    def state(self) -> str:
+        """What it does: "starting", "idle", "busy" or "stopping"."""
+        if self.stopping:
+            return "stopping"
+        if not self.concurrency:
+            return "starting"
+        return "busy" if self.held else "idle"
+
+
+def new_id() -> str:
+    """A name for a worker: host, process, and what tells it from others there."""
+    host = re.sub(r"[^A-Za-z0-9_.-]", "-", socket.gethostname())[:100] or "host"
+    return f"{host}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
+
+
+def key(worker_id: str) -> str:
+    """Where a worker says what it does."""
+    return f"leaseq:worker:{worker_id}"
+
+
+def written(
+    *,
+    started: float,
+    stopping: bool,
+    concurrency: int,
+    completed: int,
+    queues: Sequence[tuple[str, str]],
+    held: Sequence[Any],
+    now: float,
+) -> str:
+    """What a worker says, as JSON; `held` are leased items, `now` is on the clock of their leases."""
+    items = [
+        {
+            "queue": f"{item.queue.group}:{item.queue.name}",
+            "id": item.id,
+            "attempt": item.attempt,
+            "ms": round((now - (item.hold.since or now)) * 1000),
+        }
+        for item in held[:MAX_ITEMS]
+    ]
+    return json.dumps(
+        {
+            "version": 1,
+            "host": socket.gethostname(),
+            "pid": os.getpid(),
+            "client": CLIENT,
+            "started": round(started * 1000),
+            "stopping": stopping,
+            "concurrency": concurrency,
+            "completed": completed,
+            "queues": [f"{group}:{name}" for group, name in queues],
+            "held": len(held),
+            "items": items,
+        }
+    )
+
+
+def read(worker_id: bytes, text: bytes | None) -> WorkerInfo | None:
+    """What a worker said; None for one that said nothing lately, or nothing that can be read."""
+    name = worker_id.decode(errors="replace")
+    if text is None or not _ID.fullmatch(name):
+        return None
+    try:
+        said = json.loads(text)
+        return WorkerInfo(
+            name,
+            str(said["host"]),
+            int(said["pid"]),
+            str(said["client"]),
+            said["started"] / 1000,
+            said["stopping"] is True,
+            int(said["concurrency"]),
+            int(said["completed"]),
+            int(said["held"]),
+            tuple(_queue(entry) for entry in said["queues"]),
+            tuple(_item(item) for item in said["items"]),
+        )
+    except (AttributeError, KeyError, TypeError, ValueError, RecursionError):
+        return None
+
+
+def _queue(entry: str) -> tuple[str, str]:
+    group, _, name = entry.partition(":")
+    return group, name
+
+
+def _item(said: dict[str, Any]) -> HeldItem:
+    group, name = _queue(said["queue"])
+    return HeldItem(name, group, str(said["id"]), int(said["attempt"]), said["ms"] / 1000)

@@ -1,0 +1,88 @@
+"""What becomes of an item whose handler failed."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from leaseq.backoff import Backoff as Backoff  # noqa: PLC0414 (for leaseq.jobs)
+from leaseq.item import LeasedItemBase, text_of
+
+
+class DeadLetter(Exception):  # noqa: N818 (what a handler decides, no error of this package)
+    """Raised by a handler: this item is for a person to look at. `reason` is kept as its last error."""
+
+    def __init__(self, reason: str = "") -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+class Release(Exception):  # noqa: N818 (likewise)
+    """Raised by a handler: give the item back, to be leased again after `delay` seconds (None: the worker's backoff).
+
+    `reason` is kept as its last error. With `uncounted` the attempt does not count; the item is then ready at once,
+    or after `delay`.
+    """
+
+    def __init__(self, reason: str = "", *, delay: float | None = None, uncounted: bool = False) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.delay = delay
+        self.uncounted = uncounted
+
+
+@dataclass(frozen=True, slots=True)
+class Disposition:
+    """How an item goes back: after a delay, or dead; with the text that is kept as its last error."""
+
+    delay: float = 0.0
+    dead: bool = False
+    uncounted: bool = False
+    error: str | None = None
+
+
+UNCOUNTED = Disposition(uncounted=True)
+"""As if it had never been leased."""
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """Which failures end an item and which bring it back."""
+
+    max_attempts: int
+    backoff: Callable[[int], float]
+    dead_letter_on: tuple[type[BaseException], ...]
+
+    def judge(self, item: LeasedItemBase, error: BaseException) -> Disposition:
+        """What becomes of an item whose handler raised this."""
+        if isinstance(error, DeadLetter):
+            return Disposition(dead=True, error=error.reason or None)
+        if isinstance(error, Release):
+            return self._release(item, error)
+        text = text_of(error)
+        if isinstance(error, self.dead_letter_on) or self._last(item):
+            return Disposition(dead=True, error=text)
+        return Disposition(delay=self.backoff(item.attempt), error=text)
+
+    def _release(self, item: LeasedItemBase, asked: Release) -> Disposition:
+        text = asked.reason or None
+        if asked.uncounted:
+            return Disposition(delay=asked.delay or 0.0, uncounted=True, error=text)
+        if self._last(item):
+            return Disposition(dead=True, error=text)
+        delay = self.backoff(item.attempt) if asked.delay is None else asked.delay
+        return Disposition(delay=delay, error=text)
+
+    def _last(self, item: LeasedItemBase) -> bool:
+        return 0 < self.max_attempts <= item.attempt
+
+    def spent(self, items: Sequence[LeasedItemBase]) -> dict[LeasedItemBase, Disposition]:
+        """What becomes of the items that have had their attempts before this one: those workers did not live to say so."""
+        most = self.max_attempts or math.inf
+        return {
+            item: Disposition(
+                dead=True,
+                error=f"leased {item.attempt} times, which is more than the {most} attempts of this worker",
+            )
+            for item in items
+            if item.attempt > most
+        }

@@ -1,0 +1,30 @@
+"""What a worker does while its server does not answer: one line in the log, growing pauses, no end."""
+
+from leaseq.backoff import Backoff
+
+pause = Backoff(0.1, 5.0)
+"""Seconds to wait after so many failures in a row."""
+
+
+class ServerHealth:
+    """Whether the server is away, and since when. Callers see to it that one looks at a time."""
+
+    def __init__(self) -> None:
+        self._since: float | None = None
+
+    @property
+    def lasts(self) -> bool:
+        """Whether the last thing heard of the server was a failure."""
+        return self._since is not None
+
+    def begins(self, now: float) -> bool:
+        """A call failed: whether it is the first of this outage."""
+        first = self._since is None
+        if first:
+            self._since = now
+        return first
+
+    def ends(self, now: float) -> float | None:
+        """A call worked: how many seconds the outage took, if there was one."""
+        since, self._since = self._since, None
+        return None if since is None else now - since
