@@ -19,8 +19,8 @@ from rich.console import Console
 
 import leaseq
 from leaseq.cli import output
-from leaseq.cli.program import program
 from leaseq.cli.live_stats import LiveStats
+from leaseq.cli.program import program
 from leaseq.worker import DeadLetter, Release, Worker
 
 if TYPE_CHECKING:

@@ -36,14 +36,14 @@ class Stop:
         self._guard = threading.Lock()
         self._stopped = False
         self._heirs: list[Callable[[], None]] = []
-        self._ear, self._mouth = socket.socketpair()
+        self._wake_receiver, self._wake_sender = socket.socketpair()
 
     def stop(self) -> None:
         """Interrupt all that wait, and all that begin to."""
         with self._guard:
             self._stopped = True
             if self._threads:
-                self._mouth.send(b".")
+                self._wake_sender.send(b".")
             for interrupt in self._heirs:
                 interrupt()
 
@@ -65,8 +65,8 @@ class Stop:
         with self._guard:
             self._threads -= 1
             if not self._threads:
-                self._ear.close()
-                self._mouth.close()
+                self._wake_receiver.close()
+                self._wake_sender.close()
 
     def check(self) -> None:
         """Raise InterruptedWaitError once the race is over."""
@@ -77,12 +77,12 @@ class Stop:
         """Wait until there is something to read, which it answers, or the time is over. Raises InterruptedWaitError."""
         self.check()
         with _Selector() as selector:
-            selector.register(self._ear, selectors.EVENT_READ)
+            selector.register(self._wake_receiver, selectors.EVENT_READ)
             if sock is not None:
                 selector.register(sock, selectors.EVENT_READ)
-            heard = selector.select(seconds)
+            readable = selector.select(seconds)
         self.check()
-        return bool(heard)
+        return bool(readable)
 
 
 def interrupt_by(stop: Stop) -> None:

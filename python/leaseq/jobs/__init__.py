@@ -11,6 +11,7 @@
 Needs the extra: pip install 'leaseq[jobs]'.
 """
 
+from leaseq.backoff import Backoff
 from leaseq.jobs.app import App
 from leaseq.jobs.call import Call
 from leaseq.jobs.chain import Chain, ChainHandle, Step
@@ -29,7 +30,7 @@ from leaseq.jobs.function import JobFunction
 from leaseq.jobs.handle import Handle
 from leaseq.jobs.info import JobInfo, Status
 from leaseq.jobs.serializer import Serializer
-from leaseq.worker.retry_policy import Backoff, DeadLetter
+from leaseq.worker.retry_policy import DeadLetter
 
 __all__ = [
     "App",

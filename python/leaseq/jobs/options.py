@@ -7,9 +7,9 @@ from datetime import datetime
 from typing import Any, TypedDict
 
 from leaseq import commands
+from leaseq.backoff import Backoff
 from leaseq.durations import seconds_of
 from leaseq.errors import BadArgumentError, BadTypeError
-from leaseq.worker.retry_policy import Backoff
 
 DAY = 86400.0
 MAX_ATTEMPTS = 65534

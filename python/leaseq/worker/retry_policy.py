@@ -4,7 +4,6 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from leaseq.backoff import Backoff as Backoff  # noqa: PLC0414 (for leaseq.jobs)
 from leaseq.item import LeasedItemBase, text_of
 
 

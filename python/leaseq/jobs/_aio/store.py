@@ -2,15 +2,13 @@
 
 import contextlib
 from collections.abc import Iterable, Sequence
-from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 import redis
 
 from leaseq import commands, errors, flows
 from leaseq._aio import concurrency
-from leaseq._aio.calls import Calls, Held
-from leaseq._aio.connection import Connection
+from leaseq._aio.calls import Calls
 from leaseq._aio.queue import WorkQueue
 from leaseq._aio.server_handle import ServerHandle
 from leaseq.commands.additions import Options
@@ -19,7 +17,7 @@ from leaseq.item import Item
 from leaseq.jobs import envelope, job_state
 from leaseq.jobs.info import WAITS, JobSnapshot
 from leaseq.jobs.job_state import JobState
-from leaseq.results import Outcome
+from leaseq.results import ListState, Outcome
 
 
 class Store:
@@ -150,9 +148,7 @@ class Store:
         with contextlib.suppress(LeaseqError):
             await self.talk_all(name, [("MULTI",), *wakes, ("EXEC",)])
 
-    async def listed(
-        self, name: str, state: Literal["ready", "delayed", "leased", "dead", "kept"], offset: int, limit: int
-    ) -> list[str]:
+    async def listed(self, name: str, state: ListState, offset: int, limit: int) -> list[str]:
         """Ids of one page of a list."""
         page = await self.queue(name).list_items(state, offset=offset, limit=limit)
         return [listed.id for listed in page.items]
@@ -165,31 +161,4 @@ class Store:
         """Send plain commands on the keys of one queue together, and read what they answer."""
         if not entries:
             return []
-        calls = Calls(self._opened.client, self.queue(name).keys.key("items"))
-        return await calls.talk(partial(_exchange, calls, entries), Held())
-
-
-async def _exchange(calls: Calls, entries: Sequence[tuple[Any, ...]], connection: Connection) -> list[Any]:
-    """Answers of all. Raises the first error, with no reply left on its way."""
-    try:
-        for entry in entries:
-            await connection.send(*entry)
-        replies = [await _reply(connection) for _ in entries]
-        _raise_first(replies)
-    except BaseException as error:
-        await calls.raise_named(error, connection)
-        raise
-    return replies
-
-
-def _raise_first(replies: Sequence[Any]) -> None:
-    for reply in replies:
-        if isinstance(reply, redis.ResponseError):
-            raise reply
-
-
-async def _reply(connection: Connection) -> Any:
-    try:
-        return await connection.read(flows.REPLY_GRACE)
-    except redis.ResponseError as error:
-        return error
+        return await Calls(self._opened.client, self.queue(name).keys.key("items")).ask_all(entries)

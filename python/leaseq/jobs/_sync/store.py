@@ -3,15 +3,13 @@
 
 import contextlib
 from collections.abc import Iterable, Sequence
-from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 import redis
 
 from leaseq import commands, errors, flows
 from leaseq._sync import concurrency
-from leaseq._sync.calls import Calls, Held
-from leaseq._sync.connection import Connection
+from leaseq._sync.calls import Calls
 from leaseq._sync.queue import WorkQueue
 from leaseq._sync.server_handle import ServerHandle
 from leaseq.commands.additions import Options
@@ -20,7 +18,7 @@ from leaseq.item import Item
 from leaseq.jobs import envelope, job_state
 from leaseq.jobs.info import WAITS, JobSnapshot
 from leaseq.jobs.job_state import JobState
-from leaseq.results import Outcome
+from leaseq.results import ListState, Outcome
 
 
 class Store:
@@ -151,9 +149,7 @@ class Store:
         with contextlib.suppress(LeaseqError):
             self.talk_all(name, [("MULTI",), *wakes, ("EXEC",)])
 
-    def listed(
-        self, name: str, state: Literal["ready", "delayed", "leased", "dead", "kept"], offset: int, limit: int
-    ) -> list[str]:
+    def listed(self, name: str, state: ListState, offset: int, limit: int) -> list[str]:
         """Ids of one page of a list."""
         page = self.queue(name).list_items(state, offset=offset, limit=limit)
         return [listed.id for listed in page.items]
@@ -166,31 +162,4 @@ class Store:
         """Send plain commands on the keys of one queue together, and read what they answer."""
         if not entries:
             return []
-        calls = Calls(self._opened.client, self.queue(name).keys.key("items"))
-        return calls.talk(partial(_exchange, calls, entries), Held())
-
-
-def _exchange(calls: Calls, entries: Sequence[tuple[Any, ...]], connection: Connection) -> list[Any]:
-    """Answers of all. Raises the first error, with no reply left on its way."""
-    try:
-        for entry in entries:
-            connection.send(*entry)
-        replies = [_reply(connection) for _ in entries]
-        _raise_first(replies)
-    except BaseException as error:
-        calls.raise_named(error, connection)
-        raise
-    return replies
-
-
-def _raise_first(replies: Sequence[Any]) -> None:
-    for reply in replies:
-        if isinstance(reply, redis.ResponseError):
-            raise reply
-
-
-def _reply(connection: Connection) -> Any:
-    try:
-        return connection.read(flows.REPLY_GRACE)
-    except redis.ResponseError as error:
-        return error
+        return Calls(self._opened.client, self.queue(name).keys.key("items")).ask_all(entries)

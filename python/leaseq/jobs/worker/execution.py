@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from leaseq.backoff import Backoff
 from leaseq.jobs import envelope, failure
 from leaseq.jobs.context import Context, Report
 from leaseq.jobs.definition import Definition
@@ -14,7 +15,7 @@ from leaseq.jobs.envelope import Envelope, Result, Stage
 from leaseq.jobs.errors import BadEnvelopeError, JobTimeout, Retry, SerializationError
 from leaseq.jobs.info import timeout_of
 from leaseq.jobs.serializer import Format, Serializer, format_of
-from leaseq.worker.retry_policy import Backoff, DeadLetter, Release
+from leaseq.worker.retry_policy import DeadLetter, Release
 
 
 class LeasedJob(msgspec.Struct, frozen=True, kw_only=True):

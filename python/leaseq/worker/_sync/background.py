@@ -80,13 +80,13 @@ def run_with_signals(work: Callable[[], T], stop: Callable[[], None], *, handle_
 
 
 @contextlib.contextmanager
-def _signals(heard: Callable[[], None]) -> Iterator[None]:
-    """Call `heard` for SIGTERM and SIGINT, in the main thread; elsewhere signals are not ours."""
+def _signals(handled: Callable[[], None]) -> Iterator[None]:
+    """Call `handled` for SIGTERM and SIGINT, in the main thread; elsewhere signals are not ours."""
     before: dict[signal.Signals, Any] = {}
     try:
         if threading.current_thread() is threading.main_thread():
             for number in SIGNALS:
-                before[number] = signal.signal(number, lambda _number, _frame: heard())
+                before[number] = signal.signal(number, lambda _number, _frame: handled())
         yield
     finally:
         for number, handler in before.items():
