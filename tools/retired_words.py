@@ -61,7 +61,9 @@ def main() -> int:
             for line, name in names(path):
                 for word in sorted(words(name) & RETIRED.keys()):
                     found += 1
-                    print(f"{path.relative_to(ROOT)}:{line}: {name}: in place of {word!r} say {RETIRED[word]}")
+                    print(
+                        f"{path.relative_to(ROOT)}:{line}: {name}: in place of {word!r} say {RETIRED[word]}"
+                    )
     return 1 if found else 0
 
 
