@@ -136,8 +136,8 @@ class _Shown:
 
 
 def show(score: Score, console: Console) -> None:
-    """Print the score, and what of it was not printed on the way."""
-    for line in score.problems:
+    """Print the score; what is wrong is said here again, where one who sees the end alone finds it."""
+    for line in [*score.problems, *(line for part in score.parts for line in part.wrong)]:
         console.print(f"[red]wrong[/]  {escape(line)}")
     for line in score.rules.wrong if score.rules else []:
         console.print(f"[yellow]open[/]   {escape(line)}")
