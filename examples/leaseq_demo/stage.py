@@ -104,9 +104,9 @@ class Stage:
                 return
 
     def _hand_off(self, items: Sequence[leaseq.LeasedItem]) -> None:
-        finished = [leaseq.Finished(item, then=[(self._beyond, self._follow_up(item))]) for item in items]
+        finished = [leaseq.Completion(item, then=[(self._beyond, self._follow_up(item))]) for item in items]
         self._death_when_sent(commands.complete_with(self._here.keys, finished), len(items))
-        done = self._here.finish_items(finished)
+        done = self._here.complete_items(finished)
         self._death("answered", sum(each.completed for each in done))
         if any(each.added != [each.completed or None] for each in done):
             message = f"an item that was completed once had its follow-up before: {done}"

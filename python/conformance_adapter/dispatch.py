@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 import leaseq
 from conformance_adapter import values
 from conformance_adapter.messages import CAPABILITIES, PROTOCOL, Json, b64, unb64
-from leaseq import Finished, FollowUp
+from leaseq import Completion, FollowUp
 
 Shape = Callable[[Any], Any]
 
@@ -127,7 +127,7 @@ def _complete(session: Session, handle: str | None, args: Json) -> Plan:
     only_current = args.get("only_current", False)
     if any(entry.keys() & {"result", "keep_ms"} for entry in args["items"]):
         finished = [_finished(session, handle, entry, only_current) for entry in args["items"]]
-        return Plan(lambda: queue.finish_items(finished), lambda done: [one.completed for one in done])
+        return Plan(lambda: queue.complete_items(finished), lambda done: [one.completed for one in done])
     items = [session.held(handle, entry) for entry in args["items"]]
     return Plan(lambda: queue.complete_items(items, only_current=only_current), list)
 
@@ -137,7 +137,7 @@ def _hand_off(session: Session, handle: str | None, args: Json) -> Plan:
     only_current = args.get("only_current", False)
     finished = [_finished(session, handle, entry, only_current) for entry in args["items"]]
     return Plan(
-        lambda: queue.finish_items(finished),
+        lambda: queue.complete_items(finished),
         lambda done: [
             {"completed": one.completed, "added": [values.added(answer) for answer in one.added]}
             for one in done
@@ -145,7 +145,7 @@ def _hand_off(session: Session, handle: str | None, args: Json) -> Plan:
     )
 
 
-def _finished(session: Session, handle: str | None, entry: Json, only_current: bool) -> Finished:
+def _finished(session: Session, handle: str | None, entry: Json, only_current: bool) -> Completion:
     then: list[FollowUp] = [
         (
             session.queue(one["queue"]),
@@ -154,7 +154,7 @@ def _finished(session: Session, handle: str | None, entry: Json, only_current: b
         )
         for one in entry.get("then", [])
     ]
-    return Finished(
+    return Completion(
         session.held(handle, entry),
         result=unb64(entry["result"]) if "result" in entry else None,
         keep=values.secs(entry["keep_ms"]) if "keep_ms" in entry else None,

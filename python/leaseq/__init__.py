@@ -13,7 +13,7 @@ The same for asyncio is in `leaseq.aio`.
 from leaseq._sync.multi_queue import WorkQueues
 from leaseq._sync.queue import LeasedItem, WorkQueue
 from leaseq._version import __version__
-from leaseq.commands.handoff import AddOptions, Finished, FollowUp
+from leaseq.commands.handoff import AddOptions, Completion, FollowUp
 from leaseq.embedded import EmbeddedServer, embedded
 from leaseq.errors import (
     AccessDeniedError,
@@ -34,7 +34,7 @@ from leaseq.errors import (
     ServerError,
     TooLargeError,
     UnavailableError,
-    WrongTypeError,
+    WrongKeyTypeError,
 )
 from leaseq.item import Item
 from leaseq.results import (
@@ -60,11 +60,11 @@ __all__ = [
     "BadTypeError",
     "ClockError",
     "Completed",
+    "Completion",
     "CrossGroupError",
     "DeepClean",
     "EmbeddedServer",
     "EmbeddedServerError",
-    "Finished",
     "FollowUp",
     "FormatError",
     "Item",
@@ -89,7 +89,7 @@ __all__ = [
     "UnavailableError",
     "WorkQueue",
     "WorkQueues",
-    "WrongTypeError",
+    "WrongKeyTypeError",
     "__version__",
     "embedded",
 ]

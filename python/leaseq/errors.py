@@ -111,7 +111,7 @@ class ClockError(LeaseqError):
     code = "LEASEQ_CLOCK"
 
 
-class WrongTypeError(LeaseqError):
+class WrongKeyTypeError(LeaseqError):
     """Something else uses one of the queue's keys."""
 
     code = "LEASEQ_WRONG_TYPE"

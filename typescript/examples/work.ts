@@ -2,7 +2,7 @@
 //
 //   node dist/examples/work.js redis://localhost 10
 //
-// and in Python: App(...).named("text.words").using(queue="node").enqueue("two words")
+// and in Python: App(...).function("text.words").with_options(queue="node").enqueue("two words")
 import { Client } from "leaseq";
 import type { Json } from "./jobs.js";
 import { type Run, work } from "./running.js";

@@ -55,7 +55,7 @@ export class FormatError extends Refusal {
 }
 
 /** Something else uses a key of the queue (LQ-ERROR-3). */
-export class WrongTypeError extends Refusal {
+export class WrongKeyTypeError extends Refusal {
   readonly code = "LEASEQ_WRONG_TYPE";
 }
 
@@ -144,7 +144,7 @@ const REFUSALS = new Map<string, new (message: string) => LeaseqError>([
   ["LEASEQ_CROSS_GROUP", CrossGroupError],
   ["LEASEQ_CLOCK", ClockError],
   ["LEASEQ_FORMAT", FormatError],
-  ["LEASEQ_WRONG_TYPE", WrongTypeError],
+  ["LEASEQ_WRONG_TYPE", WrongKeyTypeError],
   ["LEASEQ_OUT_OF_MEMORY", OutOfMemoryError],
 ]);
 

@@ -39,7 +39,7 @@ export {
   PartialError,
   ServerError,
   TooLargeError,
-  WrongTypeError,
+  WrongKeyTypeError,
 } from "./errors.js";
 export type { CompleteOptions, Lease } from "./lease.js";
 export type { LiveItem, LiveWorker } from "./live.js";

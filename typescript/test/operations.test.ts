@@ -11,7 +11,7 @@ import {
   OutOfMemoryError,
   PartialError,
   TooLargeError,
-  WrongTypeError,
+  WrongKeyTypeError,
 } from "../src/index.js";
 import { Server, until } from "./server.js";
 
@@ -134,7 +134,7 @@ describe("errors", () => {
     const raw = server.raw();
     const odd = newQueue();
     await raw.set(odd.address.key("ready"), "x");
-    await assert.rejects(odd.lease({ duration: 1 }), WrongTypeError);
+    await assert.rejects(odd.lease({ duration: 1 }), WrongKeyTypeError);
     raw.disconnect();
   });
 

@@ -4,7 +4,7 @@ Settings:
 - `app.run_worker(processes=1)` with its default settings: one process that another supervises, 8 jobs at a time
 - `threads` are `def` functions, enqueued with `enqueue`; the variant `asyncio` has `async def` ones and `aenqueue`
 - `asyncio` runs on uvloop, as the peers on asyncio do
-- results are not kept (`result_ttl=None`); results on: for a day, the default
+- results are not kept (`keep=None`); results on: for a day, the default
 - bulk: `enqueue_many`
 - quickest recovery: `lease_secs=1`; by default it is 30
 
@@ -28,13 +28,13 @@ app = leaseq.jobs.App(common.ORDERS.url)
 RESULT_TTL = common.DAY if common.ORDERS.results else None
 
 
-@app.job(name="handle", result_ttl=RESULT_TTL)
+@app.job(name="handle", keep=RESULT_TTL)
 def handle(data: str) -> Any:
     """Work on one item in a thread."""
     return common.handle(data)
 
 
-@app.job(name="handle_async", result_ttl=RESULT_TTL)
+@app.job(name="handle_async", keep=RESULT_TTL)
 async def handle_async(data: str) -> Any:
     """Work on one item on the event loop."""
     return await common.handle_async(data)
@@ -50,7 +50,7 @@ def produce() -> None:
         app.enqueue_many(handle.call(job.data) for job in jobs)
 
     def result(job_id: str) -> object:
-        return app.job(job_id).result(common.RESULT_SECS)
+        return app.handle(job_id).result(common.RESULT_SECS)
 
     with app:
         common.produce(one, bulk, result)
@@ -66,7 +66,7 @@ async def produce_asyncio() -> None:
         await app.aenqueue_many(handle_async.call(job.data) for job in jobs)
 
     async def result(job_id: str) -> object:
-        return await app.job(job_id).aresult(common.RESULT_SECS)
+        return await app.handle(job_id).aresult(common.RESULT_SECS)
 
     async with app:
         await common.produce_async(one, bulk, result)

@@ -13,8 +13,8 @@ from leaseq._aio.queue_admin import QueueAdmin
 from leaseq._scripts import MAX_ENTRIES
 from leaseq.commands import Command, LeaseReply, Taken
 from leaseq.commands.additions import Options
-from leaseq.commands.handoff import AddOptions, Finished, FollowUp, batches, check_targets
-from leaseq.errors import LeaseqError, TooLargeError
+from leaseq.commands.handoff import AddOptions, Completion, FollowUp, batches, check_targets
+from leaseq.errors import BadArgumentError, LeaseqError, TooLargeError
 from leaseq.item import Bytes, Item, LeasedItemBase, text_of
 from leaseq.results import Completed, Outcome, Released
 
@@ -384,18 +384,36 @@ class WorkQueue(QueueAdmin):
         """
         if result is None and keep is None and then is None:
             return (await self._complete([item], [[item]], only_current=only_current))[0]
-        finished = Finished(
+        completion = Completion(
             item, result=result, keep=keep, then=() if then is None else then, only_current=only_current
         )
-        done = (await self.finish_items([finished]))[0]
+        done = (await self._complete_each([completion]))[0]
         return done.completed if then is None else done
 
+    @overload
     async def complete_items(
         self, items: Iterable[LeasedItemBase], *, only_current: bool = False
-    ) -> list[bool]:
-        """Finish many items; answers for each, in order. See `complete`, and `add_items` about errors."""
-        held = list(flows.require_iterable(items, "items"))
-        return await self._complete(held, flows.chunks(held, _result_size), only_current=only_current)
+    ) -> list[bool]: ...
+
+    @overload
+    async def complete_items(self, items: Iterable[Completion]) -> list[Completed]: ...
+
+    async def complete_items(
+        self, items: Iterable[LeasedItemBase] | Iterable[Completion], *, only_current: bool = False
+    ) -> list[bool] | list[Completed]:
+        """Finish many items; answers for each, in order. See `complete`, and `add_items` about errors.
+
+        A `Completion` in place of an item gives it a result, a time to keep it and follow-ups of its own, and says itself
+        whether the lease must be the current one. Up to 256 items and 256 follow-ups go in one call.
+        """
+        given: list[Any] = list(flows.require_iterable(items, "items"))
+        if any(isinstance(one, Completion) for one in given):
+            if only_current:
+                raise BadArgumentError(
+                    "only_current of a Completion is said by itself: Completion(item, only_current=True)"
+                )
+            return await self._complete_each(given)
+        return await self._complete(given, flows.chunks(given, _result_size), only_current=only_current)
 
     async def _complete(
         self, held: list[LeasedItemBase], chunks: Iterable[list[LeasedItemBase]], *, only_current: bool
@@ -404,16 +422,11 @@ class WorkQueue(QueueAdmin):
             held, chunks, lambda chunk: commands.complete(self.keys, chunk, only_current=only_current)
         )
 
-    async def finish_items(self, finished: Iterable[Finished]) -> list[Completed]:
-        """Finish many items, each with a result and follow-ups of its own; answers for each, in order.
-
-        Up to 256 items and 256 follow-ups go in one call. See `complete`, and `add_items` about errors.
-        """
-        all_of_them = list(flows.require_iterable(finished, "Finished"))
-        check_targets(self.keys, self.place, all_of_them)
+    async def _complete_each(self, completions: list[Completion]) -> list[Completed]:
+        check_targets(self.keys, self.place, completions)
         return await self._end_each(
-            [getattr(one, "item", None) for one in all_of_them],
-            batches(all_of_them, flows.CHUNK_BYTES),
+            [getattr(one, "item", None) for one in completions],
+            batches(completions, flows.CHUNK_BYTES),
             lambda batch: commands.complete_with(self.keys, batch),
         )
 

@@ -14,8 +14,8 @@ from leaseq._sync.heartbeater import Heartbeater
 from leaseq._sync.queue_admin import QueueAdmin
 from leaseq.commands import Command, LeaseReply, Taken
 from leaseq.commands.additions import Options
-from leaseq.commands.handoff import AddOptions, Finished, FollowUp, batches, check_targets
-from leaseq.errors import LeaseqError, TooLargeError
+from leaseq.commands.handoff import AddOptions, Completion, FollowUp, batches, check_targets
+from leaseq.errors import BadArgumentError, LeaseqError, TooLargeError
 from leaseq.item import Bytes, Item, LeasedItemBase, text_of
 from leaseq.results import Completed, Outcome, Released
 
@@ -383,16 +383,36 @@ class WorkQueue(QueueAdmin):
         """
         if result is None and keep is None and then is None:
             return (self._complete([item], [[item]], only_current=only_current))[0]
-        finished = Finished(
+        completion = Completion(
             item, result=result, keep=keep, then=() if then is None else then, only_current=only_current
         )
-        done = (self.finish_items([finished]))[0]
+        done = (self._complete_each([completion]))[0]
         return done.completed if then is None else done
 
-    def complete_items(self, items: Iterable[LeasedItemBase], *, only_current: bool = False) -> list[bool]:
-        """Finish many items; answers for each, in order. See `complete`, and `add_items` about errors."""
-        held = list(flows.require_iterable(items, "items"))
-        return self._complete(held, flows.chunks(held, _result_size), only_current=only_current)
+    @overload
+    def complete_items(
+        self, items: Iterable[LeasedItemBase], *, only_current: bool = False
+    ) -> list[bool]: ...
+
+    @overload
+    def complete_items(self, items: Iterable[Completion]) -> list[Completed]: ...
+
+    def complete_items(
+        self, items: Iterable[LeasedItemBase] | Iterable[Completion], *, only_current: bool = False
+    ) -> list[bool] | list[Completed]:
+        """Finish many items; answers for each, in order. See `complete`, and `add_items` about errors.
+
+        A `Completion` in place of an item gives it a result, a time to keep it and follow-ups of its own, and says itself
+        whether the lease must be the current one. Up to 256 items and 256 follow-ups go in one call.
+        """
+        given: list[Any] = list(flows.require_iterable(items, "items"))
+        if any(isinstance(one, Completion) for one in given):
+            if only_current:
+                raise BadArgumentError(
+                    "only_current of a Completion is said by itself: Completion(item, only_current=True)"
+                )
+            return self._complete_each(given)
+        return self._complete(given, flows.chunks(given, _result_size), only_current=only_current)
 
     def _complete(
         self, held: list[LeasedItemBase], chunks: Iterable[list[LeasedItemBase]], *, only_current: bool
@@ -401,16 +421,11 @@ class WorkQueue(QueueAdmin):
             held, chunks, lambda chunk: commands.complete(self.keys, chunk, only_current=only_current)
         )
 
-    def finish_items(self, finished: Iterable[Finished]) -> list[Completed]:
-        """Finish many items, each with a result and follow-ups of its own; answers for each, in order.
-
-        Up to 256 items and 256 follow-ups go in one call. See `complete`, and `add_items` about errors.
-        """
-        all_of_them = list(flows.require_iterable(finished, "Finished"))
-        check_targets(self.keys, self.place, all_of_them)
+    def _complete_each(self, completions: list[Completion]) -> list[Completed]:
+        check_targets(self.keys, self.place, completions)
         return self._end_each(
-            [getattr(one, "item", None) for one in all_of_them],
-            batches(all_of_them, flows.CHUNK_BYTES),
+            [getattr(one, "item", None) for one in completions],
+            batches(completions, flows.CHUNK_BYTES),
             lambda batch: commands.complete_with(self.keys, batch),
         )
 

@@ -78,7 +78,7 @@ def status(*, app: App, ids: tuple[str, ...], as_json: bool) -> int:
     Example:
       leaseq jobs status order-7 --json | jq .traceback
     """  # noqa: D301 (click's mark for text that is not to be wrapped)
-    found = app.infos(app.job(job_id, queue=app.queues[0]) for job_id in ids)
+    found = app.inspect_jobs(app.handle(job_id, app.queues[0]) for job_id in ids)
     _show(found, "", as_json=as_json)
     return ExitCode.NO if any(each.status == "unknown" for each in found) else ExitCode.DONE
 
@@ -94,7 +94,7 @@ def cancel(*, app: App, ids: tuple[str, ...], as_json: bool) -> int:
     Example:
       leaseq jobs cancel order-7
     """  # noqa: D301 (click's mark for text that is not to be wrapped)
-    answers = [app.job(job_id, queue=app.queues[0]).cancel() for job_id in ids]
+    answers = [app.handle(job_id, queue=app.queues[0]).cancel() for job_id in ids]
     return output.answers(ids, answers, "cancelled", "has ended or is not there:", as_json=as_json)
 
 
@@ -148,7 +148,7 @@ def cron_list(*, app: App, as_json: bool) -> None:
     Example:
       leaseq jobs cron list --queue mail
     """  # noqa: D301 (click's mark for text that is not to be wrapped)
-    found = app.schedules.infos()
+    found = app.schedules.inspect()
     now = app.queue().stats().now
     output.listed(
         found,

@@ -10,7 +10,7 @@ from leaseq.cli import exit_codes
 
 _SECTIONS: Final = {
     "Work": {
-        "work": "work",
+        "exec": "exec",
         "worker": "worker",
         "jobs": "jobs",
     },
@@ -108,5 +108,5 @@ def program() -> None:
     Example:
       export REDIS_URL=redis://localhost
       leaseq add orders "two books"
-      leaseq work orders -- ./handle-order
+      leaseq exec orders -- ./handle-order
     """  # noqa: D301 (click's mark for text that is not to be wrapped)

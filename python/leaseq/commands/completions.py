@@ -18,7 +18,7 @@ from leaseq.commands.encoding import (
     result_key,
     seconds,
 )
-from leaseq.commands.handoff import Finished
+from leaseq.commands.handoff import Completion
 from leaseq.errors import BadTypeError
 from leaseq.item import LeasedItemBase
 from leaseq.keys import QueueKeys
@@ -34,7 +34,7 @@ def complete(
     """Finish items, keeping what they keep; answers for each whether this call was the one."""
     arguments: list[Argument] = [len(items), *completions(items, only_current=only_current)]
     if any(item.keep for item in items):
-        kept = complete_with(keys, [Finished(item, only_current=only_current) for item in items])
+        kept = complete_with(keys, [Completion(item, only_current=only_current) for item in items])
         return Command(
             kept.script,
             kept.keys,
@@ -53,7 +53,7 @@ def completions(items: Sequence[LeasedItemBase], *, only_current: bool) -> list[
     return [part for item in items for part in (*held(item), *options)]
 
 
-def complete_with(keys: QueueKeys, finished: Sequence[Finished]) -> Command[list[Completed]]:
+def complete_with(keys: QueueKeys, finished: Sequence[Completion]) -> Command[list[Completed]]:
     """Finish items, keep their results and add their follow-ups."""
     targets: dict[str, tuple[int, QueueKeys]] = {}
     results: list[str] = []

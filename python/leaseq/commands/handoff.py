@@ -39,8 +39,8 @@ class Follow(NamedTuple):
     place: Hashable
 
 
-class Finished:
-    """An item to complete with `finish_items`; the arguments are those of `complete`.
+class Completion:
+    """An item to complete with `complete_items`; the arguments are those of `complete`.
 
     Raises BadTypeError, BadArgumentError.
     """
@@ -67,18 +67,18 @@ class Finished:
         self.only_current = only_current
 
     def __repr__(self) -> str:
-        return f"<Finished {self.item.id!r}, {len(self.then)} follow-ups>"
+        return f"<Completion {self.item.id!r}, {len(self.then)} follow-ups>"
 
 
-def batches(finished: Iterable[Finished], most_bytes: int) -> Iterator[list[Finished]]:
+def batches(completions: Iterable[Completion], most_bytes: int) -> Iterator[list[Completion]]:
     """Split into what one call takes. One that no call takes comes alone: the script says what is too much."""
-    batch: list[Finished] = []
+    batch: list[Completion] = []
     follows = size = 0
     queues: set[str] = set()
-    for one in finished:
-        if not isinstance(one, Finished):
+    for one in completions:
+        if not isinstance(one, Completion):
             raise BadTypeError(
-                f"this takes Finished, not {type(one).__name__}: wrap the item, as in Finished(item)"
+                f"this takes Completion, not {type(one).__name__}: wrap the item, as in Completion(item)"
             )
         weight, targets = _weight(one), {follow.queue.name for follow in one.then}
         fits = (
@@ -98,10 +98,10 @@ def batches(finished: Iterable[Finished], most_bytes: int) -> Iterator[list[Fini
         yield batch
 
 
-def check_targets(keys: QueueKeys, place: Hashable, finished: Iterable[Finished]) -> None:
+def check_targets(keys: QueueKeys, place: Hashable, completions: Iterable[Completion]) -> None:
     """Refuse what no call can reach, before the first is sent (LQ-CLIENT-9). Raises CrossGroupError."""
-    for one in finished:
-        for queue, _, _, other in getattr(one, "then", ()):  # what is no Finished is refused later, by name
+    for one in completions:
+        for queue, _, _, other in getattr(one, "then", ()):  # what is no Completion is refused later, by name
             if queue.group != keys.group:
                 raise CrossGroupError(
                     f"queue {queue.name!r} of group {queue.group!r} cannot take a follow-up of queue {keys.name!r} of"
@@ -115,7 +115,7 @@ def check_targets(keys: QueueKeys, place: Hashable, finished: Iterable[Finished]
                 )
 
 
-def _weight(one: Finished) -> int:
+def _weight(one: Completion) -> int:
     result = one.item.result if one.result is None else one.result
     return len(result or b"") + sum(len(follow.item.data) for follow in one.then)
 

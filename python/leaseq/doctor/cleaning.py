@@ -6,7 +6,7 @@ from typing import Final, get_args
 from leaseq._sync.queue import WorkQueue
 from leaseq.doctor.clock import STEP_SECS
 from leaseq.doctor.finding import Verdict, advice, ok, problem
-from leaseq.errors import FormatError, WrongTypeError
+from leaseq.errors import FormatError, WrongKeyTypeError
 from leaseq.results import ListState
 
 NEARLY_FULL: Final = 0.9
@@ -32,7 +32,7 @@ def format_(queue: WorkQueue) -> Verdict:
             str(error),
             "update leaseq where a newer version wrote it; else look at what else writes to its keys, and run deep_clean",
         )
-    except WrongTypeError as error:
+    except WrongKeyTypeError as error:
         return problem(str(error), "find what else uses these keys, and delete what it wrote there")
     return ok("can be read")
 

@@ -14,7 +14,7 @@ Needs the extra: pip install 'leaseq[jobs]'.
 from leaseq.backoff import Backoff
 from leaseq.jobs.app import App
 from leaseq.jobs.call import Call
-from leaseq.jobs.chain import Chain, ChainHandle, Step
+from leaseq.jobs.chain import Chain, ChainHandle, Partial
 from leaseq.jobs.context import Context
 from leaseq.jobs.cron.info import ScheduleInfo
 from leaseq.jobs.errors import (
@@ -47,11 +47,11 @@ __all__ = [
     "JobFunction",
     "JobInfo",
     "JobTimeout",
+    "Partial",
     "ResultNotKept",
     "Retry",
     "ScheduleInfo",
     "SerializationError",
     "Serializer",
     "Status",
-    "Step",
 ]

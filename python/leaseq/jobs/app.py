@@ -8,7 +8,7 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar, Unpack, cast, ove
 from leaseq import commands
 from leaseq._aio.queue import WorkQueue as AsyncWorkQueue
 from leaseq._sync.queue import WorkQueue
-from leaseq.errors import BadArgumentError, BadTypeError
+from leaseq.errors import BadTypeError
 from leaseq.jobs._aio.client import ListState
 from leaseq.jobs.call import Call
 from leaseq.jobs.chain import Chain
@@ -100,35 +100,25 @@ class App:
     @overload
     def job(self, target: Callable[P, T], /) -> JobFunction[P, T]: ...
     @overload
-    def job(self, target: str, /, *, queue: str | None = None) -> Handle[Any]: ...
-    @overload
     def job(
         self, target: None = None, /, *, name: str | None = None, **options: Unpack[FunctionOptions]
     ) -> Decorator: ...
 
     def job(self, target: Any = None, /, *, name: str | None = None, **options: Any) -> Any:
-        """Decorate a function, `@app.job` or `@app.job(queue="mail", ...)`; or find a job again, `app.job("its id")`.
+        """Decorate a function, `@app.job` or `@app.job(queue="mail", ...)`.
 
         A function's name is its module and name, unless `name` gives another. If its first parameter is annotated with
-        `Context`, the job is given its own. For the options see `leaseq.jobs.options.Options`. A job is looked for in
-        `queue`, else in the queues of the App and its functions. Raises BadTypeError, BadArgumentError.
+        `Context`, the job is given its own. For the options see `leaseq.jobs.options.Options`. Raises BadTypeError,
+        BadArgumentError.
         """
-        if isinstance(target, str):
-            return self._found_again(target, name, **options)
         if target is not None:
             return self._register(target, name, self._settings.defaults)
         chosen = self._settings.defaults.with_(options, FunctionOptions)
         QueueKeys(chosen.queue)
         return cast("Decorator", lambda function: self._register(function, name, chosen))
 
-    def _found_again(
-        self, job_id: str, name: str | None, *, queue: str | None = None, **others: Any
-    ) -> Handle[Any]:
-        if name is not None or others:
-            raise BadArgumentError(
-                f"app.job({job_id!r}) finds a job again by its id, and takes its queue alone; a function is decorated with"
-                f" @app.job(name={job_id!r}, ...)"
-            )
+    def handle(self, job_id: str, queue: str | None = None) -> Handle[Any]:
+        """A job that was enqueued before, by its id. It is looked for in `queue`, else in the queues that the App knows."""
         return Handle(self._clients, job_id, queue or "")
 
     def _register(self, function: Any, name: str | None, options: Options) -> JobFunction[Any, Any]:
@@ -137,18 +127,18 @@ class App:
         self.functions[job.name] = job
         return job
 
-    def named(self, name: str) -> Enqueuer[..., Any]:
-        """What enqueues a function by its name, which need not be known here: `app.named("mail.send").using(...)`."""
+    def function(self, name: str) -> Enqueuer[..., Any]:
+        """What enqueues a function by its name, which need not be known here: `app.function("mail.send").with_options(...)`."""
         unknown = Enqueuer[..., Any](self._clients, checked_name(name), self._settings.defaults, None)
         return self.functions.get(name, unknown)
 
     def enqueue(self, name: str, /, *args: Any, **kwargs: Any) -> Handle[Any]:
         """Enqueue a function by its name, which need not be known here."""
-        return self.named(name).enqueue(*args, **kwargs)
+        return self.function(name).enqueue(*args, **kwargs)
 
     async def aenqueue(self, name: str, /, *args: Any, **kwargs: Any) -> Handle[Any]:
         """`enqueue` for asyncio."""
-        return await self.named(name).aenqueue(*args, **kwargs)
+        return await self.function(name).aenqueue(*args, **kwargs)
 
     def enqueue_many(self, calls: Iterable[Call[T]]) -> list[Handle[T]]:
         """Enqueue calls, in one round trip for each queue and 256 of them; a handle for each, in order.
@@ -170,7 +160,7 @@ class App:
         ]
 
     def chain(self, first: Call[T]) -> Chain[T]:
-        """Jobs one after the other: `app.chain(f.call(1)).then(g.step()).enqueue()`. Raises BadTypeError."""
+        """Jobs one after the other: `app.chain(f.call(1)).then(g.partial()).enqueue()`. Raises BadTypeError."""
         return Chain(self._clients, listed([first])[0])
 
     def statuses(self, handles: Iterable[Handle[Any]]) -> list[Status]:
@@ -184,13 +174,13 @@ class App:
         """`statuses` for asyncio."""
         return await self._clients.aio.statuses(handles)
 
-    def infos(self, handles: Iterable[Handle[Any]]) -> list[JobInfo]:
+    def inspect_jobs(self, handles: Iterable[Handle[Any]]) -> list[JobInfo]:
         """All that is known of many jobs, in order: four round trips for each queue and 256 of them, as `statuses`."""
-        return self._clients.sync.infos(handles)
+        return self._clients.sync.inspect(handles)
 
-    async def ainfos(self, handles: Iterable[Handle[Any]]) -> list[JobInfo]:
-        """`infos` for asyncio."""
-        return await self._clients.aio.infos(handles)
+    async def ainspect_jobs(self, handles: Iterable[Handle[Any]]) -> list[JobInfo]:
+        """`inspect_jobs` for asyncio."""
+        return await self._clients.aio.inspect(handles)
 
     def jobs(
         self, state: ListState, *, queue: str | None = None, offset: int = 0, limit: int = 100
@@ -222,7 +212,7 @@ class App:
         `@hourly` and the like. `tz` is a time zone or its name. `missed` says what becomes of slots for which no worker
         was there: "last" runs the last of them, "all" runs each, "none" runs none that is more than a minute late.
         `name` is the schedule's, by default that of the function, which takes no arguments. The options are those of its
-        jobs, of which no result is kept unless `result_ttl` says so. Raises BadTypeError, BadArgumentError.
+        jobs, of which no result is kept unless `keep` says so. Raises BadTypeError, BadArgumentError.
         """
         return self._scheduler(CronTrigger(line, zone(tz)), missed, name, options)
 
@@ -240,13 +230,15 @@ class App:
     def _scheduler(
         self, timetable: Trigger, missed: Missed, name: str | None, options: FunctionOptions
     ) -> Scheduler:
-        chosen = cast("CallOptions", {"result_ttl": None, **options})
+        chosen = cast("CallOptions", {"keep": None, **options})
 
         def schedule(function: Any) -> JobFunction[Any, Any]:
             job: Any = function
             if not isinstance(function, JobFunction):
                 job = self._register(function, name, self._settings.defaults.with_(options, FunctionOptions))
-            self.schedules.add(Schedule(name or job.name, job.using(**chosen).call(), timetable, missed))
+            self.schedules.add(
+                Schedule(name or job.name, job.with_options(**chosen).call(), timetable, missed)
+            )
             return cast("JobFunction[Any, Any]", job)
 
         return schedule

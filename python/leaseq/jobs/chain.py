@@ -22,8 +22,8 @@ S_co = TypeVar("S_co", covariant=True)
 
 
 @dataclass(frozen=True, slots=True)
-class Step(Generic[R_contra, S_co]):
-    """A call whose first argument is what the job before it returns: `fn.step(2, 3)`. Raises BadArgumentError.
+class Partial(Generic[R_contra, S_co]):
+    """A call whose first argument is what the job before it returns: `fn.partial(2, 3)`. Raises BadArgumentError.
 
     Attributes:
         call: without its first argument.
@@ -34,28 +34,30 @@ class Step(Generic[R_contra, S_co]):
     def __post_init__(self) -> None:
         if self.call.options.id is not None or self.call.options.at is not None:
             raise BadArgumentError(
-                "a step has neither an id, which is that of the first job and a number, nor a time; a delay counts from"
+                "a partial call has neither an id, which is that of the first job and a number, nor a time; a delay counts from"
                 " the end of the job before it"
             )
 
 
 class Chain(Generic[T]):
-    """Jobs one after the other: `app.chain(fetch.call(url)).then(parse.step()).then(store.step("db")).enqueue()`.
+    """Jobs one after the other: `app.chain(fetch.call(url)).then(parse.partial()).then(store.partial("db")).enqueue()`.
 
     One that ends is completed, and the next enqueued, in one step of the server: no crash comes between. One that dies
     ends the chain; revived, it goes on.
     """
 
-    def __init__(self, clients: Clients, first: Call[Any], steps: Sequence[Step[Any, Any]] = ()) -> None:
+    def __init__(self, clients: Clients, first: Call[Any], steps: Sequence[Partial[Any, Any]] = ()) -> None:
         self._clients = clients
         self._first = first
         self._steps = tuple(steps)
 
-    def then(self, step: Step[T, U]) -> "Chain[U]":
+    def then(self, step: Partial[T, U]) -> "Chain[U]":
         """The same with one more job behind it. Raises BadTypeError."""
         given: Any = step
-        if not isinstance(given, Step):
-            raise BadTypeError(f"a chain goes on with a step, as in fn.step(), not {type(given).__name__}")
+        if not isinstance(given, Partial):
+            raise BadTypeError(
+                f"a chain goes on with a partial call, as in fn.partial(), not {type(given).__name__}"
+            )
         return Chain(self._clients, self._first, [*self._steps, given])
 
     def enqueue(self) -> "ChainHandle[T]":

@@ -17,7 +17,7 @@ class Context:
         queue: that it was enqueued in.
         attempt: 1 for the first, unless the call said otherwise.
         enqueued: when it was, in seconds since 1970 by the clock of who enqueued it.
-        score: when it was due, likewise.
+        due: when it was, likewise: when it was enqueued, unless it was delayed.
         headers: that it was enqueued with.
         token: of its lease; grows with each attempt, so that what a job writes elsewhere can be fenced with it.
         worker: that runs it.
@@ -28,7 +28,7 @@ class Context:
     queue: str
     attempt: int
     enqueued: float
-    score: float
+    due: float
     headers: Mapping[str, str]
     token: int
     worker: str

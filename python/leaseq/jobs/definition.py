@@ -35,7 +35,9 @@ class Definition:
 def name_of(function: Any, name: Any) -> str:
     """The name of a function among jobs. Raises BadTypeError, BadArgumentError."""
     if not callable(function):
-        raise BadTypeError(f"a job is a function, not {type(function).__name__}")
+        raise BadTypeError(
+            f"a job is a function, not {type(function).__name__}; one that was enqueued is found by app.handle(id)"
+        )
     if name is not None:
         return checked_name(name)
     qualified = getattr(function, "__qualname__", "<none>")

@@ -7,7 +7,7 @@ import msgspec
 
 from leaseq.errors import BadArgumentError, BadTypeError
 from leaseq.jobs.call import Call
-from leaseq.jobs.chain import Step
+from leaseq.jobs.chain import Partial
 from leaseq.jobs.clients import Clients
 from leaseq.jobs.definition import Definition
 from leaseq.jobs.handle import Handle
@@ -27,7 +27,7 @@ class _Following(Protocol[R_contra, Q, T]):
 
 
 class Enqueuer(Generic[P, T]):
-    """What enqueues calls of one function with the same options: `fn.using(delay=5).enqueue(1, 2)`."""
+    """What enqueues calls of one function with the same options: `fn.with_options(delay=5).enqueue(1, 2)`."""
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class Enqueuer(Generic[P, T]):
         self._definition = definition
         self._given = given
 
-    def using(self, **options: Unpack[CallOptions]) -> "Enqueuer[P, T]":
+    def with_options(self, **options: Unpack[CallOptions]) -> "Enqueuer[P, T]":
         """The same with other options, for one call or many. Raises BadArgumentError, BadTypeError."""
         changed = self.options.with_(options, CallOptions)
         given = self._given | options.keys()
@@ -53,12 +53,14 @@ class Enqueuer(Generic[P, T]):
         """A call, for `app.enqueue_many`. Raises BadTypeError for arguments that the function does not take."""
         return self._call(args, kwargs)
 
-    def step(self: "_Following[R_contra, Q, T]", *args: Q.args, **kwargs: Q.kwargs) -> "Step[R_contra, T]":
+    def partial(
+        self: "_Following[R_contra, Q, T]", *args: Q.args, **kwargs: Q.kwargs
+    ) -> "Partial[R_contra, T]":
         """A call whose first argument is what the job before it returns, for `app.chain(...).then(...)`.
 
         Raises BadTypeError for arguments that the function does not take with one before them, BadArgumentError.
         """
-        return Step(msgspec.structs.replace(self._call((None, *args), kwargs), args=args))
+        return Partial(msgspec.structs.replace(self._call((None, *args), kwargs), args=args))
 
     def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Handle[T]:
         """Enqueue a call; `added` of the handle is false where a job of its id is in the queue already.

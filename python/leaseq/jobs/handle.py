@@ -62,11 +62,11 @@ class Handle(Generic[T]):
 
     def info(self) -> JobInfo:
         """All that is known of it."""
-        return self._clients.sync.infos([self])[0]
+        return self._clients.sync.inspect([self])[0]
 
     async def ainfo(self) -> JobInfo:
         """`info` for asyncio."""
-        return (await self._clients.aio.infos([self]))[0]
+        return (await self._clients.aio.inspect([self]))[0]
 
     def __repr__(self) -> str:
         return f"<Handle {self.id!r} in {self.queue or 'a queue'!r}>"

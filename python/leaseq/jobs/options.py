@@ -14,12 +14,12 @@ from leaseq.errors import BadArgumentError, BadTypeError
 DAY = 86400.0
 MAX_ATTEMPTS = 65534
 
-DURATIONS = ("delay", "expires", "timeout", "result_ttl")
+DURATIONS = ("delay", "expires", "timeout", "keep")
 """Options that may be text, such as "1h"."""
 
 
 class CallOptions(TypedDict, total=False):
-    """What `using` takes; see `Options`."""
+    """What `with_options` takes; see `Options`."""
 
     id: str | None
     queue: str
@@ -30,7 +30,7 @@ class CallOptions(TypedDict, total=False):
     timeout: float | str | None
     retries: int | None
     backoff: Backoff
-    result_ttl: float | str | None
+    keep: float | str | None
     description: str | None
     attempt: int
     headers: Mapping[str, str]
@@ -47,7 +47,7 @@ class FunctionOptions(CallOptions, total=False):
 class Options:
     """All that can be said of a job. Seconds, or seconds since 1970.
 
-    Where they are given, `delay`, `expires`, `timeout` and `result_ttl` may be text too: "90s", "5m", "1h", "7d".
+    Where they are given, `delay`, `expires`, `timeout` and `keep` may be text too: "90s", "5m", "1h", "7d".
 
     Attributes:
         id: of the job, 1 to 256 bytes of UTF-8; a random one by default. While a job of this id is in its queue, a
@@ -61,7 +61,7 @@ class Options:
         retries: how many attempts it has after the first, which failed; then it is dead. None: without limit.
         backoff: how long until the next attempt.
         retry_on: exceptions after which there is a next attempt; after others it is dead at once.
-        result_ttl: how long its result, or its failure, is kept. None or 0: not at all.
+        keep: how long its result, or its failure, is kept. None or 0: not at all.
         description: for people; the call itself by default.
         attempt: the number of its first attempt, where others came before it, which count.
         headers: at most 16, as for `leaseq.Item`.
@@ -80,7 +80,7 @@ class Options:
     retries: int | None = 4
     backoff: Backoff = Backoff()  # noqa: RUF009 (frozen)
     retry_on: Any = Exception
-    result_ttl: float | None = DAY
+    keep: float | None = DAY
     description: str | None = None
     attempt: int = 1
     headers: Mapping[str, str] = dataclasses.field(default_factory=dict)
@@ -95,7 +95,7 @@ class Options:
             raise BadArgumentError("a job has a delay or a time at which it is due, not both")
         _positive(self.expires, "expires", "None: never")
         _positive(self.timeout, "timeout", "None: without limit")
-        for seconds, what in ((self.delay, "delay"), (self.result_ttl or 0, "result_ttl")):
+        for seconds, what in ((self.delay, "delay"), (self.keep or 0, "keep")):
             if commands.milliseconds(seconds, what) < 0:
                 raise BadArgumentError(f"{what} must not be negative")
         self._check_attempts()
@@ -156,7 +156,7 @@ class Options:
             priority=self.priority,
             max_attempts=0 if self.retries is None else self.retries + 2 - self.attempt,
             expires_in=None if self.expires is None else wait + self.expires,
-            keep=self.result_ttl,
+            keep=self.keep,
         )
 
 

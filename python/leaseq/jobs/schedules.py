@@ -41,13 +41,13 @@ class Schedules:
     def __len__(self) -> int:
         return len(self._own)
 
-    def infos(self, queue: str | None = None) -> list[ScheduleInfo]:
+    def inspect(self, queue: str | None = None) -> list[ScheduleInfo]:
         """Those that the server has, by name: of one queue of jobs, or of all that the App knows; up to 768 each."""
-        return sync.infos(self._clients.sync, self._queues(queue))
+        return sync.inspect(self._clients.sync, self._queues(queue))
 
-    async def ainfos(self, queue: str | None = None) -> list[ScheduleInfo]:
-        """`infos` for asyncio."""
-        return await aio.infos(self._clients.aio, self._queues(queue))
+    async def ainspect(self, queue: str | None = None) -> list[ScheduleInfo]:
+        """`inspect` for asyncio."""
+        return await aio.inspect(self._clients.aio, self._queues(queue))
 
     def pause(self, name: str, queue: str | None = None) -> None:
         """Let its slots pass without jobs, also those of workers that are not there yet."""

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import redis
 
-from leaseq.errors import BadTypeError, WrongTypeError
+from leaseq.errors import BadTypeError, WrongKeyTypeError
 
 PAGE: Final = 256
 
@@ -55,7 +55,7 @@ class OriginalQueue:
         """The list of ids on their way: those that an import which died had taken are still there."""
 
     def counts(self) -> Counts:
-        """What is there. Raises WrongTypeError where a list of it is something else."""
+        """What is there. Raises WrongKeyTypeError where a list of it is something else."""
         try:
             waiting, processing, cleaning, claimed = (
                 int(self._client.llen(key))
@@ -69,7 +69,7 @@ class OriginalQueue:
         except redis.ResponseError as error:
             if "WRONGTYPE" not in str(error):
                 raise
-            raise WrongTypeError(
+            raise WrongKeyTypeError(
                 f"{self._prefix} is no prefix of a queue of redis-work-queue: {self._prefix}:queue or another key is no list"
             ) from error
         leased, longest = self._leases(processing)

@@ -57,7 +57,7 @@ BESIDES = {
     "expire": ["id"],
     "list": ["ready"],
     "add": ["data"],
-    "work": ["--burst", "--", "true"],
+    "exec": ["--burst", "--", "true"],
     "dead revive": ["id"],
     "dead purge": ["id"],
 }

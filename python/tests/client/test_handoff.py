@@ -44,7 +44,7 @@ def test_a_finished_item_in_a_block_is_left_alone(queue: Any, redis_client: redi
     a, b, c, d = queue.lease_items(4, 30)
     with a, b, c, d:
         queue.complete(a, result=b"x", keep=60)
-        queue.finish_items([finished(b, then=[(queue, Item(b"x", id="e"))])])
+        queue.complete_items([finished(b, then=[(queue, Item(b"x", id="e"))])])
         queue.dead_letter(c)
         queue.complete(d, then=[(queue, Item(b"x", id="f"))])
         redis_client.config_resetstat()
@@ -65,7 +65,7 @@ def test_values_say_what_they_are(queue: Any) -> None:
     item = queue.lease(30)
     assert (
         repr(finished(item, result=b"secret", then=[(queue, Item(b"secret"))]))
-        == "<Finished 'a', 1 follow-ups>"
+        == "<Completion 'a', 1 follow-ups>"
     )
     assert repr(queue).startswith("<leaseq._")
     assert repr(queue).endswith("WorkQueue 'q'>")

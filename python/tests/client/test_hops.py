@@ -40,7 +40,7 @@ with leaseq.WorkQueue("q", url) as queue:
     queue.lease(30)
     found["lease"] = passed(lambda: queue.lease(30))
 app = jobs.App(url)
-job = app.job(name="double", result_ttl=60)(lambda number: 2 * number)
+job = app.job(name="double", keep=60)(lambda number: 2 * number)
 with app:
     job.enqueue(1)
     handles = []

@@ -60,7 +60,9 @@ def test_each_job_is_given_the_result_of_the_one_before_it(
             return f"<{number}>"
 
         handle = flavour(
-            app.chain(fetch.using(id="x").call("u")).then(count.step(10, more=100)).then(show.step()),
+            app.chain(fetch.with_options(id="x").call("u"))
+            .then(count.partial(10, more=100))
+            .then(show.partial()),
             "enqueue",
         )
         assert [stage.id for stage in handle.stages] == ["x", "x/1", "x/2"]
@@ -88,7 +90,7 @@ def test_a_chain_of_which_a_job_dies_ends_there_and_goes_on_when_it_is_revived(
             raise ValueError(message)
         return number + 1
 
-    handle = flavour.app.chain(one.call()).then(two.step()).then(two.step()).enqueue()
+    handle = flavour.app.chain(one.call()).then(two.partial()).then(two.partial()).enqueue()
     with flavour.working():
         with pytest.raises(JobFailed, match="broken") as failed:
             handle.result()
@@ -112,7 +114,7 @@ def test_who_waits_for_a_chain_is_woken_by_its_last_job(flavour: JobAppFlavour) 
     async def two(number: int) -> int:
         return number + 1
 
-    handle = flavour.app.chain(one.call()).then(two.step()).enqueue()
+    handle = flavour.app.chain(one.call()).then(two.partial()).enqueue()
     with pytest.raises(TimeoutError):
         handle.result(0)
     with flavour.working():
@@ -129,10 +131,10 @@ def test_options_of_steps_are_those_of_their_items(flavour: JobAppFlavour, redis
 
     @flavour.app.job(name="two")
     def two(ctx: Context, number: int) -> dict[str, Any]:
-        return {"headers": ctx.headers, "late": ctx.score > ctx.enqueued}
+        return {"headers": ctx.headers, "late": ctx.due > ctx.enqueued}
 
-    late = two.using(delay=3600, priority=3, headers={"a": "b"}, retries=6, result_ttl=50, expires=60)
-    handle = flavour.app.chain(one.call()).then(late.step()).enqueue()
+    late = two.with_options(delay=3600, priority=3, headers={"a": "b"}, retries=6, keep=50, expires=60)
+    handle = flavour.app.chain(one.call()).then(late.partial()).enqueue()
     flavour.burst()
     item = flavour.app.queue().inspect(handle.last.id)
     assert (item.state, item.priority, item.max_attempts, item.keep) == ("delayed", 3, 7, 50)
@@ -144,7 +146,7 @@ def test_options_of_steps_are_those_of_their_items(flavour: JobAppFlavour, redis
 
 
 def test_results_that_nobody_keeps_are_handed_on_and_cannot_be_waited_for(flavour: JobAppFlavour) -> None:
-    @flavour.app.job(name="one", result_ttl=None)
+    @flavour.app.job(name="one", keep=None)
     def one() -> int:
         return 1
 
@@ -152,7 +154,7 @@ def test_results_that_nobody_keeps_are_handed_on_and_cannot_be_waited_for(flavou
     def two(number: int) -> int:
         return number + 1
 
-    handle = flavour.app.chain(one.call()).then(two.step()).enqueue()
+    handle = flavour.app.chain(one.call()).then(two.partial()).enqueue()
     with pytest.raises(ResultNotKept):
         handle.result()
     flavour.burst()
@@ -171,7 +173,9 @@ def test_cancelling_a_chain_ends_it_where_it_is(url: str, *, asynchronous: bool)
         def two(number: int) -> int:
             return number
 
-        handle = flavour(flavour.app.chain(one.call()).then(two.using(delay=3600).step()), "enqueue")
+        handle = flavour(
+            flavour.app.chain(one.call()).then(two.with_options(delay=3600).partial()), "enqueue"
+        )
         flavour.burst()
         assert flavour(handle, "status") == "delayed"
         assert flavour(handle, "cancel") is True
@@ -194,7 +198,11 @@ def test_a_chain_whose_id_is_used_again_has_nothing_of_the_older_one(url: str, *
             return number + 1
 
         def enqueued(number: int) -> Any:
-            chain = flavour.app.chain(one.using(id="a").call(number)).then(two.step()).then(two.step())
+            chain = (
+                flavour.app.chain(one.with_options(id="a").call(number))
+                .then(two.partial())
+                .then(two.partial())
+            )
             return flavour(chain, "enqueue")
 
         assert flavour(enqueued(1), "cancel")
@@ -243,7 +251,7 @@ def test_a_serializer_of_ones_own_writes_all_stages(url: str) -> None:
         def two(text: str, other: str) -> str:
             return text + other
 
-        handle = flavour.app.chain(one.call("a")).then(two.step("b")).then(two.step("c")).enqueue()
+        handle = flavour.app.chain(one.call("a")).then(two.partial("b")).then(two.partial("c")).enqueue()
         flavour.burst()
         assert handle.result(0) == "a1bc"
 
@@ -258,7 +266,7 @@ def test_a_stage_that_no_queue_takes_makes_a_dead_letter_with_the_reason(flavour
         return text
 
     flavour.app.queue("small").configure(max_data=1000)
-    handle = flavour.app.chain(one.call()).then(two.step()).enqueue()
+    handle = flavour.app.chain(one.call()).then(two.partial()).enqueue()
     flavour.burst(queues=["default"])
     with pytest.raises(JobFailed, match="next stage, two, cannot be enqueued"):
         handle.result(0)
@@ -284,8 +292,8 @@ def test_what_is_done_is_handed_on_once_the_server_answers(
         async def two(number: int) -> int:
             return number + 1
 
-        handle = flavour.app.chain(one.call()).then(two.step()).enqueue()
-        seen = direct.app.job(handle.last.id, queue="default")
+        handle = flavour.app.chain(one.call()).then(two.partial()).enqueue()
+        seen = direct.app.handle(handle.last.id, queue="default")
         with flavour.working():
             until(lambda: "cannot be handed on yet" in caplog.text)
             assert seen.status() == "unknown"
@@ -305,17 +313,17 @@ def test_what_cannot_be_a_chain(flavour: JobAppFlavour) -> None:
 
     chain = flavour.app.chain(one.call())
     with pytest.raises(BadTypeError, match="not called like that"):
-        two.step()  # type: ignore[call-arg]
+        two.partial()  # type: ignore[call-arg]
     with pytest.raises(BadTypeError, match="not called like that"):
-        one.step()  # type: ignore[misc]
-    with pytest.raises(BadTypeError, match="goes on with a step"):
+        one.partial()  # type: ignore[misc]
+    with pytest.raises(BadTypeError, match="goes on with a partial call"):
         chain.then(one.call())  # type: ignore[arg-type]
     with pytest.raises(BadTypeError, match="takes calls"):
         flavour.app.chain(one)  # type: ignore[arg-type]
     with pytest.raises(BadArgumentError, match="neither an id"):
-        two.using(id="a").step(1)
+        two.with_options(id="a").partial(1)
     with pytest.raises(BadArgumentError, match="nor a time"):
-        two.using(at=5).step(1)
+        two.with_options(at=5).partial(1)
 
 
 @pytest.mark.slow

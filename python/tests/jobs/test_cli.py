@@ -57,7 +57,7 @@ def run(folder: Path, url: str, *arguments: str) -> subprocess.CompletedProcess[
 
 def test_burst_ends_with_0_where_there_was_work(folder: Path, url: str) -> None:
     with App(url) as app:
-        handles = [app.named("double").using(queue=queue).enqueue(21) for queue in ("a", "b")]
+        handles = [app.function("double").with_options(queue=queue).enqueue(21) for queue in ("a", "b")]
         done = run(folder, url, "shop_tasks:app", "-q", "b", "--queue", "a", "--burst", "-p", "1", "-c", "2")
         assert (done.returncode, done.stderr) == (0, "")
         assert [handle.result(0) for handle in handles] == [42, 42]

@@ -34,11 +34,11 @@ def flavour(url: str) -> Iterator[JobAppFlavour]:
 def test_jobs_are_listed_by_their_states(flavour: JobAppFlavour, call: Calls) -> None:
     call.refused(1, "no job is ready", "jobs", "list", "ready")
     assert call("jobs", "list", "ready", "--json").code == 1
-    flavour.app.named("add").using(id="a").enqueue(1, 2)
+    flavour.app.function("add").with_options(id="a").enqueue(1, 2)
     listed = call.yes("jobs", "list", "ready")
     assert listed.lines[0].split() == ["id", "status", "attempt", "call", "last", "error"]
     assert listed.lines[1].split() == ["a", "ready", "0", "add(1,", "2)"]
-    flavour.app.named("fail").using(id="b").enqueue("no money")
+    flavour.app.function("fail").with_options(id="b").enqueue("no money")
     flavour.burst()
     assert "ValueError: no money" in call.yes("jobs", "list", "failed").lines[1]
     records = call.yes("jobs", "list", "finished", "--json").records
@@ -55,7 +55,7 @@ def test_jobs_are_listed_by_their_states(flavour: JobAppFlavour, call: Calls) ->
 
 
 def test_what_became_of_jobs(flavour: JobAppFlavour, call: Calls) -> None:
-    flavour.app.named("fail").using(id="b").enqueue("no money")
+    flavour.app.function("fail").with_options(id="b").enqueue("no money")
     flavour.burst()
     (record,) = call.yes("jobs", "status", "b", "--json").records
     assert record["status"] == "failed"
@@ -66,16 +66,16 @@ def test_what_became_of_jobs(flavour: JobAppFlavour, call: Calls) -> None:
 
 
 def test_jobs_are_cancelled(flavour: JobAppFlavour, call: Calls) -> None:
-    flavour.app.named("add").using(id="a").enqueue(1, 2)
+    flavour.app.function("add").with_options(id="a").enqueue(1, 2)
     assert call.yes("jobs", "cancel", "a").out == "cancelled a\n"
     done = call("jobs", "cancel", "a", "--json")
     assert (done.code, done.records) == (1, [{"id": "a", "cancelled": False}])
-    assert flavour.app.job("a", queue="default").status() == "cancelled"
+    assert flavour.app.handle("a", queue="default").status() == "cancelled"
 
 
 def test_dead_jobs_are_replayed_and_purged(flavour: JobAppFlavour, call: Calls) -> None:
     for number in range(4):
-        flavour.app.named("fail").using(id=f"j{number}").enqueue(f"no {number}")
+        flavour.app.function("fail").with_options(id=f"j{number}").enqueue(f"no {number}")
     flavour.burst()
     done = call("jobs", "replay", "j0", "other")
     assert (done.code, done.lines) == (1, ["replayed j0", "not dead: other"])
@@ -111,7 +111,7 @@ def test_schedules_are_listed_paused_resumed_and_triggered(flavour: JobAppFlavou
         assert told == [{"name": "hourly", "paused": paused}]
     (made,) = call.yes("jobs", "cron", "trigger", "hourly", "--json").records
     assert call.yes("jobs", "cron", "trigger", "hourly").out.startswith("enqueued ")
-    assert flavour.app.job(made["id"], queue="default").info().function == "tick"
+    assert flavour.app.handle(made["id"], queue="default").info().function == "tick"
     assert flavour.app.queue().stats().ready == 2
     call.refused(
         2, "there is no schedule 'daily' in this queue: it has hourly", "jobs", "cron", "pause", "daily"

@@ -253,19 +253,19 @@ def test_a_job_of_a_slot_says_so_and_keeps_no_result(flavour: JobAppFlavour) -> 
     slot = AGE * 1000
     begin(flavour, until=slot - 1)
     flavour.run(scheduler(flavour)(taken(flavour)))
-    info = flavour.app.job(f"cron:s:{slot}").info()
+    info = flavour.app.handle(f"cron:s:{slot}").info()
     assert (info.function, info.status, info.due) == ("s", "ready", slot / 1000)
     item = flavour.app.queue().inspect(f"cron:s:{slot}")
     assert (item.priority, item.keep, item.max_attempts) == (3, 0.0, 5)
     assert abs(item.expires - item.created - 86400) < 1
     flavour.burst()
-    assert [(ctx.score, ctx.headers, ctx.attempt) for ctx in seen] == [(slot / 1000, {"why": "cron"}, 1)]
-    assert flavour.app.job(f"cron:s:{slot}").status() == "unknown"
+    assert [(ctx.due, ctx.headers, ctx.attempt) for ctx in seen] == [(slot / 1000, {"why": "cron"}, 1)]
+    assert flavour.app.handle(f"cron:s:{slot}").status() == "unknown"
 
 
 def test_a_job_may_have_a_schedule_and_be_enqueued_as_well(flavour: JobAppFlavour) -> None:
     @flavour.app.every(3600, name="often")
-    @flavour.app.cron("0 3 * * *", tz="Europe/Berlin", result_ttl=5)
+    @flavour.app.cron("0 3 * * *", tz="Europe/Berlin", keep=5)
     @flavour.app.job(name="f", retries=1)
     def f(number: int = 1) -> int:
         return number
@@ -276,7 +276,7 @@ def test_a_job_may_have_a_schedule_and_be_enqueued_as_well(flavour: JobAppFlavou
     nightly, often = flavour.app.schedules
     assert (nightly.name, often.name) == ("f", "often")
     assert (str(nightly.timetable), str(often.timetable)) == ("0 3 * * * Europe/Berlin", "every 3600 s")
-    assert (nightly.call.options.result_ttl, often.call.options.result_ttl) == (5, None)
+    assert (nightly.call.options.keep, often.call.options.keep) == (5, None)
     assert nightly.call.options.retries == often.call.options.retries == 1
 
 
@@ -292,14 +292,14 @@ def test_schedules_are_listed_paused_resumed_and_triggered(
             seen.append(ctx)
 
         schedules = flavour.app.schedules
-        assert flavour(schedules, "infos") == []
+        assert flavour(schedules, "inspect") == []
         with pytest.raises(BadArgumentError, match="no schedule 's' in this queue: it has none"):
             flavour(schedules, "pause", "s")
         take_turn = scheduler(flavour)
         begin(flavour, until=AGE * 1000 - 1)
         flavour(schedules, "pause", "s")
         flavour.run(take_turn(taken(flavour)))
-        (info,) = flavour(schedules, "infos")
+        (info,) = flavour(schedules, "inspect")
         assert (info.name, info.queue, info.rule, info.function) == ("s", "default", f"every {AGE:g} s", "s")
         assert (info.paused, info.last, info.next) == (True, 0.0, 2 * AGE)
         assert slots(flavour) == []
@@ -307,12 +307,12 @@ def test_schedules_are_listed_paused_resumed_and_triggered(
         make_due(redis_client)
         flavour.run(take_turn(taken(flavour)))
         assert slots(flavour) == []  # those that passed meanwhile have passed
-        assert flavour(schedules, "infos", "default")[0].paused is False
+        assert flavour(schedules, "inspect", "default")[0].paused is False
         handle = flavour(schedules, "trigger", "s")
         assert flavour(handle, "status") == "ready"
         assert flavour(handle, "info").function == "s"
         assert flavour.burst() == 1
-        assert seen[0].score == seen[0].enqueued > AGE
+        assert seen[0].due == seen[0].enqueued > AGE
         assert state(redis_client).last == 0
 
 
@@ -325,7 +325,7 @@ def test_a_schedule_of_the_app_is_found_in_its_queue(flavour: JobAppFlavour) -> 
     place = flavour.app.queue("mail.cron")
     place.add_item(schedule_state.item("s", ScheduleState(until=0)), max_attempts=0)
     flavour.app.schedules.pause("s")
-    assert [info.paused for info in flavour.app.schedules.infos("mail")] == [True]
+    assert [info.paused for info in flavour.app.schedules.inspect("mail")] == [True]
     for several in ({"name": "t"}, {"name": "s", "queue": "default"}):  # of one name: which is to be said
         with pytest.raises(BadArgumentError, match="it has none"):
             flavour.app.schedules.pause(**several)
@@ -385,7 +385,7 @@ def test_a_worker_enqueues_and_runs_while_it_works(flavour: JobAppFlavour) -> No
 
     @flavour.app.every(0.02, name="s")
     async def s(ctx: Context) -> None:
-        seen.append(ctx.score)
+        seen.append(ctx.due)
 
     with flavour.working():
         until(lambda: len(seen) >= 5)

@@ -96,7 +96,7 @@ def test_a_worker_without_the_serializer_lets_the_job_die_with_the_reason(url: s
     with JobAppFlavour(app, asynchronous=False) as flavour:
         flavour.burst()
         with pytest.raises(leaseq.jobs.JobFailed, match="serializer 'pickle', which this App does not have"):
-            app.job(handle.id).result(0)  # LQ-JOB-7
+            app.handle(handle.id).result(0)  # LQ-JOB-7
 
 
 def test_json_is_written_unless_something_else_is_asked_for(url: str) -> None:
@@ -120,7 +120,7 @@ def test_a_result_is_what_the_specification_says(form: Any, url: str) -> None:
     decode = json.loads if form == "json" else msgspec.msgpack.decode
     with JobAppFlavour(app, asynchronous=False) as flavour:
         handle = double.enqueue(21)
-        unasked = double.using(result_ttl=0).enqueue(1)
+        unasked = double.with_options(keep=0).enqueue(1)
         before = app.queue().outcome(handle.id, timeout=0)
         flavour.burst()
         outcome = app.queue().outcome(handle.id, timeout=0)
@@ -142,7 +142,7 @@ def test_a_result_of_another_program_is_read(url: str) -> None:
     assert item is not None
     queue.complete(item, result=b'{"v":1,"result":["x",null],"flavour":1}')
     with app:
-        assert app.job("a").result(0) == ["x", None]
+        assert app.handle("a").result(0) == ["x", None]
 
 
 def test_long_envelopes_are_not_repeated_in_results() -> None:

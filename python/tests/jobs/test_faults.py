@@ -76,8 +76,8 @@ class Killer:
             first = len(self.handles)
             self.handles += self._app.enqueue_many(
                 [
-                    self._app.named(self._chance.choice(["effect", "forked", "lingers"]))
-                    .using(retries=None)
+                    self._app.function(self._chance.choice(["effect", "forked", "lingers"]))
+                    .with_options(retries=None)
                     .call(number)
                     for number in range(first, first + 20)
                 ]
@@ -131,12 +131,14 @@ def end_leases(app: App) -> None:
 def test_jobs_survive_a_restart_of_the_server(own_server: servers.StartServer) -> None:
     server = own_server("--appendonly", "yes", "--appendfsync", "always")
     with App(server.url) as app, Program(server.url, processes=2, concurrency=4) as program:
-        app.enqueue_many([app.named("effect").using(retries=None).call(number) for number in range(100)])
+        app.enqueue_many(
+            [app.function("effect").with_options(retries=None).call(number) for number in range(100)]
+        )
         until(lambda: app.queue().stats().completed >= 10)
         server.kill()
         server.start()
         handles = app.enqueue_many(
-            [app.named("effect").using(retries=None).call(number) for number in range(100, 120)]
+            [app.function("effect").with_options(retries=None).call(number) for number in range(100, 120)]
         )
         assert [handle.result(PATIENCE) for handle in handles] == list(range(100, 120))
         until(lambda: is_idle(app))

@@ -98,7 +98,7 @@ def test_failures_are_told_as_in_any_place(flavour: JobAppFlavour) -> None:
         }[how]
 
     handles = {
-        how: f.using(retries=1).enqueue(how)
+        how: f.with_options(retries=1).enqueue(how)
         for how in ("value", "key", "exit", "dead", "retry", "unwritable")
     }
     assert flavour.burst() == 6

@@ -32,8 +32,8 @@ def test_jobs_on_a_cluster(cluster: servers.RedisCluster) -> None:
                 return number
 
             handles = await app.aenqueue_many([f.call(number) for number in range(5)])
-            handles.append(await f.using(id="a}b{c", queue="other").aenqueue(5))
-            late = await f.using(id="{x}", delay=3600).aenqueue(6)
+            handles.append(await f.with_options(id="a}b{c", queue="other").aenqueue(5))
+            late = await f.with_options(id="{x}", delay=3600).aenqueue(6)
             assert await app.arun_worker(burst=True, handle_signals=False, queues=["mail", "other"]) == 6
             assert [await handle.aresult(0) for handle in handles] == list(range(6))
             assert await late.acancel()
@@ -54,8 +54,8 @@ def test_ids_and_names_of_all_kinds(url: str, name: str) -> None:
         return name
 
     with JobAppFlavour(app, asynchronous=False) as flavour:
-        handle = f.using(id=name, headers={"h": name}, description=name).enqueue()
-        gone = f.using(id=f"{name}2", delay=3600).enqueue()
+        handle = f.with_options(id=name, headers={"h": name}, description=name).enqueue()
+        gone = f.with_options(id=f"{name}2", delay=3600).enqueue()
         assert gone.cancel()
         flavour.burst()
         assert handle.result(0) == name
@@ -99,16 +99,16 @@ def test_the_rights_of_the_specification_are_enough(
             go.wait(PATIENCE)
             return number
 
-        handle = flavour(flavour.app.chain(f.using(id="a").call(1)).then(f.step()), "enqueue")
+        handle = flavour(flavour.app.chain(f.with_options(id="a").call(1)).then(f.partial()), "enqueue")
         with flavour.working() as worker:
             assert begun.wait(PATIENCE)
             worker.flush()
             assert flavour(handle.stages[0], "info").progress == (1, None)
-            until(lambda: flavour(flavour.app.schedules, "infos"))
+            until(lambda: flavour(flavour.app.schedules, "inspect"))
             flavour(flavour.app.schedules, "pause", "hourly")
-            assert flavour(flavour.app.schedules, "infos")[0].paused
+            assert flavour(flavour.app.schedules, "inspect")[0].paused
             flavour(flavour.app.schedules, "resume", "hourly")
-            late = flavour(f.using(delay=3600), "enqueue")
+            late = flavour(f.with_options(delay=3600), "enqueue")
             waiting = flavour.start(late.aresult())
             until(lambda: count_blocked(redis_client) >= 1)
             assert flavour(late, "cancel")
@@ -128,7 +128,7 @@ def test_a_job_that_was_added_was_added_whatever_cannot_be_forgotten(
         user(redis_client, url, without="+del") as own,
         JobAppFlavour(App(own), asynchronous=asynchronous) as flavour,
     ):
-        handle = flavour(flavour.app.named("f").using(id="a"), "enqueue")
+        handle = flavour(flavour.app.function("f").with_options(id="a"), "enqueue")
         assert handle.added
         assert flavour(handle, "status") == "ready"
     assert denied(redis_client) == {"del"}

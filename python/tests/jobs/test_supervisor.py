@@ -188,7 +188,7 @@ def test_a_process_begins_when_it_is_time_however_late_it_is_then(
 
 def test_what_was_leased_and_not_begun_is_given_back_uncounted(app: App) -> None:
     handles = [
-        app.named("f").using(queue=queue, result_ttl=keep).enqueue()
+        app.function("f").with_options(queue=queue, keep=keep).enqueue()
         for queue in "ab"
         for keep in (60, None) * 2
     ]
@@ -214,7 +214,7 @@ def test_what_was_leased_and_not_begun_is_given_back_uncounted(app: App) -> None
 
 
 def test_a_place_of_which_a_job_has_ended_says_nothing_of_the_next_one(app: App) -> None:
-    app.enqueue_many([app.named("f").call() for _ in range(4)])
+    app.enqueue_many([app.function("f").call() for _ in range(4)])
     marks = new_marks()
     reader = JournalReader(marks)
     journal = LeaseJournal(reader.take, marks)
@@ -232,7 +232,7 @@ def test_a_place_of_which_a_job_has_ended_says_nothing_of_the_next_one(app: App)
 
 
 def test_a_job_for_which_there_is_no_place_counts_as_begun(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
-    app.enqueue_many([app.named("f").call() for _ in range(4)])
+    app.enqueue_many([app.function("f").call() for _ in range(4)])
     monkeypatch.setattr(lease_journal, "PLACES", 2)
     marks = new_marks()
     reader = JournalReader(marks)
@@ -256,7 +256,7 @@ def test_a_job_for_which_there_is_no_place_counts_as_begun(app: App, monkeypatch
 def test_a_job_that_kills_its_process_dies_after_its_attempts(
     app: App, url: str, redis_client: redis.Redis
 ) -> None:
-    handle = app.named("poison").using(retries=2).enqueue()
+    handle = app.function("poison").with_options(retries=2).enqueue()
     other = app.enqueue("pid")
     with Program(url, lease_secs=HOUR) as program:
         with pytest.raises(JobFailed, match="ProcessDied: its process ended with signal 9") as raised:

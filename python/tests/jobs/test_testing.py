@@ -47,9 +47,9 @@ def test_jobs_run_here_as_they_are_enqueued(url: str) -> None:
         handle = parent.enqueue("a")
         assert sorted(ran) == ["a", "a/1", "a/2"]
         assert handle.result(0) == "a 1"
-        app.enqueue_many([child.call("b"), child.using(delay=3600).call("c")])
+        app.enqueue_many([child.call("b"), child.with_options(delay=3600).call("c")])
         assert sorted(ran) == ["a", "a/1", "a/2", "b"]
-        chained = app.chain(parent.call("d")).then(parent.step()).enqueue()
+        chained = app.chain(parent.call("d")).then(parent.partial()).enqueue()
         assert chained.result(0) == "d 1 1"
     with pytest.raises(UnavailableError):  # its own server again
         child.enqueue("e")
@@ -121,13 +121,13 @@ def double(number: int) -> int:
 
 def test_one(leaseq_jobs):
     with leaseq_jobs(app):
-        assert double.using(id="a").enqueue(4).result(0) == 8
+        assert double.with_options(id="a").enqueue(4).result(0) == 8
 
 
 def test_two(leaseq_jobs):
     leaseq_jobs(app)
-    assert app.job("a", queue="default").status() == "unknown"
-    assert double.using(id="a").enqueue(5).result(0) == 10
+    assert app.handle("a", queue="default").status() == "unknown"
+    assert double.with_options(id="a").enqueue(5).result(0) == 10
 
 
 def test_three(leaseq_url):

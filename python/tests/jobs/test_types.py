@@ -39,23 +39,23 @@ def tock(ctx: Context) -> int: return ctx.attempt
 async def main() -> None:
     right = add.enqueue(1, b=2)
     reveal_type(right.result())  # int
-    reveal_type(await (await add.using(delay=3).aenqueue(1)).aresult())  # int
+    reveal_type(await (await add.with_options(delay=3).aenqueue(1)).aresult())  # int
     reveal_type(app.enqueue_many([send.call("a")])[0].result())  # bool
-    reveal_type(app.job("id").result())  # Any
+    reveal_type(app.handle("id").result())  # Any
     add.enqueue("x")  # error
     await add.aenqueue(1, c=2)  # error
     add.call()  # error
     send.enqueue(3)  # error
     send.enqueue()  # error
-    add.using(max_attempts=3)  # error
+    add.with_options(max_attempts=3)  # error
     app.job(queue=3)  # error
-    chain = app.chain(add.call(1)).then(show.step("x"))
+    chain = app.chain(add.call(1)).then(show.partial("x"))
     reveal_type(chain.enqueue().result())  # str
-    reveal_type(await (await chain.then(send.step()).aenqueue()).aresult())  # bool
-    app.chain(add.call(1)).then(send.step())  # error
-    app.chain(add.call(1)).then(show.step())  # error
-    app.chain(add.call(1)).then(show.step(3))  # error
-    app.chain(add.call()).then(show.step("x"))  # error
+    reveal_type(await (await chain.then(send.partial()).aenqueue()).aresult())  # bool
+    app.chain(add.call(1)).then(send.partial())  # error
+    app.chain(add.call(1)).then(show.partial())  # error
+    app.chain(add.call(1)).then(show.partial(3))  # error
+    app.chain(add.call()).then(show.partial("x"))  # error
     tick.enqueue(1)  # error
     reveal_type(tock.enqueue().result())  # int
     app.every("1 m")  # error

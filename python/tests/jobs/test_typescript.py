@@ -49,7 +49,7 @@ def test_a_program_in_typescript_enqueues_a_job_and_reads_its_result(
     async def place(
         ctx: Context, number: int, *, at: datetime, names: list[str]
     ) -> dict[str, datetime | list[str]]:
-        seen.append((number, at, ctx.headers, ctx.attempt, flavour.app.job(ctx.id, queue="default")))
+        seen.append((number, at, ctx.headers, ctx.attempt, flavour.app.handle(ctx.id, queue="default")))
         return {"at": at, "names": names}
 
     with flavour.working():
@@ -99,15 +99,18 @@ def test_a_worker_in_typescript_runs_what_a_program_in_python_enqueues(
     def count(words: list[str], more: int) -> int:
         return len(words) + more
 
-    words, number = flavour.app.named("text.words").using(queue="node"), flavour.app.named("text.number")
-    number = number.using(queue="node", backoff=Backoff(0.001, 0.001))
+    words, number = (
+        flavour.app.function("text.words").with_options(queue="node"),
+        flavour.app.function("text.number"),
+    )
+    number = number.with_options(queue="node", backoff=Backoff(0.001, 0.001))
     split = words.enqueue("a-b", separator="-")
-    failing = number.using(retries=1).enqueue("seven")
-    waiting = number.using(backoff=Backoff(3600, 7200)).enqueue("seven")
-    unkept = number.using(result_ttl=None).enqueue("7")
-    unknown = flavour.app.named("text.none").using(queue="node").enqueue()
+    failing = number.with_options(retries=1).enqueue("seven")
+    waiting = number.with_options(backoff=Backoff(3600, 7200)).enqueue("seven")
+    unkept = number.with_options(keep=None).enqueue("7")
+    unknown = flavour.app.function("text.none").with_options(queue="node").enqueue()
     flavour.app.queue("node").add_item(Item(b"{rubbish", id="rubbish"), max_attempts=5, keep=60)
-    chain = flavour.app.chain(words.call("a b c")).then(count.using(delay=0.001).step(10)).enqueue()
+    chain = flavour.app.chain(words.call("a b c")).then(count.with_options(delay=0.001).partial(10)).enqueue()
     ends = 8
     done = subprocess.run(
         [adapters.NODE, "node", str(EXAMPLES / "work.js"), url, str(ends)],
@@ -132,7 +135,7 @@ def test_a_worker_in_typescript_runs_what_a_program_in_python_enqueues(
     assert unkept.status() == "unknown"
     for job, why in (
         (unknown, "no function 'text.none'"),
-        (flavour.app.job("rubbish", queue="node"), "no job that can be read"),
+        (flavour.app.handle("rubbish", queue="node"), "no job that can be read"),
     ):
         with pytest.raises(JobFailed, match=why) as refused:
             job.result(0)

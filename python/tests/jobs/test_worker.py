@@ -50,18 +50,18 @@ def test_a_job_learns_what_it_is(flavour: JobAppFlavour) -> None:
         seen.append(ctx)
 
     before = time.time()
-    handle = f.using(headers={"trace": "7f"}, attempt=3, id="a").enqueue(1)
-    later = f.using(at=before - 50).enqueue(2)
+    handle = f.with_options(headers={"trace": "7f"}, attempt=3, id="a").enqueue(1)
+    later = f.with_options(at=before - 50).enqueue(2)
     flavour.burst()
     first, second = seen
     assert (first.id, first.function, first.queue, first.attempt) == ("a", "f", "default", 3)
     assert first.headers == {"trace": "7f"}
     assert before - 1 <= first.enqueued <= time.time()
-    assert first.score == first.enqueued
-    assert second.score == second.enqueued  # it was due before it was enqueued
+    assert first.due == first.enqueued
+    assert second.due == second.enqueued  # it was due before it was enqueued
     assert first.token < second.token
     assert first.worker == second.worker != ""
-    assert flavour.app.job(later.id).result(0) is None
+    assert flavour.app.handle(later.id).result(0) is None
     assert handle.info().attempt == 3
 
 
@@ -72,10 +72,10 @@ def test_delayed_jobs_know_when_they_were_due(flavour: JobAppFlavour) -> None:
     def f(ctx: Context) -> None:
         seen.append(ctx)
 
-    f.using(delay=0.05).enqueue()
+    f.with_options(delay=0.05).enqueue()
     with flavour.working():
         until(lambda: seen)
-    assert abs(seen[0].score - seen[0].enqueued - 0.05) < 0.002
+    assert abs(seen[0].due - seen[0].enqueued - 0.05) < 0.002
 
 
 def test_asynchronous_functions_share_a_loop_and_others_have_threads(flavour: JobAppFlavour) -> None:
@@ -146,8 +146,8 @@ def test_the_log_tells_of_a_failure_what_the_jobs_author_needs(
     def g() -> None:
         raise DeadLetter("no such customer")
 
-    f.using(id="a").enqueue()
-    g.using(id="b").enqueue()
+    f.with_options(id="a").enqueue()
+    g.with_options(id="b").enqueue()
     with flavour.working():
         until(lambda: states(flavour) == (0, 0, 0, 2))
     assert "item 'a' failed, attempt 1, again in 0.0 s: ValueError: a bug\n" in caplog.text
@@ -175,7 +175,7 @@ def test_between_two_attempts_a_job_is_retrying(flavour: JobAppFlavour) -> None:
         raise ValueError("not yet")
 
     handle = f.enqueue()
-    quick = f.using(backoff=Backoff(100, 100)).enqueue()
+    quick = f.with_options(backoff=Backoff(100, 100)).enqueue()
     flavour.burst()
     assert handle.status() == "retrying"
     info = handle.info()
@@ -393,7 +393,7 @@ def test_a_call_may_lift_the_time_limit(flavour: JobAppFlavour) -> None:
         await asyncio.sleep(0.1)
         return "done"
 
-    handle = f.using(timeout=None).enqueue()
+    handle = f.with_options(timeout=None).enqueue()
     flavour.burst()
     assert handle.result(0) == "done"
 
@@ -575,8 +575,8 @@ def test_of_a_job_that_has_ended_the_outcome_alone_is_left(
     def f() -> int:
         return 1
 
-    kept = f.using(headers={"a": "b"}).enqueue()
-    gone = f.using(headers={"a": "b"}, result_ttl=None).enqueue()
+    kept = f.with_options(headers={"a": "b"}).enqueue()
+    gone = f.with_options(headers={"a": "b"}, keep=None).enqueue()
     flavour.burst()
     assert kept.result(0) == 1
     queue = "leaseq:{jobs}:default:"
@@ -609,7 +609,7 @@ def test_several_queues_in_order(flavour: JobAppFlavour) -> None:
         ran.append(ctx.queue)
 
     for queue in ("low", "high", "low", "high", "unheard"):
-        f.using(queue=queue).enqueue()
+        f.with_options(queue=queue).enqueue()
     assert flavour.burst(queues=["high", "low"], concurrency=1) == 4
     assert ran == ["high", "high", "low", "low"]
     assert states(flavour, "unheard") == (1, 0, 0, 0)
@@ -633,7 +633,7 @@ def test_higher_priority_first(flavour: JobAppFlavour) -> None:
         ran.append(number)
 
     for number in (0, 5, -3, 7):
-        f.using(priority=number).enqueue(number)
+        f.with_options(priority=number).enqueue(number)
     flavour.burst(concurrency=1)
     assert ran == [7, 5, 0, -3]
 

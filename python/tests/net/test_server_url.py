@@ -95,7 +95,7 @@ class TestCommandLine:
 
     @every_kind
     def test_one_that_is_away(self, kind: str) -> None:
-        for args in (["stats", "q"], ["work", "q", "--", "true"], ["queues"], ["doctor"]):
+        for args in (["stats", "q"], ["exec", "q", "--", "true"], ["queues"], ["doctor"]):
             Calls(f"redis+{kind}://{AWAY}").refused(3, "nothing was sent", *args)
 
 
@@ -103,7 +103,7 @@ def work_through(call: Calls) -> None:
     for name in "abc":
         call.yes("add", name, "data", "--id", "1")
         assert call.yes("peek", name, "--json").document["data"] == "data"
-        done = run(["work", name, "--url", call.url, "--burst", "--json", "--", "true"])
+        done = run(["exec", name, "--url", call.url, "--burst", "--json", "--", "true"])
         assert json.loads(done.stdout)["state"] == "completed", done
     assert {each["queue"] for each in call.yes("queues", "--json").records} >= set("abc")
     checks = {each["check"]: each["status"] for each in call("doctor", "a", "--json").document}

@@ -235,7 +235,7 @@ def test_a_prefix_of_something_else_is_refused(
     redis_client: redis.Redis, taken: OriginalQueue, queue: leaseq.WorkQueue
 ) -> None:
     redis_client.set(f"{PREFIX}:queue", "mine")
-    with pytest.raises(leaseq.WrongTypeError, match="no prefix of a queue"):
+    with pytest.raises(leaseq.WrongKeyTypeError, match="no prefix of a queue"):
         migrate(taken, queue)
     assert redis_client.get(f"{PREFIX}:queue") == b"mine"
 

@@ -29,9 +29,11 @@ def jobs(app: App) -> Any:
 
 def chain(app: App, number: int) -> ChainHandle[list[int]]:
     """Enqueue a chain of three."""
-    append: Any = app.named("append")
+    append: Any = app.function("append")
     steps = (
-        app.chain(append.using(id=f"c{number}").call([number], 1)).then(append.step(2)).then(append.step(3))
+        app.chain(append.with_options(id=f"c{number}").call([number], 1))
+        .then(append.partial(2))
+        .then(append.partial(3))
     )
     handle: ChainHandle[list[int]] = steps.enqueue()
     return handle

@@ -40,7 +40,7 @@ async def minutely(ctx: Context) -> None:
         await client.rpush("begin", "now")
     await client.blmove("begin", "begin", 0)
     await client.hincrby("by", OFFSET, 1)
-    await client.rpush("slots", f"{round(ctx.score)}")
+    await client.rpush("slots", f"{round(ctx.due)}")
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from support.client_flavours import unwrap
 
-from leaseq import BadArgumentError, BadIdError, BadTypeError, Finished, Item, LeaseqError, TooLargeError
+from leaseq import BadArgumentError, BadIdError, BadTypeError, Completion, Item, LeaseqError, TooLargeError
 
 Call = Callable[[Any, Any, Any], object]
 """Takes the queue, an item leased from it, and the wrong value."""
@@ -237,8 +237,8 @@ ENDING: tuple[tuple[str, Call, Values], ...] = (
     ("dead letter error", lambda q, i, v: q.dead_letter(i, error=v), of_type(int=5, bytes=b"x")),
     ("complete and lease", lambda q, _, v: q.complete_and_lease(v, 30), NO_ITEM),
     ("complete and lease secs", lambda q, i, v: q.complete_and_lease(i, v), LEASE_SECS),
-    ("finish", lambda q, _, v: q.finish_items(v), NO_ITEM),
-    ("finish second", lambda q, i, v: q.finish_items([Finished(unwrap(i)), v]), NO_ITEM),
+    ("finish", lambda q, _, v: q.complete_items(v), NO_ITEM),
+    ("finish second", lambda q, i, v: q.complete_items([Completion(unwrap(i)), v]), NO_ITEM),
     (
         "result",
         lambda q, i, v: q.complete(i, result=v),
@@ -268,10 +268,10 @@ ENDING: tuple[tuple[str, Call, Values], ...] = (
             option_type=lambda queue: [(queue, Item(b"x"), {"delay": "5"})],
         ),
     ),
-    ("finished", lambda _q, _i, v: Finished(v), NO_ITEM),
+    ("finished", lambda _q, _i, v: Completion(v), NO_ITEM),
     (
         "finished keep",
-        lambda _, i, v: Finished(unwrap(i), keep=v),
+        lambda _, i, v: Completion(unwrap(i), keep=v),
         also(NO_SECS, BadArgumentError, short=0.0001),
     ),
     ("follow-up data", lambda q, i, v: q.complete(i, then=[(q, Item(b"x")), (q, Item(v))]), DATA),

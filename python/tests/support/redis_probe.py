@@ -11,7 +11,7 @@ from support import servers
 from support.client_flavours import unwrap
 
 import leaseq
-from leaseq import Finished
+from leaseq import Completion
 
 if TYPE_CHECKING:
     import threading
@@ -59,9 +59,9 @@ def look(queue: Any, *ids: str) -> list[tuple[str, bytes]]:
     return [(outcome.state, outcome.content) for outcome in queue.outcomes(ids)]
 
 
-def finished(item: Any, then: Any = (), **options: Any) -> Finished:
-    """What finish_items takes, of whatever flavour."""
-    return Finished(unwrap(item), then=unwrap(list(then)), **options)
+def finished(item: Any, then: Any = (), **options: Any) -> Completion:
+    """What complete_items takes, of whatever flavour."""
+    return Completion(unwrap(item), then=unwrap(list(then)), **options)
 
 
 def due_for_a_beat(*items: Any) -> None:

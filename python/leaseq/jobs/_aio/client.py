@@ -122,9 +122,7 @@ class JobClient:
         outcome = (await queue.transport.run(commands.outcome(queue.keys, [job.id])))[0]
         if outcome.state in WAITS:
             if not outcome.keep:
-                raise ResultNotKept(
-                    f"job {job.id!r} was enqueued without a result_ttl: no result is kept of it"
-                )
+                raise ResultNotKept(f"job {job.id!r} was enqueued without `keep`: no result is kept of it")
             if timeout is None or timeout > 0:
                 outcome = await queue.outcome(job.id, timeout=timeout)
         if outcome.state == "result":
@@ -176,12 +174,12 @@ class JobClient:
             found.update(zip(numbers, (info.status_of(*one) for one in told), strict=True))
         return [found[number] for number in range(len(given))]
 
-    async def infos(self, jobs: Iterable[Job]) -> list[JobInfo]:
+    async def inspect(self, jobs: Iterable[Job]) -> list[JobInfo]:
         """All that is known of each: four round trips for each queue and 256 of them, and more as `statuses`."""
         given = await self._found(jobs)
         found: dict[int, JobInfo] = {}
         for queue, numbers in _by_queue(job.queue for job in given).items():
-            told = await self._infos(queue, [given[number].id for number in numbers])
+            told = await self._inspect(queue, [given[number].id for number in numbers])
             found.update(zip(numbers, told, strict=True))
         return [found[number] for number in range(len(given))]
 
@@ -191,9 +189,9 @@ class JobClient:
             raise BadArgumentError(f"jobs are listed by state: {', '.join(_LISTS)}; not {state!r}")
         name = queue or self.settings.defaults.queue
         ids = await self.store.listed(name, _LISTS[state], offset, min(limit, MAX_ENTRIES))
-        return await self._infos(name, ids)
+        return await self._inspect(name, ids)
 
-    async def _infos(self, queue: str, ids: Sequence[str]) -> list[JobInfo]:
+    async def _inspect(self, queue: str, ids: Sequence[str]) -> list[JobInfo]:
         told = await self.store.snapshots(queue, ids)
         return [info.info_of(queue, one, self.settings.serializers, self.settings.functions) for one in told]
 

@@ -49,7 +49,7 @@ async def is_paused(store: Store, queue: str, name: str) -> bool:
     )
 
 
-async def infos(client: JobClient, queues: Iterable[str]) -> list[ScheduleInfo]:
+async def inspect(client: JobClient, queues: Iterable[str]) -> list[ScheduleInfo]:
     """The schedules of these queues of jobs."""
     found: list[ScheduleInfo] = []
     for queue in queues:

@@ -123,9 +123,7 @@ class JobClient:
         outcome = (queue.transport.run(commands.outcome(queue.keys, [job.id])))[0]
         if outcome.state in WAITS:
             if not outcome.keep:
-                raise ResultNotKept(
-                    f"job {job.id!r} was enqueued without a result_ttl: no result is kept of it"
-                )
+                raise ResultNotKept(f"job {job.id!r} was enqueued without `keep`: no result is kept of it")
             if timeout is None or timeout > 0:
                 outcome = queue.outcome(job.id, timeout=timeout)
         if outcome.state == "result":
@@ -177,12 +175,12 @@ class JobClient:
             found.update(zip(numbers, (info.status_of(*one) for one in told), strict=True))
         return [found[number] for number in range(len(given))]
 
-    def infos(self, jobs: Iterable[Job]) -> list[JobInfo]:
+    def inspect(self, jobs: Iterable[Job]) -> list[JobInfo]:
         """All that is known of each: four round trips for each queue and 256 of them, and more as `statuses`."""
         given = self._found(jobs)
         found: dict[int, JobInfo] = {}
         for queue, numbers in _by_queue(job.queue for job in given).items():
-            told = self._infos(queue, [given[number].id for number in numbers])
+            told = self._inspect(queue, [given[number].id for number in numbers])
             found.update(zip(numbers, told, strict=True))
         return [found[number] for number in range(len(given))]
 
@@ -192,9 +190,9 @@ class JobClient:
             raise BadArgumentError(f"jobs are listed by state: {', '.join(_LISTS)}; not {state!r}")
         name = queue or self.settings.defaults.queue
         ids = self.store.listed(name, _LISTS[state], offset, min(limit, MAX_ENTRIES))
-        return self._infos(name, ids)
+        return self._inspect(name, ids)
 
-    def _infos(self, queue: str, ids: Sequence[str]) -> list[JobInfo]:
+    def _inspect(self, queue: str, ids: Sequence[str]) -> list[JobInfo]:
         told = self.store.snapshots(queue, ids)
         return [info.info_of(queue, one, self.settings.serializers, self.settings.functions) for one in told]
 

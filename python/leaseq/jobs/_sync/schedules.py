@@ -48,7 +48,7 @@ def is_paused(store: Store, queue: str, name: str) -> bool:
     return bool(store.talk(queue, "SISMEMBER", schedule_state.paused_key(store.queue(queue).keys), name))
 
 
-def infos(client: JobClient, queues: Iterable[str]) -> list[ScheduleInfo]:
+def inspect(client: JobClient, queues: Iterable[str]) -> list[ScheduleInfo]:
     """The schedules of these queues of jobs."""
     found: list[ScheduleInfo] = []
     for queue in queues:

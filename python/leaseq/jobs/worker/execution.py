@@ -106,7 +106,7 @@ class JobExecution:
             queue=lease.queue,
             attempt=attempt,
             enqueued=job.enqueued / 1000,
-            score=(job.due or job.enqueued) / 1000,
+            due=(job.due or job.enqueued) / 1000,
             headers=lease.headers,
             token=lease.token,
             worker=self.worker,

@@ -1,4 +1,4 @@
-"""`leaseq work`."""
+"""`leaseq exec`."""
 
 import asyncio
 import logging
@@ -89,7 +89,7 @@ class Told(Hooks):
             self.failure = error
 
 
-@click.command(short_help="Run a command for each item of QUEUE, its data on stdin.")
+@click.command("exec", short_help="Run a command for each item of QUEUE, its data on stdin.")
 @click.argument("queue")
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 @on_server
@@ -140,7 +140,7 @@ class Told(Hooks):
     is_flag=True,
     help="Tell how each item ended in JSON lines on stdout; what the command prints goes to stderr.",
 )
-def work(
+def exec_(
     *,
     queue: str,
     group: str | None,
@@ -165,8 +165,8 @@ def work(
 
     \b
     Examples:
-      leaseq work sounds --jobs 4 -- sh -c 'ffmpeg -i - "out/$LEASEQ_ID.ogg"'
-      leaseq work orders --burst -- ./handle-order --strict
+      leaseq exec sounds --jobs 4 -- sh -c 'ffmpeg -i - "out/$LEASEQ_ID.ogg"'
+      leaseq exec orders --burst -- ./handle-order --strict
     """  # noqa: D301 (click's mark for text that is not to be wrapped)
     program = shutil.which(command[0])
     if program is None:
@@ -175,7 +175,7 @@ def work(
         raise click.UsageError("--at-most-once completes before there is a --result")
     opened = leaseq.aio.WorkQueue(queue, server.named(), group=group)
     logs = logging.StreamHandler()
-    logs.setFormatter(logging.Formatter("leaseq work: %(message)s"))
+    logs.setFormatter(logging.Formatter("leaseq exec: %(message)s"))
     logs.addFilter(lambda record: not hasattr(record, "item"))  # how items ended is told by Told
     logging.getLogger("leaseq.worker").addHandler(logs)
     told = Told(as_json=as_json, quiet=quiet, at_most_once=options["at_most_once"])

@@ -1,4 +1,4 @@
-"""`leaseq work`: real commands on a real shell, and how their exit codes decide."""
+"""`leaseq exec`: real commands on a real shell, and how their exit codes decide."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ def queue(url: str) -> Iterator[leaseq.WorkQueue]:
 def start(
     call: Calls, *args: str, **options: Any
 ) -> contextlib.AbstractContextManager[subprocess.Popen[str]]:
-    """`leaseq work q ...`, which ends with the block at the latest."""
-    return call.process("work", "q", *args, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
+    """`leaseq exec q ...`, which ends with the block at the latest."""
+    return call.process("exec", "q", *args, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
 
 
 def work(call: Calls, *args: str, **options: Any) -> Done:
-    """`leaseq work q --burst ...` to its end."""
+    """`leaseq exec q --burst ...` to its end."""
     with start(call, "--burst", *args, **options) as working:
         out, err = working.communicate(timeout=150)
     return Done(working.returncode, out, err)
@@ -183,7 +183,7 @@ class TestCommand:
         queue.add_item(leaseq.Item(b"data", id="a"))
         read, write = os.pipe()
         os.close(read)
-        args = ("work", "q", "--json", "--", "true")
+        args = ("exec", "q", "--json", "--", "true")
         with call.process(*args, stdout=write, stderr=subprocess.PIPE) as working:
             os.close(write)
             _, err = working.communicate(timeout=150)
@@ -288,21 +288,21 @@ def stopping(working: subprocess.Popen[str]) -> bool:
 
 class TestRefused:
     def test_no_such_program(self, call: Calls) -> None:
-        call.refused(2, "'no-such-program' is no program", "work", "q", "--", "no-such-program")
+        call.refused(2, "'no-such-program' is no program", "exec", "q", "--", "no-such-program")
 
     def test_no_time(self, call: Calls) -> None:
-        call.refused(2, "leave it out for no limit", "work", "q", "--time-limit", "0s", "--", "true")
+        call.refused(2, "leave it out for no limit", "exec", "q", "--time-limit", "0s", "--", "true")
 
     def test_no_command(self, call: Calls) -> None:
-        call.refused(2, "Missing argument 'COMMAND", "work", "q")
+        call.refused(2, "Missing argument 'COMMAND", "exec", "q")
 
     def test_at_most_once_has_no_result(self, call: Calls) -> None:
         call.refused(
-            2, "--at-most-once completes before", "work", "q", "--at-most-once", "--result", "--", "true"
+            2, "--at-most-once completes before", "exec", "q", "--at-most-once", "--result", "--", "true"
         )
 
     def test_a_server_that_is_away(self) -> None:
-        Calls("redis://127.0.0.1:1").refused(3, "cannot be reached", "work", "q", "--", "true")
+        Calls("redis://127.0.0.1:1").refused(3, "cannot be reached", "exec", "q", "--", "true")
 
     def test_a_user_who_may_only_read(self, own_server: StartServer) -> None:
         server = own_server()
@@ -311,7 +311,7 @@ class TestRefused:
             client.acl_setuser("reader", enabled=True, nopass=True, reset=True, keys=["*"], commands=reads)
         Calls(server.url).yes("add", "q", "data")
         reader = Calls(server.url.replace("redis://", "redis://reader:x@"))
-        done = reader("work", "q", "--", "true")
+        done = reader("exec", "q", "--", "true")
         assert done.code in {3, 4}
         one_line(done.err, "the server user lacks a right")
 
