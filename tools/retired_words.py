@@ -10,12 +10,11 @@ import keyword
 import re
 import sys
 import tokenize
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 ROOT: Final = Path(__file__).parents[1]
-FOLDERS: Final = ("python/leaseq", "cleaner/leaseq_cleaner")
 
 RETIRED: Final = {
     "bell": "wake event",
@@ -39,31 +38,99 @@ RETIRED: Final = {
 }
 """A word, and what to say in its place."""
 
+RETIRED_IN_TYPESCRIPT: Final = RETIRED | {
+    "aim": "target",
+    "aims": "targets",
+    "announcer": "presence reporter",
+    "apart": "dedicated",
+    "begun": "started, checked",
+    "behind": "trailing",
+    "doing": "status",
+    "keepers": "dead with outcome",
+    "lane": "connection",
+    "lanes": "pool",
+    "longest": "max",
+    "look": "check",
+    "looks": "checks",
+    "most": "max",
+    "patience": "timeout, wait options",
+    "places": "slot table",
+    "said": "report",
+    "taught": "loaded",
+    "tell": "emit, report",
+    "told": "result, reply",
+    "word": "argument",
+    "words": "arguments",
+}
+"""What else the TypeScript client does not say."""
+
+TYPESCRIPT_TOKEN: Final = re.compile(
+    r"""
+    //[^\n]* | /\*.*?\*/                               # comments
+    | "(?:[^"\\\n]|\\.)*" | '(?:[^'\\\n]|\\.)*'        # texts
+    | `(?:[^`\\]|\\.)*`                                # templates, with what is in their braces
+    | (?<=[=(,:!&|?{};\[] )/(?:[^/\\\n]|\\.)+/[a-z]*   # patterns
+    | (?P<name>[A-Za-z_$][\w$]*)
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+
 
 def words(name: str) -> set[str]:
     """The words of a name in snake case or camel case."""
     return {each.lower() for each in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name)}
 
 
-def names(path: Path) -> Iterator[tuple[int, str]]:
-    """The names in a file of Python, each with its line; line 0 has the file's own."""
-    yield 0, path.stem
-    for token in tokenize.generate_tokens(io.StringIO(path.read_text(encoding="utf-8")).readline):
+def python_names(text: str) -> Iterator[tuple[int, str]]:
+    """The names in a file of Python, each with its line."""
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type == tokenize.NAME and not keyword.iskeyword(token.string):
             yield token.start[0], token.string
 
 
+def typescript_names(text: str) -> Iterator[tuple[int, str]]:
+    """The names in a file of TypeScript, each with its line."""
+    for token in TYPESCRIPT_TOKEN.finditer(text):
+        if token["name"]:
+            yield text.count("\n", 0, token.start()) + 1, token["name"]
+
+
+class Folder(NamedTuple):
+    """A folder to check: how to find the names in its files, and which words they may not have."""
+
+    path: str
+    pattern: str
+    names: Callable[[str], Iterator[tuple[int, str]]]
+    retired: Mapping[str, str]
+
+
+FOLDERS: Final = (
+    Folder("python/leaseq", "*.py", python_names, RETIRED),
+    Folder("cleaner/leaseq_cleaner", "*.py", python_names, RETIRED),
+    *(
+        Folder(f"typescript/{folder}", "*.ts", typescript_names, RETIRED_IN_TYPESCRIPT)
+        for folder in ("src", "test", "adapter", "examples")
+    ),
+)
+
+
+def retired_in(path: Path, folder: Folder) -> Iterator[str]:
+    """What is found in a file, a line each; line 0 is the file's own name."""
+    for line, name in ((0, path.stem), *folder.names(path.read_text(encoding="utf-8"))):
+        for word in sorted(words(name) & folder.retired.keys()):
+            yield f"{path.relative_to(ROOT)}:{line}: {name}: in place of {word!r} say {folder.retired[word]}"
+
+
 def main() -> int:
     """Name what is found; 1 if there is something."""
-    found = 0
-    for folder in FOLDERS:
-        for path in sorted((ROOT / folder).rglob("*.py")):
-            for line, name in names(path):
-                for word in sorted(words(name) & RETIRED.keys()):
-                    found += 1
-                    print(
-                        f"{path.relative_to(ROOT)}:{line}: {name}: in place of {word!r} say {RETIRED[word]}"
-                    )
+    found = [
+        line
+        for folder in FOLDERS
+        for path in sorted((ROOT / folder.path).rglob(folder.pattern))
+        for line in retired_in(path, folder)
+    ]
+    for line in found:
+        print(line)
     return 1 if found else 0
 
 

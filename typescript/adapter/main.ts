@@ -4,15 +4,15 @@ import { createInterface } from "node:readline";
 import { Redis } from "ioredis";
 import {
   appendTo,
-  type BatchResult,
   Client,
-  calls,
-  FullError,
+  commands,
   LeaseqError,
   PartialError,
+  type PipelineResult,
+  QueueFullError,
   SCRIPTS,
 } from "leaseq";
-import { type Call, METHODS } from "./methods.js";
+import { METHODS, type MethodCall } from "./methods.js";
 import { HarnessError, Session } from "./session.js";
 import { added, type Json, newItem } from "./values.js";
 
@@ -44,11 +44,11 @@ const OPS: Record<string, (request: Request) => Promise<Json> | Json> = {
     return { ok: { protocol: 2, client, capabilities: CAPABILITIES, scripts: Object.fromEntries(scripts) } };
   },
   open({ queue, name, group }) {
-    opened().open(queue, String(name), group as string | null);
+    openSession().open(queue, String(name), group as string | null);
     return { ok: {} };
   },
   close({ queue }) {
-    opened().close(queue);
+    openSession().close(queue);
     return { ok: {} };
   },
   cancel({ call }) {
@@ -59,19 +59,19 @@ const OPS: Record<string, (request: Request) => Promise<Json> | Json> = {
     const stop = new AbortController();
     running.set(request.id, stop);
     try {
-      return await answered(request, stop);
+      return await runMethod(request, stop);
     } finally {
       running.delete(request.id);
     }
   },
 };
 
-async function answered(request: Request, stop: AbortController): Promise<Json> {
+async function runMethod(request: Request, stop: AbortController): Promise<Json> {
   const args = request.args as Json;
-  const own = request.queue === null ? [] : [request.queue];
-  const waitedOn = (args.queues as string[] | undefined) ?? own;
-  const signal = AbortSignal.any([stop.signal, ...waitedOn.map((handle) => opened().closing(handle))]);
-  const call: Call = { session: opened(), queue: request.queue, args, signal };
+  const single = request.queue === null ? [] : [request.queue];
+  const waitedOn = (args.queues as string[] | undefined) ?? single;
+  const signal = AbortSignal.any([stop.signal, ...waitedOn.map((handle) => openSession().closing(handle))]);
+  const call: MethodCall = { session: openSession(), queue: request.queue, args, signal };
   const name = String(request.method);
   if (name === "pipeline") return { ok: await pipeline(call) };
   const method = METHODS[name];
@@ -84,48 +84,48 @@ async function answered(request: Request, stop: AbortController): Promise<Json> 
     if (!(error instanceof LeaseqError)) throw error;
     const { message, definite } = error;
     const code = error.code.startsWith("LEASEQ_") ? error.code : null;
-    const hasAnswers = error instanceof PartialError || error instanceof FullError;
+    const hasAnswers = error instanceof PartialError || error instanceof QueueFullError;
     const answers = hasAnswers ? shape(error.answers) : [];
     return { error: { code, definite, message, answers, in_doubt: inDoubt(error, args) } };
   }
 }
 
-/** Of how many entries it is unknown what became of them: all, where a call was not split. */
+/** How many entries may have taken effect or not: all, if a call was not split. */
 function inDoubt(error: LeaseqError, args: Json): number {
   if (error.definite) return 0;
-  if (error instanceof PartialError) return error.unknownUntil - error.answers.length;
+  if (error instanceof PartialError) return error.inDoubt;
   return ((args.items ?? args.ids ?? [null]) as unknown[]).length;
 }
 
 /** Adds in one pipeline or transaction of a connection of the user's own. */
-async function pipeline({ session, queue, args }: Call): Promise<string[][]> {
+async function pipeline({ session, queue, args }: MethodCall): Promise<string[][]> {
   const redis = new Redis(url, { lazyConnect: true, retryStrategy: () => null });
   try {
     await redis.connect();
     const pipe = args.transaction === true ? redis.multi() : redis.pipeline();
-    const { address } = session.queue(queue);
+    const { keys } = session.queue(queue);
     const reads = (args.calls as { items: Json[]; options?: Json }[]).map(({ items, options }) =>
       appendTo(
         pipe,
-        calls.add(
-          address,
+        commands.add(
+          keys,
           items.map((item) => newItem(item, options)),
         ),
       ),
     );
-    const results = (await pipe.exec()) as BatchResult[];
+    const results = (await pipe.exec()) as PipelineResult[];
     return reads.map((read, index) => read(results[index]).map(added));
   } finally {
     redis.disconnect();
   }
 }
 
-function opened(): Session {
+function openSession(): Session {
   if (!session) throw new HarnessError("hello comes first");
   return session;
 }
 
-async function answer(request: Request): Promise<void> {
+async function handle(request: Request): Promise<void> {
   let reply: Json;
   try {
     const op = OPS[request.op];
@@ -142,6 +142,6 @@ async function answer(request: Request): Promise<void> {
   process.stdout.write(`${JSON.stringify({ id: request.id, ...reply })}\n`);
 }
 
-for await (const line of createInterface({ input: process.stdin })) void answer(JSON.parse(line));
+for await (const line of createInterface({ input: process.stdin })) void handle(JSON.parse(line));
 await session?.client.close();
 process.exit(0);

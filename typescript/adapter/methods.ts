@@ -1,22 +1,22 @@
 // The methods of the adapter protocol, with the public API of the client: how to call, and what the answer looks like.
 import type {
+  Completed,
   CompleteOptions,
   Completion,
   FollowUp,
   HandOff,
-  HandOffAnswer,
-  Inspection,
-  Lease,
+  ItemInfo,
+  LeasedItem,
   LeaseOptions,
   ListOptions,
+  ListState,
   Outcome,
-  State,
 } from "leaseq";
 import type { Session } from "./session.js";
 import * as values from "./values.js";
 import { type Json, number } from "./values.js";
 
-export interface Call {
+export interface MethodCall {
   readonly session: Session;
   readonly queue: string | null;
   readonly args: Json;
@@ -26,26 +26,26 @@ export interface Call {
 
 /** `shape` is for the answers that come with an error too. */
 export interface Method {
-  run(call: Call): Promise<unknown>;
-  shape?(answers: never[], call: Call): unknown;
+  run(call: MethodCall): Promise<unknown>;
+  shape?(answers: never[], call: MethodCall): unknown;
 }
 
-const queueOf = ({ session, queue }: Call) => session.queue(queue);
+const queueOf = ({ session, queue }: MethodCall) => session.queue(queue);
 const entries = (args: Json) => args.items as Json[];
-const heldOf = ({ session, queue, args }: Call): Lease[] =>
+const heldItems = ({ session, queue, args }: MethodCall): LeasedItem[] =>
   entries(args).map((entry) => session.held(queue, entry));
-/** The one lease of a call about one: its own methods know of its heartbeat. */
-const theHeld = (call: Call): Lease => heldOf(call)[0] as Lease;
-const kept = (call: Call) => {
-  const { id: _id, token: _token, ...more } = theHeld(call).entry;
+/** The item of a call about one. Its own methods stop its heartbeat. */
+const heldItem = (call: MethodCall): LeasedItem => heldItems(call)[0] as LeasedItem;
+const keepOption = (call: MethodCall) => {
+  const { id: _id, token: _token, ...more } = heldItem(call).entry;
   return more;
 };
-const nothing = async (done: Promise<unknown>) => {
+const emptyResult = async (done: Promise<unknown>) => {
   await done;
   return {};
 };
 
-function completions({ session, queue, args }: Call): Completion[] {
+function completions({ session, queue, args }: MethodCall): Completion[] {
   const onlyCurrent = args.only_current === true && { onlyCurrent: true };
   return entries(args).map((entry) => ({
     ...session.held(queue, entry).entry,
@@ -54,7 +54,7 @@ function completions({ session, queue, args }: Call): Completion[] {
   }));
 }
 
-function handOffs(call: Call): HandOff[] {
+function handOffs(call: MethodCall): HandOff[] {
   const { session, args } = call;
   const followUp = (one: Json): FollowUp => ({
     ...values.newItem(one.item as Json, one.options as Json | undefined),
@@ -64,11 +64,11 @@ function handOffs(call: Call): HandOff[] {
   return completions(call).map((entry, index) => ({ ...entry, followUps: then[index]?.map(followUp) ?? [] }));
 }
 
-function leaseOptions({ args, signal }: Call): LeaseOptions {
+function leaseOptions({ args, signal }: MethodCall): LeaseOptions {
   return {
     duration: number(args.duration_ms),
     ...("count" in args && { count: number(args.count) }),
-    ...values.patience(args),
+    ...values.waitOptions(args),
     signal,
   };
 }
@@ -79,15 +79,15 @@ export const METHODS: Record<string, Method> = {
   add: {
     run: (call) => {
       const { items, options } = call.args as { items: Json[]; options?: Json };
-      const patience = { ...values.patience(call.args), signal: call.signal };
+      const wait = { ...values.waitOptions(call.args), signal: call.signal };
       return queueOf(call).add(
         items.map((item) => values.newItem(item, options)),
-        patience,
+        wait,
       );
     },
     shape: eachAdded,
   },
-  lease: { run: async (call) => call.session.leased(await queueOf(call).leaseMany(leaseOptions(call))) },
+  lease: { run: async (call) => call.session.leased(await queueOf(call).leaseItems(leaseOptions(call))) },
   lease_any: {
     run: async (call) => {
       const queues = (call.args.queues as string[]).map((handle) => call.session.queue(handle));
@@ -99,12 +99,12 @@ export const METHODS: Record<string, Method> = {
       const [entry, ...others] = completions(call);
       if (!entry || others.length > 0) return await queueOf(call).complete(completions(call));
       const { id: _id, token: _token, ...options } = entry;
-      return [await theHeld(call).complete(options as CompleteOptions)];
+      return [await heldItem(call).complete(options as CompleteOptions)];
     },
   },
   hand_off: {
     run: (call) => queueOf(call).completeWith(handOffs(call)),
-    shape: (answers: HandOffAnswer[]) =>
+    shape: (answers: Completed[]) =>
       answers.map(({ completed, followUps }) => ({
         completed,
         added: followUps.map((created) => (created < 0 ? null : values.added(created))),
@@ -115,30 +115,32 @@ export const METHODS: Record<string, Method> = {
       const held = session.held(queue, args);
       const entry = args.only_current === true ? { ...held.entry, onlyCurrent: true } : held;
       const duration = number(args.duration_ms);
-      const { completed, leases } = await session.queue(queue).completeAndLease([entry], { duration });
-      return { completed: completed[0], leases: session.leased(leases).leases };
+      const { completed, items } = await session.queue(queue).completeAndLease([entry], { duration });
+      return { completed: completed[0], leases: session.leased(items).leases };
     },
   },
   extend: {
     run: async (call) => {
       const duration = number(call.args.duration_ms);
-      if (entries(call.args).length === 1) return [await theHeld(call).extend(duration)];
-      return await queueOf(call).extend(heldOf(call).map(({ id, token }) => ({ id, token, duration })));
+      if (entries(call.args).length === 1) return [await heldItem(call).extend(duration)];
+      return await queueOf(call).extend(heldItems(call).map(({ id, token }) => ({ id, token, duration })));
     },
     shape: (deadlines: number[]) => deadlines.map((deadline) => (deadline === 0 ? null : String(deadline))),
   },
   release: {
     run: async (call) => {
-      const more = values.giveBack(call.args);
-      if (entries(call.args).length === 1) return [await theHeld(call).release({ ...kept(call), ...more })];
-      return await queueOf(call).release(heldOf(call).map((held) => ({ ...held.entry, ...more })));
+      const options = values.releaseOptions(call.args);
+      if (entries(call.args).length === 1)
+        return [await heldItem(call).release({ ...keepOption(call), ...options })];
+      return await queueOf(call).release(heldItems(call).map((held) => ({ ...held.entry, ...options })));
     },
   },
   dead_letter: {
     run: async (call) => {
-      const more = { ...values.giveBack(call.args), dead: true };
-      if (entries(call.args).length === 1) return [await theHeld(call).release({ ...kept(call), ...more })];
-      return await queueOf(call).release(heldOf(call).map((held) => ({ ...held.entry, ...more })));
+      const options = { ...values.releaseOptions(call.args), dead: true };
+      if (entries(call.args).length === 1)
+        return [await heldItem(call).release({ ...keepOption(call), ...options })];
+      return await queueOf(call).release(heldItems(call).map((held) => ({ ...held.entry, ...options })));
     },
     shape: (answers: string[]) => answers.map((answer) => answer === "dead"),
   },
@@ -146,14 +148,14 @@ export const METHODS: Record<string, Method> = {
     run: (call) => queueOf(call).outcome(values.ids(call.args)),
     shape: (answers: Outcome[], { args }) => {
       const ids = values.ids(args);
-      return answers.map((told, index) => values.outcome(ids[index] as Buffer, told));
+      return answers.map((outcome, index) => values.outcome(ids[index] as Buffer, outcome));
     },
   },
   wait_outcome: {
     run: async (call) => {
       const id = values.bytes(call.args.id);
-      const patience = { ...values.patience(call.args), signal: call.signal };
-      return values.outcome(id, await queueOf(call).waitForOutcome(id, patience));
+      const options = { ...values.waitOptions(call.args), signal: call.signal };
+      return values.outcome(id, await queueOf(call).waitForOutcome(id, options));
     },
   },
   revive: { run: (call) => queueOf(call).revive(values.ids(call.args)) },
@@ -170,7 +172,7 @@ export const METHODS: Record<string, Method> = {
   stats: { run: async (call) => values.stats(await queueOf(call).stats()) },
   inspect: {
     run: (call) => queueOf(call).inspect(values.ids(call.args)),
-    shape: (answers: Inspection[], { args }) => {
+    shape: (answers: ItemInfo[], { args }) => {
       const ids = values.ids(args);
       return answers.map((info, index) => values.inspection(ids[index] as Buffer, info));
     },
@@ -183,13 +185,13 @@ export const METHODS: Record<string, Method> = {
         limit: number(limit),
         order: order as ListOptions["order"] & string,
       };
-      const { total, items } = await queueOf(call).list(state as State, options);
+      const { total, items } = await queueOf(call).listItems(state as ListState, options);
       return { total, items: items.map(({ id, time }) => ({ id: values.b64(id), time: String(time) })) };
     },
   },
-  configure: { run: (call) => nothing(queueOf(call).configure(values.limits(call.args))) },
-  pause: { run: (call) => nothing(queueOf(call).configure({ paused: true })) },
-  resume: { run: (call) => nothing(queueOf(call).configure({ paused: false })) },
+  configure: { run: (call) => emptyResult(queueOf(call).configure(values.configuration(call.args))) },
+  pause: { run: (call) => emptyResult(queueOf(call).configure({ paused: true })) },
+  resume: { run: (call) => emptyResult(queueOf(call).configure({ paused: false })) },
   light_clean: {
     run: async (call) => {
       const { promoted, reclaimed, died, expired, pruned } = await queueOf(call).lightClean();
@@ -211,7 +213,7 @@ export const METHODS: Record<string, Method> = {
   held: { run: async ({ session, queue, args }) => ({ held: session.held(queue, args).held }) },
   lost: {
     run: async ({ session, queue, args, signal }) => {
-      await aborted(session.held(queue, args).lost, signal);
+      await aborted(session.held(queue, args).lostSignal, signal);
       return {};
     },
   },
@@ -222,7 +224,7 @@ export const METHODS: Record<string, Method> = {
     },
   },
   handed_out: {
-    run: ({ session, queue, args }) => nothing(session.loop(queue).handedOut(number(args.count))),
+    run: ({ session, queue, args }) => emptyResult(session.loop(queue).handedOut(number(args.count))),
   },
   end_handlers: {
     run: async ({ session, queue }) => {

@@ -1,18 +1,18 @@
 // What an actor has: its queues, and the leases that it was given.
 import { EventEmitter, once } from "node:events";
-import type { Client, Lease, Queue, Worker } from "leaseq";
+import type { Client, LeasedItem, Queue, Worker } from "leaseq";
 import { bytes, type Json, lease } from "./values.js";
 
 /** The adapter cannot do what it was asked, whatever the client can. */
 export class HarnessError extends Error {}
 
-interface Open {
+interface OpenQueue {
   readonly queue: Queue;
   /** Ends what waits on the queue when it is closed. */
   readonly closing: AbortController;
 }
 
-interface Loop {
+interface WorkerLoop {
   readonly worker: Worker;
   finish(): void;
   /** Lets the handlers that have an item end. */
@@ -23,9 +23,9 @@ interface Loop {
 }
 
 export class Session {
-  readonly #queues = new Map<string, Open>();
-  readonly #leases = new Map<string, Lease>();
-  readonly #loops = new Map<string, Loop>();
+  readonly #queues = new Map<string, OpenQueue>();
+  readonly #leases = new Map<string, LeasedItem>();
+  readonly #loops = new Map<string, WorkerLoop>();
 
   constructor(readonly client: Client) {}
 
@@ -48,7 +48,7 @@ export class Session {
     return this.#of(handle).closing.signal;
   }
 
-  #of(handle: string | null): Open {
+  #of(handle: string | null): OpenQueue {
     const open = this.#queues.get(handle ?? "");
     if (!open) throw new HarnessError(`queue ${handle} is not open`);
     return open;
@@ -58,44 +58,44 @@ export class Session {
   work(handle: string | null, concurrency: number): void {
     let finish = () => {};
     let finished = Promise.resolve();
-    const renew = () => {
+    const renewFinished = () => {
       finished = new Promise<void>((resolve) => {
         finish = resolve;
       });
     };
-    renew();
+    renewFinished();
     const endHandlers = () => {
       const end = finish;
-      renew();
+      renewFinished();
       end();
     };
-    const begun = new EventEmitter();
-    let handed = 0;
+    const itemEvents = new EventEmitter();
+    let handedOutCount = 0;
     const worker = this.client.worker(
       this.queue(handle),
       () => {
-        handed += 1;
-        begun.emit("item");
+        handedOutCount += 1;
+        itemEvents.emit("item");
         return finished;
       },
       { concurrency },
     );
     const handedOut = async (count: number) => {
-      while (handed < count) await once(begun, "item");
-      handed -= count;
+      while (handedOutCount < count) await once(itemEvents, "item");
+      handedOutCount -= count;
     };
     const completed = worker.run();
-    completed.catch(() => {}); // whoever finishes it is told
+    completed.catch(() => {}); // `finish` reports it
     this.#loops.set(handle ?? "", { worker, finish: () => finish(), endHandlers, handedOut, completed });
   }
 
-  loop(handle: string | null): Loop {
+  loop(handle: string | null): WorkerLoop {
     const loop = this.#loops.get(handle ?? "");
     if (!loop) throw new HarnessError(`there is no loop on ${handle}`);
     return loop;
   }
 
-  leased(leases: readonly Lease[]): Json {
+  leased(leases: readonly LeasedItem[]): Json {
     const [first] = leases;
     if (!first) return { queue: null, leases: [] };
     const [handle] = [...this.#queues].find(([, open]) => open.queue === first.queue) ?? [""];
@@ -103,7 +103,7 @@ export class Session {
     return { queue: handle, leases: leases.map(lease) };
   }
 
-  held(handle: string | null, entry: Json): Lease {
+  held(handle: string | null, entry: Json): LeasedItem {
     const found = this.#leases.get(key(handle ?? "", bytes(entry.id), String(entry.token)));
     if (!found) throw new HarnessError(`this actor was not given the lease ${entry.token}`);
     return found;

@@ -1,5 +1,5 @@
 // Values as messages have them, and as the client takes and gives them (conformance-tests/ADAPTER.md).
-import type { Inspection, Lease, LiveWorker, NewItem, Outcome } from "leaseq";
+import type { ItemInfo, LeasedItem, NewItem, Outcome, WorkerInfo } from "leaseq";
 
 export type Json = Record<string, unknown>;
 export interface Bytes64 {
@@ -13,56 +13,56 @@ export const number = (value: unknown): number => Number(value);
 export const ids = (args: Json): Buffer[] => (args.ids as unknown[]).map(bytes);
 
 /** The fields that are there, under the client's names. */
-function named(given: Json, names: Record<string, [string, (value: unknown) => unknown]>): Json {
-  const found: Json = {};
+function rename(given: Json, names: Record<string, [string, (value: unknown) => unknown]>): Json {
+  const renamed: Json = {};
   for (const [name, value] of Object.entries(given)) {
     const known = names[name];
-    if (known) found[known[0]] = known[1](value);
+    if (known) renamed[known[0]] = known[1](value);
   }
-  return found;
+  return renamed;
 }
 
-const same = (value: unknown): unknown => value;
+const asIs = (value: unknown): unknown => value;
 
 export function newItem(item: Json, options: Json = {}): NewItem {
   const headers = Object.entries((item.headers ?? {}) as Json).map(([name, value]) => [name, bytes(value)]);
   return {
     id: bytes(item.id),
     data: bytes(item.data),
-    ...named(options, {
+    ...rename(options, {
       delay_ms: ["delay", number],
       not_before_ms: ["notBefore", number],
       priority: ["priority", number],
       max_attempts: ["maxAttempts", number],
       expires_in_ms: ["expiresIn", number],
-      expires_to: ["expiresTo", same],
+      expires_to: ["expiresTo", asIs],
       keep_ms: ["keep", number],
     }),
-    ...named(item, { content_type: ["contentType", bytes], headers: ["headers", () => headers] }),
+    ...rename(item, { content_type: ["contentType", bytes], headers: ["headers", () => headers] }),
   };
 }
 
 export const completion = (entry: Json): Json =>
-  named(entry, { result: ["result", bytes], keep_ms: ["keep", number] });
+  rename(entry, { result: ["result", bytes], keep_ms: ["keep", number] });
 
-export const giveBack = (args: Json): Json =>
-  named(args, { delay_ms: ["delay", number], uncounted: ["uncounted", same], error: ["error", same] });
+export const releaseOptions = (args: Json): Json =>
+  rename(args, { delay_ms: ["delay", number], uncounted: ["uncounted", asIs], error: ["error", asIs] });
 
-export const limits = (args: Json): Json =>
-  named(args, {
+export const configuration = (args: Json): Json =>
+  rename(args, {
     max_data: ["maxData", number],
     max_items: ["maxItems", number],
     max_attempts: ["maxAttempts", number],
   });
 
-export function patience(args: Json): { timeout?: number } {
+export function waitOptions(args: Json): { timeout?: number } {
   if (!("wait_ms" in args)) return {};
   return { timeout: args.wait_ms === null ? Number.POSITIVE_INFINITY : number(args.wait_ms) };
 }
 
 export const added = (created: number): string => (created > 0 ? "added" : created === 0 ? "exists" : "full");
 
-export function lease(held: Lease): Json {
+export function lease(held: LeasedItem): Json {
   return {
     id: b64(held.id),
     data: b64(held.data),
@@ -75,19 +75,19 @@ export function lease(held: Lease): Json {
   };
 }
 
-export function outcome(id: Buffer, told: Outcome): Json {
+export function outcome(id: Buffer, found: Outcome): Json {
   return {
     id: b64(id),
-    state: told.kind,
-    created: String(told.created),
-    ended: String(told.ended),
-    attempt: told.attempt,
-    keep_ms: told.keep,
-    content: b64(told.content),
+    state: found.state,
+    created: String(found.created),
+    ended: String(found.ended),
+    attempt: found.attempt,
+    keep_ms: found.keep,
+    content: b64(found.content),
   };
 }
 
-export function inspection(id: Buffer, info: Inspection): Json {
+export function inspection(id: Buffer, info: ItemInfo): Json {
   const { state, attempt, size, priority } = info;
   return {
     id: b64(id),
@@ -120,9 +120,9 @@ export function stats(counts: ReadonlyMap<string, number>): Json {
   return shaped;
 }
 
-export const liveWorker = ({ id, started, items, ...said }: LiveWorker): Json => ({
+export const liveWorker = ({ id, started, items, ...report }: WorkerInfo): Json => ({
   worker: id,
   started: String(started),
   items: items.map((item) => ({ ...item, id: b64(Buffer.from(item.id)) })),
-  ...said,
+  ...report,
 });

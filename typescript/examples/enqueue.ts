@@ -4,7 +4,7 @@
 import { Client } from "leaseq";
 import { enqueue, JobFailedError, result } from "./jobs.js";
 
-const MINUTE = 60_000;
+const MINUTE_MS = 60_000;
 
 const [url, name, args = "[]", kwargs = "{}"] = process.argv.slice(2);
 if (url === undefined || name === undefined) throw new Error("enqueue.js URL FUNCTION [ARGS [KWARGS]]");
@@ -14,7 +14,7 @@ try {
   const queue = client.queue("default", { group: "jobs" });
   const call = { function: name, args: JSON.parse(args), kwargs: JSON.parse(kwargs) };
   const id = await enqueue(queue, call, { headers: { from: "typescript" } });
-  console.log(JSON.stringify(await result(queue, id, 5 * MINUTE)));
+  console.log(JSON.stringify(await result(queue, id, 5 * MINUTE_MS)));
 } catch (error) {
   if (!(error instanceof JobFailedError)) throw error;
   console.error(`${error.type}: ${error.message}\n${error.traceback}`);

@@ -6,7 +6,7 @@ import type { Queue } from "leaseq";
 export type Json = null | boolean | number | string | Json[] | { [name: string]: Json };
 
 /** A call of a function, by its name among those of the worker. */
-export interface Call {
+export interface JobCall {
   function: string;
   args?: readonly Json[];
   kwargs?: Readonly<Record<string, Json>>;
@@ -40,14 +40,14 @@ export class JobFailedError extends Error {
 }
 
 const VERSION = 1;
-const DAY = 86_400_000;
+const DAY_MS = 86_400_000;
 const OPENING_BRACE = 0x7b;
 
 /**
  * Enqueues a call, and answers with the id of its job. It is as a job of a producer in Python: it vanishes where no worker
  * has begun it a day after it was due, and what becomes of it is kept for a day. Throws as `Queue.add`.
  */
-export async function enqueue(queue: Queue, call: Call, options: JobOptions = {}): Promise<string> {
+export async function enqueue(queue: Queue, call: JobCall, options: JobOptions = {}): Promise<string> {
   const { timeout, description, delay = 0, maxAttempts = 5, ...others } = options;
   // Under an id of its own choice, a producer would also have to delete the note of an earlier job (LQ-JOB-11).
   const id = randomUUID();
@@ -56,7 +56,7 @@ export async function enqueue(queue: Queue, call: Call, options: JobOptions = {}
   // Members that are undefined are not written (LQ-JOB-2); what the scripts decide is not in there (LQ-JOB-3).
   const envelope = { v: VERSION, ...call, enqueued, due, timeout, description };
   const data = JSON.stringify(envelope);
-  await queue.add({ id, data, delay, maxAttempts, expiresIn: delay + DAY, keep: DAY, ...others });
+  await queue.add({ id, data, delay, maxAttempts, expiresIn: delay + DAY_MS, keep: DAY_MS, ...others });
   return id;
 }
 
@@ -65,23 +65,23 @@ export async function enqueue(queue: Queue, call: Call, options: JobOptions = {}
  * does not come within `timeout` ms; otherwise as `Queue.waitForOutcome`.
  */
 export async function result(queue: Queue, id: string, timeout: number): Promise<Json> {
-  const { kind, content } = await queue.waitForOutcome(id, { timeout });
-  switch (kind) {
+  const { state, content } = await queue.waitForOutcome(id, { timeout });
+  switch (state) {
     case "result":
-      return returned(content);
+      return decodeResult(content);
     case "failure":
-      throw failed(content.toString());
+      throw decodeFailure(content.toString());
     case "dead": // of which no outcome is kept
-      throw failed((await queue.inspect(id)).error.toString());
+      throw decodeFailure((await queue.inspect(id)).error.toString());
     case "absent":
       throw new Error(`there is no job ${id}, and nothing is kept of it`);
     default:
-      throw new Error(`job ${id} has not ended: it is ${kind}`);
+      throw new Error(`job ${id} has not ended: it is ${state}`);
   }
 }
 
 /** A result (LQ-JOB-8), in JSON as its envelope was (LQ-JOB-1). */
-function returned(content: Buffer): Json {
+function decodeResult(content: Buffer): Json {
   if (content[0] !== OPENING_BRACE) throw new Error("this result is not written in JSON");
   const { v, result = null } = JSON.parse(content.toString()) as { v: number; result?: Json };
   if (v !== VERSION) throw new Error(`this result is of version ${v}, and this program knows ${VERSION}`);
@@ -89,7 +89,7 @@ function returned(content: Buffer): Json {
 }
 
 /** The text of a failure (LQ-JOB-9); one of another form is a message. */
-function failed(text: string): JobFailedError {
+function decodeFailure(text: string): JobFailedError {
   const form = /^(?<type>\S+): (?<message>.*)\n(?:[a-z]+: .*\n)*\n(?<rest>[\s\S]*)$/.exec(text)?.groups;
   return new JobFailedError(form?.type ?? "", form?.message ?? text, form?.rest ?? "");
 }

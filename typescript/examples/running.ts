@@ -1,5 +1,5 @@
 // Running jobs (spec/jobs.md) on this client: what a worker does with an item, whoever enqueued it.
-import type { FollowUp, Lease, Queue } from "leaseq";
+import type { FollowUp, LeasedItem, Queue } from "leaseq";
 import type { Json } from "./jobs.js";
 
 /** A function that jobs call. What it throws is a failure, after which there is another attempt if one is left. */
@@ -26,10 +26,10 @@ interface Stage {
 
 const VERSION = 1;
 const OPENING_BRACE = 0x7b;
-const LONGEST_COPY = 4096;
-const LONGEST_ERROR = 8192;
-const TIMEOUT = 300_000;
-const BACKOFF: readonly [number, number] = [1000, 300_000];
+const MAX_COPY_BYTES = 4096;
+const MAX_ERROR_BYTES = 8192;
+const DEFAULT_TIMEOUT_MS = 300_000;
+const DEFAULT_BACKOFF_MS: readonly [number, number] = [1000, 300_000];
 
 /** No worker with these functions can run it, now or later: a person has to look at it (LQ-JOB-7). */
 class NotRunnableError extends Error {
@@ -38,7 +38,7 @@ class NotRunnableError extends Error {
 
 /** Runs the job of an item, and ends the item. `queueOf` finds queues of the same group, for chains. */
 export async function work(
-  lease: Lease,
+  lease: LeasedItem,
   functions: ReadonlyMap<string, Run>,
   queueOf: (name: string) => Queue,
 ): Promise<void> {
@@ -47,24 +47,25 @@ export async function work(
   let job: Envelope | undefined;
   let value: Json;
   try {
-    job = envelope(lease.data);
+    job = decodeEnvelope(lease.data);
     const run = functions.get(job.function);
     if (run === undefined) throw new NotRunnableError(`this worker has no function '${job.function}'`);
-    value = await within(job, run, lease.lost);
+    value = await runAttempt(job, run, lease.lostSignal);
   } catch (error) {
-    const end = error instanceof NotRunnableError ? { dead: true } : { delay: pause(job, lease.attempt) };
-    await lease.release({ error: told(error, started), ...end }); // LQ-JOB-5
+    const end =
+      error instanceof NotRunnableError ? { dead: true } : { delay: retryDelay(job, lease.attempt) };
+    await lease.release({ error: errorText(error, started), ...end }); // LQ-JOB-5
     return;
   }
-  const said = { v: VERSION, result: value, started, ended: Date.now(), ...copy(lease.data) };
-  const kept = lease.keep === undefined ? {} : { result: JSON.stringify(said) }; // LQ-JOB-8
+  const stored = { v: VERSION, result: value, started, ended: Date.now(), ...envelopeCopy(lease.data) };
+  const options = lease.keep === undefined ? {} : { result: JSON.stringify(stored) }; // LQ-JOB-8
   const [next, ...others] = job.then ?? [];
-  if (next === undefined) await lease.complete(kept);
-  else await lease.handOff([following(next, others, value, queueOf)], kept);
+  if (next === undefined) await lease.complete(options);
+  else await lease.handOff([nextFollowUp(next, others, value, queueOf)], options);
 }
 
 /** The envelope (LQ-JOB-1, LQ-JOB-2). */
-function envelope(data: Buffer): Envelope {
+function decodeEnvelope(data: Buffer): Envelope {
   if (data[0] !== OPENING_BRACE) throw new NotRunnableError("this worker reads no jobs but those in JSON");
   let job: Envelope;
   try {
@@ -80,8 +81,8 @@ function envelope(data: Buffer): Envelope {
 }
 
 /** An attempt, which ends when its time is over or its lease is lost (LQ-JOB-4). */
-async function within(
-  { args = [], kwargs = {}, timeout = TIMEOUT }: Envelope,
+async function runAttempt(
+  { args = [], kwargs = {}, timeout = DEFAULT_TIMEOUT_MS }: Envelope,
   run: Run,
   lost: AbortSignal,
 ): Promise<Json> {
@@ -93,28 +94,33 @@ async function within(
 }
 
 /** Twice as long after each attempt (LQ-JOB-5). */
-function pause(job: Envelope | undefined, attempt: number): number {
-  const [first, longest] = job?.backoff ?? BACKOFF;
-  return Math.min(longest, first * 2 ** (attempt - 1));
+function retryDelay(job: Envelope | undefined, attempt: number): number {
+  const [first, max] = job?.backoff ?? DEFAULT_BACKOFF_MS;
+  return Math.min(max, first * 2 ** (attempt - 1));
 }
 
 /** The text of a failure (LQ-JOB-9). */
-function told(error: unknown, started: number): string {
+function errorText(error: unknown, started: number): string {
   const { name, message, stack = "" } = error instanceof Error ? error : new Error(String(error));
   const text = `${name}: ${message.replaceAll(/\s+/g, " ")}\nstarted: ${new Date(started).toISOString()}\n\n${stack}`;
   return Buffer.from(text)
-    .subarray(0, LONGEST_ERROR)
+    .subarray(0, MAX_ERROR_BYTES)
     .toString()
     .replace(/\uFFFD$/, "");
 }
 
 /** The envelope once more, so that people see what the job was. */
-function copy(data: Buffer): { job?: Json } {
-  return data.length <= LONGEST_COPY ? { job: JSON.parse(data.toString()) as Json } : {};
+function envelopeCopy(data: Buffer): { job?: Json } {
+  return data.length <= MAX_COPY_BYTES ? { job: JSON.parse(data.toString()) as Json } : {};
 }
 
 /** The next job of a chain: what this one returned comes before its arguments (LQ-JOB-16). */
-function following(stage: Stage, others: Stage[], value: Json, queueOf: (name: string) => Queue): FollowUp {
+function nextFollowUp(
+  stage: Stage,
+  others: Stage[],
+  value: Json,
+  queueOf: (name: string) => Queue,
+): FollowUp {
   const { id, queue, job, add = {}, headers = {} } = stage;
   const { delay = 0, priority = 0, max_attempts: maxAttempts, expires_in: expiresIn, keep } = add;
   const enqueued = Date.now();

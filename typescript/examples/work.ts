@@ -25,7 +25,7 @@ if (url === undefined || count === undefined) throw new Error("work.js URL COUNT
 const client = new Client(url);
 const queueOf = (name: string) => client.queue(name, { group: "jobs" });
 let left = Number(count);
-for await (const lease of queueOf("node").leases({ duration: 60_000 })) {
+for await (const lease of queueOf("node").items({ duration: 60_000 })) {
   await work(lease, FUNCTIONS, queueOf);
   left -= 1;
   if (left === 0) break;

@@ -1,117 +1,118 @@
-import { type LeaseOptions, leaseAim } from "./aims.js";
+import { checkOnce, checkTimeout, type TimedCheck, type WaitTarget } from "./blocking.js";
+import { now } from "./clock.js";
 import type { Server } from "./connection.js";
-import { Connections } from "./connections.js";
 import { BadArgumentError } from "./errors.js";
-import { Address } from "./keys.js";
-import type { Lease } from "./lease.js";
-import { type LiveWorker, liveWorkers } from "./live.js";
-import { Queue } from "./queue.js";
+import { QueueKeys } from "./keys.js";
+import { ConnectionPool } from "./pool.js";
+import { listWorkers, type WorkerInfo } from "./presence.js";
+import { type LeasedItem, Queue } from "./queue.js";
 import { MAX_QUEUES } from "./scripts.generated.js";
-import { type Aim, type Begun, checkedTimeout, lookOnce, now } from "./waiting.js";
+import { type LeaseOptions, leaseTarget } from "./wait-targets.js";
 import { type Handler, Worker, type WorkerOptions } from "./worker.js";
 
-/** Node's timers end at once beyond that. */
-const LONGEST_TIMER_MS = 2 ** 31 - 1;
+/** Node fires a timer with a longer delay at once. */
+const MAX_TIMER_MS = 2 ** 31 - 1;
 
 export interface ClientOptions {
-  /** Milliseconds after which a call without a reply has failed, and its connection is given up; 10000 without it. */
+  /** Milliseconds after which a call without a reply fails and its connection is closed. Default: 10000. */
   replyTimeout?: number;
 }
 
-/** The connections to one server or cluster, opened when they are needed, and the queues on it. */
+/** A client of one server or cluster. Connections are opened when they are needed. */
 export class Client {
-  readonly #connections: Connections;
+  readonly #pool: ConnectionPool;
   readonly #replyTimeout: number;
 
-  /** One server, or several nodes of a cluster, one of which has to be there for the others to be found. */
-  constructor(to: Server | readonly Server[], options: ClientOptions = {}) {
-    const given = Array.isArray(to) ? (to as readonly Server[]) : [to as Server];
+  /** Takes one server, or several nodes of a cluster. One node that can be reached is enough to find the others. */
+  constructor(servers: Server | readonly Server[], options: ClientOptions = {}) {
+    const given = Array.isArray(servers) ? (servers as readonly Server[]) : [servers as Server];
     if (given.length === 0) throw new BadArgumentError("no servers");
     const { replyTimeout = 10_000 } = options;
-    if (!(replyTimeout > 0 && replyTimeout <= LONGEST_TIMER_MS)) {
+    if (!(replyTimeout > 0 && replyTimeout <= MAX_TIMER_MS)) {
       throw new BadArgumentError(`replyTimeout is a number of milliseconds above 0, not ${replyTimeout}`);
     }
     this.#replyTimeout = replyTimeout;
-    this.#connections = new Connections(given, this.#replyTimeout);
+    this.#pool = new ConnectionPool(given, this.#replyTimeout);
   }
 
   /**
-   * A queue, which need not be there before. Queues of one group can hand items on to each other and are waited for
-   * together; without a group, a queue is alone in its own. Throws BadArgumentError for what is no name (LQ-KEY-2).
+   * Returns a queue. It is created when the first item is added. Queues of one group can hand items off to each other, and one
+   * call waits for all of them; without `group`, a queue is a group of its own. Throws BadArgumentError if `name` or `group` is
+   * not a valid name (LQ-KEY-2).
    */
   queue(name: string, options: { group?: string } = {}): Queue {
-    return new Queue(this, this.#connections, new Address(name, options.group));
+    return new Queue(this, this.#pool, new QueueKeys(name, options.group));
   }
 
   /**
-   * Leases from the first queue that has something: strict precedence; who wants turns changes the order from call to
-   * call. Up to 16 queues of one group take one call (LQ-ANY-1), each group has a connection of its own
-   * (LQ-CLUSTER-2). An empty array when the time is up. Throws as `Queue.lease`.
+   * Leases from the first queue that has an item (strict precedence). For round robin, change the order from call to call. Up
+   * to 16 queues of one group take one call (LQ-ANY-1); each group waits on a separate connection (LQ-CLUSTER-2). Returns an
+   * empty array when the time is up. Throws as `Queue.lease`.
    */
-  async leaseAny(queues: readonly Queue[], options: LeaseOptions): Promise<Lease[]> {
+  async leaseAny(queues: readonly Queue[], options: LeaseOptions): Promise<LeasedItem[]> {
     if (queues.length === 0) throw new BadArgumentError("no queues");
     if (queues.some((queue) => queue.client !== this)) {
       throw new BadArgumentError("the queues are not all of this client");
     }
     const { signal } = options;
-    const timeout = checkedTimeout(options.timeout ?? 0);
-    const lanes = this.#connections;
-    const aims = byGroup(queues).map((group) => leaseAim(group, options, lanes));
-    const [only] = aims;
-    if (only && aims.length === 1) return (await lanes.wait(only, timeout, [signal])) ?? [];
+    const timeout = checkTimeout(options.timeout ?? 0);
+    const pool = this.#pool;
+    const targets = byGroup(queues).map((group) => leaseTarget(group, options, pool));
+    const [only] = targets;
+    if (only && targets.length === 1) return (await pool.wait(only, timeout, [signal])) ?? [];
 
-    // Group by group, as long as nobody has to block.
-    const giveUp = now() + timeout;
-    const looks: Begun<Lease[]>[] = [];
-    for (const aim of aims) {
-      const begun = await lookOnce(aim, lanes.shared);
-      if ("found" in begun.look) return begun.look.found;
-      looks.push(begun);
+    // Check group by group, and block only if none has an item.
+    const timeoutAt = now() + timeout;
+    const checks: TimedCheck<LeasedItem[]>[] = [];
+    for (const target of targets) {
+      const check = await checkOnce(target, pool.shared);
+      if ("found" in check.result) return check.result.found;
+      checks.push(check);
     }
-    return await this.#race(aims, looks, giveUp - now(), signal);
+    return await this.#race(targets, checks, timeoutAt - now(), signal);
   }
 
   /**
-   * A worker on one queue or several, by strict precedence as `leaseAny`: `run` leases, and gives each item to the handler.
-   * It says on the server that it lives and what it holds.
+   * Returns a worker on one queue or several, by strict precedence as in `leaseAny`. Its `run` leases items and calls the
+   * handler for each. It reports its presence and the items it holds to the server.
    */
   worker(queues: Queue | readonly Queue[], handler: Handler, options: WorkerOptions = {}): Worker {
     const all = Array.isArray(queues) ? (queues as readonly Queue[]) : [queues as Queue];
-    return new Worker(this, this.#connections, all, handler, options);
+    return new Worker((from, how) => this.leaseAny(from, how), this.#pool, all, handler, options);
   }
 
-  /** The workers, of all clients, that say that they live: for people who look (LQ-WORKER-5). */
-  async liveWorkers(): Promise<LiveWorker[]> {
-    return await liveWorkers(this.#connections.shared, this.#replyTimeout);
+  /** Lists the live workers of all clients (LQ-WORKER-5). */
+  async liveWorkers(): Promise<WorkerInfo[]> {
+    return await listWorkers(this.#pool.shared, this.#replyTimeout);
   }
 
   /** Ends every wait, with an AbortError, and closes the connections. */
   async close(): Promise<void> {
-    await this.#connections.close();
+    await this.#pool.close();
   }
 
-  /** Each group blocks on a connection of its own. The first that finds something ends the others. */
+  /** Each group blocks on a separate connection. The first one that finds items ends the others. */
   async #race(
-    aims: readonly Aim<Lease[]>[],
-    looks: readonly Begun<Lease[]>[],
+    targets: readonly WaitTarget<LeasedItem[]>[],
+    checks: readonly TimedCheck<LeasedItem[]>[],
     timeout: number,
     signal: AbortSignal | undefined,
-  ): Promise<Lease[]> {
-    const over = new AbortController();
-    let winner: Lease[] | undefined;
+  ): Promise<LeasedItem[]> {
+    const decided = new AbortController();
+    let winner: LeasedItem[] | undefined;
     let failure: { error: unknown } | undefined;
     await Promise.all(
-      aims.map(async (aim, index) => {
+      targets.map(async (target, index) => {
         try {
-          const found = await this.#connections.wait(aim, timeout, [signal, over.signal], looks[index]);
+          const found = await this.#pool.wait(target, timeout, [signal, decided.signal], checks[index]);
           if (!found) return;
-          if (winner) await aim.giveBack?.(found).catch(() => {});
+          if (winner) await target.releaseFound?.(found).catch(() => {});
           else winner = found;
         } catch (error) {
-          // What the others throw because of the end is not its cause.
-          if (!over.signal.aborted) failure ??= { error };
+          // Errors behind the decision are its effect, not its cause.
+          if (!decided.signal.aborted) failure ??= { error };
         }
-        over.abort();
+        decided.abort();
       }),
     );
     if (winner) return winner;
@@ -120,17 +121,17 @@ export class Client {
   }
 }
 
+/** Queues of one group, in their order, up to `MAX_QUEUES` in each array. */
 function byGroup(queues: readonly Queue[]): Queue[][] {
   const groups = new Map<string, Queue[]>();
   for (const queue of queues) {
-    const { group } = queue.address;
+    const { group } = queue.keys;
     groups.set(group, [...(groups.get(group) ?? []), queue]);
   }
-  // More than one call takes are asked as several groups are.
   return [...groups.values()].flatMap((group) => {
-    const parts: Queue[][] = [];
+    const chunks: Queue[][] = [];
     for (let from = 0; from < group.length; from += MAX_QUEUES)
-      parts.push(group.slice(from, from + MAX_QUEUES));
-    return parts;
+      chunks.push(group.slice(from, from + MAX_QUEUES));
+    return chunks;
   });
 }

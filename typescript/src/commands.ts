@@ -1,182 +1,204 @@
-// The operations as values: which script, with which keys and arguments, and how its reply is read. Nothing here sends.
-import * as read from "./answers.js";
-import * as write from "./entries.js";
+// Each operation as a command: the script, its keys and arguments, and how to read its reply. Nothing here sends.
+
+import {
+  type Argument,
+  type Bytes,
+  encodeId,
+  encodeInteger,
+  encodeMilliseconds,
+  ReplyReader,
+} from "./encoding.js";
 import { CrossGroupError } from "./errors.js";
-import type { Address } from "./keys.js";
+import type { QueueKeys } from "./keys.js";
+import * as read from "./replies.js";
+import * as write from "./requests.js";
 import { SCRIPTS } from "./scripts.generated.js";
-import { type Bytes, id, integer, milliseconds, Reader, type Word } from "./wire.js";
 
 export type ScriptName = keyof typeof SCRIPTS;
 
-/** A call that has not been sent. */
-export interface Call<Answer> {
+/** A call of a script that has not been sent. */
+export interface Command<Result> {
   readonly script: ScriptName;
-  readonly keys: readonly Word[];
-  readonly args: readonly Word[];
-  /** Reads the reply, whose bytes must not have been decoded. */
-  readonly read: (reply: unknown) => Answer;
+  readonly keys: readonly Argument[];
+  readonly args: readonly Argument[];
+  /** Reads the reply. Its bytes must not have been decoded. */
+  readonly read: (reply: unknown) => Result;
 }
 
-/** Which of the ids in a state to list, from the first or the last on. */
+/** Which page of a list to read, from the first or the last id on. */
 export interface ListOptions {
-  /** 0 without it. */
+  /** Default: 0. */
   offset?: number;
-  /** 100 without it. */
+  /** Default: 100. */
   limit?: number;
   order?: "forward" | "backward";
 }
 
-function call<Answer>(
+function queueCommand<Result>(
   script: ScriptName,
-  at: Address,
-  args: readonly Word[],
-  readReply: (reply: unknown) => Answer,
-  moreKeys: readonly Word[] = [],
-): Call<Answer> {
-  return { script, keys: [...at.keys(SCRIPTS[script].keys), ...moreKeys], args, read: readReply };
+  keys: QueueKeys,
+  args: readonly Argument[],
+  readReply: (reply: unknown) => Result,
+  moreKeys: readonly Argument[] = [],
+): Command<Result> {
+  return { script, keys: [...keys.forParts(SCRIPTS[script].keys), ...moreKeys], args, read: readReply };
 }
 
-const ids = (entries: readonly Bytes[]) => write.list(entries, (entry) => [id(entry)]);
+const ids = (entries: readonly Bytes[]) => write.withCount(entries, (entry) => [encodeId(entry)]);
 
-export function add(at: Address, items: readonly write.NewItem[]): Call<number[]> {
-  return call("add", at, write.list(items, write.newItem), read.each(read.number));
+export function add(keys: QueueKeys, items: readonly write.NewItem[]): Command<number[]> {
+  return queueCommand("add", keys, write.withCount(items, write.itemArgs), read.perEntry(read.asNumber));
 }
 
-export function lease(at: Address, count: number, duration: number): Call<read.LeaseReply> {
-  const args = [integer(count, "count"), milliseconds(duration, "duration")];
-  return call("lease", at, args, (reply) => read.readLease(new Reader(reply)));
+export function lease(keys: QueueKeys, count: number, duration: number): Command<read.LeaseReply> {
+  const args = [encodeInteger(count, "count"), encodeMilliseconds(duration, "duration")];
+  return queueCommand("lease", keys, args, (reply) => read.readLease(new ReplyReader(reply)));
 }
 
-export function leaseAny(at: readonly Address[], count: number, duration: number): Call<read.LeaseReply> {
-  const keysOfEach = SCRIPTS.lease_any.moreKeys.queue;
+export function leaseAny(
+  queues: readonly QueueKeys[],
+  count: number,
+  duration: number,
+): Command<read.LeaseReply> {
+  const partsOfEach = SCRIPTS.lease_any.moreKeys.queue;
   return {
     script: "lease_any",
-    keys: at.flatMap((address) => address.keys(keysOfEach)),
-    args: [String(at.length), integer(count, "count"), milliseconds(duration, "duration")],
+    keys: queues.flatMap((keys) => keys.forParts(partsOfEach)),
+    args: [String(queues.length), encodeInteger(count, "count"), encodeMilliseconds(duration, "duration")],
     read: read.readLeaseAny,
   };
 }
 
-export function complete(at: Address, entries: readonly write.Completion[]): Call<boolean[]> {
-  return call("complete", at, write.list(entries, write.completion), read.each(read.yes));
+export function complete(keys: QueueKeys, entries: readonly write.Completion[]): Command<boolean[]> {
+  return queueCommand(
+    "complete",
+    keys,
+    write.withCount(entries, write.completionArgs),
+    read.perEntry(read.isOne),
+  );
 }
 
-/** Throws CrossGroupError for a queue that no follow-up can go to. */
-export function checkTarget(at: Address, target: Address): void {
-  if (target.group !== at.group) {
-    throw new CrossGroupError(`queue ${target.name} is of group ${target.group} and not of ${at.group}`);
+/** Throws CrossGroupError if a follow-up cannot go to `target`, which is of another group. */
+export function checkTarget(keys: QueueKeys, target: QueueKeys): void {
+  if (target.group !== keys.group) {
+    throw new CrossGroupError(`queue ${target.name} is of group ${target.group} and not of ${keys.group}`);
   }
 }
 
-/** Throws CrossGroupError where a follow-up goes to another group, before anything is sent (LQ-CLIENT-9). */
-export function completeWith(at: Address, entries: readonly write.HandOff[]): Call<read.HandOffAnswer[]> {
-  const targets = write.targetsOf(entries);
-  for (const target of targets) checkTarget(at, target);
-  const followUp = (item: write.FollowUp): Word[] => [
-    String(targets.findIndex((target) => target.is(item.queue.address)) + 1),
-    ...write.newItem(item),
+/** Throws CrossGroupError if a follow-up goes to another group (LQ-CLIENT-9). */
+export function completeWith(keys: QueueKeys, entries: readonly write.HandOff[]): Command<read.Completed[]> {
+  const targets = write.targetQueues(entries);
+  for (const target of targets) checkTarget(keys, target);
+  const followUp = (item: write.FollowUp): Argument[] => [
+    String(targets.findIndex((target) => target.equals(item.queue.keys)) + 1),
+    ...write.itemArgs(item),
   ];
-  const words = entries.flatMap((entry) => [
-    ...write.completion(entry),
-    ...write.list(entry.followUps ?? [], followUp),
+  const entryArgs = entries.flatMap((entry) => [
+    ...write.completionArgs(entry),
+    ...write.withCount(entry.followUps ?? [], followUp),
   ]);
   const { moreKeys } = SCRIPTS.complete_with;
-  return call(
+  return queueCommand(
     "complete_with",
-    at,
-    [String(entries.length), String(targets.length), ...words],
+    keys,
+    [String(entries.length), String(targets.length), ...entryArgs],
     (reply) => {
-      const reader = new Reader(reply);
+      const reader = new ReplyReader(reply);
       return entries.map((entry) => ({
-        completed: read.yes(reader.number()),
-        followUps: reader.times(entry.followUps?.length ?? 0, (r) => r.number()),
+        completed: read.isOne(reader.number()),
+        followUps: reader.repeat(entry.followUps?.length ?? 0, (r) => r.number()),
       }));
     },
     [
-      ...targets.flatMap((target) => target.keys(moreKeys["target queue"])),
-      ...entries.filter(write.keepsOutcome).map((entry) => at.resultKey(id(entry.id))),
+      ...targets.flatMap((target) => target.forParts(moreKeys["target queue"])),
+      ...entries.filter(write.keepsOutcome).map((entry) => keys.resultKey(encodeId(entry.id))),
     ],
   );
 }
 
 export function completeAndLease(
-  at: Address,
+  keys: QueueKeys,
   entries: readonly write.Completion[],
   count: number,
   duration: number,
-): Call<{ completed: boolean[]; leased: read.LeaseReply }> {
-  const words = write.list(entries, write.completion);
-  const args = [integer(count, "count"), milliseconds(duration, "duration"), ...words];
-  return call("complete_and_lease", at, args, (reply) => {
-    const reader = new Reader(reply);
+): Command<{ completed: boolean[]; leased: read.LeaseReply }> {
+  const entryArgs = write.withCount(entries, write.completionArgs);
+  const args = [encodeInteger(count, "count"), encodeMilliseconds(duration, "duration"), ...entryArgs];
+  return queueCommand("complete_and_lease", keys, args, (reply) => {
+    const reader = new ReplyReader(reply);
     const leased = read.readLease(reader, entries.length);
-    return { completed: reader.times(entries.length, (r) => read.yes(r.number())), leased };
+    return { completed: reader.repeat(entries.length, (r) => read.isOne(r.number())), leased };
   });
 }
 
-export function extend(at: Address, entries: readonly write.Extension[]): Call<number[]> {
-  return call("extend", at, write.list(entries, write.extension), read.each(read.number));
+export function extend(keys: QueueKeys, entries: readonly write.Extension[]): Command<number[]> {
+  return queueCommand(
+    "extend",
+    keys,
+    write.withCount(entries, write.extensionArgs),
+    read.perEntry(read.asNumber),
+  );
 }
 
-export function release(at: Address, entries: readonly write.Return[]): Call<read.Released[]> {
-  const results = entries
+export function release(keys: QueueKeys, entries: readonly write.ReleaseRequest[]): Command<read.Released[]> {
+  const resultKeys = entries
     .filter((entry) => entry.keep !== undefined)
-    .map((entry) => at.resultKey(id(entry.id)));
-  const readWords = read.each(read.word<read.Released>());
-  return call("release", at, write.list(entries, write.returned), readWords, results);
+    .map((entry) => keys.resultKey(encodeId(entry.id)));
+  const readStates = read.perEntry(read.asString<read.Released>());
+  return queueCommand("release", keys, write.withCount(entries, write.releaseArgs), readStates, resultKeys);
 }
 
-export function revive(at: Address, entries: readonly Bytes[]): Call<boolean[]> {
-  return call("revive", at, ids(entries), read.each(read.yes));
+export function revive(keys: QueueKeys, entries: readonly Bytes[]): Command<boolean[]> {
+  return queueCommand("revive", keys, ids(entries), read.perEntry(read.isOne));
 }
 
-export function purge(at: Address, entries: readonly Bytes[], olderThan: number): Call<boolean[]> {
-  const args = [milliseconds(olderThan, "olderThan"), ...ids(entries)];
-  return call("purge", at, args, read.each(read.yes));
+export function purge(keys: QueueKeys, entries: readonly Bytes[], olderThan: number): Command<boolean[]> {
+  const args = [encodeMilliseconds(olderThan, "olderThan"), ...ids(entries)];
+  return queueCommand("purge", keys, args, read.perEntry(read.isOne));
 }
 
-export function remove(at: Address, entries: readonly Bytes[]): Call<read.Removed[]> {
-  return call("remove", at, ids(entries), read.each(read.word<read.Removed>()));
+export function remove(keys: QueueKeys, entries: readonly Bytes[]): Command<read.State[]> {
+  return queueCommand("remove", keys, ids(entries), read.perEntry(read.asString<read.State>()));
 }
 
-/** May answer for fewer entries, at least one, where contents are long; ask again for the others (LQ-OUTCOME-9). */
-export function outcome(at: Address, entries: readonly Bytes[]): Call<read.Outcome[]> {
-  const results = entries.map((entry) => at.resultKey(id(entry)));
-  return call("outcome", at, ids(entries), read.readOutcomes, results);
+/** If contents are long, the reply is for fewer entries, at least one. Send the others again (LQ-OUTCOME-9). */
+export function outcome(keys: QueueKeys, entries: readonly Bytes[]): Command<read.Outcome[]> {
+  const resultKeys = entries.map((entry) => keys.resultKey(encodeId(entry)));
+  return queueCommand("outcome", keys, ids(entries), read.readOutcomes, resultKeys);
 }
 
-export function settle(at: Address): Call<boolean> {
-  return call("settle", at, [], read.yes);
+export function settle(keys: QueueKeys): Command<boolean> {
+  return queueCommand("settle", keys, [], read.isOne);
 }
 
-export function lightClean(at: Address, limit: number): Call<read.LightCleaning> {
-  return call("light_clean", at, [integer(limit, "limit")], read.readLightCleaning);
+export function lightClean(keys: QueueKeys, limit: number): Command<read.LightClean> {
+  return queueCommand("light_clean", keys, [encodeInteger(limit, "limit")], read.readLightClean);
 }
 
 export function deepClean(
-  at: Address,
+  keys: QueueKeys,
   cursor: string,
   limit: number,
   dryRun: boolean,
-): Call<read.DeepCleaning> {
-  const args = [cursor, integer(limit, "limit"), dryRun ? "1" : "0"];
-  return call("deep_clean", at, args, read.readDeepCleaning);
+): Command<read.DeepCleanPage> {
+  const args = [cursor, encodeInteger(limit, "limit"), dryRun ? "1" : "0"];
+  return queueCommand("deep_clean", keys, args, read.readDeepCleanPage);
 }
 
-export function stats(at: Address): Call<Map<string, number>> {
-  return call("stats", at, [], (reply) => read.namedNumbers(new Reader(reply)));
+export function stats(keys: QueueKeys): Command<Map<string, number>> {
+  return queueCommand("stats", keys, [], (reply) => read.readCounts(new ReplyReader(reply)));
 }
 
-export function inspect(at: Address, entries: readonly Bytes[]): Call<read.Inspection[]> {
-  return call("inspect", at, ids(entries), read.readInspections);
+export function inspect(keys: QueueKeys, entries: readonly Bytes[]): Command<read.ItemInfo[]> {
+  return queueCommand("inspect", keys, ids(entries), read.readItemInfos);
 }
 
-export function list(at: Address, state: read.State | "kept", options: ListOptions = {}): Call<read.Listing> {
+export function list(keys: QueueKeys, state: read.ListState, options: ListOptions = {}): Command<read.Page> {
   const { offset = 0, limit = 100, order = "forward" } = options;
-  const args = [state, integer(offset, "offset"), integer(limit, "limit"), order];
-  return call("list", at, args, read.readListing);
+  const args = [state, encodeInteger(offset, "offset"), encodeInteger(limit, "limit"), order];
+  return queueCommand("list", keys, args, read.readPage);
 }
 
-export function configure(at: Address, wanted: write.Configuration): Call<boolean> {
-  return call("configure", at, write.configuration(wanted), read.yes);
+export function configure(keys: QueueKeys, changes: write.Configuration): Command<boolean> {
+  return queueCommand("configure", keys, write.configurationArgs(changes), read.isOne);
 }

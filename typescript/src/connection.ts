@@ -1,22 +1,29 @@
 import { Redis, type RedisOptions, ReplyError } from "ioredis";
-import type { Call } from "./commands.js";
-import { BadArgumentError, ConnectionError, fromReply, type LeaseqError, ServerError } from "./errors.js";
+import type { Command } from "./commands.js";
+import type { Argument } from "./encoding.js";
+import {
+  BadArgumentError,
+  errorFromReply,
+  type LeaseqError,
+  ReplyLostError,
+  ServerError,
+  UnavailableError,
+} from "./errors.js";
 import { SCRIPTS } from "./scripts.generated.js";
-import type { Word } from "./wire.js";
 
-/** What calls are sent to. `patience` is how many ms a reply may take. */
+/** Runs commands. `timeoutMs` is how long a reply may take. */
 export interface Runner {
-  run<Answer>(call: Call<Answer>, patience?: number): Promise<Answer>;
+  run<Result>(command: Command<Result>, timeoutMs?: number): Promise<Result>;
 }
 
-/** Where a server is: a URL, options of ioredis, or an ioredis instance, which is asked where it leads and not used. */
+/** How to reach a server: a URL, options of ioredis, or an ioredis instance, whose options are read and which is not used. */
 export type Server = string | RedisOptions | Redis;
 
 /**
- * What an application may have set for its own commands and a queue cannot bear. A lease that ran twice has leased two
- * items and its caller hears of one; so nothing is ever sent again, nor kept for later, by ioredis (LQ-CLIENT-1).
+ * Overrides settings of an application that a queue cannot work with. A lease that ran twice would lease two items and return
+ * one, so ioredis must not send a command again or hold it back (LQ-CLIENT-1).
  */
-const NO_SECOND_TIME: RedisOptions = {
+const NO_RETRY: RedisOptions = {
   retryStrategy: () => null,
   reconnectOnError: null,
   maxRetriesPerRequest: 0,
@@ -29,90 +36,93 @@ const NO_SECOND_TIME: RedisOptions = {
   stringNumbers: false,
   readOnly: false,
   role: "master",
-  // Both kinds of replies are the same; RESP2 needs no rights for HELLO, and no ready check none for INFO.
+  // RESP2 needs no right to run HELLO. Without a ready check, no right to run INFO is needed.
   protocol: 2,
   enableReadyCheck: false,
   disableClientInfo: true,
 };
 
-const URL_FORM = /^(rediss?:\/\/|\/(?!\/))/;
+const URL_PATTERN = /^(rediss?:\/\/|\/(?!\/))/;
 
-export function connectionOptions(to: Server): RedisOptions {
-  // A connection that is handed in is only asked where it leads: its owner may go on using it as it is.
-  const named = typeof to === "string" ? ofUrl(to) : to;
-  if (typeof named !== "object" || named === null) {
+/** Options for a connection to `server`. Throws BadArgumentError. */
+export function connectionOptions(server: Server): RedisOptions {
+  const source = typeof server === "string" ? redisFromUrl(server) : server;
+  if (typeof source !== "object" || source === null) {
     throw new BadArgumentError("a server is a URL, options of ioredis or an instance of it");
   }
-  const given: RedisOptions = named instanceof Redis ? (named.options as RedisOptions) : named;
+  const given: RedisOptions = source instanceof Redis ? (source.options as RedisOptions) : source;
   const { commandTimeout: _1, socketTimeout: _2, blockingTimeout: _3, ...kept } = given;
-  return { ...kept, ...NO_SECOND_TIME };
+  return { ...kept, ...NO_RETRY };
 }
 
 /** Throws BadArgumentError without the URL and without the error about it, which hold the password (LQ-SAFE-3). */
-function ofUrl(url: string): Redis {
-  // What begins otherwise is to ioredis the path of a socket, or a host, and an error would tell it.
-  if (URL_FORM.test(url)) {
+function redisFromUrl(url: string): Redis {
+  // ioredis takes any other text for the path of a socket or a host, and would show it in an error.
+  if (URL_PATTERN.test(url)) {
     try {
       return new Redis(url, { lazyConnect: true });
     } catch {
-      // said below
+      // reported below
     }
   }
-  throw new BadArgumentError("the URL of the server is none: redis://, rediss:// or the path of a socket");
+  throw new BadArgumentError(
+    "the URL of the server is not valid: use redis://, rediss:// or the path of a socket",
+  );
 }
 
 /**
- * One connection, opened when it is needed and again after it broke. Each ioredis instance lives as long as its socket:
- * there is no reconnecting in the background, of which a call would not know whether it was sent before or after.
+ * One connection, opened when it is needed and again after it broke. Each ioredis instance lives as long as its socket: if
+ * ioredis reconnected in the background, a failed call could not know whether it had been sent.
  */
 export class Connection implements Runner {
   readonly #options: RedisOptions;
-  readonly #patience: number;
+  readonly #replyTimeoutMs: number;
   #redis: Redis | undefined;
   #opening: Promise<Redis> | undefined;
   #closed = false;
 
-  constructor(options: RedisOptions, patience: number) {
+  constructor(options: RedisOptions, replyTimeoutMs: number) {
     this.#options = options;
-    this.#patience = patience;
+    this.#replyTimeoutMs = replyTimeoutMs;
   }
 
-  /** Resolves when the next command is written at once. */
+  /** Opens the connection, so that the next command is written at once. */
   async open(): Promise<void> {
-    this.#usable() ?? (await this.#open());
+    this.#ready() ?? (await this.#open());
   }
 
-  /** `asking`: the node is told each time that it shall answer for a slot it is only about to have (page 09). */
-  async run<Answer>(call: Call<Answer>, patience?: number, asking = false): Promise<Answer> {
-    const { sha1, source } = SCRIPTS[call.script];
-    const rest = [String(call.keys.length), ...call.keys, ...call.args];
+  /** Runs a command. With `asking`, ASKING goes before it: the node is importing the slot (page 09). */
+  async run<Result>(command: Command<Result>, timeoutMs?: number, asking = false): Promise<Result> {
+    const { sha1, source } = SCRIPTS[command.script];
+    const args = [String(command.keys.length), ...command.keys, ...command.args];
     try {
-      return call.read(await this.command("EVALSHA", [sha1, ...rest], patience, asking));
+      return command.read(await this.send("EVALSHA", [sha1, ...args], timeoutMs, asking));
     } catch (error) {
-      // The server forgets scripts whenever it likes. EVAL teaches it this one (LQ-SCRIPT-2).
+      // The server may drop its scripts at any time. EVAL loads this one again (LQ-SCRIPT-2).
       if (!(error instanceof ServerError && error.code === "NOSCRIPT")) throw error;
-      return call.read(await this.command("EVAL", [source, ...rest], patience, asking));
+      return command.read(await this.send("EVAL", [source, ...args], timeoutMs, asking));
     }
   }
 
-  async command(
+  /** Sends a Redis command and returns its reply, with bytes as Buffers. */
+  async send(
     name: string,
-    args: readonly Word[],
-    patience = this.#patience,
+    args: readonly Argument[],
+    timeoutMs = this.#replyTimeoutMs,
     asking = false,
   ): Promise<unknown> {
-    const redis = this.#usable() ?? (await this.#open());
-    // Its error, if any, is that of the command right behind it.
+    const redis = this.#ready() ?? (await this.#open());
+    // If ASKING fails, so does the command right behind it.
     if (asking) redis.asking().catch(() => {});
-    const reply = redis.callBuffer(name, args as Word[]);
+    const reply = redis.callBuffer(name, args as Argument[]);
     return await new Promise((resolve, reject) => {
       const timer = setTimeout(() => {
-        // A program that was busy finds its timers before its sockets: what has arrived counts.
+        // In a busy program timers fire before sockets are read: a reply that has arrived counts.
         setImmediate(() => {
           this.#discard(redis);
-          reject(new ConnectionError(`no reply to ${name} within ${Math.round(patience)} ms`, false));
+          reject(new ReplyLostError(`no reply to ${name} within ${Math.round(timeoutMs)} ms`));
         });
-      }, patience);
+      }, timeoutMs);
       reply.then(
         (value) => {
           clearTimeout(timer);
@@ -120,7 +130,7 @@ export class Connection implements Runner {
         },
         (error: Error) => {
           clearTimeout(timer);
-          reject(this.#explain(error, redis));
+          reject(this.#toLeaseqError(error, redis));
         },
       );
     });
@@ -131,7 +141,8 @@ export class Connection implements Runner {
     if (this.#redis) this.#discard(this.#redis);
   }
 
-  #usable(): Redis | undefined {
+  /** The ioredis instance if it is connected. */
+  #ready(): Redis | undefined {
     return this.#redis?.status === "ready" ? this.#redis : undefined;
   }
 
@@ -143,25 +154,25 @@ export class Connection implements Runner {
   }
 
   async #connect(): Promise<Redis> {
-    if (this.#closed) throw new ConnectionError("the client is closed", true);
+    if (this.#closed) throw new UnavailableError("the client is closed");
     const redis = new Redis({ ...this.#options, replyMapping: "legacy" });
-    // ioredis tells by events why a connection failed, also that of SELECT, after which it would go on in database 0.
+    // ioredis reports by events why a connection failed. After a failed SELECT it would go on in database 0.
     let reason: Error | undefined;
     redis.on("error", (error: Error) => {
       reason ??= error;
     });
-    // connectTimeout ends with the socket's handshake; a server that then does not answer AUTH is this timer's.
+    // connectTimeout covers the socket's handshake only. This timer covers AUTH and SELECT too.
     const timer = setTimeout(() => {
-      reason ??= new Error(`no answer within ${this.#patience} ms`);
+      reason ??= new Error(`no reply within ${this.#replyTimeoutMs} ms`);
       redis.disconnect();
-    }, this.#patience);
+    }, this.#replyTimeoutMs);
     try {
       await redis.connect();
       if (reason instanceof ReplyError) throw reason;
       if (this.#closed) throw new Error("the client is closed");
     } catch (error) {
       redis.disconnect();
-      throw new ConnectionError(`not connected: ${(reason ?? (error as Error)).message}`, true);
+      throw new UnavailableError(`not connected: ${(reason ?? (error as Error)).message}`);
     } finally {
       clearTimeout(timer);
     }
@@ -169,23 +180,22 @@ export class Connection implements Runner {
     return redis;
   }
 
-  #explain(error: Error, redis: Redis): LeaseqError {
+  #toLeaseqError(error: Error, redis: Redis): LeaseqError {
     if (error instanceof ReplyError) {
-      const known = fromReply(error.message);
-      // This is no primary any more. The next call looks for the one that is; replies under way still arrive.
-      if (known.code === "READONLY" && this.#redis === redis) {
+      const named = errorFromReply(error.message);
+      // The server is not the primary any more. The next call connects to the new one; pending replies still arrive.
+      if (named.code === "READONLY" && this.#redis === redis) {
         this.#redis = undefined;
         redis.quit().catch(() => {});
       }
-      return known;
+      return named;
     }
-    // What is left of it is of no use, also where it has not noticed yet.
+    // The connection cannot be used any more, even if ioredis has not noticed yet.
     this.#discard(redis);
-    const notWritten = error.message.startsWith("Stream isn't writeable");
-    return new ConnectionError(
-      notWritten ? "not connected" : `connection lost: ${error.message}`,
-      notWritten,
-    );
+    const isUnsent = error.message.startsWith("Stream isn't writeable");
+    return isUnsent
+      ? new UnavailableError("not connected")
+      : new ReplyLostError(`connection lost: ${error.message}`);
   }
 
   #discard(redis: Redis): void {

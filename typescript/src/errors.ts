@@ -1,15 +1,13 @@
 /**
- * Every error of this client is a LeaseqError and says two things to programs: its `code`, and whether it is
- * `definite` (LQ-ERROR-2, LQ-ERROR-4). Never decide by the text.
+ * The base of all errors of this client. Decide by `code` and `definite` (LQ-ERROR-2, LQ-ERROR-4), never by the text.
  *
- * No error carries the command or its arguments: they hold the items' data, and errors end up in logs
- * (LQ-SAFE-3).
+ * No error has the command or its arguments: they hold the items' data, and errors end up in logs (LQ-SAFE-3).
  */
 export abstract class LeaseqError extends Error {
   abstract readonly code: string;
   /**
-   * True: the effect of the call is known, nothing but for what `answers` of a PartialError or FullError say. False: it may
-   * have taken effect.
+   * True: the effect of the call is known. It is nothing, except for the `answers` of a PartialError or QueueFullError. False: the
+   * call may have taken effect.
    */
   abstract readonly definite: boolean;
 
@@ -19,62 +17,62 @@ export abstract class LeaseqError extends Error {
   }
 }
 
-/** A refusal by the scripts, or by the client in their place: nothing has changed (LQ-ERROR-1). */
-abstract class Refusal extends LeaseqError {
+/** The scripts refused the call, or the client did before sending it: nothing has changed (LQ-ERROR-1). */
+abstract class RefusedError extends LeaseqError {
   readonly definite: boolean = true;
 }
 
 /** An id is not 1 to 256 bytes of UTF-8 without NUL (LQ-ITEM-1). */
-export class BadIdError extends Refusal {
+export class BadIdError extends RefusedError {
   readonly code = "LEASEQ_BAD_ID";
 }
 
-/** Another argument cannot be taken; the same call never works. */
-export class BadArgumentError extends Refusal {
+/** An argument has the wrong form or is out of range. The same call always fails. */
+export class BadArgumentError extends RefusedError {
   readonly code = "LEASEQ_BAD_ARGUMENT";
 }
 
 /** Data, a result or headers are too long (LQ-ITEM-4, LQ-ITEM-6, LQ-OUTCOME-7). */
-export class TooLargeError extends Refusal {
+export class TooLargeError extends RefusedError {
   readonly code = "LEASEQ_TOO_LARGE";
 }
 
 /** A follow-up is for a queue of another group (LQ-CLIENT-9, LQ-HANDOFF-4). */
-export class CrossGroupError extends Refusal {
+export class CrossGroupError extends RefusedError {
   readonly code = "LEASEQ_CROSS_GROUP";
 }
 
 /** The server's clock is outside 2025..2059. */
-export class ClockError extends Refusal {
+export class ClockError extends RefusedError {
   readonly code = "LEASEQ_CLOCK";
 }
 
-/** The queue holds what this client's scripts do not know: written by a newer client, or damaged. */
-export class FormatError extends Refusal {
+/** The queue was written by a newer version of the protocol, or is damaged. */
+export class FormatError extends RefusedError {
   readonly code = "LEASEQ_FORMAT";
 }
 
 /** Something else uses a key of the queue (LQ-ERROR-3). */
-export class WrongKeyTypeError extends Refusal {
+export class WrongKeyTypeError extends RefusedError {
   readonly code = "LEASEQ_WRONG_TYPE";
 }
 
 /** The server reached its memory limit: nothing can be added (LQ-SCRIPT-6). */
-export class OutOfMemoryError extends Refusal {
+export class OutOfMemoryError extends RefusedError {
   readonly code = "LEASEQ_OUT_OF_MEMORY";
 }
 
-/** The queue has no room for some of the entries; `answers` tells of each what became of it (LQ-CLIENT-6). */
-export class FullError extends LeaseqError {
+/** The queue has no room for some of the items; `answers` has what became of each (LQ-CLIENT-6). */
+export class QueueFullError extends LeaseqError {
   readonly code = "LEASEQ_FULL";
   readonly definite = true;
   /**
-   * In the order of the entries: when it was created, 0 where the id existed, -1 where there was no room. Entries behind the
-   * first call in which one found no room were not sent and have no answer.
+   * In the order of the items: when it was created, 0 if the id existed, -1 if there was no room. Items behind the first call in
+   * which one found no room were not sent and have no answer.
    */
   readonly answers: readonly number[];
 
-  /** `cause`: what ended the waiting for room before its time. */
+  /** `cause`: the error that ended the wait for room early. */
   constructor(answers: readonly number[], cause?: LeaseqError) {
     super(`no room for ${answers.filter((answer) => answer < 0).length} of ${answers.length} items`);
     if (cause) this.cause = cause;
@@ -82,31 +80,35 @@ export class FullError extends LeaseqError {
   }
 }
 
-/** An error of the server and not of the protocol. The message is the server's, `code` its first word. */
+/** An error of the server, not of the protocol. The message is the server's; `code` is its first word. */
 export class ServerError extends LeaseqError {
   readonly code: string;
   readonly definite: boolean;
 
   constructor(message: string) {
     super(message);
-    this.code = firstWord(message);
-    const nothingRan = NOTHING_RAN.has(this.code) && !message.startsWith(STOPPED);
-    this.definite = nothingRan || TOO_MANY_CLIENTS.test(message);
+    this.code = errorCode(message);
+    const notRun = REJECTED_BEFORE_RUN.has(this.code) && !message.startsWith(ACL_ERROR_IN_SCRIPT);
+    this.definite = notRun || TOO_MANY_CLIENTS.test(message);
   }
 }
 
-/** There was no connection (definite), or no reply came: then the call may have run, and is not sent again. */
-export class ConnectionError extends LeaseqError {
+/** The connection failed: before the call was sent (`UnavailableError`) or after (`ReplyLostError`). */
+export abstract class ConnectionError extends LeaseqError {
   readonly code = "CONNECTION";
-  readonly definite: boolean;
-
-  constructor(message: string, definite: boolean) {
-    super(message);
-    this.definite = definite;
-  }
 }
 
-/** The caller's signal was aborted, or the client was closed, while a call waited. What it held is given back. */
+/** The server could not be reached. The call was not sent. */
+export class UnavailableError extends ConnectionError {
+  readonly definite = true;
+}
+
+/** No reply came after the call was sent. It may have run, and is not sent again. */
+export class ReplyLostError extends ConnectionError {
+  readonly definite = false;
+}
+
+/** The caller's signal was aborted, or the client was closed, while a call waited. Items it had leased are released. */
 export class AbortError extends LeaseqError {
   readonly code = "ABORTED";
   readonly definite = true;
@@ -117,27 +119,27 @@ export class AbortError extends LeaseqError {
   }
 }
 
-/** One of the several calls into which a long input was split has failed; the rest was not sent (LQ-CLIENT-2). */
-export class PartialError<Answer = unknown> extends LeaseqError {
+/** One of the several calls that a long input was split into has failed. The calls behind it were not sent (LQ-CLIENT-2). */
+export class PartialError<Result = unknown> extends LeaseqError {
   readonly code: string;
   readonly definite: boolean;
   /** The answers for the first entries. */
-  readonly answers: readonly Answer[];
-  /** The entries, from `answers.length` up to this index, of which it is not known whether they took effect. */
-  readonly unknownUntil: number;
+  readonly answers: readonly Result[];
+  /** How many entries, behind those of `answers`, may have taken effect. */
+  readonly inDoubt: number;
   override readonly cause: LeaseqError;
 
-  constructor(answers: readonly Answer[], failed: number, cause: LeaseqError) {
+  constructor(answers: readonly Result[], failed: number, cause: LeaseqError) {
     super(`after ${answers.length} entries: ${cause.message}`);
     this.code = cause.code;
     this.cause = cause;
     this.answers = answers;
-    this.unknownUntil = answers.length + (cause.definite ? 0 : failed);
+    this.inDoubt = cause.definite ? 0 : failed;
     this.definite = cause.definite;
   }
 }
 
-const REFUSALS = new Map<string, new (message: string) => LeaseqError>([
+const ERRORS_BY_CODE = new Map<string, new (message: string) => LeaseqError>([
   ["LEASEQ_BAD_ID", BadIdError],
   ["LEASEQ_BAD_ARGUMENT", BadArgumentError],
   ["LEASEQ_TOO_LARGE", TooLargeError],
@@ -148,25 +150,26 @@ const REFUSALS = new Map<string, new (message: string) => LeaseqError>([
   ["LEASEQ_OUT_OF_MEMORY", OutOfMemoryError],
 ]);
 
-/** Error replies that a server gives in place of running the command (3.5). */
-const NOTHING_RAN = new Set(
+/** Codes of error replies after which the command did not run (3.5). */
+const REJECTED_BEFORE_RUN = new Set(
   (
     "NOSCRIPT MOVED ASK TRYAGAIN CLUSTERDOWN CROSSSLOT LOADING BUSY MASTERDOWN READONLY MISCONF NOREPLICAS " +
     "NOAUTH WRONGPASS NOPERM EXECABORT UNBLOCKED"
   ).split(" "),
 );
 
-/** How a script that lacks a right on its way says so: it may have written before. */
-const STOPPED = "NOPERM ACL failure in script";
+/** The error of a script that lacks a right. It may have written something before. */
+const ACL_ERROR_IN_SCRIPT = "NOPERM ACL failure in script";
 
-/** What a server answers to a connection that it has no room for has no code of its own. */
+/** The reply of a server with too many connections, which has no special code. */
 const TOO_MANY_CLIENTS = /^ERR max number of clients\b.* reached$/;
 
-export function fromReply(message: string): LeaseqError {
-  const Known = REFUSALS.get(firstWord(message));
+/** The error of an error reply: by its code, otherwise a ServerError. */
+export function errorFromReply(message: string): LeaseqError {
+  const Known = ERRORS_BY_CODE.get(errorCode(message));
   return Known ? new Known(message) : new ServerError(message);
 }
 
-function firstWord(message: string): string {
+function errorCode(message: string): string {
   return message.split(" ", 1)[0] ?? "";
 }

@@ -1,67 +1,68 @@
+import { now } from "./clock.js";
 import { LeaseqError } from "./errors.js";
-import type { Address } from "./keys.js";
-import { now } from "./waiting.js";
+import type { QueueKeys } from "./keys.js";
 
-/** What a heartbeat keeps alive. */
-interface Beating {
+/** A lease that a heartbeat extends. `heldUntil` is on the clock of `now`, `extend` returns the new deadline or 0. */
+interface ExtendableLease {
   readonly duration: number;
   readonly heldUntil: number;
   extend(duration: number): Promise<number>;
 }
 
-/** Extends a lease in the background, and says when that has failed. */
+/** Extends one lease in the background until it is stopped, and reports the loss of the lease. */
 export class Heartbeat {
-  readonly #lease: Beating;
-  readonly #lost: (reason: Error | undefined) => void;
-  readonly #over: () => void;
+  readonly #lease: ExtendableLease;
+  readonly #onLost: (reason: Error | undefined) => void;
+  readonly #onStop: () => void;
   #timer: NodeJS.Timeout | undefined;
   #stopped = false;
-  #beats = false;
-  /** How many calls of this client that end the item are under way. */
-  #ending = 0;
-  #ended = false;
+  #isExtending = false;
+  /** How many calls of this client that finish the item are under way. */
+  #finishingCalls = 0;
+  #finished = false;
 
-  constructor(lease: Beating, lost: (reason: Error | undefined) => void, over: () => void) {
+  constructor(lease: ExtendableLease, onLost: (reason: Error | undefined) => void, onStop: () => void) {
     this.#lease = lease;
-    this.#lost = lost;
-    this.#over = over;
-    // Two extensions may fail before the lease is over.
-    this.#schedule(this.#untilNext());
+    this.#onLost = onLost;
+    this.#onStop = onStop;
+    // An extension every third of the lease: two may fail before it is over.
+    this.#schedule(this.#untilNextMs());
   }
 
   stop(): void {
     this.#stopped = true;
     clearTimeout(this.#timer);
-    this.#over();
+    this.#onStop();
   }
 
-  /** Its user has extended the lease: by as much, and from then on, is it extended here too (LQ-CLIENT-13). */
-  extended(): void {
-    if (this.#stopped || this.#beats) return;
+  /** The caller has extended the lease: the next extension counts from then, by the same duration (LQ-CLIENT-13). */
+  reschedule(): void {
+    if (this.#stopped || this.#isExtending) return;
     clearTimeout(this.#timer);
-    this.#schedule(this.#untilNext());
+    this.#schedule(this.#untilNextMs());
   }
 
-  /** A third of the lease, counted from when it was asked for: who holds it may have begun late (LQ-CLIENT-13). */
-  #untilNext(): number {
+  /** Until a third of the lease has passed, counted from when it was sent for, not from when `heartbeat` was called (LQ-CLIENT-13). */
+  #untilNextMs(): number {
     const { duration, heldUntil } = this.#lease;
     return Math.max(0, heldUntil - (duration * 2) / 3 - now());
   }
 
-  /** Whether a call of this client ended the item, or may be ending it: what finds no lease then found no loss (LQ-CLIENT-4). */
-  get ending(): boolean {
-    return this.#ended || this.#ending > 0;
+  /** Whether a call of this client finished the item, or may have: an extension that finds no lease is then no loss (LQ-CLIENT-4). */
+  get finishing(): boolean {
+    return this.#finished || this.#finishingCalls > 0;
   }
 
-  beginEnding(): void {
-    this.#ending += 1;
+  /** A call that finishes the item was sent. */
+  callStarted(): void {
+    this.#finishingCalls += 1;
   }
 
-  /** `ended`: that call was answered, or may have run; else it was refused and the lease goes on (LQ-CLIENT-16). */
-  finishEnding(ended: boolean): void {
-    this.#ending -= 1;
-    if (!ended) return;
-    this.#ended = true;
+  /** That call ended. `finished`: it succeeded or may have run. Otherwise it was refused and the lease goes on (LQ-CLIENT-16). */
+  callEnded(finished: boolean): void {
+    this.#finishingCalls -= 1;
+    if (!finished) return;
+    this.#finished = true;
     this.stop();
   }
 
@@ -72,62 +73,68 @@ export class Heartbeat {
   async #beat(): Promise<void> {
     const { duration } = this.#lease;
     let delay = duration / 3;
-    this.#beats = true;
+    this.#isExtending = true;
     try {
       const deadline = await this.#lease.extend(duration);
       if (this.#stopped) return;
-      if (deadline === 0 && !this.ending) return this.#end(undefined);
+      if (deadline === 0 && !this.finishing) return this.#reportLoss(undefined);
     } catch (error) {
       if (this.#stopped) return;
-      // To extend again is safe whatever became of the first call. After the deadline it may even work still, but
-      // until then the lease is no longer known to be held.
-      const left = this.#lease.heldUntil - now();
-      const isOver = !(error instanceof LeaseqError) || left <= 0;
-      if (isOver && !this.ending) return this.#end(error as Error);
-      delay = isOver ? duration / 10 : Math.min(duration / 10, left);
+      // It is safe to extend again whether or not the first call ran. At `heldUntil` the lease counts as lost: after that it
+      // is not known to be held.
+      const remaining = this.#lease.heldUntil - now();
+      const isOver = !(error instanceof LeaseqError) || remaining <= 0;
+      if (isOver && !this.finishing) return this.#reportLoss(error as Error);
+      delay = isOver ? duration / 10 : Math.min(duration / 10, remaining);
     } finally {
-      this.#beats = false;
+      this.#isExtending = false;
     }
     this.#schedule(delay);
   }
 
-  #end(reason: Error | undefined): void {
+  #reportLoss(reason: Error | undefined): void {
     this.stop();
-    this.#lost(reason);
+    this.#onLost(reason);
   }
 }
 
-/** The heartbeats of a client: a call that ends items finds those of their leases, in whatever form it was given them. */
-export class Heartbeats {
-  readonly #beating = new Map<string, Heartbeat>();
+/** The heartbeats of a client, by queue and token, so that every call that finishes an item finds its heartbeat. */
+export class Heartbeater {
+  readonly #heartbeats = new Map<string, Heartbeat>();
 
-  begin(at: Address, token: number, lease: Beating, lost: (reason: Error | undefined) => void): Heartbeat {
-    const name = nameOf(at, token);
-    this.#beating.get(name)?.stop();
-    const heartbeat = new Heartbeat(lease, lost, () => this.#beating.delete(name));
-    this.#beating.set(name, heartbeat);
+  /** Starts the heartbeat of a lease, in place of an earlier one of the same lease. */
+  start(
+    keys: QueueKeys,
+    token: number,
+    lease: ExtendableLease,
+    onLost: (reason: Error | undefined) => void,
+  ): Heartbeat {
+    const leaseName = leaseNameOf(keys, token);
+    this.#heartbeats.get(leaseName)?.stop();
+    const heartbeat = new Heartbeat(lease, onLost, () => this.#heartbeats.delete(leaseName));
+    this.#heartbeats.set(leaseName, heartbeat);
     return heartbeat;
   }
 
-  /** Makes a call that ends the items of these leases. They are extended while it is under way: it may be refused. */
-  async ending<Answer>(
-    at: Address,
+  /** Makes a call that finishes items. Their leases are extended while it is under way, since it may be refused. */
+  async whileFinishing<Result>(
+    keys: QueueKeys,
     entries: readonly { token: number }[],
-    call: () => Promise<Answer>,
-  ): Promise<Answer> {
-    const names = new Set(entries.map(({ token }) => nameOf(at, token)));
-    const heartbeats = [...names].flatMap((name) => this.#beating.get(name) ?? []);
-    for (const heartbeat of heartbeats) heartbeat.beginEnding();
-    let ended = true;
+    call: () => Promise<Result>,
+  ): Promise<Result> {
+    const leaseNames = new Set(entries.map(({ token }) => leaseNameOf(keys, token)));
+    const heartbeats = [...leaseNames].flatMap((leaseName) => this.#heartbeats.get(leaseName) ?? []);
+    for (const heartbeat of heartbeats) heartbeat.callStarted();
+    let finished = true;
     try {
       return await call();
     } catch (error) {
-      ended = error instanceof LeaseqError && !error.definite;
+      finished = error instanceof LeaseqError && !error.definite;
       throw error;
     } finally {
-      for (const heartbeat of heartbeats) heartbeat.finishEnding(ended);
+      for (const heartbeat of heartbeats) heartbeat.callEnded(finished);
     }
   }
 }
 
-const nameOf = (at: Address, token: number): string => `${at.entry} ${token}`;
+const leaseNameOf = (keys: QueueKeys, token: number): string => `${keys.registryEntry} ${token}`;

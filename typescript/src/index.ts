@@ -1,30 +1,9 @@
-export type { LeaseOptions } from "./aims.js";
-export type {
-  DeepCleaning,
-  HandOffAnswer,
-  Inspection,
-  LightCleaning,
-  Listing,
-  Outcome,
-  Released,
-  Removed,
-  State,
-} from "./answers.js";
-export { appendTo, type BatchResult } from "./batch.js";
+export type { WaitOptions } from "./blocking.js";
 export { Client, type ClientOptions } from "./client.js";
-export type { Call, ListOptions } from "./commands.js";
-export * as calls from "./commands.js";
+export type { Command, ListOptions } from "./commands.js";
+export * as commands from "./commands.js";
 export type { Server } from "./connection.js";
-export type {
-  Completion,
-  Configuration,
-  Extension,
-  FollowUp,
-  HandOff,
-  Held,
-  NewItem,
-  Return,
-} from "./entries.js";
+export type { Bytes } from "./encoding.js";
 export {
   AbortError,
   BadArgumentError,
@@ -33,18 +12,43 @@ export {
   ConnectionError,
   CrossGroupError,
   FormatError,
-  FullError,
   LeaseqError,
   OutOfMemoryError,
   PartialError,
+  QueueFullError,
+  ReplyLostError,
   ServerError,
   TooLargeError,
+  UnavailableError,
   WrongKeyTypeError,
 } from "./errors.js";
-export type { CompleteOptions, Lease } from "./lease.js";
-export type { LiveItem, LiveWorker } from "./live.js";
-export type { Queue } from "./queue.js";
+export type { CompleteOptions } from "./leased-item.js";
+export { appendTo, type PipelineResult } from "./pipeline.js";
+export type { HeldItem, WorkerInfo } from "./presence.js";
+export type { LeasedItem, Queue } from "./queue.js";
+export type {
+  Completed,
+  DeepCleanPage,
+  ItemInfo,
+  LightClean,
+  ListedItem,
+  ListState,
+  Outcome,
+  OutcomeState,
+  Page,
+  Released,
+  State,
+} from "./replies.js";
+export type {
+  Completion,
+  Configuration,
+  Extension,
+  FollowUp,
+  HandOff,
+  LeaseRef,
+  NewItem,
+  ReleaseRequest,
+} from "./requests.js";
 export { SCRIPTS } from "./scripts.generated.js";
-export type { Patience } from "./waiting.js";
-export type { Bytes } from "./wire.js";
+export type { LeaseOptions } from "./wait-targets.js";
 export type { Handler, Worker, WorkerOptions } from "./worker.js";

@@ -1,159 +1,178 @@
-import { asLeases, checkedDuration, type LeaseOptions, leaseAim, outcomeAim, roomAim } from "./aims.js";
-import type {
-  DeepCleaning,
-  HandOffAnswer,
-  Inspection,
-  LightCleaning,
-  Listing,
-  Outcome,
-  Released,
-  Removed,
-  State,
-} from "./answers.js";
-import type { Client } from "./client.js";
+import { checkTimeout, type WaitOptions } from "./blocking.js";
+import { chunkHandOffs, oneOrAll, runChunks, toChunks } from "./chunks.js";
+import { now } from "./clock.js";
 import * as commands from "./commands.js";
-import type { Connections } from "./connections.js";
+import type { Bytes } from "./encoding.js";
+import { AbortError, BadArgumentError, LeaseqError, PartialError, QueueFullError } from "./errors.js";
+import type { QueueKeys } from "./keys.js";
+import { LeasedItem as LeasedItemOf } from "./leased-item.js";
+import type { ConnectionPool } from "./pool.js";
+import type {
+  Completed,
+  DeepCleanPage,
+  ItemInfo,
+  LightClean,
+  ListState,
+  Outcome,
+  Page,
+  Released,
+  State,
+} from "./replies.js";
 import {
   type Completion,
   type Configuration,
   type Extension,
   type HandOff,
-  type Held,
-  isPlain,
+  isSimple,
+  type LeaseRef,
   type NewItem,
-  type Return,
-} from "./entries.js";
-import { AbortError, BadArgumentError, FullError, LeaseqError, PartialError } from "./errors.js";
-import type { Address } from "./keys.js";
-import { Lease } from "./lease.js";
+  type ReleaseRequest,
+} from "./requests.js";
 import { MAX_ENTRIES } from "./scripts.generated.js";
-import { callEach, handOffsInCalls, inCalls, oneOrAll } from "./split.js";
-import { checkedTimeout, now, type Patience } from "./waiting.js";
-import type { Bytes } from "./wire.js";
+import {
+  checkDuration,
+  type LeaseOptions,
+  leaseTarget,
+  outcomeTarget,
+  roomTarget,
+  toLeasedItems,
+} from "./wait-targets.js";
+
+/** An item that was leased from a `Queue`. */
+export type LeasedItem = LeasedItemOf<Queue>;
 
 /**
- * One queue. Operations take one entry and answer for it, or an array and answer with one; arrays may have any length and
- * are sent in calls of 256 (LQ-CALL-8). Durations are milliseconds; points in time are microseconds since 1970 of the
+ * One queue. Operations take one entry and return one result, or take an array and return an array. Arrays may have any length
+ * and are sent in calls of 256 (LQ-CALL-8). Durations are milliseconds. Points in time are microseconds since 1970 on the
  * server's clock, as tokens are.
  *
- * Every operation throws a LeaseqError: the refusals of page 03 by name, ServerError, ConnectionError, and PartialError
- * where one of the several calls of a long array fails (LQ-CLIENT-2). An item that is absent and a lease that is lost are
- * answers and no errors (LQ-ERROR-5).
+ * Every operation throws a LeaseqError: the errors of page 03 by name, ServerError, ConnectionError, and PartialError if one of
+ * the several calls of a long array fails (LQ-CLIENT-2). An absent item and a lost lease are results and not errors
+ * (LQ-ERROR-5).
  */
 export class Queue {
-  readonly #connections: Connections;
+  readonly #pool: ConnectionPool;
 
   constructor(
-    readonly client: Client,
-    connections: Connections,
-    readonly address: Address,
+    /** The client that it belongs to, for comparison: items are handed off between queues of one client. */
+    readonly client: object,
+    pool: ConnectionPool,
+    readonly keys: QueueKeys,
   ) {
-    this.#connections = connections;
+    this.#pool = pool;
+  }
+
+  get name(): string {
+    return this.keys.name;
+  }
+
+  /** Queues of one group share a hash slot, so that one call can use several (LQ-KEY-1). */
+  get group(): string {
+    return this.keys.group;
   }
 
   /**
-   * When the item was created, or 0 where its id exists (LQ-ADD-1, LQ-ADD-2). Where there is no room, a FullError, after
-   * `timeout`, for which it waits for room (0 without it; LQ-CLIENT-6, LQ-ROOM-2). What was answered before an abort stays
-   * so: then that is a FullError too, with the abort as its cause. Another error that comes behind answers is a PartialError
-   * with them.
+   * Adds items. Returns when each was created, or 0 if its id exists (LQ-ADD-1, LQ-ADD-2). If there is no room, it waits for
+   * `timeout` (default: 0; LQ-CLIENT-6, LQ-ROOM-2), then throws QueueFullError. An abort behind the first answers is a
+   * QueueFullError too, with the AbortError as its cause. Any other error behind the first answers is a PartialError.
    */
-  add(item: NewItem, patience?: Patience): Promise<number>;
-  add(items: readonly NewItem[], patience?: Patience): Promise<number[]>;
-  add(items: NewItem | readonly NewItem[], patience: Patience = {}): Promise<number | number[]> {
+  add(item: NewItem, options?: WaitOptions): Promise<number>;
+  add(items: readonly NewItem[], options?: WaitOptions): Promise<number[]>;
+  add(items: NewItem | readonly NewItem[], options: WaitOptions = {}): Promise<number | number[]> {
     return oneOrAll(items, async (all) => {
-      const giveUp = now() + checkedTimeout(patience.timeout ?? 0);
-      const parts = inCalls(all);
+      const timeoutAt = now() + checkTimeout(options.timeout ?? 0);
+      const chunks = toChunks(all);
       const before: number[] = [];
-      for (const part of parts) {
+      for (const chunk of chunks) {
         const answers: number[] = [];
         try {
-          await this.#addWaiting(part, answers, giveUp - now(), patience.signal);
+          await this.#addWaiting(chunk, answers, timeoutAt - now(), options.signal);
         } catch (error) {
-          throw errorOfAdd(before, answers, parts.length === 1 ? undefined : part.length, error);
+          throw addError(before, answers, chunks.length === 1 ? undefined : chunk.length, error);
         } finally {
-          if (answers.length > 0) this.#connections.enter(this.address);
+          if (answers.length > 0) this.#pool.register(this.keys);
         }
         before.push(...answers);
-        // What is behind finds no room either, and is not sent (LQ-CLIENT-6).
-        if (answers.includes(-1)) throw new FullError(before);
+        // The items behind would find no room either, and are not sent (LQ-CLIENT-6).
+        if (answers.includes(-1)) throw new QueueFullError(before);
       }
       return before;
     });
   }
 
-  /** `answers` are filled in as they come. */
+  /** Adds one chunk and fills in `answers` as replies come. */
   async #addWaiting(
-    part: readonly NewItem[],
+    chunk: readonly NewItem[],
     answers: number[],
     timeout: number,
     signal: AbortSignal | undefined,
   ): Promise<void> {
-    const aim = roomAim(this.address, part, answers);
-    if (timeout > 0) await this.#connections.wait(aim, timeout, [signal]);
-    else await aim.look(this.#connections.shared);
+    const target = roomTarget(this.keys, chunk, answers);
+    if (timeout > 0) await this.#pool.wait(target, timeout, [signal]);
+    else await target.check(this.#pool.shared);
   }
 
   /**
-   * One item; undefined when there is none and the time (`timeout`, 0 without it) is up. Waiting is no polling
-   * (LQ-BLOCK-1). Throws AbortError when the signal is aborted or the client closed; what arrived then goes back uncounted.
+   * Leases one item. Waits for `timeout` (default: 0), without polling (LQ-BLOCK-1), then returns undefined. Throws AbortError
+   * when the signal is aborted or the client closed; an item that was leased by then is released uncounted.
    */
-  async lease(options: Omit<LeaseOptions, "count">): Promise<Lease | undefined> {
-    const [lease] = await this.leaseMany({ ...options, count: 1 });
-    return lease;
+  async lease(options: Omit<LeaseOptions, "count">): Promise<LeasedItem | undefined> {
+    const [item] = await this.leaseItems({ ...options, count: 1 });
+    return item;
   }
 
-  /** Up to `count` items with one deadline (LQ-LEASE-4); none when the time is up. Otherwise as `lease`. */
-  async leaseMany(options: LeaseOptions): Promise<Lease[]> {
+  /** Leases up to `count` items with one deadline (LQ-LEASE-4). Returns an empty array when the time is up. Otherwise as `lease`. */
+  async leaseItems(options: LeaseOptions): Promise<LeasedItem[]> {
     const { signal } = options;
-    const timeout = checkedTimeout(options.timeout ?? 0);
-    const aim = leaseAim([this], options, this.#connections);
-    return (await this.#connections.wait(aim, timeout, [signal])) ?? [];
+    const timeout = checkTimeout(options.timeout ?? 0);
+    const target = leaseTarget([this], options, this.#pool);
+    return (await this.#pool.wait(target, timeout, [signal])) ?? [];
   }
 
   /**
-   * Items as they come, for ever or until none came for `timeout`, or the signal is aborted (which ends the loop without
-   * an error). Each is to be completed or released in the loop. With a `count` several are leased at a time; those that
-   * the loop did not reach are released.
+   * Leases items one after the other until none came for `timeout` (default: without limit), or until the signal is aborted,
+   * which ends the loop without an error. Complete or release each item in the loop. With `count`, several are leased at a
+   * time; items that the loop did not reach are released.
    */
-  async *leases(options: LeaseOptions): AsyncGenerator<Lease, void, void> {
+  async *items(options: LeaseOptions): AsyncGenerator<LeasedItem, void, void> {
     const { signal, timeout = Number.POSITIVE_INFINITY } = options;
-    let waiting: Lease[] = [];
+    let leased: LeasedItem[] = [];
     try {
       for (;;) {
         try {
-          waiting = await this.leaseMany({ ...options, timeout });
+          leased = await this.leaseItems({ ...options, timeout });
         } catch (error) {
           if (signal?.aborted) return;
           throw error;
         }
-        if (waiting.length === 0) return;
-        for (let next = waiting.shift(); next; next = waiting.shift()) {
+        if (leased.length === 0) return;
+        for (let next = leased.shift(); next; next = leased.shift()) {
           yield next;
           if (signal?.aborted) return;
         }
       }
     } finally {
-      if (waiting.length > 0) {
-        const unreached = waiting.map(({ id, token }) => ({ id, token, uncounted: true }));
+      if (leased.length > 0) {
+        const unreached = leased.map(({ id, token }) => ({ id, token, uncounted: true }));
         await this.release(unreached).catch(() => {});
       }
     }
   }
 
   /**
-   * Whether this call completed the item: of all calls for it, the first and no other (LQ-COMPLETE-2). A `keep` or a
-   * `result` makes it `complete_with` (LQ-CLIENT-7).
+   * Completes items. Returns true if this call completed the item: of all calls for it, only the first does (LQ-COMPLETE-2).
+   * With `keep` or `result`, it runs `complete_with` (LQ-CLIENT-7).
    */
   complete(entry: Completion): Promise<boolean>;
   complete(entries: readonly Completion[]): Promise<boolean[]>;
   complete(entries: Completion | readonly Completion[]): Promise<boolean | boolean[]> {
     return oneOrAll(entries, (all) =>
-      callEach(inCalls(all), async (part) => {
-        const { shared } = this.#connections;
-        const entries = part.map(asEntry);
-        return await this.#ending(entries, async () => {
-          if (entries.every(isPlain)) return await shared.run(commands.complete(this.address, entries));
-          return (await shared.run(commands.completeWith(this.address, entries.map(plainCompletion)))).map(
+      runChunks(toChunks(all), async (chunk) => {
+        const { shared } = this.#pool;
+        const entries = chunk.map(toEntry);
+        return await this.#whileFinishing(entries, async () => {
+          if (entries.every(isSimple)) return await shared.run(commands.complete(this.keys, entries));
+          return (await shared.run(commands.completeWith(this.keys, entries.map(withoutFollowUps)))).map(
             (answer) => answer.completed,
           );
         });
@@ -162,121 +181,119 @@ export class Queue {
   }
 
   /**
-   * Completes items, keeps their results, and adds what follows, in one step each (LQ-HANDOFF-2). Throws CrossGroupError
-   * for a follow-up to another group, before it sends anything (LQ-CLIENT-9), and BadArgumentError for one to
-   * a queue of another client.
+   * Completes items, keeps their results, and adds their follow-ups, in one step each (LQ-HANDOFF-2). Before it sends anything,
+   * it throws CrossGroupError if a follow-up goes to another group (LQ-CLIENT-9), and BadArgumentError if one goes to a queue of
+   * another client.
    */
-  completeWith(entry: HandOff): Promise<HandOffAnswer>;
-  completeWith(entries: readonly HandOff[]): Promise<HandOffAnswer[]>;
-  completeWith(entries: HandOff | readonly HandOff[]): Promise<HandOffAnswer | HandOffAnswer[]> {
+  completeWith(entry: HandOff): Promise<Completed>;
+  completeWith(entries: readonly HandOff[]): Promise<Completed[]>;
+  completeWith(entries: HandOff | readonly HandOff[]): Promise<Completed | Completed[]> {
     return oneOrAll(entries, (all) => {
       for (const { queue } of all.flatMap((entry) => entry.followUps ?? [])) {
-        // Its keys would be written on this client's server, where nobody looks for them.
+        // The follow-up would be written on this client's server, where no worker of its queue leases.
         if (queue.client && queue.client !== this.client) {
           throw new BadArgumentError("a follow-up goes to a queue of the same client");
         }
-        commands.checkTarget(this.address, queue.address);
+        commands.checkTarget(this.keys, queue.keys);
       }
-      return callEach(handOffsInCalls(all), (part) =>
-        this.#ending(part, async () =>
-          this.#connections.shared.run(commands.completeWith(this.address, part.map(asEntry))),
+      return runChunks(chunkHandOffs(all), (chunk) =>
+        this.#whileFinishing(chunk, async () =>
+          this.#pool.shared.run(commands.completeWith(this.keys, chunk.map(toEntry))),
         ),
       );
     });
   }
 
   /**
-   * Completes items and leases others, in one round trip (LQ-FUSED-1); in two where an outcome is to be kept or there
-   * are more than 256 entries, and then what is completed is, if the second fails.
+   * Completes items and leases others in one round trip (LQ-FUSED-1), without waiting. It takes two round trips if an outcome is
+   * kept or there are more than 256 entries. If the second one fails, the items are completed: see `answers` of the error.
    */
   async completeAndLease(
     entries: readonly Completion[],
-    options: Omit<LeaseOptions, keyof Patience>,
-  ): Promise<{ completed: boolean[]; leases: Lease[] }> {
-    const duration = checkedDuration(options.duration);
-    if (entries.length === 0 || entries.length > MAX_ENTRIES || !entries.every(isPlain)) {
-      // The one script takes at most 256 entries and keeps no results.
+    options: Omit<LeaseOptions, keyof WaitOptions>,
+  ): Promise<{ completed: boolean[]; items: LeasedItem[] }> {
+    const duration = checkDuration(options.duration);
+    if (entries.length === 0 || entries.length > MAX_ENTRIES || !entries.every(isSimple)) {
+      // The fused script takes at most 256 entries and keeps no results.
       return await this.#thenLease(await this.complete(entries), options);
     }
-    const sent = now();
-    const { completed, leased } = await this.#ending(entries, async () =>
-      this.#connections.shared.run(
-        commands.completeAndLease(this.address, entries, options.count ?? 1, duration),
-      ),
+    const sentAt = now();
+    const { completed, leased } = await this.#whileFinishing(entries, async () =>
+      this.#pool.shared.run(commands.completeAndLease(this.keys, entries, options.count ?? 1, duration)),
     );
-    const leases = asLeases([this], leased, duration, sent, this.#connections);
+    const items = toLeasedItems([this], leased, duration, sentAt, this.#pool);
     // More was due than one call takes (LQ-BLOCK-14).
-    if (leases.length === 0 && leased.wait === 0) return await this.#thenLease(completed, options);
-    return { completed, leases };
+    if (items.length === 0 && leased.wait === 0) return await this.#thenLease(completed, options);
+    return { completed, items };
   }
 
-  /** An error has the answers of what was completed before. */
+  /** Leases behind a completion. An error has the results of the completion as `answers`. */
   async #thenLease(
     completed: boolean[],
-    options: Omit<LeaseOptions, keyof Patience>,
-  ): Promise<{ completed: boolean[]; leases: Lease[] }> {
+    options: Omit<LeaseOptions, keyof WaitOptions>,
+  ): Promise<{ completed: boolean[]; items: LeasedItem[] }> {
     try {
-      return { completed, leases: await this.leaseMany(options) };
+      return { completed, items: await this.leaseItems(options) };
     } catch (error) {
       throw error instanceof LeaseqError ? new PartialError(completed, 0, error) : error;
     }
   }
 
-  /** The new deadline, or 0 where the lease is lost (LQ-EXTEND-1, LQ-EXTEND-2). */
+  /** Extends leases. Returns each new deadline, or 0 if the lease is lost (LQ-EXTEND-1, LQ-EXTEND-2). */
   extend(entry: Extension): Promise<number>;
   extend(entries: readonly Extension[]): Promise<number[]>;
   extend(entries: Extension | readonly Extension[]): Promise<number | number[]> {
-    return this.#oneOrAll(entries, (part) => commands.extend(this.address, part));
+    return this.#oneOrAll(entries, (chunk) => commands.extend(this.keys, chunk));
   }
 
-  /** `extend` of one lease, whose reply may take no longer than this, in milliseconds. For the heartbeat. */
-  async extendWithin(entry: Extension, patience: number): Promise<number> {
-    const [deadline = 0] = await this.#connections.beats.run(
-      commands.extend(this.address, [entry]),
-      patience,
+  /** Extends one lease on the connection of heartbeats, with a reply timeout. For the heartbeat. */
+  async extendWithin(entry: Extension, timeoutMs: number): Promise<number> {
+    const [deadline = 0] = await this.#pool.heartbeatConnection.run(
+      commands.extend(this.keys, [entry]),
+      timeoutMs,
     );
     return deadline;
   }
 
-  /** Gives items back; what became of each (LQ-RELEASE-1 to 4, LQ-DEAD-1). */
-  release(entry: Return): Promise<Released>;
-  release(entries: readonly Return[]): Promise<Released[]>;
-  release(entries: Return | readonly Return[]): Promise<Released | Released[]> {
+  /** Releases items and returns the new state of each (LQ-RELEASE-1 to 4, LQ-DEAD-1). */
+  release(entry: ReleaseRequest): Promise<Released>;
+  release(entries: readonly ReleaseRequest[]): Promise<Released[]>;
+  release(entries: ReleaseRequest | readonly ReleaseRequest[]): Promise<Released | Released[]> {
     return oneOrAll(entries, (all) =>
-      callEach(inCalls(all), (part) =>
-        this.#ending(part, async () =>
-          this.#connections.shared.run(commands.release(this.address, part.map(asEntry))),
+      runChunks(toChunks(all), (chunk) =>
+        this.#whileFinishing(chunk, async () =>
+          this.#pool.shared.run(commands.release(this.keys, chunk.map(toEntry))),
         ),
       ),
     );
   }
 
-  /** Puts dead items back, with all their attempts: whether each was dead (LQ-DEAD-3). */
+  /** Makes dead items ready again, with all their attempts. Returns whether each was dead (LQ-DEAD-3). */
   revive(ids: readonly Bytes[]): Promise<boolean[]> {
-    return this.#all(ids, (part) => commands.revive(this.address, part));
+    return this.#all(ids, (chunk) => commands.revive(this.keys, chunk));
   }
 
-  /** Drops dead items: whether each had been dead for `olderThan` ms, 0 without it (LQ-DEAD-4). */
+  /** Drops items that have been dead for `olderThan` ms (default: 0). Returns whether each was dropped (LQ-DEAD-4). */
   purge(ids: readonly Bytes[], options: { olderThan?: number } = {}): Promise<boolean[]> {
-    return this.#all(ids, (part) => commands.purge(this.address, part, options.olderThan ?? 0));
+    return this.#all(ids, (chunk) => commands.purge(this.keys, chunk, options.olderThan ?? 0));
   }
 
-  /** Takes items out in any state, whoever holds them: the state each was in (LQ-REMOVE-1). */
-  remove(ids: readonly Bytes[]): Promise<Removed[]> {
-    return this.#all(ids, (part) => commands.remove(this.address, part));
+  /** Removes items in any state, leased ones too. Returns the state each was in (LQ-REMOVE-1). */
+  remove(ids: readonly Bytes[]): Promise<State[]> {
+    return this.#all(ids, (chunk) => commands.remove(this.keys, chunk));
   }
 
-  /** What became of items (LQ-OUTCOME-4). */
+  /** Returns the outcome of each item, or its state if it has none (LQ-OUTCOME-4). */
   outcome(id: Bytes): Promise<Outcome>;
   outcome(ids: readonly Bytes[]): Promise<Outcome[]>;
   outcome(ids: Bytes | readonly Bytes[]): Promise<Outcome | Outcome[]> {
     return oneOrAll<Bytes, Outcome>(ids, async (all) => {
       const outcomes: Outcome[] = [];
-      // A reply ends early where contents are long.
+      // A reply has fewer entries if contents are long.
       while (outcomes.length < all.length) {
         const rest = all.slice(outcomes.length, outcomes.length + MAX_ENTRIES);
         try {
-          outcomes.push(...(await this.#connections.shared.run(commands.outcome(this.address, rest))));
+          outcomes.push(...(await this.#pool.shared.run(commands.outcome(this.keys, rest))));
         } catch (error) {
           if (rest.length === all.length || !(error instanceof LeaseqError)) throw error;
           throw new PartialError(outcomes, rest.length, error);
@@ -287,48 +304,48 @@ export class Queue {
   }
 
   /**
-   * Waits until there is an outcome or the item is gone, and answers what is known when the time is up; without a
-   * `timeout` for ever (LQ-BLOCK-12). An item of the same id that was added later counts as `absent` (LQ-BLOCK-13), and
-   * one that is dead and keeps no outcome is waited for until the time is up. Throws as `lease`.
+   * Waits until the item has an outcome or is gone, for `timeout` (default: without limit), then returns what is known
+   * (LQ-BLOCK-12). An item of the same id that was added later counts as `absent` (LQ-BLOCK-13). An item that is dead and keeps
+   * no outcome is waited for until the time is up, since it may be revived. Throws as `lease`.
    */
-  async waitForOutcome(id: Bytes, patience: Patience = {}): Promise<Outcome> {
-    const timeout = checkedTimeout(patience.timeout ?? Number.POSITIVE_INFINITY);
-    const { aim, latest } = outcomeAim(this.address, id);
-    return (await this.#connections.wait(aim, timeout, [patience.signal])) ?? latest();
+  async waitForOutcome(id: Bytes, options: WaitOptions = {}): Promise<Outcome> {
+    const timeout = checkTimeout(options.timeout ?? Number.POSITIVE_INFINITY);
+    const { target, latest } = outcomeTarget(this.keys, id);
+    return (await this.#pool.wait(target, timeout, [options.signal])) ?? latest();
   }
 
-  /** Passes a wake-up on; whether one was needed (LQ-SETTLE-1). Only for those who wait by means of their own. */
+  /** Passes a wake-up on. Returns whether one was needed (LQ-SETTLE-1). Only for callers with a custom way to wait. */
   settle(): Promise<boolean> {
-    return this.#connections.shared.run(commands.settle(this.address));
+    return this.#pool.shared.run(commands.settle(this.keys));
   }
 
   /**
-   * Promotes, reclaims and ends all that is over, in steps, and answers the sums (LQ-LIGHT-1 to 5). Workers that wait do the
-   * same by themselves.
+   * Promotes due items, reclaims expired leases, drops expired items and old outcomes, in steps, and returns the sums
+   * (LQ-LIGHT-1 to 5). Waiting workers do the same automatically.
    */
-  async lightClean(): Promise<LightCleaning> {
+  async lightClean(): Promise<LightClean> {
     const sum = { promoted: 0, reclaimed: 0, died: 0, expired: 0, pruned: 0 };
-    const keepers: Buffer[] = [];
+    const deadWithOutcome: Buffer[] = [];
     for (;;) {
       const step = await this.lightCleanStep();
       for (const kind of Object.keys(sum) as (keyof typeof sum)[]) sum[kind] += step[kind];
-      keepers.push(...step.keepers);
-      if (step.wait !== 0) return { ...step, ...sum, keepers };
+      deadWithOutcome.push(...step.deadWithOutcome);
+      if (step.wait !== 0) return { ...step, ...sum, deadWithOutcome };
     }
   }
 
-  /** One step of that: at most `limit` of each, 256 without it; call again at once where `wait` is 0. */
-  async lightCleanStep(options: { limit?: number } = {}): Promise<LightCleaning> {
-    const cleaning = await this.#connections.shared.run(
-      commands.lightClean(this.address, options.limit ?? MAX_ENTRIES),
+  /** One step of `lightClean`: at most `limit` of each (default: 256). If `wait` is 0, more is due now. */
+  async lightCleanStep(options: { limit?: number } = {}): Promise<LightClean> {
+    const cleaning = await this.#pool.shared.run(
+      commands.lightClean(this.keys, options.limit ?? MAX_ENTRIES),
     );
-    if (cleaning.keepers.length > 0) this.#connections.inBackground(this.outcome(cleaning.keepers));
+    if (cleaning.deadWithOutcome.length > 0) this.#pool.inBackground(this.outcome(cleaning.deadWithOutcome));
     return cleaning;
   }
 
   /**
-   * A whole pass: looks for damage, repairs it unless `dryRun`, and answers how often it found what (LQ-DEEP-1). Other
-   * clients may go on meanwhile (LQ-DEEP-2).
+   * Checks the whole queue for damage, repairs it unless `dryRun`, and returns how often it found each kind (LQ-DEEP-1). Other
+   * clients can use the queue meanwhile (LQ-DEEP-2).
    */
   async deepClean(options: { limit?: number; dryRun?: boolean } = {}): Promise<Map<string, number>> {
     const found = new Map<string, number>();
@@ -341,58 +358,59 @@ export class Queue {
     return found;
   }
 
-  /** One step of such a pass: from cursor "0" until the cursor is "0" again. */
-  deepCleanPage(cursor: string, options: { limit?: number; dryRun?: boolean } = {}): Promise<DeepCleaning> {
+  /** One page of `deepClean`. A pass starts with cursor "0" and ends when the returned cursor is "0". */
+  deepCleanPage(cursor: string, options: { limit?: number; dryRun?: boolean } = {}): Promise<DeepCleanPage> {
     const { limit = MAX_ENTRIES, dryRun = false } = options;
-    return this.#connections.shared.run(commands.deepClean(this.address, cursor, limit, dryRun));
+    return this.#pool.shared.run(commands.deepClean(this.keys, cursor, limit, dryRun));
   }
 
-  /** Counts by their names on the wire (LQ-READ-2); `now` and `waited` are microseconds. */
+  /** Returns counts by their names in the protocol (LQ-READ-2). `now` and `waited` are microseconds. */
   stats(): Promise<Map<string, number>> {
-    return this.#connections.shared.run(commands.stats(this.address));
+    return this.#pool.shared.run(commands.stats(this.keys));
   }
 
-  /** Items as they are, without changing them (LQ-READ-4). */
-  inspect(id: Bytes): Promise<Inspection>;
-  inspect(ids: readonly Bytes[]): Promise<Inspection[]>;
-  inspect(ids: Bytes | readonly Bytes[]): Promise<Inspection | Inspection[]> {
-    return this.#oneOrAll<Bytes, Inspection>(ids, (part) => commands.inspect(this.address, part));
+  /** Returns items as they are, without changing them (LQ-READ-4). */
+  inspect(id: Bytes): Promise<ItemInfo>;
+  inspect(ids: readonly Bytes[]): Promise<ItemInfo[]>;
+  inspect(ids: Bytes | readonly Bytes[]): Promise<ItemInfo | ItemInfo[]> {
+    return this.#oneOrAll<Bytes, ItemInfo>(ids, (chunk) => commands.inspect(this.keys, chunk));
   }
 
-  /** One page of the ids in a state, or of those whose outcome is kept (LQ-READ-5). */
-  list(state: State | "kept", options: commands.ListOptions = {}): Promise<Listing> {
-    return this.#connections.shared.run(commands.list(this.address, state, options));
+  /** Returns one page of the ids in a state, or of those whose outcome is kept (LQ-READ-5). */
+  listItems(state: ListState, options: commands.ListOptions = {}): Promise<Page> {
+    return this.#pool.shared.run(commands.list(this.keys, state, options));
   }
 
-  /** Sets limits, pauses and resumes; at least one of them (LQ-CONFIG-1 to 4). */
-  async configure(wanted: Configuration): Promise<void> {
-    await this.#connections.shared.run(commands.configure(this.address, wanted));
+  /** Sets limits, pauses or resumes. At least one setting must be given (LQ-CONFIG-1 to 4). */
+  async configure(changes: Configuration): Promise<void> {
+    await this.#pool.shared.run(commands.configure(this.keys, changes));
   }
 
-  #ending<Answer>(entries: readonly Held[], call: () => Promise<Answer>): Promise<Answer> {
-    return this.#connections.heartbeats.ending(this.address, entries, call);
+  #whileFinishing<Result>(entries: readonly LeaseRef[], call: () => Promise<Result>): Promise<Result> {
+    return this.#pool.heartbeater.whileFinishing(this.keys, entries, call);
   }
 
-  #all<Entry, Answer>(
+  /** Runs a command for each chunk. */
+  #all<Entry, Result>(
     entries: readonly Entry[],
-    call: (part: readonly Entry[]) => commands.Call<Answer[]>,
-  ): Promise<Answer[]> {
-    return callEach(inCalls(entries), (part) => this.#connections.shared.run(call(part)));
+    call: (chunk: readonly Entry[]) => commands.Command<Result[]>,
+  ): Promise<Result[]> {
+    return runChunks(toChunks(entries), (chunk) => this.#pool.shared.run(call(chunk)));
   }
 
-  #oneOrAll<Entry, Answer>(
+  #oneOrAll<Entry, Result>(
     entries: Entry | readonly Entry[],
-    call: (part: readonly Entry[]) => commands.Call<Answer[]>,
-  ): Promise<Answer | Answer[]> {
+    call: (chunk: readonly Entry[]) => commands.Command<Result[]>,
+  ): Promise<Result | Result[]> {
     return oneOrAll(entries, (all) => this.#all(all, call));
   }
 }
 
 /**
- * What an add fails with behind answers: those of calls before, and those so far of the one that failed, which waited for
- * room. `count`: of how many entries that is, where it is one of several.
+ * The error of an `add` with the answers so far: `before` of earlier calls, `answers` of the call that failed, which may have
+ * waited for room. `count` is how many entries that call has, undefined if it is the only one.
  */
-function errorOfAdd(
+function addError(
   before: readonly number[],
   answers: readonly number[],
   count: number | undefined,
@@ -402,9 +420,9 @@ function errorOfAdd(
   const all = [...before, ...answers];
   const isAbort = error instanceof AbortError;
   if (!all.some((answer) => answer >= 0) && (isAbort || count === undefined)) return error;
-  if (isAbort) return new FullError(all, error);
+  if (isAbort) return new QueueFullError(all, error);
   if (error.definite || answers.length === 0) return new PartialError(all, count ?? 0, error);
-  // Those without room were sent again, and it is not known what became of them.
+  // Items without room were sent again, and it is unknown whether these were added.
   const known = answers.indexOf(-1);
   return new PartialError(
     [...before, ...answers.slice(0, known)],
@@ -413,12 +431,12 @@ function errorOfAdd(
   );
 }
 
-/** What a lease that is handed in as an entry says of its item: see `Lease.entry`. */
-function asEntry<Entry extends Held>(entry: Entry): Entry | Lease["entry"] {
-  return entry instanceof Lease ? entry.entry : entry;
+/** The entry of a leased item, see `LeasedItem.entry`; any other entry as it is. */
+function toEntry<Entry extends LeaseRef>(entry: Entry): Entry | LeasedItem["entry"] {
+  return entry instanceof LeasedItemOf ? entry.entry : entry;
 }
 
-/** A completion may be a lease, or have more that is not meant here. */
-function plainCompletion({ id, token, onlyCurrent, keep, result }: Completion): HandOff {
+/** The fields of a completion alone: a caller may pass an object with more, such as a leased item. */
+function withoutFollowUps({ id, token, onlyCurrent, keep, result }: Completion): HandOff {
   return { id, token, keep, ...(onlyCurrent && { onlyCurrent }), ...(result !== undefined && { result }) };
 }

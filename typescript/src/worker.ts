@@ -1,109 +1,111 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Client } from "./client.js";
-import type { Connections } from "./connections.js";
+import { now } from "./clock.js";
+import { encodeMilliseconds } from "./encoding.js";
 import { AbortError, BadArgumentError, ConnectionError } from "./errors.js";
-import type { Lease } from "./lease.js";
-import { Announcer } from "./live.js";
-import type { Queue } from "./queue.js";
-import { now } from "./waiting.js";
-import { milliseconds } from "./wire.js";
+import type { ConnectionPool } from "./pool.js";
+import { PresenceReporter } from "./presence.js";
+import type { LeasedItem, Queue } from "./queue.js";
+import type { LeaseOptions } from "./wait-targets.js";
 
-/** Between two tries to lease from a server that is not there. */
-const PAUSE_MS = 1000;
+/** The pause before leasing again from a server that could not be reached. */
+const LEASE_RETRY_DELAY_MS = 1000;
 
 /**
- * Works on one item. A string or bytes that it answers, or that its promise does, are the result that completing the item
- * keeps, where it was added with `keep`.
+ * Works on one item. If it returns or resolves to a string or bytes, these are the result that is kept of an item that was added
+ * with `keep`.
  */
-export type Handler = (lease: Lease) => unknown;
+export type Handler = (item: LeasedItem) => unknown;
+
+/** Leases from the first of several queues that has an item: `Client.leaseAny`. */
+type LeaseAny = (queues: readonly Queue[], options: LeaseOptions) => Promise<LeasedItem[]>;
 
 export interface WorkerOptions {
-  /** Milliseconds of each lease, which is extended while the handler works; 30000 without it. */
+  /** Milliseconds of each item, which is extended while the handler works; 30000 without it. */
   duration?: number;
-  /** How many items are worked on at a time; 1 without it. */
+  /** The most items to work on at a time. Default: 1. */
   concurrency?: number;
-  /** Milliseconds before an item whose handler threw may be leased again; 0 without it. */
+  /** Milliseconds before an item whose handler threw can be leased again. Default: 0. */
   retryDelay?: number;
-  /** Told of what a handler threw and of what ending its item threw; none of these ends the worker. */
-  onError?: (error: unknown, lease: Lease) => void;
-  /** Whether it says on the server that it lives and what it holds (page 02.9); true without it. */
+  /** Called with the error of a handler, or of completing or releasing its item. No such error stops the worker. */
+  onError?: (error: unknown, item: LeasedItem) => void;
+  /** Whether it reports its presence and the items it holds to the server (page 02.9). Default: true. */
   announce?: boolean;
 }
 
 /**
- * Leases items and hands them out, until it is told to stop. An item whose handler ends is completed, one whose handler
- * throws is released with the error as its last one. `Client.worker` makes one; it runs once.
+ * Leases items and calls the handler for each, until it is stopped. When a handler returns, its item is completed. When it
+ * throws, its item is released with the error. `Client.worker` creates one; it runs once.
  */
 export class Worker {
-  readonly #client: Client;
+  readonly #leaseAny: LeaseAny;
   readonly #queues: readonly Queue[];
   readonly #handler: Handler;
   readonly #options: WorkerOptions;
   readonly #concurrency: number;
-  readonly #stop = new AbortController();
+  readonly #stopping = new AbortController();
   readonly #closed: AbortSignal;
-  /** What is worked on, and since when it is leased. */
-  readonly #held = new Map<Lease, number>();
+  /** When each item that is worked on was leased, on the clock of `now`. */
+  readonly #leasedAt = new Map<LeasedItem, number>();
   readonly #running = new Set<Promise<void>>();
-  readonly #announcer: Announcer | undefined;
+  readonly #presence: PresenceReporter | undefined;
   #completed = 0;
-  #ran = false;
+  #started = false;
 
   constructor(
-    client: Client,
-    connections: Connections,
+    leaseAny: LeaseAny,
+    pool: ConnectionPool,
     queues: readonly Queue[],
     handler: Handler,
     options: WorkerOptions,
   ) {
     const { concurrency = 1, announce = true, retryDelay = 0 } = options;
-    milliseconds(retryDelay, "retryDelay");
+    encodeMilliseconds(retryDelay, "retryDelay");
     if (!Number.isSafeInteger(concurrency) || concurrency < 1) {
       throw new BadArgumentError(`concurrency is a number from 1 on, not ${concurrency}`);
     }
     if (queues.length === 0) throw new BadArgumentError("no queues");
-    this.#client = client;
-    this.#closed = connections.closing;
+    this.#leaseAny = leaseAny;
+    this.#closed = pool.closing;
     this.#queues = queues;
     this.#handler = handler;
     this.#options = options;
     this.#concurrency = concurrency;
-    const entries = queues.map(({ address }) => address.entry);
+    const entries = queues.map(({ keys }) => keys.registryEntry);
     if (announce)
-      this.#announcer = new Announcer(connections.apart(), concurrency, entries, () => this.#doing());
+      this.#presence = new PresenceReporter(pool.dedicated(), concurrency, entries, () => this.#status());
   }
 
-  /** Leases no more; `run` ends when the handlers have. */
+  /** Stops leasing. `run` resolves when the running handlers have ended. */
   stop(): void {
-    if (this.#stop.signal.aborted) return;
-    this.#stop.abort(new Error("the worker is stopped"));
-    this.#announcer?.announce();
+    if (this.#stopping.signal.aborted) return;
+    this.#stopping.abort(new Error("the worker is stopped"));
+    this.#presence?.reportNow();
   }
 
   /**
-   * Works until `stop` is called or the client is closed, and answers how many items it completed. A server that is not
-   * there is waited for. Throws what else leasing throws, once the handlers have ended.
+   * Works until `stop` is called or the client is closed, and returns how many items it completed. While the server cannot be
+   * reached, it tries again. Any other error of leasing is thrown once the handlers have ended.
    */
   async run(): Promise<number> {
-    if (this.#ran) throw new BadArgumentError("a worker runs once");
-    this.#ran = true;
-    this.#announcer?.begin();
+    if (this.#started) throw new BadArgumentError("a worker runs once");
+    this.#started = true;
+    this.#presence?.start();
     try {
-      while (!this.#stop.signal.aborted && !this.#closed.aborted) await this.#turn();
+      while (!this.#stopping.signal.aborted && !this.#closed.aborted) await this.#leaseOrWait();
     } catch (error) {
       // stopped, or the client is closed
       if (!(error instanceof AbortError)) throw error;
     } finally {
       this.stop();
       await Promise.all(this.#running);
-      await this.#announcer?.end();
+      await this.#presence?.unregister();
     }
     return this.#completed;
   }
 
-  /** Leases for those that are free, or waits until one is. */
-  async #turn(): Promise<void> {
-    const { signal } = this.#stop;
+  /** Leases as many items as there are free slots, or waits until one is free. */
+  async #leaseOrWait(): Promise<void> {
+    const { signal } = this.#stopping;
     const free = this.#concurrency - this.#running.size;
     if (free === 0) {
       await Promise.race(this.#running);
@@ -112,64 +114,66 @@ export class Worker {
     const { duration = 30_000 } = this.#options;
     const timeout = Number.POSITIVE_INFINITY;
     try {
-      const leases = await this.#client.leaseAny(this.#queues, {
+      const items = await this.#leaseAny(this.#queues, {
         duration,
         count: Math.min(free, 256),
         timeout,
         signal,
       });
-      for (const lease of leases) this.#begin(lease);
+      for (const item of items) this.#dispatch(item);
     } catch (error) {
       if (!(error instanceof ConnectionError)) throw error;
-      if (!this.#closed.aborted) await sleep(PAUSE_MS, undefined, { signal }).catch(() => {});
+      if (!this.#closed.aborted) await sleep(LEASE_RETRY_DELAY_MS, undefined, { signal }).catch(() => {});
     }
   }
 
-  #begin(lease: Lease): void {
-    this.#held.set(lease, now());
-    const done = this.#work(lease).finally(() => {
-      this.#held.delete(lease);
+  /** Starts the handler of an item. */
+  #dispatch(item: LeasedItem): void {
+    this.#leasedAt.set(item, now());
+    const done = this.#handle(item).finally(() => {
+      this.#leasedAt.delete(item);
       this.#running.delete(done);
     });
     this.#running.add(done);
   }
 
-  async #work(lease: Lease): Promise<void> {
-    lease.heartbeat();
+  async #handle(item: LeasedItem): Promise<void> {
+    item.heartbeat();
     try {
-      const result = await this.#handler(lease);
-      const kept = typeof result === "string" || result instanceof Uint8Array ? { result } : {};
-      if (await lease.complete(kept)) this.#completed += 1;
+      const result = await this.#handler(item);
+      const options = typeof result === "string" || result instanceof Uint8Array ? { result } : {};
+      if (await item.complete(options)) this.#completed += 1;
     } catch (error) {
-      this.#tell(error, lease);
-      await this.#giveBack(lease, error);
+      this.#emitError(error, item);
+      await this.#release(item, error);
     }
   }
 
-  async #giveBack(lease: Lease, error: unknown): Promise<void> {
+  async #release(item: LeasedItem, error: unknown): Promise<void> {
     const { retryDelay: delay = 0 } = this.#options;
     try {
-      await lease.release({ error: String(error), ...(delay > 0 && { delay }) });
+      await item.release({ error: String(error), ...(delay > 0 && { delay }) });
     } catch (failure) {
-      this.#tell(failure, lease);
+      this.#emitError(failure, item);
     }
   }
 
-  #tell(error: unknown, lease: Lease): void {
+  #emitError(error: unknown, item: LeasedItem): void {
     try {
-      this.#options.onError?.(error, lease);
+      this.#options.onError?.(error, item);
     } catch {
-      // who listens does not end the work
+      // an error of the listener does not stop the worker
     }
   }
 
-  #doing() {
-    const items = [...this.#held].map(([lease, since]) => ({
-      queue: lease.queue.address.entry,
-      id: lease.id.toString(),
-      attempt: lease.attempt,
+  /** For reports of the presence. */
+  #status() {
+    const items = [...this.#leasedAt].map(([item, since]) => ({
+      queue: item.queue.keys.registryEntry,
+      id: item.id.toString(),
+      attempt: item.attempt,
       ms: Math.round(now() - since),
     }));
-    return { stopping: this.#stop.signal.aborted, completed: this.#completed, held: items.length, items };
+    return { stopping: this.#stopping.signal.aborted, completed: this.#completed, held: items.length, items };
   }
 }

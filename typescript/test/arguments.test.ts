@@ -2,11 +2,12 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { inspect } from "node:util";
-import { fromReply } from "../src/errors.js";
-import { BadArgumentError, Client, calls, type LeaseqError, ServerError } from "../src/index.js";
+import { errorFromReply } from "../src/errors.js";
+import { BadArgumentError, Client, commands, type LeaseqError, ServerError } from "../src/index.js";
 
 const NOWHERE = { path: "/nonexistent/leaseq" };
-const queue = new Client(NOWHERE).queue("q");
+const client = new Client(NOWHERE);
+const queue = client.queue("q");
 const item = { id: "a", data: "" };
 const held = { id: "a", token: 1 };
 
@@ -64,16 +65,15 @@ describe("what is no number", () => {
     keep: () => queue.add({ ...item, keep: Number.NaN }),
     "the timeout of an add": () => queue.add(item, { timeout: Number.NaN }),
     "the timeout of a lease": () => queue.lease({ duration: 1000, timeout: Number.NaN }),
-    "the timeout of several queues": () =>
-      queue.client.leaseAny([queue], { duration: 1000, timeout: Number.NaN }),
+    "the timeout of several queues": () => client.leaseAny([queue], { duration: 1000, timeout: Number.NaN }),
     "the timeout of an outcome": () => queue.waitForOutcome("a", { timeout: Number.NaN }),
     "the duration of a lease": () => queue.lease({ duration: Number.NaN }),
-    "the count of a lease": () => queue.leaseMany({ duration: 1000, count: Number.NaN }),
+    "the count of a lease": () => queue.leaseItems({ duration: 1000, count: Number.NaN }),
     "the duration of an extension": () => queue.extend({ ...held, duration: Number.NaN }),
     "the delay of a release": () => queue.release({ ...held, delay: Number.NaN }),
     "the keep of a completion": () => queue.complete({ ...held, keep: Number.NaN }),
     olderThan: () => queue.purge(["a"], { olderThan: Number.NaN }),
-    retryDelay: () => queue.client.worker(queue, () => {}, { retryDelay: Number.NaN }),
+    retryDelay: () => client.worker(queue, () => {}, { retryDelay: Number.NaN }),
   };
   for (const [what, call] of Object.entries(wrong)) {
     test(`${what} is refused before anything is sent`, async () => {
@@ -83,21 +83,21 @@ describe("what is no number", () => {
 });
 
 describe("durations", () => {
-  const delay = (value: number) => calls.add(queue.address, [{ ...item, delay: value }]).args.slice(3);
+  const delay = (value: number) => commands.add(queue.keys, [{ ...item, delay: value }]).args.slice(3);
 
   test("are sent as the nearest whole millisecond (LQ-CALL-12)", () => {
     assert.deepEqual(delay(1.4), ["1", "delay", "1"]);
     assert.deepEqual(delay(1.6), ["1", "delay", "2"]);
     assert.deepEqual(delay(0.4), ["1", "delay", "0"]);
     assert.deepEqual(delay(0), ["0"]);
-    assert.deepEqual(calls.lease(queue.address, 1, 29_999.6).args, ["1", "30000"]);
+    assert.deepEqual(commands.lease(queue.keys, 1, 29_999.6).args, ["1", "30000"]);
   });
 
   test("do not become 0 where that has a meaning of its own", async () => {
     await assert.rejects(queue.complete({ ...held, keep: 0.4 }), BadArgumentError);
     await assert.rejects(queue.release({ ...held, keep: 0.4 }), BadArgumentError);
     await assert.rejects(queue.add({ ...item, keep: 0.4 }), BadArgumentError);
-    assert.deepEqual(calls.completeWith(queue.address, [{ ...held, keep: 0 }]).args.slice(4, 7), [
+    assert.deepEqual(commands.completeWith(queue.keys, [{ ...held, keep: 0 }]).args.slice(4, 7), [
       "1",
       "keep",
       "0",
@@ -107,8 +107,8 @@ describe("durations", () => {
 
 test("too many clients: nothing has run", () => {
   for (const more of ["", " + cluster connections"]) {
-    const error = fromReply(`ERR max number of clients${more} reached`);
+    const error = errorFromReply(`ERR max number of clients${more} reached`);
     assert.ok(error instanceof ServerError && error.definite);
   }
-  assert.equal(fromReply("ERR something new").definite, false);
+  assert.equal(errorFromReply("ERR something new").definite, false);
 });

@@ -6,7 +6,7 @@ import { Client } from "../src/index.js";
 import { freePort, Server, until } from "./server.js";
 
 const LAST_SLOT = 16_383;
-const MIDDLE = 8192;
+const FIRST_SLOT_OF_SECOND = 8192;
 const servers: Server[] = [];
 const raws: Redis[] = [];
 let ports: number[];
@@ -20,16 +20,16 @@ before(async () => {
     raws.push(server.raw());
   }
   for (const [index, raw] of raws.entries()) {
-    const first = index * MIDDLE;
-    const slots = Array.from({ length: MIDDLE }, (_, offset) => first + offset);
-    assert.equal(slots.at(-1), index === 0 ? MIDDLE - 1 : LAST_SLOT);
+    const first = index * FIRST_SLOT_OF_SECOND;
+    const slots = Array.from({ length: FIRST_SLOT_OF_SECOND }, (_, offset) => first + offset);
+    assert.equal(slots.at(-1), index === 0 ? FIRST_SLOT_OF_SECOND - 1 : LAST_SLOT);
     await raw.call("CLUSTER", "ADDSLOTS", ...slots.map(String));
     await raw.call("CLUSTER", "SET-CONFIG-EPOCH", `${index + 1}`);
   }
   await raws[0]?.call("CLUSTER", "MEET", "127.0.0.1", `${ports[1]}`);
   await until(async () => {
-    const told = await Promise.all(raws.map((raw) => raw.call("CLUSTER", "INFO")));
-    return told.every((text) => /cluster_state:ok/.test(`${text}`) && /cluster_size:2/.test(`${text}`));
+    const infos = await Promise.all(raws.map((raw) => raw.call("CLUSTER", "INFO")));
+    return infos.every((text) => /cluster_state:ok/.test(`${text}`) && /cluster_size:2/.test(`${text}`));
   }, 20_000);
   client = new Client(`redis://127.0.0.1:${ports[0]}`);
 });
@@ -43,8 +43,8 @@ after(async () => {
 async function queueOn(node: number, prefix: string) {
   for (let number = 0; ; number++) {
     const queue = client.queue(`${prefix}${number}`);
-    const slot = Number(await raws[0]?.call("CLUSTER", "KEYSLOT", queue.address.key("items")));
-    if (slot >= MIDDLE === (node === 1)) return { queue, slot };
+    const slot = Number(await raws[0]?.call("CLUSTER", "KEYSLOT", queue.keys.key("items")));
+    if (slot >= FIRST_SLOT_OF_SECOND === (node === 1)) return { queue, slot };
   }
 }
 
@@ -53,11 +53,11 @@ describe("a cluster", { concurrency: false }, () => {
     for (const node of [0, 1]) {
       const { queue } = await queueOn(node, "found");
       assert.ok((await queue.add({ id: "a", data: "" })) > 0);
-      assert.equal(await raws[node]?.hlen(queue.address.key("items")), 1);
+      assert.equal(await raws[node]?.hlen(queue.keys.key("items")), 1);
       // The registry has a slot of its own, on one of the two.
       const slot = Number(await raws[0]?.call("CLUSTER", "KEYSLOT", "leaseq:queues"));
-      const home = raws[slot >= MIDDLE ? 1 : 0];
-      await until(async () => (await home?.sismember("leaseq:queues", queue.address.entry)) === 1);
+      const home = raws[slot >= FIRST_SLOT_OF_SECOND ? 1 : 0];
+      await until(async () => (await home?.sismember("leaseq:queues", queue.keys.registryEntry)) === 1);
       const lease = await queue.lease({ duration: 5000 });
       assert.equal(await lease?.complete(), true);
     }
@@ -69,10 +69,10 @@ describe("a cluster", { concurrency: false }, () => {
       const waiting = client.leaseAny(queues, { duration: 5000, timeout: 5000 });
       await sleep(50);
       await queue.add({ id: `i${index}`, data: "" });
-      const began = performance.now();
+      const startedAt = performance.now();
       const [lease] = await waiting;
       assert.equal(lease?.queue, queue);
-      assert.ok(performance.now() - began < 3500);
+      assert.ok(performance.now() - startedAt < 3500);
     }
   });
 
@@ -91,22 +91,26 @@ describe("a cluster", { concurrency: false }, () => {
   test("a slot that moves: ASK, TRYAGAIN and MOVED are definite, the call runs once, at its new place", async () => {
     const { queue, slot } = await queueOn(0, "moves");
     const waiting = queue.lease({ duration: 5000, timeout: 10_000 });
-    const [from, to] = raws as [Redis, Redis];
-    const [old, next] = [await from.call("CLUSTER", "MYID"), await to.call("CLUSTER", "MYID")] as string[];
-    await to.call("CLUSTER", "SETSLOT", `${slot}`, "IMPORTING", `${old}`);
-    await from.call("CLUSTER", "SETSLOT", `${slot}`, "MIGRATING", `${next}`);
+    const [source, target] = raws as [Redis, Redis];
+    const [sourceId, targetId] = [
+      await source.call("CLUSTER", "MYID"),
+      await target.call("CLUSTER", "MYID"),
+    ] as string[];
+    await target.call("CLUSTER", "SETSLOT", `${slot}`, "IMPORTING", `${sourceId}`);
+    await source.call("CLUSTER", "SETSLOT", `${slot}`, "MIGRATING", `${targetId}`);
     const adding = queue.add({ id: "a", data: "" });
     await sleep(100);
-    for (const raw of [to, from]) await raw.call("CLUSTER", "SETSLOT", `${slot}`, "NODE", `${next}`);
+    for (const raw of [target, source])
+      await raw.call("CLUSTER", "SETSLOT", `${slot}`, "NODE", `${targetId}`);
     assert.ok((await adding) > 0);
-    assert.equal(await to.hlen(queue.address.key("items")), 1);
+    assert.equal(await target.hlen(queue.keys.key("items")), 1);
     assert.equal((await waiting)?.id.toString(), "a");
   });
 
   test("several nodes are given, one of which is not there", async () => {
     const both = new Client([`redis://127.0.0.1:${await freePort()}`, `redis://127.0.0.1:${ports[1]}`]);
     const { queue } = await queueOn(0, "given");
-    assert.ok((await both.queue(queue.address.name).add({ id: "a", data: "" })) > 0);
+    assert.ok((await both.queue(queue.keys.name).add({ id: "a", data: "" })) > 0);
     await both.close();
   });
 });

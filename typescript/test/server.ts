@@ -15,7 +15,7 @@ process.once("exit", () => {
   for (const server of running) server.kill("SIGKILL");
 });
 
-/** A server of its own for each file of tests, on a unix socket, and for a cluster on a port besides. */
+/** A separate server for each file of tests, on a unix socket; for a cluster, on a port too. */
 export class Server {
   readonly folder = mkdtempSync(join(tmpdir(), "leaseq-ts-"));
   readonly path = join(this.folder, "socket");
@@ -47,9 +47,9 @@ export class Server {
   async stop(): Promise<void> {
     const process = this.#process;
     if (!process) return;
-    const gone = new Promise((resolve) => process.once("exit", resolve));
+    const exited = new Promise((resolve) => process.once("exit", resolve));
     process.kill("SIGTERM");
-    await gone;
+    await exited;
   }
 
   /** Stops it and removes what it left. */
@@ -58,7 +58,7 @@ export class Server {
     rmSync(this.folder, { recursive: true, force: true });
   }
 
-  /** A connection of the tests' own, to look behind the client's back. */
+  /** A connection of the tests, which goes around the client. */
   raw(): Redis {
     const redis = new Redis({ path: this.path, retryStrategy: () => 20, maxRetriesPerRequest: null });
     redis.on("error", () => {});
@@ -66,9 +66,9 @@ export class Server {
   }
 }
 
-/** A way to the server that can be cut, and that can fall silent. */
-export class Way {
-  readonly #folder = mkdtempSync(join(tmpdir(), "leaseq-ts-way-"));
+/** A proxy in front of a server whose connections can be cut, and which can stop passing replies on. */
+export class FaultProxy {
+  readonly #folder = mkdtempSync(join(tmpdir(), "leaseq-ts-proxy-"));
   readonly path = join(this.#folder, "socket");
   /** What the client has sent. */
   sent = "";
@@ -113,8 +113,8 @@ export class Way {
   }
 }
 
-export async function until(condition: () => Promise<boolean> | boolean, within = 60_000): Promise<void> {
-  const end = Date.now() + within;
+export async function until(condition: () => Promise<boolean> | boolean, timeoutMs = 60_000): Promise<void> {
+  const end = Date.now() + timeoutMs;
   while (!(await condition())) {
     if (Date.now() > end) throw new Error("it did not come true");
     await sleep(10);

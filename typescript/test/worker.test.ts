@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, beforeEach, describe, test } from "node:test";
 import type { Redis } from "ioredis";
-import { BadArgumentError, Client, type Lease, type LiveWorker } from "../src/index.js";
+import { BadArgumentError, Client, type LeasedItem, type WorkerInfo } from "../src/index.js";
 import { Server, until } from "./server.js";
 
 const INDEX = "leaseq:workers";
@@ -25,13 +25,17 @@ after(async () => {
 });
 
 /** A handler that holds what it is given until it is told to end, and whom it has. */
-function holding(): { handler: (lease: Lease) => Promise<void>; held: string[]; end: () => void } {
+function blockingHandler(): {
+  handler: (lease: LeasedItem) => Promise<void>;
+  held: string[];
+  end: () => void;
+} {
   const held: string[] = [];
   let end = () => {};
   const ended = new Promise<void>((resolve) => {
     end = resolve;
   });
-  const handler = async (lease: Lease) => {
+  const handler = async (lease: LeasedItem) => {
     held.push(lease.id.toString());
     await ended;
   };
@@ -39,10 +43,10 @@ function holding(): { handler: (lease: Lease) => Promise<void>; held: string[]; 
 }
 
 /** What the one worker that is announced says of itself, and its id. */
-async function announced(): Promise<{ id: string; said: Record<string, unknown> }> {
+async function readReport(): Promise<{ id: string; report: Record<string, unknown> }> {
   const [id, ...others] = await raw.zrange(INDEX, "0", "-1");
   assert.deepEqual(others, []);
-  return { id: String(id), said: JSON.parse((await raw.get(`leaseq:worker:${id}`)) ?? "{}") };
+  return { id: String(id), report: JSON.parse((await raw.get(`leaseq:worker:${id}`)) ?? "{}") };
 }
 
 describe("a worker", { concurrency: false }, () => {
@@ -58,25 +62,25 @@ describe("a worker", { concurrency: false }, () => {
     });
     assert.equal(await worker.run(), 2);
     const [a, b] = await queue.outcome(["a", "b"]);
-    assert.deepEqual([a?.kind, a?.content.toString()], ["result", "did 1"]);
-    assert.equal(b?.kind, "absent");
+    assert.deepEqual([a?.state, a?.content.toString()], ["result", "did 1"]);
+    assert.equal(b?.state, "absent");
     await assert.rejects(worker.run(), BadArgumentError);
   });
 
   test("releases what its handler throws at, tells it, and goes on", async () => {
     const queue = client.queue("q");
     await queue.add({ id: "a", data: "" });
-    const told: unknown[] = [];
+    const reported: unknown[] = [];
     const worker = client.worker(
       queue,
       (lease) => {
         if (lease.attempt === 1) throw new Error("not yet");
         worker.stop();
       },
-      { onError: (error, lease) => told.push(String(error), lease.attempt) },
+      { onError: (error, lease) => reported.push(String(error), lease.attempt) },
     );
     assert.equal(await worker.run(), 1);
-    assert.deepEqual(told, ["Error: not yet", 1]);
+    assert.deepEqual(reported, ["Error: not yet", 1]);
   });
 
   test("lets an item that failed wait for as long as it was told", async () => {
@@ -98,7 +102,7 @@ describe("a worker", { concurrency: false }, () => {
   test("works on as many as it may at a time, and gives the rest to nobody else", async () => {
     const queue = client.queue("q");
     await queue.add(["a", "b", "c"].map((id) => ({ id, data: "" })));
-    const { handler, held, end } = holding();
+    const { handler, held, end } = blockingHandler();
     const worker = client.worker(queue, handler, { concurrency: 2 });
     const ran = worker.run();
     await until(async () => held.length === 2);
@@ -116,7 +120,7 @@ describe("a worker", { concurrency: false }, () => {
     await second.add({ id: "b", data: "" });
     await first.add({ id: "a", data: "" });
     const seen: string[] = [];
-    const worker = client.worker([first, second], (lease) => void seen.push(lease.queue.address.name));
+    const worker = client.worker([first, second], (lease) => void seen.push(lease.queue.keys.name));
     const ran = worker.run();
     await until(
       async () => (await first.stats()).get("items") === 0 && (await second.stats()).get("items") === 0,
@@ -127,16 +131,16 @@ describe("a worker", { concurrency: false }, () => {
   });
 
   test("waits for a server that is not there", async () => {
-    const own = await Server.start();
-    const there = new Client({ path: own.path });
-    const worker = there.worker(there.queue("q"), () => worker.stop());
+    const ownServer = await Server.start();
+    const itsClient = new Client({ path: ownServer.path });
+    const worker = itsClient.worker(itsClient.queue("q"), () => worker.stop());
     const ran = worker.run();
-    await own.stop();
-    await own.start();
-    await there.queue("q").add({ id: "a", data: "" });
+    await ownServer.stop();
+    await ownServer.start();
+    await itsClient.queue("q").add({ id: "a", data: "" });
     assert.equal(await ran, 1);
-    await there.close();
-    await own.end();
+    await itsClient.close();
+    await ownServer.end();
   });
 
   test("takes no number that is none", () => {
@@ -152,22 +156,22 @@ describe("a live worker", { concurrency: false }, () => {
     const queue = client.queue("orders", { group: "shop" });
     await raw.zadd(INDEX, 1, "long-gone");
     await queue.add({ id: "a", data: "secret", headers: { name: "secret" } });
-    const { handler, end } = holding();
+    const { handler, end } = blockingHandler();
     const worker = client.worker(queue, handler, { concurrency: 3 });
     const ran = worker.run();
     await until(async () => (await raw.keys("leaseq:worker:*")).length === 1);
     await until(async () => (await raw.zcard(INDEX)) === 1);
     worker.stop();
-    await until(async () => (await announced()).said.stopping === true);
-    const { id, said } = await announced();
+    await until(async () => (await readReport()).report.stopping === true);
+    const { id, report } = await readReport();
     assert.match(id, /^[A-Za-z0-9_.:-]{1,200}$/);
-    const { started, items, host: _host, client: name, ...rest } = said;
+    const { started, items, host: _host, client: name, ...rest } = report;
     const fixed = { version: 1, pid: process.pid, concurrency: 3, queues: ["shop:orders"] };
     assert.deepEqual(rest, { ...fixed, stopping: true, completed: 0, held: 1 });
     assert.match(String(name), /^leaseq .*\d/);
-    const [item] = items as LiveWorker["items"];
+    const [item] = items as WorkerInfo["items"];
     assert.deepEqual([item?.queue, item?.id, item?.attempt], ["shop:orders", "a", 1]);
-    assert.ok(!JSON.stringify(said).includes("secret"));
+    assert.ok(!JSON.stringify(report).includes("secret"));
     const life = await raw.pttl(`leaseq:worker:${id}`);
     assert.ok(life > 0 && life <= 30_000);
     const [seconds] = await raw.time();
@@ -204,7 +208,7 @@ describe("a live worker", { concurrency: false }, () => {
   });
 
   test("is listed where its key is there and can be read, from all pages (LQ-WORKER-5)", async () => {
-    const said = {
+    const report = {
       version: 1,
       host: "h",
       pid: 1,
@@ -221,21 +225,21 @@ describe("a live worker", { concurrency: false }, () => {
     const wrong: Record<string, unknown> = {
       garbled: "{",
       list: [],
-      later: { ...said, version: 2 },
+      later: { ...report, version: 2 },
       short: { version: 1, host: "h" },
-      "no id!": said,
-      text: { ...said, pid: "1" },
-      queues: { ...said, queues: ["n"] },
-      items: { ...said, items: [{ queue: "g:n" }] },
+      "no id!": report,
+      text: { ...report, pid: "1" },
+      queues: { ...report, queues: ["n"] },
+      items: { ...report, items: [{ queue: "g:n" }] },
     };
     const names = Array.from({ length: 2500 }, (_, number) => [number, `gone:${number}`]).flat();
     await raw.zadd(INDEX, ...(names as [number, string]));
     await raw.zadd(INDEX, 1e15, "h:1:2", ...Object.keys(wrong).flatMap((name) => [1e15, name]));
-    await raw.set("leaseq:worker:h:1:2", JSON.stringify(said));
+    await raw.set("leaseq:worker:h:1:2", JSON.stringify(report));
     for (const [name, text] of Object.entries(wrong)) {
       await raw.set(`leaseq:worker:${name}`, typeof text === "string" ? text : JSON.stringify(text));
     }
-    const { version: _version, new: _new, items: _items, started, ...same } = said;
+    const { version: _version, new: _new, items: _items, started, ...same } = report;
     assert.deepEqual(await client.liveWorkers(), [
       {
         id: "h:1:2",

@@ -7,26 +7,26 @@ import {
   BadArgumentError,
   Client,
   ConnectionError,
-  FullError,
-  type Lease,
+  type LeasedItem,
   PartialError,
   type Queue,
+  QueueFullError,
   ServerError,
 } from "../src/index.js";
-import { Server, until, Way } from "./server.js";
+import { FaultProxy, Server, until } from "./server.js";
 
 let server: Server;
 let client: Client;
 let raw: Redis;
 let count = 0;
-const newQueue = (group?: string, of = client) =>
-  of.queue(`q${++count}`, group === undefined ? {} : { group });
+const newQueue = (group?: string, owner = client) =>
+  owner.queue(`q${++count}`, group === undefined ? {} : { group });
 const blocked = async () => Number(/blocked_clients:(\d+)/.exec(await raw.info("clients"))?.[1]);
 /** Milliseconds: who is answered within them was woken. By itself a waiter looks after the cap, 4 s. */
-const WOKEN = 3500;
+const WOKEN_MS = 3500;
 /** Milliseconds that no wait of a test comes near to, however slow the machine is. */
-const LONG = 100_000;
-const elapsed = async (task: () => Promise<unknown>) => {
+const LONG_MS = 100_000;
+const elapsedMs = async (task: () => Promise<unknown>) => {
   const start = performance.now();
   await task();
   return performance.now() - start;
@@ -46,43 +46,45 @@ after(async () => {
 describe("waiting for an item", () => {
   test("is woken by add", async () => {
     const queue = newQueue();
-    const waiting = queue.lease({ duration: 5000, timeout: LONG });
+    const waiting = queue.lease({ duration: 5000, timeout: LONG_MS });
     await until(async () => (await blocked()) === 1);
-    const took = await elapsed(async () => {
+    const took = await elapsedMs(async () => {
       await queue.add({ id: "a", data: "" });
       assert.ok(await waiting);
     });
-    assert.ok(took < WOKEN, `${took} ms`);
+    assert.ok(took < WOKEN_MS, `${took} ms`);
   });
 
   test("is on time for a deadline", async () => {
     const queue = newQueue();
     await queue.add({ id: "a", data: "" });
     await queue.lease({ duration: 330 });
-    const took = await elapsed(async () => assert.ok(await queue.lease({ duration: 5000, timeout: LONG })));
-    assert.ok(took > 300 && took < WOKEN, `${took} ms`);
+    const took = await elapsedMs(async () =>
+      assert.ok(await queue.lease({ duration: 5000, timeout: LONG_MS })),
+    );
+    assert.ok(took > 300 && took < WOKEN_MS, `${took} ms`);
   });
 
   test("ends when its time is up, and settles", async () => {
     const queue = newQueue();
-    const took = await elapsed(async () =>
+    const took = await elapsedMs(async () =>
       assert.equal(await queue.lease({ duration: 5000, timeout: 150 }), undefined),
     );
-    assert.ok(took >= 150 && took < WOKEN, `${took} ms`);
+    assert.ok(took >= 150 && took < WOKEN_MS, `${took} ms`);
   });
 
   test("looks again after the cap", async () => {
     const queue = newQueue();
-    const waiting = queue.lease({ duration: 5000, timeout: LONG });
+    const waiting = queue.lease({ duration: 5000, timeout: LONG_MS });
     await until(async () => (await blocked()) === 1);
     await queue.configure({ paused: true });
     await queue.add({ id: "a", data: "" });
     const other = server.raw();
     // Resumed behind everybody's back: nobody is woken.
-    const state = await other.getBuffer(queue.address.key("state"));
+    const state = await other.getBuffer(queue.keys.key("state"));
     assert.ok(state);
     state[1] = 0;
-    await other.set(queue.address.key("state"), state);
+    await other.set(queue.keys.key("state"), state);
     other.disconnect();
     assert.ok(await waiting);
   });
@@ -90,22 +92,22 @@ describe("waiting for an item", () => {
   test("abort ends it at once, and the wake-up is passed on", async () => {
     const queue = newQueue();
     const abort = new AbortController();
-    const waiting = queue.lease({ duration: 5000, timeout: LONG, signal: abort.signal });
+    const waiting = queue.lease({ duration: 5000, timeout: LONG_MS, signal: abort.signal });
     await until(async () => (await blocked()) === 1);
     abort.abort();
-    const took = await elapsed(async () => await assert.rejects(waiting, AbortError));
-    assert.ok(took < WOKEN, `${took} ms`);
+    const took = await elapsedMs(async () => await assert.rejects(waiting, AbortError));
+    assert.ok(took < WOKEN_MS, `${took} ms`);
     // The one that left is first in the queue of BLPOP: it takes the element, and its settle puts it back.
-    const next = queue.lease({ duration: 5000, timeout: LONG });
+    const next = queue.lease({ duration: 5000, timeout: LONG_MS });
     await until(async () => (await blocked()) === 2);
-    assert.ok((await elapsed(async () => await queue.add({ id: "a", data: "" }))) < WOKEN);
-    assert.ok((await elapsed(async () => assert.ok(await next))) < WOKEN);
+    assert.ok((await elapsedMs(async () => await queue.add({ id: "a", data: "" }))) < WOKEN_MS);
+    assert.ok((await elapsedMs(async () => assert.ok(await next))) < WOKEN_MS);
     await assert.rejects(queue.lease({ duration: 1, signal: AbortSignal.abort() }), AbortError);
   });
 
   test("several queues of one group", async () => {
     const queues = [newQueue("g"), newQueue("g"), newQueue("g")];
-    const waiting = client.leaseAny(queues, { duration: 5000, timeout: LONG });
+    const waiting = client.leaseAny(queues, { duration: 5000, timeout: LONG_MS });
     await until(async () => (await blocked()) >= 1);
     await queues[2]?.add({ id: "a", data: "" });
     const [lease] = await waiting;
@@ -118,11 +120,11 @@ describe("waiting for an item", () => {
     await queues[1]?.add({ id: "b", data: "" });
     const [first] = await client.leaseAny(queues, { duration: 5000 });
     assert.equal(first?.queue, queues[1]);
-    const waiting = client.leaseAny(queues, { duration: 5000, timeout: LONG });
+    const waiting = client.leaseAny(queues, { duration: 5000, timeout: LONG_MS });
     await until(async () => (await blocked()) === 2);
     await queues[0]?.add({ id: "a", data: "" });
-    const took = await elapsed(async () => assert.equal((await waiting)[0]?.queue, queues[0]));
-    assert.ok(took < WOKEN, `${took} ms`);
+    const took = await elapsedMs(async () => assert.equal((await waiting)[0]?.queue, queues[0]));
+    assert.ok(took < WOKEN_MS, `${took} ms`);
     assert.deepEqual(await client.leaseAny(queues, { duration: 5000, timeout: 30 }), []);
   });
 
@@ -131,7 +133,7 @@ describe("waiting for an item", () => {
     await queues[1]?.add({ id: "a", data: "", keep: 60_000, maxAttempts: 1 });
     await queues[1]?.lease({ duration: 50 });
     await client.leaseAny(queues, { duration: 5000, timeout: 120 });
-    await until(async () => (await raw.exists(`${queues[1]?.address.key("result:")}a`)) === 1);
+    await until(async () => (await raw.exists(`${queues[1]?.keys.key("result:")}a`)) === 1);
   });
 });
 
@@ -140,13 +142,13 @@ describe("items as they come", () => {
     const queue = newQueue();
     await queue.add(["a", "b", "c", "d"].map((id) => ({ id, data: "" })));
     const seen: string[] = [];
-    for await (const lease of queue.leases({ duration: 5000, timeout: 50 })) {
+    for await (const lease of queue.items({ duration: 5000, timeout: 50 })) {
       seen.push(lease.id.toString());
       await lease.complete();
       if (seen.length === 2) break;
     }
     const abort = new AbortController();
-    for await (const lease of queue.leases({ duration: 5000, count: 9, signal: abort.signal })) {
+    for await (const lease of queue.items({ duration: 5000, count: 9, signal: abort.signal })) {
       seen.push(lease.id.toString());
       await lease.complete();
       abort.abort();
@@ -162,16 +164,16 @@ describe("waiting for room and for outcomes", () => {
     const queue = newQueue();
     await queue.configure({ maxItems: 1 });
     await queue.add({ id: "a", data: "" });
-    await assert.rejects(queue.add({ id: "b", data: "" }, { timeout: 60 }), FullError);
-    const adding = queue.add({ id: "b", data: "" }, { timeout: LONG });
+    await assert.rejects(queue.add({ id: "b", data: "" }, { timeout: 60 }), QueueFullError);
+    const adding = queue.add({ id: "b", data: "" }, { timeout: LONG_MS });
     await until(async () => (await blocked()) === 1);
     const a = await queue.lease({ duration: 5000 });
     assert.ok(a);
-    const took = await elapsed(async () => {
+    const took = await elapsedMs(async () => {
       await queue.completeAndLease([a], { duration: 5000 });
       assert.ok((await adding) > 0);
     });
-    assert.ok(took < WOKEN, `${took} ms`);
+    assert.ok(took < WOKEN_MS, `${took} ms`);
   });
 
   test("an abort after a part was added says which", async () => {
@@ -179,33 +181,33 @@ describe("waiting for room and for outcomes", () => {
     await queue.configure({ maxItems: 1 });
     const both = ["a", "b"].map((id) => ({ id, data: "" }));
     const abort = new AbortController();
-    const adding = queue.add(both, { timeout: LONG, signal: abort.signal });
+    const adding = queue.add(both, { timeout: LONG_MS, signal: abort.signal });
     until(async () => (await blocked()) === 1).then(() => abort.abort());
     await assert.rejects(adding, (error) => {
-      assert.ok(error instanceof FullError && error.cause instanceof AbortError && error.definite);
+      assert.ok(error instanceof QueueFullError && error.cause instanceof AbortError && error.definite);
       assert.deepEqual(error.answers.map(Math.sign), [1, -1]);
       return true;
     });
     const found = queue.add([...both, { id: "b", data: "" }], {
-      timeout: LONG,
+      timeout: LONG_MS,
       signal: AbortSignal.timeout(50),
     });
     await assert.rejects(found, (error) => {
-      assert.ok(error instanceof FullError && error.cause instanceof AbortError);
+      assert.ok(error instanceof QueueFullError && error.cause instanceof AbortError);
       assert.deepEqual(error.answers.map(Math.sign), [0, -1, -1], "one was there already");
       return true;
     });
     const again = AbortSignal.timeout(50);
-    await assert.rejects(queue.add({ id: "c", data: "" }, { timeout: LONG, signal: again }), AbortError);
+    await assert.rejects(queue.add({ id: "c", data: "" }, { timeout: LONG_MS, signal: again }), AbortError);
   });
 
   test("an abort behind the first of several calls tells the answers of all", async () => {
     const queue = newQueue();
     await queue.configure({ maxItems: 257 });
     const items = Array.from({ length: 260 }, (_, index) => ({ id: `i${index}`, data: "" }));
-    const adding = queue.add(items, { timeout: LONG, signal: AbortSignal.timeout(300) });
+    const adding = queue.add(items, { timeout: LONG_MS, signal: AbortSignal.timeout(300) });
     await assert.rejects(adding, (error) => {
-      assert.ok(error instanceof FullError && error.cause instanceof AbortError);
+      assert.ok(error instanceof QueueFullError && error.cause instanceof AbortError);
       assert.equal(error.answers.length, 260);
       assert.deepEqual(error.answers.slice(255).map(Math.sign), [1, 1, -1, -1, -1]);
       return true;
@@ -213,24 +215,24 @@ describe("waiting for room and for outcomes", () => {
   });
 
   test("an add whose reply is lost while it waits tells what was answered, and what is in doubt", async () => {
-    const way = await new Way(server.path).open();
-    const other = new Client({ path: way.path }, { replyTimeout: 300 });
+    const proxy = await new FaultProxy(server.path).open();
+    const other = new Client({ path: proxy.path }, { replyTimeout: 300 });
     const queue = newQueue(undefined, other);
     await queue.configure({ maxItems: 1 });
     const adding = queue.add(
       ["a", "b", "c"].map((id) => ({ id, data: "" })),
       { timeout: 1000 },
     );
-    until(() => way.sent.includes("BLPOP")).then(() => {
-      way.silent = true;
+    until(() => proxy.sent.includes("BLPOP")).then(() => {
+      proxy.silent = true;
     });
     await assert.rejects(adding, (error) => {
       assert.ok(error instanceof PartialError && error.cause instanceof ConnectionError && !error.definite);
       assert.deepEqual(error.answers.map(Math.sign), [1]);
-      assert.equal(error.unknownUntil, 3);
+      assert.equal(error.inDoubt, 2);
       return true;
     });
-    way.close();
+    proxy.close();
     await other.close();
   });
 
@@ -239,9 +241,9 @@ describe("waiting for room and for outcomes", () => {
     await queue.configure({ maxItems: 1 });
     const adding = queue.add(
       ["a", "b"].map((id) => ({ id, data: "four" })),
-      { timeout: LONG },
+      { timeout: LONG_MS },
     );
-    until(async () => (await raw.hlen(queue.address.key("items"))) === 1).then(() =>
+    until(async () => (await raw.hlen(queue.keys.key("items"))) === 1).then(() =>
       queue.configure({ maxItems: 2, maxData: 3 }),
     );
     await assert.rejects(adding, (error) => {
@@ -254,15 +256,18 @@ describe("waiting for room and for outcomes", () => {
   test("outcomes", async () => {
     const queue = newQueue();
     await queue.add({ id: "a", data: "", keep: 60_000 });
-    const both = [queue.waitForOutcome("a", { timeout: LONG }), queue.waitForOutcome("a", { timeout: LONG })];
-    assert.equal((await queue.waitForOutcome("a", { timeout: 20 })).kind, "ready");
-    assert.equal((await queue.waitForOutcome("zz")).kind, "absent");
+    const both = [
+      queue.waitForOutcome("a", { timeout: LONG_MS }),
+      queue.waitForOutcome("a", { timeout: LONG_MS }),
+    ];
+    assert.equal((await queue.waitForOutcome("a", { timeout: 20 })).state, "ready");
+    assert.equal((await queue.waitForOutcome("zz")).state, "absent");
     const lease = await queue.lease({ duration: 5000 });
     await lease?.complete({ result: "42" });
-    const took = await elapsed(async () => {
+    const took = await elapsedMs(async () => {
       for (const outcome of await Promise.all(both)) assert.equal(outcome.content.toString(), "42");
     });
-    assert.ok(took < WOKEN, `${took} ms`);
+    assert.ok(took < WOKEN_MS, `${took} ms`);
   });
 
   test("outcomes on a server without memory", async () => {
@@ -274,7 +279,7 @@ describe("waiting for room and for outcomes", () => {
       const waiting = queue.waitForOutcome("a", { timeout: 300 });
       await sleep(50);
       await lease?.complete({ result: "x" });
-      assert.equal((await waiting).kind, "result");
+      assert.equal((await waiting).state, "result");
     } finally {
       await raw.config("SET", "maxmemory", "0");
     }
@@ -294,7 +299,7 @@ describe("heartbeat", () => {
     assert.equal(lease.held, true);
     assert.equal(await queue.lease({ duration: 1000 }), undefined);
     await queue.remove(["a"]);
-    await until(() => lease.lost.aborted);
+    await until(() => lease.lostSignal.aborted);
     assert.equal(lease.held, false);
   });
 
@@ -307,10 +312,10 @@ describe("heartbeat", () => {
     await sleep(30);
     assert.equal(await lease.complete(), true);
     await sleep(100);
-    assert.equal(lease.lost.aborted, false);
+    assert.equal(lease.lostSignal.aborted, false);
   });
 
-  const ends: Record<string, (queue: Queue, lease: Lease) => Promise<unknown>> = {
+  const ends: Record<string, (queue: Queue, lease: LeasedItem) => Promise<unknown>> = {
     complete: (_, lease) => lease.complete(),
     "complete in a list": (queue, lease) => queue.complete([lease]),
     "complete by its entry": (queue, lease) => queue.complete({ ...lease.entry }),
@@ -330,9 +335,9 @@ describe("heartbeat", () => {
       await raw.client("PAUSE", 400);
       await end(queue, lease);
       await sleep(500);
-      assert.equal(lease.lost.aborted, false);
+      assert.equal(lease.lostSignal.aborted, false);
       assert.equal(await lease.extend(), 0);
-      assert.equal(lease.lost.aborted, false);
+      assert.equal(lease.lostSignal.aborted, false);
     });
   }
 
@@ -346,108 +351,108 @@ describe("heartbeat", () => {
     const before = lease.deadline;
     await until(() => lease.deadline > before);
     await queue.remove(["a"]);
-    await until(() => lease.lost.aborted);
+    await until(() => lease.lostSignal.aborted);
   });
 });
 
 describe("connections that fail", () => {
   test("a lost reply is indefinite, and nothing is sent again", async () => {
-    const way = await new Way(server.path).open();
-    const ours = new Client({ path: way.path });
-    const queue = newQueue(undefined, ours);
+    const proxy = await new FaultProxy(server.path).open();
+    const ownClient = new Client({ path: proxy.path });
+    const queue = newQueue(undefined, ownClient);
     await queue.stats();
-    way.silent = true;
-    way.sent = "";
+    proxy.silent = true;
+    proxy.sent = "";
     const adding = queue.add({ id: "a", data: "" });
-    await until(async () => (await raw.hlen(queue.address.key("items"))) === 1).catch(() => {});
-    way.cut();
-    way.silent = false;
+    await until(async () => (await raw.hlen(queue.keys.key("items"))) === 1).catch(() => {});
+    proxy.cut();
+    proxy.silent = false;
     await assert.rejects(adding, (error) => error instanceof ConnectionError && !error.definite);
-    assert.equal(way.sent.match(/EVAL/gi)?.length, 1);
-    assert.equal((await queue.stats()).get("items") ?? 0, await raw.hlen(queue.address.key("items")));
-    await ours.close();
-    way.close();
+    assert.equal(proxy.sent.match(/EVAL/gi)?.length, 1);
+    assert.equal((await queue.stats()).get("items") ?? 0, await raw.hlen(queue.keys.key("items")));
+    await ownClient.close();
+    proxy.close();
   });
 
   test("no server is definite", async () => {
-    const ours = new Client({ path: "/tmp/leaseq-nobody.sock" });
-    await assert.rejects(newQueue(undefined, ours).stats(), { code: "CONNECTION", definite: true });
-    await ours.close();
+    const ownClient = new Client({ path: "/tmp/leaseq-nobody.sock" });
+    await assert.rejects(newQueue(undefined, ownClient).stats(), { code: "CONNECTION", definite: true });
+    await ownClient.close();
   });
 
   test("a wrong database is definite", async () => {
-    const ours = new Client({ path: server.path, db: 99 });
-    await assert.rejects(newQueue(undefined, ours).stats(), { definite: true });
-    await ours.close();
+    const ownClient = new Client({ path: server.path, db: 99 });
+    await assert.rejects(newQueue(undefined, ownClient).stats(), { definite: true });
+    await ownClient.close();
   });
 
   test("a silent server is given up", async () => {
-    const way = await new Way(server.path).open();
-    const ours = new Client({ path: way.path }, { replyTimeout: 100 });
-    const queue = newQueue(undefined, ours);
+    const proxy = await new FaultProxy(server.path).open();
+    const ownClient = new Client({ path: proxy.path }, { replyTimeout: 100 });
+    const queue = newQueue(undefined, ownClient);
     await queue.stats();
-    way.silent = true;
+    proxy.silent = true;
     await assert.rejects(queue.stats(), { code: "CONNECTION", definite: false });
-    way.silent = false;
+    proxy.silent = false;
     await queue.stats();
-    await ours.close();
-    way.close();
+    await ownClient.close();
+    proxy.close();
   });
 
   test("a block that breaks is followed by a lease", async () => {
-    const way = await new Way(server.path).open();
-    const ours = new Client({ path: way.path });
-    const queue = newQueue(undefined, ours);
+    const proxy = await new FaultProxy(server.path).open();
+    const ownClient = new Client({ path: proxy.path });
+    const queue = newQueue(undefined, ownClient);
     const before = await blocked();
-    const waiting = queue.lease({ duration: 5000, timeout: LONG });
+    const waiting = queue.lease({ duration: 5000, timeout: LONG_MS });
     await until(async () => (await blocked()) > before);
-    way.cut();
+    proxy.cut();
     await until(async () => (await blocked()) > before);
-    await client.queue(queue.address.name).add({ id: "a", data: "" });
-    const took = await elapsed(async () => assert.ok(await waiting));
-    assert.ok(took < WOKEN, `${took} ms`);
-    await ours.close();
-    way.close();
+    await client.queue(queue.keys.name).add({ id: "a", data: "" });
+    const took = await elapsedMs(async () => assert.ok(await waiting));
+    assert.ok(took < WOKEN_MS, `${took} ms`);
+    await ownClient.close();
+    proxy.close();
   });
 
   test("an element taken by a connection that broke is not lost", async () => {
-    const way = await new Way(server.path).open();
-    const ours = new Client({ path: way.path });
-    const queue = newQueue(undefined, ours);
-    const waiting = queue.lease({ duration: 5000, timeout: LONG });
+    const proxy = await new FaultProxy(server.path).open();
+    const ownClient = new Client({ path: proxy.path });
+    const queue = newQueue(undefined, ownClient);
+    const waiting = queue.lease({ duration: 5000, timeout: LONG_MS });
     await sleep(80);
-    way.silent = true;
-    await client.queue(queue.address.name).add({ id: "a", data: "" });
-    await until(async () => (await raw.llen(queue.address.key("wake"))) === 0);
-    way.silent = false;
-    way.cut();
-    assert.ok((await elapsed(async () => assert.ok(await waiting))) < WOKEN);
-    await ours.close();
-    way.close();
+    proxy.silent = true;
+    await client.queue(queue.keys.name).add({ id: "a", data: "" });
+    await until(async () => (await raw.llen(queue.keys.key("wake"))) === 0);
+    proxy.silent = false;
+    proxy.cut();
+    assert.ok((await elapsedMs(async () => assert.ok(await waiting))) < WOKEN_MS);
+    await ownClient.close();
+    proxy.close();
   });
 
   test("an error of BLPOP ends the wait", async () => {
     await raw.call("ACL", "SETUSER", "nopop", "on", ">pw", "~*", "+@all", "-blpop");
-    const ours = new Client({ path: server.path, username: "nopop", password: "pw" });
-    const took = await elapsed(() =>
+    const ownClient = new Client({ path: server.path, username: "nopop", password: "pw" });
+    const took = await elapsedMs(() =>
       assert.rejects(
-        newQueue(undefined, ours).lease({ duration: 1000, timeout: LONG }),
+        newQueue(undefined, ownClient).lease({ duration: 1000, timeout: LONG_MS }),
         (error) => error instanceof ServerError && error.code === "NOPERM" && error.definite,
       ),
     );
-    assert.ok(took < WOKEN, `${took} ms`);
-    await ours.close();
+    assert.ok(took < WOKEN_MS, `${took} ms`);
+    await ownClient.close();
   });
 
   test("close ends a wait and passes its wake-up on", async () => {
-    const ours = new Client({ path: server.path });
-    const queue = newQueue(undefined, ours);
+    const ownClient = new Client({ path: server.path });
+    const queue = newQueue(undefined, ownClient);
     const waiting = queue.lease({ duration: 1000 * 60, timeout: 60_000 });
     const rejected = assert.rejects(waiting, AbortError);
     await sleep(50);
-    const took = await elapsed(() => ours.close());
+    const took = await elapsedMs(() => ownClient.close());
     await rejected;
-    assert.ok(took < WOKEN, `${took} ms`);
+    assert.ok(took < WOKEN_MS, `${took} ms`);
     await assert.rejects(queue.stats(), { definite: true });
   });
 

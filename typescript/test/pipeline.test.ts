@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import type { Redis } from "ioredis";
-import { appendTo, BadArgumentError, Client, calls } from "../src/index.js";
+import { appendTo, BadArgumentError, Client, commands } from "../src/index.js";
 import { Server } from "./server.js";
 
 let server: Server;
@@ -21,13 +21,13 @@ after(async () => {
 
 describe("calls among the caller's own commands", () => {
   test("in a transaction, on a server that knows no script, bytes unharmed", async () => {
-    const { address } = client.queue("transaction");
+    const { keys } = client.queue("transaction");
     await raw.script("FLUSH");
     const data = Buffer.from([0, 255, 128]);
     const multi = raw.multi().set("paid", "yes");
-    const readFirst = appendTo(multi, calls.add(address, [{ id: "a", data }]));
-    const readSecond = appendTo(multi, calls.add(address, [{ id: "a", data: "" }]));
-    const readLease = appendTo(multi, calls.lease(address, 1, 5000));
+    const readFirst = appendTo(multi, commands.add(keys, [{ id: "a", data }]));
+    const readSecond = appendTo(multi, commands.add(keys, [{ id: "a", data: "" }]));
+    const readLease = appendTo(multi, commands.lease(keys, 1, 5000));
     const results = (await multi.exec()) ?? [];
     assert.ok((readFirst(results[1])[0] ?? 0) > 0);
     assert.deepEqual(readSecond(results[2]), [0]);
@@ -36,10 +36,10 @@ describe("calls among the caller's own commands", () => {
   });
 
   test("in a pipeline, each with its own answer or error", async () => {
-    const { address } = client.queue("pipeline");
+    const { keys } = client.queue("pipeline");
     const pipeline = raw.pipeline();
-    const readRefused = appendTo(pipeline, calls.lease(address, 0, 5000));
-    const readStats = appendTo(pipeline, calls.stats(address));
+    const readRefused = appendTo(pipeline, commands.lease(keys, 0, 5000));
+    const readStats = appendTo(pipeline, commands.stats(keys));
     const results = (await pipeline.exec()) ?? [];
     assert.throws(() => readRefused(results[0]), BadArgumentError);
     assert.equal(readStats(results[1]).get("ready"), 0);

@@ -1,0 +1,76 @@
+// How values are encoded in arguments, and how replies are read.
+import { BadArgumentError, BadIdError } from "./errors.js";
+
+/** Bytes of an argument: a string is sent as UTF-8. Replies have Buffers, which are not decoded. */
+export type Bytes = string | Uint8Array;
+
+/** One argument of a Redis command, as it is sent. */
+export type Argument = string | Buffer;
+
+/** An id. Throws BadIdError. Its length is checked by the scripts. */
+export function encodeId(value: Bytes): Buffer {
+  // Lone surrogates would all become U+FFFD, so that different ids become the same.
+  if (typeof value === "string" && !value.isWellFormed()) throw new BadIdError("the id has a lone surrogate");
+  return encodeBytes(value, "an id");
+}
+
+/** Bytes, without a copy. `label` names the value in the error. Throws BadArgumentError. */
+export function encodeBytes(value: Bytes, label: string): Buffer {
+  if (typeof value === "string") return Buffer.from(value);
+  if (value instanceof Uint8Array) return Buffer.from(value.buffer, value.byteOffset, value.byteLength);
+  throw new BadArgumentError(`${label} is a string or a Uint8Array, not ${typeof value}`);
+}
+
+/** Ranges are for the scripts to check; here only label has no decimal digits is refused. */
+export function encodeInteger(value: number, label: string): string {
+  if (!Number.isInteger(value))
+    throw new BadArgumentError(`${label} is a whole number, not ${String(value)}`);
+  return BigInt(value).toString();
+}
+
+/** The nearest whole millisecond (LQ-CALL-12). Throws BadArgumentError. */
+export function encodeMilliseconds(value: number, label: string): string {
+  return encodeInteger(typeof value === "number" ? Math.round(value) : value, label);
+}
+
+/** The milliseconds of `keep`, where 0 has a special meaning: a shorter time than 0.5 ms is refused. Throws BadArgumentError. */
+export function encodeKeep(value: number, label: string): string {
+  const digits = encodeMilliseconds(value, label);
+  if (digits === "0" && value !== 0) throw new BadArgumentError(`${label} is shorter than a millisecond`);
+  return digits;
+}
+
+/** The `wait` of a reply, in microseconds, as milliseconds; -1 (nothing is due) as Infinity. */
+export function decodeWaitMs(microseconds: number): number {
+  return microseconds < 0 ? Number.POSITIVE_INFINITY : microseconds / 1000;
+}
+
+/** Reads a flat reply, one element after the other. */
+export class ReplyReader {
+  #position = 0;
+  readonly #elements: readonly unknown[];
+
+  constructor(reply: unknown) {
+    this.#elements = reply as readonly unknown[];
+  }
+
+  get remaining(): number {
+    return this.#elements.length - this.#position;
+  }
+
+  number(): number {
+    return this.#elements[this.#position++] as number;
+  }
+
+  bytes(): Buffer {
+    return this.#elements[this.#position++] as Buffer;
+  }
+
+  text(): string {
+    return this.bytes().toString();
+  }
+
+  repeat<T>(count: number, read: (reader: this) => T): T[] {
+    return Array.from({ length: count }, () => read(this));
+  }
+}

@@ -1,0 +1,169 @@
+import { now } from "./clock.js";
+import type { Bytes } from "./encoding.js";
+import type { Heartbeat, Heartbeater } from "./heartbeat.js";
+import type { QueueKeys } from "./keys.js";
+import type { Completed, LeasedRecord, Outcome, Released } from "./replies.js";
+import type { Completion, Extension, FollowUp, HandOff, ReleaseRequest } from "./requests.js";
+
+/** The longest time that an extension by the heartbeat waits for its reply. */
+const MAX_HEARTBEAT_TIMEOUT_MS = 5000;
+
+/** How to complete a leased item: see `Completion`. */
+export interface CompleteOptions {
+  onlyCurrent?: boolean;
+  result?: Bytes;
+  /** Milliseconds. Default: as the item was added. */
+  keep?: number;
+}
+
+/** What a leased item needs of the queue that it was leased from. */
+export interface LeasingQueue {
+  readonly keys: QueueKeys;
+  complete(entry: Completion): Promise<boolean>;
+  completeWith(entry: HandOff): Promise<Completed>;
+  release(entry: ReleaseRequest): Promise<Released>;
+  extend(entry: Extension): Promise<number>;
+  extendWithin(entry: Extension, timeoutMs: number): Promise<number>;
+  outcome(ids: readonly Bytes[]): Promise<Outcome[]>;
+}
+
+/** An item, and the right to work on it until a deadline. Its operations throw what those of `Queue` do. */
+export class LeasedItem<Q extends LeasingQueue = LeasingQueue> {
+  readonly id: Buffer;
+  readonly data: Buffer;
+  /** The number of this lease, greater than that of every earlier lease of the queue: a fencing token (LQ-LEASE-2). */
+  readonly token: number;
+  /** How many times it has been leased, this lease included, since it was added or revived. */
+  readonly attempt: number;
+  /** For how many milliseconds its outcome is kept; undefined if it is not. */
+  readonly keep: number | undefined;
+  readonly contentType: Buffer | undefined;
+  readonly headers: ReadonlyMap<string, Buffer>;
+  /** Milliseconds: of the lease, or of its latest extension. */
+  duration: number;
+  /** When the lease ends, in microseconds since 1970 on the server's clock. */
+  deadline: number;
+  /** The lease lasts at least until then, on the clock of `performance.now()` (LQ-CLIENT-3). */
+  heldUntil: number;
+
+  readonly #queue: Q;
+  readonly #heartbeater: Heartbeater;
+  readonly #lost = new AbortController();
+  #heartbeat: Heartbeat | undefined;
+
+  constructor(
+    queue: Q,
+    item: LeasedRecord,
+    deadline: number,
+    duration: number,
+    sentAt: number,
+    heartbeater: Heartbeater,
+  ) {
+    this.#queue = queue;
+    this.#heartbeater = heartbeater;
+    this.id = item.id;
+    this.data = item.data;
+    this.token = item.token;
+    this.attempt = item.attempt;
+    this.keep = item.keep;
+    this.contentType = item.contentType;
+    this.headers = item.headers;
+    this.deadline = deadline;
+    this.duration = duration;
+    this.heldUntil = sentAt + duration;
+  }
+
+  /** The queue that it was leased from. */
+  get queue(): Q {
+    return this.#queue;
+  }
+
+  /** Whether the lease is still held: it was not found lost, and `heldUntil` is ahead. */
+  get held(): boolean {
+    return !this.#lost.signal.aborted && now() < this.heldUntil;
+  }
+
+  /** Aborted when the lease is found to be lost: stop working on the item. Finished work can still be completed. */
+  get lostSignal(): AbortSignal {
+    return this.#lost.signal;
+  }
+
+  /** Returns true if this call completed the item (LQ-COMPLETE-2) or, if its outcome is kept, an earlier call with this lease. */
+  async complete(options: CompleteOptions = {}): Promise<boolean> {
+    return await this.#queue.complete({ ...this.entry, ...options });
+  }
+
+  /** Completes the item and adds its follow-ups in one step (LQ-HANDOFF-2). */
+  async handOff(followUps: readonly FollowUp[], options: CompleteOptions = {}): Promise<Completed> {
+    return await this.#queue.completeWith({ ...this.entry, ...options, followUps });
+  }
+
+  /** Releases the item and returns its new state (LQ-RELEASE-1 to 4). */
+  async release(options: Omit<ReleaseRequest, "id" | "token"> = {}): Promise<Released> {
+    return await this.#queue.release({ ...this.entry, ...options });
+  }
+
+  /**
+   * Extends the lease to `duration` ms from now. Returns the new deadline, or 0 if the lease is lost, which aborts `lostSignal`
+   * too (LQ-EXTEND-1, 2).
+   */
+  async extend(duration: number = this.duration): Promise<number> {
+    const { id, token } = this;
+    const deadline = await this.#recordExtension(duration, () => this.#queue.extend({ id, token, duration }));
+    if (deadline > 0) this.#heartbeat?.reschedule();
+    else if (!this.#heartbeat?.finishing) this.#markLost(undefined);
+    return deadline;
+  }
+
+  /** Extends for the heartbeat. The timeout leaves time to try again before the lease is over (LQ-CLIENT-14). */
+  async #extendForHeartbeat(duration: number): Promise<number> {
+    const { id, token } = this;
+    return await this.#recordExtension(duration, () =>
+      this.#queue.extendWithin({ id, token, duration }, Math.min(duration / 9, MAX_HEARTBEAT_TIMEOUT_MS)),
+    );
+  }
+
+  async #recordExtension(duration: number, extend: () => Promise<number>): Promise<number> {
+    const sentAt = now();
+    const deadline = await extend();
+    if (deadline > 0) {
+      this.deadline = deadline;
+      this.duration = Math.round(duration);
+      this.heldUntil = sentAt + this.duration;
+    }
+    return deadline;
+  }
+
+  /**
+   * Extends the lease in the background, every third of its duration, until the item is completed or released, by its own
+   * methods or those of `Queue`, until the lease is lost (see `lostSignal`; LQ-CLIENT-4), or until `stop` is called.
+   */
+  heartbeat(): { stop(): void } {
+    const item = this;
+    const lease = {
+      get duration() {
+        return item.duration;
+      },
+      get heldUntil() {
+        return item.heldUntil;
+      },
+      extend: (duration: number) => item.#extendForHeartbeat(duration),
+    };
+    const onLost = (reason: Error | undefined) => this.#markLost(reason);
+    const heartbeat = this.#heartbeater.start(this.#queue.keys, this.token, lease, onLost);
+    this.#heartbeat = heartbeat;
+    return { stop: () => heartbeat.stop() };
+  }
+
+  /**
+   * The entry of this item in a call of `Queue`, for use in `{ ...item.entry, result }`. The item itself is a valid entry too.
+   * `keep` 0 keeps the outcome as the item was added (LQ-CLIENT-7).
+   */
+  get entry(): { id: Buffer; token: number; keep?: number } {
+    return { id: this.id, token: this.token, ...(this.keep === undefined ? {} : { keep: 0 }) };
+  }
+
+  #markLost(reason: Error | undefined): void {
+    this.#lost.abort(reason ?? new Error("the lease is lost"));
+  }
+}

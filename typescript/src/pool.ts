@@ -1,0 +1,135 @@
+import { setMaxListeners } from "node:events";
+import { setTimeout as sleep } from "node:timers/promises";
+import { type ConnectionProvider, type TimedCheck, type WaitTarget, waitFor } from "./blocking.js";
+import { now } from "./clock.js";
+import { ClusterConnection, SlotTable } from "./cluster.js";
+import type { Command } from "./commands.js";
+import type { Server } from "./connection.js";
+import { Heartbeater } from "./heartbeat.js";
+import { type QueueKeys, REGISTRY } from "./keys.js";
+import { WAIT_CAP_MS } from "./scripts.generated.js";
+
+/** How many connections to block on are kept for later waiters. */
+const MAX_IDLE_CONNECTIONS = 16;
+/** A queue is registered again after this time, in case the server lost its registry. */
+const REGISTRATION_REFRESH_MS = 300_000;
+/** How long `close` waits for the registration of a queue. */
+const CLOSE_REGISTRATION_TIMEOUT_MS = 1000;
+
+/**
+ * The connections of a client: one shared by all calls, one for heartbeats, and one for each waiter. It also tracks the tasks
+ * in the background, which `close` waits for.
+ */
+export class ConnectionPool implements ConnectionProvider {
+  readonly shared: ClusterConnection;
+  /** Where leases are extended: an extension is servers up soon, and its connection with it. */
+  readonly heartbeatConnection: ClusterConnection;
+  readonly heartbeater = new Heartbeater();
+  readonly #replyTimeout: number;
+  readonly #create: () => ClusterConnection;
+  readonly #closing = new AbortController();
+  /** Connections to block on that no waiter uses. */
+  #idle: ClusterConnection[] = [];
+  /** Connections that waiters released, with the commands whose replies are pending on them. */
+  readonly #settling = new Map<ClusterConnection, readonly Command<unknown>[]>();
+  readonly #background = new Set<Promise<unknown>>();
+  /** When each queue was last registered. */
+  readonly #registeredAt = new Map<string, number>();
+
+  constructor(servers: readonly Server[], replyTimeout: number) {
+    const slots = new SlotTable(servers);
+    this.#replyTimeout = replyTimeout;
+    this.#create = () => new ClusterConnection(slots, replyTimeout);
+    this.shared = this.#create();
+    this.heartbeatConnection = this.#create();
+    // Every waiter adds a listener.
+    setMaxListeners(0, this.#closing.signal);
+  }
+
+  acquire(): ClusterConnection {
+    return this.#idle.pop() ?? this.#create();
+  }
+
+  /** Aborted when the client is closed. */
+  get closing(): AbortSignal {
+    return this.#closing.signal;
+  }
+
+  /** A separate connection. The caller closes it. */
+  dedicated(): ClusterConnection {
+    return this.#create();
+  }
+
+  release(connection: ClusterConnection, settle: readonly Command<unknown>[], failed: boolean): void {
+    // Without a command to settle, nothing shows when the block is over, and the next waiter's block would wait for that.
+    if (failed && settle.length === 0) {
+      connection.close();
+      return;
+    }
+    if (this.#closing.signal.aborted) {
+      connection.close();
+      this.#settleElsewhere(settle);
+      return;
+    }
+    // Behind the block that may still be under way on this connection, so that none is servers an element afterwards.
+    this.#settling.set(connection, settle);
+    this.inBackground(
+      Promise.all(settle.map((command) => connection.run(command, 2 * WAIT_CAP_MS))).finally(() => {
+        if (!this.#settling.delete(connection)) return;
+        if (this.#idle.length < MAX_IDLE_CONNECTIONS) this.#idle.push(connection);
+        else connection.close();
+      }),
+    );
+  }
+
+  /** Waits until the time is up, a signal is aborted or the client is closed. */
+  wait<Found>(
+    target: WaitTarget<Found>,
+    timeout: number,
+    signals: readonly (AbortSignal | undefined)[],
+    first?: TimedCheck<Found>,
+  ): Promise<Found | undefined> {
+    const all = [...signals, this.#closing.signal].filter((signal) => signal !== undefined);
+    const waiting = waitFor(target, this, timeout, all, first);
+    this.inBackground(waiting);
+    return waiting;
+  }
+
+  /** Registers a queue in the background, after a call that added or leased. No call waits for it or fails by it (LQ-REGISTRY-3). */
+  register(keys: QueueKeys): void {
+    const last = this.#registeredAt.get(keys.registryEntry);
+    if (last !== undefined && now() - last < REGISTRATION_REFRESH_MS) return;
+    this.#registeredAt.set(keys.registryEntry, now());
+    // The reply timeout is that of every call, because replies of calls on the same connection come behind this one.
+    const registered = this.shared.sendToSlot("SADD", [REGISTRY, keys.registryEntry], this.#replyTimeout);
+    this.inBackground(
+      Promise.race([registered, sleep(CLOSE_REGISTRATION_TIMEOUT_MS, undefined, { ref: false })]),
+    );
+  }
+
+  /** Runs a task to its end and ignores its errors. `close` waits for it. */
+  inBackground(task: Promise<unknown>): void {
+    const ended = task.catch(() => {}).finally(() => this.#background.delete(ended));
+    this.#background.add(ended);
+  }
+
+  /** Ends every wait, waits for the tasks in the background, and closes all connections. */
+  async close(): Promise<void> {
+    this.#closing.abort(new Error("the client is closed"));
+    // The blocks of released connections may take 4 s to end. Instead of waiting, settle on the shared connection.
+    for (const [connection, settle] of this.#settling) {
+      this.#settling.delete(connection);
+      connection.close();
+      this.#settleElsewhere(settle);
+    }
+    while (this.#background.size > 0) await Promise.all(this.#background);
+    for (const connection of this.#idle) connection.close();
+    this.#idle = [];
+    this.shared.close();
+    this.heartbeatConnection.close();
+  }
+
+  #settleElsewhere(settle: readonly Command<unknown>[]): void {
+    for (const command of settle) this.inBackground(this.shared.run(command));
+  }
+}

@@ -1,0 +1,138 @@
+// What a caller can wait for: items, room, an outcome. How the waiting works is in blocking.ts.
+
+import type { WaitOptions, WaitTarget } from "./blocking.js";
+import { now } from "./clock.js";
+import * as commands from "./commands.js";
+import { type Bytes, encodeId, encodeMilliseconds } from "./encoding.js";
+import type { QueueKeys } from "./keys.js";
+import { LeasedItem, type LeasingQueue } from "./leased-item.js";
+import type { ConnectionPool } from "./pool.js";
+import type { LeaseReply, Outcome } from "./replies.js";
+import type { NewItem } from "./requests.js";
+import { WAIT_CAP_MS } from "./scripts.generated.js";
+
+/** How to lease, and how long to wait for an item. */
+export interface LeaseOptions extends WaitOptions {
+  /** Milliseconds, up to 30 days. */
+  duration: number;
+  /** The most items to lease, 1 to 256. Default: 1. */
+  count?: number;
+}
+
+/** Returns the duration of a lease in whole milliseconds. Throws BadArgumentError before anything is sent. */
+export function checkDuration(duration: number): number {
+  return Number(encodeMilliseconds(duration, "duration"));
+}
+
+/** Waits for items of the first queue, of several of one group, that has any. */
+export function leaseTarget<Q extends LeasingQueue>(
+  queues: readonly Q[],
+  options: LeaseOptions,
+  pool: ConnectionPool,
+): WaitTarget<LeasedItem<Q>[]> {
+  const duration = checkDuration(options.duration);
+  const count = options.count ?? 1;
+  const queueKeys = queues.map((queue) => queue.keys);
+  const [single] = queueKeys;
+  const command =
+    single && queueKeys.length === 1
+      ? commands.lease(single, count, duration)
+      : commands.leaseAny(queueKeys, count, duration);
+  return {
+    async check(on) {
+      const sentAt = now();
+      const reply = await on.run(command);
+      const items = toLeasedItems(queues, reply, duration, sentAt, pool);
+      return items.length > 0 ? { found: items } : { dueInMs: reply.wait };
+    },
+    block: { name: "BLPOP", args: queueKeys.map((keys) => keys.key("wake")) },
+    settle: queueKeys.map((keys) => commands.settle(keys)),
+    alwaysSettle: false,
+    releaseFound: (items) => Promise.all(items.map((item) => item.release({ uncounted: true }))),
+  };
+}
+
+/** The items of a reply. Their leases last at least from `sentAt`, when the call was sent (LQ-CLIENT-3). */
+export function toLeasedItems<Q extends LeasingQueue>(
+  queues: readonly Q[],
+  reply: LeaseReply,
+  duration: number,
+  sentAt: number,
+  pool: ConnectionPool,
+): LeasedItem<Q>[] {
+  // A script cannot write an outcome whose key it was not passed. The client that gets the id of a dead item reads its
+  // outcome, which writes it (LQ-CLIENT-8).
+  for (const [index, queue] of queues.entries()) {
+    const dead = reply.died.filter((item) => item.queue === index).map((item) => item.id);
+    if (dead.length > 0) pool.inBackground(queue.outcome(dead));
+  }
+  const queue = queues[reply.queue];
+  if (!queue) return [];
+  if (reply.items.length > 0) pool.register(queue.keys);
+  return reply.items.map(
+    (item) => new LeasedItem(queue, item, reply.deadline, duration, sentAt, pool.heartbeater),
+  );
+}
+
+/**
+ * Waits for room and adds items. `answers` is filled in as replies come. Items without room (-1) are sent again, and no others:
+ * an item that was added may be completed by now.
+ */
+export function roomTarget(
+  keys: QueueKeys,
+  items: readonly NewItem[],
+  answers: number[],
+): WaitTarget<number[]> {
+  return {
+    async check(on) {
+      const missing = [...items.keys()].filter((index) => (answers[index] ?? -1) === -1);
+      const command = commands.add(
+        keys,
+        missing.map((index) => items[index] as NewItem),
+      );
+      const latest = await on.run(command);
+      for (const [position, index] of missing.entries()) answers[index] = latest[position] as number;
+      return answers.includes(-1) ? { dueInMs: WAIT_CAP_MS } : { found: answers };
+    },
+    block: { name: "BLPOP", args: [keys.key("room")] },
+    settle: [commands.settle(keys)],
+    // There may be more room than this producer took, and the wake-up was for one producer (LQ-ROOM-3).
+    alwaysSettle: true,
+  };
+}
+
+const ABSENT: Outcome = {
+  state: "absent",
+  created: 0,
+  ended: 0,
+  attempt: 0,
+  keep: 0,
+  content: Buffer.alloc(0),
+};
+
+/** Waits for an outcome. `latest` returns what the last check found. */
+export function outcomeTarget(
+  keys: QueueKeys,
+  id: Bytes,
+): { target: WaitTarget<Outcome>; latest: () => Outcome } {
+  const command = commands.outcome(keys, [id]);
+  const list = keys.resultKey(encodeId(id));
+  let created = 0;
+  let latest = ABSENT;
+  const target: WaitTarget<Outcome> = {
+    async check(on) {
+      const [outcome = ABSENT] = await on.run(command);
+      created ||= outcome.created;
+      // A later item has this id by now: nothing more is known of the item that was waited for (LQ-BLOCK-13).
+      const another = outcome.created !== 0 && outcome.created !== created;
+      latest = another ? ABSENT : outcome;
+      const finished = ["result", "failure", "absent"].includes(latest.state);
+      return finished ? { found: latest } : { dueInMs: WAIT_CAP_MS };
+    },
+    // From the list to itself: the outcome stays, and every waiter is woken by it (LQ-BLOCK-12).
+    block: { name: "BLMOVE", args: [list, list, "LEFT", "LEFT"] },
+    settle: [],
+    alwaysSettle: false,
+  };
+  return { target, latest: () => latest };
+}
