@@ -1,4 +1,4 @@
-// The methods of the adapter protocol, with the public API of the client: how to call, and what the answer looks like.
+// The methods of the adapter protocol, with the public API of the client: how to call the client, and how to shape its results.
 import type {
   Completed,
   CompleteOptions,
@@ -24,7 +24,7 @@ export interface MethodCall {
   readonly signal: AbortSignal;
 }
 
-/** `shape` is for the answers that come with an error too. */
+/** `shape` converts results to what the protocol has, also those in an error. */
 export interface Method {
   run(call: MethodCall): Promise<unknown>;
   shape?(answers: never[], call: MethodCall): unknown;
@@ -249,7 +249,7 @@ export const METHODS: Record<string, Method> = {
   live_workers: {
     run: async ({ session }) => (await session.client.liveWorkers()).map(values.liveWorker),
   },
-  // this client enters queues and offers no list of them
+  // this client registers queues and cannot list them
   queues: { run: async () => ({ queues: null }) },
 };
 

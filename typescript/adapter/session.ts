@@ -1,23 +1,25 @@
-// What an actor has: its queues, and the leases that it was given.
+// The state of an actor: its queues, its leased items and its worker loops.
 import { EventEmitter, once } from "node:events";
 import type { Client, LeasedItem, Queue, Worker } from "leaseq";
 import { bytes, type Json, lease } from "./values.js";
 
-/** The adapter cannot do what it was asked, whatever the client can. */
+/** A request that the adapter cannot carry out, whatever the client can do. */
 export class HarnessError extends Error {}
 
+/** A queue that the actor has opened. */
 interface OpenQueue {
   readonly queue: Queue;
-  /** Ends what waits on the queue when it is closed. */
+  /** Aborted when the queue is closed: ends the calls that wait on it. */
   readonly closing: AbortController;
 }
 
+/** A running worker, and how to let its handlers return. */
 interface WorkerLoop {
   readonly worker: Worker;
   finish(): void;
-  /** Lets the handlers that have an item end. */
+  /** Lets the handlers that run now return. */
   endHandlers(): void;
-  /** Resolves when so many more items were handed to handlers. */
+  /** Resolves when `count` more items have reached handlers. */
   handedOut(count: number): Promise<void>;
   readonly completed: Promise<number>;
 }
@@ -54,7 +56,7 @@ export class Session {
     return open;
   }
 
-  /** The client's own loop on a queue, whose handlers end when they are told to. */
+  /** Starts the client's worker loop on a queue. Its handlers return when `finish` or `endHandlers` is called. */
   work(handle: string | null, concurrency: number): void {
     let finish = () => {};
     let finished = Promise.resolve();

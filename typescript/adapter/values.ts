@@ -105,7 +105,7 @@ export function inspection(id: Buffer, info: ItemInfo): Json {
   };
 }
 
-/** The client tells every count by its name, new ones too; the adapter protocol has these. */
+/** The counts of the adapter protocol. The client returns every count of the script, new ones too. */
 const COUNTS = new Set(
   (
     "now items ready delayed leased dead kept overdue due waited added leases completed promoted reclaimed released died " +

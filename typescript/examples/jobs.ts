@@ -1,8 +1,8 @@
-// Jobs (spec/jobs.md) on this client: enqueues what a worker of another language runs, and waits for what it returns.
+// Jobs (spec/jobs.md) on this client: enqueues jobs for a worker in another language, and waits for their results.
 import { randomUUID } from "node:crypto";
 import type { Queue } from "leaseq";
 
-/** What a call may have as arguments, and a function may return. */
+/** Arguments of a call, and what a function returns. */
 export type Json = null | boolean | number | string | Json[] | { [name: string]: Json };
 
 /** A call of a function, by its name among those of the worker. */
@@ -12,16 +12,16 @@ export interface JobCall {
   kwargs?: Readonly<Record<string, Json>>;
 }
 
-/** Milliseconds. */
+/** Options of a job. Times are milliseconds. */
 export interface JobOptions {
   delay?: number;
-  /** How long one attempt may take; 0 is without limit; without it, as the function says. */
+  /** How long one attempt may take; 0 is without limit. Default: as the function is declared. */
   timeout?: number;
-  /** 5 without it. */
+  /** Default: 5. */
   maxAttempts?: number;
   priority?: number;
   headers?: Readonly<Record<string, string>>;
-  /** For people; the call itself without it. */
+  /** For people. Default: the call itself. */
   description?: string;
 }
 
@@ -30,7 +30,7 @@ export class JobFailedError extends Error {
   override readonly name = "JobFailedError";
 
   constructor(
-    /** The kind of failure, as its worker calls it; empty where that is not known. */
+    /** The kind of failure, as its worker calls it; empty if it is unknown. */
     readonly type: string,
     message: string,
     readonly traceback: string,
@@ -44,12 +44,12 @@ const DAY_MS = 86_400_000;
 const OPENING_BRACE = 0x7b;
 
 /**
- * Enqueues a call, and answers with the id of its job. It is as a job of a producer in Python: it vanishes where no worker
- * has begun it a day after it was due, and what becomes of it is kept for a day. Throws as `Queue.add`.
+ * Enqueues a call and returns the id of its job. The defaults are those of the Python producer: the job is dropped if no worker
+ * has started it a day after it was due, and its outcome is kept for a day. Throws as `Queue.add`.
  */
 export async function enqueue(queue: Queue, call: JobCall, options: JobOptions = {}): Promise<string> {
   const { timeout, description, delay = 0, maxAttempts = 5, ...others } = options;
-  // Under an id of its own choice, a producer would also have to delete the note of an earlier job (LQ-JOB-11).
+  // A producer that chooses the id itself also has to delete the progress of an earlier job (LQ-JOB-11).
   const id = randomUUID();
   const enqueued = Date.now();
   const due = delay > 0 ? enqueued + delay : undefined;

@@ -1,8 +1,8 @@
-// Running jobs (spec/jobs.md) on this client: what a worker does with an item, whoever enqueued it.
+// Running jobs (spec/jobs.md) on this client: what a worker does with a leased item.
 import type { FollowUp, LeasedItem, Queue } from "leaseq";
 import type { Json } from "./jobs.js";
 
-/** A function that jobs call. What it throws is a failure, after which there is another attempt if one is left. */
+/** A function that jobs call. An error it throws is a failure; the job is tried again if attempts are left. */
 export type Run = (args: Json[], kwargs: Record<string, Json>, signal: AbortSignal) => Json | Promise<Json>;
 
 interface Envelope {
@@ -31,12 +31,12 @@ const MAX_ERROR_BYTES = 8192;
 const DEFAULT_TIMEOUT_MS = 300_000;
 const DEFAULT_BACKOFF_MS: readonly [number, number] = [1000, 300_000];
 
-/** No worker with these functions can run it, now or later: a person has to look at it (LQ-JOB-7). */
+/** No worker with these functions can run the job, now or later: it becomes a dead letter (LQ-JOB-7). */
 class NotRunnableError extends Error {
   override readonly name = "NotRunnableError";
 }
 
-/** Runs the job of an item, and ends the item. `queueOf` finds queues of the same group, for chains. */
+/** Runs the job of an item, then completes or releases the item. `queueOf` returns queues of the same group, for chains. */
 export async function work(
   lease: LeasedItem,
   functions: ReadonlyMap<string, Run>,

@@ -1,4 +1,4 @@
-// Runs so many jobs of the queue `node`, then ends:
+// Runs COUNT jobs of the queue `node`, then ends:
 //
 //   node dist/examples/work.js redis://localhost 10
 //

@@ -49,7 +49,7 @@ export async function runChunks<Entry, Result>(
     try {
       results.push(...(await run(chunk)));
     } catch (error) {
-      // A QueueFullError has the answers of all chunks itself.
+      // A QueueFullError already has the answers of all chunks.
       const isWhole = chunks.length === 1 || error instanceof QueueFullError;
       if (isWhole || !(error instanceof LeaseqError)) throw error;
       throw new PartialError(results, chunk.length, error);

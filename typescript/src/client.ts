@@ -13,6 +13,7 @@ import { type Handler, Worker, type WorkerOptions } from "./worker.js";
 /** Node fires a timer with a longer delay at once. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
+/** Settings of a client. */
 export interface ClientOptions {
   /** Milliseconds after which a call without a reply fails and its connection is closed. Default: 10000. */
   replyTimeout?: number;

@@ -7,7 +7,9 @@ import type { Argument } from "./encoding.js";
 import { LeaseqError } from "./errors.js";
 import { groupOfKey } from "./keys.js";
 
+/** How many MOVED and ASK one call follows. */
 const MAX_REDIRECTS = 16;
+/** The pause after TRYAGAIN and CLUSTERDOWN: it doubles from the first to the second. */
 const MIN_RETRY_DELAY_MS = 20;
 const MAX_RETRY_DELAY_MS = 1000;
 
@@ -34,10 +36,12 @@ export class SlotTable {
     }));
   }
 
+  /** The node to send commands of a group to. */
   nodeOf(group: string): Node {
     return this.#nodes.get(group) ?? (this.#servers[this.#default] as Node);
   }
 
+  /** A node replied MOVED: `node` has the group now. */
   recordMove(group: string, node: Node): void {
     this.#nodes.set(group, node);
   }

@@ -21,7 +21,7 @@ export function encodeBytes(value: Bytes, label: string): Buffer {
   throw new BadArgumentError(`${label} is a string or a Uint8Array, not ${typeof value}`);
 }
 
-/** Ranges are for the scripts to check; here only label has no decimal digits is refused. */
+/** A whole number as decimal digits. The scripts check its range. Throws BadArgumentError. */
 export function encodeInteger(value: number, label: string): string {
   if (!Number.isInteger(value))
     throw new BadArgumentError(`${label} is a whole number, not ${String(value)}`);

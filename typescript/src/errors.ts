@@ -123,7 +123,7 @@ export class AbortError extends LeaseqError {
 export class PartialError<Result = unknown> extends LeaseqError {
   readonly code: string;
   readonly definite: boolean;
-  /** The answers for the first entries. */
+  /** The results of the first entries. */
   readonly answers: readonly Result[];
   /** How many entries, behind those of `answers`, may have taken effect. */
   readonly inDoubt: number;

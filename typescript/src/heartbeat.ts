@@ -29,6 +29,7 @@ export class Heartbeat {
     this.#schedule(this.#untilNextMs());
   }
 
+  /** Extends no more. */
   stop(): void {
     this.#stopped = true;
     clearTimeout(this.#timer);
@@ -66,10 +67,11 @@ export class Heartbeat {
     this.stop();
   }
 
-  #schedule(delay: number): void {
-    this.#timer = setTimeout(() => this.#beat(), delay);
+  #schedule(delayMs: number): void {
+    this.#timer = setTimeout(() => this.#beat(), delayMs);
   }
 
+  /** Extends the lease and schedules the next extension, or reports the loss. */
   async #beat(): Promise<void> {
     const { duration } = this.#lease;
     let delay = duration / 3;

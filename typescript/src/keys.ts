@@ -23,6 +23,7 @@ export class QueueKeys {
     this.#prefix = KEY_PATTERN.replace("<group>", group).replace("<name>", name).replace("<key>", "");
   }
 
+  /** Whether both are of the same queue. */
   equals(other: QueueKeys): boolean {
     return this.name === other.name && this.group === other.group;
   }

@@ -21,8 +21,9 @@ const CLOSE_REGISTRATION_TIMEOUT_MS = 1000;
  * in the background, which `close` waits for.
  */
 export class ConnectionPool implements ConnectionProvider {
+  /** For all calls that do not block. */
   readonly shared: ClusterConnection;
-  /** Where leases are extended: an extension is servers up soon, and its connection with it. */
+  /** For extensions by heartbeats. Their timeout is short, and a timeout closes the connection. */
   readonly heartbeatConnection: ClusterConnection;
   readonly heartbeater = new Heartbeater();
   readonly #replyTimeout: number;
@@ -32,6 +33,7 @@ export class ConnectionPool implements ConnectionProvider {
   #idle: ClusterConnection[] = [];
   /** Connections that waiters released, with the commands whose replies are pending on them. */
   readonly #settling = new Map<ClusterConnection, readonly Command<unknown>[]>();
+  /** Tasks that `close` waits for. */
   readonly #background = new Set<Promise<unknown>>();
   /** When each queue was last registered. */
   readonly #registeredAt = new Map<string, number>();
@@ -46,6 +48,7 @@ export class ConnectionPool implements ConnectionProvider {
     setMaxListeners(0, this.#closing.signal);
   }
 
+  /** A connection to block on. Give it back with `release`. */
   acquire(): ClusterConnection {
     return this.#idle.pop() ?? this.#create();
   }
@@ -60,6 +63,7 @@ export class ConnectionPool implements ConnectionProvider {
     return this.#create();
   }
 
+  /** See `ConnectionProvider`. The connection is kept for the next waiter once `settle` was replied to. */
   release(connection: ClusterConnection, settle: readonly Command<unknown>[], failed: boolean): void {
     // Without a command to settle, nothing shows when the block is over, and the next waiter's block would wait for that.
     if (failed && settle.length === 0) {
@@ -71,7 +75,7 @@ export class ConnectionPool implements ConnectionProvider {
       this.#settleElsewhere(settle);
       return;
     }
-    // Behind the block that may still be under way on this connection, so that none is servers an element afterwards.
+    // Sent behind a block that may still be under way, so that the block cannot take a wake-up afterwards.
     this.#settling.set(connection, settle);
     this.inBackground(
       Promise.all(settle.map((command) => connection.run(command, 2 * WAIT_CAP_MS))).finally(() => {

@@ -2,6 +2,7 @@
 import { randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { hostname } from "node:os";
+import { now } from "./clock.js";
 import type { ClusterConnection } from "./cluster.js";
 
 /** The index: a ZSET of the ids of workers (LQ-WORKER-2). */
@@ -99,7 +100,7 @@ export class PresenceReporter {
   reportNow(): void {
     this.#enqueue(async () => {
       if (this.#unregistered) return;
-      if (performance.now() - this.#registeredAt >= INDEX_REFRESH_MS) await this.#register();
+      if (now() - this.#registeredAt >= INDEX_REFRESH_MS) await this.#register();
       const { items, ...status } = this.#status();
       const fixed = {
         version: 1,
@@ -129,7 +130,7 @@ export class PresenceReporter {
     const time = Number(seconds) * 1000 + Math.floor(Number(micros) / 1000);
     await this.#send("ZADD", WORKERS_KEY, String(time + INDEX_TTL_MS), this.#id);
     this.#started ??= time;
-    this.#registeredAt = performance.now();
+    this.#registeredAt = now();
     const expired = await this.#send(
       "ZRANGEBYSCORE",
       WORKERS_KEY,

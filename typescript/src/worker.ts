@@ -16,11 +16,12 @@ const LEASE_RETRY_DELAY_MS = 1000;
  */
 export type Handler = (item: LeasedItem) => unknown;
 
-/** Leases from the first of several queues that has an item: `Client.leaseAny`. */
+/** `Client.leaseAny`. */
 type LeaseAny = (queues: readonly Queue[], options: LeaseOptions) => Promise<LeasedItem[]>;
 
+/** How a worker works. */
 export interface WorkerOptions {
-  /** Milliseconds of each item, which is extended while the handler works; 30000 without it. */
+  /** Milliseconds of each lease. It is extended while the handler works. Default: 30000. */
   duration?: number;
   /** The most items to work on at a time. Default: 1. */
   concurrency?: number;

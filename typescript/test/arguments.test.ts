@@ -1,4 +1,4 @@
-// What is refused before anything is sent, and how durations are written. No server: the one that is named is not there.
+// What is refused before anything is sent, and how durations are sent. There is no server at the given address.
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { inspect } from "node:util";
@@ -93,7 +93,7 @@ describe("durations", () => {
     assert.deepEqual(commands.lease(queue.keys, 1, 29_999.6).args, ["1", "30000"]);
   });
 
-  test("do not become 0 where that has a meaning of its own", async () => {
+  test("do not become 0 if 0 has a special meaning", async () => {
     await assert.rejects(queue.complete({ ...held, keep: 0.4 }), BadArgumentError);
     await assert.rejects(queue.release({ ...held, keep: 0.4 }), BadArgumentError);
     await assert.rejects(queue.add({ ...item, keep: 0.4 }), BadArgumentError);

@@ -22,9 +22,9 @@ let count = 0;
 const newQueue = (group?: string, owner = client) =>
   owner.queue(`q${++count}`, group === undefined ? {} : { group });
 const blocked = async () => Number(/blocked_clients:(\d+)/.exec(await raw.info("clients"))?.[1]);
-/** Milliseconds: who is answered within them was woken. By itself a waiter looks after the cap, 4 s. */
+/** A waiter that returns within this time was woken. Without a wake-up it checks again after the cap, 4 s. */
 const WOKEN_MS = 3500;
-/** Milliseconds that no wait of a test comes near to, however slow the machine is. */
+/** A timeout that no wait of a test reaches, however slow the machine is. */
 const LONG_MS = 100_000;
 const elapsedMs = async (task: () => Promise<unknown>) => {
   const start = performance.now();
@@ -73,14 +73,14 @@ describe("waiting for an item", () => {
     assert.ok(took >= 150 && took < WOKEN_MS, `${took} ms`);
   });
 
-  test("looks again after the cap", async () => {
+  test("checks again after the cap", async () => {
     const queue = newQueue();
     const waiting = queue.lease({ duration: 5000, timeout: LONG_MS });
     await until(async () => (await blocked()) === 1);
     await queue.configure({ paused: true });
     await queue.add({ id: "a", data: "" });
     const other = server.raw();
-    // Resumed behind everybody's back: nobody is woken.
+    // Resumed without the script: no waiter is woken.
     const state = await other.getBuffer(queue.keys.key("state"));
     assert.ok(state);
     state[1] = 0;
@@ -97,7 +97,7 @@ describe("waiting for an item", () => {
     abort.abort();
     const took = await elapsedMs(async () => await assert.rejects(waiting, AbortError));
     assert.ok(took < WOKEN_MS, `${took} ms`);
-    // The one that left is first in the queue of BLPOP: it takes the element, and its settle puts it back.
+    // The aborted block is first in the queue of BLPOP: it takes the wake-up, and its settle passes it on.
     const next = queue.lease({ duration: 5000, timeout: LONG_MS });
     await until(async () => (await blocked()) === 2);
     assert.ok((await elapsedMs(async () => await queue.add({ id: "a", data: "" }))) < WOKEN_MS);
@@ -128,7 +128,7 @@ describe("waiting for an item", () => {
     assert.deepEqual(await client.leaseAny(queues, { duration: 5000, timeout: 30 }), []);
   });
 
-  test("who died is found by the waiter that reclaimed it", async () => {
+  test("a waiter whose lease finds a dead item publishes its outcome", async () => {
     const queues = [newQueue("g"), newQueue("g")];
     await queues[1]?.add({ id: "a", data: "", keep: 60_000, maxAttempts: 1 });
     await queues[1]?.lease({ duration: 50 });
@@ -176,7 +176,7 @@ describe("waiting for room and for outcomes", () => {
     assert.ok(took < WOKEN_MS, `${took} ms`);
   });
 
-  test("an abort after a part was added says which", async () => {
+  test("an abort after a part was added has the answers", async () => {
     const queue = newQueue();
     await queue.configure({ maxItems: 1 });
     const both = ["a", "b"].map((id) => ({ id, data: "" }));
@@ -201,7 +201,7 @@ describe("waiting for room and for outcomes", () => {
     await assert.rejects(queue.add({ id: "c", data: "" }, { timeout: LONG_MS, signal: again }), AbortError);
   });
 
-  test("an abort behind the first of several calls tells the answers of all", async () => {
+  test("an abort behind the first of several calls has the answers of all", async () => {
     const queue = newQueue();
     await queue.configure({ maxItems: 257 });
     const items = Array.from({ length: 260 }, (_, index) => ({ id: `i${index}`, data: "" }));
@@ -214,7 +214,7 @@ describe("waiting for room and for outcomes", () => {
     });
   });
 
-  test("an add whose reply is lost while it waits tells what was answered, and what is in doubt", async () => {
+  test("an add whose reply is lost while it waits has the answers, and how many entries are in doubt", async () => {
     const proxy = await new FaultProxy(server.path).open();
     const other = new Client({ path: proxy.path }, { replyTimeout: 300 });
     const queue = newQueue(undefined, other);
@@ -236,7 +236,7 @@ describe("waiting for room and for outcomes", () => {
     await other.close();
   });
 
-  test("an add that is refused while it waits tells what was answered", async () => {
+  test("an add that is refused while it waits has the answers", async () => {
     const queue = newQueue();
     await queue.configure({ maxItems: 1 });
     const adding = queue.add(
@@ -287,7 +287,7 @@ describe("waiting for room and for outcomes", () => {
 });
 
 describe("heartbeat", () => {
-  test("keeps a lease, and tells when it is lost", async () => {
+  test("extends a lease, and reports its loss", async () => {
     const queue = newQueue();
     await queue.add({ id: "a", data: "" });
     const lease = await queue.lease({ duration: 15_000 });
@@ -331,7 +331,7 @@ describe("heartbeat", () => {
       const lease = await queue.lease({ duration: 600 });
       assert.ok(lease);
       lease.heartbeat();
-      // The next extension is sent behind the call, before it is answered: it is answered 0.
+      // The next extension is sent behind the call, before its reply. Its own reply is 0.
       await raw.client("PAUSE", 400);
       await end(queue, lease);
       await sleep(500);
@@ -341,7 +341,7 @@ describe("heartbeat", () => {
     });
   }
 
-  test("goes on where the call that was to end the item is refused", async () => {
+  test("goes on if the call that should finish the item is refused", async () => {
     const queue = newQueue();
     await queue.add({ id: "a", data: "" });
     const lease = await queue.lease({ duration: 600 });
@@ -386,7 +386,7 @@ describe("connections that fail", () => {
     await ownClient.close();
   });
 
-  test("a silent server is given up", async () => {
+  test("a silent server fails the call after the reply timeout", async () => {
     const proxy = await new FaultProxy(server.path).open();
     const ownClient = new Client({ path: proxy.path }, { replyTimeout: 100 });
     const queue = newQueue(undefined, ownClient);

@@ -39,7 +39,7 @@ after(async () => {
   for (const server of servers) await server.end();
 });
 
-/** A queue on each node, whichever was asked first. */
+/** A queue whose slot is on that node. */
 async function queueOn(node: number, prefix: string) {
   for (let number = 0; ; number++) {
     const queue = client.queue(`${prefix}${number}`);
@@ -54,7 +54,7 @@ describe("a cluster", { concurrency: false }, () => {
       const { queue } = await queueOn(node, "found");
       assert.ok((await queue.add({ id: "a", data: "" })) > 0);
       assert.equal(await raws[node]?.hlen(queue.keys.key("items")), 1);
-      // The registry has a slot of its own, on one of the two.
+      // The registry is in another slot, on one of the two.
       const slot = Number(await raws[0]?.call("CLUSTER", "KEYSLOT", "leaseq:queues"));
       const home = raws[slot >= FIRST_SLOT_OF_SECOND ? 1 : 0];
       await until(async () => (await home?.sismember("leaseq:queues", queue.keys.registryEntry)) === 1);
@@ -76,7 +76,7 @@ describe("a cluster", { concurrency: false }, () => {
     }
   });
 
-  test("workers are announced and listed, whichever nodes their keys are on", async () => {
+  test("workers are reported and listed, whichever nodes their keys are on", async () => {
     const { queue } = await queueOn(0, "works");
     const stop: (() => void)[] = [];
     const hold = () => new Promise<void>((resolve) => stop.push(resolve));

@@ -117,7 +117,7 @@ describe("data", () => {
 });
 
 describe("errors", () => {
-  test("are named and say whether they are definite", async () => {
+  test("have a name, and whether they are definite", async () => {
     const queue = newQueue();
     assert.throws(() => client.queue("a b"), BadArgumentError);
     assert.throws(() => client.queue("a\n"), BadArgumentError);
@@ -168,7 +168,7 @@ describe("errors", () => {
     }
   });
 
-  test("scripts that the server forgot", async () => {
+  test("scripts that the server has dropped", async () => {
     const queue = newQueue();
     const raw = server.raw();
     await raw.script("FLUSH");
@@ -205,7 +205,7 @@ describe("release and dead letters", () => {
 });
 
 describe("outcomes and hand-off", () => {
-  test("a lease that tells `keep` keeps its result", async () => {
+  test("an item leased with `keep` keeps its result", async () => {
     const queue = newQueue();
     await queue.add([
       { id: "{h}", data: "", keep: 60_000 },
@@ -323,7 +323,7 @@ describe("outcomes and hand-off", () => {
     assert.equal((await queue.outcome("b")).state, "result");
   });
 
-  test("who hears of a death asks for the outcome", async () => {
+  test("a light clean that finds a dead item publishes its outcome", async () => {
     const queue = newQueue();
     await queue.add({ id: "a", data: "", keep: 60_000, maxAttempts: 1 });
     await queue.lease({ duration: 1 });
@@ -336,7 +336,7 @@ describe("outcomes and hand-off", () => {
   });
 });
 
-describe("looking and cleaning", () => {
+describe("inspecting and cleaning", () => {
   test("stats, list, deep clean, pause", async () => {
     const queue = newQueue();
     await queue.add(Array.from({ length: 5 }, (_, index) => ({ id: `i${index}`, data: "ab" })));

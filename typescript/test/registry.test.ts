@@ -24,14 +24,14 @@ after(async () => {
   await server.end();
 });
 
-/** What is entered once everything under way has ended. */
+/** The registered queues, once everything under way has ended. */
 async function entries(): Promise<string[]> {
   await client.close();
   return (await raw.smembers(KEY)).sort();
 }
 
 describe("the registry of queues", { concurrency: false }, () => {
-  test("adding and leasing enter a queue, once (LQ-REGISTRY-1, LQ-REGISTRY-2)", async () => {
+  test("adding and leasing register a queue, once (LQ-REGISTRY-1, LQ-REGISTRY-2)", async () => {
     await client.queue("alone").add({ id: "a", data: "" });
     const shop = client.queue("orders", { group: "shop" });
     await shop.add([{ id: "a", data: "" }]);
@@ -46,7 +46,7 @@ describe("the registry of queues", { concurrency: false }, () => {
     assert.match((await raw.info("commandstats")) ?? "", /cmdstat_sadd:calls=1,/);
   });
 
-  test("looking and refused calls enter nothing", async () => {
+  test("reading and refused calls register nothing", async () => {
     const queue = client.queue("typo");
     await queue.stats();
     await queue.lightClean();

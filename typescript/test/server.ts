@@ -121,7 +121,7 @@ export async function until(condition: () => Promise<boolean> | boolean, timeout
   }
 }
 
-/** A port that is free, and so is the one of a cluster's bus, 10000 above it. */
+/** A free port below 55000, so that the port of a cluster's bus, 10000 above it, exists. */
 export async function freePort(): Promise<number> {
   for (;;) {
     const server = createServer();

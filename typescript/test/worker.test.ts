@@ -24,7 +24,7 @@ after(async () => {
   await server.end();
 });
 
-/** A handler that holds what it is given until it is told to end, and whom it has. */
+/** A handler that returns when `end` is called, and the ids of the items that it has. */
 function blockingHandler(): {
   handler: (lease: LeasedItem) => Promise<void>;
   held: string[];
@@ -42,7 +42,7 @@ function blockingHandler(): {
   return { handler, held, end: () => end() };
 }
 
-/** What the one worker that is announced says of itself, and its id. */
+/** The report of the only live worker, and its id. */
 async function readReport(): Promise<{ id: string; report: Record<string, unknown> }> {
   const [id, ...others] = await raw.zrange(INDEX, "0", "-1");
   assert.deepEqual(others, []);
@@ -50,7 +50,7 @@ async function readReport(): Promise<{ id: string; report: Record<string, unknow
 }
 
 describe("a worker", { concurrency: false }, () => {
-  test("completes what its handler ends with, and keeps what it answers", async () => {
+  test("completes an item when its handler returns, and keeps the result", async () => {
     const queue = client.queue("q");
     await queue.add([
       { id: "a", data: "1", keep: 60_000 },
@@ -67,7 +67,7 @@ describe("a worker", { concurrency: false }, () => {
     await assert.rejects(worker.run(), BadArgumentError);
   });
 
-  test("releases what its handler throws at, tells it, and goes on", async () => {
+  test("releases an item when its handler throws, reports the error, and goes on", async () => {
     const queue = client.queue("q");
     await queue.add({ id: "a", data: "" });
     const reported: unknown[] = [];
@@ -83,7 +83,7 @@ describe("a worker", { concurrency: false }, () => {
     assert.deepEqual(reported, ["Error: not yet", 1]);
   });
 
-  test("lets an item that failed wait for as long as it was told", async () => {
+  test("delays an item that failed by retryDelay", async () => {
     const queue = client.queue("q");
     await queue.add({ id: "a", data: "" });
     const worker = client.worker(
@@ -99,7 +99,7 @@ describe("a worker", { concurrency: false }, () => {
     assert.equal(String((await queue.inspect("a")).error), "Error: no");
   });
 
-  test("works on as many as it may at a time, and gives the rest to nobody else", async () => {
+  test("works on `concurrency` items at a time, and leases no more than that", async () => {
     const queue = client.queue("q");
     await queue.add(["a", "b", "c"].map((id) => ({ id, data: "" })));
     const { handler, held, end } = blockingHandler();
@@ -130,7 +130,7 @@ describe("a worker", { concurrency: false }, () => {
     assert.equal(await ran, 2);
   });
 
-  test("waits for a server that is not there", async () => {
+  test("waits for a server that cannot be reached", async () => {
     const ownServer = await Server.start();
     const itsClient = new Client({ path: ownServer.path });
     const worker = itsClient.worker(itsClient.queue("q"), () => worker.stop());
@@ -143,7 +143,7 @@ describe("a worker", { concurrency: false }, () => {
     await ownServer.end();
   });
 
-  test("takes no number that is none", () => {
+  test("refuses what is no number", () => {
     for (const concurrency of [0, -1, 1.5, Number.NaN]) {
       assert.throws(() => client.worker(client.queue("q"), () => {}, { concurrency }), BadArgumentError);
     }
@@ -152,7 +152,7 @@ describe("a worker", { concurrency: false }, () => {
 });
 
 describe("a live worker", { concurrency: false }, () => {
-  test("is announced while it works and stops, and leaves no trace (LQ-WORKER-1, 2, 4)", async () => {
+  test("is reported while it works and stops, and is removed at the end (LQ-WORKER-1, 2, 4)", async () => {
     const queue = client.queue("orders", { group: "shop" });
     await raw.zadd(INDEX, 1, "long-gone");
     await queue.add({ id: "a", data: "secret", headers: { name: "secret" } });
@@ -184,7 +184,7 @@ describe("a live worker", { concurrency: false }, () => {
     assert.deepEqual(await raw.keys("leaseq:worker*"), []);
   });
 
-  test("that cannot be announced works all the same (LQ-WORKER-3)", async () => {
+  test("that cannot be reported works all the same (LQ-WORKER-3)", async () => {
     await raw.set(INDEX, "mine");
     const queue = client.queue("q");
     await queue.add({ id: "a", data: "" });
@@ -193,7 +193,7 @@ describe("a live worker", { concurrency: false }, () => {
     assert.equal(await raw.get(INDEX), "mine");
   });
 
-  test("is not announced where it is not to be", async () => {
+  test("is not reported with announce: false", async () => {
     const queue = client.queue("q");
     await queue.add({ id: "a", data: "" });
     const worker = client.worker(
@@ -207,7 +207,7 @@ describe("a live worker", { concurrency: false }, () => {
     assert.equal(await worker.run(), 1);
   });
 
-  test("is listed where its key is there and can be read, from all pages (LQ-WORKER-5)", async () => {
+  test("is listed if it has a valid report, from all pages (LQ-WORKER-5)", async () => {
     const report = {
       version: 1,
       host: "h",
