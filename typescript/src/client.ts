@@ -1,3 +1,4 @@
+// The entry of the package: creates queues and workers, and waits for several queues at once.
 import { checkOnce, checkTimeout, type TimedCheck, type WaitTarget } from "./blocking.js";
 import { now } from "./clock.js";
 import type { Server } from "./connection.js";

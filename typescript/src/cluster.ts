@@ -1,3 +1,5 @@
+// Sends to the right node and follows redirections. All that a client sends passes through a ClusterConnection, also to a
+// server that is not a cluster.
 import { setTimeout as sleep } from "node:timers/promises";
 import type { RedisOptions } from "ioredis";
 import { now } from "./clock.js";

@@ -1,4 +1,5 @@
-// Each operation as a command: the script, its keys and arguments, and how to read its reply. Nothing here sends.
+// Each operation as a command: the script, its keys and arguments, and how to read its reply. Nothing here sends: queue.ts does, or
+// the caller by `appendTo`. One function for each script; callers of the package see them as `commands`.
 
 import {
   type Argument,

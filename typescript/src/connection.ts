@@ -1,3 +1,4 @@
+// One connection to one node, on ioredis. Used by cluster.ts only. It decides of each failure whether the call can have run.
 import { Redis, type RedisOptions, ReplyError } from "ioredis";
 import type { Command } from "./commands.js";
 import type { Argument } from "./encoding.js";

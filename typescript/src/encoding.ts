@@ -1,4 +1,4 @@
-// How values are encoded in arguments, and how replies are read.
+// How values are encoded in arguments, and how replies are read. requests.ts and replies.ts are built of these.
 import { BadArgumentError, BadIdError } from "./errors.js";
 
 /** Bytes of an argument: a string is sent as UTF-8. Replies have Buffers, which are not decoded. */

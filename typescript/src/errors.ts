@@ -1,3 +1,5 @@
+// The errors of the package. A new code of the scripts goes into ERRORS_BY_CODE.
+
 /**
  * The base of all errors of this client. Decide by `code` and `definite` (LQ-ERROR-2, LQ-ERROR-4), never by the text.
  *

@@ -1,3 +1,4 @@
+// Extends leases in the background. leased-item.ts starts heartbeats; queue.ts reports the calls that finish items.
 import { now } from "./clock.js";
 import { LeaseqError } from "./errors.js";
 import type { QueueKeys } from "./keys.js";

@@ -1,3 +1,4 @@
+// The names of the keys of a queue. The part names that a script takes are in scripts.generated.ts.
 import type { Argument } from "./encoding.js";
 import { BadArgumentError } from "./errors.js";
 import { KEY_PATTERN } from "./scripts.generated.js";

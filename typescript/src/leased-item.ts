@@ -1,3 +1,4 @@
+// What a caller holds after a lease. Its methods call the queue that it was leased from.
 import { now } from "./clock.js";
 import type { Bytes } from "./encoding.js";
 import type { Heartbeat, Heartbeater } from "./heartbeat.js";

@@ -1,3 +1,4 @@
+// The connections of a client, and its tasks in the background. client.ts creates the one pool; queues and waits use it.
 import { setMaxListeners } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type ConnectionProvider, type TimedCheck, type WaitTarget, waitFor } from "./blocking.js";
@@ -26,7 +27,7 @@ export class ConnectionPool implements ConnectionProvider {
   /** For extensions by heartbeats. Their timeout is short, and a timeout closes the connection. */
   readonly heartbeatConnection: ClusterConnection;
   readonly heartbeater = new Heartbeater();
-  readonly #replyTimeout: number;
+  readonly #replyTimeoutMs: number;
   readonly #create: () => ClusterConnection;
   readonly #closing = new AbortController();
   /** Connections to block on that no waiter uses. */
@@ -38,10 +39,10 @@ export class ConnectionPool implements ConnectionProvider {
   /** When each queue was last registered. */
   readonly #registeredAt = new Map<string, number>();
 
-  constructor(servers: readonly Server[], replyTimeout: number) {
+  constructor(servers: readonly Server[], replyTimeoutMs: number) {
     const slots = new SlotTable(servers);
-    this.#replyTimeout = replyTimeout;
-    this.#create = () => new ClusterConnection(slots, replyTimeout);
+    this.#replyTimeoutMs = replyTimeoutMs;
+    this.#create = () => new ClusterConnection(slots, replyTimeoutMs);
     this.shared = this.#create();
     this.heartbeatConnection = this.#create();
     // Every waiter adds a listener.
@@ -105,7 +106,7 @@ export class ConnectionPool implements ConnectionProvider {
     if (last !== undefined && now() - last < REGISTRATION_REFRESH_MS) return;
     this.#registeredAt.set(keys.registryEntry, now());
     // The reply timeout is that of every call, because replies of calls on the same connection come behind this one.
-    const registered = this.shared.sendToSlot("SADD", [REGISTRY, keys.registryEntry], this.#replyTimeout);
+    const registered = this.shared.sendToSlot("SADD", [REGISTRY, keys.registryEntry], this.#replyTimeoutMs);
     this.inBackground(
       Promise.race([registered, sleep(CLOSE_REGISTRATION_TIMEOUT_MS, undefined, { ref: false })]),
     );

@@ -1,4 +1,5 @@
-// The presence of live workers (page 02.9): a worker reports itself and the items it holds to the server, others list them.
+// The presence of live workers (page 02.9): a worker reports itself and the items it holds to the server, and a client lists the
+// reports. worker.ts reports, client.ts lists.
 import { randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { hostname } from "node:os";

@@ -1,3 +1,4 @@
+// The operations of a queue: splits long inputs, waits, and sends commands over the pool. client.ts creates queues.
 import { checkTimeout, type WaitOptions } from "./blocking.js";
 import { chunkHandOffs, oneOrAll, runChunks, toChunks } from "./chunks.js";
 import { now } from "./clock.js";

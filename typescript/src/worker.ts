@@ -1,3 +1,4 @@
+// The worker loop: leases, calls the handler, completes or releases. client.ts creates workers.
 import { setTimeout as sleep } from "node:timers/promises";
 import { now } from "./clock.js";
 import { encodeMilliseconds } from "./encoding.js";
