@@ -22,40 +22,39 @@
 -- @reply entry: created, us, or 0 when the id exists, or -1 when the queue is full
 -- @error LEASEQ_BAD_ID LEASEQ_BAD_ARGUMENT LEASEQ_TOO_LARGE LEASEQ_CLOCK LEASEQ_FORMAT LEASEQ_WRONG_TYPE LEASEQ_OUT_OF_MEMORY
 -- @complexity O(log n) for each entry
-local call = redis.call
 local items, meta, ready, delayed, dead = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local expiry, kept, state, wake = KEYS[6], KEYS[7], KEYS[8], KEYS[9]
---#part clock
---#part read_state
-if not blob and call('ZCARD', kept) > 0 then
+local now = server_time()
+local stored, flags, clock, next_due, largest, added, leases, limits = load_state(state, items)
+if not stored and call('ZCARD', kept) > 0 then
   flags = 2
 end
 local asleep = call('LLEN', wake) == 0
-local max_data, max_items = 1048576, 0
-if limits ~= '\0\0\0\0\0\0\0\0\0\0' then
+local max_data, max_items = DEFAULT_MAX_DATA, 0
+if limits ~= NO_LIMITS then
   max_data, max_items = struct.unpack('<I4I4', limits)
-  max_data = max_data > 0 and max_data or 1048576
+  max_data = max_data > 0 and max_data or DEFAULT_MAX_DATA
 end
 local id, data = ARGV[2], ARGV[3]
 local due, bits, priority, max_attempts, expires, keep, extra = nil, 0, 0, 0, 0, 0, nil
 if ARGV[1] == '1' and ARGV[4] == '0' and #ARGV == 4 then
-  --#part check_id
+  check_id(id)
   if #data > max_data then
     error('LEASEQ_TOO_LARGE the data of an item is longer than this queue takes: ' .. max_data .. ' bytes', 0)
   end
 else
-  --#part integer
+    --#functions
   --#part add_options
   local entries, at = ARGV[1], 2
   if entries ~= '1' then
-    entries = integer(entries, 1, 256, 'the number of entries')
+    entries = parse_integer(entries, 1, MAX_ENTRIES, 'the number of entries')
     if entries > 1 then
       --#part add_several
       return answers
     end
   end
   at, due, bits, priority, max_attempts, expires, keep, extra = entry_options(at, max_data)
-  --#part arity
+  check_argument_count(ARGV, at)
 end
 -- One entry, and no command that it does not need.
 local others = 0
@@ -78,7 +77,7 @@ local told
 if due then
   told = redis.pcall('ZADD', delayed, due, id)
 else
-  told = redis.pcall('ZADD', ready, clock - 1735689600000000 - priority * 1125899906842624, id)
+  told = redis.pcall('ZADD', ready, clock - EPOCH_2025_US - priority * PRIORITY_STEP, id)
 end
 if record and type(told) ~= 'table' then
   if extra then
@@ -111,7 +110,7 @@ if #data > largest then
   largest = #data
 end
 added = added + 1
---#part write_state
+save_state(state, flags, clock, next_due, largest, added, leases, limits)
 if asleep and (nearer or flags % 2 == 0 and (not due or others > 0)) then
   call('LPUSH', wake, '1')
 end

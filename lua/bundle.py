@@ -5,8 +5,8 @@
     python lua/bundle.py --render DIR    write each script as it reaches the server (for luacheck)
 
 A script starts with a header that says its keys, arguments, reply and errors. The header is checked against the code:
-the keys against the line that binds KEYS, the errors against the errors raised. `--#part NAME` takes in
-`parts/NAME.lua`; nothing else may be spliced, and only here.
+the keys against the line that binds KEYS, the errors against the errors raised. In front of it come the functions of `lib/`
+that it calls (see `library.py`). `--#part NAME` takes in `parts/NAME.lua`.
 """
 
 import argparse
@@ -16,6 +16,8 @@ import re
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+
+from library import Library, without_comments
 
 LUA = Path(__file__).parent
 ROOT = LUA.parent
@@ -87,8 +89,8 @@ def splice(text: str, *, indent: str = "", depth: int = 0) -> list[str]:
         elif depth > 0 and "KEYS" in line and not line.lstrip().startswith("--"):
             message = f"a part may not use KEYS, only the locals that its script binds: {line}"
             raise HeaderError(message)
-        elif line.strip() and not line.lstrip().startswith("--"):
-            lines.append(indent + line)
+        else:
+            lines += [indent + each for each in without_comments(line)]
     return lines
 
 
@@ -162,6 +164,7 @@ def more_keys(path: Path, text: str) -> dict[str, str | list[str]]:
 
 def load(path: Path) -> Script:
     """One script, its header checked."""
+    library = Library(LUA / "lib")
     name = path.stem
     summary, tags = read_header(path)
     keys = []
@@ -178,9 +181,9 @@ def load(path: Path) -> Script:
     if bound != [key["name"] for key in keys]:
         message = f"{path.name}: the header says keys {[key['name'] for key in keys]}, the code binds {bound}"
         raise HeaderError(message)
-    body = "\n".join(splice(path.read_text()))
+    body = library.link(splice(path.read_text()))
     errors = " ".join(tags["error"]).split()
-    check_errors(name, errors, body)
+    check_errors(name, errors, "\n".join(body))
     source = "\n".join(
         [
             f"-- leaseq {name}, protocol {PROTOCOL}. Generated from lua/{name}.lua: do not edit.",
@@ -189,12 +192,15 @@ def load(path: Path) -> Script:
             f"if #KEYS < {len(keys)} or #KEYS > 999 then" if rest else f"if #KEYS ~= {len(keys)} then",
             f"  error('LEASEQ_BAD_ARGUMENT {name} takes {len(keys)} keys{' and more' if rest else ''}', 0)",
             "end",
-            body,
+            "local call = redis.call",
+            *body,
             "end)",
             "if ok then",
             "  return reply",
             "end",
-            *splice((LUA / "parts" / "errors.lua").read_text()),
+            *library.link(
+                ["local text = error_text(reply)", "return redis.error_reply(text)"], known=["reply"]
+            ),
             "",
         ]
     )

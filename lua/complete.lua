@@ -11,20 +11,19 @@
 -- @reply entry: 1 or 0
 -- @error LEASEQ_BAD_ID LEASEQ_BAD_ARGUMENT LEASEQ_FORMAT LEASEQ_WRONG_TYPE
 -- @complexity O(log n) for each entry
-local call = redis.call
 local items, meta, ready, delayed, leased, dead = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 if ARGV[1] == '1' and ARGV[4] == '0' and #ARGV == 4 then
   -- The hot path. Each ZREM that finds nothing changes nothing, so a wrong type behind it changes nothing either.
-  local id, token = ARGV[2], ARGV[3]
-  --#part check_token
+  local id = ARGV[2]
+  local token = parse_token(ARGV[3])
   local record = call('HGET', meta, id)
   if not record or string.byte(id) == 0 then
     -- NUL and an id are the name of an extra
-    --#part check_id
+    check_id(id)
     return 0
   end
-  --#part unpack_record
-  if token <= created or token > current then
+  local options, attempt, latest_token, created = decode_record(record)
+  if token <= created or token > latest_token then
     return 0
   end
   call('HLEN', items)
@@ -39,8 +38,8 @@ if ARGV[1] == '1' and ARGV[4] == '0' and #ARGV == 4 then
   end
   return 1
 end
+--#functions
 local at = 1
---#part integer
 --#part complete_plan
 --#part complete_write
 return entries == 1 and answers[1] or answers

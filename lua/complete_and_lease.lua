@@ -18,27 +18,24 @@
 -- @reply that of lease, then for each entry 1 or 0, the last `entries` elements
 -- @error LEASEQ_BAD_ID LEASEQ_BAD_ARGUMENT LEASEQ_CLOCK LEASEQ_FORMAT LEASEQ_WRONG_TYPE
 -- @complexity O(log n) for each entry and for each item leased, promoted or reclaimed
-local call = redis.call
 local items, meta, ready, delayed, leased, dead = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local expiry, state, wake, room, counters = KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11]
---#part lease_arguments
+local count, duration = parse_lease_arguments(ARGV[1], ARGV[2])
 local at = 3
---#part integer
---#part count
---#part clock
---#part read_state
+local now = server_time()
+local stored, flags, clock, next_due, largest, added, leases, limits = load_state(state, items)
 local bound_read, asleep, paused, died_kept = next_due, call('LLEN', wake) == 0, flags % 2 == 1, {}
---#part room_look
+local max_items, tell_room = needs_room_signal(limits, room, items, dead)
 if count == 1 and ARGV[3] == '1' and ARGV[6] == '0' and #ARGV == 6 and now < next_due and not paused then
   -- The hot path: the same as below for one item that this call completes and one to lease that is another.
   local finished, finished_extra
   do
-    local id, token = ARGV[4], ARGV[5]
-    --#part check_token
+    local id = ARGV[4]
+    local token = parse_token(ARGV[5])
     local record = string.byte(id) ~= 0 and call('HGET', meta, id)
     if record then
-      --#part unpack_record
-      if token > created and token <= current then
+      local options, attempt, latest_token, created = decode_record(record)
+      if token > created and token <= latest_token then
         finished, finished_extra = id, options % 4 >= 2
       end
     end
@@ -71,9 +68,9 @@ if count == 1 and ARGV[3] == '1' and ARGV[6] == '0' and #ARGV == 6 and now < nex
     end
   end
 end
+--#functions
 call('HLEN', counters)
 call('ZCARD', expiry)
---#part with_error
 --#part complete_plan
 local changed = false
 --#part lease_heads

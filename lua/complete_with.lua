@@ -18,12 +18,10 @@
 -- @reply for each entry 1 or 0, then for each of its follow-ups created, us, or 0 when the id exists, or -1 when this call did not complete the entry
 -- @error LEASEQ_BAD_ID LEASEQ_BAD_ARGUMENT LEASEQ_TOO_LARGE LEASEQ_CLOCK LEASEQ_CROSS_GROUP LEASEQ_FORMAT LEASEQ_WRONG_TYPE
 -- @complexity O(log n) for each entry and each follow-up
-local call = redis.call
 local items, meta, ready, delayed = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local leased, dead, kept, state = KEYS[5], KEYS[6], KEYS[7], KEYS[8]
 local more = {unpack(KEYS, 9)}
---#part integer
---#part clock
+local now = server_time()
 local tag = string.match(items, '^[^{]*({[^}]*})')
 for _, key in ipairs(more) do
   if string.match(key, '^[^{]*({[^}]*})') ~= tag then
@@ -33,12 +31,12 @@ for _, key in ipairs(more) do
     )
   end
 end
-local entries = integer(ARGV[1], 1, 256, 'the number of entries')
-local targets = integer(ARGV[2], 0, 16, 'the number of targets')
+local entries = parse_integer(ARGV[1], 1, MAX_ENTRIES, 'the number of entries')
+local targets = parse_integer(ARGV[2], 0, MAX_TARGETS, 'the number of targets')
 
 --#part handoff_targets
 --#part handoff_entries
---#part arity
+check_argument_count(ARGV, at)
 if #more ~= 9 * targets + keeping then
   error('LEASEQ_BAD_ARGUMENT complete_with takes one key result:<id> for each entry with the option keep', 0)
 end
@@ -49,7 +47,7 @@ end
 for i, record in ipairs(call('HMGET', meta, unpack(ids))) do
   local option = given[i]
   if record then
-    --#part unpack_record
+    local options, attempt, latest_token, created = decode_record(record)
   end
   option.record = record
   if option.keep then
@@ -57,8 +55,8 @@ for i, record in ipairs(call('HMGET', meta, unpack(ids))) do
   end
   if option.older then
     -- may be a repetition: an outcome that cannot be read is refused before anything is written
-    local result, counts = option.result, call('ZSCORE', kept, option.id)
-    --#part read_outcome
+    local is_kept = call('ZSCORE', kept, option.id)
+    local _, _, _, _, _, _ = load_outcome(option.result, is_kept)
   end
 end
 
@@ -66,7 +64,7 @@ end
 --#part handoff_ends
 local reply = {}
 -- a no-op that the server allows when out of memory
-call('ZREM', leased, '')
+allow_writes_when_full(leased)
 for _, option in ipairs(given) do
   local completed = won(option)
   reply[#reply + 1] = (completed or repeated(option)) and 1 or 0
@@ -78,7 +76,7 @@ for _, queue in ipairs(queues) do
   if queue.changed or queue.flags ~= queue.flags_read then
     local state, flags, clock, next_due = queue.state, queue.flags, queue.clock, queue.next_due
     local largest, added, leases, limits = queue.largest, queue.added, queue.leases, queue.limits
-    --#part write_state
+    save_state(state, flags, clock, next_due, largest, added, leases, limits)
     if queue.changed and queue.asleep and (queue.nearer or flags % 2 == 0 and call('ZCARD', queue.ready) > 0) then
       call('LPUSH', queue.wake, '1')
     end

@@ -14,25 +14,23 @@
 -- @reply 1
 -- @error LEASEQ_BAD_ARGUMENT LEASEQ_FORMAT LEASEQ_WRONG_TYPE
 -- @complexity O(1)
-local call = redis.call
 local items, ready, dead, state, wake, room = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
---#part integer
 local ranges = {max_data = {1, 536870912}, max_items = {0, 4294967295}, max_attempts = {0, 65534}, paused = {0, 1}}
 local values, at = {}, 2
-for _ = 1, integer(ARGV[1], 1, 4, 'the number of options') do
+for _ = 1, parse_integer(ARGV[1], 1, 4, 'the number of options') do
   local name = ARGV[at] or ''
   local range = ranges[name]
   if not range or values[name] then
     error('LEASEQ_BAD_ARGUMENT configure takes max_data, max_items, max_attempts and paused, once each', 0)
   end
-  values[name] = integer(ARGV[at + 1], range[1], range[2], name)
+  values[name] = parse_integer(ARGV[at + 1], range[1], range[2], name)
   at = at + 2
 end
---#part arity
---#part read_state
-local max_data, old_items, max_attempts = struct.unpack('<I4I4I2', limits)
+check_argument_count(ARGV, at)
+local stored, flags, clock, next_due, largest, added, leases, limits = load_state(state, items)
+local max_data, old_items, max_attempts = struct.unpack(LIMITS_FORMAT, limits)
 limits = struct.pack(
-  '<I4I4I2',
+  LIMITS_FORMAT,
   values.max_data or max_data,
   values.max_items or old_items,
   values.max_attempts or max_attempts
@@ -45,9 +43,9 @@ local crowded = call('LLEN', room) == 0
 local is_ready = call('ZCARD', ready) > 0
 local held = call('HLEN', items) - call('ZCARD', dead)
 -- a no-op that the server allows when out of memory, so that a queue that is paused can be resumed and drained there
-call('ZREM', ready, '')
---#part write_state
-if asleep and values.paused == 0 and (is_ready or next_due < 9007199254740992) then
+allow_writes_when_full(ready)
+save_state(state, flags, clock, next_due, largest, added, leases, limits)
+if asleep and values.paused == 0 and (is_ready or next_due < NEVER) then
   call('LPUSH', wake, '1')
 end
 if crowded and values.max_items and (values.max_items == 0 or held < values.max_items) then

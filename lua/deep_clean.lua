@@ -16,21 +16,18 @@
 -- @reply cursor, then (kind, count) for each kind of repair: unplaced, several_states, far_deadline, bad_time, unmeasured, record_without_item, bad_record, dropped, clock, next_due, state, bad_extra, unindexed, stale_index
 -- @error LEASEQ_BAD_ARGUMENT LEASEQ_CLOCK LEASEQ_FORMAT LEASEQ_WRONG_TYPE
 -- @complexity O(limit * log n)
-local call = redis.call
 local items, meta, ready, delayed, leased = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local dead, expiry, kept = KEYS[6], KEYS[7], KEYS[8]
 local state, wake, counters = KEYS[9], KEYS[10], KEYS[11]
---#part integer
---#part count
 local phase, cursor = string.match(ARGV[1] == '0' and '1:0' or ARGV[1] or '', '^([1-8]):(%d+)$')
 if not phase or #cursor > 20 or #cursor == 20 and cursor > '18446744073709551615' then
   error('LEASEQ_BAD_ARGUMENT cursor must be 0 or what the last deep_clean answered', 0)
 end
-local limit = integer(ARGV[2], 1, 256, 'limit')
-local dry_run, at = integer(ARGV[3], 0, 1, 'dry_run') == 1, 4
---#part arity
---#part clock
---#part parse_state
+local limit = parse_integer(ARGV[2], 1, MAX_ENTRIES, 'limit')
+local dry_run, at = parse_integer(ARGV[3], 0, 1, 'dry_run') == 1, 4
+check_argument_count(ARGV, at)
+local now = server_time()
+local stored, flags, clock, next_due, largest, added, leases, limits = decode_state(state, items)
 local asleep = call('LLEN', wake) == 0
 local held = call('HLEN', items)
 call('HLEN', meta)
@@ -51,7 +48,7 @@ local function repair(kind, ...)
   end
 end
 local due_now = false
-if clock ~= clock or clock >= 2840140800000000 then
+if clock ~= clock or clock >= LATEST_TIME_US then
   -- no clock gave this (it may even be no number); what the pass finds raises it again where it has to be
   clock = now
   repairs.clock = 1
@@ -73,18 +70,18 @@ local function facts(record)
       return nil
     end
     local latest, first = struct.unpack('<dd', record, 7)
-    if not (latest >= 0 and latest < 2840140800000000 and first >= 0 and first < 2840140800000000) then
+    if not (latest >= 0 and latest < LATEST_TIME_US and first >= 0 and first < LATEST_TIME_US) then
       -- no clock gave these, and one raised to them would break every place and token to come
       return nil
     end
   end
-  --#part unpack_record
-  --#part unpack_tail
-  local sound = expires >= 0 and expires < 2840140800000000 and expires % 1 == 0 and (expires == 0 or current == 0)
+  local options, attempt, latest_token, created = decode_record(record)
+  local priority, max_attempts, keep, expires = decode_options(record, options)
+  local sound = expires >= 0 and expires < LATEST_TIME_US and expires % 1 == 0 and (expires == 0 or latest_token == 0)
   if math.abs(priority) > 7 or not sound then
     return nil
   end
-  return {options = options, current = current, created = created, priority = priority, expires = expires}
+  return {options = options, latest_token = latest_token, created = created, priority = priority, expires = expires}
 end
 local function priority_of(id)
   local known = facts(call('HGET', meta, id))
@@ -97,10 +94,10 @@ if phase == '1' then
   if page.err then
     -- An older server sends the data along: ask for as many as make about 1 MiB on average.
     local bytes = held > 0 and call('MEMORY', 'USAGE', items) or 1
-    local count = math.min(limit, math.floor(1048576 * held / bytes))
-    if largest < 4294967295 then
+    local count = math.min(limit, math.floor(MAX_BATCH_BYTES * held / bytes))
+    if largest < UNKNOWN_SIZE then
       -- an average hides the few that are large
-      count = math.min(count, math.floor(4194304 / math.max(1, largest)))
+      count = math.min(count, math.floor(MAX_OUTCOME_BYTES / math.max(1, largest)))
     end
     count = math.max(1, count)
     page = call('HSCAN', items, cursor, 'COUNT', count)
@@ -122,7 +119,7 @@ if phase == '1' then
     end
     if not at_first then
       clock = math.max(clock + 1, now)
-      local place = clock - 1735689600000000 - priority_of(id) * 1125899906842624
+      local place = clock - EPOCH_2025_US - priority_of(id) * PRIORITY_STEP
       repair('unplaced', 'ZADD', ready, place, id)
     elseif #places > 1 then
       repair('several_states', 'ZREM', places[2], id)
@@ -130,7 +127,7 @@ if phase == '1' then
         changes[#changes + 1] = {'ZREM', places[i], id}
       end
     end
-    if places[1] == leased and tonumber(at_first) > now + 2678400000000 then
+    if places[1] == leased and tonumber(at_first) > now + FAR_DEADLINE_US then
       repair('far_deadline', 'ZADD', leased, now, id)
       due_now = true
     end
@@ -156,7 +153,7 @@ elseif phase == '2' then
       if not known then
         repair('bad_record', 'HDEL', meta, id)
       else
-        raise_clock(math.max(known.current, known.created))
+        raise_clock(math.max(known.latest_token, known.created))
         if known.options % 4 >= 2 and call('HEXISTS', meta, '\0' .. id) == 0 then
           repair('bad_extra', 'HSET', meta, '\0' .. id, '\0\0')
         end
@@ -171,9 +168,9 @@ else
   page = call('ZSCAN', zset, cursor, 'COUNT', limit)
   for i = 1, #page[2], 2 do
     local id, score = page[2][i], tonumber(page[2][i + 1])
-    local level = -math.floor(score / 1125899906842624)
-    local time = zset == ready and 1735689600000000 + score % 1125899906842624 or score
-    local possible = time >= 0 and time < 2840140800000000 and (zset ~= ready or level >= -7 and level <= 7 and time % 1 == 0)
+    local level = -math.floor(score / PRIORITY_STEP)
+    local time = zset == ready and EPOCH_2025_US + score % PRIORITY_STEP or score
+    local possible = time >= 0 and time < LATEST_TIME_US and (zset ~= ready or level >= -7 and level <= 7 and time % 1 == 0)
     if zset == expiry then
       local known = facts(call('HGET', meta, id))
       if not known or known.expires ~= score or call('HEXISTS', items, id) == 0 then
@@ -183,7 +180,7 @@ else
       if call('HEXISTS', items, id) == 1 and not call('ZSCORE', dead, id) then
         -- the outcome of an earlier item
         repair('stale_index', 'ZREM', kept, id)
-      elseif not (score >= 0 and score < 9007199254740992) then
+      elseif not (score >= 0 and score < NEVER) then
         repair('bad_time', 'ZADD', kept, now, id)
       end
       if flags < 2 then
@@ -196,7 +193,7 @@ else
       raise_clock(time)
     elseif zset == ready then
       clock = math.max(clock + 1, now)
-      repair('bad_time', 'ZADD', ready, clock - 1735689600000000 - priority_of(id) * 1125899906842624, id)
+      repair('bad_time', 'ZADD', ready, clock - EPOCH_2025_US - priority_of(id) * PRIORITY_STEP, id)
     elseif zset ~= leased and not possible or zset == leased and score < 0 then
       repair('bad_time', 'ZADD', zset, now, id)
       due_now = due_now or zset ~= dead
@@ -204,31 +201,31 @@ else
   end
 end
 
-if not blob and held > 0 and not repairs.state then
+if not stored and held > 0 and not repairs.state then
   repair('state')
 end
 -- Before the repairs, so that a dry run says the same; what they take away can only make the bound too early.
 if next_due ~= next_due or next_due < 0 then
-  next_due = 9007199254740992
+  next_due = NEVER
   repair('next_due')
 end
 local bound = next_due
---#part next_due
+next_due = read_next_due(delayed, leased)
 next_due = math.min(next_due, bound, due_now and now or bound)
-if next_due < bound and blob and not repairs.next_due then
+if next_due < bound and stored and not repairs.next_due then
   repair('next_due')
 end
 if not dry_run then
   -- a no-op that the server allows when out of memory
-  call('ZREM', ready, '')
+  allow_writes_when_full(ready)
   if repairs.dropped then
-    count_up('dropped', repairs.dropped)
+    increment_counter(counters, 'dropped', repairs.dropped)
   end
   for _, change in ipairs(changes) do
     call(unpack(change))
   end
   if next(repairs) then
-    --#part write_state
+    save_state(state, flags, clock, next_due, largest, added, leases, limits)
   end
   if asleep and (repairs.next_due or flags % 2 == 0 and call('ZCARD', ready) > 0) then
     call('LPUSH', wake, '1')

@@ -9,22 +9,20 @@
 -- @reply entry: the new deadline, us, or 0 when the lease is lost
 -- @error LEASEQ_BAD_ID LEASEQ_BAD_ARGUMENT LEASEQ_CLOCK LEASEQ_FORMAT LEASEQ_WRONG_TYPE
 -- @complexity O(log n) for each entry
-local call = redis.call
 local meta, leased, state, wake, items = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
---#part integer
-local entries, at = integer(ARGV[1], 1, 256, 'the number of entries'), 2
+local entries, at = parse_integer(ARGV[1], 1, MAX_ENTRIES, 'the number of entries'), 2
 local ids, tokens, durations = {}, {}, {}
 for i = 1, entries do
-  local id, token = ARGV[at] or '', ARGV[at + 1] or ''
-  --#part check_id
-  --#part check_token
+  local id, token_text = ARGV[at] or '', ARGV[at + 1] or ''
+  check_id(id)
+  local token = parse_token(token_text)
   ids[i], tokens[i] = id, token
-  durations[i] = integer(ARGV[at + 2], 1, 2592000000, 'duration, in milliseconds,')
+  durations[i] = parse_integer(ARGV[at + 2], 1, MAX_LEASE_MS, 'duration, in milliseconds,')
   at = at + 3
 end
---#part arity
---#part clock
---#part read_state
+check_argument_count(ARGV, at)
+local now = server_time()
+local stored, flags, clock, next_due, largest, added, leases, limits = load_state(state, items)
 local asleep = call('LLEN', wake) == 0
 local records = call('HMGET', meta, unpack(ids))
 local answers, moves, soonest = {}, {}, next_due
@@ -32,8 +30,8 @@ for i = 1, entries do
   local record = records[i]
   answers[i] = 0
   if record then
-    --#part unpack_record
-    if tokens[i] == current and call('ZSCORE', leased, ids[i]) then
+    local options, attempt, latest_token, created = decode_record(record)
+    if tokens[i] == latest_token and call('ZSCORE', leased, ids[i]) then
       answers[i] = now + durations[i] * 1000
       soonest = math.min(soonest, answers[i])
       moves[#moves + 1] = answers[i]
@@ -43,11 +41,11 @@ for i = 1, entries do
 end
 if #moves > 0 then
   -- a no-op that the server allows when out of memory, so that heartbeats live on a full server
-  call('ZREM', leased, '')
+  allow_writes_when_full(leased)
   call('ZADD', leased, unpack(moves))
   if soonest < next_due or next_due == 0 then
     next_due = soonest
-    --#part write_state
+    save_state(state, flags, clock, next_due, largest, added, leases, limits)
     if asleep then
       call('LPUSH', wake, '1')
     end

@@ -15,17 +15,16 @@
 -- @reply wait, deadline, n, then n times (id, data, token, attempt), then times (k, name, value): keep in ms, content_type, header:NAME of item k; for k 0 died and the id
 -- @error LEASEQ_BAD_ARGUMENT LEASEQ_CLOCK LEASEQ_FORMAT LEASEQ_WRONG_TYPE
 -- @complexity O(log n) for each item leased, promoted or reclaimed
-local call = redis.call
 local items, meta, ready, delayed, leased, dead = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local expiry, state, wake, room, counters = KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11]
---#part lease_arguments
+local count, duration = parse_lease_arguments(ARGV[1], ARGV[2])
 if #ARGV ~= 2 then
   error('LEASEQ_BAD_ARGUMENT lease takes count and duration', 0)
 end
---#part clock
---#part read_state
+local now = server_time()
+local stored, flags, clock, next_due, largest, added, leases, limits = load_state(state, items)
 local asleep, paused, died_kept = call('LLEN', wake) == 0, flags % 2 == 1, {}
---#part room_look
+local max_items, tell_room = needs_room_signal(limits, room, items, dead)
 if count == 1 and now < next_due and not paused then
   -- The hot path: the same as below for one item with no option but priority and max_attempts, without tables.
   local head = call('ZRANGE', ready, '0', '0', 'WITHSCORES')
@@ -47,8 +46,7 @@ if count == 1 and now < next_due and not paused then
     end
   end
 end
---#part with_error
---#part count
+--#functions
 local bound_read, changed = next_due, false
 --#part lease_heads
 if now >= next_due then

@@ -6,24 +6,20 @@
 -- @reply the number of the queue, 0 when none gave an item, then that of lease; wait is the least of all; died with minus the number of its queue
 -- @error LEASEQ_BAD_ARGUMENT LEASEQ_CLOCK LEASEQ_FORMAT LEASEQ_WRONG_TYPE
 -- @complexity O(log n) for each item leased, promoted or reclaimed, and for each queue
-local call = redis.call
 local keys = {unpack(KEYS, 1)}
---#part integer
-local queues = integer(ARGV[1], 1, 16, 'the number of queues')
-local count = integer(ARGV[2], 1, 256, 'count')
-local duration = integer(ARGV[3], 1, 2592000000, 'duration, in milliseconds,')
+local queues = parse_integer(ARGV[1], 1, MAX_QUEUES, 'the number of queues')
+local count = parse_integer(ARGV[2], 1, MAX_ENTRIES, 'count')
+local duration = parse_integer(ARGV[3], 1, MAX_LEASE_MS, 'duration, in milliseconds,')
 if #ARGV ~= 3 or #keys ~= 11 * queues then
   error('LEASEQ_BAD_ARGUMENT lease_any takes queues, count and duration, and eleven keys for each queue', 0)
 end
---#part clock
---#part with_error
+local now = server_time()
 local function lease(first)
   local items, meta, ready, delayed, leased, dead = unpack(keys, first, first + 5)
   local expiry, state, wake, room, counters = unpack(keys, first + 6, first + 10)
-  --#part count
-  --#part read_state
+    local stored, flags, clock, next_due, largest, added, leases, limits = load_state(state, items)
   local asleep, paused, died_kept = call('LLEN', wake) == 0, flags % 2 == 1, {}
-  --#part room_look
+  local max_items, tell_room = needs_room_signal(limits, room, items, dead)
   local bound_read, changed = next_due, false
   --#part lease_heads
   if now >= next_due then
@@ -43,8 +39,8 @@ end
 -- Who leases from one queue no longer waits on the others: what it knew of them is passed on.
 local function settle(first)
   local items, ready, state, wake = keys[first], keys[first + 2], keys[first + 7], keys[first + 8]
-  --#part read_state
-  if call('LLEN', wake) == 0 and (next_due <= now + 4000000 or flags % 2 == 0 and call('ZCARD', ready) > 0) then
+  local stored, flags, clock, next_due, largest, added, leases, limits = load_state(state, items)
+  if call('LLEN', wake) == 0 and (next_due <= now + WAIT_CAP_US or flags % 2 == 0 and call('ZCARD', ready) > 0) then
     call('LPUSH', wake, '1')
   end
 end

@@ -15,18 +15,14 @@
 -- @reply promoted, reclaimed, died, expired, pruned, wait: us until something is due, 0 when more is left, -1 when nothing will be; then ids that died and keep an outcome
 -- @error LEASEQ_BAD_ARGUMENT LEASEQ_CLOCK LEASEQ_FORMAT LEASEQ_WRONG_TYPE
 -- @complexity O(log n) for each item that is moved
-local call = redis.call
 local items, meta, ready, delayed, leased, dead = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local expiry, kept, state, wake, room, counters = KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11], KEYS[12]
---#part integer
---#part count
-local sweep_limit, at = integer(ARGV[1], 1, 256, 'limit'), 2
---#part arity
---#part clock
---#part read_state
+local sweep_limit, at = parse_integer(ARGV[1], 1, MAX_ENTRIES, 'limit'), 2
+check_argument_count(ARGV, at)
+local now = server_time()
+local stored, flags, clock, next_due, largest, added, leases, limits = load_state(state, items)
 local bound_read, asleep, died_kept = next_due, call('LLEN', wake) == 0, {}
---#part room_look
---#part with_error
+local max_items, tell_room = needs_room_signal(limits, room, items, dead)
 local over = call('ZRANGEBYSCORE', expiry, '-inf', now, 'LIMIT', '0', sweep_limit)
 local ended = call('ZRANGEBYSCORE', kept, '-inf', now, 'LIMIT', '0', sweep_limit)
 --#part expire_plan
@@ -37,7 +33,7 @@ call('ZCARD', kept)
 local changed = #due + #late + #over > 0
 if changed or #ended > 0 or next_due ~= bound_read then
   -- a no-op that the server allows when out of memory, where nothing was due
-  call('ZREM', ready, '')
+  allow_writes_when_full(ready)
 end
 --#part expire
 for _, gone in ipairs({expired, lapsed}) do
@@ -53,15 +49,15 @@ if #ended > 0 then
   call('ZREM', kept, unpack(ended))
 end
 if changed or next_due ~= bound_read then
-  --#part write_state
+  save_state(state, flags, clock, next_due, largest, added, leases, limits)
   if asleep and flags % 2 == 0 and call('ZCARD', ready) > 0 then
     call('LPUSH', wake, '1')
   end
 end
---#part room_tell
+signal_room(tell_room, max_items, items, dead, ready, room)
 local first = next_due
 for _, index in ipairs({expiry, kept}) do
   first = math.min(first, tonumber(call('ZRANGE', index, '0', '0', 'WITHSCORES')[2] or first))
 end
-local wait = first < 9007199254740992 and math.max(0, first - now) or -1
+local wait = first < NEVER and math.max(0, first - now) or -1
 return {#due, reclaimed, #deaths / 2 + #lapsed, #expired, #ended, wait, unpack(died_kept)}

@@ -11,22 +11,20 @@
 -- @reply total, then (id, time) for each: when it took its place, is due, expires, died, or its outcome ends, us
 -- @error LEASEQ_BAD_ARGUMENT LEASEQ_WRONG_TYPE
 -- @complexity O(log n + limit)
-local call = redis.call
 local ready, delayed, leased, dead, kept = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
---#part integer
 local zset = ({ready = ready, delayed = delayed, leased = leased, dead = dead, kept = kept})[ARGV[1]]
-local offset = integer(ARGV[2], 0, 9007199254740991, 'offset')
-local limit = integer(ARGV[3], 1, 256, 'limit')
+local offset = parse_integer(ARGV[2], 0, LARGEST_INTEGER, 'offset')
+local limit = parse_integer(ARGV[3], 1, MAX_ENTRIES, 'limit')
 local command = ({forward = 'ZRANGE', backward = 'ZREVRANGE'})[ARGV[4]]
 if not zset or not command then
   error('LEASEQ_BAD_ARGUMENT list takes a state (ready, delayed, leased, dead, kept) and an order (forward, backward)', 0)
 end
 local at = 5
---#part arity
+check_argument_count(ARGV, at)
 local page = call(command, zset, offset, offset + limit - 1, 'WITHSCORES')
 local reply = {call('ZCARD', zset)}
 for i = 1, #page, 2 do
   reply[i + 1] = page[i]
-  reply[i + 2] = zset == ready and 1735689600000000 + page[i + 1] % 1125899906842624 or tonumber(page[i + 1])
+  reply[i + 2] = zset == ready and EPOCH_2025_US + page[i + 1] % PRIORITY_STEP or tonumber(page[i + 1])
 end
 return reply

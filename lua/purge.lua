@@ -9,20 +9,11 @@
 -- @reply entry: 1, or 0 where no such item is dead for so long
 -- @error LEASEQ_BAD_ID LEASEQ_BAD_ARGUMENT LEASEQ_CLOCK LEASEQ_WRONG_TYPE
 -- @complexity O(log n) for each entry
-local call = redis.call
 local items, meta, dead, counters = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
---#part integer
---#part count
-local older_than = integer(ARGV[1], 0, 315360000000, 'older_than')
-local entries, at, ids = integer(ARGV[2], 1, 256, 'the number of entries'), 3, {}
-for i = 1, entries do
-  local id = ARGV[i + 2] or ''
-  --#part check_id
-  ids[i] = id
-end
-at = at + entries
---#part arity
---#part clock
+local older_than = parse_integer(ARGV[1], 0, MAX_SPAN_MS, 'older_than')
+local ids = parse_ids(ARGV, 2)
+local entries = #ids
+local now = server_time()
 call('HLEN', meta)
 call('HLEN', counters)
 local answers, purged, seen = {}, {}, {}
@@ -37,8 +28,8 @@ for i, id in ipairs(ids) do
 end
 if #purged > 0 then
   -- a no-op that the server allows when out of memory; then the counter, which damage may have made no number
-  call('ZREM', dead, '')
-  count_up('purged', #purged)
+  allow_writes_when_full(dead)
+  increment_counter(counters, 'purged', #purged)
   call('ZREM', dead, unpack(purged))
   call('HDEL', items, unpack(purged))
   for _, id in ipairs(purged) do

@@ -20,27 +20,24 @@
 -- @reply entry: ready, delayed, dead or lost
 -- @error LEASEQ_BAD_ID LEASEQ_BAD_ARGUMENT LEASEQ_CLOCK LEASEQ_FORMAT LEASEQ_WRONG_TYPE
 -- @complexity O(log n) for each entry
-local call = redis.call
 local meta, ready, delayed, leased, dead = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local state, wake, counters, items, kept = KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10]
 local results = {unpack(KEYS, 11)}
---#part integer
---#part count
---#part clock
-local entries, at = integer(ARGV[1], 1, 256, 'the number of entries'), 2
+local now = server_time()
+local entries, at = parse_integer(ARGV[1], 1, MAX_ENTRIES, 'the number of entries'), 2
 local ids, tokens, given, keeping = {}, {}, {}, 0
 for i = 1, entries do
-  local id, token = ARGV[at] or '', ARGV[at + 1] or ''
-  --#part check_id
-  --#part check_token
+  local id, token_text = ARGV[at] or '', ARGV[at + 1] or ''
+  check_id(id)
+  local token = parse_token(token_text)
   ids[i], tokens[i] = id, token
-  local options, count = {}, integer(ARGV[at + 2], 0, 5, 'the number of options')
+  local options, count = {}, parse_integer(ARGV[at + 2], 0, 5, 'the number of options')
   at = at + 3
   for _ = 1, count do
     local name, value = ARGV[at], ARGV[at + 1]
     if name == 'delay' and not options.delay then
-      options.delay = integer(value, 0, 315360000000, 'delay')
-      if now + options.delay * 1000 >= 2840140800000000 then
+      options.delay = parse_integer(value, 0, MAX_SPAN_MS, 'delay')
+      if now + options.delay * 1000 >= LATEST_TIME_US then
         error('LEASEQ_BAD_ARGUMENT an item cannot become due after 2059', 0)
       end
     elseif (name == 'uncounted' or name == 'dead') and value == '1' and not options[name] then
@@ -48,10 +45,10 @@ for i = 1, entries do
     elseif name == 'error' and value and not options.error then
       options.error = value
     elseif name == 'keep' and not options.keep then
-      options.keep = integer(value, 0, 315360000000, 'keep')
+      options.keep = parse_integer(value, 0, MAX_SPAN_MS, 'keep')
       keeping = keeping + 1
       local result = results[keeping]
-      --#part check_result
+      check_result_key(result, id)
       options.result = result
     else
       error('LEASEQ_BAD_ARGUMENT release takes delay, uncounted (1), error, dead (1) and keep, once each', 0)
@@ -63,11 +60,11 @@ for i = 1, entries do
   end
   given[i] = options
 end
---#part arity
+check_argument_count(ARGV, at)
 if #results ~= keeping then
   error('LEASEQ_BAD_ARGUMENT release takes one key result:<id> for each entry with the option keep', 0)
 end
---#part read_state
+local stored, flags, clock, next_due, largest, added, leases, limits = load_state(state, items)
 local asleep = call('LLEN', wake) == 0
 call('ZCARD', ready)
 call('ZCARD', delayed)
@@ -84,21 +81,18 @@ local answers, gone, seen, changes = {}, {}, {}, {}
 local function change(...)
   changes[#changes + 1] = {...}
 end
---#part with_error
---#part cut
---#part error_in
 for i = 1, entries do
   local id, record, option = ids[i], records[i], given[i]
   answers[i] = 'lost'
   if record then
-    --#part unpack_record
-    if tokens[i] == current and not seen[id] and call('ZSCORE', leased, id) then
+    local options, attempt, latest_token, created = decode_record(record)
+    if tokens[i] == latest_token and not seen[id] and call('ZSCORE', leased, id) then
       seen[id] = true
       gone[#gone + 1] = id
-      --#part unpack_tail
+      local priority, max_attempts, keep, expires = decode_options(record, options)
       local packed = options % 4 >= 2 and call('HGET', meta, '\0' .. id)
       if option.error then
-        packed = with_error(packed, cut(option.error))
+        packed = set_last_error(packed, truncate_error(option.error))
         change('HSET', meta, '\0' .. id, packed)
       end
       if option.uncounted or option.error and options % 4 < 2 then
@@ -107,13 +101,13 @@ for i = 1, entries do
         if option.error and options % 4 < 2 then
           bits = math.max(options, 1) + 2
         end
-        local fresh = struct.pack('<BBI4dd', 1, bits, tries, current, created)
+        local fresh = struct.pack(RECORD_FORMAT, 1, bits, tries, latest_token, created)
         if bits > 0 then
-          fresh = fresh .. struct.pack('<bI2I6d', priority, max_attempts, keep, expires)
+          fresh = fresh .. struct.pack(OPTIONS_FORMAT, priority, max_attempts, keep, expires)
         end
         change('HSET', meta, id, fresh)
       end
-      --#part attempts_limit
+      max_attempts = attempts_limit(max_attempts, limits)
       local delay = option.delay or 0
       if option.dead or not option.uncounted and max_attempts > 0 and attempt >= max_attempts then
         answers[i] = 'dead'
@@ -121,9 +115,10 @@ for i = 1, entries do
         change('ZADD', dead, now, id)
         local ttl = option.keep and (option.keep > 0 and option.keep or keep) or 0
         if ttl > 0 then
-          local content, kind, token, ended = error_in(packed), 2, current, now
+          local content = last_error(packed)
           change('DEL', option.result)
-          --#part keep_outcome
+          store_outcome(change, kept, id, option.result, now, ttl, FAILURE, attempt, latest_token, created, now, content)
+          flags = with_outcomes_flag(flags)
         end
       elseif delay > 0 then
         answers[i] = 'delayed'
@@ -132,18 +127,18 @@ for i = 1, entries do
       else
         answers[i] = 'ready'
         clock = math.max(clock + 1, now)
-        local place = (option.uncounted and created or clock) - 1735689600000000
-        change('ZADD', ready, place - priority * 1125899906842624, id)
+        local place = (option.uncounted and created or clock) - EPOCH_2025_US
+        change('ZADD', ready, place - priority * PRIORITY_STEP, id)
       end
     end
   end
 end
 if #gone > 0 then
   -- a no-op that the server allows when out of memory; then the counters, which damage may have made no numbers
-  call('ZREM', leased, '')
-  count_up('released', #gone)
+  allow_writes_when_full(leased)
+  increment_counter(counters, 'released', #gone)
   if died > 0 then
-    count_up('died', died)
+    increment_counter(counters, 'died', died)
   end
   call('ZREM', leased, unpack(gone))
   for _, each in ipairs(changes) do
@@ -151,7 +146,7 @@ if #gone > 0 then
   end
   local nearer = soonest < next_due or next_due == 0
   next_due = soonest
-  --#part write_state
+  save_state(state, flags, clock, next_due, largest, added, leases, limits)
   if asleep and (nearer or flags % 2 == 0 and call('ZCARD', ready) > 0) then
     call('LPUSH', wake, '1')
   end

@@ -12,18 +12,10 @@
 -- @reply entry: the state it was in (ready, delayed, leased, dead), none when damage had left it in no state, or absent
 -- @error LEASEQ_BAD_ID LEASEQ_BAD_ARGUMENT LEASEQ_WRONG_TYPE
 -- @complexity O(log n) for each entry
-local call = redis.call
 local items, meta, ready, delayed, leased = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local dead, expiry, counters = KEYS[6], KEYS[7], KEYS[8]
---#part integer
---#part count
-local entries, at = integer(ARGV[1], 1, 256, 'the number of entries'), 2
-for i = 1, entries do
-  local id = ARGV[i + 1] or ''
-  --#part check_id
-end
-at = at + entries
---#part arity
+local ids = parse_ids(ARGV, 1)
+local entries = #ids
 call('HLEN', meta)
 call('HLEN', counters)
 call('ZCARD', ready)
@@ -33,7 +25,7 @@ call('ZCARD', dead)
 call('ZCARD', expiry)
 local answers, removed, found = {}, 0, {}
 for i = 1, entries do
-  local id = ARGV[i + 1]
+  local id = ids[i]
   if not found[id] and call('HEXISTS', items, id) == 1 then
     found[id] = true
     removed = removed + 1
@@ -41,11 +33,11 @@ for i = 1, entries do
 end
 if removed > 0 then
   -- a no-op that the server allows when out of memory; then the counter, which damage may have made no number
-  call('ZREM', ready, '')
-  count_up('removed', removed)
+  allow_writes_when_full(ready)
+  increment_counter(counters, 'removed', removed)
 end
 for i = 1, entries do
-  local id = ARGV[i + 1]
+  local id = ids[i]
   if not found[id] then
     answers[i] = 'absent'
   else

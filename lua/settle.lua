@@ -8,18 +8,17 @@
 -- @reply 1 when an element was put on wake or on room, else 0
 -- @error LEASEQ_BAD_ARGUMENT LEASEQ_CLOCK LEASEQ_FORMAT LEASEQ_WRONG_TYPE
 -- @complexity O(1)
-local call = redis.call
 local ready, state, wake, items, dead, room = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local at = 1
---#part arity
---#part clock
---#part read_state
---#part room_look
-local tell_worker = call('LLEN', wake) == 0 and (next_due <= now + 4000000 or flags % 2 == 0 and call('ZCARD', ready) > 0)
+check_argument_count(ARGV, at)
+local now = server_time()
+local stored, flags, clock, next_due, largest, added, leases, limits = load_state(state, items)
+local max_items, tell_room = needs_room_signal(limits, room, items, dead)
+local tell_worker = call('LLEN', wake) == 0 and (next_due <= now + WAIT_CAP_US or flags % 2 == 0 and call('ZCARD', ready) > 0)
 tell_room = tell_room and call('HLEN', items) - call('ZCARD', dead) < max_items
 if tell_worker or tell_room then
   -- a no-op that the server allows when out of memory
-  call('ZREM', ready, '')
+  allow_writes_when_full(ready)
 end
 if tell_worker then
   call('LPUSH', wake, '1')

@@ -10,13 +10,12 @@
 -- @reply name, integer, name, integer ...: now, items, ready, delayed, leased, dead, kept, overdue, due, waited, added, leases, completed, promoted, reclaimed, released, died, expired, revived, purged, removed, dropped, largest, max_data, max_items, max_attempts, paused
 -- @error LEASEQ_BAD_ARGUMENT LEASEQ_CLOCK LEASEQ_FORMAT LEASEQ_WRONG_TYPE
 -- @complexity O(log n)
-local call = redis.call
 local items, ready, delayed, leased = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local dead, kept, state, counters = KEYS[5], KEYS[6], KEYS[7], KEYS[8]
 local at = 1
---#part arity
---#part clock
---#part read_state
+check_argument_count(ARGV, at)
+local now = server_time()
+local stored, flags, clock, next_due, largest, added, leases, limits = load_state(state, items)
 local names = {'promoted', 'reclaimed', 'released', 'died', 'expired', 'revived', 'purged', 'removed', 'dropped'}
 local counts = call('HMGET', counters, unpack(names))
 local held = call('HLEN', items)
@@ -36,7 +35,7 @@ end
 local waited = 0
 local place = call('ZRANGE', ready, '0', '0', 'WITHSCORES')[2]
 if place then
-  waited = math.max(0, now - 1735689600000000 - place % 1125899906842624)
+  waited = math.max(0, now - EPOCH_2025_US - place % PRIORITY_STEP)
 end
 local reply = {
   'now', now, 'items', held,
@@ -50,10 +49,10 @@ for i, name in ipairs(names) do
   reply[#reply + 1] = name
   reply[#reply + 1] = counts[i]
 end
-local max_data, max_items, max_attempts = struct.unpack('<I4I4I2', limits)
+local max_data, max_items, max_attempts = struct.unpack(LIMITS_FORMAT, limits)
 for _, pair in ipairs({
   {'largest', largest},
-  {'max_data', max_data > 0 and max_data or 1048576},
+  {'max_data', max_data > 0 and max_data or DEFAULT_MAX_DATA},
   {'max_items', max_items},
   {'max_attempts', max_attempts},
   {'paused', flags % 2},

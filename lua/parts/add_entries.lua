@@ -22,7 +22,7 @@ local function add_entries(queue, entries, first, options, max_items)
       if #data > largest then
         largest = #data
       end
-      local place = clock - 1735689600000000
+      local place = clock - EPOCH_2025_US
       if option then
         local due, priority, max_attempts, bits = option.due, option.priority, option.max_attempts, option.bits
         local expires, keep, extra = option.expires, option.keep, option.extra
@@ -32,7 +32,7 @@ local function add_entries(queue, entries, first, options, max_items)
           soonest = math.min(soonest, due)
           place = nil
         else
-          place = place - priority * 1125899906842624
+          place = place - priority * PRIORITY_STEP
         end
         --#part new_record
         if record then

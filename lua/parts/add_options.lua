@@ -2,7 +2,7 @@
 -- where that is ahead, the `bits` of its record, 0 where it needs none, numbers that are 0 where they are not said, and an extra.
 local function entry_options(at, max_data)
   local id, data, count = ARGV[at] or '', ARGV[at + 1] or '', ARGV[at + 2]
-  --#part check_id
+  check_id(id)
   if #data > max_data then
     error('LEASEQ_TOO_LARGE the data of an item is longer than this queue takes: ' .. max_data .. ' bytes', 0)
   end
@@ -12,28 +12,28 @@ local function entry_options(at, max_data)
   end
   local due, priority, max_attempts, expires, dies, keep, extra
   local first, headers, size = at, 0, 0
-  for _ = 1, integer(count, 0, 24, 'the number of options') do
+  for _ = 1, parse_integer(count, 0, 24, 'the number of options') do
     local name, value = ARGV[at] or '', ARGV[at + 1] or ''
     if name == 'delay' and not due then
-      due = now + integer(value, 0, 315360000000, 'delay') * 1000
+      due = now + parse_integer(value, 0, MAX_SPAN_MS, 'delay') * 1000
     elseif name == 'not_before' and not due then
-      due = integer(value, 0, 2840140799999, 'not_before') * 1000
+      due = parse_integer(value, 0, LATEST_TIME_MS, 'not_before') * 1000
     elseif name == 'priority' and not priority then
       if not string.find(value, '^-?[0-7]$') then
         error('LEASEQ_BAD_ARGUMENT priority must be a whole number in -7..7', 0)
       end
       priority = tonumber(value)
     elseif name == 'max_attempts' and not max_attempts then
-      max_attempts = integer(value, 0, 65534, 'max_attempts')
+      max_attempts = parse_integer(value, 0, 65534, 'max_attempts')
       if max_attempts == 0 then
         max_attempts = 65535
       end
     elseif name == 'expires_in' and not expires then
-      expires = now + integer(value, 1, 315360000000, 'expires_in') * 1000
+      expires = now + parse_integer(value, 1, MAX_SPAN_MS, 'expires_in') * 1000
     elseif name == 'expires_to' and value == 'dead' and not dies then
       dies = true
     elseif name == 'keep' and not keep then
-      keep = integer(value, 1, 315360000000, 'keep')
+      keep = parse_integer(value, 1, MAX_SPAN_MS, 'keep')
     elseif name == 'content_type' or string.sub(name, 1, 7) == 'header:' then
       for before = first, at - 2, 2 do
         if ARGV[before] == name then
@@ -59,13 +59,13 @@ local function entry_options(at, max_data)
     at = at + 2
   end
   due = due or now
-  if due >= 2840140800000000 then
+  if due >= LATEST_TIME_US then
     error('LEASEQ_BAD_ARGUMENT an item cannot become due after 2059', 0)
   end
   if dies and not expires then
     error('LEASEQ_BAD_ARGUMENT an item can only die when it expires (expires_to) where it expires (expires_in)', 0)
   end
-  if expires and (expires <= due or expires >= 2840140800000000) then
+  if expires and (expires <= due or expires >= LATEST_TIME_US) then
     error('LEASEQ_BAD_ARGUMENT an item can expire only after it is due and before 2060', 0)
   end
   priority = priority or 0

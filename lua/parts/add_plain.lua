@@ -24,7 +24,7 @@ for i = 1, entries do
       clock, low = clock + 1, low + 1
     end
     if low >= 100 then
-      local place = clock - 1735689600000000
+      local place = clock - EPOCH_2025_US
       low = place % 100
       hundreds = string.format('%.0f', (place - low) / 100)
     end

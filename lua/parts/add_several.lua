@@ -25,7 +25,7 @@ if not answers then
     at, options[i] = options_table(at, max_data)
     optional = optional or options[i]
   end
-  --#part arity
+  check_argument_count(ARGV, at)
   -- of another type, a key that may be written is found here
   call('ZCARD', ready)
   if optional then
@@ -41,7 +41,7 @@ if not answers then
 end
 if queue.changed then
   flags, clock, next_due, largest, added = queue.flags, queue.clock, queue.next_due, queue.largest, queue.added
-  --#part write_state
+  save_state(state, flags, clock, next_due, largest, added, leases, limits)
   if asleep and (queue.nearer or flags % 2 == 0 and call('ZCARD', ready) > 0) then
     call('LPUSH', wake, '1')
   end

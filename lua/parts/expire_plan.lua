@@ -3,8 +3,8 @@ local expired, lapsed = {}, {}
 for i, record in ipairs(#over > 0 and call('HMGET', meta, unpack(over)) or {}) do
   local id = over[i]
   if record then
-    --#part unpack_record
-    --#part unpack_tail
+    local options, attempt, latest_token, created = decode_record(record)
+    local priority, max_attempts, keep, expires = decode_options(record, options)
     if
       expires > 0
       and expires <= now

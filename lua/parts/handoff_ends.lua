@@ -1,24 +1,23 @@
 -- How an entry ends: `won` completes its item and keeps its result, `repeated` finds that the same lease did so before.
 local function keep_result(option, attempt, created, ttl)
-  local id, token, content, kind, ended, flags = option.id, option.token, option.content or '', 1, now, source.flags
-  local change = call
+  local id, token, content = option.id, option.token, option.content or ''
   if option.older then
     call('DEL', option.result)
   end
-  --#part keep_outcome
-  source.flags = flags
+  store_outcome(call, kept, id, option.result, now, ttl, RESULT, attempt, token, created, now, content)
+  source.flags = with_outcomes_flag(source.flags)
 end
 local ended = {}
 local function won(option)
   local id, token, record = option.id, option.token, not ended[option.id] and option.record
   if record then
-    --#part unpack_record
+    local options, attempt, latest_token, created = decode_record(record)
     if
       token > created
-      and token <= current
-      and (not option.only_current or token == current and call('ZSCORE', leased, id))
+      and token <= latest_token
+      and (not option.only_current or token == latest_token and call('ZSCORE', leased, id))
     then
-      --#part unpack_tail
+      local priority, max_attempts, keep, expires = decode_options(record, options)
       if call('ZREM', leased, id) == 0 and call('ZREM', ready, id) == 0 and call('ZREM', delayed, id) == 0 then
         call('ZREM', dead, id)
       end
@@ -46,7 +45,7 @@ local function repeated(option)
   if not option.keep then
     return false
   end
-  local result, counts = option.result, call('ZSCORE', kept, option.id)
-  --#part read_outcome
-  return found and kind == 1 and token == option.token
+  local is_kept = call('ZSCORE', kept, option.id)
+  local outcome, kind, _, token, _, _ = load_outcome(option.result, is_kept)
+  return outcome and kind == 1 and token == option.token
 end

@@ -3,21 +3,21 @@
 --#part options_table
 local ids, given, at, keeping, follow_ups = {}, {}, 3, 0, 0
 for i = 1, entries do
-  local id, token, option = ARGV[at] or '', ARGV[at + 1] or '', {follow = {}}
-  --#part check_id
-  --#part check_token
+  local id, token_text, option = ARGV[at] or '', ARGV[at + 1] or '', {follow = {}}
+  check_id(id)
+  local token = parse_token(token_text)
   option.id, option.token = id, token
-  local count = integer(ARGV[at + 2], 0, 3, 'the number of options')
+  local count = parse_integer(ARGV[at + 2], 0, 3, 'the number of options')
   at = at + 3
   for _ = 1, count do
     local name, value = ARGV[at], ARGV[at + 1]
     if name == 'only_current' and value == '1' and not option.only_current then
       option.only_current = true
     elseif name == 'keep' and not option.keep then
-      option.keep = integer(value, 0, 315360000000, 'keep')
+      option.keep = parse_integer(value, 0, MAX_SPAN_MS, 'keep')
       keeping = keeping + 1
       local result = more[9 * targets + keeping]
-      --#part check_result
+      check_result_key(result, id)
       option.result = result
     elseif name == 'result' and value and not option.content then
       option.content = value
@@ -31,13 +31,13 @@ for i = 1, entries do
   elseif option.content and #option.content > source.max_data then
     error('LEASEQ_TOO_LARGE the result is longer than the data of an item of this queue: ' .. source.max_data .. ' bytes', 0)
   end
-  local following = integer(ARGV[at], 0, 256, 'the number of follow-up items')
+  local following = parse_integer(ARGV[at], 0, 256, 'the number of follow-up items')
   follow_ups, at = follow_ups + following, at + 1
   if follow_ups > 256 then
     error('LEASEQ_BAD_ARGUMENT one call takes 256 follow-up items', 0)
   end
   for f = 1, following do
-    local queue = target_of[integer(ARGV[at], 1, math.max(1, targets), 'target')]
+    local queue = target_of[parse_integer(ARGV[at], 1, math.max(1, targets), 'target')]
     if not queue then
       error('LEASEQ_BAD_ARGUMENT a follow-up item needs a target', 0)
     end

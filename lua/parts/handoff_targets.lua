@@ -5,8 +5,8 @@ local function open(keys)
   local queue = opened[keys.state]
   if not queue then
     local state, items = keys.state, keys.items
-    --#part read_state
-    if not blob and call('ZCARD', keys.kept) > 0 then
+    local stored, flags, clock, next_due, largest, added, leases, limits = load_state(state, items)
+    if not stored and call('ZCARD', keys.kept) > 0 then
       flags = 2
     end
     queue = keys

@@ -18,8 +18,8 @@ local function check_heads()
   local again = false
   for _, record in ipairs(records) do
     if record then
-      --#part unpack_record
-      again = again or current > 0
+      local options, attempt, latest_token, created = decode_record(record)
+      again = again or latest_token > 0
     end
   end
   return again

@@ -6,13 +6,13 @@ if now > token then
   token = now
 end
 if record then
-  --#part unpack_record
+  local options, attempt, latest_token, created = decode_record(record)
   attempts = attempt + 1
   if options == 0 then
-    fresh = struct.pack('<BBI4dd', 1, 0, attempts, token, created)
+    fresh = struct.pack(RECORD_FORMAT, 1, 0, attempts, token, created)
   elseif options == 1 and string.sub(record, 26) == '\0\0\0\0\0\0\0\0\0\0\0\0\0\0' then
-    fresh = struct.pack('<BBI4dd', 1, 1, attempts, token, created) .. string.sub(record, 23)
+    fresh = struct.pack(RECORD_FORMAT, 1, 1, attempts, token, created) .. string.sub(record, 23)
   end
 else
-  fresh = struct.pack('<BBI4dd', 1, 0, 1, token, head[2] % 1125899906842624 + 1735689600000000)
+  fresh = struct.pack(RECORD_FORMAT, 1, 0, 1, token, head[2] % PRIORITY_STEP + EPOCH_2025_US)
 end

@@ -5,8 +5,8 @@ if deadline < next_due then
   next_due = deadline
 end
 leases = leases + 1
---#part write_state
-if asleep and (next_due <= now + 4000000 or call('ZCARD', ready) > 0) then
+save_state(state, flags, clock, next_due, largest, added, leases, limits)
+if asleep and (next_due <= now + WAIT_CAP_US or call('ZCARD', ready) > 0) then
   call('LPUSH', wake, '1')
 end
---#part room_tell
+signal_room(tell_room, max_items, items, dead, ready, room)

@@ -25,11 +25,11 @@ if n > 0 then
     local ended = not data[i] and gone
     local attempts, fresh = 1, nil
     if record then
-      --#part unpack_record
+      local options, attempt, latest_token, created = decode_record(record)
       if not ended then
         local tail = ''
         if options ~= 0 then
-          --#part unpack_tail
+          local priority, max_attempts, keep, expires = decode_options(record, options)
           if expires > 0 and expires <= now then
             ended = options >= 4 and lapsed or expired
           else
@@ -45,7 +45,7 @@ if n > 0 then
               extra_fields[#extra_fields + 1] = '\0' .. id
               extra_of[#extra_of + 1] = k + 1
             end
-            tail = struct.pack('<bI2I6d', priority, max_attempts, keep, 0)
+            tail = struct.pack(OPTIONS_FORMAT, priority, max_attempts, keep, 0)
           end
         end
         if not ended then
@@ -54,7 +54,7 @@ if n > 0 then
             clock = now
           end
           attempts = attempt + 1
-          fresh = struct.pack('<BBI4dd', 1, options, attempts, clock, created) .. tail
+          fresh = struct.pack(RECORD_FORMAT, 1, options, attempts, clock, created) .. tail
         end
       end
     elseif not ended then
@@ -63,8 +63,8 @@ if n > 0 then
         clock = now
       end
       -- its place without the level: an item whose record was lost may have had a priority
-      local since = (heads[2 * i] or call('ZSCORE', ready, id)) % 1125899906842624 + 1735689600000000
-      fresh = struct.pack('<BBI4dd', 1, 0, 1, clock, since)
+      local since = (heads[2 * i] or call('ZSCORE', ready, id)) % PRIORITY_STEP + EPOCH_2025_US
+      fresh = struct.pack(RECORD_FORMAT, 1, 0, 1, clock, since)
     end
     if ended then
       ended[#ended + 1] = id
@@ -85,8 +85,7 @@ if n > 0 then
   if #extra_fields > 0 then
     for i, packed in ipairs(call('HMGET', meta, unpack(extra_fields))) do
       if packed then
-        local k = extra_of[i]
-        --#part extra_pairs
+        decode_extra(packed, extra_of[i], more)
       end
     end
   end
@@ -98,9 +97,9 @@ if n > 0 then
     call('ZCARD', delayed)
     call('ZCARD', expiry)
     call('ZCARD', dead)
-    call('ZREM', ready, '')
+    allow_writes_when_full(ready)
     if #gone > 0 then
-      count_up('dropped', #gone)
+      increment_counter(counters, 'dropped', #gone)
     end
     --#part expire
   elseif #unexpired > 0 then

@@ -2,16 +2,16 @@
 -- must not stop the script between two states of an item.
 local reclaimed = #late - #deaths / 2
 if #due + #late > 0 then
-  call('ZREM', leased, '')
+  allow_writes_when_full(leased)
 end
 if #due > 0 then
-  count_up('promoted', #due)
+  increment_counter(counters, 'promoted', #due)
 end
 if reclaimed > 0 then
-  count_up('reclaimed', reclaimed)
+  increment_counter(counters, 'reclaimed', reclaimed)
 end
 if #deaths > 0 then
-  count_up('died', #deaths / 2)
+  increment_counter(counters, 'died', #deaths / 2)
 end
 if #due > 0 then
   call('ZREM', delayed, unpack(due))
@@ -25,4 +25,4 @@ end
 if #deaths > 0 then
   call('ZADD', dead, unpack(deaths))
 end
---#part next_due
+next_due = read_next_due(delayed, leased)

@@ -16,9 +16,9 @@ local function plan_sweep()
     for i, id in ipairs(ids) do
       local record, level, goes_to, score = records[i], 0, places, nil
       if record then
-        --#part unpack_record
-        --#part unpack_tail
-        --#part attempts_limit
+        local options, attempt, latest_token, created = decode_record(record)
+        local priority, max_attempts, keep, expires = decode_options(record, options)
+        max_attempts = attempts_limit(max_attempts, limits)
         level = priority
         if side == 2 and max_attempts > 0 and attempt >= max_attempts then
           goes_to, score = deaths, now
@@ -29,7 +29,7 @@ local function plan_sweep()
       end
       if goes_to == places then
         clock = math.max(clock + 1, now)
-        score = clock - 1735689600000000 - level * 1125899906842624
+        score = clock - EPOCH_2025_US - level * PRIORITY_STEP
       end
       goes_to[#goes_to + 1] = score
       goes_to[#goes_to + 1] = id

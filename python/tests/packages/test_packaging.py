@@ -120,7 +120,7 @@ def test_the_sdist_holds_the_protocol_too(unpacked: Path) -> None:
         "lua/manifest.json",
         "lua/bundle.py",
         "lua/add.lua",
-        "lua/parts/clock.lua",
+        "lua/lib/time.lua",
     ):
         assert (unpacked / name).read_bytes() == (ROOT / name).read_bytes(), name
     specification = {path.name for path in (ROOT / "spec").glob("*.md")}

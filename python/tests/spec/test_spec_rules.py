@@ -47,7 +47,7 @@ def copy(tmp_path: Path) -> Tree:
         (spec_rules.malformed, CLUSTER, "A client MUST NOT name", "No client names", "LQ-CLUSTER-2 is not"),
         (spec_rules.malformed, CLUSTER, "in one hash slot.", "in one. So be it.", "LQ-CLUSTER-1 is not"),
         (spec_rules.error_codes, CALLS, "| `LEASEQ_CLOCK` |", "| `LEASEQ_T` |", "lists LEASEQ_T, which no"),
-        (spec_rules.error_codes, "lua/parts/clock.lua", "LEASEQ_CLOCK", "LEASEQ_T", "not list LEASEQ_T"),
+        (spec_rules.error_codes, "lua/lib/time.lua", "LEASEQ_CLOCK", "LEASEQ_T", "not list LEASEQ_T"),
         (spec_rules.sections, OPERATIONS, "## settle\n", "## settles\n", "no section on settle"),
         (spec_rules.sections, OPERATIONS, "`ready` `state` `wake` `items`", "`ready`", "settle: keys"),
         (spec_rules.sections, OPERATIONS, "**Errors** `LEASEQ_CLOCK`, ", "**Errors** ", "lease: errors"),

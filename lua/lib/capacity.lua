@@ -1,0 +1,23 @@
+-- Room in a queue with a limit of items, and those who wait for it.
+
+-- Takes the limits of the queue and the keys. Gives the limit of items (0: none), and whether producers may be waiting for room
+-- without a signal. Costs nothing where the queue has no limit.
+--#inline
+local function needs_room_signal(limits, room, items, dead)
+  local max_items = limits == NO_LIMITS and 0 or struct.unpack('<I4', limits, 5)
+  local tell_room = max_items > 0 and call('LLEN', room) == 0
+  if tell_room then
+    call('HLEN', items)
+    call('ZCARD', dead)
+  end
+  return max_items, tell_room
+end
+
+-- Takes what needs_room_signal gave, and the keys. Puts one element on `room` where there is room.
+--#inline
+local function signal_room(tell_room, max_items, items, dead, ready, room)
+  if tell_room and call('HLEN', items) - call('ZCARD', dead) < max_items then
+    allow_writes_when_full(ready)
+    call('LPUSH', room, '1')
+  end
+end

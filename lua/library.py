@@ -1,0 +1,377 @@
+"""The library of the scripts, `lib/*.lua`, and how a script comes to what it calls.
+
+A file of `lib/` has functions, each `local function NAME(PARAMETERS)` to `end` at the left margin, with a comment above it that
+says what it takes and gives. A function sees its parameters, other functions of `lib/`, `call` (redis.call), the libraries of
+Lua, and the constants of `lib/constants.lua`; a name that is none of these is refused. A script gets the functions that it
+calls, and those that they call, and no other.
+
+A call of a function under `--#inline` is replaced by its body, so a hot path pays for no call. Such a call is a statement on one
+line, `NAME(a, b)`, `local x, y = NAME(a, b)` or `x, y = NAME(a, b)`; what cannot be replaced in this way is refused.
+
+Functions stand before the script's first line. A script whose hot path needs none of them says `--#functions` behind that
+path: the functions that are only used from there on stand there, and the hot path does not pay for making them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
+TOKEN: Final = re.compile(
+    r"(?P<string>'(?:[^'\\]|\\.)*')|(?P<name>[A-Za-z_]\w*)|(?P<number>\d[\w.]*)|(?P<space>\s+)|(?P<operator>\.\.\.|\.\.|[=~<>]=|.)"
+)
+HEAD: Final = re.compile(r"local function (\w+)\(([\w, ]*)\)")
+CALL: Final = re.compile(
+    r"(?P<indent> *)(?:(?P<local>local )?(?P<targets>[\w.]+(?:, [\w.]+)*) = )?(?P<name>\w+)\((?P<given>.*)\)"
+)
+CONSTANT: Final = re.compile(r"local ([A-Z][A-Z0-9_]+) = (\d+|'(?:[^'\\]|\\.)*')")
+KEYWORDS: Final = re.compile(
+    "and|break|do|else|elseif|end|false|for|function|if|in|local|nil|not|or|repeat|return|then|true|until|while"
+)
+BUILT_IN: Final = {
+    "call",
+    "redis",
+    "string",
+    "table",
+    "math",
+    "struct",
+    "error",
+    "pcall",
+    "tonumber",
+    "type",
+} | {
+    "unpack",
+    "ipairs",
+    "pairs",
+    "next",
+}
+MARKER: Final = "--#functions"
+
+
+class LinkError(ValueError):
+    """A function of the library that is malformed, or a call that cannot be replaced by its body."""
+
+
+@dataclass(frozen=True)
+class Token:
+    """A piece of a line; `before` and `after` are the texts of its neighbours."""
+
+    kind: str
+    text: str
+    before: str
+    after: str
+    in_table: bool
+
+    @property
+    def is_variable(self) -> bool:
+        """Whether it names a variable: not a field, a key of a table or a keyword."""
+        if self.kind != "name" or KEYWORDS.fullmatch(self.text) or self.before in {".", ":"}:
+            return False
+        return not (self.in_table and self.before in {"{", ","} and self.after == "=")
+
+
+@dataclass(frozen=True)
+class Function:
+    """A function of the library; its body has no comments."""
+
+    name: str
+    parameters: tuple[str, ...]
+    body: tuple[str, ...]
+    inline: bool
+    where: str
+
+
+def tokens(line: str) -> list[Token]:
+    """Cut a line; what stands in braces on other lines is taken for a statement, so a table's keys end with a comma."""
+    pieces = [(str(match.lastgroup), match.group()) for match in TOKEN.finditer(line)]
+    solid = [at for at, (kind, _) in enumerate(pieces) if kind != "space"]
+    place = {at: number for number, at in enumerate(solid)}
+    # a line that ends with a comma and assigns is a row of a table
+    depth = 1 if line.rstrip().endswith(",") and not line.lstrip().startswith(("local ", "{")) else 0
+    found = []
+    for at, (kind, text) in enumerate(pieces):
+        number = place.get(at, -1)
+        before = pieces[solid[number - 1]][1] if number > 0 else "," if depth else ""
+        after = pieces[solid[number + 1]][1] if 0 <= number < len(solid) - 1 else ""
+        found.append(Token(kind, text, before, after, depth > 0))
+        depth += (text == "{") - (text == "}")
+    return found
+
+
+def variables(lines: Iterable[str]) -> set[str]:
+    """The variables that lines name."""
+    return {
+        token.text for line in lines if line.strip() != MARKER for token in tokens(line) if token.is_variable
+    }
+
+
+def renamed(line: str, names: Mapping[str, str]) -> str:
+    """The line with other names of variables."""
+    return "".join(
+        names.get(token.text, token.text) if token.is_variable else token.text for token in tokens(line)
+    )
+
+
+def declared(lines: Iterable[str]) -> set[str]:
+    """The variables that lines declare: locals, those of loops, functions and their parameters."""
+    found: set[str] = set()
+    for line in lines:
+        for names in re.findall(r"\blocal ([\w, ]+?)(?= =|$)", line) + re.findall(
+            r"\bfor ([\w, ]+?) (?:=|in) ", line
+        ):
+            if not names.startswith("function "):
+                found |= set(names.split(", "))
+        for name, parameters in re.findall(r"\bfunction ?(\w*)\(([\w, .]*)\)", line):
+            found |= {name, *parameters.split(", ")} - {"", "..."}
+    return found
+
+
+def assigned(lines: Iterable[str]) -> set[str]:
+    """The variables that lines assign to, not counting what declares them."""
+    found: set[str] = set()
+    for line in lines:
+        if match := re.match(r"\s*([\w.\[\]]+(?:, [\w.\[\]]+)*) = ", line):
+            found |= {target for target in match[1].split(", ") if re.fullmatch(r"\w+", target)}
+    return found
+
+
+def split_arguments(text: str) -> list[str]:
+    """The arguments of a call, cut at the commas that are in no brackets."""
+    parts, depth = [""], 0
+    for token in tokens(text):
+        depth += (token.text in {"(", "{", "["}) - (token.text in {")", "}", "]"})
+        if token.text == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += token.text
+    return [part.strip() for part in parts] if text.strip() else []
+
+
+def without_declaration(line: str, names: set[str]) -> list[str]:
+    """A line that declares locals, for which some of them are declared already."""
+    match = re.fullmatch(r"local ([\w, ]+?)( = .*)?", line)
+    if not match or not names & set(match[1].split(", ")):
+        return [line]
+    left = ", ".join(name for name in match[1].split(", ") if name not in names)
+    lines = [f"local {left}"] if left else []
+    return [*lines, match[1] + match[2]] if match[2] else lines
+
+
+def without_comments(text: str) -> list[str]:
+    """The lines of a source that say something to Lua, and its markers."""
+    return [
+        line
+        for line in text.splitlines()
+        if line.strip() and (not line.lstrip().startswith("--") or line.strip() == MARKER)
+    ]
+
+
+class Library:
+    """The functions and constants of a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self._constants = self._read_constants(folder / "constants.lua")
+        self._functions: dict[str, Function] = {}
+        for path in sorted(folder.glob("*.lua")):
+            if path.name != "constants.lua":
+                for function in self._read(path):
+                    if function.name in self._functions:
+                        raise LinkError(f"{function.where}: another file has a function of this name")
+                    self._functions[function.name] = function
+        self._expanded: dict[str, list[str]] = {}
+        for function in self._functions.values():
+            self._check_names(function)
+
+    def link(self, lines: Iterable[str], known: Iterable[str] = ("KEYS", "ARGV")) -> list[str]:
+        """The lines of a script behind the functions that it calls, calls under `--#inline` replaced.
+
+        Raises:
+            LinkError: a name is none of the script's, of the library's, of Lua's or `known`, or a call cannot be replaced.
+        """
+        lines = list(lines)
+        if (
+            unknown := variables(lines)
+            - declared(lines)
+            - self._functions.keys()
+            - BUILT_IN
+            - self._constants.keys()
+            - {*known}
+        ):
+            raise LinkError(f"nothing has this name: {sorted(unknown)}")
+        script = self._expand([self._with_constants(line) for line in lines], ())
+        if taken := declared(script) & {*self._functions, "call"}:
+            raise LinkError(f"a function of the library has the name of a local: {sorted(taken)}")
+        marks = [number for number, line in enumerate(script) if line.strip() == MARKER]
+        if len(marks) > 1:
+            raise LinkError(f"{MARKER} stands twice")
+        first = self._called(script[: marks[0]] if marks else script)
+        head = self._definitions(first, "")
+        if not marks:
+            return head + script
+        indent = script[marks[0]].removesuffix(MARKER)
+        rest = [name for name in self._called(script[marks[0] + 1 :]) if name not in first]
+        return head + script[: marks[0]] + self._definitions(rest, indent) + script[marks[0] + 1 :]
+
+    def _read_constants(self, path: Path) -> dict[str, str]:
+        found = {}
+        for line in without_comments(path.read_text()):
+            match = CONSTANT.fullmatch(line)
+            if not match:
+                raise LinkError(f"{path.name}: not a constant: {line}")
+            found[match[1]] = match[2]
+        return found
+
+    def _read(self, path: Path) -> list[Function]:
+        found: list[Function] = []
+        comment, inline, head = False, False, None
+        body: list[str] = []
+        for line in path.read_text().splitlines():
+            if head is None and line == "--#inline":
+                inline = True
+            elif head is None and line.startswith("--"):
+                comment = True
+            elif head is None and (head := HEAD.fullmatch(line)):
+                if not comment:
+                    raise LinkError(f"{path.name}: a comment over {head[1]} says what it takes and gives")
+            elif head and line == "end":
+                parameters = tuple(filter(None, head[2].split(", ")))
+                where = f"{path.name}: {head[1]}"
+                lines = tuple(self._with_constants(each) for each in without_comments("\n".join(body)))
+                found.append(Function(head[1], parameters, lines, inline, where))
+                comment, inline, head, body = False, False, None, []
+            elif head:
+                body.append(line.removeprefix("  "))
+            elif line.strip():
+                raise LinkError(f"{path.name}: only functions and comments stand here: {line}")
+        if head:
+            raise LinkError(f"{path.name}: {head[1]} has no end")
+        return found
+
+    def _with_constants(self, line: str) -> str:
+        names = {}
+        for name in variables([line]):
+            if re.fullmatch(r"[A-Z][A-Z0-9_]+", name) and name not in {"KEYS", "ARGV"}:
+                if name not in self._constants:
+                    raise LinkError(f"constants.lua has no {name}")
+                names[name] = self._constants[name]
+        return renamed(line, names)
+
+    def _check_names(self, function: Function) -> None:
+        known = {*function.parameters, *declared(function.body), *self._functions, *BUILT_IN}
+        if unknown := variables(function.body) - known:
+            raise LinkError(f"{function.where} uses what is no parameter of it: {sorted(unknown)}")
+        if set(function.parameters) & declared(function.body):
+            raise LinkError(f"{function.where} declares a local of the name of a parameter")
+
+    def _called(self, lines: Iterable[str], within: tuple[str, ...] = ()) -> list[str]:
+        """The functions that stay functions which lines call, each behind those that it calls."""
+        found: list[str] = []
+        for name in sorted(variables(lines) & self._functions.keys()):
+            if name in within:
+                raise LinkError(f"{name} calls itself")
+            inner = self._called(self._body(name, ()), (*within, name))
+            found += [each for each in [*inner, name] if each not in found]
+        return found
+
+    def _definitions(self, names: Iterable[str], indent: str) -> list[str]:
+        lines = []
+        for name in names:
+            head = f"local function {name}({', '.join(self._functions[name].parameters)})"
+            lines += [
+                indent + each for each in (head, *("  " + line for line in self._body(name, ())), "end")
+            ]
+        return lines
+
+    def _body(self, name: str, within: tuple[str, ...]) -> list[str]:
+        if name in within:
+            raise LinkError(f"{name} calls itself")
+        if name not in self._expanded:
+            self._expanded[name] = self._expand(self._functions[name].body, (*within, name))
+        return self._expanded[name]
+
+    def _expand(self, lines: Iterable[str], within: tuple[str, ...]) -> list[str]:
+        found = []
+        for line in lines:
+            call = CALL.fullmatch(line)
+            function = self._functions.get(call["name"]) if call else None
+            if call and function and function.inline:
+                found += self._replaced(call, function, self._body(function.name, within))
+            else:
+                found.append(line)
+            rest = call["given"] if call and function and function.inline else line
+            called = [self._functions[name] for name in sorted(variables([rest]) & self._functions.keys())]
+            if stuck := [each.name for each in called if each.inline]:
+                raise LinkError(f"a call of {stuck[0]} is not a statement on one line: {line.strip()}")
+        return found
+
+    @staticmethod
+    def _hoisted(statements: list[str], pairs: Iterable[tuple[str, str]], given: set[str]) -> set[str]:
+        """Results that are locals of the same names as what they go to: they need no second variable."""
+        once = Counter(
+            name
+            for line in statements
+            if (match := re.match(r"local ([\w, ]+?)(?: =|$)", line))
+            for name in match[1].split(", ")
+        )
+        inner = declared(line for line in statements if line.startswith(" "))
+        same = {to for to, result in pairs if to == result}
+        return {name for name in same if once[name] == 1 and name not in given | inner}
+
+    def _replaced(self, call: re.Match[str], function: Function, body: list[str]) -> list[str]:
+        given, targets = (
+            split_arguments(call["given"]),
+            call["targets"].split(", ") if call["targets"] else [],
+        )
+        *statements, last = body
+        results = split_arguments(last.removeprefix("return ")) if last.startswith("return ") else []
+        if not results:
+            statements = body
+        where = f"{function.where}, called as {call.group().strip()!r},"
+        if any(re.search(r"\breturn\b", line) for line in statements):
+            raise LinkError(f"{where} returns before its end")
+        if len(given) != len(function.parameters) or len(targets) != len(results):
+            raise LinkError(
+                f"{where} takes {len(function.parameters)} arguments and gives {len(results)} results"
+            )
+        outer = variables([*given, *targets])
+        if call["local"] and variables(given) & set(targets):
+            raise LinkError(f"{where}: a local hides an argument of the same name")
+        values = dict(zip(function.parameters, given, strict=True))
+        hoisted = self._hoisted(statements, zip(targets, results, strict=True), variables(given))
+        bound = {
+            name
+            for name, value in values.items()
+            if name in assigned(statements) or not re.fullmatch(r"\w+|'(?:[^'\\]|\\.)*'", value)
+        }
+        # its own locals must not hide what it was called with
+        names = {
+            name: f"{name}_" if name in outer else name for name in (declared(statements) | bound) - hoisted
+        }
+        if clash := set(names.values()) & (outer | {*self._functions, *BUILT_IN}):
+            raise LinkError(f"{where} has locals that would hide others: {sorted(clash)}")
+        inner = [f"local {names[name]} = {values[name]}" for name in function.parameters if name in bound]
+        names |= {name: value for name, value in values.items() if name not in bound}
+        inner += [renamed(each, names) for line in statements for each in without_declaration(line, hoisted)]
+        pairs = [(to, renamed(value, names)) for to, value in zip(targets, results, strict=True) if to != "_"]
+        if any(
+            to == "_" and not re.fullmatch(r"\w+", value) for to, value in zip(targets, results, strict=True)
+        ):
+            raise LinkError(f"{where} has a result that is no variable, which cannot be left out")
+        to = ", ".join(pair[0] for pair in pairs)
+        differ = [pair for pair in pairs if pair[0] not in hoisted]
+        left, right = (", ".join(pair[side] for pair in differ) for side in (0, 1))
+        indent, local = call["indent"], "local " if call["local"] else ""
+        block = [*inner, f"{left} = {right}"] if differ else inner
+        nested = any(line.startswith("local ") for line in inner)
+        if not inner and differ:
+            return [f"{indent}{local}{left} = {right}"]
+        lines = ["do", *("  " + line for line in block), "end"] if nested else block
+        if local and pairs:
+            lines.insert(0, f"local {to}")
+        return [indent + line for line in lines]
