@@ -1,4 +1,5 @@
-// Waiting without polling (page 06): check, then block on a list until another client pushes a wake-up, and check again.
+// Waiting without polling (page 06): check, then block on a list until another client pushes a wake-up, and check again. What to
+// wait for is in wait-targets.ts; pool.ts starts the waits.
 import { setTimeout as sleep } from "node:timers/promises";
 import { now } from "./clock.js";
 import type { ClusterConnection } from "./cluster.js";
@@ -156,6 +157,7 @@ async function blockThenCheck<Found>(
   return next;
 }
 
+/** Whether a block that ended with this error may be repeated. */
 function isTransient(error: LeaseqError): boolean {
   return TRANSIENT_BLOCK_ERRORS.has(error.code) || error instanceof ConnectionError;
 }
@@ -165,6 +167,7 @@ function throwIfAborted(signals: AbortSignals): void {
   if (aborted) throw new AbortError(aborted.reason);
 }
 
+/** A promise that stays pending. */
 const NEVER = new Promise<never>(() => {});
 
 /** Resolves when the promise does, after `timeMs`, or when a signal is aborted. */

@@ -1,4 +1,4 @@
-// Long inputs, split into calls (LQ-CALL-8).
+// Long inputs, split into calls (LQ-CALL-8). queue.ts uses it for every operation on several entries.
 
 import { LeaseqError, PartialError, QueueFullError } from "./errors.js";
 import { type FollowUp, type HandOff, targetQueues } from "./requests.js";
@@ -30,6 +30,7 @@ export function chunkHandOffs(entries: readonly HandOff[]): HandOff[][] {
   return chunks;
 }
 
+/** Whether one call can take these hand-offs. */
 function fitsInCall(entries: readonly HandOff[]): boolean {
   const followUps = entries.flatMap((entry): readonly FollowUp[] => entry.followUps ?? []);
   return (

@@ -1,5 +1,5 @@
 // Each operation as a command: the script, its keys and arguments, and how to read its reply. Nothing here sends: queue.ts does, or
-// the caller by `appendTo`. One function for each script; callers of the package see them as `commands`.
+// the caller by `appendTo`. One function for each script; callers of the package see them as `commands`. Durations are milliseconds.
 
 import {
   type Argument,
@@ -15,6 +15,7 @@ import * as read from "./replies.js";
 import * as write from "./requests.js";
 import { SCRIPTS } from "./scripts.generated.js";
 
+/** A script, as the specification names it. */
 export type ScriptName = keyof typeof SCRIPTS;
 
 /** A call of a script that has not been sent. */
@@ -35,6 +36,7 @@ export interface ListOptions {
   order?: "forward" | "backward";
 }
 
+/** A command whose keys are those of one queue, and `moreKeys` behind them. */
 function queueCommand<Result>(
   script: ScriptName,
   keys: QueueKeys,
@@ -45,6 +47,7 @@ function queueCommand<Result>(
   return { script, keys: [...keys.forParts(SCRIPTS[script].keys), ...moreKeys], args, read: readReply };
 }
 
+/** The arguments of a list of ids. */
 const ids = (entries: readonly Bytes[]) => write.withCount(entries, (entry) => [encodeId(entry)]);
 
 export function add(keys: QueueKeys, items: readonly write.NewItem[]): Command<number[]> {
@@ -56,6 +59,7 @@ export function lease(keys: QueueKeys, count: number, duration: number): Command
   return queueCommand("lease", keys, args, (reply) => read.readLease(new ReplyReader(reply)));
 }
 
+/** Leases from the first of several queues of one group that has an item. */
 export function leaseAny(
   queues: readonly QueueKeys[],
   count: number,
@@ -117,6 +121,7 @@ export function completeWith(keys: QueueKeys, entries: readonly write.HandOff[])
   );
 }
 
+/** Completes items and leases others. For entries without results and follow-ups. */
 export function completeAndLease(
   keys: QueueKeys,
   entries: readonly write.Completion[],

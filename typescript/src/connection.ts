@@ -43,6 +43,7 @@ const NO_RETRY: RedisOptions = {
   disableClientInfo: true,
 };
 
+/** The URLs that ioredis takes, and the path of a socket. */
 const URL_PATTERN = /^(rediss?:\/\/|\/(?!\/))/;
 
 /** Options for a connection to `server`. Throws BadArgumentError. */
@@ -137,6 +138,7 @@ export class Connection implements Runner {
     });
   }
 
+  /** Closes the connection for good: later calls throw UnavailableError. */
   close(): void {
     this.#closed = true;
     if (this.#redis) this.#discard(this.#redis);
@@ -147,6 +149,7 @@ export class Connection implements Runner {
     return this.#redis?.status === "ready" ? this.#redis : undefined;
   }
 
+  /** Connects, once for all calls that wait for it. */
   #open(): Promise<Redis> {
     this.#opening ??= this.#connect().finally(() => {
       this.#opening = undefined;
@@ -154,6 +157,7 @@ export class Connection implements Runner {
     return this.#opening;
   }
 
+  /** Connects, with the reply timeout for all of it. Throws UnavailableError. */
   async #connect(): Promise<Redis> {
     if (this.#closed) throw new UnavailableError("the client is closed");
     const redis = new Redis({ ...this.#options, replyMapping: "legacy" });
@@ -181,6 +185,7 @@ export class Connection implements Runner {
     return redis;
   }
 
+  /** Converts an error of ioredis, and closes the connection unless it was an error reply. */
   #toLeaseqError(error: Error, redis: Redis): LeaseqError {
     if (error instanceof ReplyError) {
       const named = errorFromReply(error.message);
@@ -199,6 +204,7 @@ export class Connection implements Runner {
       : new ReplyLostError(`connection lost: ${error.message}`);
   }
 
+  /** Closes a connection. The next call opens another one. */
   #discard(redis: Redis): void {
     if (this.#redis === redis) this.#redis = undefined;
     redis.disconnect();

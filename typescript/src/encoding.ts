@@ -45,7 +45,7 @@ export function decodeWaitMs(microseconds: number): number {
   return microseconds < 0 ? Number.POSITIVE_INFINITY : microseconds / 1000;
 }
 
-/** Reads a flat reply, one element after the other. */
+/** Reads a flat reply, one element after the other. The caller knows the type of each: nothing is checked. */
 export class ReplyReader {
   #position = 0;
   readonly #elements: readonly unknown[];
@@ -54,6 +54,7 @@ export class ReplyReader {
     this.#elements = reply as readonly unknown[];
   }
 
+  /** How many elements were not read yet. */
   get remaining(): number {
     return this.#elements.length - this.#position;
   }
@@ -70,6 +71,7 @@ export class ReplyReader {
     return this.bytes().toString();
   }
 
+  /** Reads `count` records. */
   repeat<T>(count: number, read: (reader: this) => T): T[] {
     return Array.from({ length: count }, () => read(this));
   }

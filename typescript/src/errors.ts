@@ -172,6 +172,7 @@ export function errorFromReply(message: string): LeaseqError {
   return Known ? new Known(message) : new ServerError(message);
 }
 
+/** The first word of an error reply. */
 function errorCode(message: string): string {
   return message.split(" ", 1)[0] ?? "";
 }

@@ -1,3 +1,4 @@
+// The public API. What is not exported here may change at any time.
 export type { WaitOptions } from "./blocking.js";
 export { Client, type ClientOptions } from "./client.js";
 export type { Command, ListOptions } from "./commands.js";
@@ -30,6 +31,8 @@ export type {
   Completed,
   DeepCleanPage,
   ItemInfo,
+  LeasedRecord,
+  LeaseReply,
   LightClean,
   ListedItem,
   ListState,

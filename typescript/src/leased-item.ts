@@ -124,6 +124,7 @@ export class LeasedItem<Q extends LeasingQueue = LeasingQueue> {
     );
   }
 
+  /** Runs an extension and records the new deadline, if the lease was not lost. */
   async #recordExtension(duration: number, extend: () => Promise<number>): Promise<number> {
     const sentAt = now();
     const deadline = await extend();
@@ -164,6 +165,7 @@ export class LeasedItem<Q extends LeasingQueue = LeasingQueue> {
     return { id: this.id, token: this.token, ...(this.keep === undefined ? {} : { keep: 0 }) };
   }
 
+  /** Aborts `lostSignal`. */
   #markLost(reason: Error | undefined): void {
     this.#lost.abort(reason ?? new Error("the lease is lost"));
   }

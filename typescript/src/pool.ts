@@ -134,6 +134,7 @@ export class ConnectionPool implements ConnectionProvider {
     this.heartbeatConnection.close();
   }
 
+  /** Sends `settle` on the shared connection, when the connection of the waiter is closed. */
   #settleElsewhere(settle: readonly Command<unknown>[]): void {
     for (const command of settle) this.inBackground(this.shared.run(command));
   }

@@ -387,6 +387,7 @@ export class Queue {
     await this.#pool.shared.run(commands.configure(this.keys, changes));
   }
 
+  /** Makes a call that finishes items, so that their heartbeats know of it. */
   #whileFinishing<Result>(entries: readonly LeaseRef[], call: () => Promise<Result>): Promise<Result> {
     return this.#pool.heartbeater.whileFinishing(this.keys, entries, call);
   }
@@ -399,6 +400,7 @@ export class Queue {
     return runChunks(toChunks(entries), (chunk) => this.#pool.shared.run(call(chunk)));
   }
 
+  /** `#all` for one entry or an array. */
   #oneOrAll<Entry, Result>(
     entries: Entry | readonly Entry[],
     call: (chunk: readonly Entry[]) => commands.Command<Result[]>,

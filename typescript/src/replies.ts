@@ -1,4 +1,5 @@
 // What replies hold, and how they are read. Points in time are microseconds since 1970 on the server's clock, as tokens are.
+// commands.ts uses the functions; the types are public.
 import { decodeWaitMs, ReplyReader } from "./encoding.js";
 
 /** The state of an item. `none` is damage that `deepClean` repairs; `absent` is no item. */

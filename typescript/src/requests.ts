@@ -1,4 +1,5 @@
-// Entries and options of calls, and how they become arguments. The scripts check ranges (LQ-CALL-2).
+// Entries and options of calls, and how they become arguments. The scripts check ranges (LQ-CALL-2). The order of options in the
+// arguments is that of the specification (LQ-CALL-10). commands.ts uses the functions; the types are public.
 
 import {
   type Argument,
@@ -127,6 +128,7 @@ function addOptionPairs(item: NewItem): OptionPairs {
   return pairs;
 }
 
+/** `keep` is sent with every result: 0 keeps it as the item was added (LQ-CLIENT-7). */
 function completionOptionPairs(entry: Completion): OptionPairs {
   const pairs: OptionPairs = [];
   if (entry.onlyCurrent) pairs.push("only_current", "1");
@@ -145,10 +147,12 @@ function releaseOptionPairs(entry: ReleaseRequest): OptionPairs {
   return pairs;
 }
 
+/** Options in a call: their number, then the pairs. */
 function withOptionCount(options: OptionPairs): Argument[] {
   return [String(options.length / 2), ...options];
 }
 
+/** The id and the token, with which each entry about a lease starts. */
 function leaseRefArgs(entry: LeaseRef): Argument[] {
   return [encodeId(entry.id), encodeInteger(entry.token, "a token")];
 }
