@@ -29,36 +29,49 @@ local stored, flags, clock, next_due, largest, added, leases, limits = load_stat
 if not stored and call('ZCARD', kept) > 0 then
   flags = 2
 end
-local asleep = call('LLEN', wake) == 0
+local no_wake_pending = call('LLEN', wake) == 0
 local max_data, max_items = DEFAULT_MAX_DATA, 0
 if limits ~= NO_LIMITS then
   max_data, max_items = struct.unpack('<I4I4', limits)
   max_data = max_data > 0 and max_data or DEFAULT_MAX_DATA
 end
-local id, data = ARGV[2], ARGV[3]
-local due, bits, priority, max_attempts, expires, keep, extra = nil, 0, 0, 0, 0, 0, nil
+local id, data, options = ARGV[2], ARGV[3], nil
 if ARGV[1] == '1' and ARGV[4] == '0' and #ARGV == 4 then
+  -- The hot path: one entry without options.
   check_id(id)
   if #data > max_data then
     error('LEASEQ_TOO_LARGE the data of an item is longer than this queue takes: ' .. max_data .. ' bytes', 0)
   end
 else
-    --#functions
-  --#part add_options
+  --#functions
   local entries, at = ARGV[1], 2
   if entries ~= '1' then
     entries = parse_integer(entries, 1, MAX_ENTRIES, 'the number of entries')
     if entries > 1 then
-      --#part add_several
+      local queue = {
+        items = items, meta = meta, ready = ready, delayed = delayed, dead = dead, expiry = expiry, kept = kept,
+        state = state, wake = wake, no_wake_pending = no_wake_pending,
+        flags = flags, clock = clock, next_due = next_due, largest = largest, added = added, leases = leases,
+        limits = limits,
+      }
+      local answers = add_batch(queue, now, ARGV, entries, max_data, max_items)
+      if queue.changed then
+        finish_add(queue)
+      end
       return answers
     end
   end
-  at, due, bits, priority, max_attempts, expires, keep, extra = entry_options(at, max_data)
+  at, options = parse_entry(ARGV, at, max_data, now)
   check_argument_count(ARGV, at)
 end
 -- One entry, and no command that it does not need.
+local due, bits, priority, max_attempts, expires, keep, extra = nil, 0, 0, 0, 0, 0, nil
+if options then
+  due, bits, priority, max_attempts = options.due, options.bits, options.priority, options.max_attempts
+  expires, keep, extra = options.expires, options.keep, options.extra
+end
 local others = 0
-if due and asleep then
+if due and no_wake_pending then
   others = call('ZCARD', ready)
 end
 if max_items > 0 and call('HLEN', items) - call('ZCARD', dead) >= max_items then
@@ -67,51 +80,49 @@ end
 if call('HSETNX', items, id, data) == 0 then
   return 0
 end
-clock = clock + 1
-if now > clock then
-  clock = now
-end
---#part new_record
+clock = next_token(clock, now)
+local record = new_item_record(clock, due, bits, priority, max_attempts, expires, keep)
 -- These keys are not looked at before: what one of another type stops is undone, which is cheaper than a look each time.
-local told
+local result
 if due then
-  told = redis.pcall('ZADD', delayed, due, id)
+  result = redis.pcall('ZADD', delayed, due, id)
 else
-  told = redis.pcall('ZADD', ready, clock - EPOCH_2025_US - priority * PRIORITY_STEP, id)
+  local score = ready_score(clock, priority)
+  result = redis.pcall('ZADD', ready, score, id)
 end
-if record and type(told) ~= 'table' then
+if record and type(result) ~= 'table' then
   if extra then
-    told = redis.pcall('HSET', meta, id, record, '\0' .. id, extra)
+    result = redis.pcall('HSET', meta, id, record, '\0' .. id, extra)
   else
-    told = redis.pcall('HSET', meta, id, record)
+    result = redis.pcall('HSET', meta, id, record)
   end
 end
-if expires > 0 and type(told) ~= 'table' then
-  told = redis.pcall('ZADD', expiry, expires, id)
+if expires > 0 and type(result) ~= 'table' then
+  result = redis.pcall('ZADD', expiry, expires, id)
 end
-if flags >= 2 and type(told) ~= 'table' then
+if flags >= 2 and type(result) ~= 'table' then
   -- the outcome of an earlier item of this id
-  told = redis.pcall('ZREM', kept, id)
+  result = redis.pcall('ZREM', kept, id)
 elseif keep > 0 then
   flags = flags + 2
 end
-if type(told) == 'table' then
+if type(result) == 'table' then
   call('HDEL', items, id)
   redis.pcall('ZREM', due and delayed or ready, id)
   redis.pcall('HDEL', meta, id, '\0' .. id)
   redis.pcall('ZREM', expiry, id)
-  error(told.err, 0)
+  error(result.err, 0)
 end
-local nearer = next_due == 0
+local due_sooner = next_due == 0
 if due and due < next_due then
-  next_due, nearer = due, true
+  next_due, due_sooner = due, true
 end
 if #data > largest then
   largest = #data
 end
 added = added + 1
 save_state(state, flags, clock, next_due, largest, added, leases, limits)
-if asleep and (nearer or flags % 2 == 0 and (not due or others > 0)) then
+if no_wake_pending and (due_sooner or flags % 2 == 0 and (not due or others > 0)) then
   call('LPUSH', wake, '1')
 end
 return clock

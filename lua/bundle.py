@@ -6,7 +6,7 @@
 
 A script starts with a header that says its keys, arguments, reply and errors. The header is checked against the code:
 the keys against the line that binds KEYS, the errors against the errors raised. In front of it come the functions of `lib/`
-that it calls (see `library.py`). `--#part NAME` takes in `parts/NAME.lua`.
+that it calls (see `library.py`).
 """
 
 import argparse
@@ -38,7 +38,6 @@ CONSTANTS = {
     "outcome_reply_bytes": 4194304,
 }
 """Numbers of the specification that a client needs."""
-PART = re.compile(r"^(?P<indent> *)--#part (?P<name>\w+)$")
 TAG = re.compile(r"^-- @(?P<tag>\w+\*?) (?P<text>.+)$")
 TAGS = {"key", "keys", "arg", "arg*", "option", "option*", "reply", "error", "complexity"}
 KEY_TYPES = {"HASH", "ZSET", "STRING", "LIST"}
@@ -68,30 +67,6 @@ class Script:
     def sha1(self) -> str:
         """The digest that EVALSHA takes."""
         return hashlib.sha1(self.source.encode(), usedforsecurity=False).hexdigest()
-
-
-def splice(text: str, *, indent: str = "", depth: int = 0) -> list[str]:
-    """The lines of a script without its comments, parts taken in."""
-    if depth > 3:
-        message = "parts take each other in"
-        raise HeaderError(message)
-    lines = []
-    for line in text.splitlines():
-        if part := PART.match(line):
-            inner = LUA / "parts" / f"{part['name']}.lua"
-            if not inner.exists():
-                message = f"there is no {inner.relative_to(LUA)}"
-                raise HeaderError(message)
-            lines += splice(inner.read_text(), indent=indent + part["indent"], depth=depth + 1)
-        elif re.match(r"\s*--\s*#\s*part\b", line):
-            message = f"not the way to take in a part: {line}"
-            raise HeaderError(message)
-        elif depth > 0 and "KEYS" in line and not line.lstrip().startswith("--"):
-            message = f"a part may not use KEYS, only the locals that its script binds: {line}"
-            raise HeaderError(message)
-        else:
-            lines += [indent + each for each in without_comments(line)]
-    return lines
 
 
 def read_header(path: Path) -> tuple[str, dict[str, list[str]]]:
@@ -181,7 +156,7 @@ def load(path: Path) -> Script:
     if bound != [key["name"] for key in keys]:
         message = f"{path.name}: the header says keys {[key['name'] for key in keys]}, the code binds {bound}"
         raise HeaderError(message)
-    body = library.link(splice(path.read_text()))
+    body = library.link(without_comments(path.read_text()))
     errors = " ".join(tags["error"]).split()
     check_errors(name, errors, "\n".join(body))
     source = "\n".join(

@@ -13,33 +13,27 @@
 -- @complexity O(log n) for each entry
 local items, meta, ready, delayed, leased, dead = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 if ARGV[1] == '1' and ARGV[4] == '0' and #ARGV == 4 then
-  -- The hot path. Each ZREM that finds nothing changes nothing, so a wrong type behind it changes nothing either.
+  -- The hot path: the same as below for one entry.
   local id = ARGV[2]
   local token = parse_token(ARGV[3])
   local record = call('HGET', meta, id)
+  -- NUL and an id are the name of an extra
   if not record or string.byte(id) == 0 then
-    -- NUL and an id are the name of an extra
     check_id(id)
     return 0
   end
-  local options, attempt, latest_token, created = decode_record(record)
+  local options, _, latest_token, created = decode_record(record)
   if token <= created or token > latest_token then
     return 0
   end
   call('HLEN', items)
-  if call('ZREM', leased, id) == 0 and call('ZREM', ready, id) == 0 and call('ZREM', delayed, id) == 0 then
-    call('ZREM', dead, id)
-  end
-  call('HDEL', items, id)
-  if options % 4 >= 2 then
-    call('HDEL', meta, id, '\0' .. id)
-  else
-    call('HDEL', meta, id)
-  end
+  leave_state(leased, ready, delayed, dead, id)
+  delete_item(items, meta, id, options)
   return 1
 end
 --#functions
-local at = 1
---#part complete_plan
---#part complete_write
-return entries == 1 and answers[1] or answers
+local queue = {items = items, meta = meta, ready = ready, delayed = delayed, leased = leased, dead = dead}
+local ids, tokens, only_current = parse_completions(ARGV, 1)
+local answers, completed, extras = plan_completions(queue, ids, tokens, only_current)
+write_completions(queue, ids, answers, completed, extras)
+return #ids == 1 and answers[1] or answers

@@ -21,22 +21,21 @@
 local items, meta, ready, delayed, leased, dead = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local expiry, state, wake, room, counters = KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11]
 local count, duration = parse_lease_arguments(ARGV[1], ARGV[2])
-local at = 3
 local now = server_time()
-local stored, flags, clock, next_due, largest, added, leases, limits = load_state(state, items)
-local bound_read, asleep, paused, died_kept = next_due, call('LLEN', wake) == 0, flags % 2 == 1, {}
-local max_items, tell_room = needs_room_signal(limits, room, items, dead)
-if count == 1 and ARGV[3] == '1' and ARGV[6] == '0' and #ARGV == 6 and now < next_due and not paused then
+local _, flags, clock, next_due, largest, added, leases, limits = load_state(state, items)
+local no_wake_pending = call('LLEN', wake) == 0
+local max_items, signal_producer = needs_room_signal(limits, room, items, dead)
+if count == 1 and ARGV[3] == '1' and ARGV[6] == '0' and #ARGV == 6 and now < next_due and flags % 2 == 0 then
   -- The hot path: the same as below for one item that this call completes and one to lease that is another.
-  local finished, finished_extra
+  local finished, finished_options
   do
     local id = ARGV[4]
     local token = parse_token(ARGV[5])
     local record = string.byte(id) ~= 0 and call('HGET', meta, id)
     if record then
-      local options, attempt, latest_token, created = decode_record(record)
+      local options, _, latest_token, created = decode_record(record)
       if token > created and token <= latest_token then
-        finished, finished_extra = id, options % 4 >= 2
+        finished, finished_options = id, options
       end
     end
   end
@@ -44,26 +43,23 @@ if count == 1 and ARGV[3] == '1' and ARGV[6] == '0' and #ARGV == 6 and now < nex
   local id = head[1]
   local data = id and id ~= finished and call('HGET', items, id)
   if data then
-    --#part lease_one
-    if fresh then
-      -- Each ZREM that finds nothing changes nothing, so a wrong type behind it changes nothing either.
-      if
-        call('ZREM', leased, finished) == 0
-        and call('ZREM', ready, finished) == 0
-        and call('ZREM', delayed, finished) == 0
-      then
-        call('ZREM', dead, finished)
-      end
-      call('HDEL', items, finished)
-      if finished_extra then
-        call('HDEL', meta, finished, '\0' .. finished)
-      else
-        call('HDEL', meta, finished)
-      end
+    local token, attempts, new_record = lease_one(meta, id, head[2], clock, now)
+    if new_record then
+      leave_state(leased, ready, delayed, dead, finished)
+      delete_item(items, meta, finished, finished_options)
       local deadline = now + duration * 1000
       call('ZREM', ready, id)
       call('ZADD', leased, deadline, id)
-      --#part lease_one_end
+      call('HSET', meta, id, new_record)
+      if deadline < next_due then
+        next_due = deadline
+      end
+      leases = leases + 1
+      save_state(state, flags, token, next_due, largest, added, leases, limits)
+      if no_wake_pending and (next_due <= now + WAIT_CAP_US or call('ZCARD', ready) > 0) then
+        call('LPUSH', wake, '1')
+      end
+      signal_room(signal_producer, max_items, items, dead, ready, room)
       return {0, deadline, 1, id, data, token, attempts, 1}
     end
   end
@@ -71,36 +67,40 @@ end
 --#functions
 call('HLEN', counters)
 call('ZCARD', expiry)
---#part complete_plan
-local changed = false
---#part lease_heads
-read_heads(count)
-if check_heads() then
+local queue = {
+  items = items, meta = meta, ready = ready, delayed = delayed, leased = leased, dead = dead,
+  expiry = expiry, state = state, wake = wake, room = room, counters = counters,
+  flags = flags, clock = clock, next_due = next_due, largest = largest, added = added, leases = leases,
+  limits = limits, next_due_read = next_due, max_items = max_items,
+  no_wake_pending = no_wake_pending, signal_producer = signal_producer,
+}
+local ids, tokens, only_current = parse_completions(ARGV, 3)
+local answers, completed, extras = plan_completions(queue, ids, tokens, only_current)
+local entries, moved, not_leased, dead_with_outcome = #ids, false, false, {}
+local ready_ids, scored, records = peek_ready(queue, count)
+if check_records(records) then
   -- what this call completes may be among them: then others come to the front
-  read_heads(count + entries)
-  check_heads()
+  ready_ids, scored, records = peek_ready(queue, count + entries)
+  check_records(records)
 end
 if now >= next_due then
   -- Planned twice: before anything is written, so that bad records are refused, and again without what was completed,
   -- each of which makes room for one more.
-  local sweep_limit, before = 64 + entries, clock
-  --#part sweep_plan
-  plan_sweep()
-  clock = before
-  --#part complete_write
-  sweep_limit = 64
-  plan_sweep()
-  --#part sweep
-  changed = #due + #late > 0
+  plan_reclaim(queue, now, RECLAIM_LIMIT + entries)
+  queue.clock = clock
+  not_leased = write_completions(queue, ids, answers, completed, extras)
+  local plan = plan_reclaim(queue, now, RECLAIM_LIMIT)
+  reclaim(queue, plan)
+  dead_with_outcome, moved = plan.dead_with_outcome, #plan.due + #plan.expired_leases > 0
 else
-  --#part complete_write
+  not_leased = write_completions(queue, ids, answers, completed, extras)
 end
-if changed or elsewhere then
-  read_heads(count)
+if moved or not_leased then
+  ready_ids, scored, records = peek_ready(queue, count)
 end
---#part lease_take
---#part lease_end
+local reply, leased_some = lease_batch(queue, now, count, duration, ready_ids, scored, records, dead_with_outcome)
+finish_lease(queue, now, reply, moved or leased_some, dead_with_outcome)
 for i = 1, entries do
-  taken[#taken + 1] = answers[i]
+  reply[#reply + 1] = answers[i]
 end
-return taken
+return reply

@@ -20,10 +20,10 @@
 -- @complexity O(log n) for each entry and each follow-up
 local items, meta, ready, delayed = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local leased, dead, kept, state = KEYS[5], KEYS[6], KEYS[7], KEYS[8]
-local more = {unpack(KEYS, 9)}
+local other_keys = {unpack(KEYS, 9)}
 local now = server_time()
 local tag = string.match(items, '^[^{]*({[^}]*})')
-for _, key in ipairs(more) do
+for _, key in ipairs(other_keys) do
   if string.match(key, '^[^{]*({[^}]*})') ~= tag then
     error(
       'LEASEQ_CROSS_GROUP follow-up items go to queues of the same group: create both queues with the same group name',
@@ -33,53 +33,55 @@ for _, key in ipairs(more) do
 end
 local entries = parse_integer(ARGV[1], 1, MAX_ENTRIES, 'the number of entries')
 local targets = parse_integer(ARGV[2], 0, MAX_TARGETS, 'the number of targets')
-
---#part handoff_targets
---#part handoff_entries
-check_argument_count(ARGV, at)
-if #more ~= 9 * targets + keeping then
+local queues = {}
+local source = open_queue(queues, {state = state, items = items, kept = kept})
+local target_queues = open_target_queues(queues, targets, other_keys)
+local result_keys = {unpack(other_keys, 9 * targets + 1)}
+local handoffs, keeping = parse_handoffs(ARGV, entries, now, source.max_data, target_queues, result_keys)
+if #other_keys ~= 9 * targets + keeping then
   error('LEASEQ_BAD_ARGUMENT complete_with takes one key result:<id> for each entry with the option keep', 0)
 end
 call('HLEN', items)
 for _, zset in ipairs({ready, delayed, leased, dead, kept}) do
   call('ZCARD', zset)
 end
+local ids = {}
+for i, entry in ipairs(handoffs) do
+  ids[i] = entry.id
+end
+-- What cannot be read is refused before anything is written.
 for i, record in ipairs(call('HMGET', meta, unpack(ids))) do
-  local option = given[i]
+  local entry = handoffs[i]
   if record then
-    local options, attempt, latest_token, created = decode_record(record)
+    local _, _, _, _ = decode_record(record)
   end
-  option.record = record
-  if option.keep then
-    option.older = call('LLEN', option.result) > 0
-  end
-  if option.older then
-    -- may be a repetition: an outcome that cannot be read is refused before anything is written
-    local is_kept = call('ZSCORE', kept, option.id)
-    local _, _, _, _, _, _ = load_outcome(option.result, is_kept)
+  entry.record = record
+  entry.has_result = entry.keep and call('LLEN', entry.result_key) > 0
+  if entry.has_result then
+    -- may be a repetition
+    local is_kept = call('ZSCORE', kept, entry.id)
+    local _, _, _, _, _, _ = load_outcome(entry.result_key, is_kept)
   end
 end
-
---#part add_entries
---#part handoff_ends
-local reply = {}
--- a no-op that the server allows when out of memory
+local source_keys = {
+  items = items, meta = meta, ready = ready, delayed = delayed, leased = leased, dead = dead, kept = kept,
+}
+local reply, completed = {}, {}
 allow_writes_when_full(leased)
-for _, option in ipairs(given) do
-  local completed = won(option)
-  reply[#reply + 1] = (completed or repeated(option)) and 1 or 0
-  for _, follow in ipairs(option.follow) do
-    reply[#reply + 1] = completed and add_entries(follow.queue, 1, {follow.first}, {follow.options}, 0)[1] or -1
+for _, entry in ipairs(handoffs) do
+  local is_completed = complete_entry(source_keys, source, now, entry, completed)
+  reply[#reply + 1] = (is_completed or was_completed_by(kept, entry)) and 1 or 0
+  for _, follow_up in ipairs(entry.follow_ups) do
+    local answer = -1
+    if is_completed then
+      answer = insert_entries(follow_up.queue, now, ARGV, {follow_up.place}, {follow_up.options}, 0)[1]
+    end
+    reply[#reply + 1] = answer
   end
 end
 for _, queue in ipairs(queues) do
   if queue.changed or queue.flags ~= queue.flags_read then
-    local state, flags, clock, next_due = queue.state, queue.flags, queue.clock, queue.next_due
-    local largest, added, leases, limits = queue.largest, queue.added, queue.leases, queue.limits
-    save_state(state, flags, clock, next_due, largest, added, leases, limits)
-    if queue.changed and queue.asleep and (queue.nearer or flags % 2 == 0 and call('ZCARD', queue.ready) > 0) then
-      call('LPUSH', queue.wake, '1')
-    end
+    finish_add(queue)
   end
 end
 return reply

@@ -27,7 +27,7 @@ for _ = 1, parse_integer(ARGV[1], 1, 4, 'the number of options') do
   at = at + 2
 end
 check_argument_count(ARGV, at)
-local stored, flags, clock, next_due, largest, added, leases, limits = load_state(state, items)
+local _, flags, clock, next_due, largest, added, leases, limits = load_state(state, items)
 local max_data, old_items, max_attempts = struct.unpack(LIMITS_FORMAT, limits)
 limits = struct.pack(
   LIMITS_FORMAT,
@@ -38,17 +38,17 @@ limits = struct.pack(
 if values.paused then
   flags = flags - flags % 2 + values.paused
 end
-local asleep = call('LLEN', wake) == 0
-local crowded = call('LLEN', room) == 0
+local no_wake_pending = call('LLEN', wake) == 0
+local no_room_pending = call('LLEN', room) == 0
 local is_ready = call('ZCARD', ready) > 0
 local held = call('HLEN', items) - call('ZCARD', dead)
--- a no-op that the server allows when out of memory, so that a queue that is paused can be resumed and drained there
+-- a queue that is paused can be resumed and drained on a full server
 allow_writes_when_full(ready)
 save_state(state, flags, clock, next_due, largest, added, leases, limits)
-if asleep and values.paused == 0 and (is_ready or next_due < NEVER) then
+if no_wake_pending and values.paused == 0 and (is_ready or next_due < NEVER) then
   call('LPUSH', wake, '1')
 end
-if crowded and values.max_items and (values.max_items == 0 or held < values.max_items) then
+if no_room_pending and values.max_items and (values.max_items == 0 or held < values.max_items) then
   call('LPUSH', room, '1')
 end
 return 1

@@ -24,11 +24,11 @@ if not phase or #cursor > 20 or #cursor == 20 and cursor > '18446744073709551615
   error('LEASEQ_BAD_ARGUMENT cursor must be 0 or what the last deep_clean answered', 0)
 end
 local limit = parse_integer(ARGV[2], 1, MAX_ENTRIES, 'limit')
-local dry_run, at = parse_integer(ARGV[3], 0, 1, 'dry_run') == 1, 4
-check_argument_count(ARGV, at)
+local dry_run = parse_integer(ARGV[3], 0, 1, 'dry_run') == 1
+check_argument_count(ARGV, 4)
 local now = server_time()
 local stored, flags, clock, next_due, largest, added, leases, limits = decode_state(state, items)
-local asleep = call('LLEN', wake) == 0
+local no_wake_pending = call('LLEN', wake) == 0
 local held = call('HLEN', items)
 call('HLEN', meta)
 call('HLEN', counters)
@@ -60,13 +60,13 @@ local function raise_clock(seen)
   end
 end
 -- What a record says, nil where it is damaged; one of a newer version stops the pass.
-local function facts(record)
-  if not record or #record < 22 then
+local function sound_record(record)
+  if not record or #record < RECORD_BYTES then
     return nil
   end
   local format, bits = string.byte(record, 1, 2)
   if format == 1 and (bits == 0 or bits < 8 and bits % 2 == 1) then
-    if #record ~= (bits == 0 and 22 or 39) then
+    if #record ~= (bits == 0 and RECORD_BYTES or RECORD_WITH_OPTIONS_BYTES) then
       return nil
     end
     local latest, first = struct.unpack('<dd', record, 7)
@@ -75,8 +75,8 @@ local function facts(record)
       return nil
     end
   end
-  local options, attempt, latest_token, created = decode_record(record)
-  local priority, max_attempts, keep, expires = decode_options(record, options)
+  local options, _, latest_token, created = decode_record(record)
+  local priority, _, _, expires = decode_options(record, options)
   local sound = expires >= 0 and expires < LATEST_TIME_US and expires % 1 == 0 and (expires == 0 or latest_token == 0)
   if math.abs(priority) > 7 or not sound then
     return nil
@@ -84,7 +84,7 @@ local function facts(record)
   return {options = options, latest_token = latest_token, created = created, priority = priority, expires = expires}
 end
 local function priority_of(id)
-  local known = facts(call('HGET', meta, id))
+  local known = sound_record(call('HGET', meta, id))
   return known and known.priority or 0
 end
 
@@ -109,25 +109,25 @@ if phase == '1' then
     end
   end
   for _, id in ipairs(page[2]) do
-    local places, at_first = {}, nil
+    local found_in, first_score = {}, nil
     for _, zset in ipairs({leased, dead, delayed, ready}) do
       local score = call('ZSCORE', zset, id)
       if score then
-        places[#places + 1] = zset
-        at_first = at_first or score
+        found_in[#found_in + 1] = zset
+        first_score = first_score or score
       end
     end
-    if not at_first then
-      clock = math.max(clock + 1, now)
-      local place = clock - EPOCH_2025_US - priority_of(id) * PRIORITY_STEP
-      repair('unplaced', 'ZADD', ready, place, id)
-    elseif #places > 1 then
-      repair('several_states', 'ZREM', places[2], id)
-      for i = 3, #places do
-        changes[#changes + 1] = {'ZREM', places[i], id}
+    if not first_score then
+      clock = next_token(clock, now)
+      local score = ready_score(clock, priority_of(id))
+      repair('unplaced', 'ZADD', ready, score, id)
+    elseif #found_in > 1 then
+      repair('several_states', 'ZREM', found_in[2], id)
+      for i = 3, #found_in do
+        changes[#changes + 1] = {'ZREM', found_in[i], id}
       end
     end
-    if places[1] == leased and tonumber(at_first) > now + FAR_DEADLINE_US then
+    if found_in[1] == leased and tonumber(first_score) > now + FAR_DEADLINE_US then
       repair('far_deadline', 'ZADD', leased, now, id)
       due_now = true
     end
@@ -142,14 +142,14 @@ elseif phase == '2' then
   for i = 1, #page[2], 2 do
     local id, record = page[2][i], page[2][i + 1]
     if string.byte(id) == 0 then
-      local known = facts(call('HGET', meta, string.sub(id, 2)))
+      local known = sound_record(call('HGET', meta, string.sub(id, 2)))
       if not known or known.options % 4 < 2 or call('HEXISTS', items, string.sub(id, 2)) == 0 then
         repair('bad_extra', 'HDEL', meta, id)
       end
     elseif call('HEXISTS', items, id) == 0 then
       repair('record_without_item', 'HDEL', meta, id)
     else
-      local known = facts(record)
+      local known = sound_record(record)
       if not known then
         repair('bad_record', 'HDEL', meta, id)
       else
@@ -168,11 +168,11 @@ else
   page = call('ZSCAN', zset, cursor, 'COUNT', limit)
   for i = 1, #page[2], 2 do
     local id, score = page[2][i], tonumber(page[2][i + 1])
-    local level = -math.floor(score / PRIORITY_STEP)
+    local priority = -math.floor(score / PRIORITY_STEP)
     local time = zset == ready and EPOCH_2025_US + score % PRIORITY_STEP or score
-    local possible = time >= 0 and time < LATEST_TIME_US and (zset ~= ready or level >= -7 and level <= 7 and time % 1 == 0)
+    local possible = time >= 0 and time < LATEST_TIME_US and (zset ~= ready or priority >= -7 and priority <= 7 and time % 1 == 0)
     if zset == expiry then
-      local known = facts(call('HGET', meta, id))
+      local known = sound_record(call('HGET', meta, id))
       if not known or known.expires ~= score or call('HEXISTS', items, id) == 0 then
         repair('stale_index', 'ZREM', expiry, id)
       end
@@ -192,8 +192,9 @@ else
     elseif zset == ready and possible then
       raise_clock(time)
     elseif zset == ready then
-      clock = math.max(clock + 1, now)
-      repair('bad_time', 'ZADD', ready, clock - EPOCH_2025_US - priority_of(id) * PRIORITY_STEP, id)
+      clock = next_token(clock, now)
+      local new_score = ready_score(clock, priority_of(id))
+      repair('bad_time', 'ZADD', ready, new_score, id)
     elseif zset ~= leased and not possible or zset == leased and score < 0 then
       repair('bad_time', 'ZADD', zset, now, id)
       due_now = due_now or zset ~= dead
@@ -216,7 +217,6 @@ if next_due < bound and stored and not repairs.next_due then
   repair('next_due')
 end
 if not dry_run then
-  -- a no-op that the server allows when out of memory
   allow_writes_when_full(ready)
   if repairs.dropped then
     increment_counter(counters, 'dropped', repairs.dropped)
@@ -227,7 +227,7 @@ if not dry_run then
   if next(repairs) then
     save_state(state, flags, clock, next_due, largest, added, leases, limits)
   end
-  if asleep and (repairs.next_due or flags % 2 == 0 and call('ZCARD', ready) > 0) then
+  if no_wake_pending and (repairs.next_due or flags % 2 == 0 and call('ZCARD', ready) > 0) then
     call('LPUSH', wake, '1')
   end
 end

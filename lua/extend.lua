@@ -22,8 +22,8 @@ for i = 1, entries do
 end
 check_argument_count(ARGV, at)
 local now = server_time()
-local stored, flags, clock, next_due, largest, added, leases, limits = load_state(state, items)
-local asleep = call('LLEN', wake) == 0
+local _, flags, clock, next_due, largest, added, leases, limits = load_state(state, items)
+local no_wake_pending = call('LLEN', wake) == 0
 local records = call('HMGET', meta, unpack(ids))
 local answers, moves, soonest = {}, {}, next_due
 for i = 1, entries do
@@ -40,13 +40,13 @@ for i = 1, entries do
   end
 end
 if #moves > 0 then
-  -- a no-op that the server allows when out of memory, so that heartbeats live on a full server
+  -- heartbeats live on a full server
   allow_writes_when_full(leased)
   call('ZADD', leased, unpack(moves))
   if soonest < next_due or next_due == 0 then
     next_due = soonest
     save_state(state, flags, clock, next_due, largest, added, leases, limits)
-    if asleep then
+    if no_wake_pending then
       call('LPUSH', wake, '1')
     end
   end

@@ -15,43 +15,35 @@ local items, meta, ready, delayed, leased = KEYS[1], KEYS[2], KEYS[3], KEYS[4], 
 local dead, state = KEYS[6], KEYS[7]
 local ids = parse_ids(ARGV, 1)
 local entries = #ids
-local stored, flags, clock, next_due, largest, added, leases, limits = load_state(state, items)
+local _, flags, clock, next_due, largest, added, leases, limits = load_state(state, items)
 local reply = {}
 for i = 1, entries do
   local id = ids[i]
-  local name, place, time = 'absent', nil, 0
-  local tries, token, since, size, level, most, keeps, ends, text = 0, 0, 0, 0, 0, 0, 0, 0, ''
+  local name, score, time, size = 'absent', false, 0, 0
+  local attempt, token, created, last_text = 0, 0, 0, ''
+  local priority, max_attempts, keep, expires = 0, 0, 0, 0
   if call('HEXISTS', items, id) == 1 then
     size = call('HSTRLEN', items, id)
-    name = 'none'
-    for _, zset in ipairs({{'leased', leased}, {'dead', dead}, {'delayed', delayed}, {'ready', ready}}) do
-      place = call('ZSCORE', zset[2], id)
-      if place then
-        name = zset[1]
-        break
-      end
-    end
+    name, score = find_state(leased, dead, delayed, ready, id)
     if name == 'ready' then
       -- the time it took its place
-      time = EPOCH_2025_US + place % PRIORITY_STEP
-      since = time
-    elseif place then
-      time = tonumber(place)
+      time = time_of_score(score)
+      created = time
+    elseif score then
+      time = tonumber(score)
     end
     local record = call('HGET', meta, id)
     if record then
-      local options, attempt, latest_token, created = decode_record(record)
-      local priority, max_attempts, keep, expires = decode_options(record, options)
-      max_attempts = attempts_limit(max_attempts, limits)
-      tries, token, since, level, most, keeps, ends = attempt, latest_token, created, priority, max_attempts, keep, expires
+      local options
+      options, attempt, token, created = decode_record(record)
+      priority, max_attempts, keep, expires = decode_options(record, options)
       if options % 4 >= 2 then
-        text = last_error(call('HGET', meta, '\0' .. id))
+        last_text = last_error(call('HGET', meta, '\0' .. id))
       end
-    else
-      most = struct.unpack('<I2', limits, 9)
     end
+    max_attempts = attempts_limit(max_attempts, limits)
   end
-  for _, value in ipairs({name, time, tries, token, since, size, level, most, keeps, ends, text}) do
+  for _, value in ipairs({name, time, attempt, token, created, size, priority, max_attempts, keep, expires, last_text}) do
     reply[#reply + 1] = value
   end
 end

@@ -22,43 +22,46 @@ if #ARGV ~= 2 then
   error('LEASEQ_BAD_ARGUMENT lease takes count and duration', 0)
 end
 local now = server_time()
-local stored, flags, clock, next_due, largest, added, leases, limits = load_state(state, items)
-local asleep, paused, died_kept = call('LLEN', wake) == 0, flags % 2 == 1, {}
-local max_items, tell_room = needs_room_signal(limits, room, items, dead)
-if count == 1 and now < next_due and not paused then
+local _, flags, clock, next_due, largest, added, leases, limits = load_state(state, items)
+local no_wake_pending = call('LLEN', wake) == 0
+local max_items, signal_producer = needs_room_signal(limits, room, items, dead)
+if count == 1 and now < next_due and flags % 2 == 0 then
   -- The hot path: the same as below for one item with no option but priority and max_attempts, without tables.
   local head = call('ZRANGE', ready, '0', '0', 'WITHSCORES')
   local id = head[1]
   local data = id and call('HGET', items, id)
   if data then
-    --#part lease_one
-    if fresh then
+    local token, attempts, new_record = lease_one(meta, id, head[2], clock, now)
+    if new_record then
       local deadline = now + duration * 1000
       call('ZREM', ready, id)
       -- a key of another type is found here and undone: cheaper than to look at it each time
-      local held = redis.pcall('ZADD', leased, deadline, id)
-      if type(held) == 'table' then
+      local result = redis.pcall('ZADD', leased, deadline, id)
+      if type(result) == 'table' then
         call('ZADD', ready, head[2], id)
-        error(held.err, 0)
+        error(result.err, 0)
       end
-      --#part lease_one_end
+      call('HSET', meta, id, new_record)
+      if deadline < next_due then
+        next_due = deadline
+      end
+      leases = leases + 1
+      save_state(state, flags, token, next_due, largest, added, leases, limits)
+      if no_wake_pending and (next_due <= now + WAIT_CAP_US or call('ZCARD', ready) > 0) then
+        call('LPUSH', wake, '1')
+      end
+      signal_room(signal_producer, max_items, items, dead, ready, room)
       return {0, deadline, 1, id, data, token, attempts}
     end
   end
 end
 --#functions
-local bound_read, changed = next_due, false
---#part lease_heads
-if now >= next_due then
-  local sweep_limit = 64
-  --#part sweep_plan
-  plan_sweep()
-  read_heads(count)
-  check_heads()
-  --#part sweep
-  changed = #due + #late > 0
-end
-read_heads(count)
---#part lease_take
---#part lease_end
-return taken
+local queue = {
+  items = items, meta = meta, ready = ready, delayed = delayed, leased = leased, dead = dead,
+  expiry = expiry, state = state, wake = wake, room = room, counters = counters,
+  flags = flags, clock = clock, next_due = next_due, largest = largest, added = added, leases = leases,
+  limits = limits, next_due_read = next_due, max_items = max_items,
+  no_wake_pending = no_wake_pending, signal_producer = signal_producer,
+}
+local reply = reclaim_and_lease(queue, now, count, duration)
+return reply

@@ -17,37 +17,31 @@ local now = server_time()
 local function lease(first)
   local items, meta, ready, delayed, leased, dead = unpack(keys, first, first + 5)
   local expiry, state, wake, room, counters = unpack(keys, first + 6, first + 10)
-    local stored, flags, clock, next_due, largest, added, leases, limits = load_state(state, items)
-  local asleep, paused, died_kept = call('LLEN', wake) == 0, flags % 2 == 1, {}
-  local max_items, tell_room = needs_room_signal(limits, room, items, dead)
-  local bound_read, changed = next_due, false
-  --#part lease_heads
-  if now >= next_due then
-    local sweep_limit = 64
-    --#part sweep_plan
-    plan_sweep()
-    read_heads(count)
-    check_heads()
-    --#part sweep
-    changed = #due + #late > 0
-  end
-  read_heads(count)
-  --#part lease_take
-  --#part lease_end
-  return taken, changed, next_due ~= bound_read or tell_room and call('LLEN', room) > 0
+  local _, flags, clock, next_due, largest, added, leases, limits = load_state(state, items)
+  local no_wake_pending = call('LLEN', wake) == 0
+  local max_items, signal_producer = needs_room_signal(limits, room, items, dead)
+  local queue = {
+    items = items, meta = meta, ready = ready, delayed = delayed, leased = leased, dead = dead,
+    expiry = expiry, state = state, wake = wake, room = room, counters = counters,
+    flags = flags, clock = clock, next_due = next_due, largest = largest, added = added, leases = leases,
+    limits = limits, next_due_read = next_due, max_items = max_items,
+    no_wake_pending = no_wake_pending, signal_producer = signal_producer,
+  }
+  local reply, changed = reclaim_and_lease(queue, now, count, duration)
+  return reply, changed, queue.next_due ~= next_due or signal_producer and call('LLEN', room) > 0
 end
--- Who leases from one queue no longer waits on the others: what it knew of them is passed on.
+-- A worker that leases from one queue no longer waits on the others: a wake-up that it took of them is passed on.
 local function settle(first)
   local items, ready, state, wake = keys[first], keys[first + 2], keys[first + 7], keys[first + 8]
-  local stored, flags, clock, next_due, largest, added, leases, limits = load_state(state, items)
+  local _, flags, _, next_due, _, _, _, _ = load_state(state, items)
   if call('LLEN', wake) == 0 and (next_due <= now + WAIT_CAP_US or flags % 2 == 0 and call('ZCARD', ready) > 0) then
     call('LPUSH', wake, '1')
   end
 end
 local wait, wrote, died = -1, false, {}
-local function answer(number, taken)
+local function numbered(number, lease_reply)
   local reply = {number}
-  for _, part in ipairs({taken, died}) do
+  for _, part in ipairs({lease_reply, died}) do
     for _, each in ipairs(part) do
       reply[#reply + 1] = each
     end
@@ -55,36 +49,36 @@ local function answer(number, taken)
   return reply
 end
 for number = 1, queues do
-  local ok, taken, moved, stored = pcall(lease, 11 * number - 10)
+  local ok, reply, moved, stored = pcall(lease, 11 * number - 10)
   if not ok and not wrote then
-    error(taken, 0)
+    error(reply, 0)
   end
   if not ok then
     -- What an earlier queue did must not look undone: nothing for now, the next call finds the error first.
-    return answer(0, {0, 0, 0})
+    return numbered(0, {0, 0, 0})
   end
   wrote = wrote or moved or stored
-  while taken[#taken - 2] == 0 and taken[#taken - 1] == 'died' do
-    local id = table.remove(taken)
+  while reply[#reply - 2] == 0 and reply[#reply - 1] == 'died' do
+    local id = table.remove(reply)
     died[#died + 1] = -number
-    died[#died + 1] = table.remove(taken)
+    died[#died + 1] = table.remove(reply)
     died[#died + 1] = id
-    table.remove(taken)
+    table.remove(reply)
   end
-  if taken[3] > 0 then
+  if reply[3] > 0 then
     for other = 1, queues do
       if other ~= number then
         pcall(settle, 11 * other - 10)
       end
     end
-    return answer(number, taken)
+    return numbered(number, reply)
   end
-  if taken[1] == 0 or moved then
+  if reply[1] == 0 or moved then
     -- enough for one call; and where more is left, the order says that this queue is asked again before the next
-    return answer(0, {0, 0, 0})
+    return numbered(0, {0, 0, 0})
   end
-  if wait < 0 or taken[1] > 0 and taken[1] < wait then
-    wait = taken[1]
+  if wait < 0 or reply[1] > 0 and reply[1] < wait then
+    wait = reply[1]
   end
 end
-return answer(0, {wait, 0, 0})
+return numbered(0, {wait, 0, 0})

@@ -17,47 +17,52 @@
 -- @complexity O(log n) for each item that is moved
 local items, meta, ready, delayed, leased, dead = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local expiry, kept, state, wake, room, counters = KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11], KEYS[12]
-local sweep_limit, at = parse_integer(ARGV[1], 1, MAX_ENTRIES, 'limit'), 2
-check_argument_count(ARGV, at)
+local limit = parse_integer(ARGV[1], 1, MAX_ENTRIES, 'limit')
+check_argument_count(ARGV, 2)
 local now = server_time()
-local stored, flags, clock, next_due, largest, added, leases, limits = load_state(state, items)
-local bound_read, asleep, died_kept = next_due, call('LLEN', wake) == 0, {}
-local max_items, tell_room = needs_room_signal(limits, room, items, dead)
-local over = call('ZRANGEBYSCORE', expiry, '-inf', now, 'LIMIT', '0', sweep_limit)
-local ended = call('ZRANGEBYSCORE', kept, '-inf', now, 'LIMIT', '0', sweep_limit)
---#part expire_plan
---#part sweep_plan
-plan_sweep()
+local _, flags, clock, next_due, largest, added, leases, limits = load_state(state, items)
+local no_wake_pending = call('LLEN', wake) == 0
+local max_items, signal_producer = needs_room_signal(limits, room, items, dead)
+local queue = {
+  items = items, meta = meta, ready = ready, delayed = delayed, leased = leased, dead = dead,
+  expiry = expiry, state = state, counters = counters,
+  flags = flags, clock = clock, next_due = next_due, largest = largest, added = added, leases = leases,
+  limits = limits,
+}
+local over = call('ZRANGEBYSCORE', expiry, '-inf', now, 'LIMIT', '0', limit)
+local ended_outcomes = call('ZRANGEBYSCORE', kept, '-inf', now, 'LIMIT', '0', limit)
+local expired, expired_to_dead = plan_expiry(queue, now, over)
+local plan = plan_reclaim(queue, now, limit)
 call('ZCARD', kept)
---#part sweep
-local changed = #due + #late + #over > 0
-if changed or #ended > 0 or next_due ~= bound_read then
-  -- a no-op that the server allows when out of memory, where nothing was due
+local reclaimed = reclaim(queue, plan)
+local promoted, died, dead_with_outcome = #plan.due, #plan.deaths / 2, plan.dead_with_outcome
+local changed = promoted + #plan.expired_leases + #over > 0
+if changed or #ended_outcomes > 0 or queue.next_due ~= next_due then
   allow_writes_when_full(ready)
 end
---#part expire
-for _, gone in ipairs({expired, lapsed}) do
-  if #gone > 0 then
-    call('ZREM', ready, unpack(gone))
-    call('ZREM', delayed, unpack(gone))
+expire(queue, now, expired, expired_to_dead, dead_with_outcome)
+for _, ids in ipairs({expired, expired_to_dead}) do
+  if #ids > 0 then
+    call('ZREM', ready, unpack(ids))
+    call('ZREM', delayed, unpack(ids))
   end
 end
 if #over > 0 then
   call('ZREM', expiry, unpack(over))
 end
-if #ended > 0 then
-  call('ZREM', kept, unpack(ended))
+if #ended_outcomes > 0 then
+  call('ZREM', kept, unpack(ended_outcomes))
 end
-if changed or next_due ~= bound_read then
-  save_state(state, flags, clock, next_due, largest, added, leases, limits)
-  if asleep and flags % 2 == 0 and call('ZCARD', ready) > 0 then
+if changed or queue.next_due ~= next_due then
+  save_queue(queue)
+  if no_wake_pending and flags % 2 == 0 and call('ZCARD', ready) > 0 then
     call('LPUSH', wake, '1')
   end
 end
-signal_room(tell_room, max_items, items, dead, ready, room)
-local first = next_due
+signal_room(signal_producer, max_items, items, dead, ready, room)
+local first = queue.next_due
 for _, index in ipairs({expiry, kept}) do
   first = math.min(first, tonumber(call('ZRANGE', index, '0', '0', 'WITHSCORES')[2] or first))
 end
 local wait = first < NEVER and math.max(0, first - now) or -1
-return {#due, reclaimed, #deaths / 2 + #lapsed, #expired, #ended, wait, unpack(died_kept)}
+return {promoted, reclaimed, died + #expired_to_dead, #expired, #ended_outcomes, wait, unpack(dead_with_outcome)}

@@ -15,22 +15,22 @@
 -- @complexity O(log n) for each entry
 local items, meta, ready, delayed, leased = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local dead, kept, state = KEYS[6], KEYS[7], KEYS[8]
-local results = {unpack(KEYS, 9)}
+local result_keys = {unpack(KEYS, 9)}
 local ids = parse_ids(ARGV, 1)
 local entries = #ids
-if #results ~= entries then
+if #result_keys ~= entries then
   error('LEASEQ_BAD_ARGUMENT outcome takes one key result:<id> for each entry', 0)
 end
-for i, result in ipairs(results) do
+for i, result_key in ipairs(result_keys) do
   local id = ids[i]
-  check_result_key(result, id)
+  check_result_key(result_key, id)
 end
 local now = server_time()
-local stored, flags, clock, next_due, largest, added, leases, limits = load_state(state, items)
+local _, flags, clock, next_due, largest, added, leases, limits = load_state(state, items)
 call('HLEN', items)
 call('ZCARD', kept)
-for _, result in ipairs(results) do
-  call('LLEN', result)
+for _, result_key in ipairs(result_keys) do
+  call('LLEN', result_key)
 end
 local reply, changes, flags_read, size = {}, {}, flags, 0
 local function change(...)
@@ -41,34 +41,28 @@ for i = 1, entries do
     -- enough for one call: the caller asks for the others again
     break
   end
-  local id, result = ids[i], results[i]
+  local id, result_key = ids[i], result_keys[i]
   local answer
   local is_kept = call('ZSCORE', kept, id)
-  local outcome, kind, attempt, token, created, ended = load_outcome(result, is_kept)
+  local outcome, kind, attempt, token, created, ended = load_outcome(result_key, is_kept)
   if call('HEXISTS', items, id) == 1 then
     local outcome_created, outcome_ended, outcome_attempt = created, ended, attempt
-    local name, at_score = 'none', nil
-    for _, zset in ipairs({{'leased', leased}, {'dead', dead}, {'delayed', delayed}, {'ready', ready}}) do
-      local score = call('ZSCORE', zset[2], id)
-      if score then
-        name, at_score = zset[1], score
-        break
-      end
-    end
-    local record, since, tries, keeps = call('HGET', meta, id), 0, 0, 0
+    local name, score = find_state(leased, dead, delayed, ready, id)
+    local record, item_created, item_attempt, item_keep = call('HGET', meta, id), 0, 0, 0
     if record then
       local options, attempt, latest_token, created = decode_record(record)
-      local priority, max_attempts, keep, expires = decode_options(record, options)
-      since, tries, keeps = created, attempt, keep
+      local _, _, keep, _ = decode_options(record, options)
+      item_created, item_attempt, item_keep = created, attempt, keep
       if name == 'dead' and outcome and outcome_created == created then
         answer = {'failure', created, outcome_ended, outcome_attempt, keep, string.sub(outcome, CONTENT_AT)}
       elseif name == 'dead' then
         -- kept from the death on, not from now
-        local ended, ttl = tonumber(at_score), math.min(keep, keep - math.floor((now - tonumber(at_score)) / 1000))
+        local ended = tonumber(score)
+        local ttl = math.min(keep, keep - math.floor((now - ended) / 1000))
         if ttl > 0 and keep > 0 then
           local content = options % 4 >= 2 and last_error(call('HGET', meta, '\0' .. id)) or ''
-          change('DEL', result)
-          store_outcome(change, kept, id, result, now, ttl, FAILURE, attempt, latest_token, created, ended, content)
+          change('DEL', result_key)
+          store_outcome(change, kept, id, result_key, now, ttl, FAILURE, attempt, latest_token, created, ended, content)
           flags = with_outcomes_flag(flags)
           answer = {'failure', created, ended, attempt, keep, content}
         end
@@ -76,22 +70,22 @@ for i = 1, entries do
     end
     if not record and name == 'ready' then
       -- nothing but its place says when it was created
-      since = EPOCH_2025_US + at_score % PRIORITY_STEP
+      item_created = time_of_score(score)
     end
     if not answer then
-      if call('LLEN', result) > 0 then
-        change('DEL', result)
+      if call('LLEN', result_key) > 0 then
+        change('DEL', result_key)
       end
       if is_kept then
         change('ZREM', kept, id)
       end
-      answer = {name, since, 0, tries, keeps, ''}
+      answer = {name, item_created, 0, item_attempt, item_keep, ''}
     end
   elseif outcome then
     answer = {kind == 1 and 'result' or 'failure', created, ended, attempt, 0, string.sub(outcome, CONTENT_AT)}
   else
-    if call('LLEN', result) > 0 then
-      change('DEL', result)
+    if call('LLEN', result_key) > 0 then
+      change('DEL', result_key)
     end
     answer = {'absent', 0, 0, 0, 0, ''}
   end
@@ -101,7 +95,6 @@ for i = 1, entries do
   size = size + #answer[6]
 end
 if #changes > 0 then
-  -- a no-op that the server allows when out of memory
   allow_writes_when_full(kept)
   for _, each in ipairs(changes) do
     call(unpack(each))

@@ -27,7 +27,7 @@ for i, id in ipairs(ids) do
   end
 end
 if #purged > 0 then
-  -- a no-op that the server allows when out of memory; then the counter, which damage may have made no number
+  -- the counter first, which damage may have made no number
   allow_writes_when_full(dead)
   increment_counter(counters, 'purged', #purged)
   call('ZREM', dead, unpack(purged))

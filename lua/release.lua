@@ -22,7 +22,7 @@
 -- @complexity O(log n) for each entry
 local meta, ready, delayed, leased, dead = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local state, wake, counters, items, kept = KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10]
-local results = {unpack(KEYS, 11)}
+local result_keys = {unpack(KEYS, 11)}
 local now = server_time()
 local entries, at = parse_integer(ARGV[1], 1, MAX_ENTRIES, 'the number of entries'), 2
 local ids, tokens, given, keeping = {}, {}, {}, 0
@@ -47,9 +47,9 @@ for i = 1, entries do
     elseif name == 'keep' and not options.keep then
       options.keep = parse_integer(value, 0, MAX_SPAN_MS, 'keep')
       keeping = keeping + 1
-      local result = results[keeping]
-      check_result_key(result, id)
-      options.result = result
+      local result_key = result_keys[keeping]
+      check_result_key(result_key, id)
+      options.result_key = result_key
     else
       error('LEASEQ_BAD_ARGUMENT release takes delay, uncounted (1), error, dead (1) and keep, once each', 0)
     end
@@ -61,23 +61,23 @@ for i = 1, entries do
   given[i] = options
 end
 check_argument_count(ARGV, at)
-if #results ~= keeping then
+if #result_keys ~= keeping then
   error('LEASEQ_BAD_ARGUMENT release takes one key result:<id> for each entry with the option keep', 0)
 end
-local stored, flags, clock, next_due, largest, added, leases, limits = load_state(state, items)
-local asleep = call('LLEN', wake) == 0
+local _, flags, clock, next_due, largest, added, leases, limits = load_state(state, items)
+local no_wake_pending = call('LLEN', wake) == 0
 call('ZCARD', ready)
 call('ZCARD', delayed)
 call('ZCARD', dead)
 call('HLEN', counters)
 if keeping > 0 then
   call('ZCARD', kept)
-  for _, result in ipairs(results) do
-    call('LLEN', result)
+  for _, result_key in ipairs(result_keys) do
+    call('LLEN', result_key)
   end
 end
 local records, soonest, died = call('HMGET', meta, unpack(ids)), next_due, 0
-local answers, gone, seen, changes = {}, {}, {}, {}
+local answers, released, seen, changes = {}, {}, {}, {}
 local function change(...)
   changes[#changes + 1] = {...}
 end
@@ -88,24 +88,25 @@ for i = 1, entries do
     local options, attempt, latest_token, created = decode_record(record)
     if tokens[i] == latest_token and not seen[id] and call('ZSCORE', leased, id) then
       seen[id] = true
-      gone[#gone + 1] = id
+      released[#released + 1] = id
       local priority, max_attempts, keep, expires = decode_options(record, options)
-      local packed = options % 4 >= 2 and call('HGET', meta, '\0' .. id)
+      local extra = options % 4 >= 2 and call('HGET', meta, '\0' .. id)
       if option.error then
-        packed = set_last_error(packed, truncate_error(option.error))
-        change('HSET', meta, '\0' .. id, packed)
+        extra = set_last_error(extra, truncate_error(option.error))
+        change('HSET', meta, '\0' .. id, extra)
       end
       if option.uncounted or option.error and options % 4 < 2 then
-        local tries = option.uncounted and math.max(0, attempt - 1) or attempt
+        local attempts = option.uncounted and math.max(0, attempt - 1) or attempt
         local bits = options
         if option.error and options % 4 < 2 then
           bits = math.max(options, 1) + 2
         end
-        local fresh = struct.pack(RECORD_FORMAT, 1, bits, tries, latest_token, created)
+        local new_record = encode_record(bits, attempts, latest_token, created)
         if bits > 0 then
-          fresh = fresh .. struct.pack(OPTIONS_FORMAT, priority, max_attempts, keep, expires)
+          local encoded_options = encode_options(priority, max_attempts, keep, expires)
+          new_record = new_record .. encoded_options
         end
-        change('HSET', meta, id, fresh)
+        change('HSET', meta, id, new_record)
       end
       max_attempts = attempts_limit(max_attempts, limits)
       local delay = option.delay or 0
@@ -115,9 +116,9 @@ for i = 1, entries do
         change('ZADD', dead, now, id)
         local ttl = option.keep and (option.keep > 0 and option.keep or keep) or 0
         if ttl > 0 then
-          local content = last_error(packed)
-          change('DEL', option.result)
-          store_outcome(change, kept, id, option.result, now, ttl, FAILURE, attempt, latest_token, created, now, content)
+          local content = last_error(extra)
+          change('DEL', option.result_key)
+          store_outcome(change, kept, id, option.result_key, now, ttl, FAILURE, attempt, latest_token, created, now, content)
           flags = with_outcomes_flag(flags)
         end
       elseif delay > 0 then
@@ -126,28 +127,28 @@ for i = 1, entries do
         change('ZADD', delayed, now + delay * 1000, id)
       else
         answers[i] = 'ready'
-        clock = math.max(clock + 1, now)
-        local place = (option.uncounted and created or clock) - EPOCH_2025_US
-        change('ZADD', ready, place - priority * PRIORITY_STEP, id)
+        clock = next_token(clock, now)
+        local score = ready_score(option.uncounted and created or clock, priority)
+        change('ZADD', ready, score, id)
       end
     end
   end
 end
-if #gone > 0 then
-  -- a no-op that the server allows when out of memory; then the counters, which damage may have made no numbers
+if #released > 0 then
+  -- the counters first, which damage may have made no numbers
   allow_writes_when_full(leased)
-  increment_counter(counters, 'released', #gone)
+  increment_counter(counters, 'released', #released)
   if died > 0 then
     increment_counter(counters, 'died', died)
   end
-  call('ZREM', leased, unpack(gone))
+  call('ZREM', leased, unpack(released))
   for _, each in ipairs(changes) do
     call(unpack(each))
   end
-  local nearer = soonest < next_due or next_due == 0
+  local due_sooner = soonest < next_due or next_due == 0
   next_due = soonest
   save_state(state, flags, clock, next_due, largest, added, leases, limits)
-  if asleep and (nearer or flags % 2 == 0 and call('ZCARD', ready) > 0) then
+  if no_wake_pending and (due_sooner or flags % 2 == 0 and call('ZCARD', ready) > 0) then
     call('LPUSH', wake, '1')
   end
 end

@@ -32,7 +32,7 @@ for i = 1, entries do
   end
 end
 if removed > 0 then
-  -- a no-op that the server allows when out of memory; then the counter, which damage may have made no number
+  -- the counter first, which damage may have made no number
   allow_writes_when_full(ready)
   increment_counter(counters, 'removed', removed)
 end

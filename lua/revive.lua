@@ -17,44 +17,46 @@ local kept, state, wake, counters = KEYS[5], KEYS[6], KEYS[7], KEYS[8]
 local ids = parse_ids(ARGV, 1)
 local entries = #ids
 local now = server_time()
-local stored, flags, clock, next_due, largest, added, leases, limits = load_state(state, items)
-local asleep = call('LLEN', wake) == 0
+local _, flags, clock, next_due, largest, added, leases, limits = load_state(state, items)
+local no_wake_pending = call('LLEN', wake) == 0
 call('ZCARD', ready)
 call('ZCARD', kept)
 call('HLEN', counters)
 local records = call('HMGET', meta, unpack(ids))
-local answers, places, fresh, revived, seen = {}, {}, {}, {}, {}
+local answers, scores, new_records, revived, seen = {}, {}, {}, {}, {}
 for i = 1, entries do
-  local id, record, level = ids[i], records[i], 0
+  local id, record, item_priority = ids[i], records[i], 0
   answers[i] = 0
   if not seen[id] and call('ZSCORE', dead, id) and call('HEXISTS', items, id) == 1 then
     if record then
-      local options, attempt, latest_token, created = decode_record(record)
-      local priority, max_attempts, keep, expires = decode_options(record, options)
-      level = priority
-      fresh[#fresh + 1] = id
-      fresh[#fresh + 1] = struct.pack(RECORD_FORMAT, 1, options, 0, latest_token, created) .. string.sub(record, 23)
+      local options, _, latest_token, created = decode_record(record)
+      local priority, _, _, _ = decode_options(record, options)
+      item_priority = priority
+      local new_record = encode_record(options, 0, latest_token, created)
+      new_records[#new_records + 1] = id
+      new_records[#new_records + 1] = new_record .. string.sub(record, OPTIONS_AT)
     end
-    clock = math.max(clock + 1, now)
+    clock = next_token(clock, now)
     seen[id] = true
     answers[i] = 1
     revived[#revived + 1] = id
-    places[#places + 1] = clock - EPOCH_2025_US - level * PRIORITY_STEP
-    places[#places + 1] = id
+    local score = ready_score(clock, item_priority)
+    scores[#scores + 1] = score
+    scores[#scores + 1] = id
   end
 end
 if #revived > 0 then
-  -- a no-op that the server allows when out of memory; then the counter, which damage may have made no number
+  -- the counter first, which damage may have made no number
   allow_writes_when_full(dead)
   increment_counter(counters, 'revived', #revived)
   call('ZREM', dead, unpack(revived))
   call('ZREM', kept, unpack(revived))
-  call('ZADD', ready, unpack(places))
-  if #fresh > 0 then
-    call('HSET', meta, unpack(fresh))
+  call('ZADD', ready, unpack(scores))
+  if #new_records > 0 then
+    call('HSET', meta, unpack(new_records))
   end
   save_state(state, flags, clock, next_due, largest, added, leases, limits)
-  if asleep and flags % 2 == 0 then
+  if no_wake_pending and flags % 2 == 0 then
     call('LPUSH', wake, '1')
   end
 end

@@ -12,18 +12,17 @@ local ready, state, wake, items, dead, room = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local at = 1
 check_argument_count(ARGV, at)
 local now = server_time()
-local stored, flags, clock, next_due, largest, added, leases, limits = load_state(state, items)
-local max_items, tell_room = needs_room_signal(limits, room, items, dead)
-local tell_worker = call('LLEN', wake) == 0 and (next_due <= now + WAIT_CAP_US or flags % 2 == 0 and call('ZCARD', ready) > 0)
-tell_room = tell_room and call('HLEN', items) - call('ZCARD', dead) < max_items
-if tell_worker or tell_room then
-  -- a no-op that the server allows when out of memory
+local _, flags, clock, next_due, largest, added, leases, limits = load_state(state, items)
+local max_items, signal_producer = needs_room_signal(limits, room, items, dead)
+local signal_worker = call('LLEN', wake) == 0 and (next_due <= now + WAIT_CAP_US or flags % 2 == 0 and call('ZCARD', ready) > 0)
+signal_producer = signal_producer and call('HLEN', items) - call('ZCARD', dead) < max_items
+if signal_worker or signal_producer then
   allow_writes_when_full(ready)
 end
-if tell_worker then
+if signal_worker then
   call('LPUSH', wake, '1')
 end
-if tell_room then
+if signal_producer then
   call('LPUSH', room, '1')
 end
-return (tell_worker or tell_room) and 1 or 0
+return (signal_worker or signal_producer) and 1 or 0

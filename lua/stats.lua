@@ -15,7 +15,7 @@ local dead, kept, state, counters = KEYS[5], KEYS[6], KEYS[7], KEYS[8]
 local at = 1
 check_argument_count(ARGV, at)
 local now = server_time()
-local stored, flags, clock, next_due, largest, added, leases, limits = load_state(state, items)
+local _, flags, clock, next_due, largest, added, leases, limits = load_state(state, items)
 local names = {'promoted', 'reclaimed', 'released', 'died', 'expired', 'revived', 'purged', 'removed', 'dropped'}
 local counts = call('HMGET', counters, unpack(names))
 local held = call('HLEN', items)

@@ -5,18 +5,18 @@
 --#inline
 local function needs_room_signal(limits, room, items, dead)
   local max_items = limits == NO_LIMITS and 0 or struct.unpack('<I4', limits, 5)
-  local tell_room = max_items > 0 and call('LLEN', room) == 0
-  if tell_room then
+  local signal_producer = max_items > 0 and call('LLEN', room) == 0
+  if signal_producer then
     call('HLEN', items)
     call('ZCARD', dead)
   end
-  return max_items, tell_room
+  return max_items, signal_producer
 end
 
 -- Takes what needs_room_signal gave, and the keys. Puts one element on `room` where there is room.
 --#inline
-local function signal_room(tell_room, max_items, items, dead, ready, room)
-  if tell_room and call('HLEN', items) - call('ZCARD', dead) < max_items then
+local function signal_room(signal_producer, max_items, items, dead, ready, room)
+  if signal_producer and call('HLEN', items) - call('ZCARD', dead) < max_items then
     allow_writes_when_full(ready)
     call('LPUSH', room, '1')
   end

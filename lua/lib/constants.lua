@@ -64,3 +64,5 @@ local OUTCOME_BYTES = 30
 local CONTENT_AT = 31
 local RESULT = 1
 local FAILURE = 2
+-- What stands in a record from KEEP_AT on where the item has neither.
+local NO_KEEP_NO_EXPIRY = '\0\0\0\0\0\0\0\0\0\0\0\0\0\0'

@@ -1,4 +1,5 @@
--- The state of a queue: 44 bytes, the longest string that the server embeds.
+-- The state of a queue: 44 bytes, the longest string that the server embeds. Calls for one item hold it in locals; the others
+-- in a table, called `queue`, of the queue's keys and of what load_state gives, by their names.
 
 -- Takes the keys `state` and `items`. Gives what is stored (false: nothing), flags (1 paused, 2 outcomes are kept), clock, next_due,
 -- largest, added, leases and limits (max_data, max_items, max_attempts; packed).
@@ -41,6 +42,12 @@ end
 --#inline
 local function save_state(state, flags, clock, next_due, largest, added, leases, limits)
   call('SET', state, struct.pack(STATE_FORMAT, 1, flags, clock, next_due, largest, added, leases, limits))
+end
+
+-- Takes a queue: a table of its keys and of what load_state gives, by their names.
+local function save_queue(queue)
+  local flags, clock, next_due, largest = queue.flags, queue.clock, queue.next_due, queue.largest
+  save_state(queue.state, flags, clock, next_due, largest, queue.added, queue.leases, queue.limits)
 end
 
 -- Takes the keys. Gives the exact next due time or deadline; NEVER when there is none, 0 where damage made it less than any time.

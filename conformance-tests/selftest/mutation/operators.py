@@ -28,7 +28,8 @@ NAMES: Final = {"and": "or", "or": "and", "true": "false", "false": "true", "min
 WORDS_BEFORE: Final = {"return", "and", "or", "not", "then", "else", "if", "elseif", "in"}
 """Behind these a minus is a sign."""
 CALL: Final = re.compile(
-    r"^(?:call|change|error|increment_counter|repair|raise_clock|plan_sweep|check_heads|read_heads|pcall|keep_result)\(.*\)$"
+    r"^(?:call|change|error|increment_counter|repair|raise_clock|pcall|check_records|reclaim"
+    r"|expire|drop_unleasable|decode_extra|write_completions|finish_lease|finish_add|save_queue)\(.*\)$"
 )
 ASSIGNMENT: Final = re.compile(r"^[\w.\[\]# +'*-]+ = [^{]*$")
 CONDITION: Final = re.compile(r"^(if|elseif|while) (.*) (then|do)$")
