@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 LEASE_SECS: Final = 3600.0
 DATA: Final = b"x" * 100
-COLOURS: Final = ("threads", "asyncio")
+MODES: Final = ("threads", "asyncio")
 CALLS: Final = ("PING", "add_item", "lease", "complete", "complete_and_lease")
 Costs = dict[str, dict[str, float]]
 """Of each call, us of the client and of the server."""
@@ -155,7 +155,7 @@ async def tasks(server: Server, count: int) -> Costs:
 
 
 def one_round(server: BenchServer | Reached, count: int) -> dict[str, Costs]:
-    """Both colours, on an empty server."""
+    """Sync and async, on an empty server."""
     server.client.flushdb()
     return {"threads": threads(server, count), "asyncio": asyncio.run(tasks(server, count))}
 
@@ -169,15 +169,15 @@ def measure(server: BenchServer, rounds: int, count: int) -> dict[str, Any]:
 def summary(found: list[dict[str, Costs]]) -> dict[str, Any]:
     """The least and the median of each figure."""
     calls = {
-        colour: {
+        mode: {
             call: {
                 f"{side}_us": {"least": min(of), "median": round(median(of), 2)}
                 for side in ("client", "server")
-                for of in [[each[colour][call][f"{side}_us"] for each in found]]
+                for of in [[each[mode][call][f"{side}_us"] for each in found]]
             }
             for call in CALLS
         }
-        for colour in COLOURS
+        for mode in MODES
     }
     return {"calls": calls, "rounds": found}
 
@@ -189,7 +189,7 @@ def table(found: dict[str, Any]) -> list[str]:
         "|---|---:|---:|---:|",
     ]
     for call in CALLS:
-        own = [found["calls"][colour][call] for colour in COLOURS]
+        own = [found["calls"][mode][call] for mode in MODES]
         cells = [f"{of['client_us']['least']:.1f} ({of['client_us']['median']:.1f})" for of in own]
         inside = min(of["server_us"]["least"] for of in own)
         lines.append(f"| `{call}` | {' | '.join(cells)} | {f'{inside:.1f}' if inside else '-'} |")
@@ -236,9 +236,9 @@ def table_beside(found: dict[str, Any]) -> list[str]:
     ]
     for call in CALLS:
         cells = []
-        for colour in COLOURS:
+        for mode in MODES:
             here, beside = (
-                found[name]["calls"][colour][call]["client_us"]["median"] for name in ("here", "beside")
+                found[name]["calls"][mode][call]["client_us"]["median"] for name in ("here", "beside")
             )
             cells += [f"{here:.1f}", f"{beside:.1f}", f"{here / beside:.2f}"]
         lines.append(f"| `{call}` | {' | '.join(cells)} |")

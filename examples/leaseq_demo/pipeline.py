@@ -16,8 +16,8 @@ from leaseq._scripts import SCRIPTS
 from leaseq.keys import REGISTRY
 from leaseq_demo import stage as program
 from leaseq_demo.client import open_client
-from leaseq_demo.crew import Crew, Worker
 from leaseq_demo.pipeline_result import PipelineResult, Standing
+from leaseq_demo.processes import WorkerProcess, WorkerProcesses
 from leaseq_demo.run import DemoError, server_name
 from leaseq_demo.stage import LAST, MOMENTS, QUEUES, STAGES, Signals, open_queue
 
@@ -71,7 +71,9 @@ class Pipeline:
         with ExitStack() as stack:
             stack.enter_context(self._client)
             stack.callback(self._clear)
-            self._crew = stack.enter_context(Crew(self._settings(), self._log, program.__name__))
+            self._processes = stack.enter_context(
+                WorkerProcesses(self._settings(), self._log, program.__name__)
+            )
             self._exit = stack.pop_all()
         return self
 
@@ -88,7 +90,7 @@ class Pipeline:
             yield from self._kill(number, range(items * number // kills, items * (number + 1) // kills))
         for stage in STAGES:
             yield from self._finish(stage)
-        self._look()
+        self._observe()
 
     def _finish(self, stage: str) -> Iterator[None]:
         """Wait until a stage is empty, and its workers are gone: then nothing comes to the next one any more."""
@@ -116,10 +118,14 @@ class Pipeline:
         else:
             pause = time.monotonic() + self._random.uniform(0, 0.1)
             while time.monotonic() < pause:
-                self._look()
+                self._observe()
                 yield
             cleaners = self._options.cleaners
-            among = self._crew.workers[-cleaners:] if kind == "cleaner" else self._crew.workers[:-cleaners]
+            among = (
+                self._processes.workers[-cleaners:]
+                if kind == "cleaner"
+                else self._processes.workers[:-cleaners]
+            )
             self._end(self._random.choice(among))
         self.standing.kills[kind] += 1
 
@@ -128,17 +134,17 @@ class Pipeline:
         if waiting is None:
             return False
         pid, items = waiting
-        (victim,) = (each for each in self._crew.workers if each.pid == pid)
+        (victim,) = (each for each in self._processes.workers if each.pid == pid)
         self._end(victim)
         self.standing.moments[moment] += 1
         if moment == "answered":
             self.standing.left_behind += items
         return True
 
-    def _end(self, victim: Worker) -> None:
+    def _end(self, victim: WorkerProcess) -> None:
         """Kill one (SIGKILL) and start another in its place."""
         victim.kill()
-        self._crew.replace(victim)
+        self._processes.replace(victim)
 
     def _feed(self, numbers: range) -> None:
         ids = [item_id(number) for number in numbers]
@@ -149,18 +155,18 @@ class Pipeline:
         while not done():
             if time.monotonic() > give_up:
                 raise DemoError(f"waited {_PATIENCE_SECS:g} s for {what}, in vain")
-            self._look()
+            self._observe()
             yield
 
-    def _look(self) -> None:
+    def _observe(self) -> None:
         self.standing.stats = {stage: queue.stats() for stage, queue in self.queues.items()}
         self.standing.seconds = time.monotonic() - self._begin
-        if failure := self._crew.failure():
+        if failure := self._processes.failure():
             raise DemoError(f"a process of the pipeline failed: {failure}")
 
-    def _of_stage(self, stage: str) -> list[Worker]:
+    def _of_stage(self, stage: str) -> list[WorkerProcess]:
         first = STAGES.index(stage) * self._options.workers
-        return self._crew.workers[first : first + self._options.workers]
+        return self._processes.workers[first : first + self._options.workers]
 
     def _settings(self) -> list[dict[str, Any]]:
         options = self._options

@@ -12,11 +12,11 @@ from typing import Any, Final
 import leaseq
 from leaseq._scripts import SCRIPTS
 from leaseq.keys import REGISTRY, QueueKeys
-from leaseq_demo.board import Board, Held
 from leaseq_demo.client import open_client
 from leaseq_demo.corpus import copies, count_words, cut, read_text
-from leaseq_demo.crew import Crew
+from leaseq_demo.processes import WorkerProcesses
 from leaseq_demo.result import Kill, Result
+from leaseq_demo.scoreboard import Held, Scoreboard
 
 _TICK_SECS: Final = 0.01
 _PAUSE_SECS: Final = 0.01  # how long a worker waits in each piece, as work with a disk or a network would
@@ -70,7 +70,7 @@ class Run:
         self._killed_at: list[float] = []  # as the server tells the time
         self._progress = Progress(options)
         self._client = open_client(url)
-        self._board = Board(self._client, self._name)
+        self._scoreboard = Scoreboard(self._client, self._name)
         self._queue = leaseq.WorkQueue(self._name, self._client)
 
     def go(self, show: Callable[[Progress], None]) -> Result:
@@ -83,23 +83,23 @@ class Run:
         }
         with self._client, self._queue:
             self._progress.server = server_name(self._client)
-            with self._cleared(), Crew([settings] * self._options.workers, self._log) as crew:
-                return self._watch(crew, show)
+            with self._cleared(), WorkerProcesses([settings] * self._options.workers, self._log) as processes:
+                return self._watch(processes, show)
 
-    def _watch(self, crew: Crew, show: Callable[[Progress], None]) -> Result:
+    def _watch(self, processes: WorkerProcesses, show: Callable[[Progress], None]) -> Result:
         progress = self._progress
         begin = time.monotonic()
         while True:
             stats = self._queue.stats()
-            self._look(stats, crew, time.monotonic() - begin)
+            self._observe(stats, processes, time.monotonic() - begin)
             show(progress)
             if stats.completed == progress.added == len(self._pieces):
                 return self._result()
             self._feed(stats.ready)
             killed = len(progress.kills)
             if killed < len(self._due) and stats.completed >= self._due[killed]:
-                self._kill_one(crew)
-            failure = crew.failure()
+                self._kill_one(processes)
+            failure = processes.failure()
             if failure is not None:
                 raise DemoError(f"a worker ended by itself: {failure}")
             time.sleep(_TICK_SECS)
@@ -115,31 +115,31 @@ class Run:
         end = begin + max(0, _WAITING * self._options.workers - ready)
         self._progress.added += sum(self._queue.add_items(self._pieces[begin:end]))
 
-    def _look(self, stats: leaseq.QueueStats, crew: Crew, seconds: float) -> None:
+    def _observe(self, stats: leaseq.QueueStats, processes: WorkerProcesses, seconds: float) -> None:
         progress = self._progress
         progress.seconds = seconds
         progress.completed, progress.waiting, progress.leased = stats.completed, stats.ready, stats.leased
-        pids = [each.pid for each in crew.workers]
-        held = self._board.held(pids)
+        pids = [each.pid for each in processes.workers]
+        held = self._scoreboard.held(pids)
         progress.workers = [(pid, lease and lease.id) for pid, lease in zip(pids, held, strict=True)]
         self._look_for_recoveries()
 
     def _look_for_recoveries(self) -> None:
         if all(kill.recovery is not None for kill in self._progress.kills):
             return
-        leased_again = self._board.again()
+        leased_again = self._scoreboard.again()
         for kill, killed_at in zip(self._progress.kills, self._killed_at, strict=True):
             again = leased_again.get(kill.item)
             if kill.recovery is None and again is not None and again.token > kill.token:
                 kill.again_by, kill.recovery = again.pid, again.time - killed_at
 
-    def _kill_one(self, crew: Crew) -> None:
+    def _kill_one(self, processes: WorkerProcesses) -> None:
         """Kill a worker that holds an item. Without one, the next call tries again."""
         for _ in range(_KILL_TRIES):
-            victim = self._random.choice(crew.workers)
+            victim = self._random.choice(processes.workers)
             if not victim.freeze():
                 return
-            (held,) = self._board.held([victim.pid])
+            (held,) = self._scoreboard.held([victim.pid])
             if held is None or not self._is_current(held):
                 victim.thaw()
                 time.sleep(0.001)
@@ -149,7 +149,7 @@ class Run:
             if self._is_current(held):  # it had sent nothing that would have ended its lease
                 self._killed_at.append(killed_at)
                 self._progress.kills.append(Kill(victim.pid, held.id, held.token, self._progress.seconds))
-            crew.replace(victim)
+            processes.replace(victim)
             return
 
     def _is_current(self, held: Held) -> bool:
@@ -159,7 +159,7 @@ class Run:
 
     def _result(self) -> Result:
         options = self._options
-        total = self._board.total()
+        total = self._scoreboard.total()
         times = copies(self._text, options.items)
         truth = {word: count * times for word, count in count_words(self._text).items()}  # in one go, uncut
         return Result(
@@ -168,7 +168,7 @@ class Run:
             workers=options.workers,
             lease_secs=options.lease_secs,
             added=self._progress.added,
-            completed_once=self._board.completed_once(),
+            completed_once=self._scoreboard.completed_once(),
             kills=self._progress.kills,
             words=total.total(),
             answer_right=dict(total) == truth,
@@ -188,7 +188,7 @@ class Run:
         finally:
             self._client.delete(*map(keys.key, _KEY_PARTS))
             self._client.srem(REGISTRY, keys.entry)
-            self._board.clear()
+            self._scoreboard.clear()
 
 
 def server_name(client: Any) -> str:

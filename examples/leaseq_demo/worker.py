@@ -6,9 +6,9 @@ import threading
 import time
 
 import leaseq
-from leaseq_demo.board import Board
 from leaseq_demo.client import open_client
 from leaseq_demo.corpus import count_words
+from leaseq_demo.scoreboard import Scoreboard
 
 SETTINGS = "LEASEQ_DEMO_WORKER"
 """The environment variable that holds the arguments of `work` as JSON: unlike argv it is not for all to see."""
@@ -18,16 +18,18 @@ def work(url: str, name: str, lease_secs: float, pause: float) -> None:
     """Lease, count, complete, for ever. `pause` is for the waiting that real work has."""
     pid = os.getpid()
     client = open_client(url)
-    board = Board(client, name)
+    scoreboard = Scoreboard(client, name)
     with leaseq.WorkQueue(name, client) as queue:
         for item in queue.items(lease_secs):
-            board.leased(pid, item, lease_secs)
+            scoreboard.leased(pid, item, lease_secs)
             with item:
                 counts = count_words(item.data.decode())
                 time.sleep(pause)
-                board.counted(item.id, counts)  # before complete: once that answers, nobody does this again
+                scoreboard.counted(
+                    item.id, counts
+                )  # before complete: once that answers, nobody does this again
                 if queue.complete(item):
-                    board.completed(item.id)
+                    scoreboard.completed(item.id)
 
 
 def end_with_starter() -> None:

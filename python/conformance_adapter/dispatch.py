@@ -1,7 +1,7 @@
 """The methods of the adapter protocol, with the public API of the Python clients.
 
-Both colours have the same names and arguments, so what is here fits both: a method says how to call, and what its answer
-looks like; the answer itself is waited for by the adapter of the colour.
+The sync and async clients have the same names, so what is here fits both: a method says how to call, and what its answer
+looks like; the answer itself is waited for by the sync or the async adapter.
 """
 
 from collections.abc import Callable, Sequence
@@ -328,7 +328,7 @@ METHODS: Final[dict[str, Method]] = {
     "queues": _queues,
     "live_workers": _live_workers,
 }
-"""Those that both colours have alike; `hold`, `held`, `lost`, `pipeline` and the loop of a worker are theirs."""
+"""What the sync and async adapters share; `hold`, `held`, `lost`, `pipeline` and the loop of a worker are theirs."""
 
 
 OF_LOOPS: Final = frozenset({"work", "handed_out", "end_handlers", "leave_off", "finish"})
@@ -350,7 +350,7 @@ def pipeline_answers(args: Json, replies: Sequence[Any]) -> list[list[str]]:
 
 
 def hello(language: str) -> Json:
-    """Who this is. Both colours do all that the protocol has methods for."""
+    """Who this is. The sync and async adapters do all that the protocol has methods for."""
     from leaseq import _scripts
 
     scripts = (value for value in vars(_scripts).values() if isinstance(value, _scripts.Script))

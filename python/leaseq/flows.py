@@ -1,4 +1,4 @@
-"""Operations of several steps, without I/O: generators of requests, driven by one short driver per colour."""
+"""Operations of several steps, without I/O: generators of requests, driven by a short sync and a short async driver."""
 
 import math
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence

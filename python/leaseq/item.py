@@ -130,7 +130,7 @@ class Hold:
 
 
 class LeasedItemBase(Item):
-    """What the leased items of both colours have.
+    """What sync and async leased items share.
 
     Attributes:
         hold: how this process holds it, for those who extend and end leases.

@@ -70,7 +70,7 @@ def bulk(*parts: str) -> bytes:
 
 
 class NamedQueue:
-    """What the queues of both colours have: a name, and a group that decides the hash slot.
+    """What sync and async queues share: a name, and a group that decides the hash slot.
 
     Attributes:
         keys: the names of its keys.

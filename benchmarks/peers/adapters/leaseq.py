@@ -1,7 +1,7 @@
 """leaseq, from this checkout.
 
 Settings:
-- the variants `threads` and `asyncio` are `leaseq.worker.Worker` of either colour with its default settings
+- the variants `threads` and `asyncio` are `leaseq.worker.Worker`, sync or async, with its default settings
 - `two-calls` is a loop of `lease` and `complete`; `fused` is one of `complete_and_lease`: one item at a time
 - `asyncio` runs on uvloop, as the peers on asyncio do
 - bulk: `add_items`

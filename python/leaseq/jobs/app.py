@@ -46,7 +46,7 @@ class App:
 
         handle = send.enqueue("a@example.org")     # or: await send.aenqueue(...)
 
-    `server` is a URL or a redis-py client as for WorkQueue; with a client, the methods of its colour work. All queues
+    `server` is a URL or a redis-py client as for WorkQueue; with a client, the methods of its kind (sync, async) work. All queues
     are of one `group`. `queue` is where jobs go that say no other. Arguments and results are JSON, or MessagePack by
     `format`, or what a `serializer` makes of them. A server is not asked for before the first call.
 

@@ -26,7 +26,7 @@ End = tuple[Any, BaseException | None, float, Why, bool]
 threads run on when given up. A bare tuple, since there is one for every item."""
 
 Item = Any
-"""A leased item of either colour."""
+"""A sync or async leased item."""
 
 
 class InFlight:

@@ -1,4 +1,4 @@
-"""The worker that `test_forked` starts and kills. Run as `python -m programs.forking_worker COLOUR URL CONCURRENCY`."""
+"""The worker that `test_forked` starts and kills. Run as `python -m programs.forking_worker MODE URL CONCURRENCY`."""
 
 from __future__ import annotations
 

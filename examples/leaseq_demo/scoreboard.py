@@ -30,7 +30,7 @@ class Again(NamedTuple):
     time: float
 
 
-class Board:
+class Scoreboard:
     """The hashes of one run."""
 
     def __init__(self, client: redis.Redis, name: str) -> None:

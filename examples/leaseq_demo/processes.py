@@ -17,7 +17,7 @@ _END_SECS = 2.0
 _PATH = os.pathsep.join(filter(None, [str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH")]))
 
 
-class Worker:
+class WorkerProcess:
     """One worker process, a child of this one, which runs a module of this package."""
 
     def __init__(self, settings: dict[str, Any], log: Path, module: str) -> None:
@@ -57,7 +57,7 @@ class Worker:
         self._process.kill()
         self._process.wait()
 
-    def let_go(self) -> None:
+    def request_stop(self) -> None:
         """Tell it to end."""
         if self._process.stdin is not None:
             with contextlib.suppress(OSError):
@@ -71,26 +71,26 @@ class Worker:
         self.kill()
 
 
-class Crew:
+class WorkerProcesses:
     """The workers of one run: one for each of the settings, always."""
 
     def __init__(self, settings: Sequence[dict[str, Any]], log: Path, module: str = worker.__name__) -> None:
         self._settings = settings
         self._log = log
         self._module = module
-        self.workers: list[Worker] = []
+        self.workers: list[WorkerProcess] = []
         try:
             for each in settings:
-                self.workers.append(Worker(each, log, module))
+                self.workers.append(WorkerProcess(each, log, module))
         except BaseException:
             self.end()
             raise
 
-    def replace(self, lost: Worker) -> None:
+    def replace(self, ended_worker: WorkerProcess) -> None:
         """Start another worker in the place of one that is gone."""
-        lost.let_go()
-        place = self.workers.index(lost)
-        self.workers[place] = Worker(self._settings[place], self._log, self._module)
+        ended_worker.request_stop()
+        index = self.workers.index(ended_worker)
+        self.workers[index] = WorkerProcess(self._settings[index], self._log, self._module)
 
     def failure(self) -> str | None:
         """What a worker wrote that failed; None while none has."""
@@ -102,7 +102,7 @@ class Crew:
     def end(self) -> None:
         """End all workers."""
         for each in self.workers:
-            each.let_go()
+            each.request_stop()
         for each in self.workers:
             each.end()
 
