@@ -17,6 +17,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -87,7 +88,8 @@ class Function:
     where: str
 
 
-def tokens(line: str) -> list[Token]:
+@cache
+def tokens(line: str) -> tuple[Token, ...]:
     """Cut a line; what stands in braces on other lines is taken for a statement, so a table's keys end with a comma."""
     pieces = [(str(match.lastgroup), match.group()) for match in TOKEN.finditer(line)]
     solid = [at for at, (kind, _) in enumerate(pieces) if kind != "space"]
@@ -101,7 +103,7 @@ def tokens(line: str) -> list[Token]:
         after = pieces[solid[number + 1]][1] if 0 <= number < len(solid) - 1 else ""
         found.append(Token(kind, text, before, after, depth > 0))
         depth += (text == "{") - (text == "}")
-    return found
+    return tuple(found)
 
 
 def variables(lines: Iterable[str]) -> set[str]:

@@ -119,6 +119,7 @@ def test_the_sdist_holds_the_protocol_too(unpacked: Path) -> None:
         "pyproject.toml",
         "lua/manifest.json",
         "lua/bundle.py",
+        "lua/library.py",
         "lua/add.lua",
         "lua/lib/time.lua",
     ):

@@ -108,8 +108,8 @@ FEWER_KEYS = "local ready, state, wake, items, dead = KEYS[1], KEYS[2], KEYS[3],
         (" LEASEQ_CLOCK LEASEQ_FORMAT", " LEASEQ_CLOCK", r"lacks \['LEASEQ_FORMAT'\]"),
         (" LEASEQ_CLOCK", " LEASEQ_CLOCK LEASEQ_FULL", r"never raised: \['LEASEQ_FULL'\]"),
         (
-            "return (tell_worker",
-            "error('LEASEQ_NEW what is this', 0) return (tell_worker",
+            "return (signal_worker",
+            "error('LEASEQ_NEW what is this', 0) return (signal_worker",
             r"lacks \['LEASEQ_NEW'\]",
         ),
         ("-- @reply 1", "-- @replies 1", "unknown tag @replies"),
@@ -126,7 +126,7 @@ def test_a_header_that_the_code_contradicts_is_refused(tree: Tree, old: str, new
     refused(tree, "settle", message)
 
 
-OUTCOME_KEYS = "local results = {unpack(KEYS, 9)}"
+OUTCOME_KEYS = "local result_keys = {unpack(KEYS, 9)}"
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,7 @@ OUTCOME_KEYS = "local results = {unpack(KEYS, 9)}"
         ("-- @keys each entry: result:<id>\n", "", "@keys and a line that binds the rest"),
         (OUTCOME_KEYS, OUTCOME_KEYS.replace("9", "8"), "only be bound to locals"),
         (OUTCOME_KEYS, OUTCOME_KEYS.replace("9", "10"), "only be bound to locals"),
-        (OUTCOME_KEYS, "local results = {unpack(KEYS)}", "only be bound to locals"),
+        (OUTCOME_KEYS, "local result_keys = {unpack(KEYS)}", "only be bound to locals"),
         (OUTCOME_KEYS, "local result = KEYS[9]", "@keys and a line that binds the rest"),
         ("-- @key state STRING packed\n", "", "only be bound to locals|the code binds"),
     ],
@@ -243,7 +243,7 @@ def test_render_writes_what_reaches_the_server(tree: Tree) -> None:
     assert tree.texts() == before
 
 
-def test_no_source_has_anything_but_ascii_and_short_parts() -> None:
+def test_no_source_has_anything_but_ascii_and_lua() -> None:
     for script in _scripts.SCRIPTS:
         assert script.source.isascii()
         assert "--#" not in script.source
