@@ -80,9 +80,9 @@ def watch_a_day(orders: leaseq.WorkQueue, console: Console) -> None:
         orders.add_items(leaseq.Item(b"two books", id=f"order-{look}-{n}") for n in range(wave))
         orders.add_item(leaseq.Item(b"a reminder", id=f"reminder-{look}"), delay=3)
         time.sleep(0.15)
-        seen.saw(orders.stats())
+        seen.add(orders.stats())
     console.print("[bold green]$[/] leaseq stats orders --watch\n", markup=True)
-    console.print(seen.picture())
+    console.print(seen.render())
     worker.stop()
     working.join()
 

@@ -16,5 +16,5 @@ class Backoff:
 
     def __call__(self, attempt: int) -> float:
         """The delay after this attempt (1 for the first)."""
-        longest = min(self.last, self.first * 2.0 ** min(attempt - 1, 30))
-        return longest * random.uniform(0.5, 1.0)  # noqa: S311 (no secret)
+        max_delay = min(self.last, self.first * 2.0 ** min(attempt - 1, 30))
+        return max_delay * random.uniform(0.5, 1.0)  # noqa: S311 (no secret)

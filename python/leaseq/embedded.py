@@ -92,7 +92,7 @@ def embedded(folder: str | os.PathLike[str]) -> EmbeddedServer:
         shared = _running.get(path)
         if shared is None or not _answers(shared.url):
             shared = _running[path] = _start_or_join(path)
-        shared.holds += 1
+        shared.refcount += 1
         return EmbeddedServer(shared)
 
 
@@ -103,11 +103,11 @@ class _Shared:
         self.folder = folder
         self.url = url
         self.process = process
-        self.holds = 0
+        self.refcount = 0
 
     def release(self) -> None:
-        self.holds -= 1
-        if self.holds > 0:
+        self.refcount -= 1
+        if self.refcount > 0:
             return
         if _running.get(self.folder) is self:
             del _running[self.folder]
@@ -233,9 +233,9 @@ def find_program() -> Path:
     for candidate in (_wheel_program(), *map(shutil.which, ("valkey-server", "redis-server"))):
         if candidate is not None and (_program_version(Path(candidate)) or (0,)) >= _OLDEST:
             return Path(candidate)
-    way_out = "" if sys.platform == "win32" else "`pip install 'leaseq[embedded]'`, "
+    install_hint = "" if sys.platform == "win32" else "`pip install 'leaseq[embedded]'`, "
     raise EmbeddedServerError(
-        f"no server program for an embedded server. Ways out: {way_out}put valkey-server or redis-server "
+        f"no server program for an embedded server. Ways out: {install_hint}put valkey-server or redis-server "
         "(6.2 or later) on PATH, or use a running server: WorkQueue(name, 'redis://HOST')"
     )
 
@@ -253,12 +253,12 @@ def _wheel_program() -> str | None:
 def _program_version(program: Path) -> tuple[int, ...] | None:
     """Return (major, minor) as the program tells it, or None where it does not run."""
     try:
-        told = subprocess.run(
+        output = subprocess.run(
             [program, "--version"], capture_output=True, timeout=10, check=True, text=True
         ).stdout
     except (OSError, subprocess.SubprocessError):
         return None
-    match = re.search(r"v=(\d+)\.(\d+)", told)
+    match = re.search(r"v=(\d+)\.(\d+)", output)
     return (int(match[1]), int(match[2])) if match else None
 
 

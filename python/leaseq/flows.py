@@ -40,14 +40,14 @@ class Wait(Generic[T]):
     little time for a block, the command runs after that time. Should the flow end here, with an error or interrupted,
     whoever performs this runs `settles`, which pass on the wake-up that may have been taken.
 
-    `at_once` sends the command with the block, so that the server runs it as soon as that is over.
+    `pipelined` sends the command with the block, so that the server runs it as soon as that is over.
     """
 
     block: tuple[str, ...]
     seconds: float
     then: Command[T]
     settles: tuple[Command[bool], ...] = ()
-    at_once: bool = False
+    pipelined: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,35 +66,35 @@ def lease_any(
     count: int,
     lease_secs: float,
     *,
-    over: float | None,
+    wait_until: float | None,
     clock: Callable[[], float],
-    known: LeaseReply | None = None,
-    at_once: bool = False,
+    last_reply: LeaseReply | None = None,
+    pipelined: bool = False,
 ) -> Flow[LeaseReply]:
-    """Lease from the first of several queues of one group that has an item; `known` is what this was told before.
+    """Lease from the first of several queues of one group that has an item; `last_reply` is the one before.
 
-    The call that leases from one settles the others (LQ-BLOCK-7). With `at_once` a lease is sent with each block that
+    The call that leases from one settles the others (LQ-BLOCK-7). With `pipelined` a lease is sent with each block that
     ends at no time that matters: only a lease behind a block that is over makes the server notice that in time.
     """
     one = len(queues) == 1
     take = (
         commands.lease(queues[0], count, lease_secs) if one else commands.lease_any(queues, count, lease_secs)
     )
-    if known is not None and known.wait is not None:  # others were asked meanwhile
-        known = replace(known, wait=max(0.0, known.asked + known.wait - clock()))
-    return lease_on(take, queues, over, clock, known, at_once=at_once)
+    if last_reply is not None and last_reply.wait is not None:  # others were asked meanwhile
+        last_reply = replace(last_reply, wait=max(0.0, last_reply.asked + last_reply.wait - clock()))
+    return lease_until(take, queues, wait_until, clock, last_reply, pipelined=pipelined)
 
 
-def lease_on(
+def lease_until(
     take: Command[LeaseReply],
     queues: Sequence[QueueKeys],
-    over: float | None,
+    wait_until: float | None,
     clock: Callable[[], float],
     reply: LeaseReply | None,
     *,
-    at_once: bool = False,
+    pipelined: bool = False,
 ) -> Flow[LeaseReply]:
-    """Run a call that leases, again and again until it brings items or it is `over` (None: it does not wait).
+    """Run a call that leases, again and again until it brings items or until `wait_until` (None: it does not wait).
 
     `reply` is what its first run answered, if that was done. A waiter that leaves empty-handed settles (LQ-BLOCK-6).
     """
@@ -110,14 +110,14 @@ def lease_on(
             # More was due than one call takes, and none of it came out ready: the answer is not "nothing" yet.
             reply = answered((yield Wait(pop, 0, take, settles) if waited else take))
             continue
-        left = -1 if over is None else over - clock()
-        if left <= 0:
+        remaining = -1 if wait_until is None else wait_until - clock()
+        if remaining <= 0:
             break
-        told = WAIT_CAP if reply.wait is None else reply.wait
-        pause = min(left, told, reply.asked + WAIT_CAP - clock())
+        server_wait = WAIT_CAP if reply.wait is None else reply.wait
+        pause = min(remaining, server_wait, reply.asked + WAIT_CAP - clock())
         waited = True
-        timed = min(left, told) < WAIT_CAP
-        reply = answered((yield Wait(pop, pause, take, settles, at_once and not timed)))
+        timed = min(remaining, server_wait) < WAIT_CAP
+        reply = answered((yield Wait(pop, pause, take, settles, pipelined and not timed)))
     if waited and not reply.items:
         yield Leave(settles)
     return reply
@@ -132,17 +132,17 @@ def outcome(
     before each block and after the last, because the failure of an item that died when its lease was reclaimed is
     published by whoever looks.
     """
-    look = commands.outcome(keys, [item_id])
-    over = deadline_after(timeout, clock)
+    command = commands.outcome(keys, [item_id])
+    wait_until = deadline_after(timeout, clock)
     key = result_key(keys, item_id)
     push = ("BLMOVE", key, key, "LEFT", "LEFT")
-    found = answered((yield look))
+    found = answered((yield command))
     awaited = found[0].created
     while not (found[0].finished or found[0].state == "absent"):
-        pause = min(WAIT_CAP, over - clock())
+        pause = min(WAIT_CAP, wait_until - clock())
         if pause <= 0:
             break
-        found = answered((yield Wait(push, pause, look)))
+        found = answered((yield Wait(push, pause, command)))
         awaited = awaited or found[0].created
         if found[0].created not in {0, awaited}:
             return [Outcome(item_id, "absent", 0, 0, 0, 0, b"")]  # another item of this id by now
@@ -150,7 +150,7 @@ def outcome(
 
 
 def add_when_room(
-    keys: QueueKeys, items: Sequence[Item], options: Options, *, over: float, clock: Callable[[], float]
+    keys: QueueKeys, items: Sequence[Item], options: Options, *, wait_until: float, clock: Callable[[], float]
 ) -> Flow[list[bool | None]]:
     """Add items of one call; where the queue is full, wait for room and add what is missing, until the time is over.
 
@@ -162,14 +162,14 @@ def add_when_room(
     pop = ("BLPOP", keys.key("room"))
     answers = answered((yield commands.add(keys, items, options)))
     waited = False
-    while missing := [place for place, answer in enumerate(answers) if answer is None]:
-        pause = min(WAIT_CAP, over - clock())
+    while missing := [index for index, answer in enumerate(answers) if answer is None]:
+        pause = min(WAIT_CAP, wait_until - clock())
         if pause <= 0:
             break
         waited = True
-        again = commands.add(keys, [items[place] for place in missing], options)
-        for place, answer in zip(missing, answered((yield Wait(pop, pause, again, settles))), strict=True):
-            answers[place] = answer
+        again = commands.add(keys, [items[index] for index in missing], options)
+        for index, answer in zip(missing, answered((yield Wait(pop, pause, again, settles))), strict=True):
+            answers[index] = answer
     if waited:
         yield Leave(settles)
     return answers
@@ -179,18 +179,18 @@ def deadline_after(timeout: float | None, clock: Callable[[], float]) -> float:
     """When to wait no longer; None waits for as long as it takes. Raises BadTypeError, BadArgumentError."""
     if timeout is None:
         return math.inf
-    patience = commands.milliseconds(timeout, "timeout") / 1000
-    if patience < 0:
+    seconds = commands.milliseconds(timeout, "timeout") / 1000
+    if seconds < 0:
         raise BadArgumentError("timeout must not be negative; None waits for as long as it takes")
-    return clock() + patience
+    return clock() + seconds
 
 
 def lease_deadline(timeout: float | None, clock: Callable[[], float], *, block: bool) -> float | None:
     """When to wait for an item no longer, None where nobody waits. Of a lease 0 is as long as it takes, too."""
-    over = deadline_after(timeout, clock)
+    wait_until = deadline_after(timeout, clock)
     if not block:
         return None
-    return over if timeout else math.inf
+    return wait_until if timeout else math.inf
 
 
 def answered(reply: T | None) -> T:
@@ -224,7 +224,7 @@ def chunks(members: Iterable[Member], size: Callable[[Member], int] = lambda _: 
         yield chunk
 
 
-def out_of_hand(error: LeaseqError) -> int:
+def count_resolved_or_unknown(error: LeaseqError) -> int:
     """How many items a failed call has ended or may have ended: those answered, and unless it is definite, a chunk.
 
     The fate of that chunk is unknown. To complete or release it once more would undo what its caller asked for, if that

@@ -17,7 +17,7 @@ def until_again(lease_secs: float) -> float:
     return lease_secs / 9
 
 
-def patience(leases: Sequence[tuple[LeasedItemBase, float]]) -> float:
+def reply_timeout(leases: Sequence[tuple[LeasedItemBase, float]]) -> float:
     """Seconds that the answer to an extension may take: a lost one leaves time to try again before a lease ends."""
     return min(REPLY_GRACE, *(until_again(lease_secs) for _, lease_secs in leases))
 
@@ -49,14 +49,14 @@ class HeartbeatSchedule:
 
     def pause(self, now: float) -> float | None:
         """Seconds until the next beat; None when there is nothing to extend."""
-        self._look(now)
+        self._synchronize(now)
         if not self._next:
             return None
         return max(0.0, min(at for at, _ in self._next.values()) - now)
 
     def due(self, now: float) -> list[tuple[LeasedItemBase, float]]:
         """What to extend now: everything within a tenth of its lease of its time, so that beats come together."""
-        self._look(now)
+        self._synchronize(now)
         soon = [item for item, (at, _) in self._next.items() if at - now <= item.hold.secs / 10]
         return [(item, item.hold.secs) for item in soon[:MAX_ENTRIES]]
 
@@ -80,7 +80,7 @@ class HeartbeatSchedule:
             if item in self._next:
                 self._next[item] = (now + until_again(lease_secs), self._next[item][1])
 
-    def _look(self, now: float) -> None:
+    def _synchronize(self, now: float) -> None:
         """Drop what was ended through another queue object, and reckon anew where its user has extended an item."""
         for item, (_, since) in list(self._next.items()):
             if item.hold.ended:

@@ -18,21 +18,21 @@ class Parts(Generic[T]):
     """
 
     def __init__(self, batch: list[T]) -> None:
-        self._left = [batch]
+        self._remaining = [batch]
         self._sent: list[T] = []
 
     def __iter__(self) -> Iterator[list[T]]:
-        while self._left:
-            self._sent = self._left.pop()
+        while self._remaining:
+            self._sent = self._remaining.pop()
             yield self._sent
 
     def halve(self, part: list[T]) -> bool:
         """Let the halves of a part come next; false for a single member, which has none."""
         half = len(part) // 2
         if half:
-            self._left += part[half:], part[:half]
+            self._remaining += part[half:], part[:half]
         return half > 0
 
-    def broken_off(self) -> tuple[list[T], list[T]]:
+    def sent_and_remaining(self) -> tuple[list[T], list[T]]:
         """The part that was under way, and what was still to come, in order."""
-        return self._sent, [member for part in reversed(self._left) for member in part]
+        return self._sent, [member for part in reversed(self._remaining) for member in part]

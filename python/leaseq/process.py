@@ -58,7 +58,7 @@ class HasDescriptor(Protocol):
         """The number of the socket; negative when it is closed."""
 
 
-class KeptFromChildren:
+class ForkGuard:
     """Connections, known as long as they exist, whose sockets the child of a fork lets go of at once.
 
     All of them, since one that is idle at the fork may wait afterwards. A server learns that a process is gone from its

@@ -49,7 +49,7 @@ def is_elsewhere(error: Exception) -> bool:
     return isinstance(error, ELSEWHERE) and not isinstance(error, MasterDownError)
 
 
-class Held:
+class CallState:
     """What a conversation holds.
 
     Attributes:
@@ -70,8 +70,8 @@ class Calls:
         self.route = route(client)
         self.key = key
 
-    async def run(self, command: Command[T], patience: float | None = None) -> T:
-        """Run a command; its reply may take `patience` seconds, or what the client grants. Raises `leaseq.errors`."""
+    async def run(self, command: Command[T], timeout: float | None = None) -> T:
+        """Run a command; its reply may take `timeout` seconds, or what the client grants. Raises `leaseq.errors`."""
         with self.life:
             try:
                 connection = await self.route.acquire(self.key, None)
@@ -79,26 +79,26 @@ class Calls:
                 connection = await self._acquire_after(error)
             try:
                 await connection.send_packed(command.packed or pack(command.evalsha()))
-                reply = await connection.read(patience)
+                reply = await connection.read(timeout)
             except BaseException as error:  # noqa: BLE001 (raised there)
-                reply = await self._run_after(error, connection, command, patience)
+                reply = await self._run_after(error, connection, command, timeout)
             finally:
                 self.route.release(connection)
         return command.parse(reply)
 
-    async def ask(self, *command: Argument, patience: float | None = REPLY_GRACE) -> Any:
+    async def ask(self, *command: Argument, timeout: float | None = REPLY_GRACE) -> Any:
         """What the server answers to a plain command on keys of this slot; see `run`."""
-        return (await self.ask_all([command], patience))[0]
+        return (await self.ask_all([command], timeout))[0]
 
     async def ask_all(
-        self, entries: Sequence[tuple[Argument, ...]], patience: float | None = REPLY_GRACE
+        self, entries: Sequence[tuple[Argument, ...]], timeout: float | None = REPLY_GRACE
     ) -> list[Any]:
         """Send plain commands together; the answers of all. Raises the first error of all, as one of `leaseq.errors`."""
         with self.life:
-            return await self.talk(partial(self._ask, entries, patience), Held())
+            return await self.talk(partial(self._ask, entries, timeout), CallState())
 
     async def _ask(
-        self, entries: Sequence[tuple[Argument, ...]], patience: float | None, connection: Connection
+        self, entries: Sequence[tuple[Argument, ...]], timeout: float | None, connection: Connection
     ) -> list[Any]:
         replies: list[Any] = []
         refusal: redis.ResponseError | None = None
@@ -107,7 +107,7 @@ class Calls:
                 await connection.send(*entry)
             while len(replies) < len(entries):
                 try:
-                    replies.append(await connection.read(patience))
+                    replies.append(await connection.read(timeout))
                 except redis.ResponseError as error:
                     replies.append(error)
                     refusal = refusal or error
@@ -122,7 +122,7 @@ class Calls:
     async def talk(
         self,
         conversation: Callable[[Connection], Awaitable[T]],
-        held: Held,
+        state: CallState,
         error: redis.ResponseError | None = None,
     ) -> T:
         """Borrow a connection for a conversation; repeat what a cluster redirected, since that was not run.
@@ -134,15 +134,15 @@ class Calls:
         while hops < REDIRECTIONS:
             if error is None:
                 connection = await self._acquire(redirection, hops + waits)
-                held.detached = False
+                state.detached = False
                 try:
-                    answer = held.answer = await conversation(connection)
+                    answer = state.answer = await conversation(connection)
                 except ELSEWHERE as elsewhere:
                     error = elsewhere
                 else:
                     return answer
                 finally:
-                    if not held.detached:
+                    if not state.detached:
                         self.route.release(connection)
             if isinstance(error, AskError):
                 redirection, hops = error, hops + 1
@@ -175,34 +175,34 @@ class Calls:
         except NOT_CONNECTED as again:
             raise errors.from_connection(again, sent=False) from again
 
-    async def _exchange(self, command: Command[Any], patience: float | None, connection: Connection) -> Any:
+    async def _exchange(self, command: Command[Any], timeout: float | None, connection: Connection) -> Any:
         try:
             await connection.send_packed(command.packed or pack(command.evalsha()))
-            return await connection.read(patience)
+            return await connection.read(timeout)
         except BaseException as error:  # noqa: BLE001 (raised there)
-            return await self._answer_after(error, connection, command, patience)
+            return await self._answer_after(error, connection, command, timeout)
 
     async def _answer_after(
-        self, error: BaseException, connection: Connection, command: Command[Any], patience: float | None
+        self, error: BaseException, connection: Connection, command: Command[Any], timeout: float | None
     ) -> Any:
         """What a command answers with its text, whose digest the server did not know. Raises any other error."""
         try:
             if not isinstance(error, NoScriptError):
                 raise error  # noqa: TRY301 (as any other)
             await connection.send(*command.eval())
-            return await connection.read(patience)
+            return await connection.read(timeout)
         except BaseException as latest:
             await self.raise_named(latest, connection)
             raise
 
     async def _run_after(
-        self, error: BaseException, connection: Connection, command: Command[Any], patience: float | None
+        self, error: BaseException, connection: Connection, command: Command[Any], timeout: float | None
     ) -> Any:
         """What a command answers after all, whose first try ended with an error. Raises `leaseq.errors`."""
         try:
-            return await self._answer_after(error, connection, command, patience)
+            return await self._answer_after(error, connection, command, timeout)
         except ELSEWHERE as elsewhere:
-            return await self.talk(partial(self._exchange, command, patience), Held(), elsewhere)
+            return await self.talk(partial(self._exchange, command, timeout), CallState(), elsewhere)
 
     def redirected(self, error: Exception) -> bool:
         """Whether `talk` is to repeat what was answered with this error."""

@@ -84,7 +84,7 @@ class Slots:
         except TimeoutError as error:
             raise MaxConnectionsError("all connections are in use") from error
 
-    def give(self) -> None:
+    def release(self) -> None:
         """Give one back."""
         self._free.release()
 
@@ -120,10 +120,10 @@ class Background:
         """Wait for it so long, and for what it begins; then stop it."""
         until = now() + seconds
         while self._tasks:
-            _, late = await asyncio.wait(self._tasks, timeout=max(0.0, until - now()))
-            for task in late:
+            _, unfinished = await asyncio.wait(self._tasks, timeout=max(0.0, until - now()))
+            for task in unfinished:
                 task.cancel()
-            await asyncio.gather(*late, return_exceptions=True)
+            await asyncio.gather(*unfinished, return_exceptions=True)
 
 
 class Guard(contextlib.nullcontext[None]):

@@ -13,7 +13,7 @@ import redis
 from leaseq.commands import Argument
 from leaseq.endpoint import NOTHING, Endpoint, reader
 from leaseq.errors import REFUSALS
-from leaseq.process import THIS, KeptFromChildren
+from leaseq.process import THIS, ForkGuard
 
 CLOSE_SECS = 1.0
 """How long the server may take to notice that a connection is closed."""
@@ -260,11 +260,11 @@ class Connection(asyncio.Protocol):
     def _is_lost(self) -> bool:
         return self._lost is not None
 
-    def _broken(self, doing: str, error: Exception) -> redis.RedisError:
+    def _broken(self, action: str, error: Exception) -> redis.RedisError:
         """The error of redis-py for one of the socket."""
         if isinstance(error, TimeoutError):
-            return redis.TimeoutError(f"Timeout {doing} {self.endpoint}")
-        return redis.ConnectionError(f"Error while {doing} {self.endpoint}: {error}")
+            return redis.TimeoutError(f"Timeout {action} {self.endpoint}")
+        return redis.ConnectionError(f"Error while {action} {self.endpoint}: {error}")
 
     def close(self) -> None:
         """Close it: its replies are no longer wanted."""
@@ -317,4 +317,4 @@ async def _credentials(provider: Any) -> Any:
     return provider.get_credentials()
 
 
-_connections = KeptFromChildren()
+_connections = ForkGuard()

@@ -7,18 +7,24 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from leaseq._scripts import MAX_ENTRIES
 from leaseq.results import ListedItem, Page
 
-Look = Callable[..., Awaitable[Page]]
+ListPage = Callable[..., Awaitable[Page]]
 """`list_items` of a queue, with a state."""
 
 
-async def pages(look: Look, offset: int = 0, most: int = sys.maxsize) -> AsyncIterator[list[ListedItem]]:
-    """The pages of a list, `most` items in all. While others work, an item may be missed or met twice."""
-    while most > 0 and (page := (await look(offset=offset, limit=min(MAX_ENTRIES, most))).items):
+async def pages(
+    list_page: ListPage, offset: int = 0, max_items: int = sys.maxsize
+) -> AsyncIterator[list[ListedItem]]:
+    """The pages of a list, `max_items` items in all. While others work, an item may be missed or met twice."""
+    while max_items > 0 and (
+        page := (await list_page(offset=offset, limit=min(MAX_ENTRIES, max_items))).items
+    ):
         yield page
-        offset, most = offset + len(page), most - len(page)
+        offset, max_items = offset + len(page), max_items - len(page)
 
 
-async def take_out(look: Look, take: Callable[[list[str]], Awaitable[int]], until: float = math.inf) -> int:
+async def remove_listed(
+    list_page: ListPage, take: Callable[[list[str]], Awaitable[int]], until: float = math.inf
+) -> int:
     """Take out of a list what has a time up to `until`; answers how many in all. `take` answers how many it took out.
 
     Others may take out at the same time, which moves the pages: once more, until a pass finds none. With an end to the
@@ -26,13 +32,13 @@ async def take_out(look: Look, take: Callable[[list[str]], Awaitable[int]], unti
     """
     done = 0
     while True:
-        page = await look(limit=MAX_ENTRIES)
-        before, taken, offset = page.total, 0, 0
-        while ids := [listed.id for listed in page.items if listed.time <= until]:
+        page = await list_page(limit=MAX_ENTRIES)
+        before, removed, offset = page.total, 0, 0
+        while ids := [entry.id for entry in page.items if entry.time <= until]:
             count = await take(ids)
-            taken += count
+            removed += count
             offset += len(ids) - count
-            page = await look(offset=offset, limit=MAX_ENTRIES)
-        done += taken
-        if not taken and (until == math.inf or page.total >= before):
+            page = await list_page(offset=offset, limit=MAX_ENTRIES)
+        done += removed
+        if not removed and (until == math.inf or page.total >= before):
             return done

@@ -46,7 +46,7 @@ class Pool:
             connection = await Connection.open(await self._find())
         except BaseException:
             if self._slots is not None:
-                self._slots.give()
+                self._slots.release()
             raise
         connection.shelf = shelf
         self._in_use.add(connection)
@@ -60,7 +60,7 @@ class Pool:
         else:
             self._idle.append(connection)
         if self._slots is not None:
-            self._slots.give()
+            self._slots.release()
 
     def suspect(self, _connection: Connection) -> None:
         """This one broke: the others that nobody uses may be about to, so none of them is used again."""

@@ -7,7 +7,7 @@ from typing import Any, Self, TypeVar
 from leaseq import commands, flows
 from leaseq._aio import concurrency
 from leaseq._aio.heartbeater import Heartbeater
-from leaseq._aio.pages import take_out
+from leaseq._aio.pages import remove_listed
 from leaseq._aio.server_handle import ServerHandle
 from leaseq._aio.transport import Transport
 from leaseq.commands import Command, LeaseReply
@@ -111,7 +111,7 @@ class QueueAdmin(NamedQueue):
     ) -> list[ItemInfo]:
         """One page of the dead items with attempts, times and last errors, first died first; `limit` is 1..256."""
         page = await self.list_items("dead", offset=offset, limit=limit, backward=backward)
-        infos = await self.inspect_items([listed.id for listed in page.items])
+        infos = await self.inspect_items([entry.id for entry in page.items])
         return [info for info in infos if info.state == "dead"]
 
     async def revive(self, item_id: str) -> bool:
@@ -137,7 +137,7 @@ class QueueAdmin(NamedQueue):
             chosen = ids if matching is None else [info.id for info in infos if matching in info.error]
             return sum(await self.revive_items(chosen))
 
-        return await take_out(partial(self.list_items, "dead"), revive, (await self.stats()).now)
+        return await remove_listed(partial(self.list_items, "dead"), revive, (await self.stats()).now)
 
     async def purge(self, item_id: str, *, older_than: float = 0) -> bool:
         """Drop an item that has been dead for `older_than` seconds; false if there is none. Safe to repeat."""
@@ -162,7 +162,9 @@ class QueueAdmin(NamedQueue):
             answers = await self.transport.run(commands.purge(self.keys, ids, older_than))
             return sum(answers)
 
-        return await take_out(partial(self.list_items, "dead"), purge, (await self.stats()).now - older_than)
+        return await remove_listed(
+            partial(self.list_items, "dead"), purge, (await self.stats()).now - older_than
+        )
 
     async def remove(self, item_id: str) -> State:
         """Remove an item in any state; answers the state it was in, "absent" if there was none.

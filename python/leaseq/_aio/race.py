@@ -20,18 +20,18 @@ async def race(
     The others are interrupted. `undo` is called with the place and answer of one that wins too late.
     """
     tasks = [asyncio.create_task(_run(run)) for run in runs]
-    left, winner = set(tasks), None
+    pending, winner = set(tasks), None
     try:
-        while left and winner is None:
-            done, left = await asyncio.wait(left, return_when=asyncio.FIRST_COMPLETED)
+        while pending and winner is None:
+            done, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
             winner = next((task for task in tasks if task in done and _wins(task, won)), None)
             if winner is None:
                 for task in done:
                     task.result()
     finally:
-        for place, task in enumerate(tasks):
+        for index, task in enumerate(tasks):
             if task is not winner:
-                _end(place, task, won, undo)
+                _end(index, task, won, undo)
     return None if winner is None else (tasks.index(winner), winner.result())
 
 
@@ -44,14 +44,14 @@ def _wins(task: "asyncio.Task[T]", won: Callable[[T], bool]) -> bool:
 
 
 def _end(
-    place: int, task: "asyncio.Task[T]", won: Callable[[T], bool], undo: Callable[[int, T], None]
+    index: int, task: "asyncio.Task[T]", won: Callable[[T], bool], undo: Callable[[int, T], None]
 ) -> None:
     """Interrupt one that has not won, and see to what it has all the same."""
 
     def ended(task: "asyncio.Task[T]") -> None:
         _losing.discard(task)
         if _wins(task, won):
-            undo(place, task.result())
+            undo(index, task.result())
 
     if task.done():
         ended(task)

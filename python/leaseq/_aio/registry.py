@@ -8,7 +8,7 @@ from redis.exceptions import ClusterDownError
 
 from leaseq import errors
 from leaseq._aio import concurrency
-from leaseq._aio.calls import Calls, Held
+from leaseq._aio.calls import Calls, CallState
 from leaseq._aio.connection import Connection
 from leaseq._aio.server_handle import ServerHandle
 from leaseq.errors import LeaseqError
@@ -17,7 +17,7 @@ from leaseq.keys import REGISTRY, QueueKeys, RegisteredQueue, registered
 AGAIN_SECS = 300.0
 """After so long a queue enters itself once more, so that a server that lost the registry is told again."""
 
-PATIENCE = 1.0
+REPLY_TIMEOUT_SECS = 1.0
 """Seconds that the reply may take: somebody waits for the call behind which this is sent."""
 
 PAGE = 1000
@@ -37,12 +37,12 @@ class Registration:
         """Enter the queue. Whatever goes wrong is no concern of a caller."""
         self.due = concurrency.now() + AGAIN_SECS
         with contextlib.suppress(LeaseqError):
-            await self._calls.talk(self._send, Held())
+            await self._calls.talk(self._send, CallState())
 
     async def _send(self, connection: Connection) -> None:
         try:
             await connection.send("SADD", REGISTRY, self._entry)
-            await connection.read(PATIENCE)
+            await connection.read(REPLY_TIMEOUT_SECS)
         except ClusterDownError as error:
             # the queue's own slot may have an owner: nobody waits until that of the registry has one
             raise errors.from_server(error) from error

@@ -49,7 +49,7 @@ class Transport(Calls):
         """Run a command that may take something. What nobody gets, for an interruption, goes back at once."""
         if command.undo is None:
             return await self.run(command)
-        asked, answer = concurrency.now(), None
+        sent_at, answer = concurrency.now(), None
         with self.life:
             try:
                 connection = await self.route.acquire(self.key, None)
@@ -63,14 +63,14 @@ class Transport(Calls):
             else:
                 self.route.release(connection)
             if isinstance(answer, LeaseReply):
-                answer.asked = asked
+                answer.asked = sent_at
             return self._unless_closed(command, answer) if self.life.closed else answer
 
     async def perform(self, request: Command[T] | Wait[T] | Leave) -> T | None:
         """Do what a flow asks."""
         if isinstance(request, Leave):
             if not self.life.closed:
-                await self._waiting.leave(request.settles)
+                await self._waiting.settle(request.settles)
             return None
         if isinstance(request, Command):
             return await self.take(request)

@@ -12,7 +12,7 @@ from redis.exceptions import MovedError, NoScriptError, OutOfMemoryError
 
 from leaseq import errors
 from leaseq._sync import concurrency
-from leaseq._sync.calls import ELSEWHERE, Calls, Held, is_elsewhere
+from leaseq._sync.calls import ELSEWHERE, Calls, CallState, is_elsewhere
 from leaseq._sync.connection import CLOSE_SECS, Connection, ReplyTimeoutError
 from leaseq._sync.lifecycle import Lifecycle
 from leaseq.commands import Command, LeaseReply
@@ -41,7 +41,7 @@ class _BrokenWaitError(Exception):
         self.pause = pause
 
 
-class _NothingBehindError(redis.ConnectionError):
+class _TrailingCommandLostError(redis.ConnectionError):
     """The server closes the connection: what was sent behind the block was not run."""
 
 
@@ -59,28 +59,28 @@ class BlockingCalls:
 
         It gives the connection back.
         """
-        held = Held()
-        held.answer = answer
+        state = CallState()
+        state.answer = answer
         try:
             try:
-                return self._take_with_text(error, connection, command, held)
+                return self._take_with_text(error, connection, command, state)
             except ELSEWHERE as elsewhere:
                 redirected = elsewhere
             finally:
-                if not held.detached:
+                if not state.detached:
                     self._calls.route.release(connection)
-            return self._calls.talk(partial(self._take, command, (), held), held, redirected)
+            return self._calls.talk(partial(self._take, command, (), state), state, redirected)
         except Exception:
             raise
         except BaseException:
-            self._abandon(command, (), held)
+            self._abandon(command, (), state)
             raise
 
     def _take_with_text(
-        self, error: BaseException, connection: Connection, command: Command[T], held: Held
+        self, error: BaseException, connection: Connection, command: Command[T], state: CallState
     ) -> T:
         """What a command answers with its text, whose digest the server did not know. Raises any other error."""
-        if held.answer is not None:
+        if state.answer is not None:
             raise error
         try:
             if not isinstance(error, NoScriptError):
@@ -88,23 +88,23 @@ class BlockingCalls:
             connection.send(*command.eval())
             return command.parse(connection.read_within(REPLY_GRACE))
         except BaseException as latest:
-            leave = partial(self._leave_behind, connection, command, (), held, asked=True)
-            self._calls.raise_named(latest, connection, leave)
+            detach = partial(self._detach, connection, command, (), state, is_sent=True)
+            self._calls.raise_named(latest, connection, detach)
             raise
 
     def wait(self, wait: Wait[T]) -> T:
         """Wait, then run the command. A waiter that goes away, with an error or interrupted, settles (LQ-BLOCK-6)."""
-        held = Held()
+        state = CallState()
         try:
-            return self._wait(wait, held)
+            return self._wait(wait, state)
         except Exception:
             self._pass_on_later(wait.settles)
             raise
         except BaseException:
-            self._abandon(wait.then, wait.settles, held)
+            self._abandon(wait.then, wait.settles, state)
             raise
 
-    def leave(self, settles: Sequence[Command[bool]]) -> None:
+    def settle(self, settles: Sequence[Command[bool]]) -> None:
         """Settle for a waiter that goes away by itself."""
         try:
             self._pass_on(settles)
@@ -117,29 +117,29 @@ class BlockingCalls:
         if due:
             self._life.background.begin(partial(self._run_all_quietly, due), finish=True)
 
-    def _wait(self, wait: Wait[T], held: Held) -> T:
+    def _wait(self, wait: Wait[T], state: CallState) -> T:
         pause = wait.seconds
         if pause >= SHORTEST_BLOCK:
             try:
-                return self._calls.talk(partial(self._block_and_take, wait, held), held)
+                return self._calls.talk(partial(self._block_and_take, wait, state), state)
             except _BrokenWaitError as broken:
                 pause = min(pause, broken.pause)
         concurrency.sleep(max(0.0, pause))
-        return self._calls.talk(partial(self._take, wait.then, wait.settles, held), held)
+        return self._calls.talk(partial(self._take, wait.then, wait.settles, state), state)
 
     def _take(
-        self, command: Command[T], settles: Sequence[Command[bool]], held: Held, connection: Connection
+        self, command: Command[T], settles: Sequence[Command[bool]], state: CallState, connection: Connection
     ) -> T:
-        asked_at = concurrency.now()
+        sent_at = concurrency.now()
         try:
             connection.send(*command.evalsha())
-            return self._taken(command, connection, asked_at)
+            return self._read_answer(command, connection, sent_at)
         except BaseException as error:
-            leave = partial(self._leave_behind, connection, command, settles, held, asked=True)
-            self._calls.raise_named(error, connection, leave)
+            detach = partial(self._detach, connection, command, settles, state, is_sent=True)
+            self._calls.raise_named(error, connection, detach)
             raise
 
-    def _taken(self, command: Command[T], connection: Connection, asked_at: float) -> T:
+    def _read_answer(self, command: Command[T], connection: Connection, sent_at: float) -> T:
         try:
             reply = connection.read_within(REPLY_GRACE)
         except NoScriptError:
@@ -147,45 +147,45 @@ class BlockingCalls:
             reply = connection.read_within(REPLY_GRACE)
         answer: Any = command.parse(reply)
         if isinstance(answer, LeaseReply):
-            answer.asked = asked_at
-        taken: T = answer
-        return taken
+            answer.asked = sent_at
+        result: T = answer
+        return result
 
-    def _block_and_take(self, wait: Wait[T], held: Held, connection: Connection) -> T:
+    def _block_and_take(self, wait: Wait[T], state: CallState, connection: Connection) -> T:
         """Block until a wake-up or the time, then run the command on the same connection.
 
         That also makes the server notice a block that is over, up to 100 ms before it would by itself.
         """
-        asked = False
+        is_sent = False
         try:
             self._life.join(connection)
-            if wait.at_once and connection.can_half_close:
+            if wait.pipelined and connection.can_half_close:
                 return self._block_followed(wait, connection)
             blocked = self._block(wait, connection)
-            asked = True
+            is_sent = True
             self._life.part(connection)  # closing cuts a block, but the command behind it may bring an item
-            asked_at = concurrency.now()
+            sent_at = concurrency.now()
             connection.send(*wait.then.evalsha())
             if blocked:
                 self._woken(connection, REPLY_GRACE)
-            return self._taken(wait.then, connection, asked_at)
+            return self._read_answer(wait.then, connection, sent_at)
         except errors.REFUSALS as error:
             if not isinstance(error, redis.ResponseError):
                 connection.close()  # the next one asks for its rights anew
-            raise self._refused(error, asked=asked) from error
+            raise self._refused(error, is_sent=is_sent) from error
         except (redis.RedisError, OSError, ReplyTimeoutError) as error:
             connection.close()
             self._calls.route.suspect(connection)
             self._life.raise_if_closed(cause=error)
-            if not (asked or connection.pipelined) or isinstance(error, _NothingBehindError):
+            if not (is_sent or connection.pipelined) or isinstance(error, _TrailingCommandLostError):
                 raise _BrokenWaitError(0) from error
             raise errors.from_connection(error, sent=True) from error
         except BaseException:
             self._life.part(connection)  # before it is given back, and somebody else waits on it
-            self._leave_behind(connection, wait.then, wait.settles, held, asked=asked or connection.pipelined)
+            self._detach(connection, wait.then, wait.settles, state, is_sent=is_sent or connection.pipelined)
             raise
         finally:
-            if not held.detached:
+            if not state.detached:
                 self._life.part(connection)
 
     def _block_followed(self, wait: Wait[T], connection: Connection) -> T:
@@ -201,14 +201,14 @@ class BlockingCalls:
             refusal = error  # the command was run all the same
         self._life.part(connection)
         # it ran no later than that, however late its reply is read: by a process that was stopped meanwhile, for one
-        answer = self._taken(wait.then, connection, min(concurrency.now(), latest))
+        answer = self._read_answer(wait.then, connection, min(concurrency.now(), latest))
         if refusal is not None and not (isinstance(answer, LeaseReply) and answer.items):
             raise refusal
         return answer
 
-    def _refused(self, error: redis.RedisError, *, asked: bool) -> Exception:
+    def _refused(self, error: redis.RedisError, *, is_sent: bool) -> Exception:
         """What a wait raises that the server answered with an error."""
-        if isinstance(error, OutOfMemoryError) and not asked:
+        if isinstance(error, OutOfMemoryError) and not is_sent:
             # a full server refuses BLMOVE, which takes no room: look at the end of the time
             return _BrokenWaitError(math.inf)
         if not self._calls.redirected(error):
@@ -219,14 +219,14 @@ class BlockingCalls:
 
     def _block(self, wait: Wait[Any], connection: Connection) -> bool:
         """Block; answers whether the block's reply is still to come. Never over before its time without an element."""
-        over = concurrency.now() + wait.seconds
+        wait_until = concurrency.now() + wait.seconds
         connection.send(*wait.block, f"{max(SHORTEST_BLOCK, wait.seconds - 0.005):.3f}")
         try:
             woken = self._woken(connection, wait.seconds)
         except ReplyTimeoutError:
             return True
         if not woken:
-            concurrency.sleep(min(BLOCK_EARLY, max(0.0, over - concurrency.now())))
+            concurrency.sleep(min(BLOCK_EARLY, max(0.0, wait_until - concurrency.now())))
         return False
 
     def _woken(self, connection: Connection, seconds: float) -> bool:
@@ -240,55 +240,59 @@ class BlockingCalls:
             if not str(error).startswith("UNBLOCKED"):
                 raise
             if _STATE_CHANGED in str(error):
-                raise _NothingBehindError("the server becomes a replica and closes the connection") from error
+                raise _TrailingCommandLostError(
+                    "the server becomes a replica and closes the connection"
+                ) from error
             return True
 
-    def _abandon(self, command: Command[Any], settles: Sequence[Command[bool]], held: Held) -> None:
+    def _abandon(self, command: Command[Any], settles: Sequence[Command[bool]], state: CallState) -> None:
         """Interrupted: what is on the way to the caller goes back, and a wake-up that was taken is passed on."""
-        if held.detached:
+        if state.detached:
             return  # whoever keeps it does both
-        if held.answer is not None and command.undo:
-            self.run_later(command.undo(held.answer))
+        if state.answer is not None and command.undo:
+            self.run_later(command.undo(state.answer))
         self._pass_on_later(settles)
 
-    def _leave_behind(
+    def _detach(
         self,
         connection: Connection,
         command: Command[Any],
         settles: Sequence[Command[bool]],
-        held: Held,
+        state: CallState,
         *,
-        asked: bool,
+        is_sent: bool,
     ) -> None:
         """Interrupted: somebody else ends what is under way. A program that ends waits for that."""
-        if connection.pending_replies or asked:
-            held.detached = True
-            blocked = connection.pending_replies > int(asked)
-            leave = partial(self._leave, connection, command, settles, blocked=blocked, asked=asked)
-            self._life.background.begin(leave, finish=True)
+        if connection.pending_replies or is_sent:
+            state.detached = True
+            blocked = connection.pending_replies > int(is_sent)
+            detach = partial(
+                self._finish_detached, connection, command, settles, blocked=blocked, is_sent=is_sent
+            )
+            self._life.background.begin(detach, finish=True)
 
-    def _leave(
+    def _finish_detached(
         self,
         connection: Connection,
         command: Command[Any],
         settles: Sequence[Command[bool]],
         *,
         blocked: bool,
-        asked: bool,
+        is_sent: bool,
     ) -> None:
         """End an interrupted wait so that nothing is lost.
 
         What the command still brings is given back, and a wake-up that was taken is passed on, once none can come any more.
         """
-        patience = REPLY_GRACE
+        timeout = REPLY_GRACE
         try:
             if connection.pipelined and blocked:
-                patience = CLOSE_SECS
+                timeout = CLOSE_SECS
                 connection.half_close()
-            if asked:
+            if is_sent:
                 if blocked:
-                    self._woken(connection, patience)
-                answer = command.parse(connection.read_within(patience))
+                    self._woken(connection, timeout)
+                answer = command.parse(connection.read_within(timeout))
                 if command.undo:
                     self._run_all_quietly(command.undo(answer))
             else:

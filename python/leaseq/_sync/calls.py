@@ -50,7 +50,7 @@ def is_elsewhere(error: Exception) -> bool:
     return isinstance(error, ELSEWHERE) and not isinstance(error, MasterDownError)
 
 
-class Held:
+class CallState:
     """What a conversation holds.
 
     Attributes:
@@ -71,8 +71,8 @@ class Calls:
         self.route = route(client)
         self.key = key
 
-    def run(self, command: Command[T], patience: float | None = None) -> T:
-        """Run a command; its reply may take `patience` seconds, or what the client grants. Raises `leaseq.errors`."""
+    def run(self, command: Command[T], timeout: float | None = None) -> T:
+        """Run a command; its reply may take `timeout` seconds, or what the client grants. Raises `leaseq.errors`."""
         with self.life:
             try:
                 connection = self.route.acquire(self.key, None)
@@ -80,26 +80,26 @@ class Calls:
                 connection = self._acquire_after(error)
             try:
                 connection.send_packed(command.packed or pack(command.evalsha()))
-                reply = connection.read(patience)
+                reply = connection.read(timeout)
             except BaseException as error:  # noqa: BLE001 (raised there)
-                reply = self._run_after(error, connection, command, patience)
+                reply = self._run_after(error, connection, command, timeout)
             finally:
                 self.route.release(connection)
         return command.parse(reply)
 
-    def ask(self, *command: Argument, patience: float | None = REPLY_GRACE) -> Any:
+    def ask(self, *command: Argument, timeout: float | None = REPLY_GRACE) -> Any:
         """What the server answers to a plain command on keys of this slot; see `run`."""
-        return (self.ask_all([command], patience))[0]
+        return (self.ask_all([command], timeout))[0]
 
     def ask_all(
-        self, entries: Sequence[tuple[Argument, ...]], patience: float | None = REPLY_GRACE
+        self, entries: Sequence[tuple[Argument, ...]], timeout: float | None = REPLY_GRACE
     ) -> list[Any]:
         """Send plain commands together; the answers of all. Raises the first error of all, as one of `leaseq.errors`."""
         with self.life:
-            return self.talk(partial(self._ask, entries, patience), Held())
+            return self.talk(partial(self._ask, entries, timeout), CallState())
 
     def _ask(
-        self, entries: Sequence[tuple[Argument, ...]], patience: float | None, connection: Connection
+        self, entries: Sequence[tuple[Argument, ...]], timeout: float | None, connection: Connection
     ) -> list[Any]:
         replies: list[Any] = []
         refusal: redis.ResponseError | None = None
@@ -108,7 +108,7 @@ class Calls:
                 connection.send(*entry)
             while len(replies) < len(entries):
                 try:
-                    replies.append(connection.read(patience))
+                    replies.append(connection.read(timeout))
                 except redis.ResponseError as error:
                     replies.append(error)
                     refusal = refusal or error
@@ -123,7 +123,7 @@ class Calls:
     def talk(
         self,
         conversation: Callable[[Connection], T],
-        held: Held,
+        state: CallState,
         error: redis.ResponseError | None = None,
     ) -> T:
         """Borrow a connection for a conversation; repeat what a cluster redirected, since that was not run.
@@ -135,15 +135,15 @@ class Calls:
         while hops < REDIRECTIONS:
             if error is None:
                 connection = self._acquire(redirection, hops + waits)
-                held.detached = False
+                state.detached = False
                 try:
-                    answer = held.answer = conversation(connection)
+                    answer = state.answer = conversation(connection)
                 except ELSEWHERE as elsewhere:
                     error = elsewhere
                 else:
                     return answer
                 finally:
-                    if not held.detached:
+                    if not state.detached:
                         self.route.release(connection)
             if isinstance(error, AskError):
                 redirection, hops = error, hops + 1
@@ -176,34 +176,34 @@ class Calls:
         except NOT_CONNECTED as again:
             raise errors.from_connection(again, sent=False) from again
 
-    def _exchange(self, command: Command[Any], patience: float | None, connection: Connection) -> Any:
+    def _exchange(self, command: Command[Any], timeout: float | None, connection: Connection) -> Any:
         try:
             connection.send_packed(command.packed or pack(command.evalsha()))
-            return connection.read(patience)
+            return connection.read(timeout)
         except BaseException as error:  # noqa: BLE001 (raised there)
-            return self._answer_after(error, connection, command, patience)
+            return self._answer_after(error, connection, command, timeout)
 
     def _answer_after(
-        self, error: BaseException, connection: Connection, command: Command[Any], patience: float | None
+        self, error: BaseException, connection: Connection, command: Command[Any], timeout: float | None
     ) -> Any:
         """What a command answers with its text, whose digest the server did not know. Raises any other error."""
         try:
             if not isinstance(error, NoScriptError):
                 raise error  # noqa: TRY301 (as any other)
             connection.send(*command.eval())
-            return connection.read(patience)
+            return connection.read(timeout)
         except BaseException as latest:
             self.raise_named(latest, connection)
             raise
 
     def _run_after(
-        self, error: BaseException, connection: Connection, command: Command[Any], patience: float | None
+        self, error: BaseException, connection: Connection, command: Command[Any], timeout: float | None
     ) -> Any:
         """What a command answers after all, whose first try ended with an error. Raises `leaseq.errors`."""
         try:
-            return self._answer_after(error, connection, command, patience)
+            return self._answer_after(error, connection, command, timeout)
         except ELSEWHERE as elsewhere:
-            return self.talk(partial(self._exchange, command, patience), Held(), elsewhere)
+            return self.talk(partial(self._exchange, command, timeout), CallState(), elsewhere)
 
     def redirected(self, error: Exception) -> bool:
         """Whether `talk` is to repeat what was answered with this error."""

@@ -81,7 +81,7 @@ class Slots:
         if not self._free().acquire(timeout=self._seconds):
             raise MaxConnectionsError("all connections are in use")
 
-    def give(self) -> None:
+    def release(self) -> None:
         """Give one back."""
         self._free().release()
 

@@ -17,7 +17,7 @@ from leaseq._sync.race import Stop, current
 from leaseq.commands import Argument
 from leaseq.endpoint import NOTHING, Endpoint, reader
 from leaseq.errors import REFUSALS
-from leaseq.process import THIS, KeptFromChildren
+from leaseq.process import THIS, ForkGuard
 
 CLOSE_SECS = 1.0
 """How long the server may take to notice that a connection is closed."""
@@ -224,13 +224,13 @@ class Connection:
         )
         return decrypted or self._reader.has_data()
 
-    def _broken(self, doing: str, error: Exception) -> redis.RedisError:
+    def _broken(self, action: str, error: Exception) -> redis.RedisError:
         """The error of redis-py for one of the socket."""
         if self._closed:
             return redis.ConnectionError(_CLOSED)
         if isinstance(error, TimeoutError | BlockingIOError):
-            return redis.TimeoutError(f"Timeout {doing} {self.endpoint}")
-        return redis.ConnectionError(f"Error while {doing} {self.endpoint}: {error}")
+            return redis.TimeoutError(f"Timeout {action} {self.endpoint}")
+        return redis.ConnectionError(f"Error while {action} {self.endpoint}: {error}")
 
     def close(self) -> None:
         """Close it: its replies are no longer wanted."""
@@ -319,4 +319,4 @@ def _connect(sock: socket.socket, address: Any, endpoint: Endpoint) -> socket.so
     return sock
 
 
-_connections = KeptFromChildren()
+_connections = ForkGuard()

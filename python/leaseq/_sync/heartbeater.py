@@ -7,7 +7,7 @@ from leaseq import commands, flows
 from leaseq._sync import concurrency
 from leaseq._sync.transport import Transport
 from leaseq.errors import LeaseqError, QueueClosedError, ReplyLostError, ServerError, UnavailableError
-from leaseq.heartbeat_schedule import HeartbeatSchedule, patience
+from leaseq.heartbeat_schedule import HeartbeatSchedule, reply_timeout
 from leaseq.item import LeasedItemBase
 from leaseq.keys import QueueKeys
 from leaseq.parts import Parts
@@ -34,7 +34,7 @@ class Heartbeater:
         self._wake_event = concurrency.WakeEvent()
         self._guard = concurrency.Guard()
         self._worker: concurrency.Worker | None = None
-        self._looks_at = 0.0
+        self._wakes_at = 0.0
         """When the worker that sleeps wakes by itself."""
 
     def _after_fork(self) -> None:
@@ -53,16 +53,16 @@ class Heartbeater:
             if self._worker is None or not concurrency.is_alive(self._worker):
                 self._wake_event = concurrency.WakeEvent()
                 self._worker = self.transport.background.begin(self._run)
-            elif first < self._looks_at:
+            elif first < self._wakes_at:
                 self._wake_event.set()  # only then: to be woken for every item cost a thread half as much as its lease
 
-    def look(self) -> None:
+    def reschedule(self) -> None:
         """Their user has extended items: by as much, and from then on, are they extended here too (LQ-CLIENT-13)."""
         self._after_fork()
         if self._schedule.any:
             with self._guard:
                 pause = self._schedule.pause(concurrency.now())
-                if pause is not None and concurrency.now() + pause < self._looks_at:
+                if pause is not None and concurrency.now() + pause < self._wakes_at:
                     self._wake_event.set()
 
     def drop(self, items: Iterable[LeasedItemBase]) -> None:
@@ -86,7 +86,7 @@ class Heartbeater:
                 pause = self._schedule.pause(concurrency.now())
                 # an idle heart waits a little for the next item before it stops
                 sleep = flows.WAIT_CAP if pause is None else pause
-                self._looks_at = concurrency.now() + sleep
+                self._wakes_at = concurrency.now() + sleep
             self._wake_event.wait(sleep)
             with self._guard:
                 if self._over:
@@ -103,7 +103,7 @@ class Heartbeater:
         for part in parts:
             try:
                 command = commands.extend(self.keys, part)
-                answers = self.transport.run(command, patience(part))
+                answers = self.transport.run(command, reply_timeout(part))
             except LeaseqError as error:
                 # one bad record makes the server refuse all: the others are to be extended
                 if isinstance(error, FOR_ALL) or not parts.halve(part):

@@ -15,7 +15,7 @@ from leaseq._sync.transport import Transport
 from leaseq.commands import LeaseReply
 from leaseq.errors import BadArgumentError, BadTypeError
 
-AT_ONCE = 16
+MAX_QUEUES_PER_CALL = 16
 """Queues that one call can lease from."""
 
 
@@ -33,22 +33,28 @@ class QueueGroup:
         count: int,
         lease_secs: float,
         *,
-        over: float | None,
-        known: LeaseReply | None = None,
-        at_once: bool = False,
+        wait_until: float | None,
+        last_reply: LeaseReply | None = None,
+        pipelined: bool = False,
     ) -> LeaseReply:
-        """Lease from the first queue that has items; wait for one until it is `over` (None: not at all)."""
+        """Lease from the first queue that has items; wait for one until `wait_until` (None: not at all)."""
         keys = [queue.keys for queue in self.queues]
         flow = flows.lease_any(
-            keys, count, lease_secs, over=over, clock=concurrency.now, known=known, at_once=at_once
+            keys,
+            count,
+            lease_secs,
+            wait_until=wait_until,
+            clock=concurrency.now,
+            last_reply=last_reply,
+            pipelined=pipelined,
         )
         reply = self.transport.drive(flow, self._on_reply)
         self.queues[reply.queue].transport.enter(reply)
         return reply
 
     def _on_reply(self, reply: LeaseReply) -> None:
-        for place, died in reply.died.items():
-            self.queues[place].transport.publish_later(died)
+        for index, died in reply.died.items():
+            self.queues[index].transport.publish_later(died)
 
     def give_back(self, reply: LeaseReply) -> None:
         """Return what was leased and nobody gets."""
@@ -92,17 +98,17 @@ class WorkQueues:
         self, count: int, lease_secs: float, *, block: bool = True, timeout: float | None = 0
     ) -> list[LeasedItem]:
         """Lease up to `count` items (1..256), all of one queue. See `WorkQueue.lease_items`."""
-        over = flows.lease_deadline(timeout, concurrency.now, block=block)
+        wait_until = flows.lease_deadline(timeout, concurrency.now, block=block)
         groups = self._in_turn()
         if len(groups) == 1:
-            reply = groups[0].lease(count, lease_secs, over=over)
+            reply = groups[0].lease(count, lease_secs, wait_until=wait_until)
             return _leased(groups[0], reply, lease_secs)
-        return self._lease_of_several(groups, count, lease_secs, over)
+        return self._lease_of_several(groups, count, lease_secs, wait_until)
 
     def _lease_next(
-        self, count: int, lease_secs: float, known: LeaseReply | None
+        self, count: int, lease_secs: float, last_reply: LeaseReply | None
     ) -> tuple[list[LeasedItem], LeaseReply | None]:
-        """Wait for items on behalf of a worker, which takes whatever comes; `known` is what it was told the last time.
+        """Wait for items on behalf of a worker, which takes whatever comes; `last_reply` is the reply before this.
 
         A call that leased leaves a wake-up for what is ready and for what is due within the wait cap (LQ-SETTLE-3 and 4),
         so whoever was answered items can wait without another look.
@@ -110,33 +116,33 @@ class WorkQueues:
         groups = self._in_turn()
         if len(groups) > 1:
             return self._lease_of_several(groups, count, lease_secs, math.inf), None
-        reply = groups[0].lease(count, lease_secs, over=math.inf, known=known, at_once=True)
+        reply = groups[0].lease(count, lease_secs, wait_until=math.inf, last_reply=last_reply, pipelined=True)
         items = _leased(groups[0], reply, lease_secs)
-        told = LeaseReply(None, reply.deadline, [], reply.asked)
+        without_items = LeaseReply(None, reply.deadline, [], reply.asked)
         if (
             items and concurrency.now() >= reply.asked + lease_secs
         ):  # this process stood still: others may have them by now
             items[0].queue.release_items(items, uncounted=True)
-            return [], told
-        return items, told
+            return [], without_items
+        return items, without_items
 
     def _lease_of_several(
-        self, groups: Sequence[QueueGroup], count: int, lease_secs: float, over: float | None
+        self, groups: Sequence[QueueGroup], count: int, lease_secs: float, wait_until: float | None
     ) -> list[LeasedItem]:
-        looks = []
+        first_replies = []
         for group in groups:
-            reply = group.lease(count, lease_secs, over=None)
+            reply = group.lease(count, lease_secs, wait_until=None)
             if reply.items:
                 return _leased(group, reply, lease_secs)
-            looks.append(reply)
-        if over is None or over < concurrency.now():
+            first_replies.append(reply)
+        if wait_until is None or wait_until < concurrency.now():
             return []
         waits = [
-            partial(group.lease, count, lease_secs, over=over, known=known)
-            for group, known in zip(groups, looks, strict=True)
+            partial(group.lease, count, lease_secs, wait_until=wait_until, last_reply=last_reply)
+            for group, last_reply in zip(groups, first_replies, strict=True)
         ]
         won = race(
-            waits, lambda reply: bool(reply.items), lambda place, reply: groups[place].give_back(reply)
+            waits, lambda reply: bool(reply.items), lambda index, reply: groups[index].give_back(reply)
         )
         return _leased(groups[won[0]], won[1], lease_secs) if won else []
 
@@ -153,9 +159,9 @@ class WorkQueues:
             queues = self.queues[turn:] + self.queues[:turn]
             alike = _together(queues) if self._fair else _in_order(queues)
             groups = self._orders[turn] = [
-                QueueGroup(queues[at : at + AT_ONCE])
+                QueueGroup(queues[at : at + MAX_QUEUES_PER_CALL])
                 for queues in alike
-                for at in range(0, len(queues), AT_ONCE)
+                for at in range(0, len(queues), MAX_QUEUES_PER_CALL)
             ]
         return groups
 

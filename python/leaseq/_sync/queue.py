@@ -42,12 +42,12 @@ class LeasedItem(LeasedItemBase):
         self,
         queue: "WorkQueue",
         heartbeater: Heartbeater,
-        taken: Taken,
+        record: Taken,
         deadline: float,
         lease_secs: float,
         since: float,
     ) -> None:
-        item_id, data, token, attempt = taken
+        item_id, data, token, attempt = record
         super().__init__(item_id, data, token, attempt, deadline, lease_secs, since)
         self.queue = queue
         self._heartbeater = heartbeater
@@ -198,32 +198,32 @@ class WorkQueue(QueueAdmin):
         time is up, `answers` of the QueueFullError say of those looked at which are in, with None for no room.
         """
         chosen = commands.add_options(**options)
-        over = flows.deadline_after(timeout, concurrency.now)
+        wait_until = flows.deadline_after(timeout, concurrency.now)
         return self._add_all(
-            flows.chunks(flows.require_iterable(items, "items"), flows.data_size), chosen, over
+            flows.chunks(flows.require_iterable(items, "items"), flows.data_size), chosen, wait_until
         )
 
     def _add_all(
-        self, chunks: Iterable[list[Item]], options: Options, over: float | None = None
+        self, chunks: Iterable[list[Item]], options: Options, wait_until: float | None = None
     ) -> list[bool]:
-        """One call after the other; without `over`, none waits for room."""
+        """One call after the other; without `wait_until`, none waits for room."""
         answers: list[bool] = []
         chunk: list[Item] = []
         try:
             for chunk in chunks:
-                if over is None:
+                if wait_until is None:
                     added = self._run_add(commands.add(self.keys, chunk, options))
                     answers += commands.all_in(self.name, added)
                 else:
-                    answers += self._add_when_room(chunk, options, over)
+                    answers += self._add_when_room(chunk, options, wait_until)
         except LeaseqError as error:
             error.answers = [*answers, *error.answers]
             error.in_doubt = len(chunk)
             raise
         return answers
 
-    def _add_when_room(self, items: list[Item], options: Options, over: float) -> list[bool]:
-        flow = flows.add_when_room(self.keys, items, options, over=over, clock=concurrency.now)
+    def _add_when_room(self, items: list[Item], options: Options, wait_until: float) -> list[bool]:
+        flow = flows.add_when_room(self.keys, items, options, wait_until=wait_until, clock=concurrency.now)
         answers = self._drive(flow)
         self.transport.enter()
         return commands.all_in(self.name, answers)
@@ -256,7 +256,7 @@ class WorkQueue(QueueAdmin):
             take = commands.lease(self.keys, count, lease_secs)
             take = take._replace(packed=pack(take.evalsha()))
             self._last_take = asked, take
-        over = (
+        wait_until = (
             flows.lease_deadline(timeout, concurrency.now, block=block)
             if timeout != 0 or not block
             else math.inf
@@ -266,7 +266,7 @@ class WorkQueue(QueueAdmin):
         if reply.died:
             self._on_reply(reply)
         if not reply.items:
-            reply = self._drive(flows.lease_on(take, [self.keys], over, concurrency.now, reply))
+            reply = self._drive(flows.lease_until(take, [self.keys], wait_until, concurrency.now, reply))
         if concurrency.now() >= self.transport.registration.due:
             self.transport.enter(reply)
         return leased_items(self, reply, lease_secs)
@@ -333,7 +333,7 @@ class WorkQueue(QueueAdmin):
         """Tell the items what became of their leases; answers for each whether it is held."""
         for (item, lease_secs), deadline in zip(leases, deadlines, strict=True):
             item.hold.extended(deadline, lease_secs, asked)
-        self.heartbeater.look()
+        self.heartbeater.reschedule()
         return [deadline is not None for deadline in deadlines]
 
     @overload
@@ -415,10 +415,10 @@ class WorkQueue(QueueAdmin):
         return self._complete(given, flows.chunks(given, _result_size), only_current=only_current)
 
     def _complete(
-        self, held: list[LeasedItemBase], chunks: Iterable[list[LeasedItemBase]], *, only_current: bool
+        self, leased: list[LeasedItemBase], chunks: Iterable[list[LeasedItemBase]], *, only_current: bool
     ) -> list[bool]:
         return self._end_each(
-            held, chunks, lambda chunk: commands.complete(self.keys, chunk, only_current=only_current)
+            leased, chunks, lambda chunk: commands.complete(self.keys, chunk, only_current=only_current)
         )
 
     def _complete_each(self, completions: list[Completion]) -> list[Completed]:
@@ -465,15 +465,15 @@ class WorkQueue(QueueAdmin):
 
     def _released(
         self,
-        taken_in: Callable[[list[LeasedItemBase], list[Released]], list[T]],
+        on_reply: Callable[[list[LeasedItemBase], list[Released]], list[T]],
         items: Iterable[LeasedItemBase],
         **options: Any,
     ) -> list[T]:
-        held = list(flows.require_iterable(items, "items"))
+        leased = list(flows.require_iterable(items, "items"))
         return self._end_each(
-            held,
-            flows.chunks(held),
-            lambda chunk: commands.release(self.keys, chunk, **options).map(partial(taken_in, chunk)),
+            leased,
+            flows.chunks(leased),
+            lambda chunk: commands.release(self.keys, chunk, **options).map(partial(on_reply, chunk)),
         )
 
     def _end_each(
@@ -500,12 +500,12 @@ class WorkQueue(QueueAdmin):
             # a call tells of fewer where results are large
             chunk = wanted[len(outcomes) :][:MAX_ENTRIES]
             try:
-                told = self.transport.run(commands.outcome(self.keys, chunk))
+                found = self.transport.run(commands.outcome(self.keys, chunk))
             except LeaseqError as error:
                 error.answers = outcomes
                 error.in_doubt = len(chunk)
                 raise
-            outcomes += told
+            outcomes += found
         return outcomes
 
 
@@ -529,7 +529,7 @@ def _died(items: list[LeasedItemBase], answers: list[Released]) -> list[bool]:
 def leased_items(queue: WorkQueue, reply: LeaseReply, lease_secs: float) -> list[LeasedItem]:
     """The items of a reply, which this queue and its heart look after."""
     heartbeater, deadline, since = queue.heartbeater, reply.deadline, reply.asked or concurrency.now()
-    items = [LeasedItem(queue, heartbeater, taken, deadline, lease_secs, since) for taken in reply.items]
+    items = [LeasedItem(queue, heartbeater, record, deadline, lease_secs, since) for record in reply.items]
     for number, extra in reply.extras.items():
         item = items[number]
         item.keep, item.content_type, item.headers = extra.keep, extra.content_type, extra.headers
@@ -541,16 +541,16 @@ def ending(queue: WorkQueue, items: list[Any], call: Callable[[], T]) -> T:
 
     Meanwhile an extension may be answered that the lease is lost: because of this very call, which goes on.
     """
-    held = [item for item in items if isinstance(item, LeasedItemBase)]
-    for item in held:
+    leased = [item for item in items if isinstance(item, LeasedItemBase)]
+    for item in leased:
         item.hold.ending = True
     try:
         answer = call()
     except LeaseqError as error:
-        _end(queue, items[: flows.out_of_hand(error)])
+        _end(queue, items[: flows.count_resolved_or_unknown(error)])
         raise
     finally:
-        for item in held:
+        for item in leased:
             item.hold.ending = False
     _end(queue, items)
     return answer

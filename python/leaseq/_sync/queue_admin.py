@@ -8,7 +8,7 @@ from typing import Any, Self, TypeVar
 from leaseq import commands, flows
 from leaseq._sync import concurrency
 from leaseq._sync.heartbeater import Heartbeater
-from leaseq._sync.pages import take_out
+from leaseq._sync.pages import remove_listed
 from leaseq._sync.server_handle import ServerHandle
 from leaseq._sync.transport import Transport
 from leaseq.commands import Command, LeaseReply
@@ -108,7 +108,7 @@ class QueueAdmin(NamedQueue):
     def dead_letters(self, *, offset: int = 0, limit: int = 100, backward: bool = False) -> list[ItemInfo]:
         """One page of the dead items with attempts, times and last errors, first died first; `limit` is 1..256."""
         page = self.list_items("dead", offset=offset, limit=limit, backward=backward)
-        infos = self.inspect_items([listed.id for listed in page.items])
+        infos = self.inspect_items([entry.id for entry in page.items])
         return [info for info in infos if info.state == "dead"]
 
     def revive(self, item_id: str) -> bool:
@@ -134,7 +134,7 @@ class QueueAdmin(NamedQueue):
             chosen = ids if matching is None else [info.id for info in infos if matching in info.error]
             return sum(self.revive_items(chosen))
 
-        return take_out(partial(self.list_items, "dead"), revive, (self.stats()).now)
+        return remove_listed(partial(self.list_items, "dead"), revive, (self.stats()).now)
 
     def purge(self, item_id: str, *, older_than: float = 0) -> bool:
         """Drop an item that has been dead for `older_than` seconds; false if there is none. Safe to repeat."""
@@ -159,7 +159,7 @@ class QueueAdmin(NamedQueue):
             answers = self.transport.run(commands.purge(self.keys, ids, older_than))
             return sum(answers)
 
-        return take_out(partial(self.list_items, "dead"), purge, (self.stats()).now - older_than)
+        return remove_listed(partial(self.list_items, "dead"), purge, (self.stats()).now - older_than)
 
     def remove(self, item_id: str) -> State:
         """Remove an item in any state; answers the state it was in, "absent" if there was none.

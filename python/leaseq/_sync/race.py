@@ -109,7 +109,7 @@ class _Race:
         self._ends: list[tuple[int, Any, BaseException | None]] = []
         self._ended = threading.Semaphore(0)
 
-    def run(self, place: int, run: Callable[[], Any]) -> None:
+    def run(self, index: int, run: Callable[[], Any]) -> None:
         """One thread."""
         _local.stop = self._stop
         answer, failure = None, None
@@ -121,11 +121,11 @@ class _Race:
             self._stop.leave()
         with self._guard:
             if not self._over:
-                self._ends.append((place, answer, failure))
+                self._ends.append((index, answer, failure))
                 self._ended.release()
                 return
         if failure is None and self._won(answer):
-            self._undo(place, answer)
+            self._undo(index, answer)
 
     def interrupt(self) -> None:
         """End the wait for the first that wins: whoever waits is interrupted itself."""
@@ -137,11 +137,11 @@ class _Race:
         """Wait for the first that wins. Raises what one raises."""
         for number in range(runs):
             self._ended.acquire()
-            place, answer, failure = self._ends[number]
+            index, answer, failure = self._ends[number]
             if failure is not None:
                 raise failure
             if self._won(answer):
-                return place, answer
+                return index, answer
         return None
 
     def end(self, winner: int | None = None) -> None:
@@ -149,9 +149,9 @@ class _Race:
         with self._guard:
             self._over = True
         self._stop.stop()
-        for place, answer, failure in self._ends:
-            if place != winner and failure is None and self._won(answer):
-                self._undo(place, answer)
+        for index, answer, failure in self._ends:
+            if index != winner and failure is None and self._won(answer):
+                self._undo(index, answer)
 
 
 def race(

@@ -50,7 +50,7 @@ class Transport(Calls):
         """Run a command that may take something. What nobody gets, for an interruption, goes back at once."""
         if command.undo is None:
             return self.run(command)
-        asked, answer = concurrency.now(), None
+        sent_at, answer = concurrency.now(), None
         with self.life:
             try:
                 connection = self.route.acquire(self.key, None)
@@ -64,14 +64,14 @@ class Transport(Calls):
             else:
                 self.route.release(connection)
             if isinstance(answer, LeaseReply):
-                answer.asked = asked
+                answer.asked = sent_at
             return self._unless_closed(command, answer) if self.life.closed else answer
 
     def perform(self, request: Command[T] | Wait[T] | Leave) -> T | None:
         """Do what a flow asks."""
         if isinstance(request, Leave):
             if not self.life.closed:
-                self._waiting.leave(request.settles)
+                self._waiting.settle(request.settles)
             return None
         if isinstance(request, Command):
             return self.take(request)

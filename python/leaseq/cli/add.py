@@ -126,14 +126,14 @@ def _add_lines(adder: Adder, stream: BufferedReader, read: Read) -> None:
             on_added += count
             show(on_added, f"{adder.added} added")
 
-        for some in add_input.lines(stream, on_progress):
-            adder.add(_read(adder, read, some))
+        for chunk in add_input.lines(stream, on_progress):
+            adder.add(_read(adder, read, chunk))
 
 
-def _read(adder: Adder, read: Read, some: list[tuple[int, bytes]]) -> list[Entry]:
+def _read(adder: Adder, read: Read, chunk: list[tuple[int, bytes]]) -> list[Entry]:
     """The entries of these lines. Where one is wrong, those before it are added. Raises Refusal."""
     entries: list[Entry] = []
-    for number, line in some:
+    for number, line in chunk:
         try:
             entries.append(read(number, line))
         except BadArgumentError as error:

@@ -33,7 +33,7 @@ class Entry:
 
     item: Item
     options: dict[str, Any] = field(default_factory=dict)
-    place: str = ""
+    position: str = ""
 
 
 def lines(stream: BufferedReader, on_read: Callable[[int], None]) -> Iterator[list[tuple[int, bytes]]]:
@@ -62,7 +62,7 @@ def _filled(found: list[bytes]) -> Iterator[tuple[int, bytes]]:
 
 def from_line(number: int, line: bytes) -> Entry:
     """A line as data."""
-    return Entry(Item(line), place=f"line {number}")
+    return Entry(Item(line), position=f"line {number}")
 
 
 def from_json_line(number: int, line: bytes) -> Entry:
@@ -77,7 +77,7 @@ def from_json_line(number: int, line: bytes) -> Entry:
         raise BadArgumentError(str(error)) from error
 
 
-def _from_fields(fields: Any, place: str) -> Entry:
+def _from_fields(fields: Any, position: str) -> Entry:
     known = (*_OF_ITEM, *_DATA, *_OF_ADD)
     if not isinstance(fields, dict) or len(fields.keys() & set(_DATA)) != 1 or fields.keys() - set(known):
         raise BadArgumentError(
@@ -91,6 +91,6 @@ def _from_fields(fields: Any, place: str) -> Entry:
         if fields.get(name) is not None
     }
     if "data_json" in fields:
-        return Entry(Item.from_json_data(fields["data_json"], **own), options, place)
+        return Entry(Item.from_json_data(fields["data_json"], **own), options, position)
     data = fields["data"] if "data" in fields else from_base64(fields["data_base64"])
-    return Entry(Item(data, **own), options, place)
+    return Entry(Item(data, **own), options, position)

@@ -42,9 +42,9 @@ class Adder:
             try:
                 answers: list[Any] = self._queue.add_items([entry.item for entry in part], **options)
             except (BadArgumentError, BadIdError, TooLargeError) as error:
-                left = self._report(part, error.answers)
-                if not parts.halve(left):
-                    raise self.refusal(error, left[0].place) from error
+                remaining = self._report(part, error.answers)
+                if not parts.halve(remaining):
+                    raise self.refusal(error, remaining[0].position) from error
             except QueueFullError as full:
                 first, *rest = self._report(part, full.answers)
                 if not self._wait:
@@ -52,29 +52,31 @@ class Adder:
                         f"queue {self._queue.name} is full: it holds as many items as `leaseq configure --max-items` allows;"
                         " add later, or with --wait"
                     )
-                    raise self.refusal(QueueFullError(text), first.place) from full
+                    raise self.refusal(QueueFullError(text), first.position) from full
                 self._report([first], [self._queue.add_item_when_room(first.item, **options)])
                 if rest:
                     self._add_batch(rest, options)
             except LeaseqError as error:
-                left = self._report(part, error.answers)
-                raise self.refusal(error, left[0].place) from error
+                remaining = self._report(part, error.answers)
+                raise self.refusal(error, remaining[0].position) from error
             else:
                 self._report(part, answers)
 
     def _report(self, batch: list[Entry], answers: list[bool | None]) -> list[Entry]:
         """Report the answers; return the entries that have none."""
-        left = []
+        remaining = []
         for entry, answer in itertools.zip_longest(batch, answers[: len(batch)]):
             if answer is None:
-                left.append(entry)
+                remaining.append(entry)
                 continue
             self.added += answer
             self.existed += not answer
             self._on_added(entry, answer)
-        return left
+        return remaining
 
-    def refusal(self, error: LeaseqError, place: str) -> CommandError:
+    def refusal(self, error: LeaseqError, position: str) -> CommandError:
         """What to end with: the error, where it was met, and how many were added before it."""
-        said = message_for(error)
-        return CommandError(f"{place}: {said} ({self.added} added before)" if place else said, code_of(error))
+        message = message_for(error)
+        return CommandError(
+            f"{position}: {message} ({self.added} added before)" if position else message, code_of(error)
+        )

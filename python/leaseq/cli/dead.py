@@ -40,11 +40,11 @@ def list_(*, queue: WorkQueue, limit: int, offset: int, backward: bool, as_json:
       leaseq dead list orders --json | jq -r .error | sort | uniq -c
     """  # noqa: D301 (click's mark for text that is not to be wrapped)
     now = stats_of(queue).now
-    output.listed(
+    output.print_list(
         queue.dead_letters(offset=offset, limit=limit, backward=backward),
         lambda each: (each.id, formatting.when(each.time - now), each.attempt, each.error),
         ("id", "died", "attempts", "last error"),
-        right=("attempts",),
+        right_aligned=("attempts",),
         nothing="nothing is dead",
         as_json=as_json,
     )

@@ -56,12 +56,12 @@ def doctor(
     if as_json:
         output.document([dataclasses.asdict(finding) for finding in report.findings])
     else:
-        output.show(picture(report))
+        output.show(render(report))
         output.line(summary(report))
     return ExitCode.DONE if report.healthy else ExitCode.NO
 
 
-def picture(report: "Report") -> Table:
+def render(report: "Report") -> Table:
     """A table of the findings, each with what to do below it."""
     from rich.text import Text
 

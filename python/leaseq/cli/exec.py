@@ -21,7 +21,7 @@ from leaseq.worker import Hooks
 from leaseq.worker.aio import Worker
 
 
-class Told(Hooks):
+class ResultPrinter(Hooks):
     """Tells how each item ended: in words on stderr, or in JSON on stdout.
 
     Attributes:
@@ -74,9 +74,9 @@ class Told(Hooks):
             self._write(fields | {"delay": delay, "error": error})
         elif not self._quiet:
             again = f", again in {in_words(delay)}" if delay else ""
-            why = f": {error}" if error else ""
+            reason = f": {error}" if error else ""
             took = f" after {in_words(seconds)}" if seconds else ""
-            line = f"{state} {item.id}{took}, attempt {item.attempt}{again}{why}"
+            line = f"{state} {item.id}{took}, attempt {item.attempt}{again}{reason}"
             click.echo(plain(line), err=True)
 
     def _write(self, record: dict[str, Any]) -> None:
@@ -178,23 +178,23 @@ def exec_(
     logs.setFormatter(logging.Formatter("leaseq exec: %(message)s"))
     logs.addFilter(lambda record: not hasattr(record, "item"))  # how items ended is told by Told
     logging.getLogger("leaseq.worker").addHandler(logs)
-    told = Told(as_json=as_json, quiet=quiet, at_most_once=options["at_most_once"])
+    printer = ResultPrinter(as_json=as_json, quiet=quiet, at_most_once=options["at_most_once"])
     children = SubprocessHandler(command, dead_on, with_result, as_json)
     try:
-        asyncio.run(_work(opened, children, told, options))
+        asyncio.run(_work(opened, children, printer, options))
     finally:
         logging.getLogger("leaseq.worker").removeHandler(logs)
-    if told.failure is not None:
-        raise told.failure
-    return ExitCode.NO if options["burst"] and told.failed else ExitCode.DONE
+    if printer.failure is not None:
+        raise printer.failure
+    return ExitCode.NO if options["burst"] and printer.failed else ExitCode.DONE
 
 
 async def _work(
-    queue: leaseq.aio.WorkQueue, children: SubprocessHandler, told: Told, options: dict[str, Any]
+    queue: leaseq.aio.WorkQueue, children: SubprocessHandler, printer: ResultPrinter, options: dict[str, Any]
 ) -> None:
     async with queue:
         # a server that is away or refuses is told now; later the worker tries for ever
         await queue.light_clean()
-        worker = Worker(queue, children, hooks=told, **options)
-        told.stop = worker.stop
+        worker = Worker(queue, children, hooks=printer, **options)
+        printer.stop = worker.stop
         await worker.run()

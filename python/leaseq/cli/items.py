@@ -37,7 +37,7 @@ def peek(*, queue: WorkQueue, count: int, as_json: bool) -> None:
     now = stats_of(queue).now
     infos = queue.inspect_items([each.id for each in queue.list_items("ready", limit=count).items])
     columns = ("id", "waits", "priority", "attempts", "size", "data")
-    output.listed(
+    output.print_list(
         infos,
         lambda info: (
             info.id,
@@ -48,7 +48,7 @@ def peek(*, queue: WorkQueue, count: int, as_json: bool) -> None:
             formatting.preview(data_of(queue, info.id)),
         ),
         columns,
-        right=columns[1:5],
+        right_aligned=columns[1:5],
         as_dict=lambda info: dataclasses.asdict(info) | data_fields(data_of(queue, info.id)),
         nothing="nothing is ready",
         as_json=as_json,
@@ -112,33 +112,33 @@ def list_(
     if everything and limit is not None:
         raise click.UsageError("say --limit or --all, not both")
     now = stats_of(queue).now
-    listed = _listed(queue, state, offset, None if everything else limit or 100, backward=backward)
+    infos = _list_infos(queue, state, offset, None if everything else limit or 100, backward=backward)
     columns: Any = (
         ("id", "forgotten") if state == "kept" else ("id", _TIMES[state], "priority", "attempts", "size")
     )
-    output.listed(
-        listed,
+    output.print_list(
+        infos,
         lambda each: _row(each, now),
         columns,
-        right=columns[2:],
+        right_aligned=columns[2:],
         nothing=f"nothing is {state}",
         as_json=as_json,
     )
 
 
 def _row(info: ItemInfo | ListedItem, now: float) -> tuple[Any, ...]:
-    listed = (info.id, formatting.when(info.time - now))
+    row = (info.id, formatting.when(info.time - now))
     if isinstance(info, ListedItem):
-        return listed
-    return (*listed, info.priority, info.attempt, formatting.size(info.size))
+        return row
+    return (*row, info.priority, info.attempt, formatting.size(info.size))
 
 
-def _listed(
+def _list_infos(
     queue: WorkQueue, state: Any, offset: int, limit: int | None, *, backward: bool
 ) -> Iterator[ItemInfo | ListedItem]:
     """What is in the state, page by page: all that is known of it, or of what is only an outcome its id and time."""
-    most = sys.maxsize if limit is None else limit
-    for page in pages(partial(queue.list_items, state, backward=backward), offset, most):
+    max_items = sys.maxsize if limit is None else limit
+    for page in pages(partial(queue.list_items, state, backward=backward), offset, max_items):
         if state == "kept":
             yield from page
         else:

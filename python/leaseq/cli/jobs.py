@@ -150,7 +150,7 @@ def cron_list(*, app: App, as_json: bool) -> None:
     """  # noqa: D301 (click's mark for text that is not to be wrapped)
     found = app.schedules.inspect()
     now = app.queue().stats().now
-    output.listed(
+    output.print_list(
         found,
         lambda each: (
             each.name,
@@ -212,11 +212,11 @@ def trigger(*, app: App, name: str, as_json: bool) -> None:
 
 
 def _show(found: Sequence[JobInfo], nothing: str, *, as_json: bool) -> None:
-    output.listed(
+    output.print_list(
         found,
         lambda each: (each.id, each.status, each.attempt, each.description, each.error),
         ("id", "status", "attempt", "call", "last error"),
-        right=("attempt",),
+        right_aligned=("attempt",),
         as_dict=_plain,
         nothing=nothing,
         as_json=as_json,

@@ -11,7 +11,7 @@ from leaseq import LeasedItem, WorkQueue
 from leaseq.cli import output
 from leaseq.cli.exit_codes import CommandError
 from leaseq.cli.params import duration, lease_option
-from leaseq.cli.server import lease_told, on_queue
+from leaseq.cli.server import lease_ref, on_queue
 from leaseq.item import data_fields
 
 Function = Callable[..., Any]
@@ -123,7 +123,7 @@ def complete(
     if result is not None and result_file is not None:
         raise click.UsageError("--result and --result-file exclude each other")
     content = result_file.read() if result_file else result and os.fsencode(result)
-    done = queue.complete(lease_told(item_id, token), result=content, keep=keep, only_current=only_current)
+    done = queue.complete(lease_ref(item_id, token), result=content, keep=keep, only_current=only_current)
     output.answer(
         {"id": item_id, "completed": done},
         f"completed {item_id}",
@@ -161,7 +161,7 @@ def release(
       leaseq release orders order-1 1795227027266854 --delay 5m --error "bank is away"
       leaseq release orders order-1 1795227027266854 --dead --error "no such customer"
     """  # noqa: D301 (click's mark for text that is not to be wrapped)
-    item = lease_told(item_id, token)
+    item = lease_ref(item_id, token)
     if dead:
         if delay or uncounted:
             raise click.UsageError("--dead excludes --delay and --uncounted")
@@ -185,11 +185,11 @@ def extend(*, queue: WorkQueue, item_id: str, token: int, lease_secs: float, as_
     Example:
       leaseq extend orders order-1 1795227027266854 --for 5m
     """  # noqa: D301 (click's mark for text that is not to be wrapped)
-    item = lease_told(item_id, token)
-    held = queue.extend(item, lease_secs)
+    item = lease_ref(item_id, token)
+    extended = queue.extend(item, lease_secs)
     output.answer(
-        {"id": item_id, "extended": held, "deadline": item.deadline if held else None},
+        {"id": item_id, "extended": extended, "deadline": item.deadline if extended else None},
         f"extended {item_id}",
-        no="" if held else f"the lease of {item_id} is lost: stop working on it",
+        no="" if extended else f"the lease of {item_id} is lost: stop working on it",
         as_json=as_json,
     )

@@ -14,16 +14,16 @@ from leaseq.cli import formatting
 from leaseq.results import STATES
 
 _BARS: Final = "▁▂▃▄▅▆▇█"
-_KEPT: Final = 60  # looks that are shown
+_MAX_SAMPLES: Final = 60  # looks that are shown
 _RATES: Final = ("added", "leases", "completed", "released", "reclaimed", "died")
 
 
 def sparkline(values: Sequence[float]) -> str:
     """The values as bars of eight heights, from 0 to the largest."""
-    most = max(values, default=0)
-    if most <= 0:
+    highest = max(values, default=0)
+    if highest <= 0:
         return _BARS[0] * len(values)
-    return "".join(_BARS[round(value / most * (len(_BARS) - 1))] for value in values)
+    return "".join(_BARS[round(value / highest * (len(_BARS) - 1))] for value in values)
 
 
 class LiveStats:
@@ -31,31 +31,31 @@ class LiveStats:
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._looks: deque[QueueStats] = deque(maxlen=_KEPT + 1)
+        self._samples: deque[QueueStats] = deque(maxlen=_MAX_SAMPLES + 1)
 
-    def saw(self, stats: QueueStats) -> None:
+    def add(self, stats: QueueStats) -> None:
         """Take in a look."""
-        self._looks.append(stats)
+        self._samples.append(stats)
 
     def rates(self, name: str) -> list[float]:
         """How a counter grew, per second of the server's clock, between each look and the one before."""
         return [
             max(0, getattr(after, name) - getattr(before, name)) / max(after.now - before.now, 1e-6)
-            for before, after in itertools.pairwise(self._looks)
+            for before, after in itertools.pairwise(self._samples)
         ]
 
-    def picture(self) -> RenderableType:
+    def render(self) -> RenderableType:
         """The queue's name, its states and its rates, each with a line of its past."""
-        now = self._looks[-1]
+        now = self._samples[-1]
         notes = Text("  ").join(_notes(now))
         table = Table(box=None, padding=(0, 3, 0, 0), pad_edge=False, header_style="dim")
         table.add_column("items")
         table.add_column("now", justify="right")
         table.add_column("lately", style="cyan", no_wrap=True)
         for state in STATES:
-            past = [getattr(look, state) for look in list(self._looks)[-_KEPT:]]
-            colour = "red" if state == "dead" and now.dead else ""
-            table.add_row(Text(state, colour), Text(str(getattr(now, state)), colour), sparkline(past))
+            past = [getattr(sample, state) for sample in list(self._samples)[-_MAX_SAMPLES:]]
+            style = "red" if state == "dead" and now.dead else ""
+            table.add_row(Text(state, style), Text(str(getattr(now, state)), style), sparkline(past))
         table.add_row("")
         table.add_row(Text("per second", "dim"))
         for name in _RATES:

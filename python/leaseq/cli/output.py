@@ -76,12 +76,12 @@ def report(value: Any, lines: Iterable[str], *, as_json: bool) -> None:
         line(text)
 
 
-def listed(
+def print_list(
     found: Iterable[T],
     row: Callable[[T], Sequence[object]],
     columns: Sequence[str],
     *,
-    right: Sequence[str] = (),
+    right_aligned: Sequence[str] = (),
     as_dict: Callable[[T], Any] = _as_dict,
     nothing: str,
     as_json: bool,
@@ -93,7 +93,7 @@ def listed(
             record(as_dict(each))
     elif rows := [row(each) for each in found]:
         count = len(rows)
-        show(table(columns, rows, right=right))
+        show(table(columns, rows, right_aligned=right_aligned))
     if not count:
         raise CommandError("" if as_json else nothing)
 
@@ -106,20 +106,22 @@ def console(*, stderr: bool = False) -> Console:
     return made
 
 
-def show(picture: RenderableType) -> None:
+def show(renderable: RenderableType) -> None:
     """Print a table for people. rich writes it itself only into a string: it has an exit code of its own for a closed pipe."""
     made = console()
     with made.capture() as drawn:
-        made.print(picture)
+        made.print(renderable)
     lines = (line.rstrip(" ") for line in drawn.get().split("\n"))
     click.echo("\n".join(lines), nl=False, color=True)
 
 
-def table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, right: Sequence[str] = ()) -> Table:
+def table(
+    columns: Sequence[str], rows: Iterable[Sequence[object]], *, right_aligned: Sequence[str] = ()
+) -> Table:
     """A table without lines. Cells that are str have their control characters written out; others are rich's own."""
     made = Table(box=None, padding=(0, 3, 0, 0), pad_edge=False, header_style="dim")
     for column in columns:
-        made.add_column(column, justify="right" if column in right else "left", overflow="fold")
+        made.add_column(column, justify="right" if column in right_aligned else "left", overflow="fold")
     for row in rows:
         made.add_row(*(_cell(cell) for cell in row))
     return made

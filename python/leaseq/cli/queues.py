@@ -25,12 +25,12 @@ def queues(*, server: Server, as_json: bool) -> None:
       leaseq queues --json | jq -r 'select(.dead > 0).queue'
     """  # noqa: D301 (click's mark for text that is not to be wrapped)
     columns = ("queue", "group", "ready", "delayed", "leased", "dead", "next has waited", "")
-    output.listed(
+    output.print_list(
         _found(server),
-        lambda look: _row(*look),
+        lambda entry: _row(*entry),
         columns,
-        right=columns[2:7],
-        as_dict=lambda look: as_dict(*look),
+        right_aligned=columns[2:7],
+        as_dict=lambda entry: as_dict(*entry),
         nothing="no client has entered a queue here",
         as_json=as_json,
     )

@@ -7,10 +7,10 @@ from typing import Any
 import click
 
 from leaseq import ItemInfo, WorkQueue
-from leaseq._sync.pages import take_out
+from leaseq._sync.pages import remove_listed
 from leaseq.cli import confirmation, output
 from leaseq.cli.exit_codes import ExitCode
-from leaseq.cli.server import lease_told, on_queue, stats_of
+from leaseq.cli.server import lease_ref, on_queue, stats_of
 from leaseq.results import STATES
 
 
@@ -80,9 +80,9 @@ def expire(
 
 def _release(queue: WorkQueue, infos: Iterable[ItemInfo], **options: Any) -> list[str]:
     """Release what the infos say is leased, as if their holders did it; the ids of which it was still true."""
-    held = [lease_told(info.id, info.token) for info in infos]
-    answers = queue.release_items(held, **options)
-    return [item.id for item, answer in zip(held, answers, strict=True) if answer != "lost"]
+    leases = [lease_ref(info.id, info.token) for info in infos]
+    answers = queue.release_items(leases, **options)
+    return [item.id for item, answer in zip(leases, answers, strict=True) if answer != "lost"]
 
 
 @click.command()
@@ -128,4 +128,4 @@ def _take_out(
     def take_ids(ids: list[str]) -> int:
         return len(take(info for info in queue.inspect_items(ids) if info.state == state and fits(info)))
 
-    return take_out(partial(queue.list_items, state), take_ids)
+    return remove_listed(partial(queue.list_items, state), take_ids)

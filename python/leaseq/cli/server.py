@@ -84,10 +84,12 @@ def stats_of(queue: WorkQueue) -> QueueStats:
     if stats.items or stats.added or stats.paused or stats.kept or limited:
         return stats
     where = "" if queue.group == queue.name else f" in group {queue.group}"
-    raise CommandError(f"there is no queue {queue.name}{where}: nothing was ever added; {_others(queue)}")
+    raise CommandError(
+        f"there is no queue {queue.name}{where}: nothing was ever added; {_other_queues(queue)}"
+    )
 
 
-def _others(queue: WorkQueue) -> str:
+def _other_queues(queue: WorkQueue) -> str:
     """What else may have been meant."""
     with contextlib.suppress(LeaseqError):
         for name, group in queues(queue.transport.client):
@@ -102,7 +104,7 @@ def data_of(queue: WorkQueue, item_id: str) -> bytes:
     return data or b""
 
 
-def lease_told(item_id: str, token: int) -> LeasedItemBase:
+def lease_ref(item_id: str, token: int) -> LeasedItemBase:
     """The lease, as another process told of it. Whether an outcome is kept, its record says, if the call asks."""
     item = LeasedItemBase(item_id, b"", token, 0, 0, 0)
     item.keep = 1

@@ -42,36 +42,36 @@ def stats(*, queue: WorkQueue, watch: bool, every: float, count: int | None, as_
         raise click.BadParameter("that is too often: 100ms or more", param_hint="'--every'")
     found = stats_of(queue)
     if watch:
-        _watch(queue, _looks(queue, found, every, count), as_json=as_json)
+        _watch(queue, _samples(queue, found, every, count), as_json=as_json)
     elif as_json:
         output.document(as_dict(queue, found))
     else:
-        output.show(picture(found))
+        output.show(render(found))
 
 
-def _looks(queue: WorkQueue, first: QueueStats, every: float, count: int | None) -> Iterator[QueueStats]:
+def _samples(queue: WorkQueue, first: QueueStats, every: float, count: int | None) -> Iterator[QueueStats]:
     yield first
     for _ in itertools.count() if count is None else range(count - 1):
         time.sleep(every)
         yield queue.stats()
 
 
-def _watch(queue: WorkQueue, looks: Iterator[QueueStats], *, as_json: bool) -> None:
+def _watch(queue: WorkQueue, samples: Iterator[QueueStats], *, as_json: bool) -> None:
     """Show each look: as a picture that moves in a terminal, as a line of JSON, or as a line for a log."""
     console = output.console()
     if as_json:
-        for look in looks:
-            output.record(as_dict(queue, look))
+        for sample in samples:
+            output.record(as_dict(queue, sample))
     elif console.is_terminal:
-        seen = LiveStats(queue.name)
+        history = LiveStats(queue.name)
         with Live(console=console, auto_refresh=False) as live:
-            for look in looks:
-                seen.saw(look)
-                live.update(seen.picture(), refresh=True)
+            for sample in samples:
+                history.add(sample)
+                live.update(history.render(), refresh=True)
     else:
-        for look in looks:
-            counts = ", ".join(f"{getattr(look, state)} {state}" for state in STATES)
-            output.line(f"{formatting.moment(look.now)}  {counts}{', PAUSED' if look.paused else ''}")
+        for sample in samples:
+            counts = ", ".join(f"{getattr(sample, state)} {state}" for state in STATES)
+            output.line(f"{formatting.moment(sample.now)}  {counts}{', PAUSED' if sample.paused else ''}")
 
 
 def as_dict(queue: WorkQueue, stats: QueueStats) -> dict[str, Any]:
@@ -79,7 +79,7 @@ def as_dict(queue: WorkQueue, stats: QueueStats) -> dict[str, Any]:
     return {"queue": queue.name, "group": queue.group, **dataclasses.asdict(stats)}
 
 
-def picture(stats: QueueStats) -> Table:
+def render(stats: QueueStats) -> Table:
     """A table of what there is."""
     limit = f" of {stats.max_items}" if stats.max_items else ""
     waited = f"the next has waited {formatting.duration(stats.waited)}" if stats.ready else ""
@@ -92,4 +92,4 @@ def picture(stats: QueueStats) -> Table:
     ]
     names = ("added", "completed", "reclaimed", "released", "died", "expired", "removed", "purged", "kept")
     rows += [(name, count, "") for name in names if (count := getattr(stats, name)) or name in names[:2]]
-    return output.table(("", "items", ""), rows, right=("items",))
+    return output.table(("", "items", ""), rows, right_aligned=("items",))

@@ -35,8 +35,14 @@ def workers(*, queue: str | None, server: Server, group: str | None, as_json: bo
     wanted = (group or queue, queue)
     found = [each for each in live_workers(server.named()) if queue is None or wanted in each.queues]
     columns = ("worker", "client", "queues", "completed", "holds", "at most", "works on", "state")
-    output.listed(
-        found, _row, columns, right=columns[3:6], as_dict=_as_dict, nothing="no worker lives", as_json=as_json
+    output.print_list(
+        found,
+        _row,
+        columns,
+        right_aligned=columns[3:6],
+        as_dict=_as_dict,
+        nothing="no worker lives",
+        as_json=as_json,
     )
 
 

@@ -24,7 +24,7 @@ def format_(queue: WorkQueue) -> Verdict:
     try:
         queue.stats()
         for state in get_args(ListState):
-            ids = [listed.id for listed in queue.list_items(state, limit=1).items]
+            ids = [entry.id for entry in queue.list_items(state, limit=1).items]
             if state != "kept":
                 queue.inspect_items(ids)
     except FormatError as error:
@@ -40,9 +40,9 @@ def format_(queue: WorkQueue) -> Verdict:
 def clock_steps(queue: WorkQueue) -> Verdict:
     """The queue remembers the latest time the server ever told it: a server's clock that is behind it was set back."""
     # first what the queue knows, then the time: the other way round a busy queue would be ahead
-    known = _known_clock(queue)
+    last_clock = _last_clock(queue)
     now = queue.stats().now
-    back = known - now
+    back = last_clock - now
     if back > STEP_SECS:
         return problem(
             f"the server's clock was set back by {back:.1f} s since the queue was last used: leases and delays last"
@@ -52,7 +52,7 @@ def clock_steps(queue: WorkQueue) -> Verdict:
     return ok("the server's clock has not gone back")
 
 
-def _known_clock(queue: WorkQueue) -> float:
+def _last_clock(queue: WorkQueue) -> float:
     """The queue's clock in seconds since 1970, 0 where it has none."""
     state: bytes | None = queue.transport.ask("GET", queue.keys.key("state"))
     if state is None or len(state) < _CLOCK.size:
@@ -64,11 +64,11 @@ def _known_clock(queue: WorkQueue) -> float:
 def limits(queue: WorkQueue) -> Verdict:
     """A queue that holds as many items as it may refuses producers."""
     stats = queue.stats()
-    held = stats.items - stats.dead
+    held_count = stats.items - stats.dead
     if not stats.max_items:
-        return ok(f"{held} items, no limit")
-    found = f"{held} of {stats.max_items} items"
-    if held >= NEARLY_FULL * stats.max_items:
+        return ok(f"{held_count} items, no limit")
+    found = f"{held_count} of {stats.max_items} items"
+    if held_count >= NEARLY_FULL * stats.max_items:
         return problem(
             f"{found}: producers are refused when it is full",
             "start more workers, or raise max_items with configure",
@@ -81,14 +81,14 @@ def overdue(queue: WorkQueue) -> Verdict:
     stats = queue.stats()
     if not stats.overdue and not stats.due:
         return ok("nothing is overdue")
-    over: list[ListState] = ["leased"] if stats.overdue else []
-    over += ["delayed"] if stats.due else []
-    heads = [listed for state in over for listed in queue.list_items(state, limit=1).items]
+    states: list[ListState] = ["leased"] if stats.overdue else []
+    states += ["delayed"] if stats.due else []
+    heads = [entry for state in states for entry in queue.list_items(state, limit=1).items]
     # whoever sees to them may have done so by now
-    oldest = min((listed.time for listed in heads), default=stats.now)
-    late = stats.now - oldest
-    found = f"{stats.overdue} leases are over and {stats.due} delayed items are due, for up to {late:.0f} s"
-    if late <= OVERDUE_SECS:
+    oldest = min((entry.time for entry in heads), default=stats.now)
+    overdue_secs = stats.now - oldest
+    found = f"{stats.overdue} leases are over and {stats.due} delayed items are due, for up to {overdue_secs:.0f} s"
+    if overdue_secs <= OVERDUE_SECS:
         return ok(found)
     if stats.paused:
         return advice(

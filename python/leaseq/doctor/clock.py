@@ -13,7 +13,7 @@ CLIENT_SECS = 5.0
 
 EARLIEST = 1735689600.0  # 2025-01-01
 LATEST = 2840140800.0  # 2060-01-01
-LOOKS = 10
+SAMPLES = 10
 
 
 def offset(node: Node) -> tuple[float, float]:
@@ -21,14 +21,14 @@ def offset(node: Node) -> tuple[float, float]:
 
     Of several looks the quickest counts: a stall makes a look slower and never makes two clocks differ.
     """
-    looks = []
-    for _ in range(LOOKS):
+    samples = []
+    for _ in range(SAMPLES):
         began = time.time()
         start = time.monotonic()
         there = node.time()
         took = time.monotonic() - start
-        looks.append((took / 2, there - (began + took / 2)))
-    unsure, ahead = min(looks)
+        samples.append((took / 2, there - (began + took / 2)))
+    unsure, ahead = min(samples)
     return ahead, unsure
 
 

@@ -10,7 +10,7 @@ import redis
 from leaseq._sync.queue import WorkQueue
 from leaseq.doctor import cleaning, clock, latency, memory, permissions, persistence, replication, server
 from leaseq.doctor.finding import Finding, Report, Verdict, unknown
-from leaseq.doctor.node import NOBODY, Node, address
+from leaseq.doctor.node import PROBE_QUEUE, Node, address
 from leaseq.doctor.retries import retries
 from leaseq.errors import BadArgumentError, LeaseqError, from_connection
 from leaseq.keys import QueueKeys, RegisteredQueue
@@ -106,14 +106,14 @@ def _finding(name: str, about: str, check: Callable[[], Verdict]) -> Finding:
 
 def _nodes(client: Client, groups: Sequence[str]) -> Iterator[Node]:
     """Every server that takes writes. Raises UnavailableError, AccessDeniedError."""
-    known = [QueueKeys(NOBODY, group) for group in groups]
-    nobodys = [QueueKeys(NOBODY)]
+    known = [QueueKeys(PROBE_QUEUE, group) for group in groups]
+    probe_keys = [QueueKeys(PROBE_QUEUE)]
     if isinstance(client, redis.Redis):
-        yield _reached(Node(client, address(client), next(iter(known + nobodys))))
+        yield _reached(Node(client, address(client), next(iter(known + probe_keys))))
         return
     cluster: Any = client
     for primary in cluster.get_primaries():
-        anywhere = (QueueKeys(NOBODY, f"{NOBODY}-{number}") for number in range(SLOTS))
+        anywhere = (QueueKeys(PROBE_QUEUE, f"{PROBE_QUEUE}-{number}") for number in range(SLOTS))
         keys = next(
             keys for keys in (*known, *anywhere) if cluster.get_node_from_key(keys.key("state")) == primary
         )

@@ -25,7 +25,7 @@ SLOW_MS = 2.0
 ENOUGH_CALLS = 100
 """Of fewer calls the mean says little."""
 
-LONG_MS = 100.0
+SLOW_SCRIPT_MS = 100.0
 """A script that took so long kept everybody else waiting."""
 
 LATEST = 128
@@ -55,22 +55,22 @@ def slow_scripts(node: Node) -> Verdict:
     # `commandstats` counts all scripts of the server, the slow log tells which they are
     evalsha = node.info("commandstats").get("cmdstat_evalsha", {})
     calls, mean = int(evalsha.get("calls", 0)), float(evalsha.get("usec_per_call", 0)) / 1000
-    long = _long_ones(node)
+    slow = _slow_scripts(node)
     if calls >= ENOUGH_CALLS and mean > SLOW_MS:
         return problem(
-            f"{calls} scripts took {mean:.1f} ms each on average{', such as ' + long if long else ''}",
+            f"{calls} scripts took {mean:.1f} ms each on average{', such as ' + slow if slow else ''}",
             "look at SLOWLOG GET for what they are; keep data small (a reference instead of the content), lease fewer"
             " items at once, and see that the machine does not swap",
         )
-    if long:
+    if slow:
         return advice(
-            f"scripts took long: {long}; {mean:.2f} ms on average",
+            f"scripts took long: {slow}; {mean:.2f} ms on average",
             "nothing if that was once; else keep data small and lease fewer items at once. SLOWLOG RESET begins anew",
         )
     return ok(f"{calls} scripts, {mean:.2f} ms each on average" if calls else "no scripts have run yet")
 
 
-def _long_ones(node: Node) -> str:
+def _slow_scripts(node: Node) -> str:
     """Those of leaseq's scripts in the slow log that took long, such as "lease 120 ms"."""
     names = {script.sha1: script.name for script in _scripts.SCRIPTS}
     worst: dict[str, float] = {}
@@ -78,6 +78,6 @@ def _long_ones(node: Node) -> str:
         words = entry["command"].split(" ") if isinstance(entry, dict) else entry[3]
         name = names.get(words[1]) if len(words) > 1 else None
         took = float(entry["duration"] if isinstance(entry, dict) else entry[2]) / 1000
-        if name is not None and took > LONG_MS:
+        if name is not None and took > SLOW_SCRIPT_MS:
             worst[name] = max(worst.get(name, 0.0), took)
     return ", ".join(f"{name} {took:.0f} ms" for name, took in sorted(worst.items()))

@@ -28,8 +28,8 @@ def eviction(node: Node) -> Verdict:
 
 def memory(node: Node) -> Verdict:
     """A server that reaches maxmemory refuses what is added; one without a limit is killed by the system instead."""
-    told = node.info("memory")
-    used, limit = told.get("used_memory"), told.get("maxmemory")
+    info = node.info("memory")
+    used, limit = info.get("used_memory"), info.get("maxmemory")
     if used is None or limit is None:
         return unknown("the server does not tell its memory", "look at it by the means of its provider")
     if limit == 0:

@@ -10,7 +10,7 @@ from redis.retry import Retry
 
 from leaseq.keys import QueueKeys
 
-NOBODY = "leaseq-doctor"
+PROBE_QUEUE = "leaseq-doctor"
 """The name of a queue that nobody uses: it is tried there what the user may do in its group."""
 
 REPLICA_SECS = 5.0
@@ -23,27 +23,27 @@ class Node:
     def __init__(self, client: redis.Redis, name: str, keys: QueueKeys | None = None) -> None:
         self.client = client
         self.name = name
-        self.keys = QueueKeys(NOBODY) if keys is None else keys
+        self.keys = QueueKeys(PROBE_QUEUE) if keys is None else keys
 
     def ask(self, *command: str | bytes | int) -> Any:
         """What the server answers to a command, as plain values."""
-        asked: Any = self.client
-        return plain(asked.execute_command(*command))
+        client: Any = self.client
+        return plain(client.execute_command(*command))
 
     def info(self, section: str) -> dict[str, Any]:
         """One section of INFO."""
         answer: Any = self.client.info(section)
-        told: dict[str, Any] = plain(answer)
-        return told
+        info: dict[str, Any] = plain(answer)
+        return info
 
     def setting(self, name: str) -> str | None:
         """A setting of the server; None where it does not tell this user, or does not know it."""
         client: Any = self.client
         try:
-            told = plain(client.config_get(name))
+            settings = plain(client.config_get(name))
         except redis.ResponseError:  # no right, or no such command where a provider took it away
             return None
-        value: str | None = told.get(name)
+        value: str | None = settings.get(name)
         return value
 
     def time(self) -> float:

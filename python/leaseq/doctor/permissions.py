@@ -13,7 +13,7 @@ from leaseq.keys import REGISTRY
 KEY: Final = "KEY"
 """Stands for a key of the queue."""
 
-_READS: Final = {
+_READ_COMMANDS: Final = {
     "time": (),
     "get": (KEY,),
     "hget": (KEY, "f"),
@@ -25,8 +25,8 @@ _READS: Final = {
     "zscore": (KEY, "m"),
     "zrange": (KEY, "0", "0"),
 }
-_RUNS: Final = {"evalsha": ("0" * 40, "1", KEY), "eval": ("return 1", "1", KEY)}
-_CLEANS: Final = {
+_SCRIPT_COMMANDS: Final = {"evalsha": ("0" * 40, "1", KEY), "eval": ("return 1", "1", KEY)}
+_CLEAN_COMMANDS: Final = {
     "set": (KEY, "v"),
     "hset": (KEY, "f", "v"),
     "hdel": (KEY, "f"),
@@ -41,26 +41,39 @@ _CLEANS: Final = {
     "del": (KEY,),
     "pexpire": (KEY, "1"),
 }
-_WAITS: Final = {
+_BLOCKING_COMMANDS: Final = {
     "blpop": (KEY, "0.01"),
     "blmove": (KEY, KEY, "LEFT", "LEFT", "0.01"),
     "hsetnx": (KEY, "f", "v"),
 }
-_SCANS: Final = {"hscan": (KEY, "0"), "zscan": (KEY, "0"), "memory|usage": (KEY,)}
-_ENTERS: Final = {"sadd": (REGISTRY, "m")}
-_FINDS: Final = {"sscan": (REGISTRY, "0")}
-_COUNTS: Final = {"zcount": (KEY, "0", "0")}
-_LOOKS: Final = {"zrevrange": (KEY, "0", "0")}
+_SCAN_COMMANDS: Final = {"hscan": (KEY, "0"), "zscan": (KEY, "0"), "memory|usage": (KEY,)}
+_REGISTER_COMMANDS: Final = {"sadd": (REGISTRY, "m")}
+_REGISTRY_COMMANDS: Final = {"sscan": (REGISTRY, "0")}
+_COUNT_COMMANDS: Final = {"zcount": (KEY, "0", "0")}
+_LIST_COMMANDS: Final = {"zrevrange": (KEY, "0", "0")}
 
 ROLES: Final[dict[str, dict[str, tuple[str, ...]]]] = {
-    "worker": _RUNS | _READS | _CLEANS | _WAITS | _ENTERS,
-    "cleaner": _RUNS | _READS | _CLEANS | _COUNTS | _SCANS | _FINDS,
-    "reader": _RUNS | _READS | _COUNTS | _LOOKS | _FINDS,
-    "operator": _RUNS | _READS | _CLEANS | _WAITS | _ENTERS | _COUNTS | _SCANS | _FINDS | _LOOKS,
+    "worker": _SCRIPT_COMMANDS | _READ_COMMANDS | _CLEAN_COMMANDS | _BLOCKING_COMMANDS | _REGISTER_COMMANDS,
+    "cleaner": _SCRIPT_COMMANDS
+    | _READ_COMMANDS
+    | _CLEAN_COMMANDS
+    | _COUNT_COMMANDS
+    | _SCAN_COMMANDS
+    | _REGISTRY_COMMANDS,
+    "reader": _SCRIPT_COMMANDS | _READ_COMMANDS | _COUNT_COMMANDS | _LIST_COMMANDS | _REGISTRY_COMMANDS,
+    "operator": _SCRIPT_COMMANDS
+    | _READ_COMMANDS
+    | _CLEAN_COMMANDS
+    | _BLOCKING_COMMANDS
+    | _REGISTER_COMMANDS
+    | _COUNT_COMMANDS
+    | _SCAN_COMMANDS
+    | _REGISTRY_COMMANDS
+    | _LIST_COMMANDS,
 }
 """For each role its commands, and arguments to try them with."""
 
-_ASK: Final = """
+_DRY_RUN_SCRIPT: Final = """
 local answer = {}
 for i = 1, #ARGV do
   local words = {}
@@ -90,7 +103,7 @@ def rights(node: Node, role: str) -> Verdict:
         return ok(f"the user has the rights of a {role}")
     lacking = [name for name, call in zip(ROLES[role], calls, strict=True) if call in missing]
     named = " ".join(f"+{name}" for name in lacking)
-    if all(name in {**_ENTERS, **_FINDS} for name in lacking):
+    if all(name in {**_REGISTER_COMMANDS, **_REGISTRY_COMMANDS} for name in lacking):
         return advice(
             f"the user may not {named} the registry of queues: those that only it uses are found by no cleaner by itself",
             f"ACL SETUSER <user> ~{REGISTRY} {named}",
@@ -104,9 +117,9 @@ def rights(node: Node, role: str) -> Verdict:
 def _missing(node: Node, calls: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
     """The calls that the server would refuse to this user. Nothing of them is run."""
     # the text of `eval` has a space; what it says does not matter here
-    told = [" ".join(word.replace(" ", "_") for word in call) for call in calls]
+    call_texts = [" ".join(word.replace(" ", "_") for word in call) for call in calls]
     try:
-        refused = node.ask("EVAL", _ASK, 1, node.keys.key("ready"), *told)
+        refused = node.ask("EVAL", _DRY_RUN_SCRIPT, 1, node.keys.key("ready"), *call_texts)
     except redis.exceptions.NoPermissionError:
         return _missing_queued(node, calls)
     except redis.ResponseError:  # before Redis 7.0

@@ -10,13 +10,13 @@ TURN_ON = "CONFIG SET appendonly yes and appendfsync everysec, and write both in
 
 def persistence(node: Node) -> Verdict:
     """With an append-only file a restart loses nothing, and a crash of the machine the last second."""
-    told = node.info("persistence")
-    if "aof_enabled" not in told:
+    info = node.info("persistence")
+    if "aof_enabled" not in info:
         return unknown("the server does not tell how it writes to disk", "see that appendonly is yes")
-    failed = _failed(told)
+    failed = _failed(info)
     if failed:
         return problem(failed, "look at the server's log and at its disk: it may be full")
-    if not told["aof_enabled"]:
+    if not info["aof_enabled"]:
         return _without_aof(node.setting("save"))
     sync = node.setting("appendfsync")
     if sync is None:
@@ -32,10 +32,10 @@ def persistence(node: Node) -> Verdict:
     return ok(f"appendonly is yes, appendfsync is {sync}")
 
 
-def _failed(told: dict[str, Any]) -> str:
-    if told.get("aof_enabled") and told.get("aof_last_write_status", "ok") != "ok":
+def _failed(info: dict[str, Any]) -> str:
+    if info.get("aof_enabled") and info.get("aof_last_write_status", "ok") != "ok":
         return "the last write to the append-only file failed: what is added is not on disk"
-    if told.get("rdb_last_bgsave_status", "ok") != "ok":
+    if info.get("rdb_last_bgsave_status", "ok") != "ok":
         return "the last snapshot failed: what is added is not on disk, and the server may refuse writes"
     return ""
 

@@ -15,29 +15,29 @@ LAG_SECS = 10
 BEHIND_BYTES = 64 * 1024 * 1024
 """More than the commands of a busy second."""
 
-LOOKS = 5
+SAMPLES = 5
 """How often a replica is looked at before it is found to be behind: a machine that stalls catches up."""
 
 
 def replication(node: Node) -> Verdict:
     """A failover loses what the replicas had not yet received."""
-    told = node.info("replication")
-    if told.get("role") == "slave":
+    info = node.info("replication")
+    if info.get("role") == "slave":
         return problem(
             "this is a replica: it refuses every call",
             "connect to the primary, or through Sentinel or the cluster, which know it",
         )
-    late = _late(told)
-    for _ in range(LOOKS - 1):
-        if not late:
+    lagging = _lagging(info)
+    for _ in range(SAMPLES - 1):
+        if not lagging:
             break
         time.sleep(1.0)  # as often as replicas tell how far they are
-        told = node.info("replication")
-        late = _late(told)
-    replicas = _replicas(told)
-    if late:
+        info = node.info("replication")
+        lagging = _lagging(info)
+    replicas = _replicas(info)
+    if lagging:
         return problem(
-            "; ".join(late),
+            "; ".join(lagging),
             "look at the replica's log, its machine and the network between: a failover loses items",
         )
     if not replicas:
@@ -87,20 +87,20 @@ def _difference(node: Node, other: Node) -> tuple[float, float]:
     return there - here, here_unsure + there_unsure
 
 
-def _replicas(told: dict[str, Any]) -> list[dict[str, Any]]:
-    return [value for name, value in told.items() if name.startswith("slave") and isinstance(value, dict)]
+def _replicas(info: dict[str, Any]) -> list[dict[str, Any]]:
+    return [value for name, value in info.items() if name.startswith("slave") and isinstance(value, dict)]
 
 
-def _late(told: dict[str, Any]) -> list[str]:
-    written = int(told.get("master_repl_offset", 0))
-    late = []
-    for replica in _replicas(told):
+def _lagging(info: dict[str, Any]) -> list[str]:
+    written = int(info.get("master_repl_offset", 0))
+    lagging = []
+    for replica in _replicas(info):
         name = f"replica {replica.get('ip')}:{replica.get('port')}"
         behind = written - int(replica.get("offset", written))
         if replica.get("state") != "online":
-            late.append(f"{name} is not in step: its state is {replica.get('state')}")
+            lagging.append(f"{name} is not in step: its state is {replica.get('state')}")
         elif int(replica.get("lag", 0)) > LAG_SECS:
-            late.append(f"{name} was not heard for {replica['lag']} s")
+            lagging.append(f"{name} was not heard for {replica['lag']} s")
         elif behind > BEHIND_BYTES:
-            late.append(f"{name} is {behind // (1024 * 1024)} MiB behind")
-    return late
+            lagging.append(f"{name} is {behind // (1024 * 1024)} MiB behind")
+    return lagging

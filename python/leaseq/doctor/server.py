@@ -15,11 +15,11 @@ PRODUCTS = ("valkey", "redict", "redis")
 
 def version(node: Node) -> Verdict:
     """Redis 6.2 or later, or Valkey."""
-    told = node.info("server")
-    product = next((product for product in PRODUCTS if f"{product}_version" in told), "redis")
-    number = str(told.get(f"{product}_version", "0"))
+    info = node.info("server")
+    product = next((product for product in PRODUCTS if f"{product}_version" in info), "redis")
+    number = str(info.get(f"{product}_version", "0"))
     found = f"{product.capitalize()} {number}"
-    compatible = str(told.get("redis_version", number))
+    compatible = str(info.get("redis_version", number))
     if tuple(int(part) if part.isdigit() else 0 for part in compatible.split(".")[:2]) < OLDEST:
         return problem(f"{found} is too old", "run Redis 6.2 or later, or Valkey")
     return ok(found)

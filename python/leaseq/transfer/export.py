@@ -24,8 +24,8 @@ def export_queue(queue: WorkQueue) -> Iterator[line_format.Line]:
     yield line_format.header(queue.name, queue.group, before)
     count = 0
     for state in STATES:
-        for listed in pages(partial(queue.list_items, state)):
-            for line in _page(queue, [entry.id for entry in listed]):
+        for entries in pages(partial(queue.list_items, state)):
+            for line in _page(queue, [entry.id for entry in entries]):
                 count += 1
                 yield line
     yield line_format.end(count, changed=_moved(before) != _moved(queue.stats()))

@@ -87,8 +87,8 @@ def _add(queue: WorkQueue, chunk: list[line_format.Entry], done: Imported) -> No
         answers = queue.transport.run(command)
     except LeaseqError as error:
         # the server checks a call as a whole: of which item it speaks, it does not always say
-        place = f"{chunk[0].number} to {chunk[-1].number}" if len(chunk) > 1 else str(chunk[0].number)
-        named: Any = type(error)(f"lines {place}: {error}; those before were imported")
+        numbers = f"{chunk[0].number} to {chunk[-1].number}" if len(chunk) > 1 else str(chunk[0].number)
+        named: Any = type(error)(f"lines {numbers}: {error}; those before were imported")
         named.definite = error.definite
         raise named from error
     queue.transport.enter()  # a command by itself does not

@@ -13,7 +13,7 @@ from leaseq.results import ItemInfo, QueueStats
 from leaseq.transfer.records import Stored
 
 VERSION: Final = 1
-MARK: Final = "leaseq_export"
+VERSION_FIELD: Final = "leaseq_export"
 """The field that only a header has; its value is the version."""
 
 _TIMES: Final = {"delayed": "due", "leased": "lease_ends", "dead": "died", "ready": "ready_since"}
@@ -26,7 +26,7 @@ def header(name: str, group: str, stats: QueueStats) -> Line:
     """The first line: whose items these are, and the limits of that queue."""
     limits = {"max_data": stats.max_data, "max_items": stats.max_items, "max_attempts": stats.max_attempts}
     return {
-        MARK: VERSION,
+        VERSION_FIELD: VERSION,
         "queue": name,
         "group": group,
         "time": stats.now,
@@ -75,10 +75,10 @@ def parse(text: str | bytes) -> Line:
 
 def check_header(line: Line) -> None:
     """See that this is the header of an export that can be read. Raises BadArgumentError."""
-    version = line.get(MARK)
+    version = line.get(VERSION_FIELD)
     if version is None:
         raise BadArgumentError(
-            f'this is no export of leaseq: its first line has no "{MARK}"; plain items are for `leaseq add`'
+            f'this is no export of leaseq: its first line has no "{VERSION_FIELD}"; plain items are for `leaseq add`'
         )
     if version != VERSION:
         raise BadArgumentError(

@@ -15,7 +15,7 @@ from leaseq.item import Item
 from leaseq.parts import Parts
 from leaseq.transfer.redis_work_queue import Counts, OriginalQueue
 
-NAMED = 20
+MAX_REASONS = 20
 """How many of the items that stay behind are named."""
 
 
@@ -86,7 +86,7 @@ def _move(original: OriginalQueue, queue: WorkQueue, ids: list[bytes], done: Mig
     items: dict[bytes, Item] = {}
     for item_id, data in zip(ids, original.data(ids), strict=True):
         if data is None:
-            _left(done, item_id, "has no data: it was completed, or stood in the queue twice")
+            _add_reason(done, item_id, "has no data: it was completed, or stood in the queue twice")
             done.without_data += 1
         elif item_id not in items:
             try:
@@ -109,8 +109,8 @@ def _add(original: OriginalQueue, queue: WorkQueue, items: dict[bytes, Item], do
         answers: list[bool | None] = list(queue.add_items(items.values()))
     except QueueFullError as error:
         full, answers = error, error.answers
-    over = [item_id for item_id, answer in zip(items, answers, strict=False) if answer is not None]
-    original.forget(over)
+    processed = [item_id for item_id, answer in zip(items, answers, strict=False) if answer is not None]
+    original.forget(processed)
     done.added += sum(answer is True for answer in answers)
     done.exist += sum(answer is False for answer in answers)
     if full is not None:
@@ -118,10 +118,10 @@ def _add(original: OriginalQueue, queue: WorkQueue, items: dict[bytes, Item], do
 
 
 def _refuse(done: Migration, item_id: bytes, error: LeaseqError) -> None:
-    _left(done, item_id, str(error))
+    _add_reason(done, item_id, str(error))
     done.refused += 1
 
 
-def _left(done: Migration, item_id: bytes, why: str) -> None:
-    if len(done.why) < NAMED:
+def _add_reason(done: Migration, item_id: bytes, why: str) -> None:
+    if len(done.why) < MAX_REASONS:
         done.why.append(f"{item_id.decode(errors='backslashreplace')!r} {why}")

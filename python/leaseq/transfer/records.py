@@ -44,7 +44,7 @@ def read(queue: WorkQueue, ids: Sequence[str]) -> list[Stored | None]:
 
 
 def _hmget(queue: WorkQueue, part: str, fields: Sequence[bytes]) -> list[bytes | None]:
-    found: list[bytes | None] = queue.transport.ask("HMGET", queue.keys.key(part), *fields, patience=None)
+    found: list[bytes | None] = queue.transport.ask("HMGET", queue.keys.key(part), *fields, timeout=None)
     return found
 
 

@@ -86,9 +86,9 @@ class OriginalQueue:
                 return moved
         return 0
 
-    def claimed(self, skip: int, most: int = PAGE) -> list[bytes]:
+    def claimed(self, skip: int, limit: int = PAGE) -> list[bytes]:
         """The ids on their way, oldest first, without the `skip` first."""
-        ids: list[bytes] = self._ask("LRANGE", self.claimed_key, -(skip + most), -(skip + 1))
+        ids: list[bytes] = self._ask("LRANGE", self.claimed_key, -(skip + limit), -(skip + 1))
         return ids[::-1]
 
     def sizes(self, ids: Sequence[bytes]) -> list[int]:
@@ -107,13 +107,13 @@ class OriginalQueue:
 
     def _leases(self, count: int) -> tuple[int, float]:
         """How many of those in `processing` are under a lease, and how long the last of them goes on, in seconds."""
-        left: list[int] = []
+        ttls_ms: list[int] = []
         for start in range(0, count, PAGE):
             ids = self._ask("LRANGE", self._key("processing"), start, start + PAGE - 1)
-            left += self._pipe([("PTTL", self._key(b"leased_by_session:" + item_id)) for item_id in ids])
+            ttls_ms += self._pipe([("PTTL", self._key(b"leased_by_session:" + item_id)) for item_id in ids])
         # -2: none; -1: one without an end, which its clients do not make, but an operator may
-        held = [milliseconds for milliseconds in left if milliseconds != -2]
-        return len(held), max(held, default=0) / 1000
+        ttls_of_leases_ms = [milliseconds for milliseconds in ttls_ms if milliseconds != -2]
+        return len(ttls_of_leases_ms), max(ttls_of_leases_ms, default=0) / 1000
 
     def _moved(self, key: bytes) -> int:
         answers = self._pipe([("RPOPLPUSH", key, self.claimed_key)] * PAGE)

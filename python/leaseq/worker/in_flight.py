@@ -16,12 +16,12 @@ from leaseq.worker.prefetch import Prefetcher
 from leaseq.worker.retry_policy import UNCOUNTED, DeadLetter, Disposition, Release
 from leaseq.worker.settings import Settings
 
-Why = Literal["", "gone", "lost", "late", "stop"]
+CancelReason = Literal["", "gone", "lost", "late", "stop"]
 """What ended it from outside: the lease was lost before its handler began, or while it ran; its time was over; the worker
 stops. Else nothing did."""
 
 
-End = tuple[Any, BaseException | None, float, Why, bool]
+HandlerResult = tuple[Any, BaseException | None, float, CancelReason, bool]
 """A handler has ended: the item, the error that it raised if any, the seconds it took, why, and whether it frees its slot:
 threads run on when given up. A bare tuple, since there is one for every item."""
 
@@ -40,8 +40,8 @@ class InFlight:
         self._hooks = hooks
         self._guard = guard
         self._held: dict[Item, None] = {}
-        self._doubt: set[Item] = set()
-        self._late: set[Item] = set()
+        self._unconfirmed: set[Item] = set()
+        self._timed_out: set[Item] = set()
         self.completions: deque[Item] = deque()
         self.returns: deque[GivenBack] = deque()
         self.completed_count = 0
@@ -51,12 +51,12 @@ class InFlight:
         self._hooks.emit("leased", items)
         with self._guard:
             self._held.update(dict.fromkeys(items))
-        spent = self._settings.policy.spent(items)
-        for item, verdict in spent.items():
-            self._give_back(item, verdict)
-        return [item for item in items if item not in spent] if spent else list(items)
+        exhausted = self._settings.policy.exhausted(items)
+        for item, verdict in exhausted.items():
+            self._release(item, verdict)
+        return [item for item in items if item not in exhausted] if exhausted else list(items)
 
-    def begun(self, items: Sequence[Item]) -> None:
+    def dispatched(self, items: Sequence[Item]) -> None:
         """These were handed to the handlers."""
         self._prefetcher.outstanding += len(items)
 
@@ -70,44 +70,49 @@ class InFlight:
         with self._guard:
             return list(self._held)
 
-    def holds(self, item: Item) -> bool:
+    def is_held(self, item: Item) -> bool:
         """Whether an item is still held, and no call is under way that ends it."""
         return item in self._held and not item.hold.ending
 
-    def collect(self, ends: Iterable[End], now: float) -> None:
+    def collect(self, ends: Iterable[HandlerResult], now: float) -> None:
         """Take in how handlers ended."""
         freed, together = 0, 0.0
         for end in ends:
-            item, error, seconds, why, frees = end
+            item, error, seconds, cancel_reason, frees = end
             if frees:
                 freed += 1
                 together += seconds
             # work that is done is done, whatever happened meanwhile; the server knows whether it counts
-            if error is None and frees and why != "gone" and (not item.hold.ended or item in self._late):
+            if (
+                error is None
+                and frees
+                and cancel_reason != "gone"
+                and (not item.hold.ended or item in self._timed_out)
+            ):
                 self.completions.append(item)
             else:
                 self._record_abnormal(end)
             if frees:
-                self._late.discard(item)
-                if self._hooks.per_item and why != "gone":
+                self._timed_out.discard(item)
+                if self._hooks.per_item and cancel_reason != "gone":
                     self._hooks.emit("ended", item, seconds, error)
         if self.completions:
             self._prefetcher.note_completion(now)
         self._prefetcher.outstanding -= freed
-        self._prefetcher.measured(freed, together)
+        self._prefetcher.record_durations(freed, together)
 
-    def _record_abnormal(self, end: End) -> None:
+    def _record_abnormal(self, end: HandlerResult) -> None:
         """An end that is no plain success."""
-        item, error, _, why, frees = end
-        if why == "late":
+        item, error, _, cancel_reason, frees = end
+        if cancel_reason == "late":
             if not frees:
-                self._late.add(item)  # its thread runs on, and may yet do the work
+                self._timed_out.add(item)  # its thread runs on, and may yet do the work
             limit = self._settings.time_limit
             self._judge(item, TimeoutError(f"took longer than {limit:g} seconds"))
-        elif why in {"lost", "gone"}:
+        elif cancel_reason in {"lost", "gone"}:
             self.forget([item])
-        elif why == "stop":
-            self._unless_over(item, UNCOUNTED)
+        elif cancel_reason == "stop":
+            self._release_unless_ended(item, UNCOUNTED)
         elif error is not None:
             self._judge(item, error)
         else:  # the handler has completed or released it itself
@@ -116,30 +121,34 @@ class InFlight:
     def _judge(self, item: Item, error: BaseException) -> None:
         verdict = self._settings.policy.judge(item, error)
         self._log(item, error, verdict)
-        self._unless_over(item, verdict)
+        self._release_unless_ended(item, verdict)
 
     def _log(self, item: Item, error: BaseException, verdict: Disposition) -> None:
         """Of what the handler itself has decided, for no other exception's sake, the reason is all there is to tell."""
         decided = isinstance(error, (DeadLetter, Release)) and not (error.__cause__ or error.__context__)
-        said = f": {verdict.error}" if decided and verdict.error else ""
-        tell: dict[str, Any] = {"exc_info": None if decided else error, "extra": {"item": item.id}}
+        reason = f": {verdict.error}" if decided and verdict.error else ""
+        log_options: dict[str, Any] = {"exc_info": None if decided else error, "extra": {"item": item.id}}
         if self._settings.at_most_once:
-            logger.warning("item %r failed; it was completed before its handler ran%s", item.id, said, **tell)
+            logger.warning(
+                "item %r failed; it was completed before its handler ran%s", item.id, reason, **log_options
+            )
         elif verdict.dead:
-            logger.error("item %r dies, attempt %d%s", item.id, item.attempt, said, **tell)
+            logger.error("item %r dies, attempt %d%s", item.id, item.attempt, reason, **log_options)
         elif verdict.uncounted:
-            logger.info("item %r goes back uncounted%s", item.id, said, **tell)
+            logger.info("item %r goes back uncounted%s", item.id, reason, **log_options)
         else:
             again = f"again in {verdict.delay:.1f} s"
-            logger.warning("item %r failed, attempt %d, %s%s", item.id, item.attempt, again, said, **tell)
+            logger.warning(
+                "item %r failed, attempt %d, %s%s", item.id, item.attempt, again, reason, **log_options
+            )
 
-    def _unless_over(self, item: Item, verdict: Disposition) -> None:
+    def _release_unless_ended(self, item: Item, verdict: Disposition) -> None:
         if item.hold.ended or item not in self._held:
             self.forget([item])
         else:
-            self._give_back(item, verdict)
+            self._release(item, verdict)
 
-    def _give_back(self, item: Item, verdict: Disposition) -> None:
+    def _release(self, item: Item, verdict: Disposition) -> None:
         self.returns.append(
             GivenBack(
                 item, 0 if verdict.dead else verdict.delay, verdict.uncounted, verdict.error, verdict.dead
@@ -149,19 +158,19 @@ class InFlight:
     def withdrawn(self, items: Sequence[Item]) -> None:
         """These were handed to the handlers, none of which has begun them: they go back uncounted."""
         self._prefetcher.outstanding -= len(items)
-        self.not_begun(items)
+        self.undispatched(items)
 
-    def not_begun(self, items: Sequence[Item]) -> None:
+    def undispatched(self, items: Sequence[Item]) -> None:
         """These were leased and not handed to anybody: they go back uncounted."""
         for item in items:
-            self._give_back(item, UNCOUNTED)
+            self._release(item, UNCOUNTED)
 
     def release_all(self) -> None:
         """All that is held and not about to be told goes back uncounted."""
-        told = {*self.completions, *(given.item for given in self.returns)}
+        reported = {*self.completions, *(request.item for request in self.returns)}
         for item in self.held():
-            if item not in told:
-                self._give_back(item, UNCOUNTED)
+            if item not in reported:
+                self._release(item, UNCOUNTED)
 
     def next_completions(self) -> list[Item]:
         """Take out what one call completes: items of one queue, 256 and 4 MiB of results at most."""
@@ -193,26 +202,26 @@ class InFlight:
         self.forget(items)
         if not all(answers) or self._hooks.wants("completed"):
             self._emit_each(items, answers)
-        self._doubt.difference_update(items)
+        self._unconfirmed.difference_update(items)
 
     def _emit_each(self, items: Sequence[Item], answers: Sequence[bool]) -> None:
         for item, answer in zip(items, answers, strict=True):
-            if answer or item in self._doubt:  # the call whose answer was lost may have been the one
+            if answer or item in self._unconfirmed:  # the call whose answer was lost may have been the one
                 self._hooks.emit("completed", item)
             elif not item.hold.lost:
                 item.hold.lost = True
                 self._hooks.emit("lost", item)
 
-    def not_completed(self, items: Sequence[Item], *, definite: bool, now: float) -> None:
+    def requeue_completions(self, items: Sequence[Item], *, definite: bool, now: float) -> None:
         """The call failed: these are to be told again. Where it may have worked, false will mean no loss."""
         self.completions.extendleft(reversed(items))
         self._prefetcher.note_completion(now)
         if not definite:
-            self._doubt.update(items)
+            self._unconfirmed.update(items)
 
-    def not_returned(self, given: Sequence[GivenBack]) -> None:
+    def requeue_releases(self, requests: Sequence[GivenBack]) -> None:
         """The call failed: these are to be told again."""
-        self.returns.extendleft(reversed(given))
+        self.returns.extendleft(reversed(requests))
 
     def refused(self, item: Item, error: LeaseqError) -> None:
         """The server will never complete this one: its result is too large, or its record is damaged."""
@@ -222,14 +231,14 @@ class InFlight:
         logger.error("item %r is given up, its lease will end: %s", item.id, error)
         self.forget([item])
 
-    def returned(self, given: Sequence[GivenBack], answers: Sequence[Released]) -> None:
+    def returned(self, requests: Sequence[GivenBack], answers: Sequence[Released]) -> None:
         """The server's answers: where each went."""
-        self.forget([one.item for one in given])
-        for one, answer in zip(given, answers, strict=True):
-            told = {"item": one.item.id}
+        self.forget([one.item for one in requests])
+        for one, answer in zip(requests, answers, strict=True):
+            extra = {"item": one.item.id}
             if answer == "dead":
                 if not one.dead:
-                    logger.error("item %r dies: that was the last of its attempts", one.item.id, extra=told)
+                    logger.error("item %r dies: that was the last of its attempts", one.item.id, extra=extra)
                 self._hooks.emit("dead_lettered", one.item, one.error)
             elif answer != "lost":
                 self._hooks.emit("released", one.item, one.delay, one.error)
@@ -245,6 +254,6 @@ class InFlight:
                 held.pop(item, None)
 
 
-def _queue(given: GivenBack) -> Any:
-    item: Item = given.item
+def _queue(request: GivenBack) -> Any:
+    item: Item = request.item
     return item.queue

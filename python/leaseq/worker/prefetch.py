@@ -27,7 +27,7 @@ class Prefetcher:
         self._mean: float | None = None
         self._first_end: float | None = None
 
-    def measured(self, ended: int, seconds: float) -> None:
+    def record_durations(self, ended: int, seconds: float) -> None:
         """So many handlers took so many seconds together. The mean rises at once and falls by halves."""
         if ended <= 0:
             return
@@ -40,7 +40,7 @@ class Prefetcher:
             return 0
         return int(min(MAX_ENTRIES, self._ahead_secs * self.concurrency / max(self._mean, 1e-6)))
 
-    def want(self) -> int:
+    def fetch_count(self) -> int:
         """How many items to lease now: for the free slots, and ahead of them once half of that is used up."""
         ahead = self.ahead()
         missing = self.concurrency + ahead - self.outstanding
@@ -65,6 +65,6 @@ class Prefetcher:
             return 0.0
         return max(0.0, self._first_end + self._group_secs - now)
 
-    def enough(self) -> int:
+    def flush_threshold(self) -> int:
         """So many ends are worth telling before their time: they make room for a lease."""
         return max(1, min(MAX_ENTRIES, self.outstanding - self.concurrency - self.ahead() // 2 + 1))

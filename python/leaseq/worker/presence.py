@@ -126,19 +126,19 @@ def read(worker_id: bytes, text: bytes | None) -> WorkerInfo | None:
     if text is None or not _ID.fullmatch(name):
         return None
     try:
-        said = json.loads(text)
+        fields = json.loads(text)
         return WorkerInfo(
             name,
-            str(said["host"]),
-            int(said["pid"]),
-            str(said["client"]),
-            said["started"] / 1000,
-            said["stopping"] is True,
-            int(said["concurrency"]),
-            int(said["completed"]),
-            int(said["held"]),
-            tuple(_queue(entry) for entry in said["queues"]),
-            tuple(_item(item) for item in said["items"]),
+            str(fields["host"]),
+            int(fields["pid"]),
+            str(fields["client"]),
+            fields["started"] / 1000,
+            fields["stopping"] is True,
+            int(fields["concurrency"]),
+            int(fields["completed"]),
+            int(fields["held"]),
+            tuple(_queue(entry) for entry in fields["queues"]),
+            tuple(_item(item) for item in fields["items"]),
         )
     except (AttributeError, KeyError, TypeError, ValueError, RecursionError):
         return None
@@ -149,6 +149,6 @@ def _queue(entry: str) -> tuple[str, str]:
     return group, name
 
 
-def _item(said: dict[str, Any]) -> HeldItem:
-    group, name = _queue(said["queue"])
-    return HeldItem(name, group, str(said["id"]), int(said["attempt"]), said["ms"] / 1000)
+def _item(fields: dict[str, Any]) -> HeldItem:
+    group, name = _queue(fields["queue"])
+    return HeldItem(name, group, str(fields["id"]), int(fields["attempt"]), fields["ms"] / 1000)

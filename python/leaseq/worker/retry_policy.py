@@ -62,26 +62,26 @@ class RetryPolicy:
             return Disposition(dead=True, error=text)
         return Disposition(delay=self.backoff(item.attempt), error=text)
 
-    def _release(self, item: LeasedItemBase, asked: Release) -> Disposition:
-        text = asked.reason or None
-        if asked.uncounted:
-            return Disposition(delay=asked.delay or 0.0, uncounted=True, error=text)
+    def _release(self, item: LeasedItemBase, release: Release) -> Disposition:
+        text = release.reason or None
+        if release.uncounted:
+            return Disposition(delay=release.delay or 0.0, uncounted=True, error=text)
         if self._last(item):
             return Disposition(dead=True, error=text)
-        delay = self.backoff(item.attempt) if asked.delay is None else asked.delay
+        delay = self.backoff(item.attempt) if release.delay is None else release.delay
         return Disposition(delay=delay, error=text)
 
     def _last(self, item: LeasedItemBase) -> bool:
         return 0 < self.max_attempts <= item.attempt
 
-    def spent(self, items: Sequence[LeasedItemBase]) -> dict[LeasedItemBase, Disposition]:
+    def exhausted(self, items: Sequence[LeasedItemBase]) -> dict[LeasedItemBase, Disposition]:
         """What becomes of the items that have had their attempts before this one: those workers did not live to say so."""
-        most = self.max_attempts or math.inf
+        max_attempts = self.max_attempts or math.inf
         return {
             item: Disposition(
                 dead=True,
-                error=f"leased {item.attempt} times, which is more than the {most} attempts of this worker",
+                error=f"leased {item.attempt} times, which is more than the {max_attempts} attempts of this worker",
             )
             for item in items
-            if item.attempt > most
+            if item.attempt > max_attempts
         }

@@ -13,18 +13,18 @@ class ServerHealth:
         self._since: float | None = None
 
     @property
-    def lasts(self) -> bool:
+    def is_down(self) -> bool:
         """Whether the last thing heard of the server was a failure."""
         return self._since is not None
 
-    def begins(self, now: float) -> bool:
+    def mark_down(self, now: float) -> bool:
         """A call failed: whether it is the first of this outage."""
         first = self._since is None
         if first:
             self._since = now
         return first
 
-    def ends(self, now: float) -> float | None:
+    def mark_up(self, now: float) -> float | None:
         """A call worked: how many seconds the outage took, if there was one."""
         since, self._since = self._since, None
         return None if since is None else now - since

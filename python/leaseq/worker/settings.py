@@ -55,7 +55,7 @@ def checked_policy(
     return RetryPolicy(max_attempts, Backoff() if backoff is None else backoff, _exceptions(dead_letter_on))
 
 
-def listed_hooks(hooks: Hooks | Iterable[Hooks] | None) -> list[Hooks]:
+def as_hook_list(hooks: Hooks | Iterable[Hooks] | None) -> list[Hooks]:
     """One, several or none. Raises BadTypeError."""
     several = (
         []
@@ -71,8 +71,8 @@ def listed_hooks(hooks: Hooks | Iterable[Hooks] | None) -> list[Hooks]:
 
 
 def _exceptions(kinds: Any) -> tuple[type[BaseException], ...]:
-    listed = (kinds,) if isinstance(kinds, type) else tuple(flows.require_iterable(kinds, "exceptions"))
-    for kind in listed:
+    classes = (kinds,) if isinstance(kinds, type) else tuple(flows.require_iterable(kinds, "exceptions"))
+    for kind in classes:
         if not isinstance(kind, type) or not issubclass(kind, BaseException):
             raise BadTypeError(f"dead_letter_on takes classes of exceptions, not {kind!r}")
-    return listed
+    return classes

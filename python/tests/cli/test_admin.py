@@ -135,20 +135,20 @@ class TestOnATerminal:
 class TestPicture:
     """What the live view draws, look by look."""
 
-    def look(self, now: float, **counts: Any) -> leaseq.QueueStats:
+    def sample(self, now: float, **counts: Any) -> leaseq.QueueStats:
         fields = dict.fromkeys((field.name for field in dataclasses.fields(leaseq.QueueStats)), 0)
         return leaseq.QueueStats(**(fields | {"now": now, "paused": False} | counts))
 
     def drawn(self, watch: LiveStats) -> str:
         out = io.StringIO()
-        Console(file=out, width=120).print(watch.picture())
+        Console(file=out, width=120).print(watch.render())
         return out.getvalue()
 
     def test_counts_and_rates_with_their_past(self) -> None:
         watch = LiveStats("orders")
-        watch.saw(self.look(100, ready=8, added=0))
-        watch.saw(self.look(102, ready=4, added=20))
-        watch.saw(self.look(103, ready=0, added=20, dead=3))
+        watch.add(self.sample(100, ready=8, added=0))
+        watch.add(self.sample(102, ready=4, added=20))
+        watch.add(self.sample(103, ready=0, added=20, dead=3))
         assert watch.rates("added") == [10, 0]
         drawn = self.drawn(watch)
         assert "orders" in drawn
@@ -159,7 +159,7 @@ class TestPicture:
 
     def test_what_wants_attention_is_said(self) -> None:
         watch = LiveStats("orders")
-        watch.saw(self.look(100, ready=8, waited=90, overdue=2, leased=2, paused=True))
+        watch.add(self.sample(100, ready=8, waited=90, overdue=2, leased=2, paused=True))
         drawn = self.drawn(watch)
         assert "PAUSED" in drawn
         assert "2 leases overdue" in drawn
@@ -167,14 +167,14 @@ class TestPicture:
 
     def test_a_server_that_starts_anew_has_no_negative_rates(self) -> None:
         watch = LiveStats("orders")
-        watch.saw(self.look(100, added=50))
-        watch.saw(self.look(100, added=0))
+        watch.add(self.sample(100, added=50))
+        watch.add(self.sample(100, added=0))
         assert watch.rates("added") == [0]
 
     def test_only_the_last_looks_are_kept(self) -> None:
         watch = LiveStats("orders")
         for now in range(500):
-            watch.saw(self.look(now, added=now))
+            watch.add(self.sample(now, added=now))
         assert watch.rates("added") == [1] * 60
 
     @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     import redis
 
-    from leaseq.worker.in_flight import End
+    from leaseq.worker.in_flight import HandlerResult
 
 HOUR = 3600.0
 PATIENCE = 60.0
@@ -305,5 +305,5 @@ class Work:
         self.hold = Hold(0.0, 30, None, None)
 
 
-def seconds(end: End) -> float:
+def seconds(end: HandlerResult) -> float:
     return end[2]

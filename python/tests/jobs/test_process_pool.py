@@ -32,7 +32,7 @@ HOUR = 3600.0
 AT_ONCE = Backoff(0.001, 0.001)
 
 
-def hurry() -> None:
+def report_now() -> None:
     """In a job: the hour that it has is over now."""
     left, _ = signal.getitimer(signal.ITIMER_REAL)
     assert 0 < left <= HOUR
@@ -152,7 +152,7 @@ def test_the_time_limit_can_be_caught_before_the_kill(flavour: JobAppFlavour) ->
     @flavour.app.job(name="f", fork=True, timeout=HOUR, retries=0)
     def f(catch: bool) -> str:
         try:
-            hurry()
+            report_now()
             time.sleep(HOUR)
         except JobTimeout:
             if catch:
@@ -220,7 +220,7 @@ def test_an_asynchronous_function_is_cancelled_in_its_process_when_its_time_is_o
     @flavour.app.job(name="f", fork=True, timeout=HOUR, retries=0)
     async def f() -> None:
         try:
-            hurry()
+            report_now()
             await asyncio.sleep(HOUR)
         finally:
             (tmp_path / "cleaned").touch()
@@ -241,7 +241,7 @@ def test_what_does_not_end_in_time_is_killed(
     @flavour.app.job(name="f", fork=True, timeout=HOUR, retries=0)
     def f() -> None:
         with contextlib.suppress(JobTimeout):
-            hurry()
+            report_now()
             time.sleep(HOUR)
         told.write_text(str(os.getpid()))
         time.sleep(HOUR)

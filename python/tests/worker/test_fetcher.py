@@ -302,7 +302,7 @@ def test_a_block_that_is_refused(
     try:
         queue = unwrap(flavour.queue("q", url.replace("redis://", "redis://deaf:x@")))
         take = commands.lease(queue.keys, 10, HOUR)
-        wait = Wait(("BLPOP", queue.keys.key("wake")), 4.0, take, at_once=True)
+        wait = Wait(("BLPOP", queue.keys.key("wake")), 4.0, take, pipelined=True)
         producer.add_item(Item(b"", id="a"))
         reply: Any = flavour.run(queue.transport.perform(wait))
         assert [taken[0] for taken in reply.items] == ["a"]
@@ -313,7 +313,7 @@ def test_a_block_that_is_refused(
 
 
 @pytest.mark.parametrize(
-    ("told", "left", "at_once"),
+    ("server_wait", "remaining", "pipelined"),
     [
         (None, math.inf, True),
         (HOUR, math.inf, True),
@@ -322,10 +322,14 @@ def test_a_block_that_is_refused(
         (None, HOUR, True),
     ],
 )
-def test_when_a_lease_is_sent_with_the_block(told: float | None, left: float, *, at_once: bool) -> None:
+def test_when_a_lease_is_sent_with_the_block(
+    server_wait: float | None, remaining: float, *, pipelined: bool
+) -> None:
     """LQ-BLOCK-8: not where the block ends at a time that matters, since a server notices that up to 100 ms late."""
-    flow = flows.lease_any([QueueKeys("q")], 1, 30, over=10.0 + left, clock=lambda: 10.0, at_once=True)
+    flow = flows.lease_any(
+        [QueueKeys("q")], 1, 30, wait_until=10.0 + remaining, clock=lambda: 10.0, pipelined=True
+    )
     next(flow)
-    wait = flow.send(LeaseReply(told, 0, [], asked=10.0))
+    wait = flow.send(LeaseReply(server_wait, 0, [], asked=10.0))
     assert isinstance(wait, Wait)
-    assert wait.at_once is at_once
+    assert wait.pipelined is pipelined

@@ -9,9 +9,9 @@ from leaseq.worker.prefetch import AHEAD_SECS, GROUP_SECS, Prefetcher
 
 def test_nothing_is_leased_ahead_of_what_was_not_measured() -> None:
     prefetcher = Prefetcher(10)
-    assert prefetcher.want() == 10
+    assert prefetcher.fetch_count() == 10
     prefetcher.outstanding = 10
-    assert prefetcher.want() == 0
+    assert prefetcher.fetch_count() == 0
 
 
 @pytest.mark.parametrize(
@@ -19,36 +19,36 @@ def test_nothing_is_leased_ahead_of_what_was_not_measured() -> None:
 )
 def test_what_is_leased_ahead_is_about_20_ms_of_work(mean: float, ahead: int) -> None:
     prefetcher = Prefetcher(10)
-    prefetcher.measured(10, 10 * mean)
+    prefetcher.record_durations(10, 10 * mean)
     assert prefetcher.ahead() == ahead
-    assert prefetcher.want() == min(256, 10 + ahead)
+    assert prefetcher.fetch_count() == min(256, 10 + ahead)
 
 
 def test_the_mean_rises_at_once_and_falls_by_halves() -> None:
     prefetcher = Prefetcher(1)
-    prefetcher.measured(1, 0.0001)
+    prefetcher.record_durations(1, 0.0001)
     assert prefetcher.ahead() == 200
-    prefetcher.measured(1, 1.0)
+    prefetcher.record_durations(1, 1.0)
     assert prefetcher.ahead() == 0
     for _ in range(20):
-        prefetcher.measured(1, 0.0001)
+        prefetcher.record_durations(1, 0.0001)
     assert 150 < prefetcher.ahead() <= 200
 
 
 def test_items_ahead_are_leased_once_half_of_them_is_used_up() -> None:
     prefetcher = Prefetcher(10)
-    prefetcher.measured(100, 100 * 0.001)
+    prefetcher.record_durations(100, 100 * 0.001)
     prefetcher.outstanding = 210
-    assert prefetcher.want() == 0
+    assert prefetcher.fetch_count() == 0
     prefetcher.outstanding = 111
-    assert prefetcher.want() == 0
+    assert prefetcher.fetch_count() == 0
     prefetcher.outstanding = 110
-    assert prefetcher.want() == 100
+    assert prefetcher.fetch_count() == 100
 
 
 def test_who_completes_first_leases_nothing_ahead() -> None:
     prefetcher = Prefetcher(10, ahead=False)
-    prefetcher.measured(10, 0.0)
+    prefetcher.record_durations(10, 0.0)
     assert prefetcher.ahead() == 0
 
 

@@ -45,7 +45,7 @@ def test_more_items_than_are_named_are_counted(queue: Any, flavour: ClientFlavou
     latch = Latch()
     with background_worker(flavour, queue, latch.handler(flavour), announce=True, concurrency=150) as work:
         latch.reached(150)
-        work.call(work.run.announcer.announce)
+        work.call(work.run.presence_reporter.announce)
         (worker,) = listed(flavour, url)
         assert (worker.held, len(worker.items)) == (150, presence.MAX_ITEMS)
         latch.open()

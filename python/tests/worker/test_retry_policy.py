@@ -36,7 +36,7 @@ def test_what_a_failure_means(error: BaseException, attempt: int, verdict: Dispo
 def test_without_a_limit_nothing_dies_of_attempts() -> None:
     policy = RetryPolicy(0, lambda _: 1.0, ())
     assert policy.judge(item(10**6), ValueError()).dead is False
-    assert not policy.spent([item(10**6)])
+    assert not policy.exhausted([item(10**6)])
 
 
 def test_backoff_grows_to_its_end_and_is_spread() -> None:

@@ -25,7 +25,7 @@ from leaseq.worker._aio.presence import PresenceReporter
 from leaseq.worker.aio import Worker
 from leaseq.worker.hooks import Hooks, logger
 from leaseq.worker.retry_policy import Release
-from leaseq.worker.settings import listed_hooks
+from leaseq.worker.settings import as_hook_list
 
 CONCURRENCY = 8
 """Jobs that one process runs at a time, where nobody said otherwise."""
@@ -87,7 +87,7 @@ class JobWorker:
             dead_letter_on=TooLargeError,  # a result that the queue does not take; it would be the same again
             grace_secs=options.get("grace_secs", 25),
             burst=options.get("burst", False),
-            hooks=[*listed_hooks(options.get("hooks")), *([] if journal is None else [journal])],
+            hooks=[*as_hook_list(options.get("hooks")), *([] if journal is None else [journal])],
             handle_signals=options.get("handle_signals", True),
         )
         self._progress = ProgressReporter(self._store, self._worker.id, self._changed)
@@ -151,14 +151,16 @@ class JobWorker:
         """Call the hooks of the start, which may take long: meanwhile it is among the live workers, as starting."""
         if not self._program.startup:
             return
-        announcer = PresenceReporter(self._queues[0].transport.client, self._worker.id, self._starting)
+        presence_reporter = PresenceReporter(
+            self._queues[0].transport.client, self._worker.id, self._starting
+        )
         with contextlib.suppress(LeaseqError):
-            await announcer.announce()
+            await presence_reporter.announce()
         try:
             for hook in self._program.startup:
                 await _called(hook)
         except BaseException:
-            await announcer.leave()
+            await presence_reporter.unregister()
             raise
 
     def _starting(self, started: float) -> str:

@@ -33,24 +33,24 @@ class Fetcher(SideLoop):
         self._on_result = on_result
         self._deliver = deliver
         self._wake = wake
-        self.asked = 0
+        self.requested = 0
 
-    def ask(self, count: int) -> None:
+    def request(self, count: int) -> None:
         """Wait for up to so many items."""
-        self.asked = count
+        self.requested = count
         self._wake_event.set()
 
     async def run(self) -> None:
         """Wait when asked to. Raises QueueClosedError."""
         failures = 0
         while not self._over:
-            if not self.asked:
+            if not self.requested:
                 await self._wake_event.wait(None)
                 continue
             try:
                 # a wait may be long, and says nothing of a server that is back
-                look = self._source.take if failures or self._server_health.lasts else self._source.wait
-                items = await look(self.asked)
+                fetch = self._source.take if failures or self._server_health.is_down else self._source.wait
+                items = await fetch(self.requested)
             except QueueClosedError:
                 raise
             except LeaseqError as error:
@@ -65,7 +65,7 @@ class Fetcher(SideLoop):
                 with contextlib.suppress(LeaseqError):
                     await items[0].queue.release_items(items, uncounted=True)
             elif items:
-                self._deliver(items, self.asked)
-                self.asked = 0
+                self._deliver(items, self.requested)
+                self.requested = 0
                 self._wake()
             self._on_result(None)

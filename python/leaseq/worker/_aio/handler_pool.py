@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from leaseq._aio.concurrency import now
 from leaseq._aio.queue import LeasedItem
-from leaseq.worker.in_flight import End, Why
+from leaseq.worker.in_flight import CancelReason, HandlerResult
 
 Handler = Callable[[LeasedItem], Awaitable[object]]
 
@@ -26,16 +26,18 @@ class Slot:
     def __init__(self) -> None:
         self.item: LeasedItem | None = None
         self.since = 0.0
-        self.why: Why = ""
+        self.cancel_reason: CancelReason = ""
         self.task: asyncio.Task[None] | None = None
 
 
 class HandlerPool:
     """Runs a handler for each item that it is given, `concurrency` at a time, and tells how each ended."""
 
-    def __init__(self, handler: Handler, concurrency: int, tell: Callable[[End], None]) -> None:
+    def __init__(
+        self, handler: Handler, concurrency: int, on_result: Callable[[HandlerResult], None]
+    ) -> None:
         self._handler = handler
-        self._tell = tell
+        self._on_result = on_result
         self._inbox: deque[LeasedItem] = deque()
         self._idle: deque[asyncio.Future[None]] = deque()
         self._slots = [Slot() for _ in range(concurrency)]
@@ -65,32 +67,33 @@ class HandlerPool:
         self._inbox.clear()
         return items
 
-    def begun_before(self, moment: float) -> list[LeasedItem]:
+    def running_since(self, moment: float) -> list[LeasedItem]:
         """The items whose handlers have run since before then and were not told to end."""
         return [
             slot.item
             for slot in self._slots
-            if slot.item is not None and not slot.why and slot.since <= moment
+            if slot.item is not None and not slot.cancel_reason and slot.since <= moment
         ]
 
-    def first_begun(self) -> float | None:
+    def oldest_start(self) -> float | None:
         """When the handler that has run longest began, of those that were not told to end."""
         return min(
-            (slot.since for slot in self._slots if slot.item is not None and not slot.why), default=None
+            (slot.since for slot in self._slots if slot.item is not None and not slot.cancel_reason),
+            default=None,
         )
 
-    def cancel(self, item: LeasedItem, why: Why) -> None:
+    def cancel(self, item: LeasedItem, cancel_reason: CancelReason) -> None:
         """End the handler of an item, if it runs."""
         for slot in self._slots:
-            if slot.item is item and not slot.why and slot.task is not None:
-                slot.why = why
-                slot.task.cancel(f"leaseq: {why}")
+            if slot.item is item and not slot.cancel_reason and slot.task is not None:
+                slot.cancel_reason = cancel_reason
+                slot.task.cancel(f"leaseq: {cancel_reason}")
 
     async def abandon(self) -> None:
         """End all handlers, and wait a little for them to unwind."""
         running = [slot for slot in self._slots if slot.item is not None and slot.task is not None]
         for slot in running:
-            slot.why = "stop"
+            slot.cancel_reason = "stop"
         await self._end_tasks([slot.task for slot in running if slot.task is not None])
 
     async def end(self) -> None:
@@ -115,7 +118,7 @@ class HandlerPool:
             else:
                 item = inbox.popleft()
                 if item.hold.lost:
-                    self._tell((item, None, 0.0, "gone", True))
+                    self._on_result((item, None, 0.0, "gone", True))
                 else:
                     # nothing comes between the end of one and the beginning of the next: one look at the clock for both
                     moment = await self._handle(slot, item, moment)
@@ -127,7 +130,7 @@ class HandlerPool:
 
     async def _handle(self, slot: Slot, item: LeasedItem, moment: float) -> float:
         """Run a handler, from this moment on; answers the moment of its end."""
-        slot.item, slot.since, slot.why = item, moment, ""
+        slot.item, slot.since, slot.cancel_reason = item, moment, ""
         error: BaseException | None = None
         try:
             await self._handler(item)
@@ -138,22 +141,22 @@ class HandlerPool:
         except (Exception, SystemExit) as failure:  # noqa: BLE001 (told)
             error = failure
         except BaseException:
-            slot.why = "stop"
+            slot.cancel_reason = "stop"
             raise
         finally:
             slot.item = None
             ended = now()
-            self._tell((item, error, ended - moment, slot.why, True))
-        if slot.why and slot.task is not None:
+            self._on_result((item, error, ended - moment, slot.cancel_reason, True))
+        if slot.cancel_reason and slot.task is not None:
             slot.task.uncancel()
         return ended
 
 
 def _ends_the_item_alone(slot: Slot) -> bool:
     """Whether a cancellation is for this item: of its handler, or of something that the handler waited for."""
-    if slot.why in {"lost", "late"}:
+    if slot.cancel_reason in {"lost", "late"}:
         return True
     if slot.task is not None and slot.task.cancelling():
-        slot.why = "stop"
+        slot.cancel_reason = "stop"
         return False
     return True

@@ -6,7 +6,7 @@ from leaseq import commands, flows
 from leaseq._aio import concurrency
 from leaseq._aio.queue import LeasedItem, WorkQueue
 from leaseq.errors import FormatError, LeaseqError
-from leaseq.heartbeat_schedule import patience, until_again, until_next
+from leaseq.heartbeat_schedule import reply_timeout, until_again, until_next
 from leaseq.parts import Parts
 from leaseq.worker._aio.handler_pool import HandlerPool
 from leaseq.worker._aio.side_loop import SideLoop
@@ -40,7 +40,7 @@ class ItemHeartbeater(SideLoop):
         while not self._over:
             await self._wake_event.wait(self._pause(concurrency.now()))
             if self._time_limit is not None and not self._over:
-                for item in self._pool.begun_before(concurrency.now() - self._time_limit):
+                for item in self._pool.running_since(concurrency.now() - self._time_limit):
                     self._pool.cancel(item, "late")
             if concurrency.now() >= self._next_beat and not self._over:
                 await self.beat()
@@ -49,7 +49,7 @@ class ItemHeartbeater(SideLoop):
         """Seconds to the next beat, or to the end of the time of a handler: one that begins later ends later."""
         pause = self._next_beat - now
         if self._time_limit is not None:
-            first = self._pool.first_begun()
+            first = self._pool.oldest_start()
             pause = min(pause, self._time_limit if first is None else first + self._time_limit - now)
         return max(0.0, pause)
 
@@ -76,19 +76,19 @@ class ItemHeartbeater(SideLoop):
     async def _extend(self, queue: WorkQueue, items: list[LeasedItem]) -> None:
         parts = Parts(items)
         for part in parts:
-            asked = concurrency.now()
+            sent_at = concurrency.now()
             # a handler may have extended its item by more; by less than the time between two beats would lose it
             leases = [(item, max(item.hold.secs, self._lease_secs)) for item in part]
             command = commands.extend(queue.keys, leases)
             try:
-                answers = await queue.transport.run(command, patience(leases))
+                answers = await queue.transport.run(command, reply_timeout(leases))
             except FormatError:  # of one bad record, which what ends the item will tell
                 parts.halve(part)
                 continue
             for (item, lease_secs), deadline in zip(leases, answers, strict=True):
                 if deadline is not None:
-                    item.hold.extended(deadline, lease_secs, asked)
-                elif self._in_flight.holds(item):  # else it crossed the item's own end
+                    item.hold.extended(deadline, lease_secs, sent_at)
+                elif self._in_flight.is_held(item):  # else it crossed the item's own end
                     self._pool.cancel(item, "lost")
                     item.hold.lost = True
                     self._hooks.emit("lost", item)

@@ -30,7 +30,7 @@ class PresenceReporter(SideLoop):
         self._started = 0.0
         self._warned = False
 
-    def hurry(self) -> None:
+    def report_now(self) -> None:
         """Say it now: something has changed."""
         self._wake_event.set()
 
@@ -50,8 +50,8 @@ class PresenceReporter(SideLoop):
         if self._reports % presence.INDEX_EVERY == 0:
             await self._enter()
         self._reports += 1
-        said, life = self._status(self._started), presence.LIFE_SECS * 1000
-        await self._own.ask("SET", presence.key(self._id), said, "PX", life)
+        status, life = self._status(self._started), presence.LIFE_SECS * 1000
+        await self._own.ask("SET", presence.key(self._id), status, "PX", life)
 
     async def _enter(self) -> None:
         seconds, microseconds = await self._index.ask("TIME")
@@ -59,12 +59,14 @@ class PresenceReporter(SideLoop):
         self._started = self._started or now
         forget_at = round((now + presence.INDEX_LIFE_SECS) * 1000)
         await self._index.ask("ZADD", presence.INDEX, forget_at, self._id)
-        over = round(now * 1000)
-        gone = await self._index.ask("ZRANGEBYSCORE", presence.INDEX, "-inf", over, "LIMIT", 0, PAGE)
-        if gone:
-            await self._index.ask("ZREM", presence.INDEX, *gone)
+        expired_before_ms = round(now * 1000)
+        expired_ids = await self._index.ask(
+            "ZRANGEBYSCORE", presence.INDEX, "-inf", expired_before_ms, "LIMIT", 0, PAGE
+        )
+        if expired_ids:
+            await self._index.ask("ZREM", presence.INDEX, *expired_ids)
 
-    async def leave(self) -> None:
+    async def unregister(self) -> None:
         """The worker ends: it is seen no longer."""
         with contextlib.suppress(LeaseqError):
             await self._own.ask("DEL", presence.key(self._id))
@@ -86,12 +88,12 @@ async def live_workers(server: str | concurrency.Client | None = None) -> list[W
             for worker_id in ids:
                 if worker_id not in seen:
                     seen.add(worker_id)
-                    found += await _look(opened.client, worker_id)
+                    found += await _read_worker(opened.client, worker_id)
             first += PAGE
         return sorted(found, key=lambda worker: worker.id)
 
 
-async def _look(client: concurrency.Client, worker_id: bytes) -> list[WorkerInfo]:
+async def _read_worker(client: concurrency.Client, worker_id: bytes) -> list[WorkerInfo]:
     """The worker of that id, if it lives: each has a key of its own, which in a cluster may lie anywhere."""
     key = presence.key(worker_id.decode(errors="replace"))
     worker = presence.read(worker_id, await Calls(client, key).ask("GET", key))

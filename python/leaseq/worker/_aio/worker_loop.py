@@ -17,7 +17,7 @@ from leaseq.worker._aio.heartbeater import ItemHeartbeater
 from leaseq.worker._aio.presence import PresenceReporter
 from leaseq.worker._aio.source import Source
 from leaseq.worker.hooks import SafeHooks, logger
-from leaseq.worker.in_flight import End, InFlight
+from leaseq.worker.in_flight import HandlerResult, InFlight
 from leaseq.worker.prefetch import HOARD_SECS, Prefetcher
 from leaseq.worker.server_health import ServerHealth
 from leaseq.worker.settings import Settings
@@ -28,12 +28,12 @@ LAST_TRIES = 4
 """How often a worker that ends tries to tell what is left."""
 
 
-class Brought(NamedTuple):
-    """What was leased beside the main loop, with how many were asked for; `begun` has what was handed out, if it was."""
+class Delivery(NamedTuple):
+    """What was leased beside the main loop, with how many were asked for; `dispatched` has what was handed out, if it was."""
 
     items: list[LeasedItem]
-    asked: int
-    begun: list[LeasedItem] | None
+    requested: int
+    dispatched: list[LeasedItem] | None
 
 
 class WorkerLoop:
@@ -58,15 +58,15 @@ class WorkerLoop:
             self._handle if hooks.per_item else handler, settings.concurrency, self._ended
         )
         self.heartbeater = ItemHeartbeater(settings, self.in_flight, self._pool, hooks, self._on_call_result)
-        self.announcer = PresenceReporter(source.queues[0].transport.client, name, self._status)
+        self.presence_reporter = PresenceReporter(source.queues[0].transport.client, name, self._status)
         self._server_health = ServerHealth()
         self._wake_event = concurrency.WakeEvent()
         self._fetcher = Fetcher(
             source, self._server_health, self._on_call_result, self._deliver, self._wake_event.set
         )
-        self._brought: deque[Brought] = deque()
+        self._deliveries: deque[Delivery] = deque()
         self._delivering = False
-        self._ends: deque[End] = deque()
+        self._ends: deque[HandlerResult] = deque()
         self._wake_at = NEVER
         self._last_end = 0.0
         self._to_begin: deque[list[LeasedItem]] = deque()
@@ -90,23 +90,27 @@ class WorkerLoop:
     async def work(self) -> int:
         """Work; answers how many items were completed. Raises what cannot be got over: QueueClosedError."""
         self._pool.start()
-        loops = [self._fetcher, self.heartbeater, *([self.announcer] if self._settings.announce else [])]
-        asides = [BackgroundLoop(self._never_silently(loop.run)) for loop in loops]
+        loops = [
+            self._fetcher,
+            self.heartbeater,
+            *([self.presence_reporter] if self._settings.announce else []),
+        ]
+        background_loops = [BackgroundLoop(self._supervised(loop.run)) for loop in loops]
         try:
-            await self._pump()
+            await self._main_loop()
         finally:
             self._stops = self._stops or 1
-            for aside, loop in zip(asides, loops, strict=True):
+            for background_loop, loop in zip(background_loops, loops, strict=True):
                 loop.end()
-                await aside.end()
+                await background_loop.end()
             await self._wind_up()
             if self._settings.announce:
-                await self.announcer.leave()
+                await self.presence_reporter.unregister()
         if self._failure is not None:
             raise self._failure
         return self.in_flight.completed_count
 
-    async def _pump(self) -> None:
+    async def _main_loop(self) -> None:
         while True:
             self._collect()
             if self.stopping:
@@ -133,7 +137,13 @@ class WorkerLoop:
         return self._is_done() or (self._grace_ends is not None and concurrency.now() >= self._grace_ends)
 
     def _is_done(self) -> bool:
-        waiting = (self._delivering, self._prefetcher.outstanding, self._ends, self._brought, self._to_begin)
+        waiting = (
+            self._delivering,
+            self._prefetcher.outstanding,
+            self._ends,
+            self._deliveries,
+            self._to_begin,
+        )
         return not (any(waiting) or self.in_flight.completions or self.in_flight.returns)
 
     async def _step(self) -> tuple[float | None, int] | None:
@@ -142,39 +152,39 @@ class WorkerLoop:
         if self._to_begin:
             await self._begin_first()
         elif in_flight.returns:
-            await self._completer.give_back()
+            await self._completer.release_returned()
             self._worked()
         else:
-            want = self._want()
+            fetch_count = self._fetch_count()
             wait = (
                 self._prefetcher.pause(concurrency.now(), len(in_flight.completions))
                 if in_flight.completions
                 else None
             )
-            if in_flight.completions and (want or not wait):
-                await self._complete(want)
-            elif want:
-                await self._lease(want)
+            if in_flight.completions and (fetch_count or not wait):
+                await self._complete(fetch_count)
+            elif fetch_count:
+                await self._lease(fetch_count)
             else:
                 return self._idle(wait)
         return None
 
-    def _want(self) -> int:
+    def _fetch_count(self) -> int:
         """How many items to lease without waiting."""
-        if self.stopping or self._fetcher.asked or self._brought:
+        if self.stopping or self._fetcher.requested or self._deliveries:
             return 0
-        want = self._prefetcher.want()
-        if want and self._dry:
+        fetch_count = self._prefetcher.fetch_count()
+        if fetch_count and self._dry:
             if self._settings.burst:
-                return want if self._is_done() else 0
-            self._fetcher.ask(want)
+                return fetch_count if self._is_done() else 0
+            self._fetcher.request(fetch_count)
             return 0
-        return want
+        return fetch_count
 
     def _idle(self, wait: float | None) -> tuple[float | None, int]:
         pause, wake_at = wait, 1
         if wait is not None:
-            wake_at = max(1, self._prefetcher.enough() - len(self.in_flight.completions))
+            wake_at = max(1, self._prefetcher.flush_threshold() - len(self.in_flight.completions))
         if self._pool.waiting():
             pause = min(HOARD_SECS, HOARD_SECS if pause is None else pause)
         if self._grace_ends is not None:
@@ -185,30 +195,30 @@ class WorkerLoop:
     async def _sleep(self, pause: float | None, wake_at: int) -> None:
         """Sleep, or until so many ends have been told; what else is to be seen to rings."""
         self._wake_at = wake_at
-        if len(self._ends) < wake_at and not self._brought and (pause is None or pause > 0):
+        if len(self._ends) < wake_at and not self._deliveries and (pause is None or pause > 0):
             await self._wake_event.wait(pause)
         self._wake_at = NEVER
 
-    async def _complete(self, want: int) -> None:
+    async def _complete(self, fetch_count: int) -> None:
         queue = self._source.one
-        if want and queue is not None and not self._settings.at_most_once:
-            items = await self._completer.complete_and_lease(queue, want)
+        if fetch_count and queue is not None and not self._settings.at_most_once:
+            items = await self._completer.complete_and_lease(queue, fetch_count)
             self._worked()
             if items is not None:
-                self._leased(items, want)
+                self._leased(items, fetch_count)
         else:
             await self._completer.complete()
             self._worked()
 
-    async def _lease(self, want: int) -> None:
-        last_look = self._settings.burst and self._is_done()
-        items = await self._source.take(want)
+    async def _lease(self, fetch_count: int) -> None:
+        last_fetch = self._settings.burst and self._is_done()
+        items = await self._source.take(fetch_count)
         self._worked()
-        self._empty = last_look and not items
-        self._leased(items, want)
+        self._empty = last_fetch and not items
+        self._leased(items, fetch_count)
 
-    def _leased(self, items: list[LeasedItem], want: int) -> None:
-        self._dry = len(items) < want
+    def _leased(self, items: list[LeasedItem], fetch_count: int) -> None:
+        self._dry = len(items) < fetch_count
         if items:
             self._to_begin.append(self.in_flight.leased(items))
 
@@ -219,36 +229,36 @@ class WorkerLoop:
             items = await self._completer.complete_first(items[0].queue, items)
             self._worked()
         self._to_begin.popleft()
-        self.in_flight.begun(items)
+        self.in_flight.dispatched(items)
         self._last_end = concurrency.now()
         self._pool.put(items)
 
-    def _deliver(self, items: list[LeasedItem], asked: int) -> None:
+    def _deliver(self, items: list[LeasedItem], requested: int) -> None:
         """Called by the loop that waits: hands out what it leased, since waking this one first would take its time."""
         # before the look at whether it stops: the main loop stops before it looks at this
         self._delivering = True
         if self.stopping or self._settings.at_most_once:
-            self._brought.append(Brought(items, asked, begun=None))
+            self._deliveries.append(Delivery(items, requested, dispatched=None))
         else:
-            begun = self.in_flight.leased(items)
-            self._brought.append(Brought(items, asked, begun))  # before a handler can end
-            self._pool.put(begun)
+            dispatched = self.in_flight.leased(items)
+            self._deliveries.append(Delivery(items, requested, dispatched))  # before a handler can end
+            self._pool.put(dispatched)
         self._delivering = False
 
-    def _book(self, brought: Brought) -> None:
-        if brought.begun is None:
-            self._leased(brought.items, brought.asked)
+    def _account(self, delivery: Delivery) -> None:
+        if delivery.dispatched is None:
+            self._leased(delivery.items, delivery.requested)
             return
-        self._dry = len(brought.items) < brought.asked
-        self.in_flight.begun(brought.begun)
+        self._dry = len(delivery.items) < delivery.requested
+        self.in_flight.dispatched(delivery.dispatched)
         self._last_end = concurrency.now()
 
     def _collect(self) -> None:
         # in this order: what has ended or waits for a handler was brought before
         ends = [self._ends.popleft() for _ in range(len(self._ends))]
         waiting = self._pool.waiting()
-        while self._brought:
-            self._book(self._brought.popleft())
+        while self._deliveries:
+            self._account(self._deliveries.popleft())
         now = concurrency.now()
         if ends:
             self.in_flight.collect(ends, now)
@@ -257,7 +267,7 @@ class WorkerLoop:
                 self._dry = False  # handlers may have added items
         elif waiting and now - self._last_end >= HOARD_SECS and not self._settings.at_most_once:
             # others may begin these now
-            self._prefetcher.measured(1, now - self._last_end)
+            self._prefetcher.record_durations(1, now - self._last_end)
             self.in_flight.withdrawn(self._pool.withdraw())
 
     def _begin_to_stop(self) -> None:
@@ -266,9 +276,9 @@ class WorkerLoop:
             logger.info(
                 "worker %s stops: %d items are being worked on", self._name, self._prefetcher.outstanding
             )
-            self.announcer.hurry()
+            self.presence_reporter.report_now()
         while self._to_begin:
-            self.in_flight.not_begun(self._to_begin.popleft())
+            self.in_flight.undispatched(self._to_begin.popleft())
         if not self._settings.at_most_once:  # else they are completed already, and have to run
             self.in_flight.withdrawn(self._pool.withdraw())
 
@@ -284,7 +294,7 @@ class WorkerLoop:
                 while self.in_flight.completions:
                     await self._completer.complete()
                 while self.in_flight.returns:
-                    await self._completer.give_back()
+                    await self._completer.release_returned()
             except LeaseqError as error:
                 if attempt == LAST_TRIES or isinstance(error, QueueClosedError):
                     logger.error(
@@ -298,7 +308,7 @@ class WorkerLoop:
             else:
                 return
 
-    def _ended(self, end: End) -> None:
+    def _ended(self, end: HandlerResult) -> None:
         """A handler tells that it has ended; the main loop is woken where that is worth it."""
         self._ends.append(end)
         if len(self._ends) >= self._wake_at:
@@ -323,15 +333,15 @@ class WorkerLoop:
 
     def _worked(self) -> None:
         self._failures = 0
-        if self._server_health.lasts:
+        if self._server_health.is_down:
             self._on_call_result(None)
 
     def _on_call_result(self, error: LeaseqError | None) -> None:
         """A call has failed, or worked."""
         with self._guard:
             now = concurrency.now()
-            first = error is not None and self._server_health.begins(now)
-            seconds = self._server_health.ends(now) if error is None else None
+            first = error is not None and self._server_health.mark_down(now)
+            seconds = self._server_health.mark_up(now) if error is None else None
         if first and error is not None:
             logger.warning("worker %s goes on trying: %s", self._name, error)
             self._hooks.emit("server_away", error)
@@ -339,7 +349,7 @@ class WorkerLoop:
             logger.info("worker %s: the server answers again, after %.1f s", self._name, seconds)
             self._hooks.emit("server_back", seconds)
 
-    def _never_silently(self, loop: Callable[[], Awaitable[None]]) -> Callable[[], Awaitable[None]]:
+    def _supervised(self, loop: Callable[[], Awaitable[None]]) -> Callable[[], Awaitable[None]]:
         async def run() -> None:
             try:
                 await loop()

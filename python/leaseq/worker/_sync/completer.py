@@ -52,7 +52,7 @@ class Completer:
         """Complete items before their handlers run; answers those that may run: this call was the one."""
         return self._finish(queue, Parts(items))
 
-    def give_back(self) -> None:
+    def release_returned(self) -> None:
         """Give back a group."""
         given = self._in_flight.next_returns()
         first: Any = given[0].item
@@ -67,8 +67,8 @@ class Completer:
                 if not parts.halve(part):
                     self._in_flight.refused(part[0].item, error)
             except BaseException:
-                under_way, left = parts.broken_off()
-                self._in_flight.not_returned(under_way + left)
+                under_way, remaining = parts.sent_and_remaining()
+                self._in_flight.requeue_releases(under_way + remaining)
                 raise
             else:
                 self._in_flight.returned(part, answers)
@@ -78,13 +78,13 @@ class Completer:
         try:
             self._finish(queue, parts)
         except BaseException as error:
-            under_way, left = parts.broken_off()
-            self._in_flight.not_completed(left, definite=True, now=concurrency.now())
+            under_way, remaining = parts.sent_and_remaining()
+            self._in_flight.requeue_completions(remaining, definite=True, now=concurrency.now())
             self._not_completed(under_way, error)
             raise
 
     def _finish(self, queue: WorkQueue, parts: Parts[LeasedItem]) -> list[LeasedItem]:
-        mine: list[LeasedItem] = []
+        won: list[LeasedItem] = []
         for part in parts:
             command = commands.complete(queue.keys, part)
             try:
@@ -94,9 +94,9 @@ class Completer:
                     self._in_flight.refused(part[0], error)
             else:
                 self._in_flight.completed(part, answers)
-                mine += [item for item, answer in zip(part, answers, strict=True) if answer]
-        return mine
+                won += [item for item, answer in zip(part, answers, strict=True) if answer]
+        return won
 
     def _not_completed(self, items: list[LeasedItem], error: BaseException) -> None:
         definite = isinstance(error, LeaseqError) and error.definite
-        self._in_flight.not_completed(items, definite=definite, now=concurrency.now())
+        self._in_flight.requeue_completions(items, definite=definite, now=concurrency.now())

@@ -34,24 +34,24 @@ class Fetcher(SideLoop):
         self._on_result = on_result
         self._deliver = deliver
         self._wake = wake
-        self.asked = 0
+        self.requested = 0
 
-    def ask(self, count: int) -> None:
+    def request(self, count: int) -> None:
         """Wait for up to so many items."""
-        self.asked = count
+        self.requested = count
         self._wake_event.set()
 
     def run(self) -> None:
         """Wait when asked to. Raises QueueClosedError."""
         failures = 0
         while not self._over:
-            if not self.asked:
+            if not self.requested:
                 self._wake_event.wait(None)
                 continue
             try:
                 # a wait may be long, and says nothing of a server that is back
-                look = self._source.take if failures or self._server_health.lasts else self._source.wait
-                items = look(self.asked)
+                fetch = self._source.take if failures or self._server_health.is_down else self._source.wait
+                items = fetch(self.requested)
             except QueueClosedError:
                 raise
             except LeaseqError as error:
@@ -66,7 +66,7 @@ class Fetcher(SideLoop):
                 with contextlib.suppress(LeaseqError):
                     items[0].queue.release_items(items, uncounted=True)
             elif items:
-                self._deliver(items, self.asked)
-                self.asked = 0
+                self._deliver(items, self.requested)
+                self.requested = 0
                 self._wake()
             self._on_result(None)

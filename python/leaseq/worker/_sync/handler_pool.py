@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 from leaseq._sync.concurrency import now
 from leaseq._sync.queue import LeasedItem
-from leaseq.worker.in_flight import End, Why
+from leaseq.worker.in_flight import CancelReason, HandlerResult
 
 Handler = Callable[[LeasedItem], object]
 
@@ -31,9 +31,11 @@ class Slot:
 class HandlerPool:
     """Runs a handler for each item that it is given, `concurrency` at a time, and tells how each ended."""
 
-    def __init__(self, handler: Handler, concurrency: int, tell: Callable[[End], None]) -> None:
+    def __init__(
+        self, handler: Handler, concurrency: int, on_result: Callable[[HandlerResult], None]
+    ) -> None:
         self._handler = handler
-        self._tell = tell
+        self._on_result = on_result
         self._inbox: queue.SimpleQueue[LeasedItem | None] = queue.SimpleQueue()
         self._slots = [Slot() for _ in range(concurrency)]
 
@@ -61,25 +63,25 @@ class HandlerPool:
                 items.append(item)
         return items
 
-    def begun_before(self, moment: float) -> list[LeasedItem]:
+    def running_since(self, moment: float) -> list[LeasedItem]:
         """The items whose handlers have run since before then and were not told to end."""
         return [item for item, since in self._running() if since <= moment]
 
-    def first_begun(self) -> float | None:
+    def oldest_start(self) -> float | None:
         """When the handler that has run longest began, of those that were not told to end."""
         return min((since for _, since in self._running()), default=None)
 
     def _running(self) -> list[tuple[LeasedItem, float]]:
-        begun = [(slot.item, slot.since) for slot in self._slots]
-        return [(item, since) for item, since in begun if item is not None and not item.hold.lost]
+        started = [(slot.item, slot.since) for slot in self._slots]
+        return [(item, since) for item, since in started if item is not None and not item.hold.lost]
 
-    def cancel(self, item: LeasedItem, why: Why) -> None:
+    def cancel(self, item: LeasedItem, cancel_reason: CancelReason) -> None:
         """Mark an item as lost; one whose time is over is given up at once, though its handler runs on."""
         for slot in self._slots:
             if slot.item is item and not item.hold.lost:
                 item.hold.lost = True
-                if why == "late":
-                    self._tell((item, None, now() - slot.since, why, False))
+                if cancel_reason == "late":
+                    self._on_result((item, None, now() - slot.since, cancel_reason, False))
 
     def abandon(self) -> None:
         """Mark all items as lost: the handlers run on, and nobody listens to them any more."""
@@ -99,7 +101,7 @@ class HandlerPool:
         get = self._inbox.get
         while (item := get()) is not None:
             if item.hold.lost:
-                self._tell((item, None, 0.0, "gone", True))
+                self._on_result((item, None, 0.0, "gone", True))
             else:
                 self._handle(slot, item)
 
@@ -113,5 +115,5 @@ class HandlerPool:
             error = failure
         slot.item = None
         # work that is done is done, whoever has the item by now; a failure is no longer this worker's to tell
-        why: Why = "lost" if error is not None and item.hold.lost else ""
-        self._tell((item, error, now() - slot.since, why, True))
+        cancel_reason: CancelReason = "lost" if error is not None and item.hold.lost else ""
+        self._on_result((item, error, now() - slot.since, cancel_reason, True))

@@ -27,7 +27,7 @@ class Source:
             self.queues = list(flows.require_iterable(queues, "queues"))
         self._from = queues if isinstance(queues, WorkQueues) else WorkQueues(self.queues)
         self.one = self.queues[0] if len(self.queues) == 1 else None
-        self._known: LeaseReply | None = None
+        self._last_reply: LeaseReply | None = None
 
     def take(self, count: int) -> list[LeasedItem]:
         """Lease what there is."""
@@ -35,6 +35,6 @@ class Source:
 
     def wait(self, count: int) -> list[LeasedItem]:
         """Lease when there is something."""
-        known, self._known = self._known, None
-        items, self._known = self._from._lease_next(count, self._lease_secs, known)  # noqa: SLF001 (for workers alone, so no method for all)
+        last_reply, self._last_reply = self._last_reply, None
+        items, self._last_reply = self._from._lease_next(count, self._lease_secs, last_reply)  # noqa: SLF001 (for workers alone, so no method for all)
         return items

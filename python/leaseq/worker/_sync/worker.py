@@ -10,7 +10,7 @@ from leaseq.worker._sync.handler_pool import Handler
 from leaseq.worker._sync.source import Queues, Source
 from leaseq.worker._sync.worker_loop import WorkerLoop
 from leaseq.worker.hooks import Hooks, SafeHooks
-from leaseq.worker.settings import Settings, checked_policy, listed_hooks
+from leaseq.worker.settings import Settings, as_hook_list, checked_policy
 
 
 class Worker:
@@ -79,7 +79,7 @@ class Worker:
         )
         self._handler = handler
         self._source = Source(queues, lease_secs)
-        self._hooks = SafeHooks(listed_hooks(hooks))
+        self._hooks = SafeHooks(as_hook_list(hooks))
         self._id = presence.new_id()
         self._run: WorkerLoop | None = None
         self._stops = 0
