@@ -17,7 +17,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from library import Library, without_comments
+from library import Library
+from lua_source import without_comments
 
 LUA = Path(__file__).parent
 ROOT = LUA.parent

@@ -120,6 +120,7 @@ def test_the_sdist_holds_the_protocol_too(unpacked: Path) -> None:
         "lua/manifest.json",
         "lua/bundle.py",
         "lua/library.py",
+        "lua/lua_source.py",
         "lua/add.lua",
         "lua/lib/time.lua",
     ):
