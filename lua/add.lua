@@ -100,7 +100,7 @@ end
 if expires > 0 and type(result) ~= 'table' then
   result = redis.pcall('ZADD', expiry, expires, id)
 end
-if flags >= 2 and type(result) ~= 'table' then
+if keeps_outcomes(flags) and type(result) ~= 'table' then
   -- the outcome of an earlier item of this id
   result = redis.pcall('ZREM', kept, id)
 elseif keep > 0 then
@@ -122,7 +122,7 @@ if #data > largest then
 end
 added = added + 1
 save_state(state, flags, clock, next_due, largest, added, leases, limits)
-if no_wake_pending and (due_sooner or flags % 2 == 0 and (not due or others > 0)) then
+if no_wake_pending and (due_sooner or not is_paused(flags) and (not due or others > 0)) then
   call('LPUSH', wake, '1')
 end
 return clock

@@ -143,7 +143,7 @@ elseif phase == '2' then
     local id, record = page[2][i], page[2][i + 1]
     if string.byte(id) == 0 then
       local known = sound_record(call('HGET', meta, string.sub(id, 2)))
-      if not known or known.options % 4 < 2 or call('HEXISTS', items, string.sub(id, 2)) == 0 then
+      if not known or not has_extra(known.options) or call('HEXISTS', items, string.sub(id, 2)) == 0 then
         repair('bad_extra', 'HDEL', meta, id)
       end
     elseif call('HEXISTS', items, id) == 0 then
@@ -154,7 +154,7 @@ elseif phase == '2' then
         repair('bad_record', 'HDEL', meta, id)
       else
         raise_clock(math.max(known.latest_token, known.created))
-        if known.options % 4 >= 2 and call('HEXISTS', meta, '\0' .. id) == 0 then
+        if has_extra(known.options) and call('HEXISTS', meta, '\0' .. id) == 0 then
           repair('bad_extra', 'HSET', meta, '\0' .. id, '\0\0')
         end
         if known.expires > 0 and tonumber(call('ZSCORE', expiry, id) or 0) ~= known.expires then
@@ -169,7 +169,7 @@ else
   for i = 1, #page[2], 2 do
     local id, score = page[2][i], tonumber(page[2][i + 1])
     local priority = -math.floor(score / PRIORITY_STEP)
-    local time = zset == ready and EPOCH_2025_US + score % PRIORITY_STEP or score
+    local time = zset == ready and time_of_score(score) or score
     local possible = time >= 0 and time < LATEST_TIME_US and (zset ~= ready or priority >= -7 and priority <= 7 and time % 1 == 0)
     if zset == expiry then
       local known = sound_record(call('HGET', meta, id))
@@ -183,7 +183,7 @@ else
       elseif not (score >= 0 and score < NEVER) then
         repair('bad_time', 'ZADD', kept, now, id)
       end
-      if flags < 2 then
+      if not keeps_outcomes(flags) then
         flags = flags + 2
         repair('state')
       end
@@ -227,7 +227,7 @@ if not dry_run then
   if next(repairs) then
     save_state(state, flags, clock, next_due, largest, added, leases, limits)
   end
-  if no_wake_pending and (repairs.next_due or flags % 2 == 0 and call('ZCARD', ready) > 0) then
+  if no_wake_pending and (repairs.next_due or not is_paused(flags) and call('ZCARD', ready) > 0) then
     call('LPUSH', wake, '1')
   end
 end

@@ -37,7 +37,7 @@ for i = 1, entries do
       local options
       options, attempt, token, created = decode_record(record)
       priority, max_attempts, keep, expires = decode_options(record, options)
-      if options % 4 >= 2 then
+      if has_extra(options) then
         last_text = last_error(call('HGET', meta, '\0' .. id))
       end
     end

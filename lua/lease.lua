@@ -25,7 +25,7 @@ local now = server_time()
 local _, flags, clock, next_due, largest, added, leases, limits = load_state(state, items)
 local no_wake_pending = call('LLEN', wake) == 0
 local max_items, signal_producer = needs_room_signal(limits, room, items, dead)
-if count == 1 and now < next_due and flags % 2 == 0 then
+if count == 1 and now < next_due and not is_paused(flags) then
   -- The hot path: the same as below for one item with no option but priority and max_attempts, without tables.
   local head = call('ZRANGE', ready, '0', '0', 'WITHSCORES')
   local id = head[1]

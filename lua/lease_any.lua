@@ -34,7 +34,7 @@ end
 local function settle(first)
   local items, ready, state, wake = keys[first], keys[first + 2], keys[first + 7], keys[first + 8]
   local _, flags, _, next_due, _, _, _, _ = load_state(state, items)
-  if call('LLEN', wake) == 0 and (next_due <= now + WAIT_CAP_US or flags % 2 == 0 and call('ZCARD', ready) > 0) then
+  if call('LLEN', wake) == 0 and (next_due <= now + WAIT_CAP_US or not is_paused(flags) and call('ZCARD', ready) > 0) then
     call('LPUSH', wake, '1')
   end
 end

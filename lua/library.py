@@ -6,7 +6,8 @@ Lua, and the constants of `lib/constants.lua`; a name that is none of these is r
 calls, and those that they call, and no other.
 
 A call of a function under `--#inline` is replaced by its body, so a hot path pays for no call. Such a call is a statement on one
-line, `NAME(a, b)`, `local x, y = NAME(a, b)` or `x, y = NAME(a, b)`; what cannot be replaced in this way is refused.
+line, `NAME(a, b)`, `local x, y = NAME(a, b)` or `x, y = NAME(a, b)`; a function that only returns an expression may be called
+anywhere. What cannot be replaced in this way is refused.
 
 Functions stand before the script's first line. A script whose hot path needs none of them says `--#functions` behind that
 path: the functions that are only used from there on stand there, and the hot path does not pay for making them.
@@ -17,14 +18,17 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import TYPE_CHECKING, Final
 
 from lua_source import (
     MARKER,
     assigned,
     declared,
+    is_balanced,
     renamed,
     split_arguments,
+    tokens,
     variables,
     without_comments,
     without_declaration,
@@ -186,16 +190,45 @@ class Library:
         found = []
         for line in lines:
             call = CALL.fullmatch(line)
-            function = self._functions.get(call["name"]) if call else None
+            function = self._functions.get(call["name"]) if call and is_balanced(call["given"]) else None
             if call and function and function.inline:
-                found += self._replaced(call, function, self._body(function.name, within))
+                rest = self._with_expressions(call["given"], within)
+                found += self._replaced(call, function, self._body(function.name, within), rest)
             else:
-                found.append(line)
-            rest = call["given"] if call and function and function.inline else line
+                rest = self._with_expressions(line, within)
+                found.append(rest)
             called = [self._functions[name] for name in sorted(variables([rest]) & self._functions.keys())]
             if stuck := [each.name for each in called if each.inline]:
                 raise LinkError(f"a call of {stuck[0]} is not a statement on one line: {line.strip()}")
         return found
+
+    def _with_expressions(self, line: str, within: tuple[str, ...]) -> str:
+        """The line with calls of functions that only return an expression replaced by that."""
+        pieces = tokens(line)
+        for at, token in enumerate(pieces):
+            function = self._functions.get(token.text) if token.is_variable else None
+            if not (function and function.inline and token.after == "("):
+                continue
+            body = self._body(function.name, within)
+            expression = body[0].removeprefix("return ")
+            if len(body) > 1 or len(split_arguments(expression)) != 1 or expression == body[0]:
+                continue
+            depths = list(accumulate((each.text == "(") - (each.text == ")") for each in pieces[at + 1 :]))
+            end = at + 2 + depths.index(0)
+            given = split_arguments("".join(each.text for each in pieces[at + 2 : end - 1]))
+            where = f"{function.where}, called in {line.strip()!r},"
+            if len(given) != len(function.parameters):
+                raise LinkError(f"{where} takes {len(function.parameters)} arguments")
+            named = Counter(each.text for each in tokens(expression) if each.is_variable)
+            values = {}
+            for name, value in zip(function.parameters, given, strict=True):
+                is_name = re.fullmatch(r"[\w.]+", value)
+                if named[name] > 1 and not is_name:
+                    raise LinkError(f"{where} needs {name} more than once: give it a name first")
+                values[name] = value if is_name else f"({value})"
+            before, after = ("".join(each.text for each in part) for part in (pieces[:at], pieces[end:]))
+            return self._with_expressions(f"{before}({renamed(expression, values)}){after}", within)
+        return line
 
     @staticmethod
     def _hoisted(statements: list[str], pairs: Iterable[tuple[str, str]], given: set[str]) -> set[str]:
@@ -210,9 +243,11 @@ class Library:
         same = {to for to, result in pairs if to == result}
         return {name for name in same if once[name] == 1 and name not in given | inner}
 
-    def _replaced(self, call: re.Match[str], function: Function, body: list[str]) -> list[str]:
+    def _replaced(
+        self, call: re.Match[str], function: Function, body: list[str], arguments: str
+    ) -> list[str]:
         given, targets = (
-            split_arguments(call["given"]),
+            split_arguments(arguments),
             call["targets"].split(", ") if call["targets"] else [],
         )
         *statements, last = body

@@ -55,7 +55,7 @@ if #ended_outcomes > 0 then
 end
 if changed or queue.next_due ~= next_due then
   save_queue(queue)
-  if no_wake_pending and flags % 2 == 0 and call('ZCARD', ready) > 0 then
+  if no_wake_pending and not is_paused(flags) and call('ZCARD', ready) > 0 then
     call('LPUSH', wake, '1')
   end
 end

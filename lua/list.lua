@@ -25,6 +25,6 @@ local page = call(command, zset, offset, offset + limit - 1, 'WITHSCORES')
 local reply = {call('ZCARD', zset)}
 for i = 1, #page, 2 do
   reply[i + 1] = page[i]
-  reply[i + 2] = zset == ready and EPOCH_2025_US + page[i + 1] % PRIORITY_STEP or tonumber(page[i + 1])
+  reply[i + 2] = zset == ready and time_of_score(page[i + 1]) or tonumber(page[i + 1])
 end
 return reply

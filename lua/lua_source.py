@@ -108,6 +108,16 @@ def split_arguments(text: str) -> list[str]:
     return [part.strip() for part in parts] if text.strip() else []
 
 
+def is_balanced(text: str) -> bool:
+    """Whether every bracket that the text closes was opened in it."""
+    depth = 0
+    for token in tokens(text):
+        depth += (token.text == "(") - (token.text == ")")
+        if depth < 0:
+            return False
+    return depth == 0
+
+
 def without_declaration(line: str, names: set[str]) -> list[str]:
     """A line that declares locals, for which some of them are declared already."""
     match = re.fullmatch(r"local ([\w, ]+?)( = .*)?", line)

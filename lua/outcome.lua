@@ -60,7 +60,7 @@ for i = 1, entries do
         local ended = tonumber(score)
         local ttl = math.min(keep, keep - math.floor((now - ended) / 1000))
         if ttl > 0 and keep > 0 then
-          local content = options % 4 >= 2 and last_error(call('HGET', meta, '\0' .. id)) or ''
+          local content = has_extra(options) and last_error(call('HGET', meta, '\0' .. id)) or ''
           change('DEL', result_key)
           store_outcome(change, kept, id, result_key, now, ttl, FAILURE, attempt, latest_token, created, ended, content)
           flags = with_outcomes_flag(flags)

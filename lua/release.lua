@@ -90,15 +90,15 @@ for i = 1, entries do
       seen[id] = true
       released[#released + 1] = id
       local priority, max_attempts, keep, expires = decode_options(record, options)
-      local extra = options % 4 >= 2 and call('HGET', meta, '\0' .. id)
+      local extra = has_extra(options) and call('HGET', meta, '\0' .. id)
       if option.error then
         extra = set_last_error(extra, truncate_error(option.error))
         change('HSET', meta, '\0' .. id, extra)
       end
-      if option.uncounted or option.error and options % 4 < 2 then
+      if option.uncounted or option.error and not has_extra(options) then
         local attempts = option.uncounted and math.max(0, attempt - 1) or attempt
         local bits = options
-        if option.error and options % 4 < 2 then
+        if option.error and not has_extra(options) then
           bits = math.max(options, 1) + 2
         end
         local new_record = encode_record(bits, attempts, latest_token, created)
@@ -148,7 +148,7 @@ if #released > 0 then
   local due_sooner = soonest < next_due or next_due == 0
   next_due = soonest
   save_state(state, flags, clock, next_due, largest, added, leases, limits)
-  if no_wake_pending and (due_sooner or flags % 2 == 0 and call('ZCARD', ready) > 0) then
+  if no_wake_pending and (due_sooner or not is_paused(flags) and call('ZCARD', ready) > 0) then
     call('LPUSH', wake, '1')
   end
 end

@@ -56,7 +56,7 @@ if #revived > 0 then
     call('HSET', meta, unpack(new_records))
   end
   save_state(state, flags, clock, next_due, largest, added, leases, limits)
-  if no_wake_pending and flags % 2 == 0 then
+  if no_wake_pending and not is_paused(flags) then
     call('LPUSH', wake, '1')
   end
 end

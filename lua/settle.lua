@@ -14,7 +14,7 @@ check_argument_count(ARGV, at)
 local now = server_time()
 local _, flags, clock, next_due, largest, added, leases, limits = load_state(state, items)
 local max_items, signal_producer = needs_room_signal(limits, room, items, dead)
-local signal_worker = call('LLEN', wake) == 0 and (next_due <= now + WAIT_CAP_US or flags % 2 == 0 and call('ZCARD', ready) > 0)
+local signal_worker = call('LLEN', wake) == 0 and (next_due <= now + WAIT_CAP_US or not is_paused(flags) and call('ZCARD', ready) > 0)
 signal_producer = signal_producer and call('HLEN', items) - call('ZCARD', dead) < max_items
 if signal_worker or signal_producer then
   allow_writes_when_full(ready)

@@ -163,7 +163,7 @@ local function insert_entries(queue, now, argv, places, options, max_items)
   if #expiries > 0 then
     call('ZADD', queue.expiry, unpack(expiries))
   end
-  if queue.flags >= 2 and #ids > 0 then
+  if keeps_outcomes(queue.flags) and #ids > 0 then
     -- outcomes of earlier items of these ids
     call('ZREM', queue.kept, unpack(ids))
   elseif keeping then
@@ -234,7 +234,7 @@ end
 -- Takes a queue, the server's time, the arguments of the call, the number of entries, and the queue's limits of data and of items.
 -- Leaves in `queue` what insert_entries leaves. Gives for each entry created, 0 or -1.
 local function add_batch(queue, now, argv, entries, max_data, max_items)
-  if queue.flags < 2 and max_items == 0 and entries * queue.largest <= MAX_BATCH_BYTES then
+  if not keeps_outcomes(queue.flags) and max_items == 0 and entries * queue.largest <= MAX_BATCH_BYTES then
     local ids = parse_plain_entries(argv, entries, max_data)
     local answers = ids and insert_plain_entries(queue, now, argv, ids)
     if answers then
@@ -255,7 +255,7 @@ local function add_batch(queue, now, argv, entries, max_data, max_items)
     call('ZCARD', queue.delayed)
     call('ZCARD', queue.expiry)
   end
-  if queue.flags >= 2 then
+  if keeps_outcomes(queue.flags) then
     call('ZCARD', queue.kept)
   end
   return insert_entries(queue, now, argv, places, options, max_items)
@@ -268,7 +268,7 @@ local function finish_add(queue)
   if
     queue.changed
     and queue.no_wake_pending
-    and (queue.due_sooner or queue.flags % 2 == 0 and call('ZCARD', queue.ready) > 0)
+    and (queue.due_sooner or not is_paused(queue.flags) and call('ZCARD', queue.ready) > 0)
   then
     call('LPUSH', queue.wake, '1')
   end

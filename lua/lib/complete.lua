@@ -13,7 +13,7 @@ end
 --#inline
 local function delete_item(items, meta, id, options)
   call('HDEL', items, id)
-  if options % 4 >= 2 then
+  if has_extra(options) then
     call('HDEL', meta, id, '\0' .. id)
   else
     call('HDEL', meta, id)
@@ -68,7 +68,7 @@ local function plan_completions(queue, ids, tokens, only_current)
         count = count + 1
         completed[count] = id
         answers[i] = 1
-        if options % 4 >= 2 then
+        if has_extra(options) then
           extras[#extras + 1] = '\0' .. id
         end
       end

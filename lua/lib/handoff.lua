@@ -129,7 +129,7 @@ local function complete_entry(keys, source, now, entry, completed)
       local content = entry.content or ''
       store_outcome(call, kept, id, entry.result_key, now, ttl, RESULT, attempt, token, created, now, content)
       source.flags = with_outcomes_flag(source.flags)
-    elseif source.flags >= 2 then
+    elseif keeps_outcomes(source.flags) then
       -- the failure of a dead item that is completed after all
       call('ZREM', kept, id)
     end

@@ -83,7 +83,7 @@ end
 -- lease, and whether anything changed.
 local function lease_batch(queue, now, count, duration, ready_ids, scored, records, dead_with_outcome)
   local items, meta, ready = queue.items, queue.meta, queue.ready
-  local reply, n = {0, 0, 0}, queue.flags % 2 == 1 and 0 or math.min(count, #ready_ids)
+  local reply, n = {0, 0, 0}, is_paused(queue.flags) and 0 or math.min(count, #ready_ids)
   if n * queue.largest > MAX_BATCH_BYTES then
     n = count_within_budget(items, ready_ids, n)
   end
@@ -120,7 +120,7 @@ local function lease_batch(queue, now, count, duration, ready_ids, scored, recor
               metadata[#metadata + 1] = 'keep'
               metadata[#metadata + 1] = keep
             end
-            if options % 4 >= 2 then
+            if has_extra(options) then
               extra_fields[#extra_fields + 1] = '\0' .. id
               extra_of[#extra_of + 1] = k + 1
             end
@@ -203,7 +203,7 @@ end
 -- nothing never wakes anybody: blocked workers would wake each other for ever.
 local function finish_lease(queue, now, reply, changed, dead_with_outcome)
   local ready = queue.ready
-  local any_ready = queue.flags % 2 == 0 and call('ZCARD', ready) > 0
+  local any_ready = not is_paused(queue.flags) and call('ZCARD', ready) > 0
   if reply[3] == 0 and not any_ready then
     local next_due = read_next_due(queue.delayed, queue.leased)
     queue.next_due = next_due

@@ -18,6 +18,12 @@ local function decode_record(record)
   return options, attempt, latest_token, created
 end
 
+-- Takes the options that decode_record gave. Gives whether the item has an extra.
+--#inline
+local function has_extra(options)
+  return options % 4 >= 2
+end
+
 -- Takes a record and the options that decode_record gave. Gives priority, max_attempts, keep (ms) and expires (us).
 --#inline
 local function decode_options(record, options)

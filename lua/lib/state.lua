@@ -59,14 +59,22 @@ local function read_next_due(delayed, leased)
   return math.max(0, next_due)
 end
 
+-- Takes flags. Gives whether the queue is paused: nothing is leased.
+--#inline
+local function is_paused(flags)
+  return flags % 2 == 1
+end
+
+-- Takes flags. Gives whether outcomes are kept, so that ids may be in `kept`.
+--#inline
+local function keeps_outcomes(flags)
+  return flags >= 2
+end
+
 -- Takes flags. Gives them with the one that says that outcomes are kept.
 --#inline
 local function with_outcomes_flag(flags)
-  local marked = flags
-  if flags < 2 then
-    marked = flags + 2
-  end
-  return marked
+  return keeps_outcomes(flags) and flags or flags + 2
 end
 
 -- Takes an item's limit of attempts and the limits of its queue. Gives the limit that applies, 0 for none.

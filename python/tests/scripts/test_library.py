@@ -51,6 +51,12 @@ local function moved(number)
   return number - LIMIT
 end
 
+-- Takes a number. Gives twice as much.
+--#inline
+local function doubled(number)
+  return number + number
+end
+
 -- Takes a key.
 --#inline
 local function touch(key)
@@ -161,6 +167,10 @@ def test_functions_stand_behind_the_hot_path_unless_that_needs_them(tmp_path: Pa
             ),
         ),
         ("local b = 1\nlocal a = moved(b)", "local b = 1\nlocal a = b - 64"),
+        # what only returns an expression may be called in one
+        ("return moved(1) < 2 and moved(ARGV[1])", "return (1 - 64) < 2 and ((ARGV[1]) - 64)"),
+        ("local a = moved(1) + moved(2)", "local a = (1 - 64) + (2 - 64)"),
+        ("return moved(moved(1))", "return (((1 - 64)) - 64)"),
         ("if LIMIT > 1 then\n  touch('LIMIT')\nend", "if 64 > 1 then\n  call('ZREM', 'LIMIT', '')\nend"),
     ],
 )
@@ -171,9 +181,13 @@ def test_a_call_is_replaced_by_the_body(tmp_path: Path, script: str, becomes: st
 @pytest.mark.parametrize(
     ("script", "message"),
     [
-        ("local a = moved(1) + 1", "a call of moved is not a statement on one line"),
-        ("return moved(1)", "a call of moved is not a statement on one line"),
-        ("local a = larger(moved(1), 2)", "a call of moved is not a statement on one line"),
+        ("local a = larger(1, 2) + 1", "a call of larger is not a statement on one line"),
+        ("local a = larger(1, 2) + larger(2, 3)", "a call of larger is not a statement on one line"),
+        ("return larger(1, 2)", "a call of larger is not a statement on one line"),
+        ("local a = larger(larger(1, 2), 2)", "a call of larger is not a statement on one line"),
+        ("return larger", "a call of larger is not a statement on one line"),
+        ("return moved(1, 2)", "takes 1 arguments"),
+        ("return doubled(1 + 1)", "needs number more than once: give it a name first"),
         ("local a = moved(1, 2)", "takes 1 arguments and gives 1 results"),
         ("moved(1)", "takes 1 arguments and gives 1 results"),
         ("local a, b = moved(1)", "takes 1 arguments and gives 1 results"),
