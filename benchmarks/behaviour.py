@@ -33,7 +33,7 @@ def round_trips(server: BenchServer) -> dict[str, int]:
             queue.add_item(leaseq.Item(b"data"))
             return queue.lease(60)
 
-        def many() -> list[Any]:
+        def bulk() -> list[Any]:
             queue.add_items([leaseq.Item(b"data") for _ in range(100)])
             return queue.lease_items(100, 60)
 
@@ -52,7 +52,7 @@ def round_trips(server: BenchServer) -> dict[str, int]:
             ),
             "lease, nothing there": (lambda: None, lambda _: queue.lease(60, block=False)),
             "complete": (fresh, queue.complete),
-            "complete_items, 100": (many, queue.complete_items),
+            "complete_items, 100": (bulk, queue.complete_items),
             "complete_and_lease": (
                 lambda: (ready(), fresh())[1],
                 lambda item: queue.complete_and_lease(item, 60),

@@ -43,7 +43,7 @@ class Progress:
         self._status = self._console.status("")
         self._started = time.monotonic()
 
-    def tell(self, text: str) -> None:
+    def log(self, text: str) -> None:
         """One step is done."""
         line = escape(f"{time.monotonic() - self._started:4.0f} s  {text}")
         if self._console.is_terminal:

@@ -62,8 +62,8 @@ class Target:
 def measure(name: str, size: Size, progress: Progress) -> dict[str, Any]:
     """Everything on one server, each part on a fresh one."""
 
-    def tell(text: str) -> None:
-        progress.tell(f"{name}: {text}")
+    def log(text: str) -> None:
+        progress.log(f"{name}: {text}")
 
     with BenchServer(name) as server:
         record: dict[str, Any] = {
@@ -73,7 +73,7 @@ def measure(name: str, size: Size, progress: Progress) -> dict[str, Any]:
         }
         for kind, batch, items in (("single", 1, size.single_items), ("batch", 100, size.batch_items)):
             record["script_time"][kind] = lifecycle.script_time(
-                server, batch=batch, items=items, repetitions=size.repetitions, tell=tell
+                server, batch=batch, items=items, repetitions=size.repetitions, log=log
             )
         record["inner_commands"] = {
             kind: lifecycle.inner_commands(server, batch=batch)
@@ -81,13 +81,13 @@ def measure(name: str, size: Size, progress: Progress) -> dict[str, Any]:
         }
         record["round_trips"] = behaviour.round_trips(server)
         record["idle_worker"] = behaviour.idle_worker(server, seconds=size.idle_secs)
-        tell("requests counted")
+        log("requests counted")
     with BenchServer(name) as server:
         record["memory"] = lifecycle.memory(server, items=size.memory_items)
-        tell("memory weighed")
+        log("memory weighed")
     with BenchServer(name) as server:
         record["large_queue"] = large_queue.measure(
-            server, items=size.large_items, rounds=size.rounds, entries=size.large_entries, tell=tell
+            server, items=size.large_items, rounds=size.rounds, entries=size.large_entries, log=log
         )
     return record
 

@@ -91,14 +91,14 @@ class LargeQueue:
         self._server.call(*commands.add(keys, self._new_items(entries), short).evalsha())
         time.sleep(2 * SHORT_MS / 1000)
 
-    def rounds(self, count: int, tell: Callable[[str], None]) -> None:
+    def rounds(self, count: int, log: Callable[[str], None]) -> None:
         """Make every call `count` times."""
         for number in range(count):
             self._one_item()
             self._many_items()
             self._cleaning(number)
             if number % 50 == 49:
-                tell(f"{number + 1} of {count} rounds at {self.items:,} items")
+                log(f"{number + 1} of {count} rounds at {self.items:,} items")
 
     def _one_item(self) -> None:
         keys = self.keys
@@ -149,14 +149,14 @@ def percentile(values: Sequence[float], share: float) -> float:
 
 
 def measure(
-    server: BenchServer, *, items: int, rounds: int, entries: int, tell: Callable[[str], None]
+    server: BenchServer, *, items: int, rounds: int, entries: int, log: Callable[[str], None]
 ) -> dict[str, Any]:
     """Fill a queue and make every call on it."""
     queue = LargeQueue(server, items, entries)
     queue.fill()
-    tell(f"filled a queue with {items:,} items")
+    log(f"filled a queue with {items:,} items")
     preempted = server.preemptions()
-    queue.rounds(rounds, tell)
+    queue.rounds(rounds, log)
     operations: dict[str, dict[str, Any]] = {
         name: {
             "calls": len(taken),

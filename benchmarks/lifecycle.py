@@ -114,7 +114,7 @@ def _sliced(server: BenchServer, inputs: list[Any], call: Callable[[Any], Any]) 
 
 
 def script_time(
-    server: BenchServer, *, batch: int, items: int, repetitions: int, tell: Callable[[str], None]
+    server: BenchServer, *, batch: int, items: int, repetitions: int, log: Callable[[str], None]
 ) -> dict[str, Any]:
     """Floor and leaseq in turn; each repetition is a pair, and changes who begins."""
     pairs: list[dict[str, Any]] = []
@@ -127,7 +127,7 @@ def script_time(
             step: round(pair["leaseq"][step] / pair["floor"][step], 4) for step in (*STEPS, "total")
         }
         pairs.append(pair)
-        tell(
+        log(
             f"batch {batch}, repetition {number + 1} of {repetitions}: {pair['ratio']['total']:.2f} x the floor"
         )
     return {

@@ -47,7 +47,7 @@ LEASE_SECS: Final = 3600.0
 SCRIPTS: Final = (_scripts.ADD, _scripts.LEASE, _scripts.COMPLETE_AND_LEASE)
 NOTHING: Final = "return 1"
 MONITORED: Final = re.compile(rb'\+?[\d.]+ \[\d+ (?P<who>[^\]]+)\] (?P<command>".*")')
-WORD: Final = re.compile(rb'"(?:[^"\\]|\\.)*"')
+QUOTED_ARGUMENT: Final = re.compile(rb'"(?:[^"\\]|\\.)*"')
 UNPACKED: Final = 20
 """A command with more arguments than this gets them by unpack, as in leaseq's own scripts."""
 QUARTILE: Final = 4
@@ -163,13 +163,16 @@ def recorded(case: Case, caller: Caller) -> Record:
         caller.client.echo("end")
         while True:
             line = monitor.connection.read_response(disable_decoding=True)
-            told = MONITORED.fullmatch(line)
-            if told is None:
+            line_match = MONITORED.fullmatch(line)
+            if line_match is None:
                 raise AssertionError(line)
-            words = [ast.literal_eval("b" + word.decode()) for word in WORD.findall(told["command"])]
+            words = [
+                ast.literal_eval("b" + word.decode())
+                for word in QUOTED_ARGUMENT.findall(line_match["command"])
+            ]
             if words[0].upper() == b"ECHO":
                 break
-            if told["who"] == b"lua":
+            if line_match["who"] == b"lua":
                 record.inside[-1].append(words)
             elif words[0].upper() == b"EVALSHA":  # a connection that is new says who it is
                 record.inside.append([])
@@ -254,7 +257,7 @@ class Subject:
 
 
 def measure(
-    subjects: Sequence[Subject], rounds: int, tell: Callable[[str], None]
+    subjects: Sequence[Subject], rounds: int, log: Callable[[str], None]
 ) -> dict[str, dict[str, Any]]:
     """Of each case the server's us for one call, by layer. All cases and layers take turns in each round."""
     took: list[dict[str, list[float]]] = [{layer: [] for layer in subject.layers} for subject in subjects]
@@ -262,7 +265,7 @@ def measure(
         for subject, of in zip(subjects, took, strict=True):
             for layer in sorted(of, reverse=number % 2 == 0):
                 of[layer].append(subject.time(layer))
-        tell(f"round {number + 1} of {rounds}")
+        log(f"round {number + 1} of {rounds}")
     return {subject.case.name: shares(subject, of) for subject, of in zip(subjects, took, strict=True)}
 
 
@@ -317,8 +320,8 @@ class Scale:
     def _memory(self) -> int:
         """What the server has allocated once it rests, without the buffers of connections."""
         self.server.used_memory()
-        told: dict[str, int] = self.server.client.info("memory")
-        return told["used_memory"] - told["mem_clients_normal"]
+        line_match: dict[str, int] = self.server.client.info("memory")
+        return line_match["used_memory"] - line_match["mem_clients_normal"]
 
     def usage(self) -> dict[str, float]:
         """MEMORY USAGE of the keys that have something of every item, for each item."""
@@ -422,12 +425,12 @@ def run(name: str, *, quick: bool) -> dict[str, Any]:
         caller = Caller(server)
         try:
             subjects = [Subject(case, caller) for case in cases(singles, batches)]
-            found = measure(subjects, rounds, progress.tell)
+            found = measure(subjects, rounds, progress.log)
         finally:
             caller.close()
         version, memory = server.version(), weights(server, items)
         memory["allocator"] = server.allocator()
-        progress.tell("memory weighed")
+        progress.log("memory weighed")
     return {
         "measured_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "quick": quick,

@@ -78,7 +78,9 @@ def check(folder: Path, expected: str | None = None) -> str:
     found = find(folder)
     versions = {what: version(what, file) for what, file in found.items()}
     expected = expected or next(iter(versions.values()))
-    wrong = [f"{what} is {told}, expected {expected}" for what, told in versions.items() if told != expected]
+    wrong = [
+        f"{what} is {result}, expected {expected}" for what, result in versions.items() if result != expected
+    ]
     if wrong:
         raise DistError("; ".join(wrong))
     smoke([file for what, file in found.items() if what.startswith("wheel")])

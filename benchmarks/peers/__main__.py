@@ -53,14 +53,14 @@ def measure(bench: Bench, steps: Sequence[Step], progress: Progress) -> None:
     """Do all steps. What an adapter fails at is told at the end; the others go on."""
     for at, step in enumerate(steps, 1):
         left = plan.minutes(steps[at - 1 :])
-        progress.tell(f"{at}/{len(steps)}, about {left:.0f} min left: {step.title}")
+        progress.log(f"{at}/{len(steps)}, about {left:.0f} min left: {step.title}")
         try:
             found = step.run()
         except FAILURES as error:
             bench.failures.append(f"{step.title}: {error}")
             continue
-        if told := noise_probe.told(bench.records, found):
-            progress.tell(f"{at}/{len(steps)}, done: {told}")
+        if summary := noise_probe.summary(bench.records, found):
+            progress.log(f"{at}/{len(steps)}, done: {summary}")
         bench.records += found
 
 
@@ -73,9 +73,9 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
     with Progress(stderr=True) as progress, start_server(options.server) as server:
         bench = Bench(size, options.server, server)
         steps = plan.steps(bench, only, options.suite)
-        print(plan.told(steps), file=sys.stderr, flush=True)
+        print(plan.summary(steps), file=sys.stderr, flush=True)
         taking_part = {BY_NAME[name] for step in steps for name in step.libraries if name in BY_NAME}
-        environments.make_missing(sorted(taking_part, key=lambda each: each.name), progress.tell)
+        environments.make_missing(sorted(taking_part, key=lambda each: each.name), progress.log)
         machine, began = environment(cpu) | {"node": environments.node()}, time.monotonic()
         measure(bench, steps, progress)
         machine["load_after"] = [round(load, 2) for load in os.getloadavg()]

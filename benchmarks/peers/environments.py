@@ -38,8 +38,8 @@ def _pinned(name: str) -> Path:
 
 def _mark(name: str) -> str:
     """What says that an environment is the one that is wanted."""
-    told = f"{sys.version_info[:2]} {_pinned(name).read_text()}"
-    return hashlib.sha256(told.encode()).hexdigest()
+    requirements = f"{sys.version_info[:2]} {_pinned(name).read_text()}"
+    return hashlib.sha256(requirements.encode()).hexdigest()
 
 
 def is_ready(name: str) -> bool:
@@ -84,11 +84,11 @@ def make(name: str) -> None:
     (folder / "stamp").write_text(_mark(name))
 
 
-def make_missing(libraries: Iterable[Library], tell: Callable[[str], None]) -> None:
+def make_missing(libraries: Iterable[Library], log: Callable[[str], None]) -> None:
     """Make the environments that these libraries need. Raises SetupError."""
     for name in sorted({each.environment for each in libraries if each.environment}):
         if not is_ready(name):
-            tell(f"setting up {name}")
+            log(f"setting up {name}")
             make(name)
 
 

@@ -64,7 +64,7 @@ def shares(records: Sequence[Record]) -> dict[int, dict[str, float]]:
     }
 
 
-def told(records: Sequence[Record], new: Sequence[Record]) -> str:
+def summary(records: Sequence[Record], new: Sequence[Record]) -> str:
     """For the progress: how fast the machine was during what was just measured; "" where it was not probed."""
     took = [each for of in by_repetition(new, "probe_ms").values() for each in of]
     if not took:

@@ -121,7 +121,7 @@ def minutes(steps: Iterable[Step]) -> float:
     return sum(step.secs for step in steps) / 60
 
 
-def told(steps: Sequence[Step]) -> str:
+def summary(steps: Sequence[Step]) -> str:
     """The plan, a line for each measure."""
     lines = []
     for measure in {each.name: each for each in (*ITEMS, *LAYERS)}.values():

@@ -37,14 +37,14 @@ def kill_session(session: int) -> None:
 
 def main() -> int:
     """Wait for the command, or for the starter's end."""
-    held = int(sys.argv[1])
-    ended, told = os.pipe()
-    os.set_blocking(told, False)
-    signal.set_wakeup_fd(told)
+    parent_fd = int(sys.argv[1])
+    ended, signal_fd = os.pipe()
+    os.set_blocking(signal_fd, False)
+    signal.set_wakeup_fd(signal_fd)
     signal.signal(signal.SIGCHLD, lambda *_: None)
     child = subprocess.Popen(sys.argv[2:])
     while child.poll() is None:
-        if held in select.select([held, ended], [], [])[0]:
+        if parent_fd in select.select([parent_fd, ended], [], [])[0]:
             break
         os.read(ended, 64)
     kill_session(os.getpid())

@@ -40,19 +40,19 @@ class Process:
     """One command in a session of its own, which ends with this process. A context manager."""
 
     def __init__(self, argv: Sequence[str], environment: dict[str, str] | None = None) -> None:
-        held, self._hold = os.pipe()
+        guard_fd, self._hold = os.pipe()
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 (closed in close)
         self.process = subprocess.Popen(
-            [sys.executable, "-I", "-S", str(GUARD), str(held), *argv],
+            [sys.executable, "-I", "-S", str(GUARD), str(guard_fd), *argv],
             cwd=BENCHMARKS,
             env=os.environ | (environment or {}),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,
-            pass_fds=[held],
+            pass_fds=[guard_fd],
             start_new_session=True,
         )
-        os.close(held)
+        os.close(guard_fd)
 
     @property
     def session(self) -> int:
@@ -86,8 +86,8 @@ class Process:
     def failure(self, what: str) -> AdapterError:
         """An error that says what went wrong, and what the adapter said of it."""
         self._errors.seek(0)
-        said = self._errors.read()[-2000:].decode(errors="replace").strip()
-        return AdapterError(f"{what}; it said: {said}" if said else what)
+        stderr = self._errors.read()[-2000:].decode(errors="replace").strip()
+        return AdapterError(f"{what}; it said: {stderr}" if stderr else what)
 
     def kill(self) -> None:
         """Kill -9 all its processes, and see them gone."""
@@ -222,10 +222,10 @@ class Traces:
     def check_tally(self, wanted: int) -> None:
         """See that each number below that was handled once, and no other. Raises AdapterError."""
         tallies = [file.read_bytes() for file in self.path.glob("*.tally")]
-        often = [sum(of) for of in zip(*tallies, strict=True)]
-        wrong = [number for number, times in enumerate(often) if times != int(number < wanted)]
-        if wrong or not often:
-            named = ", ".join(f"{number}: {often[number]}" for number in wrong[:10])
+        handled_counts = [sum(of) for of in zip(*tallies, strict=True)]
+        wrong = [number for number, times in enumerate(handled_counts) if times != int(number < wanted)]
+        if wrong or not handled_counts:
+            named = ", ".join(f"{number}: {handled_counts[number]}" for number in wrong[:10])
             raise AdapterError(
                 f"of {wanted} items these were not handled once ({len(wrong)}): {named or 'all'}"
             )
@@ -248,8 +248,8 @@ class Traces:
 
     def holder(self) -> int | None:
         """The process whose handler holds its item; None while there is none."""
-        held = self.path / "held"
-        return int(held.read_text()) if held.exists() else None
+        guard_fd = self.path / "held"
+        return int(guard_fd.read_text()) if guard_fd.exists() else None
 
     def wait_count(
         self, wanted: int, workers: Sequence[Process], seconds: float = ANSWER_SECS, *, exactly: bool = True

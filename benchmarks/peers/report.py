@@ -62,8 +62,8 @@ def machine_line(results: Results) -> str:
     """When and where it was measured."""
     machine = results["environment"]
     warning = " A quick run: the figures mean nothing." if results["quick"] else ""
-    if told := noise_probe.disturbed(records(results)):
-        warning += f" **{told}**"
+    if disturbance := noise_probe.disturbed(records(results)):
+        warning += f" **{disturbance}**"
     return (
         f"Measured {results['measured_at']} on {machine['cpu_model']} ({machine['cpus']} CPUs, everything on one), "
         f"{results['server']}, load {machine['load_before'][0]} before and {machine['load_after'][0]} after, "
@@ -349,7 +349,7 @@ def settings() -> list[str]:
     for library in LIBRARIES:
         if library.adapter not in shown:
             shown.add(library.adapter)
-            lines += [f"## {_heading(library)}", "", *_told(library), ""]
+            lines += [f"## {_heading(library)}", "", *_description(library), ""]
     return lines[:-1]
 
 
@@ -358,7 +358,7 @@ def _heading(library: Library) -> str:
     return title if not library.environment else f"{title} {environments.version(library)}"
 
 
-def _told(library: Library) -> list[str]:
+def _description(library: Library) -> list[str]:
     """The adapter's own words, without its first line, which names the library."""
     if library.on_node:
         lines = (ADAPTERS / library.adapter).read_text().splitlines()

@@ -94,8 +94,8 @@ def run_with(case: Case, context: Context, sources: Mapping[str, str] = MappingP
 
 
 def _make_user(client: redis.Redis, rules: Sequence[str]) -> None:
-    said = ["reset", "on", f">{PASSWORD}", "~leaseq:*", "-@all", *rules]
-    client.execute_command("ACL", "SETUSER", USER, *said)  # type: ignore[no-untyped-call]
+    acl_rules = ["reset", "on", f">{PASSWORD}", "~leaseq:*", "-@all", *rules]
+    client.execute_command("ACL", "SETUSER", USER, *acl_rules)  # type: ignore[no-untyped-call]
 
 
 # Scripts

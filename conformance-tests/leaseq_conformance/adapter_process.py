@@ -21,7 +21,7 @@ from types import TracebackType
 from typing import IO, Any, ClassVar, Final, Literal, Self, cast
 
 from leaseq_conformance.adapter_protocol import (
-    LONGEST_LINE,
+    MAX_LINE_BYTES,
     PROTOCOL,
     Json,
     MessageError,
@@ -32,7 +32,7 @@ from leaseq_conformance.adapter_protocol import (
 )
 from leaseq_conformance.cases import BrokenError, UnjudgedError
 
-PATIENCE_SECS: Final = 60.0
+TIMEOUT_SECS: Final = 60.0
 """Longer than an answer takes on a busy machine; a call that waits is given its own time on top."""
 STDERR_LINES: Final = 40
 """How many of the last lines of stderr are reported."""
@@ -102,7 +102,7 @@ class Pending:
         """Whether there is an answer, or certainly none will come."""
         return self._done.is_set()
 
-    def answer(self, secs: float = PATIENCE_SECS) -> Answer:
+    def answer(self, secs: float = TIMEOUT_SECS) -> Answer:
         """Wait for the answer. Raises AdapterFaultError, NoAnswerError."""
         if not self._done.wait(secs):
             raise NoAnswerError(
@@ -139,7 +139,7 @@ class AdapterProcess:
         *,
         cluster: bool = False,
         environment: Mapping[str, str] | None = None,
-        hello_secs: float = PATIENCE_SECS,
+        hello_secs: float = TIMEOUT_SECS,
     ) -> None:
         self.name = name
         self.transcript: list[str] = []
@@ -236,7 +236,7 @@ class AdapterProcess:
         self._process.kill()
         self._reader.join()
 
-    def end(self, secs: float = PATIENCE_SECS) -> None:
+    def end(self, secs: float = TIMEOUT_SECS) -> None:
         """Close its stdin and wait for its exit. Raises AdapterFaultError if it broke the protocol.
 
         Calls without an answer are answered `killed`. Does nothing if it has ended already.
@@ -295,7 +295,7 @@ class AdapterProcess:
     def _read(self) -> None:
         assert self._process.stdout is not None
         try:
-            while line := self._process.stdout.readline(LONGEST_LINE):
+            while line := self._process.stdout.readline(MAX_LINE_BYTES):
                 self._receive(line)
         except ValueError as error:
             self._fail(self._fault(str(error)))

@@ -11,7 +11,7 @@ from leaseq_conformance.schemas import Schema
 Json = dict[str, Any]
 
 PROTOCOL: Final = 2
-LONGEST_LINE: Final = 16 << 20
+MAX_LINE_BYTES: Final = 16 << 20
 """Bytes that a line may have: a call with 256 items and 4 MiB of data, as base64, has fewer."""
 
 SCHEMA: Final[Json] = json.loads(

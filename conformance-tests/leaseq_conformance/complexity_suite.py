@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 HOUR: Final = 3_600_000
 """In milliseconds."""
-SHORT: Final = 600
+SHORT_LENGTH: Final = 600
 """More than any call takes, and more than what servers pack into one block and read as a whole."""
-LONG: Final = 5 * SHORT
+LONG_LENGTH: Final = 5 * SHORT_LENGTH
 MARGIN: Final = 1.5
 """A page of a scan may be a little longer than another."""
 # One line, as vectors have it; beside answering TIME, it counts.
@@ -60,7 +60,7 @@ PLAIN: Final[Mapping[str, list[Any]]] = {
     "stats": [],
 }
 """A call of each script."""
-MORE: Final[Mapping[str, list[list[Any]]]] = {
+MORE_CALLS: Final[Mapping[str, list[list[Any]]]] = {
     "lease": [[256, HOUR]],
     "lease_any": [[1, 256, HOUR]],
     "complete_and_lease": [[256, HOUR, 1, "c1", 5, 0]],
@@ -76,10 +76,14 @@ def cases() -> Sequence[Case]:
     return [
         Case(
             "bounds/every-script",
-            f"No script does more on a queue of {LONG} items of each kind than on one of {SHORT}",
+            f"No script does more on a queue of {LONG_LENGTH} items of each kind than on one of {SHORT_LENGTH}",
             ("LQ-SCRIPT-5",),
             (),
-            {"short": SHORT, "long": LONG, "calls": {name: list(calls(name)) for name in SCRIPTS}},
+            {
+                "short": SHORT_LENGTH,
+                "long": LONG_LENGTH,
+                "calls": {name: list(calls(name)) for name in SCRIPTS},
+            },
         )
     ]
 
@@ -87,7 +91,7 @@ def cases() -> Sequence[Case]:
 def calls(script: str) -> Iterator[list[Any]]:
     """The arguments of the calls that are made of a script."""
     yield PLAIN[script]
-    yield from MORE.get(script, [])
+    yield from MORE_CALLS.get(script, [])
 
 
 def run(case: Case, context: Context) -> Verdict:
@@ -99,7 +103,7 @@ def run_with(_case: Case, context: Context, sources: Mapping[str, str] = Mapping
     """Run it with other sources of scripts, by their names: seeded bugs."""
     try:
         with context.server.client() as client:
-            short, long = (_measured(client, size, sources) for size in (SHORT, LONG))
+            short, long = (_measured(client, size, sources) for size in (SHORT_LENGTH, LONG_LENGTH))
     except redis.ResponseError as error:
         raise UnjudgedError(f"a call that should be right was refused: {error}") from error
     lines = [f"{name}: {short[name]} and {long[name]}" for name in short]
@@ -122,11 +126,11 @@ def _measured(client: redis.Redis, size: int, sources: Mapping[str, str]) -> dic
                 client.restore(key, 0, value or b"")
             more = {"lease_any": SCRIPTS["lease"].keys, "outcome": ["result:c1"]}.get(script, ())
             keys = [whole(name) for name in (*SCRIPTS[script].keys, *more)]
-            said = f"{script} {' '.join(map(str, argv))}"
+            call_text = f"{script} {' '.join(map(str, argv))}"
             if script == "deep_clean":
-                found[said] = max(_pass(client, digest, keys, argv))
+                found[call_text] = max(_pass(client, digest, keys, argv))
             else:
-                found[said] = _call(client, digest, keys, argv)[0]
+                found[call_text] = _call(client, digest, keys, argv)[0]
     client.flushdb()
     return found
 

@@ -11,11 +11,11 @@ import redis
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-PATIENCE: Final = 60.0
+TIMEOUT_SECS: Final = 60.0
 """Seconds in which what is only waited for comes, however slow the machine is; no verdict depends on it being short."""
 
 
-def wait_until(check: Callable[[], object], seconds: float = PATIENCE) -> None:
+def wait_until(check: Callable[[], object], seconds: float = TIMEOUT_SECS) -> None:
     """Look until the check is true; an error of Redis counts as not yet.
 
     Raises:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 SLOTS: Final = 16384
 LOOPBACK: Final = "127.0.0.1"
-PATIENCE: Final = 120.0
+TIMEOUT_SECS: Final = 120.0
 """Seconds that nodes may take to find each other; a machine that stalls takes long."""
 _OPTIONS: Final = (
     *("--cluster-enabled", "yes", "--cluster-config-file", "nodes.conf"),
@@ -95,9 +95,9 @@ class RedisCluster:
 
     def _wait(self, complaint: str, check: Any) -> None:
         try:
-            wait_until(check, PATIENCE)
+            wait_until(check, TIMEOUT_SECS)
         except TimeoutError as error:
-            raise ServerError(f"the cluster did not come up in {PATIENCE:.0f} s: {complaint}") from error
+            raise ServerError(f"the cluster did not come up in {TIMEOUT_SECS:.0f} s: {complaint}") from error
 
     def move(self, slot: int, to: SpawnedServer) -> None:
         """Give an empty slot to another primary."""

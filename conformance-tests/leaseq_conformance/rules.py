@@ -47,12 +47,12 @@ def core_rules() -> tuple[str, ...]:
     named as a whole those rules are left out that the table gives to a capability.
     """
     page = (pages() / "12-conformance.md").read_text("utf-8")
-    said, _, rest = page.partition("**Core** is")[2].partition("\n| capability |")
+    core_text, _, rest = page.partition("**Core** is")[2].partition("\n| capability |")
     table, _, _ = rest.partition("\n\n")
     of_others = {
         name for row in table.splitlines() for name in _named(row.rpartition("|")[0].rpartition("|")[2])
     }
-    first, _, others = said.partition("\n- what others")
+    first, _, others = core_text.partition("\n- what others")
     operations = {word.upper() for word in re.findall(r"`([a-z]+)`", first)}
     areas = {name.split("-")[1] for name in rules()} & operations
     areas |= {name for name in _named(others) if "-" not in name}

@@ -19,7 +19,7 @@ from leaseq_conformance.cli.options import server_options
 from leaseq_conformance.redis_server import open_server
 from leaseq_conformance.server_process import ServerError
 from selftest.client_copies import NoNodeError
-from selftest.plan import ALL_PARTS, PATIENCE, QUICK_PARTS, Options
+from selftest.plan import ALL_PARTS, QUICK_PARTS, TIMEOUT_SECS, Options
 from selftest.pool import JOBS
 from selftest.score import Score, selftest
 from selftest.seeded_bug import SeededBugError
@@ -55,7 +55,7 @@ LINE_EVERY: Final = 25
 @click.option(
     "--patience",
     type=click.FloatRange(1),
-    default=PATIENCE,
+    default=TIMEOUT_SECS,
     show_default=True,
     help="seconds to wait for an answer",
 )

@@ -28,9 +28,9 @@ QUICK_PARTS: Final = ALL_PARTS[:-1]
 ADAPTERS: Final = ("python", "asyncio", "typescript")
 TOGETHER: Final = 8
 """Cases that are run on the same adapter processes, one after the other."""
-PATIENCE: Final = 30.0
+TIMEOUT_SECS: Final = 30.0
 """Seconds to wait for an answer of a client with a bug. One that hangs is not judged, and a case that gives that does not catch it."""
-RIGHT_PATIENCE: Final = 60.0
+RIGHT_TIMEOUT_SECS: Final = 60.0
 HANGING: Final = 5.0
 """Seconds to wait for an answer of a broken adapter: all that they decide is that it does not pass."""
 
@@ -55,7 +55,7 @@ class Options:
     quick: bool = False
     first: bool = False
     jobs: int = JOBS
-    patience: float = PATIENCE
+    patience: float = TIMEOUT_SECS
     results: Path | None = None
     record: bool = False
 
@@ -126,9 +126,11 @@ def right_tasks(
         used = [case for case in used if case.name in names]
     used = [case for case in used if options.takes_case(case.name)]
     of_clients = [case for case in used if case.capabilities]
-    tasks = _portions(Subject("scripts"), [case for case in used if not case.capabilities], RIGHT_PATIENCE)
+    tasks = _portions(
+        Subject("scripts"), [case for case in used if not case.capabilities], RIGHT_TIMEOUT_SECS
+    )
     for name in ADAPTERS:
-        tasks += _portions(Subject(name, copies.right(name)), of_clients, RIGHT_PATIENCE)
+        tasks += _portions(Subject(name, copies.right(name)), of_clients, RIGHT_TIMEOUT_SECS)
     return tasks
 
 

@@ -132,8 +132,8 @@ def selftest(server: Server, progress: Progress, options: Options) -> Score:
 def _complain(result: Result, bugs: Iterable[SeededBug], progress: Progress) -> None:
     bug = next(bug for bug in bugs if bug.name == result.subject)
     if result.case in bug.caught_by and result.outcome is not Outcome.FAIL:
-        told = f"{result.outcome.value} {result.message}".strip()
-        progress.wrong(f"{bug.name} ({bug.title}) is not caught by {result.case}: {told}")
+        outcome_text = f"{result.outcome.value} {result.message}".strip()
+        progress.wrong(f"{bug.name} ({bug.title}) is not caught by {result.case}: {outcome_text}")
 
 
 def _caught(bugs: Sequence[SeededBug], results: Iterable[Result], options: Options) -> list[Part]:

@@ -106,8 +106,8 @@ class Pipeline:
     def _kill(self, number: int, items: range) -> Iterator[None]:
         """Kill one process, while these items are on their way: so there is work until the last kill."""
         kind = _KINDS[number % len(_KINDS)]
-        told = number // 2
-        stage, moment = STAGES[told % len(STAGES)], MOMENTS[told // len(STAGES) % len(MOMENTS)]
+        pair_number = number // 2
+        stage, moment = STAGES[pair_number % len(STAGES)], MOMENTS[pair_number // len(STAGES) % len(MOMENTS)]
         if kind == "told":
             self._signals.condemn(stage, moment)
         self._feed(items)

@@ -57,10 +57,10 @@ class _Lines:
         seconds = max(each.seconds for each in standings)
         if seconds >= self._next:
             self._next = seconds + _LINE_SECS
-            told = "; ".join(
+            summary = "; ".join(
                 f"{_name(each)}: {each.arrived} {LAST}, {each.kills.total()} kills" for each in standings
             )
-            self._console.print(f"{seconds:5.1f} s  {told}", soft_wrap=True)
+            self._console.print(f"{seconds:5.1f} s  {summary}", soft_wrap=True)
 
 
 def report(console: Console, result: PipelineResult) -> None:

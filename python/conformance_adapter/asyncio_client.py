@@ -17,7 +17,7 @@ import leaseq.aio
 import leaseq.aio.registry
 import leaseq.worker.aio.registry
 from conformance_adapter import dispatch, values
-from conformance_adapter.dispatch import METHODS, HarnessError, Session, told_held
+from conformance_adapter.dispatch import METHODS, HarnessError, Session, held_answer
 from conformance_adapter.messages import MAX_LINE_BYTES, Json
 from leaseq import LeaseqError, QueueClosedError
 from leaseq.worker.aio import Worker
@@ -140,7 +140,7 @@ class Adapter:
             return {"ok": await self._of_loop(name, handle, args)}
         item = self._session.held(handle, args)
         if name == "held":
-            return {"ok": told_held(item)}
+            return {"ok": held_answer(item)}
         if name == "hold":
             return await self._hold(item)
         await asyncio.shield(self._holding[item])

@@ -206,7 +206,10 @@ def _dead_letter(session: Session, handle: str | None, args: Json) -> Plan:
 
 def _outcome(session: Session, handle: str | None, args: Json) -> Plan:
     queue = session.queue(handle)
-    return Plan(lambda: queue.outcomes(_ids(args)), lambda told: [values.outcome(one) for one in told])
+    return Plan(
+        lambda: queue.outcomes(_ids(args)),
+        lambda outcome_or_infos: [values.outcome(one) for one in outcome_or_infos],
+    )
 
 
 def _wait_outcome(session: Session, handle: str | None, args: Json) -> Plan:
@@ -235,7 +238,8 @@ def _stats(session: Session, handle: str | None, _: Json) -> Plan:
 def _inspect(session: Session, handle: str | None, args: Json) -> Plan:
     queue = session.queue(handle)
     return Plan(
-        lambda: queue.inspect_items(_ids(args)), lambda told: [values.inspection(one) for one in told]
+        lambda: queue.inspect_items(_ids(args)),
+        lambda outcome_or_infos: [values.inspection(one) for one in outcome_or_infos],
     )
 
 
@@ -297,7 +301,7 @@ def _nothing(_: None) -> Json:
     return {}
 
 
-def told_held(_item: Any) -> Json:
+def held_answer(_item: Any) -> Json:
     """What the client tells its user of whether a lease is still held: the Python clients count none down (LQ-CLIENT-3)."""
     return {"held": None}
 

@@ -18,12 +18,12 @@ import leaseq
 import leaseq.registry
 import leaseq.worker.registry
 from conformance_adapter import dispatch, values
-from conformance_adapter.dispatch import METHODS, HarnessError, Session, told_held
+from conformance_adapter.dispatch import METHODS, HarnessError, Session, held_answer
 from conformance_adapter.messages import MAX_LINE_BYTES, Json
 from leaseq import LeaseqError, QueueClosedError
 from leaseq.worker import Worker
 
-LOOK_SECS = 0.005
+POLL_SECS = 0.005
 """Threads are not told that a lease is lost: they look."""
 
 
@@ -150,7 +150,7 @@ class Adapter:
             return {"ok": self._of_loop(name, handle, args)}
         item = self._session.held(handle, args)
         if name == "held":
-            return {"ok": told_held(item)}
+            return {"ok": held_answer(item)}
         if name == "hold":
             self._holding.enter_context(item)
             return {"ok": {}}
@@ -171,7 +171,7 @@ class Adapter:
 
     def _lost(self, item: Any, cancelled: threading.Event) -> Json:
         while not item.lost:
-            if cancelled.wait(LOOK_SECS):
+            if cancelled.wait(POLL_SECS):
                 return {"cancelled": True}
         return {"ok": {}}
 

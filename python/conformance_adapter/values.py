@@ -90,16 +90,16 @@ def lease(held: LeasedItem | leaseq.aio.LeasedItem) -> Json:
     }
 
 
-def outcome(told: Outcome) -> Json:
+def outcome(kept: Outcome) -> Json:
     """What became of an item."""
     return {
-        "id": b64(told.id.encode()),
-        "state": told.state,
-        "created": micros(told.created),
-        "ended": micros(told.ended),
-        "attempt": told.attempt,
-        "keep_ms": millis(told.keep),
-        "content": b64(told.content),
+        "id": b64(kept.id.encode()),
+        "state": kept.state,
+        "created": micros(kept.created),
+        "ended": micros(kept.ended),
+        "attempt": kept.attempt,
+        "keep_ms": millis(kept.keep),
+        "content": b64(kept.content),
     }
 
 

@@ -293,27 +293,27 @@ def _gaps(order: dict[str, Any]) -> list[float]:
     return [chance.uniform(low, high) / 1000 for _ in range(order["count"])]
 
 
-def _check_result(job: Job, told: str, result: Callable[[str], object]) -> None:
+def _check_result(job: Job, job_id: str, result: Callable[[str], object]) -> None:
     deadline = time.monotonic() + RESULT_SECS
-    value = result(told)
+    value = result(job_id)
     while value is None and time.monotonic() < deadline:
         time.sleep(RESULT_LOOK_SECS)
-        value = result(told)
-    _check_value(job, told, value)
+        value = result(job_id)
+    _check_value(job, job_id, value)
 
 
-async def _check_result_async(job: Job, told: str, result: Callable[[str], Awaitable[object]]) -> None:
+async def _check_result_async(job: Job, job_id: str, result: Callable[[str], Awaitable[object]]) -> None:
     deadline = time.monotonic() + RESULT_SECS
-    value = await result(told)
+    value = await result(job_id)
     while value is None and time.monotonic() < deadline:
         await asyncio.sleep(RESULT_LOOK_SECS)
-        value = await result(told)
-    _check_value(job, told, value)
+        value = await result(job_id)
+    _check_value(job, job_id, value)
 
 
-def _check_value(job: Job, told: str, value: object) -> None:
+def _check_value(job: Job, job_id: str, value: object) -> None:
     if value != job.data:
-        raise RuntimeError(f"the result of {told!r}, which is to be {job.data!r}, is {value!r}")
+        raise RuntimeError(f"the result of {job_id!r}, which is to be {job.data!r}, is {value!r}")
 
 
 def produce(
@@ -339,8 +339,8 @@ def produce(
         if order["how"] == "bulk" and bulk is not None:
             bulk(jobs)
         elif order["how"] == "results" and result is not None:
-            for job, told in zip(jobs, order["ids"], strict=True):
-                _check_result(job, told, result)
+            for job, job_id in zip(jobs, order["ids"], strict=True):
+                _check_result(job, job_id, result)
         elif order["how"] == "paced":
             for job, gap in zip(jobs, _gaps(order), strict=True):
                 time.sleep(gap)
@@ -380,8 +380,8 @@ async def produce_async(
         if order["how"] == "bulk" and bulk is not None:
             await bulk(jobs)
         elif order["how"] == "results" and result is not None:
-            for job, told in zip(jobs, order["ids"], strict=True):
-                await _check_result_async(job, told, result)
+            for job, job_id in zip(jobs, order["ids"], strict=True):
+                await _check_result_async(job, job_id, result)
         elif order["how"] == "paced":
             for job, gap in zip(jobs, _gaps(order), strict=True):
                 await asyncio.sleep(gap)

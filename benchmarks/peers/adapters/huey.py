@@ -29,8 +29,8 @@ def handle(data: str) -> object:
 
 def one(job: common.Job) -> object:
     """Enqueue one."""
-    told = handle(job.data)
-    return told and told.id
+    handle_result = handle(job.data)
+    return handle_result and handle_result.id
 
 
 def result(task_id: str) -> object:

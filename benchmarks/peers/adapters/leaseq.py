@@ -100,5 +100,5 @@ if __name__ == "__main__":
     elif is_asyncio:
         uvloop.run(work_asyncio())
     else:
-        with leaseq.WorkQueue("bench", common.ORDERS.url) as mine:
-            LOOPS[common.ORDERS.variant](mine)
+        with leaseq.WorkQueue("bench", common.ORDERS.url) as work_queue:
+            LOOPS[common.ORDERS.variant](work_queue)

@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from peers.bench import Record, Step
-from peers.measures.throughput import MOST_SINGLES, enqueue_with, turned
+from peers.measures.throughput import MAX_SINGLE_CALLS, enqueue_with, turned
 from peers.noise_probe import probe
 from peers.processes import AdapterError
 
@@ -24,7 +24,7 @@ OFF: Final = "results-off"
 ON: Final = "results-on"
 SIZE: Final = 10
 """Bytes of the one argument: a number, which is the result too."""
-LEAST: Final = 200
+MIN_JOBS: Final = 200
 KEYS_LEFT: Final = 50
 """What a library has on the server for itself; there are never so few jobs."""
 GONE_SECS: Final = 60.0
@@ -43,12 +43,14 @@ def steps(bench: Bench, libraries: Sequence[str], *, results: bool) -> Iterator[
 def jobs(bench: Bench, name: str, repetition: int, *, results: bool) -> list[Record]:
     """Rates, and what the server spends on one job from enqueue to done, by either way to enqueue. Raises AdapterError."""
     library = bench.library(name)
-    count = min(max(bench.items(library), LEAST), MOST_SINGLES)
+    count = min(max(bench.items(library), MIN_JOBS), MAX_SINGLE_CALLS)
     fast = []
     with bench.producer(library, results=results) as producer:
         bench.empty()
         fast.append(probe())
-        many = enqueue_with(producer, bench.server, "bulk", count, size=SIZE)[0] if library.bulk else {}
+        bulk_figures = (
+            enqueue_with(producer, bench.server, "bulk", count, size=SIZE)[0] if library.bulk else {}
+        )
         bench.empty()
         fast.append(probe())
         added, answer = enqueue_with(producer, bench.server, "one", count, size=SIZE)
@@ -70,9 +72,9 @@ def jobs(bench: Bench, name: str, repetition: int, *, results: bool) -> list[Rec
         "jobs": count,
         "slices": {"probe_ms": fast},
     }
-    if many:
-        found["bulk_per_second"] = many["per_second"]
-        found["bulk_server_us"] = round(many["server_us"] + drained["server_us"], 3)
+    if bulk_figures:
+        found["bulk_per_second"] = bulk_figures["per_second"]
+        found["bulk_server_us"] = round(bulk_figures["server_us"] + drained["server_us"], 3)
     return [Record(ON if results else OFF, name, repetition, found)]
 
 

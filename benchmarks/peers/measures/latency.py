@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 NAME: Final = "latency"
 WARM_UP: Final = 5
-MOST_SECS: Final = 5.0
+MAX_SECS: Final = 5.0
 PERCENTILES: Final = {"p50_ms": 50.0, "p99_ms": 99.0, "p99_9_ms": 99.9}
 
 
@@ -33,7 +33,7 @@ def steps(bench: Bench, libraries: Sequence[str]) -> Iterator[Step]:
 def _samples(bench: Bench, name: str) -> tuple[int, float]:
     """How many, and the mean seconds between them."""
     gap = sum(bench.library(name).gap_ms) / 2000
-    return min(bench.size.samples, int(MOST_SECS / gap)), gap
+    return min(bench.size.samples, int(MAX_SECS / gap)), gap
 
 
 def latency(bench: Bench, name: str, repetition: int) -> list[Record]:

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 PAYLOAD, WORKERS = "payload", "workers"
 SHARE: Final = 0.5
 """Of the items that a drain has: there are many cases."""
-MOST_BYTES: Final = 30_000_000
-LEAST_ITEMS: Final = 20
+MAX_BYTES: Final = 30_000_000
+MIN_ITEMS: Final = 20
 WAIT_MS: Final = 5
 HANDLERS: Final = 20
 CASE: Final = f"{HANDLERS} handlers"
@@ -35,7 +35,7 @@ def payload_steps(bench: Bench, libraries: Sequence[str]) -> Iterator[Step]:
 def payload(bench: Bench, name: str, repetition: int, size: int) -> list[Record]:
     """Enqueue one by one and drain."""
     library = bench.library(name)
-    items = max(LEAST_ITEMS, min(int(bench.items(library) * SHARE), 2_000, MOST_BYTES // size))
+    items = max(MIN_ITEMS, min(int(bench.items(library) * SHARE), 2_000, MAX_BYTES // size))
     bench.empty()
     added = enqueue(bench, library, "one", items, bench.server, size=size)
     drained = bench.drain(library, items)
@@ -57,7 +57,7 @@ def workers_steps(bench: Bench, libraries: Sequence[str]) -> Iterator[Step]:
 def workers(bench: Bench, name: str, repetition: int) -> list[Record]:
     """Drain items whose handler waits, with several handlers side by side in one process."""
     library = bench.library(name)
-    items = max(LEAST_ITEMS, min(bench.items(library), int(HANDLERS * 1000 / WAIT_MS * SHARE)))
+    items = max(MIN_ITEMS, min(bench.items(library), int(HANDLERS * 1000 / WAIT_MS * SHARE)))
     bench.empty()
     bench.fill(library, items)
     drained = bench.drain(library, items, handler="wait", wait_ms=WAIT_MS, concurrency=HANDLERS)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from peers.processes import Producer
 
 ENQUEUE, BULK, DRAIN = "enqueue", "bulk", "drain"
-MOST_SINGLES = 4_000
+MAX_SINGLE_CALLS = 4_000
 
 
 def steps(bench: Bench, libraries: Sequence[str]) -> Iterator[Step]:
@@ -43,12 +43,12 @@ def life(bench: Bench, name: str, repetition: int) -> list[Record]:
     library = bench.library(name)
     items = bench.items(library)
     bench.empty()
-    found = {ENQUEUE: enqueue(bench, library, "one", min(items, MOST_SINGLES), bench.server)}
+    found = {ENQUEUE: enqueue(bench, library, "one", min(items, MAX_SINGLE_CALLS), bench.server)}
     if library.bulk:
         bench.empty()
         found[BULK] = enqueue(bench, library, "bulk", items, bench.server)
     else:
-        items = min(items, MOST_SINGLES)
+        items = min(items, MAX_SINGLE_CALLS)
     found[DRAIN] = bench.drain(library, items)
     return [Record(measure, name, repetition, values) for measure, values in found.items()]
 

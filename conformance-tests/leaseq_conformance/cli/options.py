@@ -34,7 +34,7 @@ Exit codes:
   3  no case failed, but one could not be judged (time limit) or not be run here
   4  no case failed, but the adapter broke the adapter protocol, or the suite itself failed
 """
-MOST_JOBS: Final = 4
+MAX_JOBS: Final = 4
 
 Command = TypeVar("Command", bound="Callable[..., Any]")
 
@@ -131,7 +131,7 @@ def run_options(command: Command) -> Command:
             click.option(
                 "--jobs",
                 type=click.IntRange(1, 64),
-                help=f"Cases at a time, each on its own server.  [default: number of CPUs, at most {MOST_JOBS}]",
+                help=f"Cases at a time, each on its own server.  [default: number of CPUs, at most {MAX_JOBS}]",
             ),
             click.option("--results", type=path, help="Write all results as JSON, for `report`."),
             click.option("--junit", type=path, help="Write JUnit XML."),
@@ -189,7 +189,7 @@ def opened(
 
 def _cpus() -> int:
     usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return min(usable, MOST_JOBS)
+    return min(usable, MAX_JOBS)
 
 
 def _server(url: str | None, program: str | None) -> Server:

@@ -20,7 +20,7 @@ from leaseq_conformance.cli.options import (
 if TYPE_CHECKING:
     from leaseq_conformance.adapter_pool import CaseSession
 
-PATIENCE: Final = 60.0
+TIMEOUT_SECS: Final = 60.0
 ID, DATA = b64(b"a"), b64(b"\0\xff")
 LEASE_MS: Final = 30_000
 
@@ -64,16 +64,16 @@ def smoke(url: str | None, program: str | None, adapter: tuple[str, ...], *, as_
 def _wrong(session: CaseSession) -> str:
     """What is wrong with the answers; empty if they are right. Raises AdapterError."""
     item = {"id": ID, "data": DATA}
-    added = session.call("w1", "q", "add", PATIENCE, {"items": [item]})
+    added = session.call("w1", "q", "add", TIMEOUT_SECS, {"items": [item]})
     if (added.kind, added.value) != ("ok", ["added"]):
         return f'add was answered {added.kind} {json.dumps(added.value)}, expected ok ["added"]'
-    leased = session.call("w1", "q", "lease", PATIENCE, {"duration_ms": LEASE_MS})
+    leased = session.call("w1", "q", "lease", TIMEOUT_SECS, {"duration_ms": LEASE_MS})
     leases = leased.value["leases"] if leased.kind == "ok" else []
     if len(leases) != 1 or (leases[0]["id"], leases[0]["data"]) != (ID, DATA):
         expected = json.dumps({"leases": [item]})
         return f"lease was answered {leased.kind} {json.dumps(leased.value)}, expected ok {expected}"
     held = {"id": ID, "token": leases[0]["token"]}
-    completed = session.call("w1", "q", "complete", PATIENCE, {"items": [held]})
+    completed = session.call("w1", "q", "complete", TIMEOUT_SECS, {"items": [held]})
     if (completed.kind, completed.value) != ("ok", [True]):
         return f"complete was answered {completed.kind} {json.dumps(completed.value)}, expected ok [true]"
     return ""

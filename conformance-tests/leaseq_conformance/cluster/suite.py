@@ -73,10 +73,10 @@ def run(case: Case, context: Context) -> Verdict:
         if moved:
             why = _follow(pair, context, transcript)
             return failed(why, transcript) if why else passed(transcript)
-        for told in case.body["told"]:
-            why = _play(told, pair, context, transcript)
+        for node_name in case.body["told"]:
+            why = _play(node_name, pair, context, transcript)
             if why:
-                return failed(f"told of the {told}: {why}", transcript)
+                return failed(f"told of the {node_name}: {why}", transcript)
     return passed(transcript)
 
 
@@ -127,18 +127,18 @@ def _count_of_moved(client: redis.Redis) -> int:
     return int(stats.get("errorstat_MOVED", {"count": 0})["count"])
 
 
-def _play(told: str, pair: RedisCluster, context: Context, transcript: list[str]) -> str:
+def _play(node_name: str, pair: RedisCluster, context: Context, transcript: list[str]) -> str:
     """What is wrong; nothing where all is right."""
-    name = f"orders-{told}"
+    name = f"orders-{node_name}"
     prefix = f"leaseq:{{{name}}}:{name}:"
-    node: Server = pair.nodes[NODES.index(told)]
+    node: Server = pair.nodes[NODES.index(node_name)]
     with pair.nodes[0].client() as first, pair.nodes[1].client() as second:
         with (
             Witness(first, NAMES_BY_DIGEST, prefix) as right,
             Witness(second, NAMES_BY_DIGEST, prefix) as wrong,
         ):
             try:
-                actor = AdapterProcess(told, context.adapter, node.url, cluster=True)
+                actor = AdapterProcess(node_name, context.adapter, node.url, cluster=True)
                 with actor:
                     why = _calls(actor, name, context.patience)
             except AdapterFaultError as error:

@@ -53,13 +53,18 @@ def _then(queue: str, *ids: str) -> dict[str, Any]:
     return {"then": [{"queue": queue, "item": {"id": item_id, "data": "more"}} for item_id in ids]}
 
 
-MANY: Final = tuple(f"i{number}" for number in range(300))
+BATCH_IDS: Final = tuple(f"i{number}" for number in range(300))
 """More entries than one call of a script takes."""
 KEPT: Final = {"keep_ms": A_MINUTE}
 LEASED: Final = (_add("a", "b"), _lease())
 LEASED_TWO: Final = (_add("a", "b", "c"), _lease(2))
 LEASED_KEPT: Final = (_add("a", "b", **KEPT), _lease())
-LEASED_MANY: Final = (_add(*MANY[:256]), _add(*MANY[256:]), _lease(256), _lease(len(MANY) - 256))
+LEASED_BATCH: Final = (
+    _add(*BATCH_IDS[:256]),
+    _add(*BATCH_IDS[256:]),
+    _lease(256),
+    _lease(len(BATCH_IDS) - 256),
+)
 DEAD: Final = (*LEASED, ("dead_letter", _held("a")))
 DYING: Final = (_add("a", max_attempts=1, **KEPT), _add("b"), _lease())
 """Item a dies when its lease is reclaimed, and keeps an outcome."""
@@ -67,7 +72,7 @@ DYING: Final = (_add("a", max_attempts=1, **KEPT), _add("b"), _lease())
 OPERATIONS: Final[dict[str, Operation]] = {
     "add": Operation(_add("a"), fresh=True),
     "add-several": Operation(_add("a", "b", "c")),
-    "add-many": Operation(_add(*MANY), ("core", "many")),
+    "add-many": Operation(_add(*BATCH_IDS), ("core", "many")),
     "add-scheduled": Operation(
         _add("a", delay_ms=A_MINUTE, priority=3, max_attempts=5), ("core", "schedule")
     ),
@@ -102,7 +107,7 @@ OPERATIONS: Final[dict[str, Operation]] = {
     ),
     "complete": Operation(("complete", _held("a")), before=LEASED),
     "complete-several": Operation(("complete", _held("a", "b")), before=LEASED_TWO),
-    "complete-many": Operation(("complete", _held(*MANY)), ("core", "many"), LEASED_MANY),
+    "complete-many": Operation(("complete", _held(*BATCH_IDS)), ("core", "many"), LEASED_BATCH),
     "complete-with-result": Operation(
         ("complete", _held("a", result="done", **KEPT)), ("core", "outcome"), LEASED_KEPT
     ),
@@ -124,16 +129,16 @@ OPERATIONS: Final[dict[str, Operation]] = {
         LEASED_KEPT,
     ),
     "hand-off-many": Operation(
-        ("hand_off", _held(*MANY, **_then("r", "next"))), ("core", "handoff", "many"), LEASED_MANY
+        ("hand_off", _held(*BATCH_IDS, **_then("r", "next"))), ("core", "handoff", "many"), LEASED_BATCH
     ),
     "extend": Operation(("extend", {**_held("a"), "duration_ms": 2 * A_MINUTE}), before=LEASED),
     "extend-many": Operation(
-        ("extend", {**_held(*MANY), "duration_ms": 2 * A_MINUTE}), ("core", "many"), LEASED_MANY
+        ("extend", {**_held(*BATCH_IDS), "duration_ms": 2 * A_MINUTE}), ("core", "many"), LEASED_BATCH
     ),
     "release": Operation(("release", _held("a")), before=LEASED),
     "release-delayed": Operation(("release", {**_held("a"), "delay_ms": A_MINUTE}), before=LEASED),
     "release-uncounted": Operation(("release", {**_held("a"), "uncounted": True}), before=LEASED),
-    "release-many": Operation(("release", _held(*MANY)), ("core", "many"), LEASED_MANY),
+    "release-many": Operation(("release", _held(*BATCH_IDS)), ("core", "many"), LEASED_BATCH),
     "dead-letter": Operation(
         ("dead_letter", {**_held("a"), "error": "no"}), ("core", "dead_letters"), LEASED
     ),
@@ -143,7 +148,7 @@ OPERATIONS: Final[dict[str, Operation]] = {
     "revive": Operation(("revive", {"ids": ["a"]}), ("core", "dead_letters"), DEAD),
     "purge": Operation(("purge", {"ids": ["a"]}), ("core", "dead_letters"), DEAD),
     "remove": Operation(("remove", {"ids": ["a"]}), ("core", "cancel"), LEASED),
-    "remove-many": Operation(("remove", {"ids": list(MANY)}), ("core", "cancel", "many"), LEASED_MANY),
+    "remove-many": Operation(("remove", {"ids": list(BATCH_IDS)}), ("core", "cancel", "many"), LEASED_BATCH),
     "outcome": Operation(
         ("outcome", {"ids": ["a"]}),
         ("core", "outcome", "dead_letters"),

@@ -7,7 +7,7 @@ from typing import Final, Literal
 
 from leaseq_conformance.fault_proxy.command import Command, DeferredReply
 
-PATIENCE: Final = 120.0
+TIMEOUT_SECS: Final = 120.0
 """How many seconds a command is held at most, and one is waited for by default."""
 
 When = Literal["before", "after"]
@@ -55,9 +55,9 @@ class Breakpoint:
         """Hold the command until it is decided what becomes of it."""
         self.command = command
         self._hit.set()
-        return self._action if self._decided.wait(PATIENCE) else "disconnect"
+        return self._action if self._decided.wait(TIMEOUT_SECS) else "disconnect"
 
-    def wait(self, timeout: float = PATIENCE) -> Command:
+    def wait(self, timeout: float = TIMEOUT_SECS) -> Command:
         """Wait for the command.
 
         Raises:

@@ -18,8 +18,8 @@ def reply(arguments: tuple[bytes, ...], port: int) -> bytes | None:
     words = [word.decode("ascii", "replace").upper() for word in arguments[:2]]
     if words in (["READONLY"], ["READWRITE"], ["ASKING"]):
         return b"+OK\r\n"
-    told = _REPLIES.get(words[1]) if len(words) == 2 and words[0] == "CLUSTER" else None
-    return None if told is None else resp.reply(told(port))
+    make_reply = _REPLIES.get(words[1]) if len(words) == 2 and words[0] == "CLUSTER" else None
+    return None if make_reply is None else resp.reply(make_reply(port))
 
 
 def _slots(port: int) -> Any:

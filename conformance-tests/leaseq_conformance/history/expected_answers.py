@@ -52,9 +52,9 @@ def expected(method: str, replies: Sequence[Any], *, args: Mapping[str, Any]) ->
     return [_EACH[method](answer) for answer in listed]
 
 
-def given(method: str, told: Any) -> Any:
+def given(method: str, client_answer: Any) -> Any:
     """The part of an adapter's answer that `expected` tells."""
-    return told["leases"] if method == "lease" else told
+    return client_answer["leases"] if method == "lease" else client_answer
 
 
 def _outcome(item_id: bytes, fields: Sequence[Any]) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from leaseq_conformance.model.calls import Add, Complete, Extend, Finish, Release
-from leaseq_conformance.model.several import complete_with
+from leaseq_conformance.model.multi_queue import complete_with
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

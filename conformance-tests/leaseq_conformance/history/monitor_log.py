@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 LINE: Final = re.compile(rb"\d+\.\d+ \[\d+ ([^\]]*)\] (.*)", re.DOTALL)
-WORD: Final = re.compile(rb'"((?:[^"\\]|\\.)*)"', re.DOTALL)
+QUOTED_ARGUMENT: Final = re.compile(rb'"((?:[^"\\]|\\.)*)"', re.DOTALL)
 ESCAPE: Final = re.compile(rb"\\(x[0-9a-fA-F]{2}|.)", re.DOTALL)
 PLAIN: Final = {b"n": b"\n", b"r": b"\r", b"t": b"\t", b"a": b"\a", b"b": b"\b"}
 
@@ -73,7 +73,7 @@ class Witness:
             match = LINE.fullmatch(line)
             if match is None or match[1] == b"lua":
                 continue
-            words = [_unescaped(word) for word in WORD.findall(match[2])]
+            words = [_unescaped(word) for word in QUOTED_ARGUMENT.findall(match[2])]
             words[0] = words[0].lower()
             if words == [b"echo", self._mark.encode()]:
                 return

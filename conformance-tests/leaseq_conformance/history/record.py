@@ -23,7 +23,7 @@ class Call:
         args: as the adapter was sent them.
         begin: nanoseconds on the harness's clock, before the adapter was asked.
         end: after it answered; None where it never did, since it was killed.
-        told: the adapter's answer without its id: `{"ok": ...}` or `{"error": ...}`; None without one.
+        answer: the adapter's answer without its id: `{"ok": ...}` or `{"error": ...}`; None without one.
         fault: what was done to it, such as "drop after"; empty for nothing.
     """
 
@@ -33,13 +33,13 @@ class Call:
     args: dict[str, Any]
     begin: int
     end: int | None = None
-    told: dict[str, Any] | None = None
+    answer: dict[str, Any] | None = None
     fault: str = ""
 
     @property
     def lost(self) -> bool:
         """Whether nobody knows what it did: no answer, or an error that says so."""
-        return self.told is None or ("error" in self.told and not self.told["error"]["definite"])
+        return self.answer is None or ("error" in self.answer and not self.answer["error"]["definite"])
 
 
 @dataclass

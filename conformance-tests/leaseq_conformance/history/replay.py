@@ -62,9 +62,9 @@ class _Replay:
     def _step(self, place: int, ran: Ran) -> None:
         if ran.script == FORGE:
             reply = run(self._queue, FORGE, ran.argv, 0)
-            told = self._forged.pop(0).told if self._forged else None
-            if told != {"ok": _word(reply)}:
-                self.wrong.append(f"step {place}: {_shown(ran)}: {told}, the model says {reply!r}")
+            answer = self._forged.pop(0).answer if self._forged else None
+            if answer != {"ok": _word(reply)}:
+                self.wrong.append(f"step {place}: {_shown(ran)}: {answer}, the model says {reply!r}")
             return
         candidates = self._waiting.get((ran.script, tuple(ran.argv)), [])
         if not candidates:
@@ -85,7 +85,7 @@ class _Replay:
         candidates.remove(sent)
         self.places[sent.number] = place
         self._queue = queue
-        self._now = max(self._now, _time_told(ran, sent.reply) or 0)
+        self._now = max(self._now, _time_in_reply(ran, sent.reply) or 0)
         if self._now > self._history.ended > 0:
             self.wrong.append(f"step {place}: {sent.actor}: {_shown(ran)}: its deadline is too late")
             self._now = self._history.ended
@@ -93,12 +93,12 @@ class _Replay:
     def _made(self, ran: Ran, sent: Sent) -> tuple[Queue, Any, str]:
         """A copy of the queue after the call, its reply, and why that is not what the server answered."""
         known = sent.reply
-        now = max(self._now, _time_told(ran, known) or 0)
+        now = max(self._now, _time_in_reply(ran, known) or 0)
         queue = copy.deepcopy(self._queue)
         before = sum(queue.counters[name] for name in TICKING)
         reply = run(queue, ran.script, ran.argv, now)
         tick = _first_tick(ran, known)
-        if tick is not None and (said := _first_tick(ran, reply)) is not None and tick > said:
+        if tick is not None and (model_tick := _first_tick(ran, reply)) is not None and tick > model_tick:
             # the clock ran on in calls that do not tell their time
             ticks = sum(queue.counters[name] for name in TICKING) - before + 1
             queue = copy.deepcopy(self._queue)
@@ -122,10 +122,10 @@ class _Replay:
         for item_id in sorted({*left, *(key.decode() for key in self._queue.items)}):
             item = self._queue.items.get(item_id.encode())
             held = left.get(item_id)
-            says = (item.where, item.data, item.attempt, item.token) if item else None
-            is_so = (held.where, held.data, held.attempt, held.token) if held else None
-            if says != is_so:
-                yield f"at the end {item_id} is {is_so or 'gone'}, the model says {says or 'gone'}"
+            expected_item = (item.where, item.data, item.attempt, item.token) if item else None
+            actual = (held.where, held.data, held.attempt, held.token) if held else None
+            if expected_item != actual:
+                yield f"at the end {item_id} is {actual or 'gone'}, the model says {expected_item or 'gone'}"
 
 
 def _answers(history: History, places: dict[int, int]) -> Iterator[str]:
@@ -134,10 +134,10 @@ def _answers(history: History, places: dict[int, int]) -> Iterator[str]:
     for sent in sorted(history.sent, key=lambda one: one.number):
         of.setdefault(sent.call, []).append(sent)
     for call in history.calls:
-        if call.method != FORGE and call.told is not None:
-            said = _answer(call, of.get(call.number, []), places)
-            if said:
-                yield f"call {call.number} of {call.actor}, {call.method} {call.args}: {said}"
+        if call.method != FORGE and call.answer is not None:
+            problem = _answer(call, of.get(call.number, []), places)
+            if problem:
+                yield f"call {call.number} of {call.actor}, {call.method} {call.args}: {problem}"
 
 
 def _asked(args: Any, name: str = "") -> set[bytes]:
@@ -154,36 +154,36 @@ def _asked(args: Any, name: str = "") -> set[bytes]:
 
 
 def _answer(call: Call, of: list[Sent], places: dict[int, int]) -> str:
-    told = call.told or {}
+    answer = call.answer or {}
     looks = [sent for sent in of if sent.script not in PASSING_ON]
     missing = sorted(_asked(call.args) - set(looks[0].argv)) if looks else []
     if missing:
         return f"it sent {looks[0].script} {looks[0].argv}, where {missing[0]!r} is missing"
-    if "ok" not in told:
+    if "ok" not in answer:
         ran = [
             sent
             for sent in of
             if sent.number in places and sent.error is None and sent.script not in PASSING_ON
         ]
         if not call.fault:
-            return f"it failed though nothing was done to it: {told}"
-        if told["error"]["definite"] and ran:
+            return f"it failed though nothing was done to it: {answer}"
+        if answer["error"]["definite"] and ran:
             return f"its error says that it did nothing, and the server ran {ran[0].script} (LQ-ERROR-4)"
         if len(ran) > 1 and call.method not in {"lease", "wait_outcome"}:
             return "the server ran it more than once (LQ-CLIENT-1)"
         return ""
     lost = [sent for sent in of if not sent.delivered]
     if lost:
-        return f"it was answered {told['ok']}, though the reply to {lost[0].script} was lost (LQ-CLIENT-1)"
+        return f"it was answered {answer['ok']}, though the reply to {lost[0].script} was lost (LQ-CLIENT-1)"
     refused = next((sent for sent in of if sent.error is not None), None)
     if refused is not None:
-        return f"it was answered {told['ok']}, and the server refused {refused.script}: {refused.error}"
+        return f"it was answered {answer['ok']}, and the server refused {refused.script}: {refused.error}"
     try:
         right = expected(call.method, [sent.reply for sent in looks], args=call.args)
     except UnexplainedError as error:
         return str(error)
-    is_so = given(call.method, told["ok"])
-    return "" if right == is_so else f"the client told {is_so}, the server {right}"
+    actual = given(call.method, answer["ok"])
+    return "" if right == actual else f"the client told {actual}, the server {right}"
 
 
 def _order(history: History, places: dict[int, int]) -> Iterator[str]:
@@ -202,7 +202,7 @@ def _order(history: History, places: dict[int, int]) -> Iterator[str]:
             latest = call
 
 
-def _time_told(ran: Ran, reply: Any) -> int | None:
+def _time_in_reply(ran: Ran, reply: Any) -> int | None:
     """The server's time during a call, where its reply tells it."""
     if ran.script in LEASING and reply and reply[2]:
         return int(reply[1]) - duration_of(ran.script, ran.argv)
@@ -224,7 +224,7 @@ def _first_tick(ran: Ran, reply: Any) -> int | None:
     return None
 
 
-def _same(script: str, known: Any, said: Any) -> bool:
+def _same(script: str, known: Any, expected_reply: Any) -> bool:
     """Whether two replies are equal, but for what depends on the time of the call.
 
     Of a time to wait the kind has to be the same: never, at once, later. When an item ended is told to the microsecond by
@@ -233,12 +233,20 @@ def _same(script: str, known: Any, said: Any) -> bool:
     if script in PASSING_ON:
         return known in (0, 1)
     if script == "outcome" and isinstance(known, list):
-        return bool(_without_end(known) == _without_end(said))
+        return bool(_without_end(known) == _without_end(expected_reply))
     if script in LEASING and isinstance(known, list) and known[2:3] == [0]:
-        return bool(said[2] == 0 and _kind(known[0]) == _kind(said[0]) and known[3:] == said[3:])
+        return bool(
+            expected_reply[2] == 0
+            and _kind(known[0]) == _kind(expected_reply[0])
+            and known[3:] == expected_reply[3:]
+        )
     if script == "light_clean" and isinstance(known, list):
-        return bool(known[:5] == said[:5] and _kind(known[5]) == _kind(said[5]) and known[6:] == said[6:])
-    return bool(known == said)
+        return bool(
+            known[:5] == expected_reply[:5]
+            and _kind(known[5]) == _kind(expected_reply[5])
+            and known[6:] == expected_reply[6:]
+        )
+    return bool(known == expected_reply)
 
 
 def _without_end(reply: list[Any]) -> list[Any]:

@@ -19,15 +19,15 @@ def decoded(frame: bytes) -> Any:
 
 def _value(frame: bytes) -> tuple[Any, bytes]:
     head, _, rest = frame.partition(b"\r\n")
-    kind, said = head[:1], head[1:]
+    kind, payload = head[:1], head[1:]
     if kind == b":":
-        return int(said), rest
+        return int(payload), rest
     if kind == b"$":
-        size = int(said)
+        size = int(payload)
         return (None, rest) if size < 0 else (rest[:size], rest[size + 2 :])
     if kind == b"*":
         values = []
-        for _ in range(int(said)):
+        for _ in range(int(payload)):
             value, rest = _value(rest)
             values.append(value)
         return values, rest

@@ -55,10 +55,10 @@ def run(program: Program, context: Context) -> History:
             forge: FORGE,
         }  # and what clients say that they send, whatever is wrong with it
         with Witness(client, names, PREFIX) as witness, FaultProxy(context.server.url, names) as gate:
-            stage = _Stage(history, context, gate, names)
-            parts = [_Part(stage, name, steps) for name, steps in program.actors.items()]
+            recording = _Recording(history, context, gate, names)
+            parts = [_Part(recording, name, steps) for name, steps in program.actors.items()]
             threads = [threading.Thread(target=part.play, name=part.name) for part in parts]
-            threads.append(threading.Thread(target=stage.forge, args=(client, forge, program.forger)))
+            threads.append(threading.Thread(target=recording.forge, args=(client, forge, program.forger)))
             for thread in threads:
                 thread.start()
             for thread in threads:
@@ -68,7 +68,7 @@ def run(program: Program, context: Context) -> History:
         history.ran = witness.ran
         if witness.fault is not None:
             history.complaints.append(f"unknown: the server's order is not known: {witness.fault!r}")
-        history.sent = _sent(commands, stage.begun)
+        history.sent = _sent(commands, recording.begun)
         _forget_unknown(history)
         history.left = _left(client)
     history.calls.sort(key=lambda call: call.number)
@@ -80,7 +80,7 @@ ACTIONS: Final[dict[str, Action]] = {"kill": "kill", "drop": "disconnect"}
 
 
 @dataclass
-class _Stage:
+class _Recording:
     """What all actors share.
 
     Attributes:
@@ -118,15 +118,15 @@ class _Stage:
             item_id = step.ids[0].encode()
             call = self.begin("forger", FORGE, {"id": item_id})
             reply = cast("bytes", client.evalsha(script, len(keys), *keys, item_id))
-            call.end, call.told = time.monotonic_ns(), {"ok": reply.decode()}
+            call.end, call.answer = time.monotonic_ns(), {"ok": reply.decode()}
 
 
 class _Part:
     """One actor's part."""
 
-    def __init__(self, stage: _Stage, name: str, steps: list[Step]) -> None:
+    def __init__(self, recording: _Recording, name: str, steps: list[Step]) -> None:
         self.name = name
-        self._stage = stage
+        self._recording = recording
         self._steps = steps
         self._own: list[tuple[bytes, str]] = []
         self._actor: AdapterProcess | None = None
@@ -136,28 +136,28 @@ class _Part:
         try:
             for number, step in enumerate(self._steps):
                 self._make(step, number)
-                self._stage.pace.release()
+                self._recording.pace.release()
             if self._actor is not None:
                 self._actor.end()
         except NoAnswerError as error:
-            self._stage.complain(f"unknown: {error}")
+            self._recording.complain(f"unknown: {error}")
         except (AdapterError, AssertionError) as error:
-            self._stage.complain(f"error: {error}")
+            self._recording.complain(f"error: {error}")
         finally:
             for _ in self._steps:  # the forger need not wait for who is gone
-                self._stage.pace.release()
+                self._recording.pace.release()
             if self._actor is not None:
                 self._actor.kill()
 
     def _started(self) -> AdapterProcess:
         if self._actor is None:
-            door = self._stage.gate.listener(self.name)
-            context = self._stage.context
-            self._actor = AdapterProcess(self.name, context.adapter, door.url)
-            self._stage.gate.listener(self.name, kill=self._actor.kill)
+            client_listener = self._recording.gate.listener(self.name)
+            context = self._recording.context
+            self._actor = AdapterProcess(self.name, context.adapter, client_listener.url)
+            self._recording.gate.listener(self.name, kill=self._actor.kill)
             declared = self._actor.hello["scripts"]
-            self._stage.names.update({digest: name for name, digest in declared.items()})
-            self._stage.gate.learn_scripts(declared)
+            self._recording.names.update({digest: name for name, digest in declared.items()})
+            self._recording.gate.learn_scripts(declared)
             self._actor.open("q", NAME).ok  # noqa: B018 (raises where it is none)
         return self._actor
 
@@ -168,24 +168,24 @@ class _Part:
         actor = self._started()
         if step.fault:
             do, when = step.fault.split()
-            self._stage.gate.add_breakpoint(self.name, step.script, cast("When", when), ACTIONS[do])
-        call = self._stage.begin(self.name, step.method, args, step.fault)
-        answer = actor.start("q", step.method, **plain(args)).answer(self._stage.context.patience)
+            self._recording.gate.add_breakpoint(self.name, step.script, cast("When", when), ACTIONS[do])
+        call = self._recording.begin(self.name, step.method, args, step.fault)
+        answer = actor.start("q", step.method, **plain(args)).answer(self._recording.context.patience)
         call.end = time.monotonic_ns()
-        self._hear(call, answer)
+        self._record_answer(call, answer)
 
-    def _hear(self, call: Call, answer: Answer) -> None:
+    def _record_answer(self, call: Call, answer: Answer) -> None:
         if answer.kind == "killed":
             call.end = None
             actor, self._actor, self._own = self._actor, None, []  # the next process has no leases
             if actor is not None:
                 actor.end()
         elif answer.kind in {"ok", "error"}:
-            call.told = {answer.kind: restored(answer.value)}
+            call.answer = {answer.kind: restored(answer.value)}
         else:
             raise AssertionError(f"{call.actor}: {call.method} was answered {answer.kind} {answer.value}")
-        if call.method in {"lease", "complete_and_lease"} and call.told and "ok" in call.told:
-            self._own += [(lease["id"], lease["token"]) for lease in call.told["ok"]["leases"]]
+        if call.method in {"lease", "complete_and_lease"} and call.answer and "ok" in call.answer:
+            self._own += [(lease["id"], lease["token"]) for lease in call.answer["ok"]["leases"]]
 
     def _args(self, step: Step, number: int) -> dict[str, Any] | None:
         """The arguments of a step; None where there is no lease yet that it could mean."""
@@ -259,9 +259,11 @@ def _forget_unknown(history: History) -> None:
     """Forget calls that were answered NOSCRIPT: the server tells of them, and ran nothing."""
     for sent in [one for one in history.sent if one.error and one.error.startswith("NOSCRIPT")]:
         history.sent.remove(sent)
-        told = next((ran for ran in history.ran if (ran.script, ran.argv) == (sent.script, sent.argv)), None)
-        if told is not None:
-            history.ran.remove(told)
+        same_run = next(
+            (ran for ran in history.ran if (ran.script, ran.argv) == (sent.script, sent.argv)), None
+        )
+        if same_run is not None:
+            history.ran.remove(same_run)
 
 
 def _left(client: redis.Redis) -> dict[str, Left]:

@@ -93,6 +93,8 @@ def lines(history: History) -> list[str]:
 def _line(call: Call, zero: int) -> str:
     begin = (call.begin - zero) / 1e6
     end = "" if call.end is None else f"{(call.end - zero) / 1e6:.1f}"
-    told = "no answer" if call.told is None else call.told.get("ok", call.told)
+    answer = "no answer" if call.answer is None else call.answer.get("ok", call.answer)
     fault = f"  [{call.fault}]" if call.fault else ""
-    return f"{call.number:>4} {begin:9.1f}..{end:<9} {call.actor} {call.method} {call.args} -> {told}{fault}"
+    return (
+        f"{call.number:>4} {begin:9.1f}..{end:<9} {call.actor} {call.method} {call.args} -> {answer}{fault}"
+    )

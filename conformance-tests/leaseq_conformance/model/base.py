@@ -218,11 +218,11 @@ class Base:
         held = sum(item.where != "dead" for item in self.items.values())
         return held < state.max_items
 
-    def _tell_room(self, state: State) -> bool:
+    def _signal_room(self, state: State) -> bool:
         """Wake a producer where there is room and a limit."""
-        told = not self.room and self._has_room(state)
-        self.room += told
-        return told
+        signalled = not self.room and self._has_room(state)
+        self.room += signalled
+        return signalled
 
     def _keep(self, state: State, now: int, item_id: bytes, outcome: Outcome, ttl: int) -> None:
         """Publish an outcome."""

@@ -4,7 +4,7 @@ RawCase from the specification, not from the scripts: items are objects in one d
 of a call are taken one after the other. The server's time is an argument. Conformance vectors are made with it.
 
 `Queue` is a queue whose keys are sound; its `state` may be lost. Damage is the business of `repair`, calls that
-touch several queues that of `several`.
+touch several queues that of `multi_queue`.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from leaseq_conformance.model.base import (
     until,
 )
 from leaseq_conformance.model.codec import DIES, EXTRA, OUTCOMES, TAIL, UNLIMITED, Extra
+from leaseq_conformance.model.inspections import Inspections
 from leaseq_conformance.model.outcomes import Outcomes
-from leaseq_conformance.model.reading import Reading
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,7 +41,7 @@ DECADE_MS: Final = 315_360_000_000
 LAST_ERROR: Final = 8192
 
 
-class Queue(Reading, Outcomes):
+class Queue(Inspections, Outcomes):
     """A queue. Every operation takes the server's time where its script does, and gives the script's reply."""
 
     def add(self, now: int, entries: Sequence[Add]) -> Reply:
@@ -106,7 +106,7 @@ class Queue(Reading, Outcomes):
             changed = any(self._sweep(state, now, SWEEP, died))
         heads = [] if state.paused else within_budget(self._in("ready")[:count])
         taken: list[Answer] = []
-        told: list[Answer] = []
+        extras: list[Answer] = []
         for item_id, item in heads:
             if 0 < item.expires <= now:
                 continue
@@ -117,8 +117,8 @@ class Queue(Reading, Outcomes):
             taken += [item_id, item.data, item.token, item.attempt]
             number = len(taken) // 4
             pairs = item.extra.pairs if item.extra else ()
-            told += [number, b"keep", item.keep] * bool(item.keep)
-            told += [part for pair in pairs for part in (number, *pair)]
+            extras += [number, b"keep", item.keep] * bool(item.keep)
+            extras += [part for pair in pairs for part in (number, *pair)]
         for item_id, item in heads:
             if item.where == "ready":
                 self.expire(item_id, now, died)
@@ -134,9 +134,9 @@ class Queue(Reading, Outcomes):
             self.state = state
         if left or (leased and state.next_due <= now + CAP):
             self._wake()
-        self._tell_room(state)
-        told += [part for item_id in died for part in (0, b"died", item_id)]
-        return [wait, now + duration * 1000 if leased else 0, leased, *taken, *told]
+        self._signal_room(state)
+        extras += [part for item_id in died for part in (0, b"died", item_id)]
+        return [wait, now + duration * 1000 if leased else 0, leased, *taken, *extras]
 
     def expire(self, item_id: bytes, now: int, died: list[bytes]) -> bool:
         """End an item whose time was over before it was ever leased; whether it died. `died` gets one with keep."""
@@ -247,7 +247,7 @@ class Queue(Reading, Outcomes):
         worker = not self.wake and (self._attended(state) or state.next_due <= now + CAP)
         if worker:
             self._wake()
-        return int(self._tell_room(state) or worker)
+        return int(self._signal_room(state) or worker)
 
     def light_clean(self, now: int, limit: int) -> Reply:
         """Promote and reclaim, then end items and outcomes whose time is over."""
@@ -273,7 +273,7 @@ class Queue(Reading, Outcomes):
             self.state = state
             if self._attended(state):
                 self._wake()
-        self._tell_room(state)
+        self._signal_room(state)
         index = [item.expires for item in self.items.values() if item.indexed]
         first = min([state.next_due, *index, *self.kept.values()])
         promoted, reclaimed, deaths = moved
@@ -303,7 +303,7 @@ class Queue(Reading, Outcomes):
         if max_items == 0:
             self.room = self.room or 1  # whoever waits need not wait any longer
         elif max_items:
-            self._tell_room(state)
+            self._signal_room(state)
         return 1
 
 

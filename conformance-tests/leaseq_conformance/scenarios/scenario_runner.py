@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 Step = dict[str, Any]
 POLL_SECS: Final = 0.02
-KEPT_UP_SECS: Final = 1.0
+MAX_STALL_SECS: Final = 1.0
 """A harness that was later than this says nothing of a client that was late."""
 QUEUELESS: Final = ("lease_any", "live_workers", "queues")
 BLOCKING: Final = ("BLPOP", "BLMOVE")
@@ -295,7 +295,7 @@ class ScenarioRunner:
         try:
             self._until(lambda: workers.check(self.client, entry, step["announced"], without, beside), within)
         except values.MismatchError as error:
-            if "within_ms" in step and self.session.longest_stall(began) > KEPT_UP_SECS:
+            if "within_ms" in step and self.session.longest_stall(began) > MAX_STALL_SECS:
                 raise UnjudgedError(f"the machine did not keep up: {error}") from error
             raise
 

@@ -59,7 +59,7 @@ def check(
     for secret in without:
         if secret.encode() in text:
             raise FailedError(f"it says {secret!r}")
-    said = json.loads(text)
+    status = json.loads(text)
     life = client.pttl(keys[0])
     if not 0 < life <= LIFE_MS:
         raise MismatchError(f"{keys[0]!r} has a time to live of {life} ms, expected at most {LIFE_MS}")
@@ -68,12 +68,12 @@ def check(
     if not 0 < ahead <= INDEX_LIFE_MS + 1000:
         raise MismatchError(f"its score lies {ahead:.0f} ms ahead, expected at most {INDEX_LIFE_MS}")
     for name, kind in MEMBERS.items():
-        if type(said.get(name)) is not kind:
-            raise MismatchError(f"its {name} is {said.get(name)!r}, no {kind.__name__}")
-    match({"version": 1, "queues": [entry]} | dict(wanted), said, {}, "what it says")
-    match([{"queue": entry}] * len(said["items"]), said["items"], {}, "what it says of its items")
-    if abs(said["started"] - seconds * 1000) > INDEX_LIFE_MS:
-        raise MismatchError(f"it started at {said['started']}, the server's time is {seconds * 1000}")
+        if type(status.get(name)) is not kind:
+            raise MismatchError(f"its {name} is {status.get(name)!r}, no {kind.__name__}")
+    match({"version": 1, "queues": [entry]} | dict(wanted), status, {}, "what it says")
+    match([{"queue": entry}] * len(status["items"]), status["items"], {}, "what it says of its items")
+    if abs(status["started"] - seconds * 1000) > INDEX_LIFE_MS:
+        raise MismatchError(f"it started at {status['started']}, the server's time is {seconds * 1000}")
 
 
 def check_none(client: redis.Redis) -> None:
@@ -93,10 +93,10 @@ def write(client: redis.Redis, workers: Mapping[str, Any], before: int = 0, *, p
     if before:
         silent = ["!no id", *(f"h:0:{number}" for number in range(1, before))]
         client.zadd(INDEX, dict.fromkeys(silent, seconds * 1000 + INDEX_LIFE_MS - 1))
-    for worker_id, said in workers.items():
+    for worker_id, status in workers.items():
         client.zadd(INDEX, {worker_id: forget_at})
-        if said is not None:
-            text = said if isinstance(said, str) else json.dumps(said)
+        if status is not None:
+            text = status if isinstance(status, str) else json.dumps(status)
             client.set(f"leaseq:worker:{worker_id}", text, px=LIFE_MS)
 
 

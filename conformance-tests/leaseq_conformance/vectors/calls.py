@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Final
 
 from leaseq_conformance.manifest import SCRIPTS
-from leaseq_conformance.model import several
+from leaseq_conformance.model import multi_queue
 from leaseq_conformance.model.calls import Add, Complete, Extend, Finish, Release
 from leaseq_conformance.model.deep_clean import KINDS, PHASES, deep_clean
 from leaseq_conformance.vectors.notation import NotationError, untext, untime
@@ -48,23 +48,23 @@ class Call:
     run: Callable[[Queue, Queue, int], Reply] | None = None
 
 
-def call(script: str, said: Mapping[str, Any]) -> Call:
+def call(script: str, arguments: Mapping[str, Any]) -> Call:
     """The call that is written.
 
     Raises:
         NotationError: it is none of the script.
     """
     try:
-        if "argv" in said:
-            argv = [untext(each) for each in said["argv"]]
-            return Call(argv, list(map(_key_name, said.get("more_keys", []))))
-        return _BY_SCRIPT[script](script, said)
+        if "argv" in arguments:
+            argv = [untext(each) for each in arguments["argv"]]
+            return Call(argv, list(map(_key_name, arguments.get("more_keys", []))))
+        return _BY_SCRIPT[script](script, arguments)
     except (KeyError, TypeError, AttributeError) as error:
-        raise NotationError(f"{dict(said)!r} is no call of {script} ({error!r})") from error
+        raise NotationError(f"{dict(arguments)!r} is no call of {script} ({error!r})") from error
 
 
-def _key_name(said: Any) -> str:
-    return untext(said).decode("latin-1")
+def _key_name(written: Any) -> str:
+    return untext(written).decode("latin-1")
 
 
 def _sent(arguments: Iterable[Answer | str]) -> list[bytes]:
@@ -74,26 +74,26 @@ def _sent(arguments: Iterable[Answer | str]) -> list[bytes]:
 # -- entries
 
 
-def _series(said: Any) -> list[Any]:
+def _series(written: Any) -> list[Any]:
     """The ids that one text stands for."""
-    if isinstance(said, str) and (match := SERIES.match(said)):
+    if isinstance(written, str) and (match := SERIES.match(written)):
         name, first, last = match.groups()
         return [f"{name}{number}" for number in range(int(first), int(last) + 1)]
-    return [said]
+    return [written]
 
 
-def _entries(script: str, said: Mapping[str, Any]) -> list[Any]:
+def _entries(script: str, arguments: Mapping[str, Any]) -> list[Any]:
     return [
         _entry(ENTRIES[script], {**written, "id": item_id})
-        for written in said["entries"]
+        for written in arguments["entries"]
         for item_id in _series(written["id"])
     ]
 
 
-def _entry(kind: Any, said: Mapping[str, Any]) -> Any:
+def _entry(kind: Any, arguments: Mapping[str, Any]) -> Any:
     known = {each.name for each in fields(kind)} - {"then", "dies"}
     values: dict[str, Any] = {}
-    for name, value in said.items():
+    for name, value in arguments.items():
         if name == "follow_ups" and kind is Finish:
             values["then"] = tuple(
                 (each["to"], _entry(Add, {key: part for key, part in each.items() if key != "to"}))
@@ -112,8 +112,8 @@ def _entry(kind: Any, said: Mapping[str, Any]) -> Any:
     return kind(**values)
 
 
-def _ids(said: Mapping[str, Any]) -> list[bytes]:
-    return [untext(item_id) for written in said["ids"] for item_id in _series(written)]
+def _ids(arguments: Mapping[str, Any]) -> list[bytes]:
+    return [untext(item_id) for written in arguments["ids"] for item_id in _series(written)]
 
 
 def _results(ids: Iterable[bytes]) -> list[str]:
@@ -131,8 +131,8 @@ def _argv(entries: Sequence[Any]) -> list[Any]:
 # -- the calls of each script
 
 
-def _with_entries(script: str, said: Mapping[str, Any]) -> Call:
-    entries = _entries(script, said)
+def _with_entries(script: str, arguments: Mapping[str, Any]) -> Call:
+    entries = _entries(script, arguments)
     more = _results(entry.id for entry in entries if script == "release" and entry.keep is not None)
 
     def run(queue: Queue, _other: Queue, now: int) -> Reply:
@@ -143,30 +143,30 @@ def _with_entries(script: str, said: Mapping[str, Any]) -> Call:
     return Call(_sent(_argv(entries)), more, run)
 
 
-def _complete_and_lease(script: str, said: Mapping[str, Any]) -> Call:
-    entries, count, duration = _entries(script, said), said["count"], said["duration"]
+def _complete_and_lease(script: str, arguments: Mapping[str, Any]) -> Call:
+    entries, count, duration = _entries(script, arguments), arguments["count"], arguments["duration"]
     return Call(
         _sent([count, duration, *_argv(entries)]),
         run=lambda queue, _, now: queue.complete_and_lease(now, count, duration, entries),
     )
 
 
-def _complete_with(script: str, said: Mapping[str, Any]) -> Call:
-    entries, targets = _entries(script, said), said.get("targets", [])
+def _complete_with(script: str, arguments: Mapping[str, Any]) -> Call:
+    entries, targets = _entries(script, arguments), arguments.get("targets", [])
     count, *rest = _argv(entries)
     more = [name for target in targets for name in _keys(TARGET, target)]
     more += _results(entry.id for entry in entries if entry.keep is not None)
 
     def run(queue: Queue, other: Queue, now: int) -> Reply:
         chosen = [(queue, other)[QUEUES.index(target)] for target in targets]
-        return several.complete_with(now, queue, chosen, entries)
+        return multi_queue.complete_with(now, queue, chosen, entries)
 
     return Call(_sent([count, len(targets), *rest]), more, run)
 
 
-def _with_ids(script: str, said: Mapping[str, Any]) -> Call:
-    ids = _ids(said)
-    older_than: list[int] = [said["older_than"]] if script == "purge" else []
+def _with_ids(script: str, arguments: Mapping[str, Any]) -> Call:
+    ids = _ids(arguments)
+    older_than: list[int] = [arguments["older_than"]] if script == "purge" else []
 
     def run(queue: Queue, _other: Queue, now: int) -> Reply:
         method: Any = getattr(queue, script)
@@ -178,43 +178,45 @@ def _with_ids(script: str, said: Mapping[str, Any]) -> Call:
     return Call(_sent([*older_than, len(ids), *ids]), _results(ids) if script == "outcome" else [], run)
 
 
-def _lease(_script: str, said: Mapping[str, Any]) -> Call:
-    count, duration = said["count"], said["duration"]
+def _lease(_script: str, arguments: Mapping[str, Any]) -> Call:
+    count, duration = arguments["count"], arguments["duration"]
     return Call(_sent([count, duration]), run=lambda queue, _, now: queue.lease(now, count, duration))
 
 
-def _lease_any(_script: str, said: Mapping[str, Any]) -> Call:
-    queues, count, duration = said["queues"], said["count"], said["duration"]
+def _lease_any(_script: str, arguments: Mapping[str, Any]) -> Call:
+    queues, count, duration = arguments["queues"], arguments["count"], arguments["duration"]
 
     def run(queue: Queue, other: Queue, now: int) -> Reply:
         chosen = [(queue, other)[QUEUES.index(each)] for each in queues]
-        return several.lease_any(now, chosen, count, duration)
+        return multi_queue.lease_any(now, chosen, count, duration)
 
     more = [name for each in queues for name in _keys(SCRIPTS["lease"].keys, each)]
     return Call(_sent([len(queues), count, duration]), more, run)
 
 
-def _list(_script: str, said: Mapping[str, Any]) -> Call:
-    place = (said["state"], said["offset"], said["limit"], said["order"])
+def _list(_script: str, arguments: Mapping[str, Any]) -> Call:
+    place = (arguments["state"], arguments["offset"], arguments["limit"], arguments["order"])
     return Call(_sent(place), run=lambda queue, _other, _now: queue.page(*place))
 
 
-def _configure(_script: str, said: Mapping[str, Any]) -> Call:
-    argv = [len(said), *(part for pair in said.items() for part in pair)]
-    return Call(_sent(argv), run=lambda queue, _other, _now: queue.configure(**said))
+def _configure(_script: str, arguments: Mapping[str, Any]) -> Call:
+    argv = [len(arguments), *(part for pair in arguments.items() for part in pair)]
+    return Call(_sent(argv), run=lambda queue, _other, _now: queue.configure(**arguments))
 
 
-def _light_clean(_script: str, said: Mapping[str, Any]) -> Call:
-    return Call(_sent([said["limit"]]), run=lambda queue, _, now: queue.light_clean(now, said["limit"]))
+def _light_clean(_script: str, arguments: Mapping[str, Any]) -> Call:
+    return Call(
+        _sent([arguments["limit"]]), run=lambda queue, _, now: queue.light_clean(now, arguments["limit"])
+    )
 
 
-def _deep_clean(_script: str, said: Mapping[str, Any]) -> Call:
+def _deep_clean(_script: str, arguments: Mapping[str, Any]) -> Call:
     """Its model is not of queues but of keys."""
-    return Call(_sent([said["cursor"], said["limit"], said["dry_run"]]))
+    return Call(_sent([arguments["cursor"], arguments["limit"], arguments["dry_run"]]))
 
 
-def _bare(script: str, said: Mapping[str, Any]) -> Call:
-    if said:
+def _bare(script: str, arguments: Mapping[str, Any]) -> Call:
+    if arguments:
         raise NotationError(f"{script} takes no arguments")
 
     def run(queue: Queue, _other: Queue, now: int) -> Reply:
@@ -242,15 +244,15 @@ _BY_SCRIPT: Final[dict[str, Callable[[str, Mapping[str, Any]], Call]]] = {
 # -- deep_clean
 
 
-def page(keys: Keyspace, said: Mapping[str, Any], now: int) -> tuple[Reply, Keyspace]:
+def page(keys: Keyspace, arguments: Mapping[str, Any], now: int) -> tuple[Reply, Keyspace]:
     """What a page of `deep_clean` answers and leaves, of keys that one page shows whole."""
-    number = int(str(said["cursor"]).partition(":")[0]) or 1
+    number = int(str(arguments["cursor"]).partition(":")[0]) or 1
     phase = PHASES[number - 1]
     looked = copy.deepcopy(keys)
     counts = deep_clean(looked, now, phase, _page_of(looked, phase))
     cursor = b"%d:0" % (number + 1) if number < len(PHASES) else b"0"
     reply: Reply = [cursor, *(part for kind in KINDS for part in (kind.encode(), counts[kind]))]
-    return reply, keys if said["dry_run"] else looked
+    return reply, keys if arguments["dry_run"] else looked
 
 
 def _page_of(keys: Keyspace, phase: str) -> list[bytes]:

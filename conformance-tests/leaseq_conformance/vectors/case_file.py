@@ -89,9 +89,9 @@ def _schema() -> Schema:
 def queues() -> dict[str, Dump]:
     """The queues that vectors start from, by their names."""
     found: dict[str, Dump] = {}
-    for name, said in read(QUEUES)["queues"].items():
-        base = found[said["like"]] if "like" in said else {}
-        found[name] = keys_from_yaml(base, said["keys"])
+    for name, written in read(QUEUES)["queues"].items():
+        base = found[written["like"]] if "like" in written else {}
+        found[name] = keys_from_yaml(base, written["keys"])
     return found
 
 
@@ -116,12 +116,12 @@ def vector(script: str, case: Mapping[str, Any], named: Mapping[str, Dump]) -> V
         again = reply
         then = then_again = before
     else:
-        said = case["then"]
-        reply = reply_from_yaml(said["reply"])
-        then = keys_from_yaml(before, said.get("keys", {}))
-        said = case.get("again", {"reply": said["reply"]})
-        again = reply_from_yaml(said["reply"])
-        then_again = keys_from_yaml(then, said.get("keys", {}))
+        written = case["then"]
+        reply = reply_from_yaml(written["reply"])
+        then = keys_from_yaml(before, written.get("keys", {}))
+        written = case.get("again", {"reply": written["reply"]})
+        again = reply_from_yaml(written["reply"])
+        then_again = keys_from_yaml(then, written.get("keys", {}))
     keys = [untext(each).decode("latin-1") for each in case["keys"]] if "keys" in case else None
     return Vector(
         name=case["name"],
@@ -178,18 +178,18 @@ def render(script: str, cases: list[dict[str, Any]]) -> str:
 
 
 def _flow(value: Any) -> str:
-    said = yaml.dump(
+    written = yaml.dump(
         [value], Dumper=_Dumper, default_flow_style=True, allow_unicode=True, sort_keys=False, width=10**9
     )
-    return str(said).removesuffix("\n")[1:-1]
+    return str(written).removesuffix("\n")[1:-1]
 
 
 def _line(indent: str, name: str, value: Any) -> str:
     """A field on a line, or on several where it is long."""
     field = f"{indent}{_flow(name)}: "
-    said = f"{field}{_flow(value)}"
-    if len(said) <= WIDTH or not isinstance(value, dict | list):
-        return said
+    written = f"{field}{_flow(value)}"
+    if len(written) <= WIDTH or not isinstance(value, dict | list):
+        return written
     deeper = " " * (len(indent) + 2)
     if isinstance(value, dict):
         return "\n".join([field.rstrip(), *(_line(deeper, str(each), part) for each, part in value.items())])

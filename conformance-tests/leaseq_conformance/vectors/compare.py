@@ -24,7 +24,7 @@ WITHIN: Final = re.compile(rb"^([1-8]):[1-9]\d*$")
 
 
 @dataclass(frozen=True)
-class Seen:
+class Observed:
     """What a call answered and left; `extra` are keys of the database that nobody asked for."""
 
     reply: Reply | Refused
@@ -37,8 +37,8 @@ class Run:
     """A vector and what its call did, the first and the second time."""
 
     vector: Vector
-    first: Seen
-    second: Seen
+    first: Observed
+    second: Observed
 
     def wrong(self) -> str:
         """What is not as the vector says; empty where all is."""
@@ -58,8 +58,8 @@ class Run:
         return ""
 
 
-def _cut(said: Any) -> str:
-    text = json.dumps(said)
+def _cut(value: Any) -> str:
+    text = json.dumps(value)
     return text if len(text) < 2000 else text[:2000] + " ..."
 
 
@@ -80,8 +80,8 @@ def in_order(script: str, reply: Any, entries: int) -> Any:
     if script == "deep_clean":
         return [WITHIN.sub(rb"\1:1", reply[0]), *reply[1:]]
     start, end, size = told_from(script, reply, entries)
-    told = sorted((tuple(reply[at : at + size]) for at in range(start, end, size)), key=repr)
-    return [*reply[:start], *(part for each in told for part in each), *reply[end:]]
+    groups = sorted((tuple(reply[at : at + size]) for at in range(start, end, size)), key=repr)
+    return [*reply[:start], *(part for each in groups for part in each), *reply[end:]]
 
 
 def agree(vector: Vector, one: Any, other: Any) -> bool:

@@ -15,7 +15,7 @@ from redis.crc import key_slot
 
 from leaseq_conformance.manifest import SCRIPTS
 from leaseq_conformance.model.keyspace import KEYS as QUEUE_KEYS
-from leaseq_conformance.vectors.compare import Run, Seen
+from leaseq_conformance.vectors.compare import Observed, Run
 from leaseq_conformance.vectors.vector import (
     HASHES,
     Dump,
@@ -237,7 +237,7 @@ class VectorExecutor:
                 raise answer
         looks = (len(commands) // 2, len(commands) - 1)
         first, second = (
-            self._seen(vector, answers[at], answers[look]) for at, look in zip(calls, looks, strict=True)
+            self._observed(vector, answers[at], answers[look]) for at, look in zip(calls, looks, strict=True)
         )
         return Run(vector, first, second)
 
@@ -247,14 +247,14 @@ class VectorExecutor:
         except redis.ResponseError as error:
             return error
 
-    def _seen(self, vector: Vector, reply: Any, read: Any) -> Seen:
+    def _observed(self, vector: Vector, reply: Any, read: Any) -> Observed:
         stored, size = read
         dump = {
             name: value
             for name, each in zip(looked_at(vector), stored, strict=True)
             if (value := _value(*each)) is not None
         }
-        return Seen(refused(reply), dump, size - len(dump))
+        return Observed(refused(reply), dump, size - len(dump))
 
 
 def refused(reply: Any) -> Any:

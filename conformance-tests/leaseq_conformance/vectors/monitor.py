@@ -29,8 +29,8 @@ class Watch:
         self.link = self._monitor.connection
         return self
 
-    def __exit__(self, *said: object) -> None:
-        self._monitor.__exit__(*said)
+    def __exit__(self, *exc_info: object) -> None:
+        self._monitor.__exit__(*exc_info)
 
     def undeclared(self, runs: Sequence[Run]) -> list[str]:
         """The keys that the calls of these runs, all that were made since, touched and did not pass."""
@@ -38,8 +38,8 @@ class Watch:
         for run in runs:
             known = {_escaped(encoded(name)) for name in passed(run.vector)}
             known |= {key.split(b'\\"')[0] for key in known}  # MONITOR of Valkey 8.1 leaves a quote as it is
-            odd = {key for _ in range(2) for key in self._touched()} - known
-            found += [f"{run.vector.name}: {key.decode('latin-1')}" for key in sorted(odd)]
+            undeclared_keys = {key for _ in range(2) for key in self._touched()} - known
+            found += [f"{run.vector.name}: {key.decode('latin-1')}" for key in sorted(undeclared_keys)]
         return found
 
     def _touched(self) -> Iterator[bytes]:

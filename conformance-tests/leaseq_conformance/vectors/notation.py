@@ -65,27 +65,27 @@ def text(value: bytes) -> Any:
         ]
         return parts[0] if len(parts) == 1 else {"join": parts}
     try:
-        said = value.decode()
+        yaml_value = value.decode()
     except UnicodeDecodeError:
         return {"hex": value.hex()}
-    return {"hex": value.hex()} if SECONDS.match(said) or DATE.match(said) else said
+    return {"hex": value.hex()} if SECONDS.match(yaml_value) or DATE.match(yaml_value) else yaml_value
 
 
-def untext(said: Any) -> bytes:
+def untext(yaml_value: Any) -> bytes:
     """The byte string that is written."""
-    if isinstance(said, str):
-        return said.encode()
-    if isinstance(said, int) and not isinstance(said, bool):
-        return str(said).encode()
-    if isinstance(said, dict) and len(said) == 1:
-        match said:
+    if isinstance(yaml_value, str):
+        return yaml_value.encode()
+    if isinstance(yaml_value, int) and not isinstance(yaml_value, bool):
+        return str(yaml_value).encode()
+    if isinstance(yaml_value, dict) and len(yaml_value) == 1:
+        match yaml_value:
             case {"hex": str(digits)}:
                 return bytes.fromhex(digits)
             case {"repeat": [what, int(times)]}:
                 return untext(what) * times
             case {"join": [*parts]}:
                 return b"".join(map(untext, parts))
-    raise NotationError(f"{said!r} is no byte string")
+    raise NotationError(f"{yaml_value!r} is no byte string")
 
 
 # -- times
@@ -101,17 +101,17 @@ def time(value: int) -> Any:
     return value
 
 
-def untime(said: Any) -> int:
+def untime(yaml_value: Any) -> int:
     """The time that is written."""
-    if isinstance(said, int) and not isinstance(said, bool):
-        return said
-    if isinstance(said, str) and (match := SECONDS.match(said)):
+    if isinstance(yaml_value, int) and not isinstance(yaml_value, bool):
+        return yaml_value
+    if isinstance(yaml_value, str) and (match := SECONDS.match(yaml_value)):
         sign, seconds, rest = match.groups()
         return START + (-1 if sign else 1) * (int(seconds) * 1_000_000 + int((rest or "0").ljust(6, "0")))
-    if isinstance(said, str) and DATE.match(said):
-        return (datetime.fromisoformat(said).replace(tzinfo=UTC) - ZERO) // timedelta(microseconds=1)
+    if isinstance(yaml_value, str) and DATE.match(yaml_value):
+        return (datetime.fromisoformat(yaml_value).replace(tzinfo=UTC) - ZERO) // timedelta(microseconds=1)
     raise NotationError(
-        f"{said!r} is no time: write 3600s, the seconds since 2026-01-01, or a date in quotes"
+        f"{yaml_value!r} is no time: write 3600s, the seconds since 2026-01-01, or a date in quotes"
     )
 
 
@@ -122,20 +122,20 @@ def _score(key: str, score: float) -> Any:
         return score
     if key != "ready":
         return time(int(score))
-    said, level = time(place_time(int(score))), place_level(int(score))
-    if not isinstance(said, str) or abs(level) > 9:
+    yaml_value, level = time(place_time(int(score))), place_level(int(score))
+    if not isinstance(yaml_value, str) or abs(level) > 9:
         return int(score)
-    return f"{said} p{level}" if level else said
+    return f"{yaml_value} p{level}" if level else yaml_value
 
 
-def _unscore(key: str, said: Any) -> float:
-    if isinstance(said, str) and said in {"inf", "-inf", "nan"}:
-        return float(said)
-    if isinstance(said, float):
-        return said
-    if key == "ready" and isinstance(said, str) and (match := PLACE.match(said)):
+def _unscore(key: str, yaml_value: Any) -> float:
+    if isinstance(yaml_value, str) and yaml_value in {"inf", "-inf", "nan"}:
+        return float(yaml_value)
+    if isinstance(yaml_value, float):
+        return yaml_value
+    if key == "ready" and isinstance(yaml_value, str) and (match := PLACE.match(yaml_value)):
         return float(untime(match.group(1)) - EPOCH - int(match.group(2) or 0) * LEVEL)
-    return float(untime(said))
+    return float(untime(yaml_value))
 
 
 # -- packed values
@@ -145,8 +145,8 @@ def _numbers(fields: Mapping[str, Any]) -> dict[str, Any]:
     return {name: time(value) if name in TIMES and value else value for name, value in fields.items()}
 
 
-def _unnumbers(said: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: untime(value) if name in TIMES else value for name, value in said.items()}
+def _unnumbers(yaml_value: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: untime(value) if name in TIMES else value for name, value in yaml_value.items()}
 
 
 def _record(packed: bytes) -> dict[str, Any] | None:
@@ -172,12 +172,12 @@ def _extra(packed: bytes) -> Any:
     return {"error": text(extra.error), **({"pairs": pairs} if pairs else {})}
 
 
-def _unextra(said: Any) -> bytes:
-    if set(said) == {"hex"}:
-        return untext(said)
-    pairs = said.get("pairs", {})
+def _unextra(yaml_value: Any) -> bytes:
+    if set(yaml_value) == {"hex"}:
+        return untext(yaml_value)
+    pairs = yaml_value.get("pairs", {})
     return Extra(
-        untext(said.get("error", "")), tuple((k.encode(), untext(v)) for k, v in pairs.items())
+        untext(yaml_value.get("error", "")), tuple((k.encode(), untext(v)) for k, v in pairs.items())
     ).encode()
 
 
@@ -187,17 +187,17 @@ def _result(value: Kept) -> Any:
         return {"hex": [each.hex() for each in value.values], "ttl": value.ttl}
     _, attempt, *times, content = outcome
     names = ("token", "created", "ended")
-    told = _numbers({"attempt": attempt, **dict(zip(names, times, strict=True))})
-    return {"kind": KINDS[outcome.kind], **told, "content": text(content), "ttl": value.ttl}
+    counts = _numbers({"attempt": attempt, **dict(zip(names, times, strict=True))})
+    return {"kind": KINDS[outcome.kind], **counts, "content": text(content), "ttl": value.ttl}
 
 
-def _unresult(said: Mapping[str, Any]) -> Kept:
-    if "hex" in said:
-        return Kept(tuple(map(bytes.fromhex, said["hex"])), said["ttl"])
-    kind = next(number for number, name in KINDS.items() if name == said["kind"])
-    numbers = _unnumbers({name: said.get(name, 0) for name in ("attempt", "token", "created", "ended")})
-    outcome = Outcome(kind=kind, content=untext(said["content"]), **numbers)
-    return Kept((outcome.encode(),), said["ttl"])
+def _unresult(yaml_value: Mapping[str, Any]) -> Kept:
+    if "hex" in yaml_value:
+        return Kept(tuple(map(bytes.fromhex, yaml_value["hex"])), yaml_value["ttl"])
+    kind = next(number for number, name in KINDS.items() if name == yaml_value["kind"])
+    numbers = _unnumbers({name: yaml_value.get(name, 0) for name in ("attempt", "token", "created", "ended")})
+    outcome = Outcome(kind=kind, content=untext(yaml_value["content"]), **numbers)
+    return Kept((outcome.encode(),), yaml_value["ttl"])
 
 
 # -- keys
@@ -228,7 +228,7 @@ def _change(key: str, old: Value | None, new: Value | None) -> dict[str, Any]:
         fields = _state(new)
         return {key: {"hex": new.hex()} if fields is None else _changed(_state(old), fields)}
     fields_before: dict[bytes, Any] = old if isinstance(old, dict) else {}
-    said: dict[str, dict[str, Any]] = {}
+    yaml_value: dict[str, dict[str, Any]] = {}
     for field in sorted(fields_before.keys() | new.keys()):
         value = new.get(field)
         if value == fields_before.get(field):
@@ -236,8 +236,8 @@ def _change(key: str, old: Value | None, new: Value | None) -> dict[str, Any]:
         extra = name == "meta" and field[:1] == b"\0"
         place = key.replace("meta", "extras") if extra else key
         written = None if value is None else _field(name, fields_before.get(field), value, extra=extra)
-        said.setdefault(place, {})[(field[1:] if extra else field).decode()] = written
-    return said
+        yaml_value.setdefault(place, {})[(field[1:] if extra else field).decode()] = written
+    return yaml_value
 
 
 def _field(name: str, old: Any, new: bytes | float, *, extra: bool) -> Any:
@@ -255,10 +255,10 @@ def _field(name: str, old: Any, new: bytes | float, *, extra: bool) -> Any:
     return text(new)
 
 
-def keys_from_yaml(dump: Dump, said: Mapping[str, Any]) -> Dump:
+def keys_from_yaml(dump: Dump, yaml_value: Mapping[str, Any]) -> Dump:
     """A keyspace after a change that is written."""
     after = dict(dump)
-    for key, change in said.items():
+    for key, change in yaml_value.items():
         try:
             _apply(after, key, change)
         except (TypeError, KeyError, AttributeError) as error:
@@ -325,27 +325,27 @@ def reply_to_yaml(reply: Reply | Refused) -> Any:
     if isinstance(reply, Refused):
         return {"error": reply.code}
     if isinstance(reply, list):
-        return [text(each) if isinstance(each, bytes) else _told(each) for each in reply]
-    return text(reply) if isinstance(reply, bytes) else _told(reply)
+        return [text(each) if isinstance(each, bytes) else _number_or_time(each) for each in reply]
+    return text(reply) if isinstance(reply, bytes) else _number_or_time(reply)
 
 
-def _told(number: Any) -> Any:
+def _number_or_time(number: Any) -> Any:
     # a script that is wrong may answer a status, or a float under RESP3
     return time(number) if isinstance(number, int) and number >= EPOCH else number
 
 
-def reply_from_yaml(said: Any) -> Reply | Refused:
+def reply_from_yaml(yaml_value: Any) -> Reply | Refused:
     """The reply that is written."""
-    if isinstance(said, dict) and "error" in said:
-        return Refused(said["error"])
-    if isinstance(said, list):
-        return [_untold(each) for each in said]
-    return _untold(said)
+    if isinstance(yaml_value, dict) and "error" in yaml_value:
+        return Refused(yaml_value["error"])
+    if isinstance(yaml_value, list):
+        return [_value(each) for each in yaml_value]
+    return _value(yaml_value)
 
 
-def _untold(said: Any) -> int | bytes:
-    if isinstance(said, int):
-        return said
-    if isinstance(said, str) and (SECONDS.match(said) or DATE.match(said)):
-        return untime(said)
-    return untext(said)
+def _value(yaml_value: Any) -> int | bytes:
+    if isinstance(yaml_value, int):
+        return yaml_value
+    if isinstance(yaml_value, str) and (SECONDS.match(yaml_value) or DATE.match(yaml_value)):
+        return untime(yaml_value)
+    return untext(yaml_value)

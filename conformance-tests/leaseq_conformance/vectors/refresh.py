@@ -123,8 +123,8 @@ def queue_of(keys: Keyspace) -> Queue:
         UnsoundError: they are not those of a queue.
     """
     places = [item_id for zset in keys.zsets().values() for item_id in zset]
-    odd = set(places) - keys.items.keys() or len(places) != len(set(places))
-    if odd or (keys.meta.keys() | keys.extras.keys()) - keys.items.keys():
+    is_broken = set(places) - keys.items.keys() or len(places) != len(set(places))
+    if is_broken or (keys.meta.keys() | keys.extras.keys()) - keys.items.keys():
         raise UnsoundError("an id has no data, or is in several states")
     nowhere = keys.items.keys() - set(places)
     placed = copy.deepcopy(keys)
@@ -158,14 +158,16 @@ def dump_of_queue(queue: Queue, prefix: str = "") -> Dump:
 # -- one case
 
 
-def played(given: Dump, made: Call, said: Mapping[str, Any], now: int) -> list[tuple[Reply | Refused, Dump]]:
+def played(
+    given: Dump, made: Call, fields: Mapping[str, Any], now: int
+) -> list[tuple[Reply | Refused, Dump]]:
     """What the call answers and leaves, the first and the second time, by the model.
 
     Raises:
         UnsoundError: the model cannot be asked.
     """
-    if "cursor" in said:
-        return _pages(given, said, now)
+    if "cursor" in fields:
+        return _pages(given, fields, now)
     if made.run is None:
         raise UnsoundError("the arguments are not written in words")
     queues = [queue_of(keyspace_of(given, prefix)) for prefix in ("", "other:")]
@@ -190,26 +192,26 @@ def _of(dump: Dump, prefix: str) -> Dump:
     return {key: value for key, value in dump.items() if key.startswith("other:") == bool(prefix)}
 
 
-def _pages(given: Dump, said: Mapping[str, Any], now: int) -> list[tuple[Reply | Refused, Dump]]:
+def _pages(given: Dump, fields: Mapping[str, Any], now: int) -> list[tuple[Reply | Refused, Dump]]:
     keys, rest = keyspace_of(given), _of(given, "other:")
     found: list[tuple[Reply | Refused, Dump]] = []
     for _ in range(2):
         reply: Reply | Refused
         try:
-            reply, keys = page(keys, said, now)
+            reply, keys = page(keys, fields, now)
         except RefusedError as error:
             reply = Refused(str(error))
         found.append((reply, dump_of(keys) | rest))
     return found
 
 
-def refreshed(script: str, said: Mapping[str, Any], queues: Mapping[str, Dump]) -> dict[str, Any]:
+def refreshed(script: str, fields: Mapping[str, Any], queues: Mapping[str, Dump]) -> dict[str, Any]:
     """The case with what the model says of it.
 
     Raises:
         UnsoundError: the model cannot be asked; the case has to say `refused` or `by_hand`.
     """
-    case = dict(said)
+    case = dict(fields)
     if "refused" in case or case.get("by_hand"):
         return case
     given = keys_from_yaml({}, {}) | case_file.given(case, queues)

@@ -62,27 +62,30 @@ def run(case: Case, context: Context) -> Verdict:
 def run_with(case: Case, context: Context, sources: Mapping[str, str] = MappingProxyType({})) -> Verdict:
     """Run them with other sources of scripts, by their names: seeded bugs."""
     vectors = case_file.load(case.name.partition("/")[2])
-    told = _told(context, vectors, sources)
+    differences = _differences(context, vectors, sources)
     try:
         # of a seeded bug, one call that shows it is enough
-        wrong = list(itertools.islice(told, 1 if sources else None))
+        wrong = list(itertools.islice(differences, 1 if sources else None))
     except redis.ResponseError as error:
         raise UnjudgedError(
             f"the server refuses what vectors need (CONFIG, MONITOR, RESTORE): {error}"
         ) from error
     finally:
-        told.close()
+        differences.close()
     if not wrong:
         return passed([f"{len(vectors)} vectors"])
     return failed(f"{len(wrong)} of {len(vectors)} vectors: {wrong[0]}", wrong[: SHOWN * 4])
 
 
-def _told(context: Context, vectors: Sequence[Vector], sources: Mapping[str, str]) -> Generator[str]:
+def _differences(context: Context, vectors: Sequence[Vector], sources: Mapping[str, str]) -> Generator[str]:
     yield from (f"{vector.name}: keys of several slots" for vector in vectors if not of_one_slot(vector))
     with context.server.client(protocol=2) as client:
         yield from found_wrong(client, vectors, sources, watched=True)
     with context.server.client(protocol=3) as client:
-        yield from (f"under RESP3, {said}" for said in found_wrong(client, vectors, sources, watched=False))
+        yield from (
+            f"under RESP3, {difference}"
+            for difference in found_wrong(client, vectors, sources, watched=False)
+        )
 
 
 def found_wrong(
@@ -102,7 +105,9 @@ def found_wrong(
             for start in range(0, len(vectors), BATCH):
                 runs = list(bench.run(vectors[start : start + BATCH], sources))
                 yield from _judged(runs)
-                yield from (f"{said} is touched and was not passed" for said in watch.undeclared(runs))
+                yield from (
+                    f"{difference} is touched and was not passed" for difference in watch.undeclared(runs)
+                )
     finally:
         bench.close()
 
@@ -110,8 +115,8 @@ def found_wrong(
 def _judged(runs: Any) -> Iterator[str]:
     run: Run
     for run in runs:
-        if said := run.wrong():
-            yield f"{run.vector.name}: {said}"
+        if difference := run.wrong():
+            yield f"{run.vector.name}: {difference}"
 
 
 def of_one_slot(vector: Vector) -> bool:

@@ -13,8 +13,8 @@ from leaseq_conformance.cases import Case
 from leaseq_conformance.manifest import SCRIPTS
 from leaseq_conformance.scenarios.values import plain
 from leaseq_conformance.schemas import Schema
+from leaseq_conformance.wire.notation import expanded, script_keys
 from leaseq_conformance.wire.tables import TableError, steps_of
-from leaseq_conformance.wire.words import expanded, script_keys
 
 SUITE: Final = "wire"
 OF_NO_QUEUE: Final = {"lease_any", "queues", "live_workers"}
@@ -82,8 +82,8 @@ def _problems_of_step(step: dict[str, Any], queues: dict[str, str]) -> Iterator[
 
 def _exchanges(step: dict[str, Any]) -> Iterator[dict[str, Any]]:
     sent = step.get("sent", [])
-    for lane in sent.values() if isinstance(sent, dict) else [sent]:
-        for exchange in lane:
+    for sequence in sent.values() if isinstance(sent, dict) else [sent]:
+        for exchange in sequence:
             yield exchange
             yield from exchange.get("meanwhile", [])
 
@@ -103,9 +103,11 @@ def _queues(part: dict[str, Any]) -> set[str]:
 def _explicit(step: dict[str, Any]) -> dict[str, Any]:
     """With digests and all keys in the place of the names of scripts, so that the case can be read by itself."""
     sent = step.get("sent", [])
-    lanes = sent if isinstance(sent, dict) else {"": sent}
-    told = {name: [_explicit_exchange(exchange) for exchange in lane] for name, lane in lanes.items()}
-    return {**step, "sent": told}
+    sequences = sent if isinstance(sent, dict) else {"": sent}
+    explicit = {
+        name: [_explicit_exchange(exchange) for exchange in sequence] for name, sequence in sequences.items()
+    }
+    return {**step, "sent": explicit}
 
 
 def _explicit_exchange(exchange: dict[str, Any]) -> dict[str, Any]:

@@ -11,12 +11,12 @@ from leaseq_conformance import resp
 from leaseq_conformance.fault_proxy import Action, Breakpoint, Command, DeferredReply
 from leaseq_conformance.fault_proxy.command import BLOCKS
 from leaseq_conformance.manifest import SCRIPTS
-from leaseq_conformance.wire import words
-from leaseq_conformance.wire.words import Prefix
+from leaseq_conformance.wire import notation
+from leaseq_conformance.wire.notation import Prefix
 
 CALLS: Final = ("EVALSHA", "EVAL", "BLPOP", "BLMOVE")
 """What counts in every case; another command, such as that of the registry, where a case watches it."""
-MOST_MEANWHILE: Final = 20
+MAX_MEANWHILE: Final = 20
 """How often a client may look again before it does what is expected: a machine that stalls makes it late, not wrong."""
 NIL: Final = b"*-1\r\n"
 SHORTEST_BLOCK: Final = 0.01
@@ -78,7 +78,7 @@ class Plan(Breakpoint):
     def __init__(
         self,
         actor: str,
-        lanes: dict[str, list[Exchange]],
+        sequences: dict[str, list[Exchange]],
         prefix: Prefix,
         port: int,
         silent: SilentReplies,
@@ -91,9 +91,9 @@ class Plan(Breakpoint):
         self._watched = watched
         self._last = time.monotonic()
         self.wrong = ""
-        self._lanes = {name: list(lane) for name, lane in lanes.items()}
-        self._allowed: dict[str, list[Exchange]] = {name: [] for name in lanes}
-        self._left = MOST_MEANWHILE
+        self._sequences = {name: list(sequence) for name, sequence in sequences.items()}
+        self._allowed: dict[str, list[Exchange]] = {name: [] for name in sequences}
+        self._left = MAX_MEANWHILE
         self._late = list(late)
         self._prefix = prefix
         self._port = port
@@ -106,7 +106,7 @@ class Plan(Breakpoint):
         """Every call of the actor; the gate asks for one command at a time."""
         if command.client != self.client or command.name not in self._watched:
             return False
-        if words.is_of_another_case(command, self._prefix):
+        if notation.is_of_another_case(command, self._prefix):
             return False
         self._fates[command.number] = self._fate(command)
         self._look()
@@ -122,16 +122,18 @@ class Plan(Breakpoint):
 
     def missing(self) -> list[str]:
         """What has not come."""
-        lanes = self._lanes.values()
-        return [_name(exchange) for lane in lanes for exchange in lane if not exchange.get("optional")]
+        sequences = self._sequences.values()
+        return [
+            _name(exchange) for sequence in sequences for exchange in sequence if not exchange.get("optional")
+        ]
 
     def optional(self) -> list[Exchange]:
         """What may still come, once nothing is missing."""
-        return [*self._late, *(exchange for lane in self._lanes.values() for exchange in lane)]
+        return [*self._late, *(exchange for sequence in self._sequences.values() for exchange in sequence)]
 
     def blocked(self) -> bool:
         """Whether every block that was expected has come."""
-        return not any("block" in exchange for lane in self._lanes.values() for exchange in lane)
+        return not any("block" in exchange for sequence in self._sequences.values() for exchange in sequence)
 
     def _look(self) -> None:
         if self.wrong or not self.missing():
@@ -145,19 +147,19 @@ class Plan(Breakpoint):
             self.wrong = f"the client sent {_shown(command)} {misuse}"
             return "disconnect"
         why: list[str] = []
-        for lane, exchange in self._candidates():
+        for sequence, exchange in self._candidates():
             difference = self._difference(command, exchange)
             if difference:
                 why.append(difference)
                 continue
-            if lane is not None:
+            if sequence is not None:
                 late = self._out_of_time(exchange)
                 if late:
                     self.wrong = late
                     return "disconnect"
-                place = self._lanes[lane].index(exchange)
-                self._lanes[lane] = self._lanes[lane][place + 1 :]
-                self._allowed[lane] = exchange.get("meanwhile", [])
+                place = self._sequences[sequence].index(exchange)
+                self._sequences[sequence] = self._sequences[sequence][place + 1 :]
+                self._allowed[sequence] = exchange.get("meanwhile", [])
             elif exchange in self._late:
                 self._late.remove(exchange)
             else:
@@ -170,8 +172,8 @@ class Plan(Breakpoint):
 
     def _candidates(self) -> Iterator[tuple[str | None, Exchange]]:
         """What may come now: the next of each order, what is behind what need not come, and, of no order, what may come at any time."""
-        for name, lane in self._lanes.items():
-            for exchange in lane:
+        for name, sequence in self._sequences.items():
+            for exchange in sequence:
                 yield name, exchange
                 if not exchange.get("optional"):
                     break
@@ -197,7 +199,7 @@ class Plan(Breakpoint):
         if "command" in exchange:
             if command.name != exchange["command"]:
                 return f"expected {_name(exchange)}"
-            wanted = [words.word(value, self._prefix) for value in exchange["words"]]
+            wanted = [notation.argument(value, self._prefix) for value in exchange["words"]]
             sent = list(command.arguments[1:])
             return _first_difference(
                 _name(exchange), wanted, sent[: len(wanted)] if "more" in exchange else sent
@@ -212,8 +214,8 @@ class Plan(Breakpoint):
             return f"expected {_name(exchange)}: the digest is {exchange['sha1']}, not {source!r}"
         if command.name == "EVAL" and source != SCRIPTS[exchange["script"]].source.encode():
             return f"expected {_name(exchange)}: the source is not that of the manifest"
-        keys = [words.key(name, self._prefix) for name in exchange["keys"]]
-        argv = [words.word(value, self._prefix) for value in words.expanded(exchange["argv"])]
+        keys = [notation.key(name, self._prefix) for name in exchange["keys"]]
+        argv = [notation.argument(value, self._prefix) for value in notation.expanded(exchange["argv"])]
         sent = list(command.arguments[2:])
         return _first_difference(_name(exchange), [str(len(keys)).encode(), *keys, *argv], sent)
 
@@ -221,7 +223,7 @@ class Plan(Breakpoint):
         if command.name != exchange["block"]:
             return f"expected {_name(exchange)}"
         *sent, secs = command.arguments[1:]
-        wanted = [words.word(value, self._prefix) for value in exchange["words"]]
+        wanted = [notation.argument(value, self._prefix) for value in exchange["words"]]
         difference = _first_difference(_name(exchange), wanted, sent)
         if difference:
             return difference
@@ -263,7 +265,7 @@ class Plan(Breakpoint):
             return resp.error(exchange["error"].replace("PORT", str(self._port)))
         if "raw" in exchange:
             return str(exchange["raw"]).encode()
-        return resp.reply(words.reply(exchange["reply"], self._prefix))
+        return resp.reply(notation.reply(exchange["reply"], self._prefix))
 
 
 def _first_difference(name: str, wanted: list[bytes], sent: list[bytes]) -> str:
@@ -286,5 +288,5 @@ def _name(exchange: Exchange) -> str:
 
 
 def _shown(command: Command) -> str:
-    said = b" ".join(command.keys + command.argv if command.script else command.arguments[1:])
-    return f"{command.name} {command.script or ''} {_cut(said)}"
+    sent_bytes = b" ".join(command.keys + command.argv if command.script else command.arguments[1:])
+    return f"{command.name} {command.script or ''} {_cut(sent_bytes)}"

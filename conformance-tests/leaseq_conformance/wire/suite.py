@@ -12,11 +12,11 @@ from leaseq_conformance.adapter_process import AdapterError, AdapterFaultError, 
 from leaseq_conformance.cases import BrokenError, Case, Context, FailedError, UnjudgedError, Verdict, passed
 from leaseq_conformance.scenarios.values import MismatchError, match, plain, shown
 from leaseq_conformance.wire.load import OF_NO_QUEUE, load_all
+from leaseq_conformance.wire.notation import expanded
 from leaseq_conformance.wire.plan import CALLS, Exchange, Interrupt, Plan, SilentReplies
-from leaseq_conformance.wire.words import expanded
 
 ACTOR: Final = "client"
-KEPT_UP_SECS: Final = 0.1
+MAX_STALL_SECS: Final = 0.1
 """A step without its block that took so long as the block, but for this, says nothing: the machine stalled."""
 GRACE_SECS: Final = 5.0
 """How long what is sent behind an answer is waited for before the client is ended."""
@@ -155,8 +155,8 @@ class Steps:
 
 def _was_slow(step: Step, plan: Plan, session: CaseSession, since: float) -> bool:
     """Whether the harness itself was late where the time of an exchange is judged."""
-    timed = any("most_ms" in exchange for lane in step["sent"].values() for exchange in lane)
-    return timed and bool(plan.wrong) and session.longest_stall(since) > KEPT_UP_SECS
+    timed = any("most_ms" in exchange for sequence in step["sent"].values() for exchange in sequence)
+    return timed and bool(plan.wrong) and session.longest_stall(since) > MAX_STALL_SECS
 
 
 def _wait_for_the_rest(session: CaseSession, plan: Plan, patience: float) -> None:
@@ -184,14 +184,14 @@ def _check(step: Step, answer: Answer, plan: Plan) -> None:
     if plan.wrong:
         raise FailedError(plan.wrong)
     wanted = step.get("either", [step])
-    told: list[str] = []
+    mismatches: list[str] = []
     for one in wanted:
         try:
             _check_one(one, answer)
         except MismatchError as error:
-            told.append(str(error))
-    if len(told) == len(wanted):
-        raise FailedError("; nor: ".join(told))
+            mismatches.append(str(error))
+    if len(mismatches) == len(wanted):
+        raise FailedError("; nor: ".join(mismatches))
 
 
 def _check_one(wanted: Step, answer: Answer) -> None:
@@ -212,6 +212,6 @@ def _check_one(wanted: Step, answer: Answer) -> None:
 
 def _time_to_block(step: Step) -> float:
     """Seconds after which a client that is right may have had no time left for its blocks."""
-    exchanges = [exchange for lane in step["sent"].values() for exchange in lane]
+    exchanges = [exchange for sequence in step["sent"].values() for exchange in sequence]
     held = sum(float(exchange.get("after_ms", 0)) for exchange in exchanges) / 1000
-    return min(float(each["most_secs"]) for each in exchanges if "block" in each) + held - KEPT_UP_SECS
+    return min(float(each["most_secs"]) for each in exchanges if "block" in each) + held - MAX_STALL_SECS

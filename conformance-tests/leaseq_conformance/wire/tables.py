@@ -41,8 +41,8 @@ def _lease(leased: Mapping[str, Mapping[str, Any]], tokens: Mapping[str, str]) -
     items = [part for name in leased for part in (name, f"data of {name}", int(tokens[name]), 1)]
     more = [
         part
-        for number, told in enumerate(leased.values(), 1)
-        for name, value in told.items()
+        for number, options in enumerate(leased.values(), 1)
+        for name, value in options.items()
         for part in (number, name, value)
     ]
     count = {"count": len(leased)} if len(leased) > 1 else {}

@@ -160,7 +160,7 @@ def killer_on(program: str | None, script: str) -> Iterator[Killer]:
 
 def judged(killers: Sequence[Killer], source: str) -> bool | None:
     """Whether one of them kills a mutant, each asked only where those before it did not; None where it is no Lua."""
-    return next((told for each in killers if (told := each.kills(source)) is not False), False)
+    return next((judgement for each in killers if (judgement := each.kills(source)) is not False), False)
 
 
 def work(script: str, start: int) -> list[tuple[LuaEdit, bool]]:
@@ -169,9 +169,9 @@ def work(script: str, start: int) -> list[tuple[LuaEdit, bool]]:
     with ExitStack() as stack:
         killers = [stack.enter_context(killer_on(program, script)) for program in programs(script)]
         for edit in edits(SOURCES[script])[start : start + CHUNK]:
-            told = judged(killers, edit.apply(SOURCES[script]))
-            if told is not None:
-                killed.append((edit, told))
+            judgement = judged(killers, edit.apply(SOURCES[script]))
+            if judgement is not None:
+                killed.append((edit, judgement))
     return killed
 
 
@@ -186,7 +186,7 @@ def judge(results: Iterable[tuple[str, LuaEdit, bool]]) -> Score:
     return score
 
 
-def run(scripts: Sequence[str], told: Any = print) -> Score:
+def run(scripts: Sequence[str], report: Any = print) -> Score:
     """Run the mutants of these scripts."""
     chunks = [(script, start) for script in scripts for start in range(0, len(edits(SOURCES[script])), CHUNK)]
     total = sum(len(edits(SOURCES[script])) for script in scripts)
@@ -199,7 +199,7 @@ def run(scripts: Sequence[str], told: Any = print) -> Score:
             results += [(script, edit, killed) for edit, killed in future.result()]
             done += min(CHUNK, len(edits(SOURCES[script])) - start)
             lived = sum(not killed for _, _, killed in results)
-            told(f"{done}/{total} edits, {lived} survive, {time.monotonic() - begun:.0f} s ({script})")
+            report(f"{done}/{total} edits, {lived} survive, {time.monotonic() - begun:.0f} s ({script})")
     return judge(results)
 
 

@@ -145,8 +145,8 @@ def test_committed_results_are_of_a_complete_run() -> None:
     assert committed["servers"]["redis-7.0"]["version"].startswith("Redis 7.0.")
     # a target that is missed is said to be, but for the latency, which other load on the machine decides
     missed = [t["name"] for t in committed["targets"] if not t["passed"] and "p99" not in t["name"]]
-    told = (BENCHMARKS / "README.md").read_text()
-    assert [name for name in missed if f"`{name}` is missed" not in told] == []
+    readme = (BENCHMARKS / "README.md").read_text()
+    assert [name for name in missed if f"`{name}` is missed" not in readme] == []
 
 
 def test_a_server_that_is_not_there_is_named() -> None:

@@ -54,11 +54,11 @@ class TestStats:
 
     def test_json_has_every_field(self, call: Calls, queue: leaseq.WorkQueue) -> None:
         fill(queue)
-        told, stats = call.yes("stats", "q", "--json").document, queue.stats()
-        assert set(told) == {"queue", "group", *(field.name for field in dataclasses.fields(stats))}
-        assert told["queue"] == told["group"] == "q"
+        record, stats = call.yes("stats", "q", "--json").document, queue.stats()
+        assert set(record) == {"queue", "group", *(field.name for field in dataclasses.fields(stats))}
+        assert record["queue"] == record["group"] == "q"
         moving = {"now", "waited"}
-        assert {name: told[name] for name in told if name not in {"queue", "group", *moving}} == {
+        assert {name: record[name] for name in record if name not in {"queue", "group", *moving}} == {
             name: value for name, value in dataclasses.asdict(stats).items() if name not in moving
         }
 
@@ -132,7 +132,7 @@ class TestOnATerminal:
         assert "\x1b[2J" not in on_a_terminal(call, "list", "q", "ready")
 
 
-class TestPicture:
+class TestRender:
     """What the live view draws, look by look."""
 
     def sample(self, now: float, **counts: Any) -> leaseq.QueueStats:
@@ -196,7 +196,7 @@ class TestQueues:
         assert (records["mails"]["group"], records["orders"]["ready"]) == ("shop", 2)
 
 
-class TestLooking:
+class TestInspection:
     def test_peek(self, call: Calls, queue: leaseq.WorkQueue) -> None:
         fill(queue)
         (_, row) = call.yes("peek", "q").lines
@@ -314,7 +314,7 @@ class TestDead:
         call.refused(1, "leaseq dead purge: nothing was purged", "dead", "purge", "q", "--all")
 
 
-class TestTending:
+class TestMaintenance:
     def test_pause_and_resume(self, call: Calls, queue: leaseq.WorkQueue) -> None:
         queue.add_item(leaseq.Item(b"data"))
         assert call.yes("pause", "q").out == "q is paused\n"
@@ -424,16 +424,16 @@ class TestDrain:
 
 
 @pytest.mark.parametrize(
-    ("seconds", "said"),
+    ("seconds", "expected"),
     [(0, "0 s"), (0.0123, "12.3 ms"), (1.5, "1.5 s"), (90, "1.5 min"), (7200, "2 h"), (200000, "2.31 d")],
 )
-def test_durations_in_words(seconds: float, said: str) -> None:
-    assert formatting.duration(seconds) == said
+def test_durations_in_words(seconds: float, expected: str) -> None:
+    assert formatting.duration(seconds) == expected
 
 
 @pytest.mark.parametrize(
-    ("count", "said"),
+    ("count", "expected"),
     [(0, "0 B"), (1023, "1023 B"), (1536, "1.5 KiB"), (2**20, "1 MiB"), (2**40, "1024 GiB")],
 )
-def test_sizes_in_words(count: int, said: str) -> None:
-    assert formatting.size(count) == said
+def test_sizes_in_words(count: int, expected: str) -> None:
+    assert formatting.size(count) == expected

@@ -69,8 +69,8 @@ def test_the_sessions_print_what_the_page_says(url: str, folder: Path) -> None:
 
 
 def test_the_table_of_exit_codes_is_that_of_the_program() -> None:
-    told = dict(re.findall(r"^\| (\d+) \| (.*) \|$", TEXT.split("| code | meaning |")[1], re.MULTILINE))
-    assert told == {str(code): meaning for code, meaning in MEANINGS.items()}
+    meanings = dict(re.findall(r"^\| (\d+) \| (.*) \|$", TEXT.split("| code | meaning |")[1], re.MULTILINE))
+    assert meanings == {str(code): meaning for code, meaning in MEANINGS.items()}
 
 
 def test_the_pictures_are_there_and_fetch_nothing() -> None:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from support.servers import StartServer
 
 
-LONG = 3600
+LONG_SECS = 3600
 
 
 @pytest.fixture
@@ -126,11 +126,11 @@ class TestCommand:
         script = 'env | grep ^LEASEQ_ | sort; printf "%s %s" "$1" "$(cksum)"'
         done = work(call, "--quiet", "--", "sh", "-c", script, "sh", "an argument")
         *env, last = done.lines
-        told = dict(line.split("=", 1) for line in env)
-        told = {name: value for name, value in told.items() if name not in os.environ}
-        token = told.pop("LEASEQ_TOKEN")
+        variables = dict(line.split("=", 1) for line in env)
+        variables = {name: value for name, value in variables.items() if name not in os.environ}
+        token = variables.pop("LEASEQ_TOKEN")
         assert int(token) > 10**15
-        assert told == {
+        assert variables == {
             "LEASEQ_ATTEMPT": "1",
             "LEASEQ_CONTENT_TYPE": "c/t",
             "LEASEQ_GROUP": "q",

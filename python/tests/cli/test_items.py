@@ -139,7 +139,7 @@ class TestAdd:
         )
 
     @pytest.mark.parametrize(
-        ("line", "said"),
+        ("line", "expected"),
         [
             ("{", "this is not JSON"),
             ("[]", "an item is an object with one of data, data_base64 and data_json"),
@@ -156,12 +156,12 @@ class TestAdd:
         ],
     )
     def test_a_bad_line_is_named_and_those_before_it_are_added(
-        self, line: str, said: str, call: Calls, queue: leaseq.WorkQueue
+        self, line: str, expected: str, call: Calls, queue: leaseq.WorkQueue
     ) -> None:
         stdin = (
             '{"data": "1", "id": "1"}\n\n{"data": "2", "id": "2"}\n' + line + '\n{"data": "3", "id": "3"}\n'
         )
-        done = call.refused(2, said, "add", "q", "--json-lines", "-", stdin=stdin)
+        done = call.refused(2, expected, "add", "q", "--json-lines", "-", stdin=stdin)
         assert "line 4: " in done.err
         assert "(2 added before)" in done.err
         assert [info.state for info in queue.inspect_items(list("123"))] == ["ready", "ready", "absent"]
@@ -203,11 +203,11 @@ class TestAdd:
             def read1(self, _size: int) -> bytes:
                 return self.pieces.pop(0)
 
-        heard: list[int] = []
+        sizes: list[int] = []
         pieces: Any = Pieces(b"a", b"b\nc", b"\n", b"\n\nd\ne", b"f")
-        found = list(add_input.lines(pieces, heard.append))
+        found = list(add_input.lines(pieces, sizes.append))
         assert [line for some in found for line in some] == [(1, b"ab"), (2, b"c"), (5, b"d"), (6, b"ef")]
-        assert sum(heard) == 11
+        assert sum(sizes) == 11
 
 
 class TestLease:
@@ -416,14 +416,14 @@ class TestExpire:
         assert first is not None
         look = leaseq.WorkQueue.inspect_items
 
-        def look_and_be_late(self: leaseq.WorkQueue, ids: Any) -> Any:
+        def inspect_too_late(self: leaseq.WorkQueue, ids: Any) -> Any:
             infos = look(self, ids)
             if look(queue, ["a"])[0].token == first.token:
                 queue.release(first)
                 assert queue.lease(3600) is not None
             return infos
 
-        monkeypatch.setattr(leaseq.WorkQueue, "inspect_items", look_and_be_late)
+        monkeypatch.setattr(leaseq.WorkQueue, "inspect_items", inspect_too_late)
         assert call("expire", "q", "a").code == 1
         monkeypatch.undo()
         assert queue.inspect("a").state == "leased"

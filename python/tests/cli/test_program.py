@@ -139,7 +139,7 @@ class TestBadInput:
         Calls("").refused(2, "Missing command", "dead")
 
     @pytest.mark.parametrize(
-        ("said", "args"),
+        ("expected", "args"),
         [
             ("'5x' is no duration; write 30s", ["add", "q", "data", "--delay", "5x"]),
             ("'tomorrow' is no time; write 2026-", ["add", "q", "data", "--not-before", "tomorrow"]),
@@ -166,12 +166,14 @@ class TestBadInput:
             ("'tcsh' is not one of", ["completion", "tcsh"]),
         ],
     )
-    def test_a_bad_value(self, said: str, args: list[str], call: Calls, redis_client: redis.Redis) -> None:
-        call.refused(2, said, *args)
+    def test_a_bad_value(
+        self, expected: str, args: list[str], call: Calls, redis_client: redis.Redis
+    ) -> None:
+        call.refused(2, expected, *args)
         assert redis_client.dbsize() == 0, "something was done"
 
     @pytest.mark.parametrize(
-        ("said", "args"),
+        ("expected", "args"),
         [
             ("LEASEQ_BAD_ID", ["add", "q", "data", "--id", "x" * 257]),
             ("LEASEQ_BAD_ARGUMENT", ["lease", "q", "--for", "31d"]),
@@ -180,9 +182,9 @@ class TestBadInput:
         ],
     )
     def test_what_the_scripts_refuse(
-        self, said: str, args: list[str], call: Calls, redis_client: redis.Redis
+        self, expected: str, args: list[str], call: Calls, redis_client: redis.Redis
     ) -> None:
-        call.refused(2, said, *args)
+        call.refused(2, expected, *args)
         assert redis_client.dbsize() == 0, "something was done"
 
 

@@ -11,7 +11,7 @@ import pytest
 from support import servers
 from support.client_flavours import connections_in_use
 from support.redis_probe import blocked, count_blocked, until
-from support.servers import PATIENCE
+from support.servers import TIMEOUT_SECS
 
 import leaseq
 import leaseq.aio
@@ -111,9 +111,9 @@ def test_closing_ends_a_wait_and_no_other(
     blocked(redis_client, 2)
     queue.close()
     with pytest.raises(leaseq.QueueClosedError):
-        waiting.result(PATIENCE)
+        waiting.result(TIMEOUT_SECS)
     stays.end()
-    assert stays.has_come(other.result(PATIENCE))
+    assert stays.has_come(other.result(TIMEOUT_SECS))
     blocked(redis_client, 0)
 
 
@@ -125,7 +125,7 @@ def test_a_lease_waits_for_as_long_as_it_takes_with_0_and_with_none(
     waiting = flavour.start(queue.lease, 30, timeout=timeout)
     blocked(redis_client, 1)
     queue.add_item(Item(b"x", id="a"))
-    assert waiting.result(PATIENCE).id == "a"
+    assert waiting.result(TIMEOUT_SECS).id == "a"
 
 
 @pytest.mark.parametrize("kind", [Outcome, Room])
@@ -142,7 +142,7 @@ def test_other_waits_take_none_for_as_long_as_it_takes_and_0_for_not_at_all(
     else:
         assert call(*stays.arguments, timeout=0).state == "leased"
     stays.end()
-    assert stays.has_come(waiting.result(PATIENCE))
+    assert stays.has_come(waiting.result(TIMEOUT_SECS))
 
 
 # Outcomes.
@@ -155,7 +155,7 @@ def test_a_short_socket_timeout_is_none_of_a_waiter(flavour: ClientFlavour, url:
     waiting = flavour.start(queue.outcome, "a")
     assert queue.outcome("a", timeout=0.4).state == "leased"
     queue.complete(item, result=b"done")
-    assert waiting.result(PATIENCE).content == b"done"
+    assert waiting.result(TIMEOUT_SECS).content == b"done"
 
 
 async def test_cancelled_waiters_for_an_outcome(url: str, redis_client: redis.Redis) -> None:
@@ -172,7 +172,7 @@ async def test_cancelled_waiters_for_an_outcome(url: str, redis_client: redis.Re
         await asyncio.gather(*leaving, return_exceptions=True)
         await until(lambda: count_blocked(redis_client) == 1)
         await queue.complete(item, result=b"done")
-        assert (await asyncio.wait_for(stays, PATIENCE)).content == b"done"
+        assert (await asyncio.wait_for(stays, TIMEOUT_SECS)).content == b"done"
         await until(lambda: connections_in_use(queue.transport.client) == 0)
 
 
@@ -207,7 +207,7 @@ async def test_a_producer_cancelled_at_any_moment(
             added = ""
             while added != "second":
                 # not by leasing, which would tell producers once more
-                async with asyncio.timeout(PATIENCE):
+                async with asyncio.timeout(TIMEOUT_SECS):
                     while (await other.stats()).ready == 0:  # noqa: ASYNC110 (the condition is the server's)
                         await asyncio.sleep(0.005)
                 item = await other.lease(60)
@@ -227,11 +227,11 @@ def test_room_in_a_cluster(flavour: ClientFlavour, cluster: servers.RedisCluster
         waiting = flavour.start(queue.add_item_when_room, Item(b"x", id="new"), keep=60)
         servers.wait_until(lambda: sum(map(count_blocked, nodes)) == 1)
         assert queue.complete_and_lease(item, 60) == (True, None)
-        assert waiting.result(PATIENCE) is True
+        assert waiting.result(TIMEOUT_SECS) is True
         outcome = flavour.start(queue.outcome, "new")
         servers.wait_until(lambda: sum(map(count_blocked, nodes)) == 1)
         assert queue.complete(queue.lease(60), result=b"done")
-        assert outcome.result(PATIENCE).content == b"done"
+        assert outcome.result(TIMEOUT_SECS).content == b"done"
     for node in nodes:
         node.close()
 
@@ -245,7 +245,7 @@ def test_waits_in_the_child_of_a_fork(url: str, redis_client: redis.Redis) -> No
         blocked(redis_client, 1)
         assert in_child(lambda: queue.outcome("a", timeout=0.1).state == "leased")
         queue.complete(item, result=b"done")
-        waiting.join(PATIENCE)
+        waiting.join(TIMEOUT_SECS)
         assert not waiting.is_alive()
 
 

@@ -58,8 +58,8 @@ def found(url: str) -> dict[str, list[str]]:
     argv = [sys.executable, "-c", COUNT, url]
     done = subprocess.run(argv, capture_output=True, text=True, timeout=120, check=False)
     assert not done.returncode, done.stderr
-    told: dict[str, list[str]] = json.loads(done.stdout)
-    return told
+    depths: dict[str, list[str]] = json.loads(done.stdout)
+    return depths
 
 
 def test_a_call_passes_few_functions(found: dict[str, list[str]]) -> None:

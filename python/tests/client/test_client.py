@@ -12,7 +12,7 @@ import pytest
 import trustme
 from support import servers
 from support.redis_probe import blocked
-from support.servers import PATIENCE
+from support.servers import TIMEOUT_SECS
 
 import leaseq
 import leaseq.aio
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.usefixtures("cap_of_an_hour")
 
-SHORT = 0.2
+SHORT_TIMEOUT_SECS = 0.2
 CONNECTIONS: dict[str, dict[str, Any]] = {
     "default": {},
     "decoding": {"decode_responses": True},
@@ -35,7 +35,7 @@ CONNECTIONS: dict[str, dict[str, Any]] = {
     "resp3": {"protocol": 3, "decode_responses": True},
     "resp2 decoding": {"protocol": 2, "decode_responses": True},
     "health checks": {"health_check_interval": 1},
-    "short timeout": {"socket_timeout": SHORT},
+    "short timeout": {"socket_timeout": SHORT_TIMEOUT_SECS},
     "no timeout": {"socket_timeout": None},
     "two connections": {"max_connections": 2},
 }
@@ -97,7 +97,7 @@ def test_with_completes_releases_and_backs_off(queue: Any) -> None:
     info = queue.inspect("a")
     assert (info.state, info.attempt) == ("delayed", 1)
     assert before + 0.4 < info.time <= queue.stats().now + 1
-    item = queue.lease(30, timeout=PATIENCE)
+    item = queue.lease(30, timeout=TIMEOUT_SECS)
     with item:
         pass
     assert queue.stats().completed == 1
@@ -143,7 +143,7 @@ def test_closing_ends_every_wait(queue: Any, flavour: ClientFlavour, redis_clien
     queue.close()
     for call in calls:
         with pytest.raises(leaseq.QueueClosedError):
-            call.result(PATIENCE)
+            call.result(TIMEOUT_SECS)
     queue.close()
     later: list[Callable[[], object]] = [
         queue.stats,
@@ -166,9 +166,9 @@ def test_closing_one_queue_leaves_the_callers_client_alone(
     blocked(redis_client, 2)
     queue.close()
     with pytest.raises(leaseq.QueueClosedError):
-        gone.result(PATIENCE)
+        gone.result(TIMEOUT_SECS)
     other.add_item(Item(b"x", id="a"))
-    assert stays.result(PATIENCE).id == "a"
+    assert stays.result(TIMEOUT_SECS).id == "a"
     assert flavour.run(client.ping())
 
 
@@ -189,10 +189,10 @@ def test_any_client_will_do(
 ) -> None:
     """LQ-CALL-7, LQ-CLIENT-1: RESP2 and 3, decoding or not, a read timeout far below a block."""
     queue = flavour.queue("q", flavour.client(url, **options))
-    waiting = flavour.start(queue.lease, 30, timeout=PATIENCE)
+    waiting = flavour.start(queue.lease, 30, timeout=TIMEOUT_SECS)
     blocked(redis_client, 1)
-    if options.get("socket_timeout") == SHORT:
-        ends = time.monotonic() + 3 * SHORT
+    if options.get("socket_timeout") == SHORT_TIMEOUT_SECS:
+        ends = time.monotonic() + 3 * SHORT_TIMEOUT_SECS
         while time.monotonic() < ends:
             assert not waiting.done()
             time.sleep(0.05)
@@ -200,7 +200,7 @@ def test_any_client_will_do(
             "q", url
         )  # the block has shown it; other calls may take longer on a busy machine
     queue.add_item(Item(b"\xff\0", id="ü"))
-    item = waiting.result(PATIENCE)
+    item = waiting.result(TIMEOUT_SECS)
     assert (item.id, item.data) == ("ü", b"\xff\0")
     assert queue.list_items("leased").items[0].id == "ü"
     assert queue.complete(item)
@@ -213,14 +213,14 @@ def test_one_connection_blocks_the_others(
 ) -> None:
     """LQ-ERROR-4: with a single connection a blocked lease leaves none; the error is definite and says what to do."""
     queue = flavour.queue("q", flavour.client(url, max_connections=1))
-    waiting = flavour.start(queue.lease, 30, timeout=PATIENCE)
+    waiting = flavour.start(queue.lease, 30, timeout=TIMEOUT_SECS)
     blocked(redis_client, 1)
     with pytest.raises(leaseq.UnavailableError, match="max_connections") as caught:
         queue.add_item(Item(b"x"))
     assert caught.value.definite
     with flavour.queue("q", url) as other:
         other.add_item(Item(b"x", id="a"))
-    assert waiting.result(PATIENCE).id == "a"
+    assert waiting.result(TIMEOUT_SECS).id == "a"
     assert queue.stats().leased == 1
 
 
@@ -231,7 +231,7 @@ def test_a_blocking_pool_waits_for_a_connection(
     pool = flavour.module.BlockingConnectionPool.from_url(url, max_connections=1, timeout=10)
     queue = flavour.queue("q", flavour.own(flavour.module.Redis.from_pool(pool)))
     calls = [flavour.start(queue.add_item, Item(b"x", id=str(n))) for n in range(40)]
-    assert [call.result(PATIENCE) for call in calls] == [True] * 40
+    assert [call.result(TIMEOUT_SECS) for call in calls] == [True] * 40
     assert len(redis_client.client_list()) == 2
 
 
@@ -252,8 +252,8 @@ def test_many_callers_share_one_queue(queue: Any, flavour: ClientFlavour) -> Non
     workers = [flavour.start(work) for _ in range(16)]
     producers = [flavour.start(produce, part) for part in range(4)]
     for producer in producers:
-        producer.result(PATIENCE)
-    done = [pair for worker in workers for pair in worker.result(PATIENCE)]
+        producer.result(TIMEOUT_SECS)
+    done = [pair for worker in workers for pair in worker.result(TIMEOUT_SECS)]
     assert len(done) == 200
     assert len({item_id for item_id, _ in done}) == 200
     assert len({token for _, token in done}) == 200
@@ -318,10 +318,10 @@ def test_tls(flavour: ClientFlavour, tmp_path: Path) -> None:
         )
         with servers.SpawnedServer(servers.WITH_TLS, *options) as server, server.client() as client:
             queue = flavour.queue("q", f"rediss://127.0.0.1:{port.number}?ssl_ca_certs={authority}")
-            waiting = flavour.start(queue.lease, 30, timeout=PATIENCE)
+            waiting = flavour.start(queue.lease, 30, timeout=TIMEOUT_SECS)
             blocked(client, 1)
             queue.add_item(Item(b"x" * 100_000, id="a"))
-            assert len(waiting.result(PATIENCE).data) == 100_000
+            assert len(waiting.result(TIMEOUT_SECS).data) == 100_000
 
 
 def test_threads_of_a_closed_queue_end(url: str) -> None:

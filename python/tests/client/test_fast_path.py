@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from leaseq.worker.in_flight import HandlerResult
 
 HOUR = 3600.0
-PATIENCE = 60.0
+TIMEOUT_SECS = 60.0
 
 
 @pytest.mark.parametrize("timeout", [-1, float("inf"), float("nan"), "1"])
@@ -90,8 +90,8 @@ def test_a_call_in_the_child_of_a_fork_has_a_connection_of_its_own(
         for name in ("a", "b"):
             child, _ = fork()
             if child == 0:
-                told = [queue.add_item(Item(b"x", id=f"{name}{number}")) for number in range(50)]
-                os._exit(0 if all(told) and not queue.add_item(Item(b"x", id=f"{name}0")) else 1)
+                added = [queue.add_item(Item(b"x", id=f"{name}{number}")) for number in range(50)]
+                os._exit(0 if all(added) and not queue.add_item(Item(b"x", id=f"{name}0")) else 1)
             children.append(child)
         assert [queue.add_item(Item(b"x", id="before")) for _ in range(50)] == [False] * 50
         assert [os.waitpid(child, 0)[1] for child in children] == [0, 0]

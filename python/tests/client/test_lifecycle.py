@@ -9,7 +9,7 @@ import pytest
 from support import servers
 from support.client_flavours import unwrap
 from support.redis_probe import WAKE_UP, load
-from support.servers import PATIENCE
+from support.servers import TIMEOUT_SECS
 
 import leaseq
 import leaseq.aio
@@ -29,7 +29,7 @@ def close_with_replies_held(flavour: ClientFlavour, queue: Any, proxy: Listener)
     closing = flavour.start(queue.close)
     servers.wait_until(lambda: unwrap(queue).transport.life.closed)
     proxy.hold_replies_after = None
-    closing.result(PATIENCE)
+    closing.result(TIMEOUT_SECS)
 
 
 def test_what_a_wait_leased_is_given_back(
@@ -45,7 +45,7 @@ def test_what_a_wait_leased_is_given_back(
     servers.wait_until(lambda: other.stats().leased == 1)
     close_with_replies_held(flavour, queue, proxy)
     with pytest.raises(leaseq.QueueClosedError):
-        waiting.result(PATIENCE)
+        waiting.result(TIMEOUT_SECS)
     info = other.inspect("a")
     assert (info.state, info.attempt) == ("ready", 0)
 
@@ -78,7 +78,7 @@ def test_a_call_in_flight_is_answered(
     call = flavour.start(queue.complete, item)
     servers.wait_until(lambda: other.stats().completed == 1)
     close_with_replies_held(flavour, queue, proxy)
-    assert call.result(PATIENCE) is True
+    assert call.result(TIMEOUT_SECS) is True
 
 
 def test_complete_and_lease_in_flight(
@@ -93,7 +93,7 @@ def test_complete_and_lease_in_flight(
     call = flavour.start(queue.complete_and_lease, item, 30)
     servers.wait_until(lambda: other.stats().completed == 1)
     close_with_replies_held(flavour, queue, proxy)
-    assert call.result(PATIENCE) == (True, None)
+    assert call.result(TIMEOUT_SECS) == (True, None)
     info = other.inspect("b")
     assert (info.state, info.attempt) == ("ready", 0)
 
@@ -110,9 +110,9 @@ def test_a_call_that_is_never_answered_ends(
     proxy.discard_replies = True
     call = flavour.start(queue.configure, max_data=77)
     servers.wait_until(lambda: other.stats().max_data == 77)
-    flavour.start(queue.close).result(PATIENCE)  # the call itself would go on for an hour
+    flavour.start(queue.close).result(TIMEOUT_SECS)  # the call itself would go on for an hour
     with pytest.raises(leaseq.ReplyLostError):
-        call.result(PATIENCE)
+        call.result(TIMEOUT_SECS)
 
 
 @pytest.mark.parametrize("steps", range(24))
@@ -123,7 +123,7 @@ async def test_a_cancellation_while_connecting_is_heeded(url: str, steps: int) -
         for _ in range(steps):
             await asyncio.sleep(0)
         waiting.cancel()
-        await asyncio.wait([waiting], timeout=PATIENCE)
+        await asyncio.wait([waiting], timeout=TIMEOUT_SECS)
         assert waiting.cancelled()
 
 

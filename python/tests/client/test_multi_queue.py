@@ -14,7 +14,7 @@ import pytest
 from support import servers
 from support.client_flavours import connections_in_use
 from support.redis_probe import blocked, count_blocked, due_for_a_beat, load, until
-from support.servers import PATIENCE
+from support.servers import TIMEOUT_SECS
 
 import leaseq
 import leaseq.aio
@@ -145,15 +145,15 @@ def test_nobody_sleeps_beside_an_item(
         second = flavour.start(b.lease, 30)
         blocked(redis_client, connections(groups) + 1)
         add_at_once(redis_client, b, a)
-        item = first.result(PATIENCE)
+        item = first.result(TIMEOUT_SECS)
         if connections(groups) == 1:
             assert item.id == "a-item"
         if item.id == "a-item":
-            other = second.result(PATIENCE)
+            other = second.result(TIMEOUT_SECS)
         else:
-            other = a.lease(30, timeout=PATIENCE)
+            other = a.lease(30, timeout=TIMEOUT_SECS)
             b.add_item(Item(b"x"))
-            assert b.complete(second.result(PATIENCE))
+            assert b.complete(second.result(TIMEOUT_SECS))
         assert (item.attempt, other.attempt) == (1, 1)
         assert {item.id, other.id} == {"a-item", "b-item"}
         for each in (item, other):
@@ -175,12 +175,12 @@ def test_waiters_on_overlapping_sets(
         ]
         blocked(redis_client, sum(len({queue.group for queue in each}) for each in sets))
         add_at_once(redis_client, *(queues if turn % 2 else queues[::-1]))
-        servers.wait_until(lambda now=waiting: at_rest(queues, now), PATIENCE)  # type: ignore[misc]
+        servers.wait_until(lambda now=waiting: at_rest(queues, now), TIMEOUT_SECS)  # type: ignore[misc]
         assert any(call.done() for _, call in waiting)
         for each, call in waiting:
             if not call.done():
                 each[0].add_item(Item(b"x"))
-            item = call.result(PATIENCE)
+            item = call.result(TIMEOUT_SECS)
             assert item.attempt == 1
             assert item.queue.complete(item)
         for item in flavour.queues(queues).items(30, timeout=0.01):
@@ -203,10 +203,10 @@ def test_closing_any_queue_ends_the_wait(
         blocked(redis_client, connections(groups) + 1)
         queues[which].close()
         with pytest.raises(leaseq.QueueClosedError, match=repr("abc"[which])):
-            waiting.result(PATIENCE)
+            waiting.result(TIMEOUT_SECS)
         blocked(redis_client, 1)
         other.add_item(Item(b"x"))
-        assert other.complete(stays.result(PATIENCE))
+        assert other.complete(stays.result(TIMEOUT_SECS))
         with pytest.raises(leaseq.QueueClosedError):
             several.lease(30)
 
@@ -224,7 +224,7 @@ def test_queues_of_two_servers(
             blocked(redis_client, 1)
             blocked(client, 1)
             queue.add_item(Item(b"x"))
-            item = waiting.result(PATIENCE)
+            item = waiting.result(TIMEOUT_SECS)
             assert item.queue.name == queue.name
             assert item.queue.complete(item)
             blocked(redis_client, 0)
@@ -234,7 +234,7 @@ def test_queues_of_two_servers(
         blocked(client, 1)
     server.kill()
     with pytest.raises(leaseq.UnavailableError):
-        waiting.result(PATIENCE)
+        waiting.result(TIMEOUT_SECS)
     blocked(redis_client, 0)
 
 
@@ -258,7 +258,7 @@ def test_groups_on_different_nodes(flavour: ClientFlavour, nodes: servers.RedisC
         servers.wait_until(lambda: sum(waits()) == 3)
         assert sorted(waits()) == [1, 1, 1]
         queue.add_item(Item(b"x"))
-        item = waiting.result(PATIENCE)
+        item = waiting.result(TIMEOUT_SECS)
         assert item.queue.name == queue.name
         assert item.queue.complete(item)
         servers.wait_until(lambda: sum(waits()) == 0)
@@ -346,7 +346,7 @@ def test_an_interrupted_thread_leaves_nothing(
         thread.join()
         if moment == "blocked":
             others[1].add_item(Item(b"x", id="a"))
-        got = others[1].lease(60, timeout=PATIENCE)
+        got = others[1].lease(60, timeout=TIMEOUT_SECS)
         assert got is not None
         assert got.attempt == 1
         assert got.queue.complete(got)
@@ -368,9 +368,9 @@ def test_what_a_loser_leased_goes_back(
     add_at_once(redis_client, other)
     servers.wait_until(lambda: other.stats().leased == 1)
     fast.add_item(Item(b"x", id="won"))
-    assert waiting.result(PATIENCE).id == "won"
+    assert waiting.result(TIMEOUT_SECS).id == "won"
     proxy.hold_replies_after = None
-    item = other.lease(30, timeout=PATIENCE)
+    item = other.lease(30, timeout=TIMEOUT_SECS)
     assert item is not None
     assert (item.id, item.attempt) == ("b-item", 1)
 
@@ -385,7 +385,7 @@ def test_threads_that_lose_end(url: str, redis_client: redis.Redis) -> None:
         for number in range(30):
             timer = threading.Timer(0, lambda n=number: queues[n % 3].add_item(Item(b"x")))
             timer.start()
-            item = several.lease(30, timeout=PATIENCE)
+            item = several.lease(30, timeout=TIMEOUT_SECS)
             assert item is not None
             assert item.queue.complete(item)
         servers.wait_until(lambda: threading.active_count() <= before)

@@ -111,7 +111,7 @@ def test_a_crash_shows_the_stderr_of_the_adapter_in_every_report(tmp_path: Path)
 
 
 @pytest.mark.parametrize(
-    ("body", "code", "said"),
+    ("body", "code", "expected"),
     [
         ("print('Loading...', flush=True)", 4, "printed a line that is no message: 'Loading...'"),
         ("answer({'ok': ['added', 1]})", 4, "1 is not one of ['added', 'exists']; it is '{\"id\""),
@@ -120,9 +120,9 @@ def test_a_crash_shows_the_stderr_of_the_adapter_in_every_report(tmp_path: Path)
         ("time.sleep(60)", 3, "since then the client has sent nothing to the server"),
     ],
 )
-def test_what_is_wrong_with_an_adapter_is_reported(body: str, code: int, said: str) -> None:
+def test_what_is_wrong_with_an_adapter_is_reported(body: str, code: int, expected: str) -> None:
     done = command("run", "--case", FIRST, "--patience", 1, *adapter(body))
-    assert (done.returncode, said in done.stdout) == (code, True), done.stdout
+    assert (done.returncode, expected in done.stdout) == (code, True), done.stdout
 
 
 def test_smoke(redis_client: redis.Redis, url: str) -> None:
@@ -148,7 +148,7 @@ def test_a_claimed_case_that_cannot_be_run_here_is_no_success(url: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "expected"),
     [
         ({"protocol": 99}, "version 99 of the protocol, and the suite checks version 1"),
         ({"scripts": {}}, "its scripts lack add, complete"),
@@ -157,12 +157,12 @@ def test_a_claimed_case_that_cannot_be_run_here_is_no_success(url: str) -> None:
     ],
 )
 def test_a_manifest_that_does_not_fit_is_refused(
-    change: dict[str, object] | None, said: str, tmp_path: Path
+    change: dict[str, object] | None, expected: str, tmp_path: Path
 ) -> None:
     path = tmp_path / "manifest.json"
     path.write_text("[]" if change is None else json.dumps({**manifest(), **change}))
     done = process("smoke", "--manifest", path, *ADAPTER)
-    assert (done.returncode, said in done.stderr) == (2, True), done.stderr
+    assert (done.returncode, expected in done.stderr) == (2, True), done.stderr
 
 
 @pytest.mark.slow
@@ -177,8 +177,8 @@ def test_the_scripts_of_another_manifest_are_used(tmp_path: Path) -> None:
 def test_cases_are_listed_explained_and_exported(tmp_path: Path) -> None:
     listed = json.loads(command("list", "--json", "scenarios/*").stdout)
     explained = command("explain", FIRST).stdout
-    for said in (rules()["LQ-COMPLETE-3"], "w1.lease", f"run --case '{FIRST}' -- ADAPTER"):
-        assert said in explained
+    for expected in (rules()["LQ-COMPLETE-3"], "w1.lease", f"run --case '{FIRST}' -- ADAPTER"):
+        assert expected in explained
     assert command("export", tmp_path / "cases").returncode == 0
     exported = json.loads((tmp_path / "cases" / f"{FIRST}.json").read_text())
     assert exported in listed

@@ -30,30 +30,30 @@ pytestmark = pytest.mark.timeout(600)
 
 def right() -> HistoryBuilder:
     """Two workers on two items: one lease runs out, the late completion wins, one item is given back."""
-    told = HistoryBuilder()
-    told.add(b"a")
-    told.add(b"b", b"other")
-    first = told.lease("w1")
-    told.extend("w1", b"a", first)
-    told.forge(b"a")
-    second = told.lease("w2")
-    told.release("w2", b"b", second)
-    third = told.lease("w2")
-    told.extend("w1", b"a", first)
+    builder = HistoryBuilder()
+    builder.add(b"a")
+    builder.add(b"b", b"other")
+    first = builder.lease("w1")
+    builder.extend("w1", b"a", first)
+    builder.forge(b"a")
+    second = builder.lease("w2")
+    builder.release("w2", b"b", second)
+    third = builder.lease("w2")
+    builder.extend("w1", b"a", first)
     assert third > second > first
-    told.complete("w1", b"a", first)
-    told.complete("w2", b"a", third)
-    told.add(b"a", b"again")
-    told.add(b"a", b"never")
-    fourth = told.wait("w1")[5]
-    told.hand_off("w1", b"b", third, b"d")
-    told.complete_and_lease("w1", b"a", fourth)
-    told.outcome("w2", b"a")
-    fifth = told.lease("w2")
-    told.keep("w2", b"d", fifth, b"done")
-    told.outcome("w2", b"d")
-    told.wait("w2")
-    return told
+    builder.complete("w1", b"a", first)
+    builder.complete("w2", b"a", third)
+    builder.add(b"a", b"again")
+    builder.add(b"a", b"never")
+    fourth = builder.wait("w1")[5]
+    builder.hand_off("w1", b"b", third, b"d")
+    builder.complete_and_lease("w1", b"a", fourth)
+    builder.outcome("w2", b"a")
+    fifth = builder.lease("w2")
+    builder.keep("w2", b"d", fifth, b"done")
+    builder.outcome("w2", b"d")
+    builder.wait("w2")
+    return builder
 
 
 def wrong(history: History) -> bool:
@@ -67,95 +67,95 @@ def test_what_is_right_passes() -> None:
     assert suite.judge(history).outcome is Outcome.PASS
 
 
-def completed_twice(told: HistoryBuilder) -> None:
-    told.add(b"a")
-    token = told.lease("w1")
-    told.complete("w1", b"a", token)
-    told.complete("w1", b"a", token, lie=lambda _: 1)
+def completed_twice(builder: HistoryBuilder) -> None:
+    builder.add(b"a")
+    token = builder.lease("w1")
+    builder.complete("w1", b"a", token)
+    builder.complete("w1", b"a", token, lie=lambda _: 1)
 
 
-def lost_in_a_lease(told: HistoryBuilder) -> None:
-    told.add(b"a")
-    told.lease("w1", lie=lambda _: [-1, 0, 0])
+def lost_in_a_lease(builder: HistoryBuilder) -> None:
+    builder.add(b"a")
+    builder.lease("w1", lie=lambda _: [-1, 0, 0])
 
 
-def token_going_back(told: HistoryBuilder) -> None:
-    told.add(b"a")
-    token = told.lease("w1")
-    told.forge(b"a")
-    told.lease("w2", lie=lambda reply: [*reply[:5], token - 1, *reply[6:]])
+def token_going_back(builder: HistoryBuilder) -> None:
+    builder.add(b"a")
+    token = builder.lease("w1")
+    builder.forge(b"a")
+    builder.lease("w2", lie=lambda reply: [*reply[:5], token - 1, *reply[6:]])
 
 
-def two_leases_at_once(told: HistoryBuilder) -> None:
-    told.add(b"a")
-    told.lease("w1")
-    later = told.time + 1000
+def two_leases_at_once(builder: HistoryBuilder) -> None:
+    builder.add(b"a")
+    builder.lease("w1")
+    later = builder.time + 1000
     lease = [0, later + 3_600_000_000, 1, b"a", b"data", later, 2]
-    told.lease("w2", lie=lambda _: lease)
+    builder.lease("w2", lie=lambda _: lease)
 
 
-def superseded_extends(told: HistoryBuilder) -> None:
-    told.add(b"a")
-    old = told.lease("w1")
-    told.forge(b"a")
-    told.lease("w2")
-    told.extend("w1", b"a", old, lie=lambda _: told.time + 3_600_000_000)
+def superseded_extends(builder: HistoryBuilder) -> None:
+    builder.add(b"a")
+    old = builder.lease("w1")
+    builder.forge(b"a")
+    builder.lease("w2")
+    builder.extend("w1", b"a", old, lie=lambda _: builder.time + 3_600_000_000)
 
 
-def added_over_another(told: HistoryBuilder) -> None:
-    told.add(b"a")
-    told.add(b"a", b"new", lie=lambda _: told.time)
+def added_over_another(builder: HistoryBuilder) -> None:
+    builder.add(b"a")
+    builder.add(b"a", b"new", lie=lambda _: builder.time)
 
 
-def definite_though_it_ran(told: HistoryBuilder) -> None:
-    told.add(b"a", lost=True, definite=True)
-    told.lease("w1")
+def definite_though_it_ran(builder: HistoryBuilder) -> None:
+    builder.add(b"a", lost=True, definite=True)
+    builder.lease("w1")
 
 
-def run_twice(told: HistoryBuilder) -> None:
-    told.add(b"a")
-    told.add(b"b")
-    told.lease("w1", runs=2)
+def run_twice(builder: HistoryBuilder) -> None:
+    builder.add(b"a")
+    builder.add(b"b")
+    builder.lease("w1", runs=2)
 
 
-def left_elsewhere(told: HistoryBuilder) -> None:
-    told.add(b"a")
-    told.lease("w1")
-    item = told.queue.items[b"a"]
-    told.end().left["a"] = Left("ready", item.data, item.attempt, item.token)
-    told.queue.items.clear()
+def left_elsewhere(builder: HistoryBuilder) -> None:
+    builder.add(b"a")
+    builder.lease("w1")
+    item = builder.queue.items[b"a"]
+    builder.end().left["a"] = Left("ready", item.data, item.attempt, item.token)
+    builder.queue.items.clear()
 
 
-def result_of_another(told: HistoryBuilder) -> None:
-    told.add(b"a")
-    told.keep("w1", b"a", told.lease("w1"), b"done")
-    told.outcome("w2", b"a", lie=lambda reply: [*reply[:5], b"of b"])
+def result_of_another(builder: HistoryBuilder) -> None:
+    builder.add(b"a")
+    builder.keep("w1", b"a", builder.lease("w1"), b"done")
+    builder.outcome("w2", b"a", lie=lambda reply: [*reply[:5], b"of b"])
 
 
-def follow_up_over_another(told: HistoryBuilder) -> None:
-    told.add(b"a")
-    token = told.lease("w1")
-    told.add(b"b")
-    told.hand_off("w1", b"a", token, b"b", lie=lambda reply: [reply[0], told.time])
+def follow_up_over_another(builder: HistoryBuilder) -> None:
+    builder.add(b"a")
+    token = builder.lease("w1")
+    builder.add(b"b")
+    builder.hand_off("w1", b"a", token, b"b", lie=lambda reply: [reply[0], builder.time])
 
 
-def follow_up_lost(told: HistoryBuilder) -> None:
-    told.add(b"a")
-    told.hand_off("w1", b"a", told.lease("w1"), b"b")
-    del told.queue.items[b"b"]
+def follow_up_lost(builder: HistoryBuilder) -> None:
+    builder.add(b"a")
+    builder.hand_off("w1", b"a", builder.lease("w1"), b"b")
+    del builder.queue.items[b"b"]
 
 
-def wait_that_leases_twice(told: HistoryBuilder) -> None:
-    told.add(b"a")
-    told.add(b"b")
-    told.wait("w1", runs=2)
+def wait_that_leases_twice(builder: HistoryBuilder) -> None:
+    builder.add(b"a")
+    builder.add(b"b")
+    builder.wait("w1", runs=2)
 
 
-def fused_completes_twice(told: HistoryBuilder) -> None:
-    told.add(b"a")
-    token = told.lease("w1")
-    told.complete("w1", b"a", token)
-    told.complete_and_lease("w1", b"a", token, lie=lambda reply: [*reply[:-1], 1])
+def fused_completes_twice(builder: HistoryBuilder) -> None:
+    builder.add(b"a")
+    token = builder.lease("w1")
+    builder.complete("w1", b"a", token)
+    builder.complete_and_lease("w1", b"a", token, lie=lambda reply: [*reply[:-1], 1])
 
 
 BROKEN = [
@@ -179,64 +179,64 @@ BROKEN = [
 
 @pytest.mark.parametrize("breaking", BROKEN, ids=lambda breaking: str(breaking.__name__))
 def test_each_broken_history_is_found(breaking: Callable[[HistoryBuilder], None]) -> None:
-    told = HistoryBuilder()
-    told.add(b"x")
-    told.complete("w1", b"x", told.lease("w1"))
-    assert not wrong(told.end())
-    breaking(told)
-    assert wrong(told.end())
+    builder = HistoryBuilder()
+    builder.add(b"x")
+    builder.complete("w1", b"x", builder.lease("w1"))
+    assert not wrong(builder.end())
+    breaking(builder)
+    assert wrong(builder.end())
 
 
 def test_a_lost_reply_may_have_run_or_not() -> None:
     for ran in (True, False):
-        told = HistoryBuilder()
-        told.add(b"a", lost=True)
+        builder = HistoryBuilder()
+        builder.add(b"a", lost=True)
         if not ran:
-            told.queue.items.clear()
-            told.history.sent.clear()
-            told.history.ran.clear()
-        history = told.end()
+            builder.queue.items.clear()
+            builder.history.sent.clear()
+            builder.history.ran.clear()
+        history = builder.end()
         assert not wrong(history)
-    told = HistoryBuilder()
-    told.add(b"a")
-    told.lease("w1", lost=True)
-    told.forge(b"a")
-    token = told.lease("w2")
-    told.complete("w2", b"a", token, lost=True)
-    assert not wrong(told.end())
+    builder = HistoryBuilder()
+    builder.add(b"a")
+    builder.lease("w1", lost=True)
+    builder.forge(b"a")
+    token = builder.lease("w2")
+    builder.complete("w2", b"a", token, lost=True)
+    assert not wrong(builder.end())
 
 
 def test_an_answer_that_is_not_what_the_server_said_is_found() -> None:
-    told = HistoryBuilder()
-    told.add(b"a")
-    history = told.end()
-    history.calls[0].told = {"ok": ["exists"]}
+    builder = HistoryBuilder()
+    builder.add(b"a")
+    history = builder.end()
+    history.calls[0].answer = {"ok": ["exists"]}
     assert wrong(history)
 
 
 def test_a_call_that_is_not_sent_as_it_was_made_is_found() -> None:
-    told = HistoryBuilder()
-    told.add(b"a")
-    told.complete("w1", b"a", told.lease("w1"))
-    history = told.end()
+    builder = HistoryBuilder()
+    builder.add(b"a")
+    builder.complete("w1", b"a", builder.lease("w1"))
+    history = builder.end()
     history.calls[-1].args["items"][0].update(keep_ms=HOUR, result=b"done")
     assert any("is missing" in wrong for wrong in replay.check(history))
 
 
 def test_a_reply_that_was_lost_and_is_told_is_found() -> None:
-    told = HistoryBuilder()
-    told.add(b"a")
-    told.lease("w1")
-    history = told.end()
+    builder = HistoryBuilder()
+    builder.add(b"a")
+    builder.lease("w1")
+    history = builder.end()
     history.sent[-1].delivered = False
     assert any("LQ-CLIENT-1" in wrong for wrong in replay.check(history))
 
 
 def test_calls_in_the_wrong_order_are_found() -> None:
-    told = HistoryBuilder()
-    told.add(b"a")
-    told.add(b"b")
-    history = told.end()
+    builder = HistoryBuilder()
+    builder.add(b"a")
+    builder.add(b"b")
+    history = builder.end()
     first, second = history.calls
     first.begin, second.begin = second.begin, first.begin
     first.end, second.end = second.end, first.end
@@ -244,17 +244,17 @@ def test_calls_in_the_wrong_order_are_found() -> None:
 
 
 def test_an_error_for_no_reason_is_found() -> None:
-    told = HistoryBuilder()
-    told.add(b"a", lost=True)
-    history = told.end()
+    builder = HistoryBuilder()
+    builder.add(b"a", lost=True)
+    history = builder.end()
     history.calls[0].fault = ""
     assert any("nothing was done to it" in wrong for wrong in replay.check(history))
 
 
 def test_a_wrong_history_is_shown_and_written(tmp_path: Path) -> None:
-    told = HistoryBuilder()
-    completed_twice(told)
-    history = told.end()
+    builder = HistoryBuilder()
+    completed_twice(builder)
+    history = builder.end()
     verdict = suite.judge(history)
     assert verdict.outcome is Outcome.FAIL
     assert "the model says 0" in verdict.message
@@ -340,23 +340,23 @@ def test_the_python_client_passes(name: str, url: str) -> None:
 
 def a_lie_is_found(made: History, method: str) -> bool:
     """Whether it is found that a client told its caller another answer to one call than the server gave."""
-    call = next(call for call in made.calls if call.method == method and call.told and call.told["ok"])
-    told, call.told = call.told, {"ok": changed(call.told["ok"]) if call.told else None}
+    call = next(call for call in made.calls if call.method == method and call.answer and call.answer["ok"])
+    builder, call.answer = call.answer, {"ok": changed(call.answer["ok"]) if call.answer else None}
     found = any(f"call {call.number} " in wrong for wrong in replay.check(made))
-    call.told = told
+    call.answer = builder
     return found
 
 
-def changed(told: Any) -> Any:
+def changed(builder: Any) -> Any:
     """The answer of an adapter with its first part changed."""
-    if isinstance(told, list):
-        return [changed(told[0]), *told[1:]]
-    if isinstance(told, dict) and "leases" in told:
-        return {**told, "leases": [*told["leases"], {"id": b"another"}]}
-    if isinstance(told, dict):
-        name = "completed" if "completed" in told else "attempt"
-        return {**told, name: changed(told[name])}
-    return not told
+    if isinstance(builder, list):
+        return [changed(builder[0]), *builder[1:]]
+    if isinstance(builder, dict) and "leases" in builder:
+        return {**builder, "leases": [*builder["leases"], {"id": b"another"}]}
+    if isinstance(builder, dict):
+        name = "completed" if "completed" in builder else "attempt"
+        return {**builder, name: changed(builder[name])}
+    return not builder
 
 
 def test_an_adapter_that_breaks_its_protocol_is_no_verdict_on_a_history(url: str) -> None:

@@ -55,7 +55,7 @@ def test_the_scenarios_of_the_package_name_rules_and_capabilities_that_there_are
 
 
 @pytest.mark.parametrize(
-    ("changed", "said"),
+    ("changed", "expected"),
     [
         ({"speed": 1}, "speed"),
         ({"rules": ["LQ-ADD"]}, "rules/0"),
@@ -74,8 +74,10 @@ def test_the_scenarios_of_the_package_name_rules_and_capabilities_that_there_are
         ({"steps": [ADD, {"stop": "p", "command": "add", "when": "before"}]}, "needs a name"),
     ],
 )
-def test_a_scenario_that_is_not_right_is_refused_with_its_place(changed: dict[str, Any], said: str) -> None:
-    with pytest.raises(CaseFileError, match=said):
+def test_a_scenario_that_is_not_right_is_refused_with_its_place(
+    changed: dict[str, Any], expected: str
+) -> None:
+    with pytest.raises(CaseFileError, match=expected):
         load.load(yaml.safe_dump([{**RIGHT, **changed}]), "test.yaml")
 
 
@@ -125,8 +127,11 @@ def test_text_is_made_bytes_where_messages_have_bytes() -> None:
         "items": [{"id": "a", "data": {"$repeat": ["xy", 2]}, "headers": {"h": "v"}}],
         "state": "ready",
     }
-    said = {"items": [{"id": b64(b"a"), "data": b64(b"xyxy"), "headers": {"h": b64(b"v")}}], "state": "ready"}
-    assert values.plain(written) == said
+    expected = {
+        "items": [{"id": b64(b"a"), "data": b64(b"xyxy"), "headers": {"h": b64(b"v")}}],
+        "state": "ready",
+    }
+    assert values.plain(written) == expected
     assert values.plain({"ids": {"$numbers": 2}}) == {"ids": [b64(b"0"), b64(b"1")]}
     assert values.plain({"$times": ["x", 2, "y", 1]}) == ["x", "x", "y"]
 
@@ -144,11 +149,11 @@ def context(pool: AdapterPool) -> Context:
 
 RACE = {"call": "p.add", "args": ADD["args"], "first": {"ok": ["added"]}, "second": {"ok": ["added"]}}
 
-LOOKING = {**RACE, "first": {"ok": ["added"], "keys": {"leased": ["a"]}}}
+INSPECTING = {**RACE, "first": {"ok": ["added"], "keys": {"leased": ["a"]}}}
 
 
 @pytest.mark.parametrize(
-    ("steps", "said"),
+    ("steps", "expected"),
     [
         ([{**ADD, "ok": ["exists"]}], "expected 'exists'"),
         ([{**ADD, "error": {"definite": True}}], "answered ok"),
@@ -159,7 +164,7 @@ LOOKING = {**RACE, "first": {"ok": ["added"], "keys": {"leased": ["a"]}}}
         ([ADD, {"sent": "p", "command": "add", "at_most": 0}], "sent add"),
         ([ADD, {"time": "t"}, {"not_before": "$t", "plus_ms": 3_600_000}], "too early"),
         ([{"race": [RACE, {**RACE, "call": "w.add"}]}], "expected 'added'"),
-        ([{"race": [LOOKING, {**LOOKING, "call": "w.add"}]}], "the queue.leased"),
+        ([{"race": [INSPECTING, {**INSPECTING, "call": "w.add"}]}], "the queue.leased"),
         ([{"stop": "p", "command": "add", "when": "after", "do": "drop"}, ADD], "answered error"),
         (
             [{"start": "p.lease", "args": LEASE["args"], "as": "w"}, {"await": "w", "cancelled": True}],
@@ -167,13 +172,13 @@ LOOKING = {**RACE, "first": {"ok": ["added"], "keys": {"leased": ["a"]}}}
         ),
     ],
 )
-def test_what_fails_a_scenario(context: Context, steps: list[dict[str, Any]], said: str) -> None:
+def test_what_fails_a_scenario(context: Context, steps: list[dict[str, Any]], expected: str) -> None:
     if "ok" in steps[0] and "error" in steps[0]:
         steps[0] = {key: value for key, value in steps[0].items() if key != "ok"}
     actors = {"p": "client"} | ({"w": "client"} if "race" in steps[0] else {})
     verdict = run_case(scenario(*steps, {"keys": {"dead": []}}, actors=actors), context)
     assert verdict.outcome is Outcome.FAIL
-    assert re.search(said, verdict.message), verdict.message
+    assert re.search(expected, verdict.message), verdict.message
 
 
 def test_what_is_awaited_in_vain_fails_and_says_so(context: Context) -> None:

@@ -70,7 +70,7 @@ class Silent:
 
 
 def outcomes(server: ExternalServer, subject: Subject, *names: str) -> list[Outcome]:
-    task = Task(subject, tuple(CASES[name] for name in names), plan.PATIENCE)
+    task = Task(subject, tuple(CASES[name] for name in names), plan.TIMEOUT_SECS)
     return [result.outcome for result in pool.run_on(server, task)]
 
 
@@ -242,12 +242,12 @@ def test_several_subjects_are_run_at_a_time_on_their_own_servers(copies: ClientC
     cases = (CASES[ADD],)
     buggy = Subject(BUG.name, copies.buggy([dataclasses.replace(BUG, name="again")])["again"])
     tasks = [
-        Task(Subject("right", copies.right("python")), cases, plan.PATIENCE),
-        Task(buggy, cases, plan.PATIENCE),
+        Task(Subject("right", copies.right("python")), cases, plan.TIMEOUT_SECS),
+        Task(buggy, cases, plan.TIMEOUT_SECS),
     ]
     with open_server() as server:
-        told = {result.subject: result.outcome for result in pool.run(tasks, server, jobs=2)}
-    assert told == {"right": Outcome.PASS, BUG.name: Outcome.FAIL}
+        by_subject = {result.subject: result.outcome for result in pool.run(tasks, server, jobs=2)}
+    assert by_subject == {"right": Outcome.PASS, BUG.name: Outcome.FAIL}
 
 
 @pytest.mark.slow

@@ -29,7 +29,7 @@ def vector(script: str, name: str) -> Vector:
     return next(each for each in case_file.load(script) if each.name == name)
 
 
-def told(client: redis.Redis, vectors: list[Vector], source: str | None = None) -> list[str]:
+def differences(client: redis.Redis, vectors: list[Vector], source: str | None = None) -> list[str]:
     sources = {vectors[0].script: source} if source else {}
     return list(found_wrong(client, vectors, sources, watched=True))
 
@@ -60,24 +60,24 @@ def test_an_error_changes_nothing_and_keys_are_of_one_slot(script: str) -> None:
 
 def test_a_wrong_reply_is_told(redis_client: redis.Redis) -> None:
     right = vector("settle", "settle on full")
-    assert told(redis_client, [right]) == []
-    assert "it answers 1, not 0" in told(redis_client, [replace(right, reply=0)])[0]
-    assert "the second time" in told(redis_client, [replace(right, again=b"x")])[0]
+    assert differences(redis_client, [right]) == []
+    assert "it answers 1, not 0" in differences(redis_client, [replace(right, reply=0)])[0]
+    assert "the second time" in differences(redis_client, [replace(right, again=b"x")])[0]
 
 
 def test_another_keyspace_is_told(redis_client: redis.Redis) -> None:
     right = vector("settle", "settle on full")
     less = {key: value for key, value in right.then.items() if key != "wake"}
-    assert '{"wake": 1}' in told(redis_client, [replace(right, then=less)])[0]
+    assert '{"wake": 1}' in differences(redis_client, [replace(right, then=less)])[0]
     more = SCRIPTS["settle"].source.replace(FIRST, FIRST + "call('SET', 'leaseq:{vectors}:queue:odd', '1')\n")
-    wrong = told(redis_client, [right], more)
-    assert any("1 more keys that no call names" in said for said in wrong)
-    assert any("leaseq:{vectors}:queue:odd is touched and was not passed" in said for said in wrong)
+    wrong = differences(redis_client, [right], more)
+    assert any("1 more keys that no call names" in expected for expected in wrong)
+    assert any("leaseq:{vectors}:queue:odd is touched and was not passed" in expected for expected in wrong)
 
 
 def test_a_look_at_a_key_that_was_not_passed_is_told(redis_client: redis.Redis) -> None:
     looks = SCRIPTS["settle"].source.replace(FIRST, FIRST + "call('EXISTS', 'leaseq:{vectors}:queue:kept')\n")
-    assert told(redis_client, [vector("settle", "settle on full")], looks) == [
+    assert differences(redis_client, [vector("settle", "settle on full")], looks) == [
         "settle on full: leaseq:{vectors}:queue:kept is touched and was not passed"
     ]
 
@@ -98,6 +98,6 @@ def test_keys_of_two_slots_are_seen() -> None:
 
 def test_a_time_to_live_is_compared_to_the_millisecond(redis_client: redis.Redis) -> None:
     right = vector("complete_with", "Each of several with a fate of its own, rich")
-    assert told(redis_client, [right]) == []
+    assert differences(redis_client, [right]) == []
     late = SCRIPTS["complete_with"].source.replace("format('%.0f', ttl))", "format('%.0f', ttl + 1))")
-    assert told(redis_client, [right], late)
+    assert differences(redis_client, [right], late)

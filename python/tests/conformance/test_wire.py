@@ -36,8 +36,8 @@ GOOD = """
 def context(url: str) -> Iterator[Context]:
     server = ExternalServer(url)
     command = tuple(adapters.COMMANDS["python_sync"])
-    with AdapterPool(server, command) as crew:
-        yield Context(server, command, frozenset(), 0, 60, crew)
+    with AdapterPool(server, command) as pool:
+        yield Context(server, command, frozenset(), 0, 60, pool)
 
 
 def named(name: str) -> Case:
@@ -148,5 +148,5 @@ def test_a_wrong_adapter_is_an_error_and_no_failure(url: str) -> None:
     """What the adapter does wrong says nothing about the client."""
     server = ExternalServer(url)
     command = (sys.executable, "-c", "print('hello')")
-    with AdapterPool(server, command) as crew, pytest.raises(BrokenError):
-        run(named("wire/add-plain"), Context(server, command, frozenset(), 0, 60, crew))
+    with AdapterPool(server, command) as pool, pytest.raises(BrokenError):
+        run(named("wire/add-plain"), Context(server, command, frozenset(), 0, 60, pool))

@@ -49,11 +49,11 @@ def run(*args: str, before: str = "pass") -> subprocess.CompletedProcess[str]:
     )
 
 
-def refused(code: int, said: str, *args: str) -> str:
+def refused(code: int, expected: str, *args: str) -> str:
     """What it prints of a call that it refuses."""
     result = CliRunner().invoke(demo, args)
     assert result.exit_code == code, result.output
-    assert said in result.output
+    assert expected in result.output
     assert "Traceback" not in result.output
     return result.output
 
@@ -302,7 +302,7 @@ class TestPipeline:
         assert pipeline_result().exit_code() == 0
 
     @pytest.mark.parametrize(
-        ("changes", "said"),
+        ("changes", "expected"),
         [
             ({"handoff": standing(300, 300, 299, 299, handoff=True)}, "299 items came to the stage ship"),
             ({"handoff": standing(300, 300, 300, 299, handoff=True)}, "299 of 300 items left"),
@@ -310,13 +310,13 @@ class TestPipeline:
             ({"kills": 19}, "not 19"),
         ],
     )
-    def test_anything_else_is_1_and_said(self, changes: dict[str, Any], said: str) -> None:
+    def test_anything_else_is_1_and_said(self, changes: dict[str, Any], expected: str) -> None:
         result = dataclasses.replace(pipeline_result(), **changes)
         assert result.exit_code() == 1
         out = io.StringIO()
         pipeline_view.report(Console(file=out, width=200), result)
         assert f"Not as promised: {result.problems()[0]}." in out.getvalue()
-        assert said in out.getvalue()
+        assert expected in out.getvalue()
 
     @pytest.mark.parametrize("given", [["--kills", "17"], ["--items", "179", "--kills", "18"]])
     def test_too_little_for_a_verdict_is_refused(self, given: list[str]) -> None:

@@ -122,8 +122,8 @@ def test_each_page_about_an_item_has_an_example_and_says_what_a_user_needs(page:
     examples = [block for block in of("python") if block.page.stem == page]
     assert any(block.output for block in examples)
     assert "asyncio" in text
-    for said in ("\n## What is guaranteed\n", "\n**Lost reply.** ", "\n**Cost.** ", "`spec/"):
-        assert said in text, said
+    for part in ("\n## What is guaranteed\n", "\n**Lost reply.** ", "\n**Cost.** ", "`spec/"):
+        assert part in text, part
 
 
 def test_what_the_pages_say_of_the_spec_is_there() -> None:

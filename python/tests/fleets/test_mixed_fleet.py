@@ -158,27 +158,27 @@ def fleet(own_server: servers.StartServer) -> Iterator[tuple[Fleet, redis.Redis]
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_both_languages_on_one_queue_under_kills(fleet: tuple[Fleet, redis.Redis]) -> None:
-    crew, client = fleet
+    fleet_run, client = fleet
     chance = random.Random(4)
     ids = [f"i{number}" for number in range(ITEMS)]
-    producers = [crew.member(language) for language in ("python_sync", "typescript")]
-    workers = [crew.member(language) for language in (*LANGUAGES, "typescript")]
-    cleaners = [crew.member(language) for language in ("python_aio", "typescript")]
+    producers = [fleet_run.member(language) for language in ("python_sync", "typescript")]
+    workers = [fleet_run.member(language) for language in (*LANGUAGES, "typescript")]
+    cleaners = [fleet_run.member(language) for language in ("python_aio", "typescript")]
     with ThreadPoolExecutor(16) as pool:
         producing = [
-            pool.submit(crew.produce, member, ids[place :: len(producers)])
+            pool.submit(fleet_run.produce, member, ids[place :: len(producers)])
             for place, member in enumerate(producers)
         ]
         others = [
-            pool.submit(crew.work, member, random.Random(place)) for place, member in enumerate(workers)
+            pool.submit(fleet_run.work, member, random.Random(place)) for place, member in enumerate(workers)
         ]
-        others += [pool.submit(crew.clean, member) for member in cleaners]
+        others += [pool.submit(fleet_run.clean, member) for member in cleaners]
         try:
             for kill in range(1, KILLS + 1):
                 # counted in completions, not in seconds: a slow machine is killed as often
                 due = kill * ITEMS // (2 * KILLS)
-                servers.wait_until(lambda due=due: sum(crew.calls.values()) >= due, 120)  # type: ignore[misc]
-                chance.choice(crew.members).kill()
+                servers.wait_until(lambda due=due: sum(fleet_run.calls.values()) >= due, 120)  # type: ignore[misc]
+                chance.choice(fleet_run.members).kill()
                 expire_leases(client)
             for future in producing:
                 future.result(120)
@@ -189,13 +189,13 @@ def test_both_languages_on_one_queue_under_kills(fleet: tuple[Fleet, redis.Redis
 
             servers.wait_until(nothing_left, 120)
         finally:
-            crew.over.set()
+            fleet_run.over.set()
         for future in others:
             future.result(60)
     # nothing is completed twice
-    assert {item_id for item_id, count in crew.completed.items() if count > 1} == set()
-    assert not set(crew.completed) - crew.added - crew.added_perhaps
+    assert {item_id for item_id, count in fleet_run.completed.items() if count > 1} == set()
+    assert not set(fleet_run.completed) - fleet_run.added - fleet_run.added_perhaps
     # nothing is lost: what was added is completed, and somebody was told so or may have been
-    told = {item_id for item_id, count in crew.completed.items() if count}
-    assert crew.added - told <= crew.completed_perhaps
-    assert {language for language in LANGUAGES if crew.calls[language]} == set(LANGUAGES)
+    completed_ids = {item_id for item_id, count in fleet_run.completed.items() if count}
+    assert fleet_run.added - completed_ids <= fleet_run.completed_perhaps
+    assert {language for language in LANGUAGES if fleet_run.calls[language]} == set(LANGUAGES)

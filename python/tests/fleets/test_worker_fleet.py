@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.timeout(900)
 
-PATIENCE = 300.0
+TIMEOUT_SECS = 300.0
 """Seconds that a condition may take on a machine that stalls."""
 
-FEW, MANY = 20, 100
+FEW_KILLS, MANY_KILLS = 20, 100
 ROUND = 10
 """So many in a row: some of those who are killed have just begun."""
 FLEET = ("threads", "async", "threads", "async")
@@ -80,11 +80,11 @@ class Fleet:
             if number is signal.SIGTERM and random.random() < 0.5:
                 process.wait(0.05)
                 process.send_signal(number)
-        process.wait(PATIENCE)
+        process.wait(TIMEOUT_SECS)
         self.ends[process.returncode] += 1
         self.places[place] = self._start(self._kinds[place])
 
-    def storm(self) -> None:
+    def kill_at_random(self) -> None:
         """SIGTERM for all at once; each is replaced when it has ended."""
         for process, _ in self.places:
             process.send_signal(signal.SIGTERM)
@@ -158,7 +158,7 @@ class Weather:
             self._proxy.reset()  # else clients have to notice by themselves
 
 
-class Scene:
+class FleetRun:
     """A server with an AOF, a proxy before it, a fleet behind that."""
 
     def __init__(
@@ -203,7 +203,7 @@ class Scene:
                 self.all_work()
                 self.server.kill() if self.chance.random() < 0.5 else self.server.stop()
                 self.server.start()
-                self.fleet.storm()
+                self.fleet.kill_at_random()
 
     def all_work(self) -> None:
         """In fine weather, each process that is there handles something from now on."""
@@ -215,7 +215,7 @@ class Scene:
             self.expire()
             return all(self.fleet.count(log) > before[log] for log in before)
 
-        servers.wait_until(each, PATIENCE)
+        servers.wait_until(each, TIMEOUT_SECS)
 
     def close(self) -> None:
         """End all."""
@@ -224,12 +224,12 @@ class Scene:
 
 
 @contextlib.contextmanager
-def scene(server: servers.SpawnedServer, folder: Path, kinds: tuple[str, ...]) -> Any:
+def fleet_run(server: servers.SpawnedServer, folder: Path, kinds: tuple[str, ...]) -> Any:
     """A scene; LEASEQ_SEED repeats its chances."""
     seed = int(os.environ.get("LEASEQ_SEED") or random.SystemRandom().randrange(10**6))
     print(f"LEASEQ_SEED={seed}")  # noqa: T201 (pytest shows it when the test fails)
     with FaultProxy(server.url) as proxy:
-        made = Scene(server, proxy.listener("fleet"), folder, kinds, seed)
+        made = FleetRun(server, proxy.listener("fleet"), folder, kinds, seed)
         try:
             yield made
         finally:
@@ -237,7 +237,8 @@ def scene(server: servers.SpawnedServer, folder: Path, kinds: tuple[str, ...]) -
 
 
 @pytest.mark.parametrize(
-    "kills", [pytest.param(FEW, marks=pytest.mark.slow), pytest.param(MANY, marks=pytest.mark.nightly)]
+    "kills",
+    [pytest.param(FEW_KILLS, marks=pytest.mark.slow), pytest.param(MANY_KILLS, marks=pytest.mark.nightly)],
 )
 def test_a_fleet_loses_nothing_and_completes_nothing_twice(
     own_server: servers.StartServer, tmp_path: Path, kills: int
@@ -248,10 +249,10 @@ def test_a_fleet_loses_nothing_and_completes_nothing_twice(
     process that is there works, and nobody restarted it.
     """
     server = own_server("--appendonly", "yes", "--appendfsync", "always")
-    with scene(server, tmp_path, FLEET) as play:
+    with fleet_run(server, tmp_path, FLEET) as play:
         play.trouble(kills)
         play.all_work()
-        servers.wait_until(play.drained, PATIENCE)
+        servers.wait_until(play.drained, TIMEOUT_SECS)
         assert all(play.fleet.alive())
         stats = play.queue.stats()
         assert (stats.added, stats.completed, stats.items, stats.dropped) == (play.added, play.added, 0, 0)
@@ -268,10 +269,10 @@ def test_a_fleet_loses_nothing_and_completes_nothing_twice(
 def test_at_most_once_never_runs_twice(own_server: servers.StartServer, tmp_path: Path) -> None:
     """Under the same troubles: what is lost with a killed process never comes back, and no handler runs twice."""
     server = own_server("--appendonly", "yes", "--appendfsync", "always")
-    with scene(server, tmp_path, ("threads once", "async once")) as play:
-        play.trouble(FEW)
+    with fleet_run(server, tmp_path, ("threads once", "async once")) as play:
+        play.trouble(FEW_KILLS)
         play.all_work()
-        servers.wait_until(play.drained, PATIENCE)
+        servers.wait_until(play.drained, TIMEOUT_SECS)
         ran = Counter(item_id for item_id, _ in play.fleet.lines("handled"))
         assert [item_id for item_id, count in ran.items() if count > 1] == []
         assert len(ran) > play.added / 2, "and most of them ran"

@@ -107,8 +107,8 @@ def test_schedules_are_listed_paused_resumed_and_triggered(flavour: JobAppFlavou
     assert call.yes("jobs", "cron", "resume", "hourly").out == "resumed hourly\n"
     assert "PAUSED" not in call.yes("jobs", "cron", "list").out
     for verb, paused in (("pause", True), ("resume", False)):
-        told = call.yes("jobs", "cron", verb, "hourly", "--json").records
-        assert told == [{"name": "hourly", "paused": paused}]
+        printed = call.yes("jobs", "cron", verb, "hourly", "--json").records
+        assert printed == [{"name": "hourly", "paused": paused}]
     (made,) = call.yes("jobs", "cron", "trigger", "hourly", "--json").records
     assert call.yes("jobs", "cron", "trigger", "hourly").out.startswith("enqueued ")
     assert flavour.app.handle(made["id"], queue="default").info().function == "tick"

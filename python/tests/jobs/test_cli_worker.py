@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 from support import programs
 from support.cli_runner import COMMAND, Calls
-from support.job_app import PATIENCE, until
+from support.job_app import TIMEOUT_SECS, until
 
 from leaseq.jobs import App
 
@@ -50,7 +50,7 @@ def run(folder: Path, url: str, *arguments: str) -> subprocess.CompletedProcess[
         env={**os.environ, "REDIS_URL": url},
         capture_output=True,
         text=True,
-        timeout=PATIENCE,
+        timeout=TIMEOUT_SECS,
         check=False,
     )
 
@@ -76,10 +76,10 @@ def test_a_signal_ends_it_with_0(folder: Path, url: str, redis_client: redis.Red
     with App(url) as app, program:
         try:
             handle = app.enqueue("double", 4)
-            assert handle.result(PATIENCE) == 8
+            assert handle.result(TIMEOUT_SECS) == 8
         finally:
             program.send_signal(signal.SIGTERM)
-        _, err = program.communicate(timeout=PATIENCE)
+        _, err = program.communicate(timeout=TIMEOUT_SECS)
     assert program.returncode == 0
     assert ": listens to default\n" in err
     assert f"default: double(4), job {handle.id}, attempt 1" in err

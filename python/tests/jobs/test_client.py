@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from support import servers
-from support.job_app import PATIENCE, JobAppFlavour, until
+from support.job_app import TIMEOUT_SECS, JobAppFlavour, until
 from support.redis_probe import EVALS, calls, count_blocked, load
 
 import leaseq
@@ -161,8 +161,8 @@ def test_many_jobs_in_one_round_trip(shop: Shop, redis_client: redis.Redis) -> N
     infos = shop.flavour(shop.app, "inspect_jobs", handles)
     assert [info.args for info in infos] == [(n, n) for n in range(250)] + [(n,) for n in range(3)]
     stats = redis_client.info("commandstats")
-    told = [stats[f"cmdstat_{command}"]["calls"] for command in ("evalsha", "mget")]
-    assert told == [4, 2]  # for each queue
+    call_counts = [stats[f"cmdstat_{command}"]["calls"] for command in ("evalsha", "mget")]
+    assert call_counts == [4, 2]  # for each queue
     shop.flavour.burst()
     assert shop.flavour(shop.app, "statuses", handles[:3]) == ["succeeded"] * 3
     assert [shop.flavour(handle, "result", 0) for handle in handles[:3]] == [0, 2, 4]
@@ -194,9 +194,16 @@ def test_the_defaults_are_those_of_the_documentation(shop: Shop) -> None:
 
 def test_what_is_said_of_a_function_counts_for_all_its_jobs(shop: Shop) -> None:
     now = shop.app.queue().stats().now
-    said: Any = {"id": "one", "queue": "mail", "priority": 5, "at": now + HOUR, "expires": 50, "timeout": 7}
-    said |= {"retries": 6, "backoff": Backoff(1, 2), "keep": 60, "description": "d", "attempt": 3}
-    function = shop.app.job(name="f", headers={"trace": "7f"}, **said)(add)
+    job_options: Any = {
+        "id": "one",
+        "queue": "mail",
+        "priority": 5,
+        "at": now + HOUR,
+        "expires": 50,
+        "timeout": 7,
+    }
+    job_options |= {"retries": 6, "backoff": Backoff(1, 2), "keep": 60, "description": "d", "attempt": 3}
+    function = shop.app.job(name="f", headers={"trace": "7f"}, **job_options)(add)
     handle = shop.enqueue(function, 1)
     again = shop.enqueue(function, 2)
     assert (handle.id, handle.queue, handle.added, again.added) == ("one", "mail", True, False)
@@ -326,14 +333,14 @@ def test_who_waits_for_a_job_that_is_cancelled_is_woken(
     assert shop.flavour(handle, "cancel")
     for each in waiting:
         with pytest.raises(JobCancelled):
-            each.result(PATIENCE)
+            each.result(TIMEOUT_SECS)
     # what woke them is nothing that a job of the same id would be taken to have left
     again = shop.enqueue(shop.add.with_options(id="a"), 1)
     assert shop.flavour(again, "status") == "ready"
     later = shop.flavour.start(again.aresult())
     until(lambda: count_blocked(redis_client) == 1)
     shop.flavour.burst()
-    assert later.result(PATIENCE) == 1
+    assert later.result(TIMEOUT_SECS) == 1
     # nor does it come in place of an outcome
     shop.app.program.clients.sync.store._wake("default", "a")
     assert shop.flavour(again, "result", 0) == 1

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from support.cli_runner import COMMAND
-from support.job_app import PATIENCE
+from support.job_app import TIMEOUT_SECS
 from support.snippets import ROOT, blocks
 
 if TYPE_CHECKING:
@@ -61,19 +61,19 @@ def test_a_worker_and_who_enqueues_are_two_programs(tmp_path: Path) -> None:
         working = subprocess.Popen([*COMMAND, *worker], cwd=tmp_path, env=env, stderr=log)
         try:
             done = subprocess.run(
-                [sys.executable, "-c", program.strip('"').replace("timeout=10", f"timeout={PATIENCE}")],
+                [sys.executable, "-c", program.strip('"').replace("timeout=10", f"timeout={TIMEOUT_SECS}")],
                 cwd=tmp_path,
                 env=env,
                 capture_output=True,
                 text=True,
-                timeout=2 * PATIENCE,
+                timeout=2 * TIMEOUT_SECS,
                 check=False,
             )
         finally:
             working.send_signal(signal.SIGINT)
-            code = working.wait(PATIENCE)
+            code = working.wait(TIMEOUT_SECS)
         log.seek(0)
-        said = log.read()
+        log_text = log.read()
     assert (done.stdout, done.stderr) == (second.output, "")
-    assert code == 0, said
-    assert "default: shop_tasks.parcel(7), job " in said
+    assert code == 0, log_text
+    assert "default: shop_tasks.parcel(7), job " in log_text

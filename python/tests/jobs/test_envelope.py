@@ -154,8 +154,8 @@ def test_long_envelopes_are_not_repeated_in_results() -> None:
 
 def test_binary_in_json_is_base64() -> None:
     job = Envelope(v=1, function="f", codec="own", body=b"\xff\x00")
-    told = json.loads(msgspec.json.encode(job))
-    assert base64.b64decode(told["body"]) == b"\xff\x00"
+    document = json.loads(msgspec.json.encode(job))
+    assert base64.b64decode(document["body"]) == b"\xff\x00"
 
 
 def test_the_text_of_a_failure() -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from support.job_app import PATIENCE, JobAppFlavour, until
+from support.job_app import TIMEOUT_SECS, JobAppFlavour, until
 from support.job_program import Program, values_of
 
 from leaseq.item import LeasedItemBase
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
-FEW, MANY = 10, 100
+FEW_KILLS, MANY_KILLS = 10, 100
 """Of the kills a fifth, at least, are of workers, of the processes that fork, and of those of jobs."""
 
 
@@ -84,7 +84,7 @@ class Killer:
             )
 
 
-@pytest.mark.parametrize("kills", [FEW, pytest.param(MANY, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("kills", [FEW_KILLS, pytest.param(MANY_KILLS, marks=pytest.mark.nightly)])
 def test_no_job_is_lost_under_kills(url: str, redis_client: redis.Redis, kills: int) -> None:
     with App(url) as app:
         with Program(url, processes=3, concurrency=4, lease_secs=600) as program:
@@ -140,7 +140,7 @@ def test_jobs_survive_a_restart_of_the_server(own_server: servers.StartServer) -
         handles = app.enqueue_many(
             [app.function("effect").with_options(retries=None).call(number) for number in range(100, 120)]
         )
-        assert [handle.result(PATIENCE) for handle in handles] == list(range(100, 120))
+        assert [handle.result(TIMEOUT_SECS) for handle in handles] == list(range(100, 120))
         until(lambda: is_idle(app))
         program.signal()
         assert program.end()[0] == 0
@@ -190,6 +190,6 @@ def test_two_workers_never_run_one_job_at_a_time(url: str) -> None:
         app.enqueue_many([f.call(number) for number in range(500)])
         options: Any = {"burst": True, "handle_signals": False, "lease_secs": 600}
         runs = [flavour.start(app.arun_worker(**options)) for _ in range(3)]
-        assert sum(run.result(PATIENCE) for run in runs) == 500
+        assert sum(run.result(TIMEOUT_SECS) for run in runs) == 500
     assert set(ran.values()) == {1}
     assert len(ran) == 500

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 from setproctitle import getproctitle
-from support.job_app import PATIENCE, Hours, JobAppFlavour, until
+from support.job_app import TIMEOUT_SECS, Hours, JobAppFlavour, until
 
 from leaseq.jobs import App, Backoff, Context, DeadLetter, JobCancelled, JobFailed, JobTimeout, Retry
 from leaseq.jobs.envelope import Envelope
@@ -79,9 +79,9 @@ def test_each_job_has_a_process_of_its_own(flavour: JobAppFlavour) -> None:
     assert [result[4] for result in results] == [f"leaseq job: f {handle.id}" for handle in handles]
     pids = {result[1] for result in results} | {other.result(0), os.getpid()}
     assert len(pids) == 7
-    (mother,) = {result[2] for result in results}
-    assert mother not in pids
-    assert not lives(mother)
+    (forkserver_pid,) = {result[2] for result in results}
+    assert forkserver_pid not in pids
+    assert not lives(forkserver_pid)
 
 
 def test_failures_are_told_as_in_any_place(flavour: JobAppFlavour) -> None:
@@ -136,15 +136,15 @@ def test_a_job_that_crashes_hurts_nobody(flavour: JobAppFlavour, end: Any, why: 
 
     @flavour.app.job(name="other")
     def other() -> str:
-        together.wait(PATIENCE)
+        together.wait(TIMEOUT_SECS)
         return "unharmed"
 
     handle, beside = crash.enqueue(), other.enqueue()
     with flavour.working():
         with pytest.raises(JobFailed, match=why) as raised:
-            handle.result(PATIENCE)
-        together.wait(PATIENCE)
-        assert beside.result(PATIENCE) == "unharmed"
+            handle.result(TIMEOUT_SECS)
+        together.wait(TIMEOUT_SECS)
+        assert beside.result(TIMEOUT_SECS) == "unharmed"
     assert (raised.value.type, raised.value.attempt) == ("ProcessDied", 2)
 
 
@@ -236,38 +236,38 @@ def test_what_does_not_end_in_time_is_killed(
     flavour: JobAppFlavour, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hours = Hours(monkeypatch)
-    told = tmp_path / "pid"
+    pid_file = tmp_path / "pid"
 
     @flavour.app.job(name="f", fork=True, timeout=HOUR, retries=0)
     def f() -> None:
         with contextlib.suppress(JobTimeout):
             report_now()
             time.sleep(HOUR)
-        told.write_text(str(os.getpid()))
+        pid_file.write_text(str(os.getpid()))
         time.sleep(HOUR)
 
     handle = f.enqueue()
     with flavour.working():
-        pid = pid_in(told)
+        pid = pid_in(pid_file)
         hours.pass_by(flavour)
         with pytest.raises(
             JobFailed, match=r"JobTimeout: took longer than 3600 seconds, and was killed 5 later"
         ):
-            handle.result(PATIENCE)
+            handle.result(TIMEOUT_SECS)
         until(lambda: not lives(pid))
 
 
 def test_cancelling_kills_the_process(flavour: JobAppFlavour, tmp_path: Path) -> None:
-    told = tmp_path / "pid"
+    pid_file = tmp_path / "pid"
 
     @flavour.app.job(name="f", fork=True)
     def f() -> None:
-        told.write_text(str(os.getpid()))
+        pid_file.write_text(str(os.getpid()))
         time.sleep(HOUR)
 
     handle = f.enqueue()
     with flavour.working(lease_secs=600) as worker:
-        pid = pid_in(told)
+        pid = pid_in(pid_file)
         assert handle.cancel()
         worker.beat()
         until(lambda: not lives(pid))
@@ -276,18 +276,18 @@ def test_cancelling_kills_the_process(flavour: JobAppFlavour, tmp_path: Path) ->
 
 
 def test_a_cold_shutdown_kills_the_process_and_does_not_count(flavour: JobAppFlavour, tmp_path: Path) -> None:
-    told = tmp_path / "pid"
+    pid_file = tmp_path / "pid"
 
     @flavour.app.job(name="f", fork=True, retries=0)
     def f(ctx: Context) -> int:
-        if not told.exists():
-            told.write_text(str(os.getpid()))
+        if not pid_file.exists():
+            pid_file.write_text(str(os.getpid()))
             time.sleep(HOUR)
         return ctx.attempt
 
     handle = f.enqueue()
     with flavour.working(grace_secs=HOUR) as worker:
-        pid = pid_in(told)
+        pid = pid_in(pid_file)
         worker.stop(at_once=True)
         worker.ended()
     until(lambda: not lives(pid))
@@ -302,7 +302,7 @@ def test_a_process_reports_how_far_it_is(flavour: JobAppFlavour, tmp_path: Path)
     @flavour.app.job(name="f", fork=True)
     def f(ctx: Context) -> None:
         ctx.progress(3, 10)
-        end = time.monotonic() + PATIENCE
+        end = time.monotonic() + TIMEOUT_SECS
         while not go.exists() and time.monotonic() < end:
             time.sleep(0.01)
 
@@ -310,16 +310,16 @@ def test_a_process_reports_how_far_it_is(flavour: JobAppFlavour, tmp_path: Path)
     with flavour.working():
         until(lambda: handle.info().progress == (3, 10))
         go.touch()
-        assert handle.result(PATIENCE) is None
+        assert handle.result(TIMEOUT_SECS) is None
 
 
 def test_signals_for_the_worker_do_not_end_a_job(flavour: JobAppFlavour, tmp_path: Path) -> None:
-    told, go = tmp_path / "pid", tmp_path / "go"
+    pid_file, go = tmp_path / "pid", tmp_path / "go"
 
     @flavour.app.job(name="f", fork=True)
     def f() -> str:
-        told.write_text(f"{os.getpid()}")
-        end = time.monotonic() + PATIENCE
+        pid_file.write_text(f"{os.getpid()}")
+        end = time.monotonic() + TIMEOUT_SECS
         while not go.exists() and time.monotonic() < end:
             time.sleep(0.01)
         return "whole"
@@ -330,20 +330,20 @@ def test_signals_for_the_worker_do_not_end_a_job(flavour: JobAppFlavour, tmp_pat
             signal.SIGINT,
             signal.SIGTERM,
         ):  # as a terminal, and a service manager, send them to all
-            os.kill(pid_in(told), number)
+            os.kill(pid_in(pid_file), number)
         go.touch()
-        assert handle.result(PATIENCE) == "whole"
+        assert handle.result(TIMEOUT_SECS) == "whole"
 
 
 def test_what_a_job_leaves_running_does_not_hold_up_its_end(flavour: JobAppFlavour, tmp_path: Path) -> None:
-    told = tmp_path / "pid"
+    pid_file = tmp_path / "pid"
 
     @flavour.app.job(name="f", fork=True, retries=0)
     def f() -> None:
         pid = os.fork()
         if pid == 0:
             time.sleep(HOUR)
-        told.write_text(str(pid))
+        pid_file.write_text(str(pid))
         os._exit(3)
 
     handle = f.enqueue()
@@ -352,42 +352,42 @@ def test_what_a_job_leaves_running_does_not_hold_up_its_end(flavour: JobAppFlavo
         with pytest.raises(JobFailed, match="exit code 3"):
             handle.result(0)
     finally:
-        os.kill(pid_in(told), signal.SIGKILL)
+        os.kill(pid_in(pid_file), signal.SIGKILL)
 
 
 def test_what_a_process_said_counts_also_where_its_end_is_heard_first() -> None:
     progress: list[tuple[float, float | None]] = []
     words = [forkserver.Progress(1, 2), forkserver.Ended(JobResult(b"result"))]
-    said = b"".join(frame(msgspec.msgpack.encode(word)) for word in words)
+    frames = b"".join(frame(msgspec.msgpack.encode(word)) for word in words)
 
-    async def heard(said: bytes) -> JobResult | None:
+    async def receive(frames: bytes) -> JobResult | None:
         ours, theirs = socket.socketpair()
-        theirs.sendall(said)
-        ear = ResultChannel(ours, lambda *told: progress.append(told))
+        theirs.sendall(frames)
+        channel = ResultChannel(ours, lambda *pid_file: progress.append(pid_file))
         with theirs:  # somebody holds it for ever, and the event loop has not looked yet
-            last = ear.drain()
-        ear.close()
+            last = channel.drain()
+        channel.close()
         return last
 
-    assert asyncio.run(heard(said)) == JobResult(b"result")
+    assert asyncio.run(receive(frames)) == JobResult(b"result")
     assert progress == [(1, 2)]
-    assert asyncio.run(heard(said[:-1])) is None
-    assert asyncio.run(heard(b"")) is None
+    assert asyncio.run(receive(frames[:-1])) is None
+    assert asyncio.run(receive(b"")) is None
 
 
 def test_what_a_process_says_that_nobody_understands_is_an_error_and_no_hang() -> None:
-    async def heard() -> None:
+    async def receive() -> None:
         ours, theirs = socket.socketpair()
-        ear = ResultChannel(ours, lambda *_: None)
+        channel = ResultChannel(ours, lambda *_: None)
         with theirs:
             theirs.sendall(frame(b"\xc1"))
             try:
-                await asyncio.wait_for(ear.ending, PATIENCE)
+                await asyncio.wait_for(channel.ending, TIMEOUT_SECS)
             finally:
-                ear.close()
+                channel.close()
 
     with pytest.raises(msgspec.DecodeError):
-        asyncio.run(heard())
+        asyncio.run(receive())
 
 
 def test_orders_wait_while_the_forking_process_has_no_time_for_them(flavour: JobAppFlavour) -> None:
@@ -396,22 +396,22 @@ def test_orders_wait_while_the_forking_process_has_no_time_for_them(flavour: Job
         return "done"
 
     with flavour.working() as worker:
-        mine = worker.service._forks
-        os.kill(mine._pid, signal.SIGSTOP)
+        process_pool = worker.service._forks
+        os.kill(process_pool._pid, signal.SIGSTOP)
 
         async def order_much() -> int:
             for _ in range(100_000):
-                mine._order(forkserver.KILL, 0)
-                if mine._outbox:
+                process_pool._order(forkserver.KILL, 0)
+                if process_pool._outbox:
                     break
-            return len(mine._outbox)
+            return len(process_pool._outbox)
 
         assert flavour.run(order_much())
         handle = f.enqueue()
-        until(lambda: mine._ends)
-        os.kill(mine._pid, signal.SIGCONT)
-        assert handle.result(PATIENCE) == "done"
-        assert not mine._outbox
+        until(lambda: process_pool._ends)
+        os.kill(process_pool._pid, signal.SIGCONT)
+        assert handle.result(TIMEOUT_SECS) == "done"
+        assert not process_pool._outbox
 
 
 def test_a_function_that_comes_when_the_worker_has_begun_is_told_why_it_does_not_run(
@@ -423,7 +423,7 @@ def test_a_function_that_comes_when_the_worker_has_begun_is_told_why_it_does_not
         def f() -> None: ...
 
         with pytest.raises(JobFailed, match="began before there was a function with fork=True"):
-            f.enqueue().result(PATIENCE)
+            f.enqueue().result(TIMEOUT_SECS)
 
 
 def test_a_large_job_and_a_large_result(flavour: JobAppFlavour) -> None:
@@ -439,21 +439,21 @@ def test_a_large_job_and_a_large_result(flavour: JobAppFlavour) -> None:
 def test_when_the_forking_process_is_gone_jobs_fail_and_are_tried_elsewhere(
     flavour: JobAppFlavour, tmp_path: Path
 ) -> None:
-    told = tmp_path / "pid"
+    pid_file = tmp_path / "pid"
 
     @flavour.app.job(name="f", fork=True, retries=4, backoff=AT_ONCE)
     def f() -> str:
-        if told.exists():
+        if pid_file.exists():
             return "done"
-        told.write_text(f"{os.getpid()}")
+        pid_file.write_text(f"{os.getpid()}")
         time.sleep(HOUR)
         return "not ended"
 
     handle = f.enqueue()
     with flavour.working() as worker:
-        pid = pid_in(told)
+        pid = pid_in(pid_file)
         os.kill(worker.service._forks._pid, signal.SIGKILL)
         until(lambda: not lives(pid))  # a process whose job may be leased again must not go on
         assert worker.ended() >= 1  # a worker that cannot fork ends; who supervises it begins another
     with flavour.working():
-        assert handle.result(PATIENCE) == "done"
+        assert handle.result(TIMEOUT_SECS) == "done"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import redis.asyncio
-from support.job_app import PATIENCE, JobAppFlavour, until
+from support.job_app import TIMEOUT_SECS, JobAppFlavour, until
 from support.redis_probe import count_blocked
 from support.spec_rules import Tree
 
@@ -67,7 +67,7 @@ def test_ids_and_names_of_all_kinds(url: str, name: str) -> None:
 def user(client: redis.Redis, url: str, *, without: str = "") -> Iterator[str]:
     """A user with the rights that the specification names for jobs, and a URL for it."""
     page = Tree().page("jobs.md")
-    jobs = [right for told in re.findall(r"`(\+[^`]+)`", page) for right in told.split()]
+    jobs = [right for code in re.findall(r"`(\+[^`]+)`", page) for right in code.split()]
     rights = {"+ping", "+hello", "+client", *roles()["worker"][1], *roles()["reader"][1], *jobs} - {without}
     rules = ["reset", "on", ">word", "~leaseq:*", "-@all", *rights]
     client.acl_log_reset()
@@ -96,12 +96,12 @@ def test_the_rights_of_the_specification_are_enough(
         def f(ctx: Context, number: int = 0) -> int:
             ctx.progress(1)
             begun.set()
-            go.wait(PATIENCE)
+            go.wait(TIMEOUT_SECS)
             return number
 
         handle = flavour(flavour.app.chain(f.with_options(id="a").call(1)).then(f.partial()), "enqueue")
         with flavour.working() as worker:
-            assert begun.wait(PATIENCE)
+            assert begun.wait(TIMEOUT_SECS)
             worker.flush()
             assert flavour(handle.stages[0], "info").progress == (1, None)
             until(lambda: flavour(flavour.app.schedules, "inspect"))
@@ -113,9 +113,9 @@ def test_the_rights_of_the_specification_are_enough(
             until(lambda: count_blocked(redis_client) >= 1)
             assert flavour(late, "cancel")
             with pytest.raises(JobCancelled):
-                waiting.result(PATIENCE)
+                waiting.result(TIMEOUT_SECS)
             go.set()
-            assert flavour(handle, "result", PATIENCE) == 1
+            assert flavour(handle, "result", TIMEOUT_SECS) == 1
         assert [info.id for info in flavour(flavour.app, "jobs", "finished")] == ["a", handle.last.id]
     assert denied(redis_client) == set()
 

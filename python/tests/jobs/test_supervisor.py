@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from support import servers
-from support.job_app import PATIENCE, until
+from support.job_app import TIMEOUT_SECS, until
 from support.job_program import Program, values_of
 
 from leaseq.errors import BadArgumentError, BadTypeError
@@ -137,7 +137,7 @@ def test_a_process_that_dies_is_replaced_and_its_job_leased_again_at_once(
         info = handle.info()
         assert info.error == "ProcessDied: its process ended with signal 9"
         redis_client.set("go", 1)
-        assert handle.result(PATIENCE) == "whole"
+        assert handle.result(TIMEOUT_SECS) == "whole"
         program.signal()
         assert program.end()[0] == 0
 
@@ -147,7 +147,7 @@ def test_what_a_job_leaves_running_does_not_keep_its_worker_from_being_replaced(
     app: App, url: str, redis_client: redis.Redis
 ) -> None:
     with Program(url, processes=1, lease_secs=HOUR) as program:
-        left = app.enqueue("leave").result(PATIENCE)
+        left = app.enqueue("leave").result(TIMEOUT_SECS)
         try:
             handle = app.enqueue("hold", "go")
             until(lambda: values_of(redis_client, "holding"))
@@ -156,7 +156,7 @@ def test_what_a_job_leaves_running_does_not_keep_its_worker_from_being_replaced(
         finally:
             os.kill(left, signal.SIGKILL)
         redis_client.set("go", 1)
-        assert handle.result(PATIENCE) == "whole"
+        assert handle.result(TIMEOUT_SECS) == "whole"
         program.signal()
         assert program.end()[0] == 0
 
@@ -176,7 +176,7 @@ def test_a_process_begins_when_it_is_time_however_late_it_is_then(
     supervisor = Once(app.program, 1, {})
     supervisor._begin_at = 100.0
     monkeypatch.setattr("leaseq.jobs.worker.supervisor.time.monotonic", lambda: next(moments, 200.0))
-    alarm = threading.Timer(PATIENCE, os.kill, (os.getpid(), signal.SIGTERM))
+    alarm = threading.Timer(TIMEOUT_SECS, os.kill, (os.getpid(), signal.SIGTERM))
     alarm.start()
     try:
         supervisor.run()
@@ -260,8 +260,8 @@ def test_a_job_that_kills_its_process_dies_after_its_attempts(
     other = app.enqueue("pid")
     with Program(url, lease_secs=HOUR) as program:
         with pytest.raises(JobFailed, match="ProcessDied: its process ended with signal 9") as raised:
-            handle.result(PATIENCE)
-        assert other.result(PATIENCE)
+            handle.result(TIMEOUT_SECS)
+        assert other.result(TIMEOUT_SECS)
         program.signal()
         assert program.end()[0] == 0
     assert raised.value.attempt == 3
@@ -272,7 +272,7 @@ def test_a_job_that_kills_its_process_dies_after_its_attempts(
 def test_a_process_is_replaced_after_so_many_jobs(app: App, url: str) -> None:
     handles = [app.enqueue("pid") for _ in range(12)]
     with Program(url, max_jobs=4, concurrency=1) as program:
-        pids = [handle.result(PATIENCE) for handle in handles]
+        pids = [handle.result(TIMEOUT_SECS) for handle in handles]
         program.signal()
         code, _, err = program.end()
     assert code == 0
@@ -293,7 +293,7 @@ def test_a_burst_goes_on_where_a_process_has_had_its_jobs(app: App, url: str) ->
 def test_a_process_is_replaced_once_it_has_had_so_much_memory(app: App, url: str) -> None:
     handles = [app.enqueue("pid") for _ in range(3)]
     with Program(url, max_memory=1, concurrency=1) as program:
-        pids = {handle.result(PATIENCE) for handle in handles}
+        pids = {handle.result(TIMEOUT_SECS) for handle in handles}
         program.signal()
         program.end()
     assert len(pids) >= 2
@@ -317,7 +317,7 @@ def test_processes_stop_when_their_supervisor_is_gone(app: App, url: str, redis_
         program.signal(signal.SIGKILL)
         redis_client.set("go", 1)
         until(lambda: not any(title(pid).startswith("leaseq") for pid in pids))
-        program.process.communicate(timeout=PATIENCE)
+        program.process.communicate(timeout=TIMEOUT_SECS)
     assert handle.result(0) == "whole"
 
 

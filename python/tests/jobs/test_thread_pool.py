@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from support.job_app import PATIENCE, until
+from support.job_app import TIMEOUT_SECS, until
 
 from leaseq.jobs.worker import thread_pool
 from leaseq.jobs.worker.thread_pool import AdaptiveThreadPool
@@ -67,7 +67,7 @@ def test_calls_that_take_long_have_a_thread_each(monkeypatch: pytest.MonkeyPatch
         together = threading.Barrier(8)
         async with opened() as pool:
             for _ in range(3):
-                await asyncio.gather(*(started(pool, lambda: together.wait(PATIENCE)) for _ in range(8)))
+                await asyncio.gather(*(started(pool, lambda: together.wait(TIMEOUT_SECS)) for _ in range(8)))
             assert pool._asleep <= 8
 
     asyncio.run(meet())
@@ -79,7 +79,7 @@ def test_what_waits_behind_a_call_that_is_not_quick_gets_threads_of_its_own() ->
     async def rescue() -> None:
         rescued = threading.Event()
         async with opened() as pool:
-            calls = [started(pool, lambda: rescued.wait(PATIENCE)) for _ in range(4)]
+            calls = [started(pool, lambda: rescued.wait(TIMEOUT_SECS)) for _ in range(4)]
             await started(pool, rescued.set)
             assert await asyncio.gather(*calls) == [True] * 4
 
@@ -90,11 +90,11 @@ def test_what_waits_behind_a_call_that_is_not_quick_gets_threads_of_its_own() ->
 @pytest.mark.usefixtures("all_quick")
 def test_an_end_is_told_though_the_next_call_of_the_thread_does_not_end() -> None:
     async def ends() -> None:
-        heard = threading.Event()
+        interrupted = threading.Event()
         async with opened() as pool:
-            quick, slow = started(pool, lambda: "done"), started(pool, lambda: heard.wait(PATIENCE))
+            quick, slow = started(pool, lambda: "done"), started(pool, lambda: interrupted.wait(TIMEOUT_SECS))
             assert await quick == "done"
-            heard.set()
+            interrupted.set()
             assert await slow
 
     asyncio.run(ends())
@@ -107,18 +107,18 @@ def test_beside_a_call_that_was_found_slow_others_do_not_wait(monkeypatch: pytes
 
         def long() -> None:
             begun.set()
-            over.wait(2 * PATIENCE)
+            over.wait(2 * TIMEOUT_SECS)
 
         async with opened() as pool:
             slow = started(pool, long)
-            await asyncio.to_thread(begun.wait, PATIENCE)
+            await asyncio.to_thread(begun.wait, TIMEOUT_SECS)
             pool._relieve()
             while not pool._slow:
                 await asyncio.sleep(0.001)
                 pool._relieve()
             monkeypatch.setattr(thread_pool, "QUICK_SECS", HOUR)
             monkeypatch.setattr(thread_pool, "RELIEF_SECS", HOUR)
-            assert await asyncio.wait_for(pool.run(lambda: "at once", None), PATIENCE) == "at once"
+            assert await asyncio.wait_for(pool.run(lambda: "at once", None), TIMEOUT_SECS) == "at once"
             over.set()
             await slow
             assert pool._slow == 0
@@ -156,20 +156,20 @@ def test_calls_of_all_kinds_end_once_each_with_what_is_theirs() -> None:
 
     async def perform_all() -> list[Any]:
         numbers = iter(range(400))
-        told: list[Any] = []
+        results: list[Any] = []
 
         async def slot(pool: AdaptiveThreadPool) -> None:
             for number in numbers:
                 try:
-                    told.append((number, await pool.run(partial(perform, number), HOUR)))
+                    results.append((number, await pool.run(partial(perform, number), HOUR)))
                 except ValueError as error:
-                    told.append((number, str(error)))
+                    results.append((number, str(error)))
 
         async with opened() as pool:
             await asyncio.gather(*(slot(pool) for _ in range(8)))
             assert not pool._progress
             assert not pool._inbox
-        return told
+        return results
 
     assert sorted(asyncio.run(perform_all())) == [(n, n if n % 5 else str(n)) for n in range(400)]
     until(no_thread_is_left)

@@ -72,10 +72,10 @@ def test_what_a_type_checker_says(tmp_path: Path) -> None:
         text=True,
         check=False,
     )
-    said = re.findall(
+    complaints = re.findall(
         r"^program\.py:(\d+): (note: Revealed type is \"(.+)\"|error)", done.stdout, re.MULTILINE
     )
-    found = {int(line): kind.rpartition(".")[2] if kind else "error" for line, _, kind in said}
+    found = {int(line): kind.rpartition(".")[2] if kind else "error" for line, _, kind in complaints}
     wanted = {
         number: line.partition("  # ")[2]
         for number, line in enumerate(PROGRAM.splitlines(), 1)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from support import adapters
-from support.job_app import PATIENCE, JobAppFlavour
+from support.job_app import TIMEOUT_SECS, JobAppFlavour
 
 from leaseq import Item
 from leaseq.jobs import App, Backoff, Context, JobFailed
@@ -35,7 +35,7 @@ def enqueued(url: str, *call: str) -> subprocess.CompletedProcess[str]:
         [adapters.NODE, "node", str(EXAMPLES / "enqueue.js"), url, *call],
         capture_output=True,
         text=True,
-        timeout=2 * PATIENCE,
+        timeout=2 * TIMEOUT_SECS,
         check=False,
     )
 
@@ -70,7 +70,7 @@ def test_a_program_in_typescript_enqueues_a_job_and_reads_its_result(
 
 
 @pytest.mark.parametrize(
-    ("function", "args", "said"),
+    ("function", "args", "expected"),
     [
         ("shop.fail", '["no such order"]', "ValueError: no such order\nTraceback"),
         ("shop.fail", "[]", "missing a required argument: 'why'"),
@@ -78,7 +78,7 @@ def test_a_program_in_typescript_enqueues_a_job_and_reads_its_result(
     ],
 )
 def test_a_program_in_typescript_is_told_why_a_job_failed(
-    flavour: JobAppFlavour, url: str, function: str, args: str, said: str
+    flavour: JobAppFlavour, url: str, function: str, args: str, expected: str
 ) -> None:
     @flavour.app.job(name="shop.fail", retry_on=())
     def fail(why: str) -> None:
@@ -87,7 +87,7 @@ def test_a_program_in_typescript_is_told_why_a_job_failed(
     with flavour.working():
         done = enqueued(url, function, args)
     assert (done.returncode, done.stdout) == (1, "")
-    assert said in done.stderr
+    assert expected in done.stderr
 
 
 def test_a_worker_in_typescript_runs_what_a_program_in_python_enqueues(
@@ -116,7 +116,7 @@ def test_a_worker_in_typescript_runs_what_a_program_in_python_enqueues(
         [adapters.NODE, "node", str(EXAMPLES / "work.js"), url, str(ends)],
         capture_output=True,
         text=True,
-        timeout=2 * PATIENCE,
+        timeout=2 * TIMEOUT_SECS,
         check=False,
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
@@ -141,4 +141,4 @@ def test_a_worker_in_typescript_runs_what_a_program_in_python_enqueues(
             job.result(0)
         assert refused.value.attempt == 1
     with flavour.working(queues=["default"]):
-        assert chain.result(PATIENCE) == 13
+        assert chain.result(TIMEOUT_SECS) == 13

@@ -9,7 +9,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from support.job_app import PATIENCE, Hours, JobAppFlavour, until
+from support.job_app import TIMEOUT_SECS, Hours, JobAppFlavour, until
 from support.redis_probe import count_blocked
 
 import leaseq
@@ -89,7 +89,7 @@ def test_asynchronous_functions_share_a_loop_and_others_have_threads(flavour: Jo
 
     @flavour.app.job(name="in-thread")
     def in_thread() -> None:
-        in_threads.wait(PATIENCE)
+        in_threads.wait(TIMEOUT_SECS)
         seen.add(threading.current_thread().name)
 
     for _ in range(4):
@@ -128,7 +128,7 @@ def test_a_failed_job_is_tried_again_until_it_is_dead(flavour: JobAppFlavour) ->
 
     handle = f.enqueue()
     with flavour.working(), pytest.raises(JobFailed, match="RuntimeError: attempt 3") as raised:
-        handle.result(PATIENCE)
+        handle.result(TIMEOUT_SECS)
     assert attempts == [1, 2, 3]  # LQ-JOB-5
     assert raised.value.attempt == 3
     assert states(flavour) == (0, 0, 0, 1)
@@ -166,7 +166,7 @@ def test_a_job_is_tried_until_it_succeeds(flavour: JobAppFlavour) -> None:
 
     handle = f.enqueue()
     with flavour.working():
-        assert handle.result(PATIENCE) == 40
+        assert handle.result(TIMEOUT_SECS) == 40
 
 
 def test_between_two_attempts_a_job_is_retrying(flavour: JobAppFlavour) -> None:
@@ -210,7 +210,7 @@ def test_a_job_asks_to_be_run_again(flavour: JobAppFlavour) -> None:
 
     later, again = f.enqueue(HOUR), f.enqueue(0.001)
     with flavour.working():
-        assert again.result(PATIENCE) == "done"
+        assert again.result(TIMEOUT_SECS) == "done"
         until(lambda: later.status() == "retrying")
     assert later.info().error == "leaseq.jobs.errors.Retry: the file is not there yet"
     now = flavour.app.queue().stats().now
@@ -224,7 +224,7 @@ def test_a_job_that_asks_again_in_its_last_attempt_is_dead(flavour: JobAppFlavou
 
     handle = f.enqueue()
     with flavour.working(), pytest.raises(JobFailed, match="Retry"):
-        handle.result(PATIENCE)
+        handle.result(TIMEOUT_SECS)
 
 
 def test_a_job_decides_that_it_is_dead(flavour: JobAppFlavour) -> None:
@@ -305,7 +305,7 @@ def test_an_asynchronous_job_past_its_time_is_cancelled_and_tried_again(flavour:
         flavour.working(),
         pytest.raises(JobFailed, match=r"JobTimeout: took longer than 0\.05 seconds") as raised,
     ):
-        handle.result(PATIENCE)
+        handle.result(TIMEOUT_SECS)
     assert seen == ["cleaned up"] * 2
     assert raised.value.attempt == 2  # LQ-JOB-4
 
@@ -331,8 +331,8 @@ def test_in_a_thread_the_time_limit_can_be_caught(
     @flavour.app.job(name="f", timeout=HOUR, retries=0)
     def f(catch: bool) -> str:
         try:
-            begun.wait(PATIENCE)
-            end = time.monotonic() + PATIENCE
+            begun.wait(TIMEOUT_SECS)
+            end = time.monotonic() + TIMEOUT_SECS
             while time.monotonic() < end:
                 time.sleep(0.001)
         except JobTimeout:
@@ -344,11 +344,11 @@ def test_in_a_thread_the_time_limit_can_be_caught(
 
     caught, raised = f.enqueue(catch=True), f.enqueue(catch=False)
     with flavour.working():
-        begun.wait(PATIENCE)
+        begun.wait(TIMEOUT_SECS)
         hours.pass_by(flavour)
-        assert caught.result(PATIENCE) == "what there was"
+        assert caught.result(TIMEOUT_SECS) == "what there was"
         with pytest.raises(JobFailed, match=r"JobTimeout: took longer than 3600 seconds"):
-            raised.result(PATIENCE)
+            raised.result(TIMEOUT_SECS)
     assert seen == ["cleaned up"] * 2
 
 
@@ -424,7 +424,7 @@ def test_cancelling_ends_a_job_that_runs(flavour: JobAppFlavour, where: str) -> 
 
     handle = flavour.app.enqueue(where)
     with flavour.working(lease_secs=600) as worker:
-        assert begun.wait(PATIENCE)
+        assert begun.wait(TIMEOUT_SECS)
         assert handle.status() == "running"
         assert handle.cancel()
         worker.beat()
@@ -441,19 +441,19 @@ def test_the_lease_of_a_job_is_extended_while_it_runs(flavour: JobAppFlavour) ->
     @flavour.app.job(name="f")
     def f() -> int:
         begun.set()
-        end.wait(PATIENCE)
+        end.wait(TIMEOUT_SECS)
         return 1
 
     handle = f.enqueue()
     with flavour.working() as worker:
-        assert begun.wait(PATIENCE)
+        assert begun.wait(TIMEOUT_SECS)
         first = flavour.app.queue().inspect(handle.id)
         worker.beat()
         second = flavour.app.queue().inspect(handle.id)
         assert second.state == "leased"
         assert second.time > first.time
         end.set()
-        assert handle.result(PATIENCE) == 1
+        assert handle.result(TIMEOUT_SECS) == 1
 
 
 def test_the_job_of_a_worker_that_is_gone_is_run_by_another(flavour: JobAppFlavour) -> None:
@@ -482,7 +482,7 @@ def test_an_idle_worker_is_woken_and_does_not_poll(
     with flavour.working():
         for _ in range(3):
             until(lambda: count_blocked(redis_client) == 1)  # until an hour has passed
-            assert f.enqueue().result(PATIENCE) == 1
+            assert f.enqueue().result(TIMEOUT_SECS) == 1
 
 
 def test_a_running_job_tells_who_runs_it_and_how_far_it_is(
@@ -494,11 +494,11 @@ def test_a_running_job_tells_who_runs_it_and_how_far_it_is(
     def f(ctx: Context) -> None:
         ctx.progress(3, 10)
         begun.set()
-        end.wait(PATIENCE)
+        end.wait(TIMEOUT_SECS)
 
     handle = f.enqueue()
     with flavour.working() as worker:
-        assert begun.wait(PATIENCE)
+        assert begun.wait(TIMEOUT_SECS)
         until(lambda: handle.info().progress == (3, 10))
         worker.flush()  # nothing is left to be written over what follows
         info = handle.info()
@@ -526,14 +526,14 @@ def test_the_trace_of_a_cancellation_outlives_the_notes_of_the_worker(
     @flavour.app.job(name="f")
     def f(ctx: Context) -> None:
         begun.set()
-        go_on.wait(PATIENCE)
+        go_on.wait(TIMEOUT_SECS)
         ctx.progress(1)
         while True:
             time.sleep(0.001)
 
     handle = f.enqueue()
     with flavour.working() as worker:
-        assert begun.wait(PATIENCE)
+        assert begun.wait(TIMEOUT_SECS)
         worker.flush()
         assert handle.info().worker == worker.service.id
         assert handle.cancel()
@@ -554,14 +554,14 @@ def test_jobs_that_have_ended_leave_no_notes(flavour: JobAppFlavour, redis_clien
 
     @flavour.app.job(name="f")
     def f() -> None:
-        together.wait(PATIENCE)
+        together.wait(TIMEOUT_SECS)
 
     flavour.app.enqueue_many([f.call() for _ in range(4)])
     with flavour.working() as worker:
         until(lambda: together.n_waiting == 4)
         worker.flush()
         noted = [key for key in redis_client.scan_iter() if b":job:" in key]
-        together.wait(PATIENCE)
+        together.wait(TIMEOUT_SECS)
         until(lambda: worker.service._progress.performed == 4)
         worker.flush()
     assert len(noted) == 4
@@ -657,12 +657,12 @@ def test_a_warm_shutdown_lets_jobs_end(flavour: JobAppFlavour) -> None:
     @flavour.app.job(name="f")
     def f() -> str:
         begun.set()
-        end.wait(PATIENCE)
+        end.wait(TIMEOUT_SECS)
         return "whole"
 
     handle, waiting = f.enqueue(), f.enqueue()
     with flavour.working(concurrency=1, grace_secs=HOUR) as worker:
-        assert begun.wait(PATIENCE)
+        assert begun.wait(TIMEOUT_SECS)
         worker.stop()
         until(lambda: worker.service._worker._run is None or worker.service._worker._run.stopping)
         assert handle.status() == "running"
@@ -688,7 +688,7 @@ def test_a_cold_shutdown_gives_jobs_back_uncounted(flavour: JobAppFlavour) -> No
 
     handle = f.enqueue()
     with flavour.working(grace_secs=HOUR) as worker:
-        assert begun.wait(PATIENCE)
+        assert begun.wait(TIMEOUT_SECS)
         worker.stop(at_once=True)
         worker.ended()
     assert seen == [1]
@@ -698,27 +698,27 @@ def test_a_cold_shutdown_gives_jobs_back_uncounted(flavour: JobAppFlavour) -> No
 
 
 def test_hooks_around_the_life_of_a_worker(flavour: JobAppFlavour) -> None:
-    told: list[str] = []
+    events: list[str] = []
 
     @flavour.app.on_startup
     async def begin() -> None:
-        told.append("begin")
+        events.append("begin")
 
     @flavour.app.on_shutdown
     def end() -> None:
-        told.append("end")
+        events.append("end")
 
     @flavour.app.job(name="f")
     async def f() -> None:
-        told.append("f")
+        events.append("f")
 
     f.enqueue()
     flavour.burst()
-    assert told == ["begin", "f", "end"]
+    assert events == ["begin", "f", "end"]
 
 
 def test_a_hook_that_raises_keeps_no_other_from_its_turn(flavour: JobAppFlavour) -> None:
-    told: list[str] = []
+    events: list[str] = []
 
     @flavour.app.on_shutdown
     def breaks() -> None:
@@ -726,11 +726,11 @@ def test_a_hook_that_raises_keeps_no_other_from_its_turn(flavour: JobAppFlavour)
 
     @flavour.app.on_shutdown
     async def closes() -> None:
-        told.append("closes")
+        events.append("closes")
 
     with pytest.raises(ValueError, match="breaks"):
         flavour.burst()
-    assert told == ["closes"]
+    assert events == ["closes"]
 
 
 def test_a_result_that_is_too_large_kills_the_job_with_the_reason(flavour: JobAppFlavour) -> None:

@@ -10,7 +10,7 @@ import pytest
 import redis
 from support import servers
 from support.background_worker import background_worker
-from support.servers import PATIENCE
+from support.servers import TIMEOUT_SECS
 
 import leaseq
 from leaseq import Item
@@ -130,7 +130,7 @@ def test_a_slot_that_has_moved(
     queue.add_item(Item(b"x", id="a"))
     item = queue.lease(60)
     assert item is not None
-    waiting = flavour.start(other.lease, 30, timeout=PATIENCE)
+    waiting = flavour.start(other.lease, 30, timeout=TIMEOUT_SECS)
     slot.blocked(1)
     slot.begin()
     slot.move()
@@ -138,7 +138,7 @@ def test_a_slot_that_has_moved(
     assert queue.extend(item, 30)
     slot.blocked(1)
     queue.add_item(Item(b"x", id="b"))
-    assert waiting.result(PATIENCE).id == "b"
+    assert waiting.result(TIMEOUT_SECS).id == "b"
     assert queue.complete(item)
     assert queue.stats().completed == 1
 
@@ -182,14 +182,14 @@ def test_a_slot_that_migrates(
         time.sleep(0.02)
     slot.move()  # every key is at the new node, which says TRYAGAIN as long as a key that a script may need is missing
     slot.end()
-    assert adding.result(PATIENCE) is True
-    assert completing.result(PATIENCE) is True
-    item = leasing.result(PATIENCE)
+    assert adding.result(TIMEOUT_SECS) is True
+    assert completing.result(TIMEOUT_SECS) is True
+    item = leasing.result(TIMEOUT_SECS)
     assert item is not None
     waiting = flavour.start(queue.remove_items, [str(n) for n in range(1, 10)])
-    assert len(waiting.result(PATIENCE)) == 9
+    assert len(waiting.result(TIMEOUT_SECS)) == 9
     idle = flavour.start(queue.lease_items, 10, 60, timeout=15)
-    assert [got.id for got in idle.result(PATIENCE)] == ["new"]
+    assert [got.id for got in idle.result(TIMEOUT_SECS)] == ["new"]
     stats = queue.stats()
     assert (stats.added, stats.completed, stats.removed, stats.items) == (11, 1, 9, 1)
 

@@ -16,7 +16,7 @@ import redis
 import redis.sentinel
 import trustme
 from support import servers
-from support.servers import PATIENCE
+from support.servers import TIMEOUT_SECS
 
 import leaseq
 import leaseq.aio
@@ -56,7 +56,7 @@ def read_all(flavour: ClientFlavour, connection: Any) -> list[Any]:
     found: list[Any] = []
     for _ in READ:
         try:
-            reply = flavour.run(connection.read(PATIENCE))
+            reply = flavour.run(connection.read(TIMEOUT_SECS))
         except redis.RedisError as error:
             found.append(type(error))
         else:
@@ -135,7 +135,7 @@ def test_a_reply_that_has_begun_in_time_is_read_to_its_end(flavour: ClientFlavou
         reading.result(0.6)
     assert not reading.done()
     proxy.hold_replies_after = None
-    assert reading.result(PATIENCE) == b"x" * 100
+    assert reading.result(TIMEOUT_SECS) == b"x" * 100
     proxy.hold_replies_after = 0
     flavour.run(connection.send("PING"))
     with pytest.raises(MODULES[flavour.name].ReplyTimeoutError):
@@ -200,7 +200,7 @@ def test_who_takes_nothing_in_over_tls(deaf_over_tls: Endpoint) -> None:
     """LQ-ERROR-4: also after a look for pushes, and after a wait for a reply that may take long."""
     connection = sync.Connection.open(deaf_over_tls)
     connection.send("PING")
-    assert connection.read(PATIENCE) == b"PONG"
+    assert connection.read(TIMEOUT_SECS) == b"PONG"
     assert connection._has_pushes_only()
     with pytest.raises(redis.TimeoutError):
         connection.send("SET", "k", b"x" * (64 << 20))
@@ -221,7 +221,7 @@ def deaf_over_tls(tmp_path: Path) -> Iterator[Endpoint]:
         with context.wrap_socket(peer, server_side=True) as encrypted:
             encrypted.recv(65536)
             encrypted.sendall(b"+PONG\r\n")
-            over.wait(2 * PATIENCE)
+            over.wait(2 * TIMEOUT_SECS)
 
     with socket.create_server(("127.0.0.1", 0)) as server:
         answering = threading.Thread(target=answer, args=(server,), daemon=True)
@@ -231,12 +231,12 @@ def deaf_over_tls(tmp_path: Path) -> Iterator[Endpoint]:
             "port": server.getsockname()[1],
             "ssl_ca_certs": str(tmp_path / "ca"),
             "socket_timeout": 0.2,
-            "socket_connect_timeout": PATIENCE,
+            "socket_connect_timeout": TIMEOUT_SECS,
             "lib_name": None,
         }
         yield endpoint(given, redis.SSLConnection)
         over.set()
-        answering.join(PATIENCE)
+        answering.join(TIMEOUT_SECS)
 
 
 def test_a_server_that_says_nothing_is_not_waited_for_for_ever(flavour: ClientFlavour, deaf: str) -> None:

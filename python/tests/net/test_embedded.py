@@ -43,7 +43,7 @@ class Holder:
             text=True,
         )
 
-    def said(self) -> str:
+    def printed(self) -> str:
         assert self.process.stdout is not None
         return self.process.stdout.readline().strip()
 
@@ -135,20 +135,20 @@ def test_it_outlives_the_thread_that_started_it(tmp_path: Path) -> None:
     with holds[0] as server:
         # the death signal of Linux would be on its way by now; a second process proves that the server lives on
         put(server, "alive")
-        said = subprocess.run(
+        printed = subprocess.run(
             [sys.executable, "-c", HOLD, str(tmp_path)],
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
             check=True,
         )
-        assert said.stdout.strip() == "joined"
+        assert printed.stdout.strip() == "joined"
         assert get(server) == "alive"
 
 
 def test_a_second_process_joins(tmp_path: Path, holders: list[Holder]) -> None:
     holders.append(Holder(tmp_path))
-    assert holders[0].said() == "started"
+    assert holders[0].printed() == "started"
     with embedded(tmp_path) as server:
         assert not server.started
         put(server, "shared")
@@ -159,13 +159,13 @@ def test_a_second_process_joins(tmp_path: Path, holders: list[Holder]) -> None:
 
 def test_of_many_processes_exactly_one_starts(tmp_path: Path, holders: list[Holder]) -> None:
     holders += [Holder(tmp_path) for _ in range(5)]
-    assert sorted(holder.said() for holder in holders) == ["joined"] * 4 + ["started"]
+    assert sorted(holder.printed() for holder in holders) == ["joined"] * 4 + ["started"]
 
 
 @pytest.mark.parametrize("how", ["kill", "end"])
 def test_it_ends_with_its_starter(tmp_path: Path, holders: list[Holder], how: str) -> None:
     holders.append(Holder(tmp_path))
-    assert holders[0].said() == "started"
+    assert holders[0].printed() == "started"
     server = embedded(tmp_path)
     put(server, "kept")
     pid = server_pid(server.url)
@@ -208,7 +208,7 @@ def test_a_path_too_long_for_a_socket(tmp_path: Path, holders: list[Holder]) -> 
     with embedded(folder) as server:
         put(server, "kept")
         holders.append(Holder(folder))
-        assert holders[0].said() == "joined"
+        assert holders[0].printed() == "joined"
         holders[0].end()
         first = server.url
     with embedded(folder) as server:

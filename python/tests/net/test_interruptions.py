@@ -17,7 +17,7 @@ import redis.asyncio
 from support import servers
 from support.client_flavours import connections_in_use
 from support.redis_probe import WAKE_UP, blocked, count_blocked, is_sending, load, until
-from support.servers import PATIENCE
+from support.servers import TIMEOUT_SECS
 
 import leaseq
 import leaseq.aio
@@ -50,7 +50,7 @@ async def test_a_cancelled_lease_loses_nothing(
                 with contextlib.suppress(asyncio.CancelledError):
                     taken = await task
                     assert await other.release(taken, uncounted=True) == "ready"  # type: ignore[arg-type]
-                item = await other.lease(60, timeout=PATIENCE)
+                item = await other.lease(60, timeout=TIMEOUT_SECS)
                 assert item is not None
                 assert item.attempt == 1, steps
                 await until(lambda client=client: connections_in_use(client) == 0)  # type: ignore[misc]
@@ -128,7 +128,7 @@ async def test_closing_after_cancelling_loses_nothing(
                 await other.release(item, uncounted=True)  # type: ignore[arg-type]
             proxy.latency = 0.0
             await queue.close()
-            item = await other.lease(60, timeout=PATIENCE)
+            item = await other.lease(60, timeout=TIMEOUT_SECS)
             assert item is not None
             assert item.attempt == 1
             assert await other.complete(item)
@@ -142,7 +142,7 @@ async def test_a_timeout_around_a_lease(url: str) -> None:
                 async with asyncio.timeout(0.05):
                     await queue.lease(60)
         await queue.add_item(Item(b"x"))
-        item = await queue.lease(60, timeout=PATIENCE)
+        item = await queue.lease(60, timeout=TIMEOUT_SECS)
         assert item is not None
 
 
@@ -182,11 +182,11 @@ def test_ctrl_c(url: str, redis_client: redis.Redis, state: str) -> None:
             queue.add_item(Item(b"x", id="a"))
             assert process.stdout.readline() == "working\n"
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=PATIENCE)
+        out, err = process.communicate(timeout=TIMEOUT_SECS)
         assert (out, err, process.returncode) == ("interrupted\n", "", 0)
         if state == "blocked":
             queue.add_item(Item(b"x", id="a"))
-        item = queue.lease(30, timeout=PATIENCE)
+        item = queue.lease(30, timeout=TIMEOUT_SECS)
         assert item is not None
         assert item.attempt == 1
 
@@ -222,7 +222,7 @@ def test_an_interrupted_thread_leaves_nothing(
         thread.join()
         if moment == "blocked":
             other.add_item(Item(b"x", id="a"))
-        got = other.lease(60, timeout=PATIENCE)
+        got = other.lease(60, timeout=TIMEOUT_SECS)
         assert got is not None
         assert got.attempt == 1
         assert other.complete(got)
@@ -246,7 +246,7 @@ async def test_a_cancelled_complete_and_lease_loses_nothing(
         proxy.hold_replies_after = None  # the cancellation came first; who is cancelled waits for the answer
         with pytest.raises(asyncio.CancelledError):
             await task
-        got = await other.lease(60, timeout=PATIENCE)
+        got = await other.lease(60, timeout=TIMEOUT_SECS)
         assert got is not None
         assert (got.id, got.attempt) == ("b", 1)
 
@@ -261,10 +261,10 @@ def test_an_interrupted_complete_and_lease_loses_nothing(
         assert item is not None
         load(redis_client)
         proxy.hold_replies_after = 0
-        heard = threading.Event()
+        received = threading.Event()
 
         def on_signal(*_: object) -> None:
-            heard.set()
+            received.set()
             raise KeyboardInterrupt
 
         before = signal.signal(signal.SIGINT, on_signal)
@@ -274,7 +274,7 @@ def test_an_interrupted_complete_and_lease_loses_nothing(
             servers.wait_until(lambda: not is_sending(threading.main_thread()))
             os.kill(os.getpid(), signal.SIGINT)
             # who is interrupted waits for the answer
-            heard.wait(PATIENCE)
+            received.wait(TIMEOUT_SECS)
             proxy.hold_replies_after = None
 
         thread = threading.Thread(target=interrupt)
@@ -283,6 +283,6 @@ def test_an_interrupted_complete_and_lease_loses_nothing(
             queue.complete_and_lease(item, 60)
         thread.join()
         signal.signal(signal.SIGINT, before)
-        got = other.lease(60, timeout=PATIENCE)
+        got = other.lease(60, timeout=TIMEOUT_SECS)
         assert got is not None
         assert (got.id, got.attempt) == ("b", 1)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from support.client_flavours import unwrap
 from support.redis_probe import EVALS, calls, load
-from support.servers import PATIENCE
+from support.servers import TIMEOUT_SECS
 
 import leaseq
 from leaseq import Item
@@ -31,7 +31,7 @@ pytestmark = pytest.mark.usefixtures("cap_of_an_hour")
 Operation = tuple[Callable[[Any, Any], object], Callable[[Any], object], object]
 OPERATIONS: dict[str, Operation] = {
     "add": (lambda q, _: q.add_item(Item(b"x", id="new")), lambda q: q.stats().added, 3),
-    "blocking lease": (lambda q, _: q.lease(30, timeout=PATIENCE), lambda q: q.stats().leases, 2),
+    "blocking lease": (lambda q, _: q.lease(30, timeout=TIMEOUT_SECS), lambda q: q.stats().leases, 2),
     "hand off": (
         lambda q, i: q.complete(i, then=[(unwrap(q), Item(b"y", id="new"))]),
         lambda q: (q.stats().completed, q.stats().added),
@@ -105,7 +105,7 @@ def test_without_a_read_timeout_no_call_hangs_for_ever(
     queue.stats()
     proxy.discard_replies = True
     with pytest.raises(leaseq.ReplyLostError):
-        flavour.start(queue.add_item, Item(b"x", id="a")).result(PATIENCE)
+        flavour.start(queue.add_item, Item(b"x", id="a")).result(TIMEOUT_SECS)
     proxy.discard_replies = False
     assert watcher.inspect("a").state == "ready"
 

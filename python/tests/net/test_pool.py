@@ -13,7 +13,7 @@ import pytest
 import redis
 from support import servers
 from support.client_flavours import connections_in_use
-from support.servers import PATIENCE
+from support.servers import TIMEOUT_SECS
 
 import leaseq
 import leaseq.aio
@@ -82,8 +82,8 @@ def test_one_that_the_server_closed_meanwhile_is_opened_again(
     assert queue.add_item(Item(b"x", id="b"))
     assert queue.stats().ready == 2
     again = [each for each in redis_client.client_list() if each["id"] not in others]
-    told = (again[0]["db"], again[0]["name"])
-    assert [told] * len(again) == [("3", "mine") if options.startswith("db") else ("0", "")]
+    client_info = (again[0]["db"], again[0]["name"])
+    assert [client_info] * len(again) == [("3", "mine") if options.startswith("db") else ("0", "")]
 
 
 def test_one_that_was_reset_meanwhile_is_opened_again(flavour: ClientFlavour, proxy: Listener) -> None:
@@ -169,7 +169,7 @@ def test_who_finds_none_free_waits_where_the_client_says_so(flavour: ClientFlavo
         call = flavour.start(queue.stats) if timeout is None else None
         in_loop(flavour, route.release, held)
         if call is not None:
-            assert call.result(PATIENCE).ready == 0
+            assert call.result(TIMEOUT_SECS).ready == 0
 
 
 def test_closing_a_queue_closes_what_it_kept(queue: Any, redis_client: redis.Redis) -> None:
@@ -228,7 +228,7 @@ def test_what_is_given_back_in_the_background_is_given_back_once(
 def test_the_bound_is_of_each_event_loop(url: str) -> None:
     """What tasks wait for belongs to their event loop; a client goes on in the next one."""
     client = redis.asyncio.Redis.from_pool(
-        redis.asyncio.BlockingConnectionPool.from_url(url, max_connections=1, timeout=PATIENCE)
+        redis.asyncio.BlockingConnectionPool.from_url(url, max_connections=1, timeout=TIMEOUT_SECS)
     )
 
     async def look() -> list[int]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from support import servers
 from support.redis_probe import BLOCKS, EVALS, blocked, calls, load
-from support.servers import PATIENCE
+from support.servers import TIMEOUT_SECS
 
 import leaseq
 from leaseq import Item
@@ -35,16 +35,16 @@ def test_a_server_that_restarts(
     assert item is not None
     server.restart()
     assert queue.complete(item) is True
-    waiting = flavour.start(queue.lease, 30, timeout=PATIENCE)
+    waiting = flavour.start(queue.lease, 30, timeout=TIMEOUT_SECS)
     with server.client() as client:
         blocked(client, 1)
     server.restart()
     with contextlib.suppress(leaseq.UnavailableError):  # it may have looked while nobody listened
         waiting.cancel()
         queue.add_item(Item(b"x", id="b"))
-        assert waiting.result(PATIENCE).id == "b"
+        assert waiting.result(TIMEOUT_SECS).id == "b"
     if queue.inspect("b").state == "ready":
-        again = queue.lease(30, timeout=PATIENCE)
+        again = queue.lease(30, timeout=TIMEOUT_SECS)
         assert again is not None
         assert again.id == "b"
     assert queue.stats().items == 1
@@ -55,18 +55,18 @@ def test_a_server_that_is_killed(flavour: ClientFlavour, own_server: servers.Sta
     server = own_server("--appendonly", "yes", "--appendfsync", "always")
     queue = flavour.queue("q", server.url)
     queue.add_items([Item(b"x", id="a"), Item(b"x", id="b")], delay=60)
-    waiting = flavour.start(queue.lease, 30, timeout=PATIENCE)
+    waiting = flavour.start(queue.lease, 30, timeout=TIMEOUT_SECS)
     with server.client() as client:
         blocked(client, 1)
     server.kill()
     with pytest.raises(leaseq.UnavailableError) as caught:
-        waiting.result(PATIENCE)
+        waiting.result(TIMEOUT_SECS)
     assert caught.value.definite
     with pytest.raises(leaseq.UnavailableError):
         queue.add_item(Item(b"x"))
     server.start()
     assert queue.add_item(Item(b"x", id="c"))
-    item = queue.lease(30, timeout=PATIENCE)
+    item = queue.lease(30, timeout=TIMEOUT_SECS)
     assert item is not None
     assert item.id == "c"
     assert queue.stats().delayed == 2
@@ -87,13 +87,13 @@ def test_a_blocked_worker_whose_server_becomes_a_replica(
     """LQ-BLOCK-5: the server ends the block and closes the connection: the worker waits on over another."""
     server = own_server()
     queue = flavour.queue("q", server.url)
-    waiting = flavour.start(queue.lease, 30, timeout=PATIENCE)
+    waiting = flavour.start(queue.lease, 30, timeout=TIMEOUT_SECS)
     with server.client() as client:
         blocked(client, 1)
         demote_for_a_moment(client)
         blocked(client, 1)
     queue.add_item(Item(b"x", id="a"))
-    assert waiting.result(PATIENCE).id == "a"
+    assert waiting.result(TIMEOUT_SECS).id == "a"
 
 
 @pytest.mark.cap(0.3)  # the end of a block: then the lease is sent
@@ -103,7 +103,7 @@ def test_a_demotion_in_front_of_a_lease(flavour: ClientFlavour, own_server: serv
     with FaultProxy(server.url) as made:
         proxy = made.listener("client")
         queue, other = flavour.queue("q", proxy.url), flavour.queue("q", server.url)
-        waiting = flavour.start(queue.lease, 30, timeout=PATIENCE)
+        waiting = flavour.start(queue.lease, 30, timeout=TIMEOUT_SECS)
         with server.client() as client:
             blocked(client, 1)
             # the end of the block is heard only when the lease has been sent
@@ -113,7 +113,7 @@ def test_a_demotion_in_front_of_a_lease(flavour: ClientFlavour, own_server: serv
             servers.wait_until(lambda: proxy.bytes_from_clients > sent)
             proxy.hold_replies_after = None
             proxy.hold_commands = False
-        assert waiting.result(PATIENCE).id == "a"
+        assert waiting.result(TIMEOUT_SECS).id == "a"
         assert other.inspect("a").attempt == 1
 
 
@@ -131,8 +131,8 @@ def test_a_server_that_ends_under_a_wait_for_an_outcome_and_for_room(
 
         def wait() -> list[Any]:
             calls = [
-                flavour.start(queue.outcome, "a", timeout=PATIENCE),
-                flavour.start(queue.add_item_when_room, Item(b"x", id="b"), timeout=PATIENCE),
+                flavour.start(queue.outcome, "a", timeout=TIMEOUT_SECS),
+                flavour.start(queue.add_item_when_room, Item(b"x", id="b"), timeout=TIMEOUT_SECS),
             ]
             blocked(client, 2)
             return calls
@@ -141,15 +141,15 @@ def test_a_server_that_ends_under_a_wait_for_an_outcome_and_for_room(
         getattr(server, how)()
         for call in waiting:
             with pytest.raises(leaseq.UnavailableError) as caught:
-                call.result(PATIENCE)
+                call.result(TIMEOUT_SECS)
             assert caught.value.definite
         server.start()
         assert (queue.stats().added, queue.stats().items) == (1, 1)
         outcome, added = wait()
         assert queue.complete(item, result=b"r")
         assert queue.lease(30, block=False) is None, "a lease announces the room"
-        assert outcome.result(PATIENCE).content == b"r"
-        assert added.result(PATIENCE) is True
+        assert outcome.result(TIMEOUT_SECS).content == b"r"
+        assert added.result(TIMEOUT_SECS) is True
         assert (queue.stats().added, queue.stats().items) == (2, 1)
 
 
@@ -161,13 +161,13 @@ def test_a_server_that_becomes_a_replica_under_a_block_ends_the_wait(
     with server.client() as client:
         load(client)
         queue = flavour.queue("q", flavour.client(server.url))
-        waiting = flavour.start(queue.lease, 30, timeout=PATIENCE)
+        waiting = flavour.start(queue.lease, 30, timeout=TIMEOUT_SECS)
         blocked(client, 1)
         client.config_resetstat()
         client.replicaof("127.0.0.1", "1")
         with pytest.raises((leaseq.ServerError, leaseq.ReplyLostError)):
-            waiting.result(PATIENCE)
+            waiting.result(TIMEOUT_SECS)
         with pytest.raises(leaseq.ServerError, match=r"read.?only") as caught:
-            queue.lease(30, timeout=PATIENCE)
+            queue.lease(30, timeout=TIMEOUT_SECS)
         assert caught.value.definite
         assert calls(client, *EVALS, *BLOCKS) <= 9

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 MAX_SLEEP_SECONDS = intervals.MAX_SLEEP_SECONDS
-PATIENCE = 60.0
+TIMEOUT_SECS = 60.0
 """Seconds that a machine which stalls gets for what takes milliseconds."""
 
 
@@ -60,7 +60,7 @@ async def at_work(*cleaners: Cleaner) -> AsyncIterator[None]:
         for event, task in zip(begun, tasks, strict=True):
             await asyncio.wait(
                 [asyncio.ensure_future(event.wait()), task],
-                timeout=PATIENCE,
+                timeout=TIMEOUT_SECS,
                 return_when=asyncio.FIRST_COMPLETED,
             )
             assert event.is_set()
@@ -68,12 +68,12 @@ async def at_work(*cleaners: Cleaner) -> AsyncIterator[None]:
     finally:
         for cleaner in cleaners:
             cleaner.stop()
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(TIMEOUT_SECS):
             await asyncio.gather(*tasks)
 
 
 async def until(check: Callable[[], object]) -> None:
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(TIMEOUT_SECS):
         while True:
             with contextlib.suppress(redis.RedisError, leaseq.LeaseqError):
                 if check():
@@ -450,7 +450,7 @@ class TestFailures:
         monkeypatch.setattr(leaseq.aio.WorkQueue, "light_clean", light_clean)
         cleaner = Cleaner(url, light_secs=0.05, deep_secs=0)
         async with at_work(cleaner):
-            await asyncio.wait_for(begun.wait(), PATIENCE)
+            await asyncio.wait_for(begun.wait(), TIMEOUT_SECS)
             redis_client.srem("leaseq:queues", "goes:goes")
             await until(lambda: value(cleaner, "leaseq_cleaner_queues") == 1)
             go_on.set()

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     import redis
 
-PATIENCE = 60.0
+TIMEOUT_SECS = 60.0
 PROGRAM = Path(sys.executable).with_name("leaseq-cleaner")
 
 
@@ -53,8 +53,8 @@ def run(
         monkeypatch.setattr(sys, "argv", ["leaseq-cleaner", *arguments])
         with pytest.raises(SystemExit) as end:
             main()
-        told = capsys.readouterr()
-        return int(end.value.code or 0), told.out, told.err
+        output = capsys.readouterr()
+        return int(end.value.code or 0), output.out, output.err
 
     return run
 
@@ -108,7 +108,7 @@ def test_nobody_reads_what_once_did(url: str, redirection: str, code: int) -> No
             ["sh", "-c", call, "sh", PROGRAM, "-u", url],
             stdout=out,
             stderr=subprocess.PIPE,
-            timeout=PATIENCE,
+            timeout=TIMEOUT_SECS,
             check=False,
         )
     assert (done.returncode, done.stderr) == (code, b"")
@@ -121,7 +121,7 @@ def test_the_output_cannot_be_written(url: str) -> None:
             stdout=out,
             stderr=subprocess.PIPE,
             text=True,
-            timeout=PATIENCE,
+            timeout=TIMEOUT_SECS,
             check=False,
         )
     assert done.returncode == ExitCode.IO
@@ -325,7 +325,9 @@ class Service:
     def get(self, path: str) -> tuple[int, str]:
         """Status and text."""
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=PATIENCE) as answer:
+            with urllib.request.urlopen(
+                f"http://127.0.0.1:{self.port}{path}", timeout=TIMEOUT_SECS
+            ) as answer:
                 return answer.status, answer.read().decode()
         except urllib.error.HTTPError as error:
             with error:
@@ -340,7 +342,7 @@ class Service:
                 return check()
             return False
 
-        servers.wait_until(checked, PATIENCE)
+        servers.wait_until(checked, TIMEOUT_SECS)
 
     def ready(self) -> bool:
         """Whether it says so."""
@@ -350,7 +352,7 @@ class Service:
         """What it logged until these signals ended it."""
         for number in numbers:
             self.process.send_signal(number)
-        _, log = self.process.communicate(timeout=PATIENCE)
+        _, log = self.process.communicate(timeout=TIMEOUT_SECS)
         assert isinstance(log, str)
         return log
 
@@ -369,7 +371,7 @@ class TestService:
         with leaseq.WorkQueue("q", url) as queue, Service(url, "--log-format", "json") as service:
             queue.add_item(Item(b"x"), delay=0.001)
             service.wait(service.ready)
-            servers.wait_until(lambda: queue.stats().ready == 1, PATIENCE)
+            servers.wait_until(lambda: queue.stats().ready == 1, TIMEOUT_SECS)
             log = [json.loads(line) for line in service.end(number).splitlines()]
         assert service.process.returncode == 0
         messages = [entry["message"] for entry in log]
@@ -456,7 +458,7 @@ def test_without_the_extra(tmp_path: Path) -> None:
         text=True,
         check=False,
         env={**os.environ, "PYTHONPATH": str(tmp_path)},
-        timeout=PATIENCE,
+        timeout=TIMEOUT_SECS,
     )
     assert done.returncode == 2
     assert "pip install 'leaseq[cleaner]'" in one_line(done.stderr)

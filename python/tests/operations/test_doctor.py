@@ -39,7 +39,7 @@ def found(client: Any, check: str, *names: str, **options: Any) -> Finding:
     return finding
 
 
-def told(finding: Finding) -> str:
+def description(finding: Finding) -> str:
     return f"{finding.status}: {finding.found} | {finding.do}"
 
 
@@ -59,7 +59,7 @@ def test_a_healthy_server_and_queue_pass_every_check(own_server: servers.StartSe
         queue.add_items([leaseq.Item("x") for _ in range(3)])
         queue.lease(3600)
         report = doctor(client, ["q"])
-    assert report.healthy, [told(one) for one in report.findings if one.status != "ok"]
+    assert report.healthy, [description(one) for one in report.findings if one.status != "ok"]
     assert [one.check for one in report.findings] == list(CHECKS)
     assert {one.about for one in report.findings} == {"client", f"127.0.0.1:{server.port}", "queue q"}
 
@@ -75,7 +75,7 @@ def test_doctor_changes_nothing(redis_client: redis.Redis, queue: leaseq.WorkQue
 def test_an_eviction_policy_is_a_problem(own_server: servers.StartServer, policy: str, loses: str) -> None:
     with own_server("--maxmemory-policy", policy).client() as client:
         finding = found(client, "eviction")
-    assert finding.status == "problem", told(finding)
+    assert finding.status == "problem", description(finding)
     assert policy in finding.found
     assert loses in finding.found
     assert "noeviction" in finding.do
@@ -89,7 +89,7 @@ def test_memory_near_its_limit(own_server: servers.StartServer) -> None:
         assert found(client, "memory").status == "ok"
         client.config_set("maxmemory", used + used // 100)
         finding = found(client, "memory")
-    assert finding.status == "problem", told(finding)
+    assert finding.status == "problem", description(finding)
     assert "MiB used" in finding.found
 
 
@@ -120,22 +120,22 @@ def test_a_failed_snapshot(own_server: servers.StartServer) -> None:
         client.bgsave()
         servers.wait_until(lambda: client.info("persistence")["rdb_last_bgsave_status"] == "err", 60)
         finding = found(client, "persistence")
-    assert finding.status == "problem", told(finding)
+    assert finding.status == "problem", description(finding)
     assert "snapshot failed" in finding.found
 
 
 def test_replicas(sentinel: SentinelSet) -> None:
     with sentinel.primary.client() as client:
         finding = found(client, "replication")
-        assert (finding.status, "2 replicas" in finding.found) == ("advice", True), told(finding)
+        assert (finding.status, "2 replicas" in finding.found) == ("advice", True), description(finding)
         client.config_set("min-replicas-to-write", 1)
         assert found(client, "replication").status == "ok"
         clocks = found(client, "replica-clocks")
-        assert clocks.status == "ok", told(clocks)
+        assert clocks.status == "ok", description(clocks)
         assert "apart" in clocks.found
     with sentinel.replicas[0].client() as replica:
         finding = found(replica, "replication")
-        assert finding.status == "problem", told(finding)
+        assert finding.status == "problem", description(finding)
         assert "this is a replica" in finding.found
 
 
@@ -156,7 +156,7 @@ def test_a_replica_that_does_not_follow(own_server: servers.StartServer) -> None
     with primary.client() as client:
         servers.wait_until(lambda: client.info("replication")["connected_slaves"] == 1, 60)
         finding = found(client, "replication")
-        assert finding.status == "problem", told(finding)
+        assert finding.status == "problem", description(finding)
         assert f"127.0.0.1:{replica.port}" in finding.found
         assert "wait_bgsave" in finding.found
 
@@ -170,7 +170,7 @@ def test_a_replica_that_cannot_be_asked_is_unknown(own_server: servers.StartServ
         servers.wait_until(lambda: client.info("replication").get("slave0", {}).get("state") == "online", 60)
         report = doctor(client)
     (finding,) = [one for one in report.findings if one.check == "replica-clocks"]
-    assert finding.status == "unknown", told(finding)
+    assert finding.status == "unknown", description(finding)
     assert str(replica.port) in finding.found
     assert not report.healthy
 
@@ -215,14 +215,14 @@ def asking(server_name: str) -> list[str]:
 def test_a_worker_with_all_rights(redis_client: redis.Redis, asking: list[str]) -> None:
     with user(redis_client, "~leaseq:*", "-@all", *WORKER, *asking) as client:
         finding = found(client, "rights", "orders")
-    assert finding.status == "ok", told(finding)
+    assert finding.status == "ok", description(finding)
 
 
 def test_a_missing_right_is_named(redis_client: redis.Redis, asking: list[str]) -> None:
     rules = [right for right in WORKER if right not in {"+hincrby", "+blpop"}]
     with user(redis_client, "~leaseq:*", "-@all", *rules, *asking) as client:
         finding = found(client, "rights")
-    assert finding.status == "problem", told(finding)
+    assert finding.status == "problem", description(finding)
     assert re.findall(r"\+[\w|]+", finding.found) == ["+hincrby", "+blpop"]
 
 
@@ -231,7 +231,7 @@ def test_rights_are_tried_on_the_keys_of_the_queue(redis_client: redis.Redis, as
     with user(redis_client, *pattern, "-@all", *WORKER, *asking) as client:
         assert found(client, "rights", "orders").status == "ok"
         other = found(client, "rights", "letters")
-    assert other.status == "problem", told(other)
+    assert other.status == "problem", description(other)
     assert "+get" in other.found
 
 
@@ -250,7 +250,7 @@ def test_a_user_who_may_not_write_the_registry_gets_advice(
 ) -> None:
     with user(redis_client, "~leaseq:{orders}:*", "-@all", *WORKER, *asking) as client:
         finding = found(client, "rights", "orders")
-    assert finding.status == "advice", told(finding)
+    assert finding.status == "advice", description(finding)
     assert "+sadd" in finding.do
 
 
@@ -274,7 +274,7 @@ def test_retries_of_a_client(url: str) -> None:
         finding = found(client, "retries")
     counted = hasattr(Retry, "get_retries")  # redis-py from 6 on
     if counted:  # before, it repeated nothing
-        assert finding.status == "advice", told(finding)
+        assert finding.status == "advice", description(finding)
         assert re.search(r"up to \d+ times", finding.found)
     with redis.Redis.from_url(url, retry_on_timeout=True) as client:
         assert ("up to 1 times" if counted else "at times") in found(client, "retries").found
@@ -290,7 +290,7 @@ def test_a_clock_that_was_set_back(redis_client: redis.Redis, queue: leaseq.Work
     ahead = struct.pack("<d", struct.unpack_from("<2xd", state)[0] + 3600e6)
     redis_client.set("leaseq:{q}:q:state", state[:2] + ahead + state[10:])
     finding = found(redis_client, "clock-steps", "q")
-    assert finding.status == "problem", told(finding)
+    assert finding.status == "problem", description(finding)
     assert re.search(r"by 3[56]\d\d\.\d s", finding.found)
 
 
@@ -299,7 +299,7 @@ def test_a_server_whose_clock_differs(redis_client: redis.Redis, monkeypatch: py
     real = time.time
     monkeypatch.setattr("leaseq.doctor.clock.time.time", lambda: real() - 3600)
     finding = found(redis_client, "clock")
-    assert finding.status == "advice", told(finding)
+    assert finding.status == "advice", description(finding)
     assert "ahead of this machine's" in finding.found
 
 
@@ -335,7 +335,7 @@ def test_a_queue_near_its_limit(redis_client: redis.Redis, queue: leaseq.WorkQue
     assert found(redis_client, "limits", "q").status == "ok"
     queue.add_item(leaseq.Item("x"))
     finding = found(redis_client, "limits", "q")
-    assert finding.status == "problem", told(finding)
+    assert finding.status == "problem", description(finding)
     assert "9 of 10" in finding.found
 
 
@@ -346,7 +346,7 @@ def test_overdue_leases_that_nobody_cleans(redis_client: redis.Redis, queue: lea
     long_ago = (queue.stats().now - 600) * 1e6
     redis_client.zadd("leaseq:{q}:q:leased", {"a": long_ago})
     finding = found(redis_client, "overdue", "q")
-    assert finding.status == "problem", told(finding)
+    assert finding.status == "problem", description(finding)
     assert "1 leases are over" in finding.found
     assert "leaseq-cleaner" in finding.do
     queue.pause()
@@ -358,7 +358,7 @@ def test_due_items_that_nobody_promotes(redis_client: redis.Redis, queue: leaseq
     assert found(redis_client, "overdue", "q").status == "ok"
     redis_client.zadd("leaseq:{q}:q:delayed", {"a": (queue.stats().now - 600) * 1e6})
     finding = found(redis_client, "overdue", "q")
-    assert finding.status == "problem", told(finding)
+    assert finding.status == "problem", description(finding)
 
 
 def test_a_pause(redis_client: redis.Redis, queue: leaseq.WorkQueue) -> None:
@@ -374,14 +374,14 @@ def test_a_queue_of_a_newer_format(redis_client: redis.Redis, queue: leaseq.Work
     assert isinstance(state, bytes)
     redis_client.set("leaseq:{q}:q:state", b"\x09" + state[1:])
     finding = found(redis_client, "format", "q")
-    assert finding.status == "problem", told(finding)
+    assert finding.status == "problem", description(finding)
     assert "update leaseq" in finding.do
 
 
 def test_a_key_that_something_else_uses(redis_client: redis.Redis) -> None:
     redis_client.set("leaseq:{q}:q:ready", "mine")
     finding = found(redis_client, "format", "q")
-    assert finding.status == "problem", told(finding)
+    assert finding.status == "problem", description(finding)
 
 
 @pytest.mark.slow
@@ -394,7 +394,7 @@ def test_slow_scripts(own_server: servers.StartServer) -> None:
         for _ in range(100):
             client.evalsha(sha, 0)
         finding = found(client, "slow-scripts")
-    assert finding.status == "problem", told(finding)
+    assert finding.status == "problem", description(finding)
     assert "ms each on average" in finding.found
 
 
@@ -402,7 +402,7 @@ def test_a_server_that_is_far_away(proxy: Listener) -> None:
     proxy.latency = 0.01
     with redis.Redis.from_url(proxy.url, retry=Retry(NoBackoff(), 0)) as client:
         finding = found(client, "latency")
-    assert finding.status == "advice", told(finding)
+    assert finding.status == "advice", description(finding)
     assert "lease_items" in finding.do
 
 
@@ -428,7 +428,7 @@ def test_a_cluster_is_checked_node_by_node(cluster: servers.RedisCluster) -> Non
     assert {one.about for one in report.findings} == {"client", "queue q", *nodes}
     for one in report.findings:
         if one.check in {"rights", "scripting", "format"}:
-            assert one.status == "ok", told(one)
+            assert one.status == "ok", description(one)
 
 
 def test_the_command(own_server: servers.StartServer) -> None:

@@ -46,12 +46,12 @@ def die() -> None:
 
 def main(when: str) -> None:
     """Work until killed, or until there is nothing to do."""
-    hand_on = Executor._hand_on
+    complete_with_next = Executor._hand_on
 
     async def killed(self: Executor, *arguments: Any) -> None:
         if when == "before":
             die()
-        await hand_on(self, *arguments)
+        await complete_with_next(self, *arguments)
         if when == "after":
             die()
 

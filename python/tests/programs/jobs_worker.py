@@ -43,7 +43,7 @@ def wait_for(name: str) -> None:
         time.sleep(0.01)
 
 
-class Struck(App):
+class KilledApp(App):
     """Where a test wants that, each process gets a signal before it can listen to any."""
 
     async def __aenter__(self) -> Self:
@@ -52,7 +52,7 @@ class Struck(App):
         return await super().__aenter__()
 
 
-app = Struck(URL)
+app = KilledApp(URL)
 
 
 @app.job(name="effect", retries=None, backoff=AT_ONCE)

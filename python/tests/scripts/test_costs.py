@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 SCRIPTS = {script.name: script for script in _scripts.SCRIPTS}
 HOUR = 3_600_000
-MANY = 16
+BATCH_FROM = 16
 """From so many leases on, one more command keeps their records quick to find."""
 
 
-class Lab:
+class ScriptCosts:
     """Calls scripts, and sees the commands that they execute."""
 
     def __init__(self, client: redis.Redis, monitor: Any) -> None:
@@ -58,58 +58,58 @@ class Lab:
 
 
 @pytest.fixture
-def lab(redis_client: redis.Redis) -> Iterator[Lab]:
+def costs(redis_client: redis.Redis) -> Iterator[ScriptCosts]:
     watching: Any = redis_client.monitor()  # type: ignore[no-untyped-call]
     with watching as monitor:
-        made = Lab(redis_client, monitor)
+        made = ScriptCosts(redis_client, monitor)
         made.call("add", 1, "before", "data", 0)
         made.call("lease", 1, HOUR * 2)
         yield made
 
 
-def test_one_item_costs_these_commands_and_no_more(lab: Lab) -> None:
+def test_one_item_costs_these_commands_and_no_more(costs: ScriptCosts) -> None:
     """An item that uses no option costs exactly this. A feature that adds a command here slows everybody: move it."""
-    lab.nobody_sleeps()
-    assert lab.executed("add", 1, "a", "data", 0) == "TIME GET LLEN HSETNX ZADD SET"
-    assert lab.executed("add", 1, "a", "data", 0) == "TIME GET LLEN HSETNX"
-    assert lab.executed("lease", 1, HOUR) == "TIME GET LLEN ZRANGE HGET HGET ZREM ZADD HSET SET"
-    token = lab.reply[5]
-    assert lab.executed("extend", 1, "a", token, HOUR) == "TIME GET LLEN HMGET ZSCORE ZREM ZADD"
-    assert lab.executed("complete", 1, "a", token, 0) == "HGET HLEN ZREM HDEL HDEL"
-    assert lab.executed("complete", 1, "a", token, 0) == "HGET"
+    costs.nobody_sleeps()
+    assert costs.executed("add", 1, "a", "data", 0) == "TIME GET LLEN HSETNX ZADD SET"
+    assert costs.executed("add", 1, "a", "data", 0) == "TIME GET LLEN HSETNX"
+    assert costs.executed("lease", 1, HOUR) == "TIME GET LLEN ZRANGE HGET HGET ZREM ZADD HSET SET"
+    token = costs.reply[5]
+    assert costs.executed("extend", 1, "a", token, HOUR) == "TIME GET LLEN HMGET ZSCORE ZREM ZADD"
+    assert costs.executed("complete", 1, "a", token, 0) == "HGET HLEN ZREM HDEL HDEL"
+    assert costs.executed("complete", 1, "a", token, 0) == "HGET"
 
 
-def test_a_sleeping_worker_costs_at_most_two_commands_more(lab: Lab) -> None:
-    lab.client.delete("leaseq:{q}:q:wake")
-    assert lab.executed("add", 1, "a", "data", 0) == "TIME GET LLEN HSETNX ZADD SET LPUSH"
-    lab.call("add", 1, "b", "data", 0)
-    lab.client.delete("leaseq:{q}:q:wake")
-    assert lab.executed("lease", 1, HOUR) == "TIME GET LLEN ZRANGE HGET HGET ZREM ZADD HSET SET ZCARD LPUSH"
+def test_a_sleeping_worker_costs_at_most_two_commands_more(costs: ScriptCosts) -> None:
+    costs.client.delete("leaseq:{q}:q:wake")
+    assert costs.executed("add", 1, "a", "data", 0) == "TIME GET LLEN HSETNX ZADD SET LPUSH"
+    costs.call("add", 1, "b", "data", 0)
+    costs.client.delete("leaseq:{q}:q:wake")
+    assert costs.executed("lease", 1, HOUR) == "TIME GET LLEN ZRANGE HGET HGET ZREM ZADD HSET SET ZCARD LPUSH"
 
 
-def test_completing_one_and_leasing_the_next_costs_less_than_two_calls(lab: Lab) -> None:
-    lab.call("add", 3, "a", "data", 0, "b", "data", 0, "c", "data", 0)
-    token = lab.call("lease", 1, HOUR)[5]
-    lab.nobody_sleeps()
+def test_completing_one_and_leasing_the_next_costs_less_than_two_calls(costs: ScriptCosts) -> None:
+    costs.call("add", 3, "a", "data", 0, "b", "data", 0, "c", "data", 0)
+    token = costs.call("lease", 1, HOUR)[5]
+    costs.nobody_sleeps()
     both = "TIME GET LLEN HGET ZRANGE HGET HGET ZREM HDEL HDEL ZREM ZADD HSET SET"
-    assert lab.executed("complete_and_lease", 1, HOUR, 1, "a", token, 0) == both
-    assert (lab.reply[3], lab.reply[-1]) == (b"b", 1)
+    assert costs.executed("complete_and_lease", 1, HOUR, 1, "a", token, 0) == both
+    assert (costs.reply[3], costs.reply[-1]) == (b"b", 1)
 
 
-@pytest.mark.parametrize("count", [2, MANY - 1, MANY, 256])
-def test_a_batch_costs_as_many_commands_as_its_smallest(lab: Lab, count: int) -> None:
-    lab.nobody_sleeps()
+@pytest.mark.parametrize("count", [2, BATCH_FROM - 1, BATCH_FROM, 256])
+def test_a_batch_costs_as_many_commands_as_its_smallest(costs: ScriptCosts, count: int) -> None:
+    costs.nobody_sleeps()
     entries = [part for n in range(count) for part in (f"i{n}", "", 0)]
-    assert lab.executed("add", count, *entries) == "TIME GET LLEN ZCARD HMGET HSET ZADD SET"
-    assert lab.executed("add", count, *entries) == "TIME GET LLEN ZCARD HMGET"
-    many = count >= MANY
+    assert costs.executed("add", count, *entries) == "TIME GET LLEN ZCARD HMGET HSET ZADD SET"
+    assert costs.executed("add", count, *entries) == "TIME GET LLEN ZCARD HMGET"
+    many = count >= BATCH_FROM
     lease = (
         f"TIME GET LLEN {'ZRANGE HEXISTS ' * many}ZRANGE HMGET HMGET ZCARD ZREM ZADD HSET {'HDEL ' * many}"
     )
-    assert lab.executed("lease", count, HOUR) == f"{lease}ZCARD SET"
-    entries = [part for n in range(count) for part in (f"i{n}", lab.reply[5 + 4 * n], 0)]
+    assert costs.executed("lease", count, HOUR) == f"{lease}ZCARD SET"
+    entries = [part for n in range(count) for part in (f"i{n}", costs.reply[5 + 4 * n], 0)]
     complete = "HMGET HLEN ZCARD ZCARD ZCARD ZCARD ZREM HDEL HDEL"
-    assert lab.executed("complete", count, *entries) == complete
+    assert costs.executed("complete", count, *entries) == complete
 
 
 @pytest.mark.parametrize(
@@ -136,11 +136,13 @@ def test_a_batch_costs_as_many_commands_as_its_smallest(lab: Lab, count: int) ->
     ],
     ids=lambda case: str(case[0]) if isinstance(case, list) else "",
 )
-def test_an_option_costs_those_who_use_it(lab: Lab, options: list[str | int], add: str, lease: str) -> None:
+def test_an_option_costs_those_who_use_it(
+    costs: ScriptCosts, options: list[str | int], add: str, lease: str
+) -> None:
     """A write to each key besides; extending and completing cost what they always do."""
-    lab.nobody_sleeps()
-    assert lab.executed("add", 1, "a", "data", len(options) // 2, *options) == f"TIME GET LLEN {add} SET"
-    assert lab.executed("lease", 1, HOUR) == f"TIME GET LLEN {lease}"
-    token = lab.call("inspect", 1, "a")[3]
-    assert lab.executed("extend", 1, "a", token, HOUR) == "TIME GET LLEN HMGET ZSCORE ZREM ZADD"
-    assert lab.executed("complete", 1, "a", token, 0) == "HGET HLEN ZREM HDEL HDEL"
+    costs.nobody_sleeps()
+    assert costs.executed("add", 1, "a", "data", len(options) // 2, *options) == f"TIME GET LLEN {add} SET"
+    assert costs.executed("lease", 1, HOUR) == f"TIME GET LLEN {lease}"
+    token = costs.call("inspect", 1, "a")[3]
+    assert costs.executed("extend", 1, "a", token, HOUR) == "TIME GET LLEN HMGET ZSCORE ZREM ZADD"
+    assert costs.executed("complete", 1, "a", token, 0) == "HGET HLEN ZREM HDEL HDEL"

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 SCRIPTS = {script.name: script for script in _scripts.SCRIPTS}
 HOUR = 3_600_000
-MANY = 256
+MAX_ENTRIES = 256
 OPTIONS: list[str | int] = [
     *(part for n in range(16) for part in (f"header:h{n}", "v")),
     *("content_type", "t", "keep", HOUR),
@@ -28,29 +28,29 @@ def call(client: redis.Redis, script: str, *args: str | int, more: tuple[str, ..
 
 def items(*before: int) -> list[str | int]:
     """The words of as many items as a call takes, each behind the same words."""
-    return [part for n in range(MANY) for part in (*before, f"i{n}", "", len(OPTIONS) // 2, *OPTIONS)]
+    return [part for n in range(MAX_ENTRIES) for part in (*before, f"i{n}", "", len(OPTIONS) // 2, *OPTIONS)]
 
 
 @pytest.mark.each_server
 @pytest.mark.parametrize(
     ("script", "args", "more", "head"),
     [
-        ("lease", [MANY, HOUR], (), 0),
-        ("lease_any", [1, MANY, HOUR], tuple("q:" + key for key in SCRIPTS["lease"].keys), 1),
-        ("complete_and_lease", [MANY, HOUR, 1, "none", 1, 0], (), 0),
+        ("lease", [MAX_ENTRIES, HOUR], (), 0),
+        ("lease_any", [1, MAX_ENTRIES, HOUR], tuple("q:" + key for key in SCRIPTS["lease"].keys), 1),
+        ("complete_and_lease", [MAX_ENTRIES, HOUR, 1, "none", 1, 0], (), 0),
     ],
 )
 def test_all_are_leased_with_all_their_headers(
     redis_client: redis.Redis, script: str, args: list[str | int], more: tuple[str, ...], head: int
 ) -> None:
     """LQ-LEASE-6, LQ-LEASE-11."""
-    added = call(redis_client, "add", MANY, *items())
-    assert len(added) == MANY
+    added = call(redis_client, "add", MAX_ENTRIES, *items())
+    assert len(added) == MAX_ENTRIES
     assert min(added) > 0
     reply = call(redis_client, script, *args, more=more)
-    assert reply[head + 2] == MANY
+    assert reply[head + 2] == MAX_ENTRIES
     answers = int(script == "complete_and_lease")
-    assert len(reply) == head + 3 + 4 * MANY + 3 * (len(OPTIONS) // 2) * MANY + answers
+    assert len(reply) == head + 3 + 4 * MAX_ENTRIES + 3 * (len(OPTIONS) // 2) * MAX_ENTRIES + answers
 
 
 @pytest.mark.each_server
@@ -59,7 +59,7 @@ def test_all_are_handed_on_with_all_their_headers(redis_client: redis.Redis) -> 
     call(redis_client, "add", 1, "a", "", 0)
     token = call(redis_client, "lease", 1, HOUR)[5]
     targets = tuple(f"t{n}:{key}" for n in range(16) for key in TARGET)
-    reply = call(redis_client, "complete_with", 1, 16, "a", token, 0, MANY, *items(16), more=targets)
-    assert len(reply) == 1 + MANY
+    reply = call(redis_client, "complete_with", 1, 16, "a", token, 0, MAX_ENTRIES, *items(16), more=targets)
+    assert len(reply) == 1 + MAX_ENTRIES
     assert min(reply) > 0
-    assert redis_client.hlen("leaseq:{q}:t15:meta") == 2 * MANY
+    assert redis_client.hlen("leaseq:{q}:t15:meta") == 2 * MAX_ENTRIES

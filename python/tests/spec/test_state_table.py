@@ -52,7 +52,7 @@ MORE_KEYS = {"lease_any": SCRIPTS["lease"].keys, "outcome": ("result:x",)}
 KEEPING = "1 0 x TOKEN 2 keep 60000 result done 0"
 
 
-class Board:
+class ItemFixture:
     """One item `x` in a chosen state, with a current, a superseded and an older token."""
 
     def __init__(self, client: redis.Redis) -> None:
@@ -132,28 +132,28 @@ def answer(operation: str, reply: Any) -> str:
     return {"add": "`created`", "extend": "`deadline`"}[operation]
 
 
-def check(board: Board, row: tuple[str, str], state: str) -> None:
+def check(fixture: ItemFixture, row: tuple[str, str], state: str) -> None:
     """Make the row's call on an item in the column's state and hold the cell against what happens."""
     cell = TABLE[row][STATES.index(state)]
-    used = board.set_up(state, at_limit=row[0] == "release at limit")[row[1]]
-    before = board.seen()
+    used = fixture.set_up(state, at_limit=row[0] == "release at limit")[row[1]]
+    before = fixture.seen()
     script, words = CALLS[row[0]]
-    reply = board.call(script, words.replace("TOKEN", str(used)))
-    said = re.split(r"[;,] (?:or )?| where ", cell)
-    assert answer(script, reply) in said, (row, state)
+    reply = fixture.call(script, words.replace("TOKEN", str(used)))
+    cell_parts = re.split(r"[;,] (?:or )?| where ", cell)
+    assert answer(script, reply) in cell_parts, (row, state)
     if target := re.match(r"→ (\w+)", cell):
-        assert board.where() == target[1], (row, state)
-    elif "then as lease" not in said and "new deadline" not in said:
-        assert board.seen() == before, (row, state)
-    if "new deadline" in said:
-        assert board.client.zscore(board.key("leased"), "x") == reply
-    if "attempt - 1" in said:
-        info = board.call("inspect", "1 x")
+        assert fixture.where() == target[1], (row, state)
+    elif "then as lease" not in cell_parts and "new deadline" not in cell_parts:
+        assert fixture.seen() == before, (row, state)
+    if "new deadline" in cell_parts:
+        assert fixture.client.zscore(fixture.key("leased"), "x") == reply
+    if "attempt - 1" in cell_parts:
+        info = fixture.call("inspect", "1 x")
         assert (info[1], info[2]) == (info[4], 1)  # the place of its creation; two attempts less one
-    if "its last error set" in said:
-        assert board.call("inspect", "1 x")[10] == b"why"
-    if "attempt 0" in said:
-        assert board.call("inspect", "1 x")[2] == 0
+    if "its last error set" in cell_parts:
+        assert fixture.call("inspect", "1 x")[10] == b"why"
+    if "attempt 0" in cell_parts:
+        assert fixture.call("inspect", "1 x")[2] == 0
 
 
 @pytest.mark.parametrize("row", [row for row in TABLE if row[0] in CALLS and row[1] in TOKENS], ids=" ".join)
@@ -161,51 +161,51 @@ def test_operations_with_a_token(redis_client: redis.Redis, row: tuple[str, str]
     # LQ-COMPLETE-1 LQ-COMPLETE-3 LQ-COMPLETE-4 LQ-EXTEND-1 LQ-EXTEND-2 LQ-RELEASE-1 LQ-RELEASE-2 LQ-RELEASE-3
     # LQ-RELEASE-4 LQ-ITEM-3 LQ-ERROR-5
     for state in STATES:
-        check(Board(redis_client), row, state)
+        check(ItemFixture(redis_client), row, state)
 
 
 @pytest.mark.parametrize("operation", ["add", "remove", "inspect", "outcome", "revive", "purge"])
 def test_operations_on_an_id(redis_client: redis.Redis, operation: str) -> None:
     # LQ-ADD-1 LQ-REMOVE-1 LQ-READ-4 LQ-OUTCOME-4 LQ-DEAD-3 LQ-DEAD-4
     for state in STATES:
-        check(Board(redis_client), (operation, "any"), state)
+        check(ItemFixture(redis_client), (operation, "any"), state)
 
 
 def test_what_the_table_says_of_a_result_that_is_kept(redis_client: redis.Redis) -> None:
     # LQ-OUTCOME-1 LQ-OUTCOME-2 LQ-OUTCOME-4: the cells of complete_with and outcome on an absent item
     for used in TOKENS:
-        board = Board(redis_client)
-        tokens = board.set_up("leased")
+        fixture = ItemFixture(redis_client)
+        tokens = fixture.set_up("leased")
         winner = tokens["superseded" if used == "superseded" else "current"]
-        assert board.call("complete_with", KEEPING.replace("TOKEN", str(winner))) == [1]
-        before = board.seen()
-        again = board.call("complete_with", KEEPING.replace("TOKEN", str(tokens[used])))
+        assert fixture.call("complete_with", KEEPING.replace("TOKEN", str(winner))) == [1]
+        before = fixture.seen()
+        again = fixture.call("complete_with", KEEPING.replace("TOKEN", str(tokens[used])))
         assert again == [int("or 1 where" in TABLE["complete_with", used][0])], used
-        assert board.call("outcome", "1 x")[0] == b"result"
-        assert board.seen() == before
+        assert fixture.call("outcome", "1 x")[0] == b"result"
+        assert fixture.seen() == before
 
 
 def test_what_the_table_says_of_a_dead_item_that_keeps_its_outcome(redis_client: redis.Redis) -> None:
     # LQ-OUTCOME-4 LQ-OUTCOME-6
-    board = Board(redis_client)
-    current = board.set_up("leased", options="keep 60000")["current"]
-    assert board.call("release", f"1 x {current} 1 dead 1") == b"dead"
-    before = board.seen()[:-1]
-    assert board.call("outcome", "1 x")[0] == b"failure"
-    assert board.seen()[:-1] == before
+    fixture = ItemFixture(redis_client)
+    current = fixture.set_up("leased", options="keep 60000")["current"]
+    assert fixture.call("release", f"1 x {current} 1 dead 1") == b"dead"
+    before = fixture.seen()[:-1]
+    assert fixture.call("outcome", "1 x")[0] == b"failure"
+    assert fixture.seen()[:-1] == before
 
 
 def test_an_add_on_a_full_queue(redis_client: redis.Redis) -> None:
     # LQ-ADD-7
     for state in STATES:
-        board = Board(redis_client)
-        board.set_up(state)
+        fixture = ItemFixture(redis_client)
+        fixture.set_up(state)
         if state in {"absent", "dead"}:
-            board.call("add", "1 other data 0")
-        board.call("configure", "2 max_items 1 paused 0")
-        before = board.seen()
-        assert board.call("add", "1 x again 0") == (-1 if state == "absent" else 0), state
-        assert board.seen() == before
+            fixture.call("add", "1 other data 0")
+        fixture.call("configure", "2 max_items 1 paused 0")
+        before = fixture.seen()
+        assert fixture.call("add", "1 x again 0") == (-1 if state == "absent" else 0), state
+        assert fixture.seen() == before
 
 
 @pytest.mark.parametrize("dies", [False, True], ids=["vanishes", "dies"])
@@ -214,28 +214,28 @@ def test_an_item_that_is_over(redis_client: redis.Redis, operation: str, *, dies
     # LQ-LEASE-10 LQ-LIGHT-4 LQ-PAUSE-1
     column = ["delayed", "ready"] if operation == "light_clean" else ["ready"]
     for state in column:
-        board = Board(redis_client)
+        fixture = ItemFixture(redis_client)
         delay = f" delay {HOUR}" if state == "delayed" else ""
         options = "expires_in 7200000" + (" expires_to dead" if dies else "") + delay
-        board.call("add", f"1 x data {len(options.split()) // 2} {options}")
+        fixture.call("add", f"1 x data {len(options.split()) // 2} {options}")
         over = LONG_AGO + 1
-        record: bytes = board.client.hget(board.key("meta"), "x")  # type: ignore[assignment]
-        board.client.hset(board.key("meta"), "x", record[:31] + struct.pack("<d", over))
-        board.client.zadd(board.key("expiry"), {"x": over})
+        record: bytes = fixture.client.hget(fixture.key("meta"), "x")  # type: ignore[assignment]
+        fixture.client.hset(fixture.key("meta"), "x", record[:31] + struct.pack("<d", over))
+        fixture.client.zadd(fixture.key("expiry"), {"x": over})
         assert "if over → absent" in TABLE[operation, "any"][STATES.index(state)]
         if operation != "light_clean":
-            board.call("configure", "1 paused 1")
-            before = board.seen()
-            board.call(*CALLS[operation])
-            assert board.seen() == before
-            board.call("configure", "1 paused 0")
-        reply = board.call(*CALLS[operation])
+            fixture.call("configure", "1 paused 1")
+            before = fixture.seen()
+            fixture.call(*CALLS[operation])
+            assert fixture.seen() == before
+            fixture.call("configure", "1 paused 0")
+        reply = fixture.call(*CALLS[operation])
         if operation == "light_clean":
             assert reply[:4] == ([0, 0, 1, 0] if dies else [0, 0, 0, 1])
         else:
             assert reply[3 if operation == "lease_any" else 2] == 0
-        assert board.where() == ("dead" if dies else "absent")
-        board.client.flushall()
+        assert fixture.where() == ("dead" if dies else "absent")
+        fixture.client.flushall()
 
 
 @pytest.mark.parametrize("used_up", [False, True], ids=["attempts left", "attempts used up"])
@@ -245,17 +245,17 @@ def test_operations_on_whatever_is_due(redis_client: redis.Redis, operation: str
     after = {"due": "ready", "ready": "ready", "expired": "dead" if used_up else "ready"}
     counts = {"due": [1, 0, 0], "expired": [0, 0, 1] if used_up else [0, 1, 0]}
     for state in (*STATES, "due"):
-        board = Board(redis_client)
-        board.set_up("delayed" if state == "due" else state, at_limit=used_up)
+        fixture = ItemFixture(redis_client)
+        fixture.set_up("delayed" if state == "due" else state, at_limit=used_up)
         if state == "due":
-            board.move("delayed", LONG_AGO)
-        before = board.seen()
-        reply = board.call(*CALLS[operation])
+            fixture.move("delayed", LONG_AGO)
+        before = fixture.seen()
+        reply = fixture.call(*CALLS[operation])
         expected = after.get(state)
         if operation == "light_clean":
             assert reply[:3] == counts.get(state, [0, 0, 0]), state
         elif expected == "ready":
-            said = reply[1:] if operation == "lease_any" else reply
-            assert (said[2], said[3]) == (1, b"x"), state
+            cell_parts = reply[1:] if operation == "lease_any" else reply
+            assert (cell_parts[2], cell_parts[3]) == (1, b"x"), state
             expected = "leased"
-        assert board.where() == expected if expected else board.seen() == before, state
+        assert fixture.where() == expected if expected else fixture.seen() == before, state

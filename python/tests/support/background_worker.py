@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from concurrent.futures import Future
 
-PATIENCE: Final = 60.0
+TIMEOUT_SECS: Final = 60.0
 """Seconds that a condition may take on a machine that stalls."""
 
 
@@ -34,7 +34,7 @@ class BackgroundWorker:
         self.worker = module.Worker(
             unwrap(queues), self._handler(handle), **{"handle_signals": False, "announce": False, **options}
         )
-        self.heard = False
+        self.is_started = False
         self.future: Future[int] = start(flavour, self.worker)
 
     def _handler(self, handle: Callable[[Any], object]) -> Callable[[Any], object]:
@@ -72,8 +72,8 @@ class BackgroundWorker:
 
     def result(self) -> int:
         """What `run` answers, or raises."""
-        self.heard = True
-        return self.future.result(PATIENCE)
+        self.is_started = True
+        return self.future.result(TIMEOUT_SECS)
 
 
 def start(flavour: ClientFlavour, worker: Any) -> Future[int]:
@@ -94,7 +94,7 @@ def background_worker(
     finally:
         if not started.future.done():
             started.stop(at_once=True)
-        if not started.heard:
+        if not started.is_started:
             started.result()
 
 
@@ -108,12 +108,12 @@ class Latch:
     def wait(self) -> None:
         """Stand here, in a thread."""
         self.inside.release()
-        assert self._open.wait(PATIENCE)
+        assert self._open.wait(TIMEOUT_SECS)
 
     async def wait_async(self) -> None:
         """Stand here, in a task."""
         self.inside.release()
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(TIMEOUT_SECS):
             while not self._open.is_set():  # noqa: ASYNC110 (set from another thread)
                 await asyncio.sleep(0.005)
 
@@ -135,7 +135,7 @@ class Latch:
     def reached(self, count: int = 1) -> None:
         """Wait until so many more stand here."""
         for _ in range(count):
-            assert self.inside.acquire(timeout=PATIENCE)
+            assert self.inside.acquire(timeout=TIMEOUT_SECS)
 
     def open(self) -> None:
         """Let all pass."""

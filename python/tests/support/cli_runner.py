@@ -60,11 +60,11 @@ class Calls:
         assert (done.code, done.err) == (0, ""), done
         return done
 
-    def refused(self, code: int, said: str, *args: str, stdin: str | bytes | None = None) -> Done:
+    def refused(self, code: int, expected: str, *args: str, stdin: str | bytes | None = None) -> Done:
         """Run in this process; it must end with that code and one line on stderr, which says so."""
         done = self(*args, stdin=stdin)
         assert done.code == code, done
-        one_line(done.err, said)
+        one_line(done.err, expected)
         return done
 
     @contextlib.contextmanager
@@ -93,10 +93,10 @@ def run(args: Sequence[str], **options: Any) -> subprocess.CompletedProcess[str]
     )
 
 
-def one_line(err: str, said: str) -> None:
+def one_line(err: str, expected: str) -> None:
     """What stands on stderr: one line, after the name of the program; no traceback."""
     assert err.startswith("leaseq"), err
     assert err.count("\n") == 1, err
     assert err.endswith("\n"), err
-    assert said in err
+    assert expected in err
     assert "Traceback" not in err

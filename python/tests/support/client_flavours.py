@@ -18,7 +18,7 @@ import redis.asyncio
 from redis.asyncio.retry import Retry as AsyncRetry
 from redis.backoff import NoBackoff
 from redis.retry import Retry
-from support.servers import PATIENCE
+from support.servers import TIMEOUT_SECS
 
 import leaseq
 import leaseq.aio
@@ -129,7 +129,7 @@ class AsyncioFlavour(ClientFlavour):
         async def wait() -> Any:
             return await answer
 
-        return asyncio.run_coroutine_threadsafe(wait(), self.loop).result(PATIENCE)
+        return asyncio.run_coroutine_threadsafe(wait(), self.loop).result(TIMEOUT_SECS)
 
     def cluster_client(self, url: str, **options: Any) -> Any:
         """A redis-py cluster client; closed with the flavour."""
@@ -147,7 +147,7 @@ async def _drop_rest() -> None:
     """Have the loop outlive what redis-py before 8 leaves to it and to the garbage collector: connections of former nodes."""
     others = asyncio.all_tasks() - {asyncio.current_task()}
     if others:
-        await asyncio.wait(others, timeout=PATIENCE)
+        await asyncio.wait(others, timeout=TIMEOUT_SECS)
     gc.collect()
     await asyncio.sleep(0)
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 IDS: Final = (b"a", b"b", b"\xc3\xa9", b"{e}\r\n")
 DAY: Final = 86_400_000_000
 HOUR_MS: Final = 3_600_000
-ODD: Final = {
+ABNORMAL_KINDS: Final = {
     *("leased without an attempt", "dead without an attempt", "waits in level", "without a record"),
     *("it may expire though", "the index of it disagree"),
 }
@@ -141,7 +141,7 @@ DAMAGES: Final[list[Callable[[Keyspace, bytes, int, int], None]]] = [
 """Each does something to an id and, where there is a choice, one of four things; the last argument is the time."""
 
 
-class Storm:
+class RandomTraffic:
     """Traffic on a damaged queue. Replies are not predicted, but what exists is followed."""
 
     def __init__(self, driver: QueueDriver) -> None:

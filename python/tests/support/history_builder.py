@@ -57,10 +57,10 @@ class HistoryBuilder:
         call.end = self._tick()
         if lost:
             error: dict[str, Any] = {"code": None, "definite": definite, "message": "", "answers": []}
-            call.told, call.fault = {"error": error}, "drop after"
+            call.answer, call.fault = {"error": error}, "drop after"
         else:
             answer = expected(method, [reply], args=call.args)
-            call.told = {"ok": {"leases": answer} if script == "lease" else answer}
+            call.answer = {"ok": {"leases": answer} if script == "lease" else answer}
         self.history.calls.append(call)
         return reply
 
@@ -109,7 +109,7 @@ class HistoryBuilder:
         reply = run(self.queue, FORGE, [item_id], 0)
         assert isinstance(reply, bytes)
         call = Call(len(self.history.calls) + 1, "forger", FORGE, {"id": item_id}, self._tick(), self._tick())
-        call.told = {"ok": reply.decode()}
+        call.answer = {"ok": reply.decode()}
         self.history.calls.append(call)
         self.history.ran.append(Ran(FORGE, [], [item_id]))
 

@@ -283,7 +283,7 @@ ENDING: tuple[tuple[str, Call, Values], ...] = (
     ),
     ("follow-ups", lambda q, i, v: q.complete(i, then=[(q, Item(b"x"))] * v), wrong(many=257)),
 )
-TENDING: tuple[tuple[str, Call, Values], ...] = (
+MAINTENANCE: tuple[tuple[str, Call, Values], ...] = (
     ("remove", lambda q, _, v: q.remove(v), also(ID_OF_ITEM, BadTypeError, bytes=b"ready")),
     ("remove second", lambda q, _, v: q.remove_items(["ready", v]), ID),
     ("remove many", lambda q, _, v: q.remove_items(v), IDS),
@@ -329,7 +329,7 @@ TENDING: tuple[tuple[str, Call, Values], ...] = (
 
 def rows() -> Iterator[tuple[str, type[LeaseqError], Callable[[Any, Any], object]]]:
     """Every call with one wrong value: its title, the error, and the call, which takes the queue and the leased item."""
-    for title, call, values in (*ITEMS, *ADDING, *LEASING, *ENDING, *TENDING):
+    for title, call, values in (*ITEMS, *ADDING, *LEASING, *ENDING, *MAINTENANCE):
         for error, named in values.items():
             for name, value in named.items():
                 yield f"{title}: {name}", error, partial(_with, call, value)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from leaseq.jobs import App
     from leaseq.jobs.worker.progress import ProgressReporter
 
-PATIENCE: Final = 120.0
+TIMEOUT_SECS: Final = 120.0
 """Seconds that a condition may take on a machine that stalls."""
 
 
@@ -28,7 +28,7 @@ LEASE_SECS: Final = 600.0
 
 
 def until(check: Callable[[], object]) -> None:
-    servers.wait_until(check, PATIENCE)
+    servers.wait_until(check, TIMEOUT_SECS)
 
 
 def late_replies() -> contextlib.AbstractContextManager[None]:
@@ -60,7 +60,7 @@ class JobAppFlavour:
 
     def run(self, work: Coroutine[Any, Any, Any]) -> Any:
         """Run something in the loop, and wait for it."""
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result(PATIENCE)
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(TIMEOUT_SECS)
 
     def start(self, work: Coroutine[Any, Any, Any]) -> Any:
         """Run something in the loop."""
@@ -174,7 +174,7 @@ class RunningWorker:
 
     def ended(self) -> int:
         """What `run` answers, or raises."""
-        answer: int = self._future.result(PATIENCE)
+        answer: int = self._future.result(TIMEOUT_SECS)
         return answer
 
     def beat(self) -> None:

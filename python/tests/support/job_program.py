@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from support import programs
-from support.job_app import PATIENCE
+from support.job_app import TIMEOUT_SECS
 
 if TYPE_CHECKING:
     import redis
@@ -51,7 +51,7 @@ class Program:
 
     def end(self) -> tuple[int, str, str]:
         """Its exit code, and what it wrote."""
-        out, _ = self.process.communicate(timeout=PATIENCE)
+        out, _ = self.process.communicate(timeout=TIMEOUT_SECS)
         self._wrote.seek(0)
         return self.process.returncode, out, self._wrote.read()
 
@@ -62,7 +62,7 @@ class Program:
         if self.process.poll() is None:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self.pid, signal.SIGKILL)
-            self.process.communicate(timeout=PATIENCE)
+            self.process.communicate(timeout=TIMEOUT_SECS)
         self._wrote.close()
 
 

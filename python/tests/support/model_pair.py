@@ -51,10 +51,10 @@ class Clock:
     now: int = START
 
 
-class Side:
+class ModelPair:
     """A queue on a server, `model`, and what was seen of it; in the group and at the time of the one `beside`."""
 
-    def __init__(self, client: redis.Redis, name: str, beside: Side | None = None) -> None:
+    def __init__(self, client: redis.Redis, name: str, beside: ModelPair | None = None) -> None:
         self.client = client
         self.group: str = beside.group if beside else name
         self.clock: Clock = beside.clock if beside else Clock()

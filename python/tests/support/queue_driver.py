@@ -9,9 +9,9 @@ import copy
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
-from support.model_pair import SCRIPTS, START, Side
+from support.model_pair import SCRIPTS, START, ModelPair
 
-from leaseq_conformance.model import several
+from leaseq_conformance.model import multi_queue
 from leaseq_conformance.model.calls import Add, Answer, Complete, Extend, Finish, Release
 from leaseq_conformance.model.deep_clean import PHASES, deep_clean
 
@@ -32,24 +32,24 @@ for _ = 1, count and 4 * redis.call(count, KEYS[1]) + 64 or 0 do redis.call(look
 """
 
 
-def in_order(told_from: int, answers: int = 0) -> Any:
+def in_order(start: int, answers: int = 0) -> Any:
     """Puts what a lease tells besides its items in an order: which comes first is not laid down.
 
-    `told_from` is where the reply of lease begins, `answers` how many elements follow it.
+    `start` is where the reply of lease begins, `answers` how many elements follow it.
     """
 
     def order(reply: Any) -> Any:
         if isinstance(reply, str):
             return reply
         end = len(reply) - answers
-        at = told_from + 3 + 4 * reply[told_from + 2]
-        told = [tuple(reply[n : n + 3]) for n in range(at, end, 3)]
-        return reply[:at], sorted(told), reply[end:]
+        at = start + 3 + 4 * reply[start + 2]
+        deaths = [tuple(reply[n : n + 3]) for n in range(at, end, 3)]
+        return reply[:at], sorted(deaths), reply[end:]
 
     return order
 
 
-class QueueDriver(Side):
+class QueueDriver(ModelPair):
     """One queue on a server, and the model of it."""
 
     def add(self, *entries: Add) -> Any:
@@ -91,7 +91,7 @@ class QueueDriver(Side):
         reply = self.step(
             "complete_with",
             [count, len(targets), *rest],
-            lambda model: several.complete_with(self.now, model, models, entries),
+            lambda model: multi_queue.complete_with(self.now, model, models, entries),
             keys,
         )
         for target in targets:
@@ -131,7 +131,7 @@ class QueueDriver(Side):
         reply = self.step(
             "lease_any",
             [len(queues), count, duration],
-            lambda _: several.lease_any(self.now, [each.model for each in queues], count, duration),
+            lambda _: multi_queue.lease_any(self.now, [each.model for each in queues], count, duration),
             [queue.prefix + key for queue in queues for key in LEASE_KEYS],
             order=in_order(1),
         )

@@ -97,6 +97,6 @@ def beat(queue: Any) -> None:
 
 async def until(check: Callable[[], bool]) -> None:
     """Poll."""
-    async with asyncio.timeout(servers.PATIENCE):
+    async with asyncio.timeout(servers.TIMEOUT_SECS):
         while not check():  # noqa: ASYNC110 (the condition is the server's)
             await asyncio.sleep(0.005)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 import redis
 
-from leaseq_conformance.polling import PATIENCE, wait_until
+from leaseq_conformance.polling import TIMEOUT_SECS, wait_until
 from leaseq_conformance.redis_cluster import RedisCluster
 from leaseq_conformance.redis_server import ExternalServer, Server, SpawnedServer, plain_client
 from leaseq_conformance.reserved_port import ReservedPort
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = [
     "BY_URL",
     "DEFAULT",
-    "PATIENCE",
+    "TIMEOUT_SECS",
     "WITH_TLS",
     "ExternalServer",
     "RedisCluster",

@@ -201,9 +201,9 @@ def sections(tree: Tree) -> list[str]:
         text = written[name]
         keys = re.search(r"\*\*Keys\*\*(.*?)(?:\*\*|\n\n)", text, re.DOTALL)
         needed = keys_of(script)
-        said = [key for key in re.findall(r"`([^`]+)`", keys[1] if keys else "") if key in known]
-        if said != needed:
-            found.append(f"spec/04-operations.md, {name}: keys {said}, the manifest says {needed}")
+        listed_keys = [key for key in re.findall(r"`([^`]+)`", keys[1] if keys else "") if key in known]
+        if listed_keys != needed:
+            found.append(f"spec/04-operations.md, {name}: keys {listed_keys}, the manifest says {needed}")
         errors = re.search(r"\*\*Errors\*\*(.*?)(?:\*\*|\n\n)", text, re.DOTALL)
         codes = set(CODE.findall(errors[1])) | EVERY_OPERATION if errors else set()
         if codes != set(script["errors"]):  # type: ignore[call-overload]

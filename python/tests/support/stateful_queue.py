@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import hypothesis.strategies as st
 from hypothesis.stateful import precondition, rule
-from support.corruptions import DAMAGES, DAY, IDS, ODD, Storm
+from support.corruptions import ABNORMAL_KINDS, DAMAGES, DAY, IDS, RandomTraffic
 from support.model_pair import START
 from support.queue_strategies import (
     BAD_IDS,
@@ -273,8 +273,8 @@ class QueueMachine(LifeMachine):
 
     # Deadlines and keys forged
 
-    @rule(item_id=ids, offset=st.sampled_from([-DAY, -1, 0, 1, 1_000_000, DAY]), told=st.booleans())
-    def forge_a_deadline(self, item_id: bytes, offset: int, told: bool) -> None:
+    @rule(item_id=ids, offset=st.sampled_from([-DAY, -1, 0, 1, 1_000_000, DAY]), is_stored=st.booleans())
+    def forge_a_deadline(self, item_id: bytes, offset: int, is_stored: bool) -> None:
         """As tests of clients do; where the bound is not told, a lease does not look until it has passed."""
         item = self.q.model.items.get(item_id)
         if item is None or item.where != "leased":
@@ -284,7 +284,7 @@ class QueueMachine(LifeMachine):
         self.client.zadd(self.q.prefix + "leased", {item_id: deadline}, xx=True)
         state = self.q.model.state
         if state and deadline < state.next_due:
-            if told:
+            if is_stored:
                 state.next_due = deadline
                 self.client.set(self.q.prefix + "state", state.encode())
             else:
@@ -310,7 +310,7 @@ class QueueMachine(LifeMachine):
     def _sound_again(self) -> None:
         """After a pass: what it cannot know, the number of items completed, is taken as it is."""
         self.clock_is_lost = False
-        self.q.tolerated = {kind for kind in self.q.tolerated if kind in ODD}
+        self.q.tolerated = {kind for kind in self.q.tolerated if kind in ABNORMAL_KINDS}
         state = self.q.model.state
         if state:
             gone = sum(self.q.model.counters[name.decode()] for name in invariants.GONE)
@@ -321,10 +321,10 @@ class QueueMachine(LifeMachine):
 
     @rule(
         damages=st.lists(st.tuples(st.integers(0, 99), ids, st.integers(0, 3)), min_size=1, max_size=4),
-        storm=st.lists(st.integers(0, 2**16), max_size=6),
+        traffic=st.lists(st.integers(0, 2**16), max_size=6),
         limit=limits,
     )
-    def damage(self, damages: list[tuple[int, bytes, int]], storm: list[int], limit: int) -> None:
+    def damage(self, damages: list[tuple[int, bytes, int]], traffic: list[int], limit: int) -> None:
         """LQ-DEEP-1 to LQ-DEEP-10: whatever was damaged, one pass repairs it and nothing that exists is lost."""
         q = self.q
         self.clock_is_lost = False
@@ -336,13 +336,13 @@ class QueueMachine(LifeMachine):
         if q.model.state:
             q.now = max(q.now, q.model.state.clock + 1)
         q.forge(change)
-        stormed = Storm(q)
-        for choice in storm:
-            stormed.call(choice)
+        random_traffic = RandomTraffic(q)
+        for choice in traffic:
+            random_traffic.call(choice)
         q.deep_clean(limit, strict=False)
         repaired = q.stored()
-        assert repaired.items == stormed.items
-        q.tolerated |= ODD
+        assert repaired.items == random_traffic.items
+        q.tolerated |= ABNORMAL_KINDS
         q.model = Queue.load(repaired)
         q.waiters += 1  # that a lost wake-up may have been for
         self._sound_again()

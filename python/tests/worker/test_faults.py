@@ -10,7 +10,7 @@ import pytest
 from redis.asyncio.sentinel import Sentinel as AsyncSentinel
 from redis.sentinel import Sentinel
 from support import servers
-from support.background_worker import PATIENCE, BackgroundWorker, Latch, RecordingHooks, background_worker
+from support.background_worker import TIMEOUT_SECS, BackgroundWorker, Latch, RecordingHooks, background_worker
 from support.redis_probe import blocked, load
 
 import leaseq.worker
@@ -29,7 +29,7 @@ HOUR = 3600.0
 
 
 def until(check: Any) -> None:
-    servers.wait_until(check, PATIENCE)
+    servers.wait_until(check, TIMEOUT_SECS)
 
 
 def test_a_restarted_server_is_worked_for_again(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from support import servers
-from support.background_worker import PATIENCE, BackgroundWorker, Latch, RecordingHooks, background_worker
+from support.background_worker import TIMEOUT_SECS, BackgroundWorker, Latch, RecordingHooks, background_worker
 from support.client_flavours import unwrap
 from support.redis_probe import BLOCKS, EVALS, WAKE_UP, blocked, blocked_ids, calls, load, until
 
@@ -63,7 +63,7 @@ def test_nothing_is_sent_between_the_wake_up_and_the_handler(
             latch.reached()
             proxy.hold_commands = False
             latch.open()
-            servers.wait_until(lambda: producer.stats().completed == 2, PATIENCE)
+            servers.wait_until(lambda: producer.stats().completed == 2, TIMEOUT_SECS)
             work.stop()
             assert work.result() == 1
 
@@ -76,12 +76,12 @@ def test_an_item_takes_an_idle_worker_three_commands(
     count = 20
     with background_worker(flavour, queue, lambda _: None, lease_secs=HOUR):
         producer.add_item(Item(b""))
-        servers.wait_until(lambda: producer.stats().completed == 1, PATIENCE)
+        servers.wait_until(lambda: producer.stats().completed == 1, TIMEOUT_SECS)
         blocked(redis_client, 1)
         redis_client.config_resetstat()
         for number in range(count):
             producer.add_item(Item(b"", id=str(number)))
-            servers.wait_until(lambda: redis_client.hlen("leaseq:{q}:q:items") == 0, PATIENCE)
+            servers.wait_until(lambda: redis_client.hlen("leaseq:{q}:q:items") == 0, TIMEOUT_SECS)
             blocked(redis_client, 1)
         assert calls(redis_client, *EVALS) == 3 * count  # add, lease, complete
         assert calls(redis_client, *BLOCKS) == count
@@ -108,7 +108,7 @@ def test_a_worker_that_is_stopped_while_it_hands_out(
         hooks.work = work
         blocked(redis_client, 1)
         producer.add_item(Item(b"", id="a"))
-        servers.wait_until(lambda: ("started", "a") in hooks.calls or work.future.done(), PATIENCE)
+        servers.wait_until(lambda: ("started", "a") in hooks.calls or work.future.done(), TIMEOUT_SECS)
         latch.open()
         ended = work.result()
     assert ended == hooks.calls.count(("started", "a")) == producer.stats().completed
@@ -130,10 +130,10 @@ def test_what_comes_to_a_worker_that_stood_still_goes_back(
         blocked(redis_client, 1)
         proxy.hold_replies_after = 0
         producer.add_item(Item(b"", id="a"))
-        servers.wait_until(lambda: producer.stats().leased == 1, PATIENCE)
+        servers.wait_until(lambda: producer.stats().leased == 1, TIMEOUT_SECS)
         late = 2 * HOUR
         proxy.hold_replies_after = None
-        servers.wait_until(lambda: producer.stats().completed == 1, PATIENCE)
+        servers.wait_until(lambda: producer.stats().completed == 1, TIMEOUT_SECS)
     assert ran == [1], "given back uncounted, so it is its first attempt again"
     assert producer.stats().leases == 2
 
@@ -157,18 +157,18 @@ def test_what_comes_to_a_worker_that_ends_goes_back(
         blocked(redis_client, 1)
         proxy.hold_replies_after = passes
         producer.add_item(Item(b"", id="a"))
-        servers.wait_until(lambda: producer.stats().leased == 1, PATIENCE)
+        servers.wait_until(lambda: producer.stats().leased == 1, TIMEOUT_SECS)
         if ending == "stop":
             work.stop()
         else:
             closing = flavour.start(queue.close)
-            servers.wait_until(lambda: unwrap(queue).transport.life.closed, PATIENCE)
+            servers.wait_until(lambda: unwrap(queue).transport.life.closed, TIMEOUT_SECS)
         proxy.hold_replies_after = None
         if ending == "stop":
             assert work.result() == 0
             queue.close()
         else:
-            closing.result(PATIENCE)
+            closing.result(TIMEOUT_SECS)
             with pytest.raises(leaseq.QueueClosedError):
                 work.result()
     assert (state(producer, "a"), ran) == (("ready", 0), [])
@@ -234,7 +234,7 @@ def test_a_connection_that_cannot_end_one_half(
     with background_worker(flavour, queue, lambda _: None, lease_secs=HOUR) as work:
         blocked(redis_client, 1)
         producer.add_item(Item(b""))
-        servers.wait_until(lambda: producer.stats().completed == 1, PATIENCE)
+        servers.wait_until(lambda: producer.stats().completed == 1, TIMEOUT_SECS)
         blocked(redis_client, 1)
         work.stop()
         assert work.result() == 1
@@ -250,7 +250,7 @@ def test_scripts_that_are_forgotten_while_it_waits(
         blocked(redis_client, 1)
         redis_client.script_flush()
         producer.add_item(Item(b"", id="a"))
-        servers.wait_until(lambda: producer.stats().completed == 1, PATIENCE)
+        servers.wait_until(lambda: producer.stats().completed == 1, TIMEOUT_SECS)
         assert not told.of("server_away")
 
 
@@ -263,9 +263,9 @@ def test_a_connection_that_breaks_in_a_block_is_opened_again(
         blocked(redis_client, 1)
         (before,) = blocked_ids(redis_client)
         proxy.reset()
-        servers.wait_until(lambda: blocked_ids(redis_client) not in ([before], []), PATIENCE)
+        servers.wait_until(lambda: blocked_ids(redis_client) not in ([before], []), TIMEOUT_SECS)
         producer.add_item(Item(b"", id="a"))
-        servers.wait_until(lambda: producer.stats().completed == 1, PATIENCE)
+        servers.wait_until(lambda: producer.stats().completed == 1, TIMEOUT_SECS)
         assert not told.of("server_away")
 
 
@@ -286,9 +286,9 @@ def test_a_lost_reply_to_the_lease_behind_a_block(
         blocked(redis_client, 1)
         proxy.cut_replies_after = passes
         producer.add_item(Item(b"", id="a"))
-        servers.wait_until(lambda: proxy.cut_replies_after is None, PATIENCE)
+        servers.wait_until(lambda: proxy.cut_replies_after is None, TIMEOUT_SECS)
         producer.add_item(Item(b"", id="b"))
-        servers.wait_until(lambda: producer.stats().completed == 1, PATIENCE)
+        servers.wait_until(lambda: producer.stats().completed == 1, TIMEOUT_SECS)
         assert (state(producer, "a"), ran) == (("leased", 1), ["b"])
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from support import servers
-from support.background_worker import PATIENCE, BackgroundWorker, Latch, background_worker
+from support.background_worker import TIMEOUT_SECS, BackgroundWorker, Latch, background_worker
 
 import leaseq.worker.aio.registry
 import leaseq.worker.registry
@@ -29,7 +29,7 @@ def listed(flavour: ClientFlavour, server: Any) -> list[WorkerInfo]:
 
 
 def until(check: Any) -> None:
-    servers.wait_until(check, PATIENCE)
+    servers.wait_until(check, TIMEOUT_SECS)
 
 
 def test_one_that_runs_unannounced_writes_nothing(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from support import servers
-from support.background_worker import PATIENCE
+from support.background_worker import TIMEOUT_SECS
 
 import leaseq
 import leaseq.worker.registry
@@ -78,7 +78,7 @@ FLAVOURS = pytest.mark.parametrize("text", [THREADS, ASYNCIO], ids=["threads", "
 def stopping(url: str) -> None:
     """Wait until the worker leases no more: it says so where it is seen."""
     servers.wait_until(
-        lambda: any(worker.stopping for worker in leaseq.worker.registry.live_workers(url)), PATIENCE
+        lambda: any(worker.stopping for worker in leaseq.worker.registry.live_workers(url)), TIMEOUT_SECS
     )
 
 
@@ -92,7 +92,7 @@ def test_a_signal_lets_the_handlers_finish(
         process.send_signal(number)
         stopping(url)
         queue.add_item(Item(b"", id="later"))
-        out, err = process.communicate("go\ngo\n", timeout=PATIENCE)
+        out, err = process.communicate("go\ngo\n", timeout=TIMEOUT_SECS)
     assert (process.returncode, out) == (0, "done 2\n"), err
     assert queue.inspect("later").state == "ready"
 
@@ -104,7 +104,7 @@ def test_a_second_signal_ends_it_at_once(text: str, url: str, queue: leaseq.Work
         process.send_signal(signal.SIGTERM)
         stopping(url)
         process.send_signal(signal.SIGTERM)
-        out, err = process.communicate(timeout=PATIENCE)
+        out, err = process.communicate(timeout=TIMEOUT_SECS)
     assert (process.returncode, out) == (0, "done 0\n"), err
     assert (queue.inspect("long").state, queue.inspect("long").attempt) == ("ready", 0)
 
@@ -117,7 +117,7 @@ def test_an_interrupt_that_is_not_handled_gives_back_what_is_held(
     queue.add_item(Item(b"", id="long"))
     with program(text, url, "none", 1) as process:
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=PATIENCE)
+        out, err = process.communicate(timeout=TIMEOUT_SECS)
     assert process.returncode != 0
     assert "KeyboardInterrupt" in err
     assert out == ""
@@ -151,5 +151,5 @@ def test_a_signal_in_the_middle_of_a_signal_waits_for_nobody(url: str, queue: le
     """In threads a signal interrupts the main thread anywhere, also where it sees to an earlier one."""
     queue.add_item(Item(b""))
     command = [sys.executable, "-c", STORM, url]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_SECS, check=False)
     assert (done.returncode, done.stdout) == (0, "ended\n"), done.stderr

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from support import servers
 from support.background_worker import (
-    PATIENCE,
+    TIMEOUT_SECS,
     BackgroundWorker,
     Latch,
     RecordingHooks,
@@ -33,7 +33,7 @@ HOUR = 3600.0
 
 
 def until(check: Any) -> None:
-    servers.wait_until(check, PATIENCE)
+    servers.wait_until(check, TIMEOUT_SECS)
 
 
 def test_every_item_is_handled_once_and_completed_in_groups(
@@ -255,7 +255,7 @@ def test_a_handler_whose_item_was_removed_is_told(queue: Any, flavour: ClientFla
         work.beat()
         assert told.of("lost") == ["gone"]
         assert (items["gone"].lost, items["stays"].lost) == (True, False)
-        assert not in_tasks or cancelled.wait(PATIENCE)
+        assert not in_tasks or cancelled.wait(TIMEOUT_SECS)
         queue.add_item(Item(b"", id="next"))
         latch.open()
         until(lambda: queue.stats().completed == 2)
@@ -345,7 +345,7 @@ def test_an_idle_worker_stops(flavour: ClientFlavour, url: str) -> None:
         work.stop()
         assert work.result() == 1
     queue.add_item(Item(b"", id="later"))
-    item = blocked.lease(30, timeout=PATIENCE)
+    item = blocked.lease(30, timeout=TIMEOUT_SECS)
     assert item is not None
     blocked.close()
 
@@ -379,8 +379,8 @@ def test_a_worker_can_be_stopped_before_it_runs_and_run_again(queue: Any, flavou
     handler: Any = handle_async if flavour.name == "asyncio" else lambda _: None
     worker = module.Worker(real, handler, burst=True, handle_signals=False)
     worker.stop()
-    assert start(flavour, worker).result(PATIENCE) == 0
-    assert start(flavour, worker).result(PATIENCE) == 1
+    assert start(flavour, worker).result(TIMEOUT_SECS) == 0
+    assert start(flavour, worker).result(TIMEOUT_SECS) == 1
 
 
 def test_a_closed_queue_ends_the_worker_with_an_error(queue: Any, flavour: ClientFlavour) -> None:

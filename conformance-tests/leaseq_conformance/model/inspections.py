@@ -21,18 +21,18 @@ COUNTED = (
 )
 
 
-def told(count: int) -> int:
+def reported_count(count: int) -> int:
     """A count as a reply says it: none below 0, and beyond 2^53 the nearest double."""
     return max(0, min(int(float(count)), LARGEST))
 
 
-class Reading(Base):
+class Inspections(Base):
     """What can be asked of a queue."""
 
     def stats(self, now: int) -> Reply:
         """All numbers of the queue."""
         state = self._open(now)
-        count = {name: told(self.counters[name]) for name in COUNTED}
+        count = {name: reported_count(self.counters[name]) for name in COUNTED}
         sizes = Counter(item.where for item in self.items.values())
         ready = self._in("ready")
         gone = sum(count[name] for name in ("removed", "dropped", "expired", "purged"))

@@ -79,8 +79,8 @@ def is_of_another_case(command: Command, prefix: Prefix) -> bool:
     return bool(numbers) and own is not None and own[1] not in numbers
 
 
-def word(value: Any, prefix: Prefix) -> bytes:
-    """A word of a command."""
+def argument(value: Any, prefix: Prefix) -> bytes:
+    """An argument of a command, as its bytes."""
     if isinstance(value, dict):
         if "$key" in value:
             return key(value["$key"], prefix)
@@ -104,4 +104,4 @@ def reply(value: Any, prefix: Prefix) -> Any:
         return value
     if isinstance(value, dict) and "$int" in value:
         return int(value["$int"])
-    return word(value, prefix)
+    return argument(value, prefix)

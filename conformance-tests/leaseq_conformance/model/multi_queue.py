@@ -90,8 +90,8 @@ def lease_any(now: int, queues: Sequence[Queue], count: int, duration: int) -> R
         reply = queue.take(state, now, count, duration)
         leased = reply[2]
         assert isinstance(leased, int)
-        told = 3 + 4 * leased
-        dead = [at for at in range(told, len(reply), 3) if reply[at] == 0]
+        start = 3 + 4 * leased
+        dead = [at for at in range(start, len(reply), 3) if reply[at] == 0]
         died += [part for at in dead for part in (-number, *reply[at + 1 : at + 3])]
         if leased:
             for other in queues:
