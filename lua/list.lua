@@ -19,8 +19,7 @@ local command = ({forward = 'ZRANGE', backward = 'ZREVRANGE'})[ARGV[4]]
 if not zset or not command then
   error('LEASEQ_BAD_ARGUMENT list takes a state (ready, delayed, leased, dead, kept) and an order (forward, backward)', 0)
 end
-local at = 5
-check_argument_count(ARGV, at)
+check_argument_count(ARGV, 5)
 local page = call(command, zset, offset, offset + limit - 1, 'WITHSCORES')
 local reply = {call('ZCARD', zset)}
 for i = 1, #page, 2 do

@@ -9,8 +9,7 @@
 -- @error LEASEQ_BAD_ARGUMENT LEASEQ_CLOCK LEASEQ_FORMAT LEASEQ_WRONG_TYPE
 -- @complexity O(1)
 local ready, state, wake, items, dead, room = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
-local at = 1
-check_argument_count(ARGV, at)
+check_argument_count(ARGV, 1)
 local now = server_time()
 local _, flags, clock, next_due, largest, added, leases, limits = load_state(state, items)
 local max_items, signal_producer = needs_room_signal(limits, room, items, dead)

@@ -12,8 +12,7 @@
 -- @complexity O(log n)
 local items, ready, delayed, leased = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local dead, kept, state, counters = KEYS[5], KEYS[6], KEYS[7], KEYS[8]
-local at = 1
-check_argument_count(ARGV, at)
+check_argument_count(ARGV, 1)
 local now = server_time()
 local _, flags, clock, next_due, largest, added, leases, limits = load_state(state, items)
 local names = {'promoted', 'reclaimed', 'released', 'died', 'expired', 'revived', 'purged', 'removed', 'dropped'}
