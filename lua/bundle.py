@@ -120,11 +120,11 @@ def bound_keys(path: Path) -> tuple[list[str], bool]:
 def check_errors(name: str, declared: list[str], body: str) -> None:
     """The errors in the header are the errors raised."""
     raised = set(re.findall(r"LEASEQ_[A-Z_]+", body))
-    said = set(declared)
-    if missing := raised - said:
+    in_header = set(declared)
+    if missing := raised - in_header:
         message = f"{name}.lua: the header lacks {sorted(missing)}"
         raise HeaderError(message)
-    if extra := said - raised - NAMED_FROM_THE_SERVER:
+    if extra := in_header - raised - NAMED_FROM_THE_SERVER:
         message = f"{name}.lua: the header names errors that are never raised: {sorted(extra)}"
         raise HeaderError(message)
 

@@ -11,6 +11,7 @@ import re
 import sys
 import tokenize
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -24,19 +25,35 @@ RETIRED: Final = {
     "hear": "on, apply, record",
     "heard": "on, extended, record",
     "heart": "heartbeater",
+    "leash": "guard",
     "mother": "forkserver",
     "mouth": "send",
     "odd": "abnormal",
     "outage": "server health",
     "party": "group",
+    "patience": "timeout",
     "ring": "set, wake",
     "rings": "wakes",
     "say": "send, append",
+    "says": "expected, message",
+    "taught": "loaded",
+    "tell": "emit, report",
     "teller": "completer",
     "tender": "heartbeater",
     "tending": "maintenance, cleaning",
 }
 """A word, and what to say in its place."""
+
+RETIRED_IN_PYTHON: Final = RETIRED | {
+    "colours": "sync, async",
+    "lane": "sequence, connection",
+    "said": "message, expected, fields",
+    "storm": "random traffic",
+    "struck": "killed",
+    "told": "answer, reply, result, reported",
+    "untold": "value",
+}
+"""What Python outside the job layer does not say either."""
 
 RETIRED_IN_TYPESCRIPT: Final = RETIRED | {
     "aim": "target",
@@ -53,16 +70,22 @@ RETIRED_IN_TYPESCRIPT: Final = RETIRED | {
     "look": "check",
     "looks": "checks",
     "most": "max",
-    "patience": "timeout, wait options",
     "places": "slot table",
     "said": "report",
-    "taught": "loaded",
-    "tell": "emit, report",
     "told": "result, reply",
     "word": "argument",
     "words": "arguments",
 }
 """What else the TypeScript client does not say."""
+
+LUA_TOKEN: Final = re.compile(
+    r"""
+    --\[\[.*?\]\] | --[^\n]*                          # comments
+    | "(?:[^"\\\n]|\\.)*" | '(?:[^'\\\n]|\\.)*'        # texts
+    | (?P<name>[A-Za-z_]\w*)
+    """,
+    re.VERBOSE | re.DOTALL,
+)
 
 TYPESCRIPT_TOKEN: Final = re.compile(
     r"""
@@ -74,6 +97,11 @@ TYPESCRIPT_TOKEN: Final = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
+
+
+def without(retired: Mapping[str, str], *words: str) -> Mapping[str, str]:
+    """The list for a folder in which some of the words are the field's."""
+    return {word: instead for word, instead in retired.items() if word not in words}
 
 
 def words(name: str) -> set[str]:
@@ -88,9 +116,14 @@ def python_names(text: str) -> Iterator[tuple[int, str]]:
             yield token.start[0], token.string
 
 
-def typescript_names(text: str) -> Iterator[tuple[int, str]]:
-    """The names in a file of TypeScript, each with its line."""
-    for token in TYPESCRIPT_TOKEN.finditer(text):
+def names_in_tests(text: str) -> Iterator[tuple[int, str]]:
+    """Those in a file of tests, but for the names of tests, which are sentences."""
+    return ((line, name) for line, name in python_names(text) if not name.startswith("test_"))
+
+
+def matched_names(pattern: re.Pattern[str], text: str) -> Iterator[tuple[int, str]]:
+    """The names that a pattern finds in a file, each with its line."""
+    for token in pattern.finditer(text):
         if token["name"]:
             yield text.count("\n", 0, token.start()) + 1, token["name"]
 
@@ -106,9 +139,31 @@ class Folder(NamedTuple):
 
 FOLDERS: Final = (
     Folder("python/leaseq", "*.py", python_names, RETIRED),
-    Folder("cleaner/leaseq_cleaner", "*.py", python_names, RETIRED),
     *(
-        Folder(f"typescript/{folder}", "*.ts", typescript_names, RETIRED_IN_TYPESCRIPT)
+        Folder(f"python/leaseq/{folder}", "*.py", python_names, RETIRED_IN_PYTHON)
+        for folder in ("_aio", "_sync", "aio", "cli", "commands", "doctor", "transfer", "worker")
+    ),
+    *(
+        Folder(folder, "*.py", python_names, RETIRED_IN_PYTHON)
+        for folder in ("cleaner/leaseq_cleaner", "benchmarks", "examples", "lua")
+    ),
+    Folder("python/conformance_adapter", "*.py", python_names, RETIRED_IN_PYTHON),
+    Folder("python/tests", "*.py", names_in_tests, without(RETIRED_IN_PYTHON, "patience")),
+    *(
+        # a case has so much `patience`, as its option is called
+        Folder(
+            f"conformance-tests/{folder}",
+            "*.py",
+            python_names,
+            without(RETIRED_IN_PYTHON, "colours", "patience"),
+        )
+        for folder in ("leaseq_conformance", "selftest")
+    ),
+    Folder("lua", "*.lua", partial(matched_names, LUA_TOKEN), RETIRED_IN_PYTHON),
+    *(
+        Folder(
+            f"typescript/{folder}", "*.ts", partial(matched_names, TYPESCRIPT_TOKEN), RETIRED_IN_TYPESCRIPT
+        )
         for folder in ("src", "test", "adapter", "examples")
     ),
 )
@@ -123,12 +178,12 @@ def retired_in(path: Path, folder: Folder) -> Iterator[str]:
 
 def main() -> int:
     """Name what is found; 1 if there is something."""
-    found = [
-        line
+    found = {
+        line: None
         for folder in FOLDERS
         for path in sorted((ROOT / folder.path).rglob(folder.pattern))
         for line in retired_in(path, folder)
-    ]
+    }
     for line in found:
         print(line)
     return 1 if found else 0

@@ -28,7 +28,7 @@ BENCHMARKS: Final = Path(__file__).parents[1]
 GUARD: Final = Path(__file__).with_name("process_guard.py")
 ANSWER_SECS: Final = 120.0
 READY_SECS: Final = 60.0
-LOOK_SECS: Final = 0.02
+POLL_SECS: Final = 0.02
 TICKS: Final = os.sysconf("SC_CLK_TCK")
 
 
@@ -261,7 +261,7 @@ class Traces:
                 worker.check()
             if time.monotonic() > deadline:
                 raise workers[0].failure(f"{seen[0]} of {wanted} items were handled in {seconds:.0f} s")
-            time.sleep(LOOK_SECS)
+            time.sleep(POLL_SECS)
         if exactly and seen[0] > wanted:
             raise workers[0].failure(f"{seen[0]} items were handled where there were {wanted}")
         return seen[1], seen[2]

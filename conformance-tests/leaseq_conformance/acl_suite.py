@@ -106,15 +106,17 @@ def _wrong(client: redis.Redis, operations: Sequence[str], sources: Mapping[str,
     bench = VectorExecutor(client)
     try:
         for script in case_file.scripts():
-            mine = script in operations
-            chosen = _unlike(each for each in case_file.load(script) if _tells(each, mine=mine))
+            is_allowed = script in operations
+            chosen = _unlike(
+                each for each in case_file.load(script) if _concerns(each, is_allowed=is_allowed)
+            )
             digest = bench.load(script, sources.get(script))
             for start in range(0, len(chosen), BATCH):
                 batch = chosen[start : start + BATCH]
                 for vector, reply, as_given in _called(bench, batch, digest):
-                    if mine and not agree(vector, refused(reply), vector.reply):
+                    if is_allowed and not agree(vector, refused(reply), vector.reply):
                         yield f"{script}: {vector.name}: it answers {str(reply)!r}"
-                    if not mine and operations == roles()["reader"][0]:
+                    if not is_allowed and operations == roles()["reader"][0]:
                         if not isinstance(reply, Exception):
                             yield f"{script}: {vector.name}: it is not refused"
                         elif not as_given:
@@ -123,11 +125,11 @@ def _wrong(client: redis.Redis, operations: Sequence[str], sources: Mapping[str,
         bench.close()
 
 
-def _tells(vector: Vector, *, mine: bool) -> bool:
+def _concerns(vector: Vector, *, is_allowed: bool) -> bool:
     """Whether the rights of a role have to do with a call: it does what it is for, or it would change something."""
     if vector.server or isinstance(vector.reply, Refused):
         return False
-    return mine or vector.then != vector.given
+    return is_allowed or vector.then != vector.given
 
 
 def _unlike(vectors: Iterable[Vector]) -> list[Vector]:
@@ -145,14 +147,14 @@ def _called(
 ) -> Iterator[tuple[Vector, Any, bool]]:
     """Each vector with what the user is answered, and whether all keys are as they were."""
     known = bench.client.connection_pool.connection_kwargs
-    mine = ["AUTH", known.get("username") or "default", known.get("password") or "none"]
+    own_login = ["AUTH", known.get("username") or "default", known.get("password") or "none"]
     sent = [
         [
             bench.put(vector.given),
             bench.read(vector, as_digest=True),
             ["AUTH", USER, PASSWORD],
             bench.call(vector, digest),
-            mine,
+            own_login,
             bench.read(vector, as_digest=True),
         ]
         for vector in vectors

@@ -26,7 +26,7 @@ FEWEST_KILLS: Final = 18
 ITEMS_PER_KILL: Final = 10
 """With fewer, what comes in between two kills might all be lost before the stage where the next worker is to die."""
 _TICK_SECS: Final = 0.02
-_PATIENCE_SECS: Final = 60.0  # far more than it takes: many processes start meanwhile
+_TIMEOUT_SECS: Final = 60.0  # far more than it takes: many processes start meanwhile
 _KINDS: Final = ("told", "worker", "told", "cleaner")
 _KEY_PARTS: Final = frozenset(part for script in SCRIPTS for part in script.keys)
 
@@ -151,10 +151,10 @@ class Pipeline:
         self.queues[STAGES[0]].add_items(leaseq.Item(each, id=each) for each in ids)
 
     def _until(self, done: Callable[[], bool], what: str) -> Iterator[None]:
-        give_up = time.monotonic() + _PATIENCE_SECS
+        deadline = time.monotonic() + _TIMEOUT_SECS
         while not done():
-            if time.monotonic() > give_up:
-                raise DemoError(f"waited {_PATIENCE_SECS:g} s for {what}, in vain")
+            if time.monotonic() > deadline:
+                raise DemoError(f"waited {_TIMEOUT_SECS:g} s for {what}, in vain")
             self._observe()
             yield
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 FEWEST_KILLS: Final = 5
-LOOK_SECS: Final = 0.1
+POLL_SECS: Final = 0.1
 """How late a waiting worker may notice that a lease has ended."""
 
 
@@ -59,7 +59,7 @@ class Result:
     @property
     def recovery_bound(self) -> float:
         """The longest that a recovery should take: the lease, and until a waiting worker looks."""
-        return self.lease_secs + LOOK_SECS
+        return self.lease_secs + POLL_SECS
 
     def problems(self) -> list[str]:
         """What is not as promised; empty when all is well."""

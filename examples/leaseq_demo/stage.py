@@ -26,7 +26,7 @@ QUEUES: Final = (*STAGES, LAST)
 MOMENTS: Final = ("before", "sent", "answered")
 """When a worker dies: before it completes; when it has sent that, unanswered; when it knows the answer and no more."""
 
-_LOOK_SECS: Final = 0.3  # how often a worker without items looks whether it shall end
+_POLL_SECS: Final = 0.3  # how often a worker without items looks whether it shall end
 _PAUSE_SECS: Final = 0.005  # what work there is in each batch
 _CLEAN_SECS: Final = 0.02  # between two rounds of a cleaner
 
@@ -94,7 +94,7 @@ class Stage:
     def work(self, lease_secs: float, batch: int, *, handoff: bool) -> None:
         """Pass items on, until the stage ends."""
         while True:
-            items = self._here.lease_items(batch, lease_secs, timeout=_LOOK_SECS)
+            items = self._here.lease_items(batch, lease_secs, timeout=_POLL_SECS)
             if items:
                 self._moment = self._signals.sentence(self._stage)
                 time.sleep(_PAUSE_SECS)

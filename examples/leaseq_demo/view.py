@@ -9,7 +9,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from leaseq_demo.result import LOOK_SECS, Kill, Result
+from leaseq_demo.result import POLL_SECS, Kill, Result
 from leaseq_demo.run import Options, Progress
 
 _LINE_SECS: Final = 1.0
@@ -122,7 +122,7 @@ def report(console: Console, result: Result) -> None:
     table.add_column()
     killed = len(result.kills)
     late = result.longest_recovery > result.recovery_bound
-    bound = f"at most {result.recovery_bound:g} s: the lease and {LOOK_SECS:g} s"
+    bound = f"at most {result.recovery_bound:g} s: the lease and {POLL_SECS:g} s"
     if late:
         bound = f"more than {result.recovery_bound:g} s: is the machine busy?"
     table.add_row("items added", str(result.added))

@@ -38,7 +38,7 @@ NUMBERS: Final = 1 << 16
 """So many are told apart by the handler "tally"."""
 DAY: Final = 86_400
 RESULT_SECS: Final = 60.0
-RESULT_LOOK_SECS: Final = 0.02
+RESULT_POLL_SECS: Final = 0.02
 
 
 class Job(NamedTuple):
@@ -297,7 +297,7 @@ def _check_result(job: Job, job_id: str, result: Callable[[str], object]) -> Non
     deadline = time.monotonic() + RESULT_SECS
     value = result(job_id)
     while value is None and time.monotonic() < deadline:
-        time.sleep(RESULT_LOOK_SECS)
+        time.sleep(RESULT_POLL_SECS)
         value = result(job_id)
     _check_value(job, job_id, value)
 
@@ -306,7 +306,7 @@ async def _check_result_async(job: Job, job_id: str, result: Callable[[str], Awa
     deadline = time.monotonic() + RESULT_SECS
     value = await result(job_id)
     while value is None and time.monotonic() < deadline:
-        await asyncio.sleep(RESULT_LOOK_SECS)
+        await asyncio.sleep(RESULT_POLL_SECS)
         value = await result(job_id)
     _check_value(job, job_id, value)
 

@@ -28,7 +28,7 @@ MIN_JOBS: Final = 200
 KEYS_LEFT: Final = 50
 """What a library has on the server for itself; there are never so few jobs."""
 GONE_SECS: Final = 60.0
-LOOK_SECS: Final = 0.02
+POLL_SECS: Final = 0.02
 
 
 def steps(bench: Bench, libraries: Sequence[str], *, results: bool) -> Iterator[Step]:
@@ -84,4 +84,4 @@ def _wait_gone(bench: Bench, name: str) -> None:
     while (keys := bench.server.client.dbsize()) > KEYS_LEFT:
         if time.monotonic() > deadline:
             raise AdapterError(f"{name}: {keys} keys are left, where no results are to be kept")
-        time.sleep(LOOK_SECS)
+        time.sleep(POLL_SECS)

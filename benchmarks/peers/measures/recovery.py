@@ -28,7 +28,7 @@ STAGGER_SECS: Final = 30.0
 """Between the starts of two repetitions of the recovery: they overlap."""
 HELD_SECS: Final = 0.1
 START_SECS: Final = 90.0
-LOOK_SECS: Final = 0.02
+POLL_SECS: Final = 0.02
 AT_ONCE: Final = threading.Semaphore(4)
 """So many adapters start side by side: more would take each other's CPU until their deadlines."""
 
@@ -106,7 +106,7 @@ def recovered_after(bench: Bench, server: BenchServer, name: str, setting: str) 
             other.check()
             if time.monotonic() > deadline:
                 return None
-            time.sleep(LOOK_SECS)
+            time.sleep(POLL_SECS)
     if times[0][1] < killed:
         raise AdapterError(f"{name}, {setting}: the item ran again while its holder lived")
     return round((times[0][1] - killed) / 1e9, 3)
@@ -120,7 +120,7 @@ def _holder_and_other(traces: Traces, workers: Sequence[Worker]) -> tuple[Worker
             worker.check()
         if time.monotonic() > deadline:
             raise workers[0].failure(f"no handler began in {START_SECS:.0f} s")
-        time.sleep(LOOK_SECS)
+        time.sleep(POLL_SECS)
     one, two = workers
     return (one, two) if os.getsid(pid) == one.session else (two, one)
 

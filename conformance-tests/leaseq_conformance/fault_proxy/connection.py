@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 RESET: Final = struct.pack("ii", 1, 0)
 """SO_LINGER for a close with RST instead of FIN."""
-_LOOK_SECS: Final = 0.002
+_POLL_SECS: Final = 0.002
 """How often a held connection looks whether it may go on."""
 
 
@@ -190,7 +190,7 @@ class ProxiedConnection:
             try:
                 rest = rest[side.send(rest, socket.MSG_DONTWAIT) :]
             except BlockingIOError:
-                select.select([], [side], [], _LOOK_SECS)
+                select.select([], [side], [], _POLL_SECS)
                 self._wait(0)
 
     def _stop_at(self, point: Breakpoint, command: Command) -> None:
@@ -215,4 +215,4 @@ class ProxiedConnection:
 
     def _hold_while(self, held: Callable[[], bool]) -> None:
         while held():
-            self._wait(_LOOK_SECS)
+            self._wait(_POLL_SECS)

@@ -1,6 +1,6 @@
 """A queue in plain Python: what every script must answer and leave behind.
 
-RawCase from the specification, not from the scripts: items are objects in one dict, order is a sort, and the entries
+Written from the specification, not from the scripts: items are objects in one dict, order is a sort, and the entries
 of a call are taken one after the other. The server's time is an argument. Conformance vectors are made with it.
 
 `Queue` is a queue whose keys are sound; its `state` may be lost. Damage is the business of `repair`, calls that

@@ -63,7 +63,7 @@ def _cut(value: Any) -> str:
     return text if len(text) < 2000 else text[:2000] + " ..."
 
 
-def told_from(script: str, reply: Sequence[Any], entries: int) -> tuple[int, int, int]:
+def unordered_part(script: str, reply: Sequence[Any], entries: int) -> tuple[int, int, int]:
     """Where what a reply tells in no order begins and ends, and how many elements each has; nothing where it does not."""
     if script in {"lease", "lease_any", "complete_and_lease"}:
         first = int(script == "lease_any")
@@ -79,7 +79,7 @@ def in_order(script: str, reply: Any, entries: int) -> Any:
         return reply
     if script == "deep_clean":
         return [WITHIN.sub(rb"\1:1", reply[0]), *reply[1:]]
-    start, end, size = told_from(script, reply, entries)
+    start, end, size = unordered_part(script, reply, entries)
     groups = sorted((tuple(reply[at : at + size]) for at in range(start, end, size)), key=repr)
     return [*reply[:start], *(part for each in groups for part in each), *reply[end:]]
 

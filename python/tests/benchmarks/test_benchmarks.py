@@ -102,7 +102,7 @@ def printed(program: str, *args: str) -> dict[str, Any]:
     return read
 
 
-def test_what_a_call_costs_is_told_of_both_colours(program: str) -> None:
+def test_what_a_call_costs_is_reported_for_sync_and_async(program: str) -> None:
     found = printed("calls.py", "--server", program)
     assert found["calls"].keys() == {"threads", "asyncio"}
     for calls in found["calls"].values():

@@ -40,7 +40,7 @@ def test_what_is_wrong_with_a_lease_is_told_before_it_takes_anything(queue: Any,
     assert queue.stats().leases == 0
 
 
-def test_a_call_lets_the_heart_go_of_all_that_it_ended_and_of_nothing_else(queue: Any) -> None:
+def test_what_a_call_ended_is_not_extended_any_more_and_all_else_is(queue: Any) -> None:
     queue.add_items([Item(b"x", id=name) for name in "abcd"])
     items = queue.lease_items(4, HOUR)
     beats = unwrap(queue).heartbeater._schedule

@@ -47,7 +47,7 @@ queue.close()
 """
 
 
-def test_the_child_of_a_fork_has_a_heart(url: str) -> None:
+def test_the_child_of_a_fork_has_a_heartbeater(url: str) -> None:
     """LQ-CLIENT-4: it extends what it leases, and closing it does not wait for the threads of its parent."""
     ran = subprocess.run(
         [sys.executable, "-c", FORK, url], capture_output=True, text=True, check=True, timeout=240
@@ -68,7 +68,7 @@ def test_ended_items_are_dropped() -> None:
 
 
 @pytest.mark.parametrize("seconds", [0, 0.1])
-async def test_a_cancelled_heart_is_replaced(url: str, seconds: float) -> None:
+async def test_a_cancelled_heartbeater_is_replaced(url: str, seconds: float) -> None:
     """LQ-CLIENT-4: "cancel all tasks" hits the heart too, maybe before its first step; the next item begins another."""
     async with leaseq.aio.WorkQueue("q", url) as queue:
         await queue.add_items([Item(b"x"), Item(b"x")])

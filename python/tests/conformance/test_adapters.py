@@ -113,7 +113,7 @@ def program(body: str) -> list[str]:
 
 @pytest.mark.parametrize("name", BROKEN)
 def test_a_broken_adapter_is_an_error(name: str) -> None:
-    body, says = BROKEN[name]
+    body, message = BROKEN[name]
     actor = AdapterProcess("broken", program(body), "redis://127.0.0.1:1")
 
     def use() -> None:
@@ -121,7 +121,7 @@ def test_a_broken_adapter_is_an_error(name: str) -> None:
             for handle in "qr":
                 actor.open(handle, handle).ok  # noqa: B018
 
-    with pytest.raises(AdapterFaultError, match=says) as raised:
+    with pytest.raises(AdapterFaultError, match=message) as raised:
         use()
     assert raised.value.verdict == "error"
 

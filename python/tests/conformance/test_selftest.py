@@ -90,7 +90,7 @@ def test_a_file_of_seeded_bugs_is_read() -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "says"),
+    ("old", "new", "message"),
     [
         ("name: a-bug", "nam: a-bug", "'name' is a required property"),
         ("[LQ-ADD-1]", "[]", "breaks"),
@@ -102,9 +102,9 @@ def test_a_file_of_seeded_bugs_is_read() -> None:
         ("breaks: [LQ-ADD-1]", "breaks: [LQ-ADD-1", "test.yaml"),
     ],
 )
-def test_a_file_that_does_not_have_the_form_is_refused(old: str, new: str, says: str) -> None:
+def test_a_file_that_does_not_have_the_form_is_refused(old: str, new: str, message: str) -> None:
     assert old in FILE
-    with pytest.raises(SeededBugError, match=says):
+    with pytest.raises(SeededBugError, match=message):
         load(FILE.replace(old, new), "python", "test.yaml")
 
 

@@ -78,8 +78,8 @@ CHANGES: dict[str, tuple[str, Any, str]] = {
 
 @pytest.mark.parametrize("what", CHANGES)
 def test_what_differs_fails(what: str, context: Context) -> None:
-    name, change, says = CHANGES[what]
-    with pytest.raises(FailedError, match=says):
+    name, change, message = CHANGES[what]
+    with pytest.raises(FailedError, match=message):
         run(changed(name, change), context)
 
 
@@ -121,9 +121,9 @@ def test_a_right_file_is_read() -> None:
 
 @pytest.mark.parametrize("what", BAD)
 def test_a_wrong_file_is_refused(what: str) -> None:
-    old, new, says = BAD[what]
+    old, new, message = BAD[what]
     assert old in GOOD
-    with pytest.raises(CaseFileError, match=says):
+    with pytest.raises(CaseFileError, match=message):
         load(textwrap.dedent(GOOD.replace(old, new)), "bad.yaml")
 
 

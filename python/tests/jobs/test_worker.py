@@ -378,12 +378,12 @@ def test_a_thread_that_goes_on_past_its_time_is_given_up(
 def test_what_was_told_to_end_before_its_thread_had_it_does_not_begin(kind: type[BaseException]) -> None:
     began: list[bool] = []
 
-    async def told_too_early() -> tuple[Any, BaseException | None]:
+    async def outcome_before_the_end() -> tuple[Any, BaseException | None]:
         run = thread_pool._Run(lambda: began.append(True), asyncio.get_running_loop().create_future())
         run.interrupt(kind)
         return thread_pool._perform(run)
 
-    value, error = asyncio.run(told_too_early())
+    value, error = asyncio.run(outcome_before_the_end())
     assert (value, type(error), began) == (None, kind, [])
 
 

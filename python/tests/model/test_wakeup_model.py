@@ -67,7 +67,11 @@ MUTANTS: dict[str, tuple[Rules, str, str]] = {
         SLEEPS,
     ),
     "an empty lease puts": (replace(RULES, empty_puts=True), "one queue", SPINS),
-    "an empty lease tells a time that it does not store": (replace(RULES, told="exact"), "one queue", SLEEPS),
+    "an empty lease tells a time that it does not store": (
+        replace(RULES, reported_time="exact"),
+        "one queue",
+        SLEEPS,
+    ),
     "a paused queue promotes nothing": (replace(RULES, paused_promotes=False), "pausing", SPINS),
     "a sleeper ignores the time it was told": (replace(RULES, timers=False), "one queue", SLEEPS),
     "a sleeper has no cap": (replace(RULES, cap=False), "one queue", SLEEPS),
@@ -80,9 +84,9 @@ MUTANTS: dict[str, tuple[Rules, str, str]] = {
 }
 EQUIVALENTS = {
     "only the needed scripts hand on ready items": replace(RULES, ready=frozenset(NEEDED_READY)),
-    "an empty lease tells the stored bound": replace(RULES, told="bound"),
+    "an empty lease tells the stored bound": replace(RULES, reported_time="bound"),
     "a lease tells, and a delay is compared with, the true time": replace(
-        RULES, told="exact", earlier="exact"
+        RULES, reported_time="exact", earlier="exact"
     ),
     "every script hands on ready items": replace(RULES, ready=RULES.ready | {"complete", "extend", "pause"}),
     "every timer is near": replace(RULES, window=NEVER - 1),

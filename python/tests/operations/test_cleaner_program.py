@@ -70,7 +70,7 @@ def one_line(error: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "says"),
+    ("arguments", "message"),
     [
         ([], "no server: say --url redis://HOST, or set LEASEQ_CLEANER_URL or REDIS_URL"),
         (["--what"], "No such option '--what'"),
@@ -91,10 +91,10 @@ def one_line(error: str) -> str:
         (["--config", "/"], "Is a directory"),
     ],
 )
-def test_a_bad_flag_is_one_line_and_2(run: Any, arguments: list[str], says: str) -> None:
+def test_a_bad_flag_is_one_line_and_2(run: Any, arguments: list[str], message: str) -> None:
     code, out, error = run(*arguments)
     assert (code, out) == (ExitCode.BAD_INPUT, "")
-    assert says in one_line(error)
+    assert message in one_line(error)
     assert "secret" not in error
 
 
@@ -129,7 +129,7 @@ def test_the_output_cannot_be_written(url: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("text", "message"),
     [
         ("url = ", "is no TOML"),
         ("uri = 'redis://h'", "unknown key 'uri'; there are deep-every, deep-rate, light-every, listen"),
@@ -143,17 +143,17 @@ def test_the_output_cannot_be_written(url: str) -> None:
         ("log-format = 'xml'", "log-format: "),
     ],
 )
-def test_a_bad_file_is_one_line_that_names_the_key(run: Any, tmp_path: Path, text: str, says: str) -> None:
+def test_a_bad_file_is_one_line_that_names_the_key(run: Any, tmp_path: Path, text: str, message: str) -> None:
     file = tmp_path / "cleaner.toml"
     file.write_text(text)
     code, out, error = run("--config", str(file))
     assert (code, out) == (ExitCode.BAD_INPUT, "")
     assert str(file) in one_line(error)
-    assert says in error
+    assert message in error
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "says"),
+    ("name", "value", "message"),
     [
         ("LEASEQ_CLEANER_LIGHT_EVERY", "soon", "no duration"),
         ("LEASEQ_CLEANER_DEEP_RATE", "many", "many"),
@@ -162,12 +162,12 @@ def test_a_bad_file_is_one_line_that_names_the_key(run: Any, tmp_path: Path, tex
     ],
 )
 def test_a_bad_environment(
-    run: Any, monkeypatch: pytest.MonkeyPatch, name: str, value: str, says: str
+    run: Any, monkeypatch: pytest.MonkeyPatch, name: str, value: str, message: str
 ) -> None:
     monkeypatch.setenv(name, value)
     code, _, error = run("--url", "redis://h", "--once")
     assert code == ExitCode.BAD_INPUT
-    assert says in one_line(error)
+    assert message in one_line(error)
 
 
 class TestServersThatFail:

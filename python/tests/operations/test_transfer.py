@@ -235,7 +235,7 @@ def test_no_call_carries_more_than_a_chunk(own_server: servers.StartServer) -> N
 
 
 @pytest.mark.parametrize(
-    ("line", "says"),
+    ("line", "message"),
     [
         ("no json", "line 2: this is not JSON"),
         ("[1]", "line 2: this is no JSON object"),
@@ -249,8 +249,8 @@ def test_no_call_carries_more_than_a_chunk(own_server: servers.StartServer) -> N
         ('{"id": "a", "data": "x", "priority": 99}', "line.? 2"),
     ],
 )
-def test_a_bad_line_is_named(other: leaseq.WorkQueue, line: str, says: str) -> None:
-    with pytest.raises(leaseq.LeaseqError, match=says) as raised:
+def test_a_bad_line_is_named(other: leaseq.WorkQueue, line: str, message: str) -> None:
+    with pytest.raises(leaseq.LeaseqError, match=message) as raised:
         import_lines(other, ['{"leaseq_export": 1}', line])
     assert raised.value.definite
     assert other.stats().added == 0

@@ -53,10 +53,10 @@ class Tree:
 
     def run(self, *args: str) -> tuple[int, str]:
         """Run the command line; its exit code and what it says on stderr."""
-        said = io.StringIO()
-        with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stderr(said):
+        output = io.StringIO()
+        with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stderr(output):
             patch.setattr(sys, "argv", ["bundle.py", *args])
-            return self.bundle.main(), said.getvalue()
+            return self.bundle.main(), output.getvalue()
 
     def texts(self) -> dict[str, str]:
         return {path: (self.root / path).read_text() for path in GENERATED}
@@ -183,11 +183,11 @@ def test_a_stale_file_is_named(tree: Tree, path: str, how: str) -> None:
             text + "\n" if how == "longer" else text.replace("9007199254740992", "9007199254740993", 1)
         )
     before = file.read_text() if file.exists() else None
-    code, said = tree.run("--check")
+    code, output = tree.run("--check")
     assert code == 1
-    assert path in said
-    assert "make generate" in said
-    assert not any(other in said for other in GENERATED if other != path)
+    assert path in output
+    assert "make generate" in output
+    assert not any(other in output for other in GENERATED if other != path)
     assert (file.read_text() if file.exists() else None) == before, "--check writes nothing"
     assert tree.run() == (0, "")
     assert file.read_text() == text
@@ -195,9 +195,9 @@ def test_a_stale_file_is_named(tree: Tree, path: str, how: str) -> None:
 
 def test_a_change_of_the_library_makes_every_generated_file_stale(tree: Tree) -> None:
     tree.edit("lua/lib/time.lua", "local time = call('TIME')", "local time = redis.call('TIME')")
-    code, said = tree.run("--check")
+    code, output = tree.run("--check")
     assert code == 1
-    assert all(path in said for path in GENERATED)
+    assert all(path in output for path in GENERATED)
 
 
 def test_a_comment_changes_no_digest(tree: Tree) -> None:
@@ -219,12 +219,12 @@ def test_the_manifest_and_the_python_module_say_the_same() -> None:
     assert list(manifest["scripts"]) == [script.name for script in _scripts.SCRIPTS]
     assert list(manifest["scripts"]) == sorted(path.stem for path in (ROOT / "lua").glob("*.lua"))
     for script in _scripts.SCRIPTS:
-        said = manifest["scripts"][script.name]
-        assert said["source"] == script.source
-        assert [key["name"] for key in said["keys"]] == list(script.keys)
-        assert bool(said["more_keys"]) == (f"unpack(KEYS, {len(script.keys) + 1})" in script.source)
+        entry = manifest["scripts"][script.name]
+        assert entry["source"] == script.source
+        assert [key["name"] for key in entry["keys"]] == list(script.keys)
+        assert bool(entry["more_keys"]) == (f"unpack(KEYS, {len(script.keys) + 1})" in script.source)
         digest = hashlib.sha1(script.source.encode(), usedforsecurity=False).hexdigest()
-        assert digest == said["sha1"] == script.sha1
+        assert digest == entry["sha1"] == script.sha1
 
 
 def test_the_server_counts_the_same_digests(redis_client: redis.Redis) -> None:

@@ -105,7 +105,7 @@ class Rules:
     window: int = CAP
     # What an empty lease tells: the true time, which it stores as `next` ("store"), the stored `next` ("bound"), or the
     # true time without storing it ("exact").
-    told: str = "store"
+    reported_time: str = "store"
     # A delay or extend counts as `near` only if it is earlier than the stored `next` ("bound") or the true one ("exact").
     earlier: str = "bound"
     empty_puts: bool = False  # an empty lease puts too
@@ -241,7 +241,7 @@ class Model:
             left.remove(READY)
             for duration in self.world.durations:
                 yield duration, _items(queue, [*left, duration], min(queue.next, duration))
-        elif self.rules.told == "store":
+        elif self.rules.reported_time == "store":
             yield 0, queue._replace(next=_exact(queue))
         else:
             yield 0, queue
@@ -263,12 +263,12 @@ class Model:
                 done = Worker(worker.queues, Phase.SETTLE, 1, 0, others) if others else Worker(worker.queues)
                 what, name = f"an item for {duration}", "lease"
             else:
-                told = _exact(queue) if rules.told == "exact" else queue.next
-                timer = min(worker.timer, told) if rules.timers else worker.timer
+                reported_time = _exact(queue) if rules.reported_time == "exact" else queue.next
+                timer = min(worker.timer, reported_time) if rules.timers else worker.timer
                 done = worker._replace(at=worker.at + 1, timer=timer)
                 what, name = (
-                    f"nothing, told {told}",
-                    "spin" if rules.empty_puts and told <= CAP else "nothing",
+                    f"nothing, told {reported_time}",
+                    "spin" if rules.empty_puts and reported_time <= CAP else "nothing",
                 )
             for note, new in self.script(_with_worker(state, n, done), q, name, queue, near=duration > 0):
                 yield f" leases from q{q}: {what}{note}", new

@@ -40,37 +40,41 @@ def test_a_restarted_server_is_worked_for_again(
     server = own_server("--appendonly", "yes", "--appendfsync", "always")
     queue = flavour.queue("q", server.url)
     queue.add_item(Item(b"", id="before"))
-    latch, told = Latch(), RecordingHooks()
-    with background_worker(flavour, queue, latch.handler(flavour), hooks=told, lease_secs=HOUR) as work:
+    latch, recorded = Latch(), RecordingHooks()
+    with background_worker(flavour, queue, latch.handler(flavour), hooks=recorded, lease_secs=HOUR) as work:
         latch.reached()
         with server.client() as client:
             blocked(client, 1)
         server.kill()
         latch.open()
-        until(lambda: told.of("server_away"))
+        until(lambda: recorded.of("server_away"))
         server.start()
         with leaseq.WorkQueue("q", server.url) as producer:
             producer.add_item(Item(b"", id="after"))
             until(lambda: producer.stats().completed == 2)
-        until(lambda: told.of("server_back"))
+        until(lambda: recorded.of("server_back"))
         work.stop()
         assert work.result() == 2
-    assert sorted(told.of("completed")) == ["after", "before"]
-    assert len(told.of("server_away")) == len(told.of("server_back")) == caplog.text.count("goes on trying")
+    assert sorted(recorded.of("completed")) == ["after", "before"]
+    assert (
+        len(recorded.of("server_away"))
+        == len(recorded.of("server_back"))
+        == caplog.text.count("goes on trying")
+    )
 
 
 def test_an_idle_worker_says_when_the_server_is_back(
     flavour: ClientFlavour, redis_client: redis.Redis, proxy: Listener
 ) -> None:
     """There is nothing to lease, so no call but a look tells."""
-    queue, told = flavour.queue("q", proxy.url), RecordingHooks()
-    with background_worker(flavour, queue, lambda _: None, hooks=told):
+    queue, recorded = flavour.queue("q", proxy.url), RecordingHooks()
+    with background_worker(flavour, queue, lambda _: None, hooks=recorded):
         blocked(redis_client, 1)
         proxy.refuse = True
         proxy.reset()
-        until(lambda: told.of("server_away"))
+        until(lambda: recorded.of("server_away"))
         proxy.refuse = False
-        until(lambda: told.of("server_back"))
+        until(lambda: recorded.of("server_back"))
         blocked(redis_client, 1)
 
 
@@ -81,8 +85,8 @@ def test_a_completion_whose_answer_was_lost_is_repeated(
     load(redis_client)  # it is the answer of the script that is lost
     queue = flavour.queue("q", proxy.url)
     queue.add_item(Item(b"", id="a"))
-    latch, told = Latch(), RecordingHooks()
-    options: Any = {"hooks": told, "concurrency": 1, "lease_secs": HOUR}
+    latch, recorded = Latch(), RecordingHooks()
+    options: Any = {"hooks": recorded, "concurrency": 1, "lease_secs": HOUR}
     with background_worker(flavour, queue, latch.handler(flavour), **options) as work:
         latch.reached()
         proxy.discard_replies = True
@@ -90,10 +94,10 @@ def test_a_completion_whose_answer_was_lost_is_repeated(
         until(lambda: redis_client.hlen("leaseq:{q}:q:items") == 0)
         proxy.discard_replies = False
         proxy.reset()
-        until(lambda: told.of("completed") == ["a"])
+        until(lambda: recorded.of("completed") == ["a"])
         work.stop()
         work.result()
-    assert told.of("lost") == []
+    assert recorded.of("lost") == []
 
 
 def test_a_release_whose_call_failed_is_repeated(
@@ -101,17 +105,19 @@ def test_a_release_whose_call_failed_is_repeated(
 ) -> None:
     queue, look = flavour.queue("q", proxy.url), leaseq.WorkQueue("q", url)
     queue.add_item(Item(b"", id="a"))
-    latch, told = Latch(), RecordingHooks()
+    latch, recorded = Latch(), RecordingHooks()
 
     def fail(_: Any) -> None:
         raise ValueError("no")
 
-    with background_worker(flavour, queue, latch.handler(flavour, fail), hooks=told, backoff=lambda _: HOUR):
+    with background_worker(
+        flavour, queue, latch.handler(flavour, fail), hooks=recorded, backoff=lambda _: HOUR
+    ):
         latch.reached()
         proxy.refuse = True
         proxy.reset()
         latch.open()
-        until(lambda: told.of("server_away"))
+        until(lambda: recorded.of("server_away"))
         proxy.refuse = False
         until(lambda: look.inspect("a").state == "delayed")
     look.close()
@@ -121,14 +127,14 @@ def test_a_beat_whose_answer_is_lost_is_sent_again(flavour: ClientFlavour, proxy
     """LQ-CLIENT-4: a beat that fails says so, the next one comes sooner, and the item is kept."""
     queue, look = flavour.queue("q", proxy.url), leaseq.WorkQueue("q", url)
     queue.add_item(Item(b"", id="a"))
-    latch, told = Latch(), RecordingHooks()
-    with background_worker(flavour, queue, latch.handler(flavour), hooks=told, lease_secs=HOUR) as work:
+    latch, recorded = Latch(), RecordingHooks()
+    with background_worker(flavour, queue, latch.handler(flavour), hooks=recorded, lease_secs=HOUR) as work:
         latch.reached()
         (before,) = look.list_items("leased").items
         proxy.refuse = True
         proxy.reset()
         work.beat()
-        assert told.of("server_away")
+        assert recorded.of("server_away")
         assert work.run.heartbeater._pause(work.call(lambda: now(work))) <= HOUR / 9
         proxy.refuse = False
         work.beat()
@@ -205,10 +211,10 @@ def test_a_failover_is_survived(flavour: ClientFlavour, sentinel: SentinelSet) -
             flavour.own(watcher)
         client = flavour.own(watchers.master_for(sentinel.service))
         queue, producer = flavour.queue("q", client), leaseq.WorkQueue("q", look)
-        told = RecordingHooks()
-        with background_worker(flavour, queue, lambda _: None, hooks=told) as work:
+        recorded = RecordingHooks()
+        with background_worker(flavour, queue, lambda _: None, hooks=recorded) as work:
             producer.add_item(Item(b""))
-            until(lambda: told.of("completed"))
+            until(lambda: recorded.of("completed"))
             with sentinel.primary.client() as primary:
                 blocked(primary, 1)
             sentinel.primary.kill()
@@ -220,7 +226,7 @@ def test_a_failover_is_survived(flavour: ClientFlavour, sentinel: SentinelSet) -
                     added = added or producer.add_item(Item(b"", id="after"))
                 except leaseq.LeaseqError:
                     return False
-                return "after" in told.of("completed")
+                return "after" in recorded.of("completed")
 
             until(add)
             work.stop()

@@ -245,28 +245,28 @@ def test_scripts_that_are_forgotten_while_it_waits(
     flavour: ClientFlavour, redis_client: redis.Redis, url: str, producer: leaseq.WorkQueue
 ) -> None:
     """The lease behind the block is answered NOSCRIPT: sent with its text, it gets the item."""
-    queue, told = flavour.queue("q", url), RecordingHooks()
-    with background_worker(flavour, queue, lambda _: None, hooks=told, lease_secs=HOUR):
+    queue, recorded = flavour.queue("q", url), RecordingHooks()
+    with background_worker(flavour, queue, lambda _: None, hooks=recorded, lease_secs=HOUR):
         blocked(redis_client, 1)
         redis_client.script_flush()
         producer.add_item(Item(b"", id="a"))
         servers.wait_until(lambda: producer.stats().completed == 1, TIMEOUT_SECS)
-        assert not told.of("server_away")
+        assert not recorded.of("server_away")
 
 
 def test_a_connection_that_breaks_in_a_block_is_opened_again(
     flavour: ClientFlavour, redis_client: redis.Redis, proxy: Listener, producer: leaseq.WorkQueue
 ) -> None:
     """Nobody is told of a server that is away: it is there."""
-    queue, told = flavour.queue("q", proxy.url), RecordingHooks()
-    with background_worker(flavour, queue, lambda _: None, hooks=told, lease_secs=HOUR):
+    queue, recorded = flavour.queue("q", proxy.url), RecordingHooks()
+    with background_worker(flavour, queue, lambda _: None, hooks=recorded, lease_secs=HOUR):
         blocked(redis_client, 1)
         (before,) = blocked_ids(redis_client)
         proxy.reset()
         servers.wait_until(lambda: blocked_ids(redis_client) not in ([before], []), TIMEOUT_SECS)
         producer.add_item(Item(b"", id="a"))
         servers.wait_until(lambda: producer.stats().completed == 1, TIMEOUT_SECS)
-        assert not told.of("server_away")
+        assert not recorded.of("server_away")
 
 
 @pytest.mark.parametrize("passes", [0, len(WAKE_UP)], ids=["nothing read", "the wake-up read"])

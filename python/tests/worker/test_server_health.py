@@ -6,7 +6,7 @@ from leaseq.worker import server_health
 from leaseq.worker.server_health import ServerHealth
 
 
-def test_an_outage_is_told_once() -> None:
+def test_an_outage_is_reported_once() -> None:
     watch = ServerHealth()
     assert watch.mark_up(0.0) is None
     assert [watch.mark_down(float(second)) for second in range(3)] == [True, False, False]

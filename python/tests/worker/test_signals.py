@@ -124,7 +124,7 @@ def test_an_interrupt_that_is_not_handled_gives_back_what_is_held(
     assert (queue.inspect("long").state, queue.inspect("long").attempt) == ("ready", 0)
 
 
-STORM = """
+SIGNALS_PROGRAM = """
 import os, signal, sys, threading, leaseq, leaseq.worker
 from leaseq.worker._sync.worker_loop import WorkerLoop
 
@@ -150,6 +150,6 @@ print("ended", flush=True)
 def test_a_signal_in_the_middle_of_a_signal_waits_for_nobody(url: str, queue: leaseq.WorkQueue) -> None:
     """In threads a signal interrupts the main thread anywhere, also where it sees to an earlier one."""
     queue.add_item(Item(b""))
-    command = [sys.executable, "-c", STORM, url]
+    command = [sys.executable, "-c", SIGNALS_PROGRAM, url]
     done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_SECS, check=False)
     assert (done.returncode, done.stdout) == (0, "ended\n"), done.stderr

@@ -63,9 +63,15 @@ def test_what_a_handler_raises_decides(queue: Any, flavour: ClientFlavour) -> No
     def handle(item: Any) -> None:
         raise reasons[item.id]
 
-    told = RecordingHooks()
+    recorded = RecordingHooks()
     done = BackgroundWorker(
-        flavour, queue, handle, burst=True, backoff=Backoff(HOUR, HOUR), dead_letter_on=[KeyError], hooks=told
+        flavour,
+        queue,
+        handle,
+        burst=True,
+        backoff=Backoff(HOUR, HOUR),
+        dead_letter_on=[KeyError],
+        hooks=recorded,
     ).result()
     assert done == 0
     info = {name: queue.inspect(name) for name in reasons}
@@ -85,8 +91,8 @@ def test_what_a_handler_raises_decides(queue: Any, flavour: ClientFlavour) -> No
     assert HOUR / 2 - 60 < info["fail"].time - now <= HOUR
     assert HOUR - 60 < info["retry"].time - now <= HOUR
     assert info["back"].attempt == 0
-    assert sorted(what[0] for what in told.of("dead_lettered")) == ["chosen", "dead"]
-    assert {what[0] for what in told.of("released")} == {"fail", "retry", "late", "back"}
+    assert sorted(what[0] for what in recorded.of("dead_lettered")) == ["chosen", "dead"]
+    assert {what[0] for what in recorded.of("released")} == {"fail", "retry", "late", "back"}
 
 
 def test_an_item_dies_of_its_attempts(queue: Any, flavour: ClientFlavour) -> None:
@@ -232,7 +238,7 @@ def test_all_that_is_held_is_extended_in_one_call(
 def test_a_handler_whose_item_was_removed_is_told(queue: Any, flavour: ClientFlavour) -> None:
     """LQ-CLIENT-4: in asyncio it is cancelled, in threads `lost` is true. The others go on."""
     queue.add_items([Item(b"", id="gone"), Item(b"", id="stays")])
-    latch, told, items, cancelled = Latch(), RecordingHooks(), {}, threading.Event()
+    latch, recorded, items, cancelled = Latch(), RecordingHooks(), {}, threading.Event()
     stand = latch.handler(flavour)
 
     async def handle_async(item: Any) -> None:
@@ -249,11 +255,11 @@ def test_a_handler_whose_item_was_removed_is_told(queue: Any, flavour: ClientFla
         stand(item)
 
     in_tasks = flavour.name == "asyncio"
-    with background_worker(flavour, queue, handle_async if in_tasks else handle, hooks=told) as work:
+    with background_worker(flavour, queue, handle_async if in_tasks else handle, hooks=recorded) as work:
         latch.reached(2)
         assert queue.remove("gone") == "leased"
         work.beat()
-        assert told.of("lost") == ["gone"]
+        assert recorded.of("lost") == ["gone"]
         assert (items["gone"].lost, items["stays"].lost) == (True, False)
         assert not in_tasks or cancelled.wait(TIMEOUT_SECS)
         queue.add_item(Item(b"", id="next"))
@@ -261,7 +267,7 @@ def test_a_handler_whose_item_was_removed_is_told(queue: Any, flavour: ClientFla
         until(lambda: queue.stats().completed == 2)
         work.stop()
         assert work.result() == 2
-    assert told.of("lost") == ["gone"]
+    assert recorded.of("lost") == ["gone"]
 
 
 def test_a_handler_has_its_time(queue: Any, flavour: ClientFlavour) -> None:
@@ -423,13 +429,13 @@ def test_hooks_are_told_everything_and_cannot_do_harm(queue: Any, flavour: Clien
         if item.id == "bad":
             raise ValueError("no")
 
-    told = RecordingHooks()
-    BackgroundWorker(flavour, queue, handle, hooks=told, burst=True, backoff=lambda _: HOUR).result()
-    assert sorted(name for names in told.of("leased") for name in names) == ["bad", "good"]
-    assert sorted(told.of("started")) == ["bad", "good"]
-    assert sorted(told.of("ended")) == [("bad", "no"), ("good", None)]
-    assert told.of("completed") == ["good"]
-    assert told.of("released") == [("bad", HOUR, "ValueError: no")]
+    recorded = RecordingHooks()
+    BackgroundWorker(flavour, queue, handle, hooks=recorded, burst=True, backoff=lambda _: HOUR).result()
+    assert sorted(name for names in recorded.of("leased") for name in names) == ["bad", "good"]
+    assert sorted(recorded.of("started")) == ["bad", "good"]
+    assert sorted(recorded.of("ended")) == [("bad", "no"), ("good", None)]
+    assert recorded.of("completed") == ["good"]
+    assert recorded.of("released") == [("bad", HOUR, "ValueError: no")]
 
     class Broken(Hooks):
         def leased(self, items: Any) -> None:
