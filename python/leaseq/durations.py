@@ -1,4 +1,4 @@
-"""Durations that people write: 30, 500ms, 30s, 5m, 2h, 7d."""
+"""Durations as people write them: 30, 500ms, 30s, 5m, 2h, 7d. For the command line and the options of jobs."""
 
 import re
 from typing import Final
@@ -10,7 +10,7 @@ _DURATION: Final = re.compile(r"(\d+(?:\.\d+)?) *([a-z]*)", re.ASCII)
 
 
 def seconds_of(text: str) -> float:
-    """The seconds of a duration; without a unit it is in seconds. Raises BadArgumentError."""
+    """Return the seconds of a duration; a number without a unit is in seconds. Raises BadArgumentError."""
     match = _DURATION.fullmatch(text.strip())
     if match is None or match[2] not in _SECONDS:
         raise BadArgumentError(f"{text!r} is no duration; write 30s, 500ms, 5m, 2h or 7d")

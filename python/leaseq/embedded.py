@@ -37,10 +37,10 @@ _OPTIONS: Final = (
 
 
 class EmbeddedServer:
-    """A hold on the server of one folder; several holds in one process share it.
+    """A handle to the server of one folder; the handles of one process share it.
 
-    The server ends when the process that started it closes its last hold or ends in any way, SIGKILL included. Holds
-    of other processes then get connection errors; whoever calls `embedded` next starts it again, with its data.
+    The server ends when the process that started it closes its last handle or exits, SIGKILL included. Handles of
+    other processes then get connection errors; the next call of `embedded` starts it again, with its data.
 
     Attributes:
         url: where it listens, as redis-py takes it (`unix://...`).
@@ -55,7 +55,7 @@ class EmbeddedServer:
         self.started = shared.process is not None
 
     def close(self) -> None:
-        """Give this hold back; the last one in the starting process stops the server. May be called again."""
+        """Close this handle; the last one in the starting process stops the server. May be called again."""
         with _lock:
             shared, self._shared = self._shared, None
             if shared is not None:
@@ -81,7 +81,7 @@ def embedded(folder: str | os.PathLike[str]) -> EmbeddedServer:
         folder: where the data lives; created if missing.
 
     Returns:
-        A hold on the server, to be closed.
+        A handle to the server, to be closed.
 
     Raises:
         EmbeddedServerError: there is no server program, or it does not start within 30 s.
@@ -97,7 +97,7 @@ def embedded(folder: str | os.PathLike[str]) -> EmbeddedServer:
 
 
 class _Shared:
-    """What the holds of one process on one folder share."""
+    """What the handles of one process to one folder share; it counts them."""
 
     def __init__(self, folder: Path, url: str, process: GuardedProcess | None) -> None:
         self.folder = folder

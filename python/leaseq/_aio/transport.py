@@ -1,4 +1,8 @@
-"""What a queue runs its calls with."""
+"""Runs the commands and flows of one queue: `WorkQueue`, `WorkQueues` and the worker send everything through it.
+
+`calls` sends a command and reads its reply, `blocking` does so for calls that wait. This adds what a queue's life needs:
+a closed queue, items that nobody got, the registry, and work in the background.
+"""
 
 import contextlib
 from collections.abc import Callable, Sequence
@@ -20,7 +24,7 @@ T = TypeVar("T")
 
 
 class Transport(Calls):
-    """Runs the commands of one queue, until it is closed, and what has to follow them.
+    """Runs the commands of one queue until it is closed, and the commands that must follow them.
 
     Attributes:
         client: the redis-py client that says where the server is.
@@ -37,7 +41,7 @@ class Transport(Calls):
         self.keys = keys
         self.registration = Registration(client, keys)
         self.life = Lifecycle(keys.name) if life is None else life
-        # what it does for a queue that is closed it does all the same
+        # its calls are not refused on a closed queue: what is under way there still has to be settled
         self._waiting = BlockingCalls(Calls(client, self.key), self.life)
 
     @property
@@ -46,7 +50,7 @@ class Transport(Calls):
         return self.life.background
 
     async def take(self, command: Command[T]) -> T:
-        """Run a command that may take something. What nobody gets, for an interruption, goes back at once."""
+        """Run a command that may lease items. If the caller is interrupted, items that it did not get are released."""
         if command.undo is None:
             return await self.run(command)
         sent_at, answer = concurrency.now(), None
@@ -67,7 +71,7 @@ class Transport(Calls):
             return self._unless_closed(command, answer) if self.life.closed else answer
 
     async def perform(self, request: Command[T] | Wait[T] | Leave) -> T | None:
-        """Do what a flow asks."""
+        """Run one request of a flow; answers None for a Leave."""
         if isinstance(request, Leave):
             if not self.life.closed:
                 await self._waiting.settle(request.settles)
@@ -78,7 +82,7 @@ class Transport(Calls):
             return self._unless_closed(request.then, await self._waiting.wait(request))
 
     async def drive(self, flow: Flow[T], on_answer: Callable[[T], None]) -> T:
-        """Do what a flow asks until it answers; `on_answer` is called with each answer on the way."""
+        """Run a flow to its result; `on_answer` is called with each answer on the way."""
         answer: T | None = None
         while True:
             try:
@@ -91,7 +95,7 @@ class Transport(Calls):
                 on_answer(answer)
 
     def run_later(self, due: Sequence[Command[Any]]) -> None:
-        """Run what is due for an answer that nobody gets. A program that ends waits for that."""
+        """Run commands in the background, for an answer that nobody gets. A program that exits waits for them."""
         self._waiting.run_later(due)
 
     async def enter(self, leased: LeaseReply | None = None) -> None:
@@ -112,20 +116,20 @@ class Transport(Calls):
     async def publish(self, died: Sequence[str]) -> None:
         """Publish the failures of items that died in a call which could not (LQ-CLIENT-8).
 
-        Best effort: whoever waits for such an outcome looks for itself within the wait cap.
+        Best effort: a caller that waits for such an outcome reads it again within the wait cap.
         """
         for command in commands.publications(self.keys, died):
             with contextlib.suppress(LeaseqError):
                 await self.run(command)
 
     def publish_later(self, died: Sequence[str]) -> None:
-        """`publish` in the background: whoever leased does not wait for it, nor does a close that comes meanwhile prevent it."""
+        """`publish` in the background: the lease does not wait for it, and closing the queue does not prevent it."""
         if died:
             with contextlib.suppress(RuntimeError):  # no more threads can be started
                 self.run_later(commands.publications(self.keys, died))
 
     def _unless_closed(self, command: Command[T], answer: T) -> T:
-        """The answer. What was leased for a queue that is closed by now goes back: nobody could complete it there."""
+        """Return the answer. If the queue was closed meanwhile, release the items in it: nobody could complete them."""
         if not self.life.closed or command.undo is None:
             return answer
         self.run_later(command.undo(answer))

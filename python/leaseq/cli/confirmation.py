@@ -1,4 +1,4 @@
-"""Asking before something is lost for ever."""
+"""The `--yes` option and the question that commands ask before they remove something permanently."""
 
 from typing import Final
 

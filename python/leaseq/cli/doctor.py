@@ -1,4 +1,4 @@
-"""`leaseq doctor`."""
+"""The command `leaseq doctor`: runs the checks of `leaseq.doctor` and shows their findings."""
 
 import dataclasses
 from typing import TYPE_CHECKING, Final

@@ -1,4 +1,4 @@
-"""`leaseq import`."""
+"""The command `leaseq import`; `leaseq.transfer.import_` does the work."""
 
 from collections.abc import Iterator
 from typing import IO, TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""`leaseq queues`."""
+"""The command `leaseq queues`: the queues in the registry, with their counts."""
 
 from collections.abc import Iterator
 from typing import Any

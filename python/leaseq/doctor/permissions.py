@@ -1,4 +1,7 @@
-"""Rights: whether the user may run what its role needs (spec/11-security.md)."""
+"""Check that the user may run the commands that its role needs (the lists of spec/11-security.md).
+
+`ROLES` repeats those lists: change both. A test of the doctor compares them, another one the lists with the scripts.
+"""
 
 from typing import Any, Final
 
@@ -86,7 +89,7 @@ return answer
 
 
 def rights(node: Node, role: str) -> Verdict:
-    """A role that lacks one command stops halfway through a script: it needs its whole list, and the keys leaseq:*."""
+    """Report the commands of a role that the user may not run. One that is missing makes scripts stop halfway."""
     key = node.keys.key("ready")
     calls = [
         (*command.split("|"), *(key if argument == KEY else argument for argument in arguments))
@@ -115,7 +118,7 @@ def rights(node: Node, role: str) -> Verdict:
 
 
 def _missing(node: Node, calls: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
-    """The calls that the server would refuse to this user. Nothing of them is run."""
+    """Return the calls that the server would refuse to this user, without running them."""
     # the text of `eval` has a space; what it says does not matter here
     call_texts = [" ".join(word.replace(" ", "_") for word in call) for call in calls]
     try:
@@ -128,7 +131,7 @@ def _missing(node: Node, calls: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
 
 
 def _missing_queued(node: Node, calls: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
-    """The same on a server that cannot be asked: each is queued in a transaction, which is then thrown away."""
+    """The same for servers without `acl_check_cmd`: queue each call in a transaction and discard it."""
     connections = route(node.client)
     connection = connections.acquire(node.keys.key("ready"), None)
     try:

@@ -1,4 +1,7 @@
-"""What is stored of items and no operation shows: data, headers, own limits (spec/02-data.md, 2.3 and 2.4)."""
+"""Read the stored form of items (spec/02-data.md, 2.3 and 2.4): data, headers and limits, which no operation returns.
+
+For exports only: it reads keys directly and writes nothing.
+"""
 
 import struct
 from collections.abc import Sequence

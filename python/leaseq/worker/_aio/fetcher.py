@@ -1,4 +1,4 @@
-"""Waits for items beside the main loop, so that ends are told meanwhile."""
+"""Leases items in a loop of its own, so that the main loop completes others while the queues are empty."""
 
 import contextlib
 from collections.abc import Callable
@@ -13,10 +13,10 @@ from leaseq.worker.server_health import ServerHealth
 
 
 class Fetcher(SideLoop):
-    """Leases when there is something, after it was asked to.
+    """Waits for items whenever the main loop has requested some.
 
-    `on_result` is told of each failure and success, `bring` takes what was leased, with how many were asked for, `ring` wakes
-    the main loop.
+    Attributes:
+        requested: how many items the main loop waits for; 0 once they are delivered.
     """
 
     def __init__(
@@ -27,6 +27,15 @@ class Fetcher(SideLoop):
         deliver: Callable[[list[LeasedItem], int], None],
         wake: Callable[[], None],
     ) -> None:
+        """Take the source to lease from, and what to call.
+
+        Args:
+            source: the queues.
+            server_health: whether the server is away; then it is polled, since a blocked call would not show its return.
+            on_result: called with each error, and with None after each success.
+            deliver: called with the leased items, and how many were requested.
+            wake: wakes the main loop after a delivery.
+        """
         super().__init__()
         self._source = source
         self._server_health = server_health
@@ -36,12 +45,12 @@ class Fetcher(SideLoop):
         self.requested = 0
 
     def request(self, count: int) -> None:
-        """Wait for up to so many items."""
+        """Wait for up to `count` items. Called by the main loop."""
         self.requested = count
         self._wake_event.set()
 
     async def run(self) -> None:
-        """Wait when asked to. Raises QueueClosedError."""
+        """Serve requests until it is ended. Raises QueueClosedError."""
         failures = 0
         while not self._over:
             if not self.requested:
