@@ -20,7 +20,7 @@ from leaseq_cleaner.selector import label
 
 T = TypeVar("T")
 
-AT_ONCE = 16
+MAX_CONCURRENT_CALLS = 16
 """Calls under way at the same time, at most."""
 
 ALIVE_SECS = 60.0
@@ -46,7 +46,7 @@ class CleanerService:
         self._metrics = metrics
         self._failures = FailureLog(metrics)
         self._pace = pace
-        self._gate = asyncio.Semaphore(AT_ONCE)
+        self._gate = asyncio.Semaphore(MAX_CONCURRENT_CALLS)
         self._known: dict[RegisteredQueue, WorkQueue] = {}
         self._looked: set[RegisteredQueue] = set()
         self._deep_due: dict[RegisteredQueue, float] = {}

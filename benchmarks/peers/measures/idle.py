@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from peers.bench import Record, Step, cost
-from peers.measures.recovery import AT_ONCE, own_server, side_by_side
+from peers.measures.recovery import CONCURRENT_CASES, own_server, side_by_side
 from peers.processes import Traces
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def idle(bench: Bench, libraries: Sequence[str]) -> list[Record]:
         library = bench.library(name)
         found = []
         with own_server(bench) as server, Traces() as traces:
-            with AT_ONCE:
+            with CONCURRENT_CASES:
                 worker = bench.worker(library, traces, server)
             with worker:
                 worker.wait_idle()

@@ -29,7 +29,7 @@ STAGGER_SECS: Final = 30.0
 HELD_SECS: Final = 0.1
 START_SECS: Final = 90.0
 POLL_SECS: Final = 0.02
-AT_ONCE: Final = threading.Semaphore(4)
+CONCURRENT_CASES: Final = threading.Semaphore(4)
 """So many adapters start side by side: more would take each other's CPU until their deadlines."""
 
 
@@ -91,7 +91,7 @@ def recovered_after(bench: Bench, server: BenchServer, name: str, setting: str) 
     orders = {"handler": "hold", "recovery": setting, "concurrency": 1}
     with contextlib.ExitStack() as stack:
         traces = stack.enter_context(Traces())
-        with AT_ONCE:
+        with CONCURRENT_CASES:
             workers = [stack.enter_context(bench.worker(library, traces, server, **orders)) for _ in range(2)]
             for worker in workers:
                 worker.wait_idle()
@@ -127,7 +127,7 @@ def _holder_and_other(traces: Traces, workers: Sequence[Worker]) -> tuple[Worker
 
 def own_server(bench: Bench) -> BenchServer:
     """Start a server; not too many side by side."""
-    with AT_ONCE:
+    with CONCURRENT_CASES:
         return start_server(bench.server_name)
 
 

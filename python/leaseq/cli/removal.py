@@ -69,7 +69,7 @@ def expire(
 
     now = stats_of(queue).now
     if everything:
-        count = _take_out(queue, "leased", lambda info: info.token <= now * 1e6, end)
+        count = _remove_matching(queue, "leased", lambda info: info.token <= now * 1e6, end)
         return output.counted(count, "expired", as_json=as_json)
     infos = queue.inspect_items(ids)
     ended = set(end([info for info in infos if info.state == "leased"]))
@@ -112,12 +112,12 @@ def drain(*, queue: WorkQueue, states: tuple[str, ...], yes: bool, as_json: bool
         return [state for state in queue.remove_items([info.id for info in infos]) if state != "absent"]
 
     count = sum(
-        _take_out(queue, state, lambda info: info.created <= stats.now, remove_all) for state in chosen
+        _remove_matching(queue, state, lambda info: info.created <= stats.now, remove_all) for state in chosen
     )
     return output.counted(count, "removed", as_json=as_json)
 
 
-def _take_out(
+def _remove_matching(
     queue: WorkQueue,
     state: Any,
     fits: Callable[[ItemInfo], bool],

@@ -24,7 +24,7 @@ from leaseq import Item
 from leaseq.cli.exit_codes import ExitCode
 from leaseq_cleaner.cli import main
 from leaseq_cleaner.command import MEANINGS
-from leaseq_cleaner.service import AT_ONCE
+from leaseq_cleaner.service import MAX_CONCURRENT_CALLS
 from leaseq_conformance.acl_suite import roles
 
 if TYPE_CHECKING:
@@ -390,7 +390,10 @@ class TestService:
             os.kill(server.pid, signal.SIGSTOP)
             try:
                 service.wait(
-                    lambda: f"\nleaseq_cleaner_calls_under_way {AT_ONCE}.0\n" in service.get("/metrics")[1]
+                    lambda: (
+                        f"\nleaseq_cleaner_calls_under_way {MAX_CONCURRENT_CALLS}.0\n"
+                        in service.get("/metrics")[1]
+                    )
                 )
                 service.process.send_signal(signal.SIGTERM)
                 line = ""
