@@ -8,18 +8,21 @@
 -- @key kept ZSET id -> end of its outcome, us
 -- @key state STRING packed
 -- @key wake LIST
--- @arg entries integer 1..256
--- @arg entry* id, data, options (0..24), then options times (name, value)
--- @option delay integer 0..315360000000, ms from now
--- @option not_before integer 0..2840140799999, ms since 1970 on the server's clock; not together with delay
--- @option priority integer -7..7, higher first
+-- @arg entries count 1..256
+-- @entry id id
+-- @entry data bytes
+-- @entry options options
+-- @option delay ms 0..315360000000 = 0, from now
+-- @option not_before time_ms 0..2840140799999, by the server's clock; not together with delay
+-- @option priority integer -7..7 = 0, higher first
 -- @option max_attempts integer 0..65534, 0 is unlimited; without it, as the queue is configured
--- @option expires_in integer 1..315360000000, ms from now; gone then, unless it was leased
--- @option expires_to dead: it dies instead; with expires_in
--- @option keep integer 1..315360000000, ms for which its outcome is kept
+-- @option expires_in ms 1..315360000000, from now; gone then, unless it was leased
+-- @option expires_to word dead, it dies instead; with expires_in
+-- @option keep kept_ms 1..315360000000, for which its outcome is kept
 -- @option content_type bytes
 -- @option header:NAME bytes, at most 16; with the names and the content type at most 4096 bytes
--- @reply entry: created, us, or 0 when the id exists, or -1 when the queue is full
+-- @reply entries each
+-- @reply* created time_us, 0 when the id exists; -1 when the queue is full
 -- @error LEASEQ_BAD_ID LEASEQ_BAD_ARGUMENT LEASEQ_TOO_LARGE LEASEQ_CLOCK LEASEQ_FORMAT LEASEQ_WRONG_TYPE LEASEQ_OUT_OF_MEMORY
 -- @complexity O(log n) for each entry
 local items, meta, ready, delayed, dead = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]

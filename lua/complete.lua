@@ -5,10 +5,13 @@
 -- @key delayed ZSET id -> due time, us
 -- @key leased ZSET id -> deadline, us
 -- @key dead ZSET id -> time of death, us
--- @arg entries integer 1..256
--- @arg entry* id, token, options (0..1), then options times (name, value)
--- @option only_current 1: only while this lease is the current one
--- @reply entry: 1 or 0
+-- @arg entries count 1..256
+-- @entry id id
+-- @entry token token
+-- @entry options options
+-- @option only_current flag, only while this lease is the current one
+-- @reply entries each
+-- @reply* completed boolean
 -- @error LEASEQ_BAD_ID LEASEQ_BAD_ARGUMENT LEASEQ_FORMAT LEASEQ_WRONG_TYPE
 -- @complexity O(log n) for each entry
 local items, meta, ready, delayed, leased, dead = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]

@@ -11,11 +11,15 @@
 -- @key room LIST
 -- @key counters HASH name -> count
 -- @arg count integer 1..256
--- @arg duration integer 1..2592000000, ms
--- @arg entries integer 1..256
--- @arg entry* id, token, options (0..1), then options times (name, value)
--- @option only_current 1: only while this lease is the current one
--- @reply that of lease, then for each entry 1 or 0, the last `entries` elements
+-- @arg duration ms 1..2592000000
+-- @arg entries count 1..256
+-- @entry id id
+-- @entry token token
+-- @entry options options
+-- @option only_current flag, only while this lease is the current one
+-- @reply leased lease
+-- @reply entries entries, the last elements
+-- @reply* completed boolean
 -- @error LEASEQ_BAD_ID LEASEQ_BAD_ARGUMENT LEASEQ_CLOCK LEASEQ_FORMAT LEASEQ_WRONG_TYPE
 -- @complexity O(log n) for each entry and for each item leased, promoted or reclaimed
 local items, meta, ready, delayed, leased, dead = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]

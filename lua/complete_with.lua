@@ -9,13 +9,21 @@
 -- @key state STRING packed
 -- @keys each target queue: items meta ready delayed dead expiry kept state wake
 -- @keys each entry with keep: result:<id>
--- @arg entries integer 1..256
--- @arg targets integer 0..16
--- @arg entry* id, token, options (0..3), then options times (name, value), then follow_ups (0..256, at most 256 in the call), then follow_ups times (target, 1..targets, and an entry of add)
--- @option only_current 1: only while this lease is the current one
--- @option keep integer 0..315360000000, ms for which the result is kept; 0: as the item was added with
+-- @arg entries count 1..256
+-- @arg targets count 0..16, each brings its keys
+-- @entry id id
+-- @entry token token
+-- @entry options options
+-- @entry follow_ups count 0..256, at most 256 in the call
+-- @follow_up target integer 1..16, the number of its queue
+-- @follow_up entry add
+-- @option only_current flag, only while this lease is the current one
+-- @option keep kept_ms 0..315360000000, for which the result is kept; 0: as the item was added with
 -- @option result bytes, with keep
--- @reply for each entry 1 or 0, then for each of its follow-ups created, us, or 0 when the id exists, or -1 when this call did not complete the entry
+-- @reply entries entries
+-- @reply* completed boolean
+-- @reply* follow_ups follow_ups
+-- @reply** created time_us, 0 when the id exists; -1 when this call did not complete the entry
 -- @error LEASEQ_BAD_ID LEASEQ_BAD_ARGUMENT LEASEQ_TOO_LARGE LEASEQ_CLOCK LEASEQ_CROSS_GROUP LEASEQ_FORMAT LEASEQ_WRONG_TYPE
 -- @complexity O(log n) for each entry and each follow-up
 local items, meta, ready, delayed = KEYS[1], KEYS[2], KEYS[3], KEYS[4]

@@ -5,13 +5,12 @@
 -- @key state STRING packed
 -- @key wake LIST
 -- @key room LIST
--- @arg options integer 1..4
--- @arg option* name, value
+-- @arg options options
 -- @option max_data integer 1..536870912, bytes of data an item may have; 1048576 until it is set
 -- @option max_items integer 0..4294967295, most items held, dead ones aside; 0 is unlimited
 -- @option max_attempts integer 0..65534, of items that do not say it themselves; 0 is unlimited
--- @option paused 0 or 1: while 1, nothing is leased
--- @reply 1
+-- @option paused boolean, while 1, nothing is leased
+-- @reply done boolean
 -- @error LEASEQ_BAD_ARGUMENT LEASEQ_FORMAT LEASEQ_WRONG_TYPE
 -- @complexity O(1)
 local items, ready, dead, state, wake, room = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]

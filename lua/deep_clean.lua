@@ -10,10 +10,25 @@
 -- @key state STRING packed
 -- @key wake LIST
 -- @key counters HASH name -> count
--- @arg cursor 0 to begin, then what the last reply said, until that is 0 again
+-- @arg cursor text, 0 to begin, then what the last reply said, until that is 0 again
 -- @arg limit integer 1..256, how many entries to look at
--- @arg dry_run 0 or 1: 1 counts what would be repaired and writes nothing
--- @reply cursor, then (kind, count) for each kind of repair: unplaced, several_states, far_deadline, bad_time, unmeasured, record_without_item, bad_record, dropped, clock, next_due, state, bad_extra, unindexed, stale_index
+-- @arg dry_run boolean, 1 counts what would be repaired and writes nothing
+-- @reply cursor text
+-- @reply repairs named
+-- @reply* unplaced integer
+-- @reply* several_states integer
+-- @reply* far_deadline integer
+-- @reply* bad_time integer
+-- @reply* unmeasured integer
+-- @reply* record_without_item integer
+-- @reply* bad_record integer
+-- @reply* dropped integer
+-- @reply* clock integer
+-- @reply* next_due integer
+-- @reply* state integer
+-- @reply* bad_extra integer
+-- @reply* unindexed integer
+-- @reply* stale_index integer
 -- @error LEASEQ_BAD_ARGUMENT LEASEQ_CLOCK LEASEQ_FORMAT LEASEQ_WRONG_TYPE
 -- @complexity O(limit * log n)
 local items, meta, ready, delayed, leased = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]

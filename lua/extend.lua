@@ -4,9 +4,12 @@
 -- @key state STRING packed
 -- @key wake LIST
 -- @key items HASH id -> data
--- @arg entries integer 1..256
--- @arg entry* id, token, duration (1..2592000000 ms from now)
--- @reply entry: the new deadline, us, or 0 when the lease is lost
+-- @arg entries count 1..256
+-- @entry id id
+-- @entry token token
+-- @entry duration ms 1..2592000000, from now
+-- @reply entries each
+-- @reply* deadline time_us, 0 when the lease is lost
 -- @error LEASEQ_BAD_ID LEASEQ_BAD_ARGUMENT LEASEQ_CLOCK LEASEQ_FORMAT LEASEQ_WRONG_TYPE
 -- @complexity O(log n) for each entry
 local meta, leased, state, wake, items = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]

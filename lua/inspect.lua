@@ -6,9 +6,20 @@
 -- @key leased ZSET id -> deadline, us
 -- @key dead ZSET id -> time of death, us
 -- @key state STRING packed
--- @arg entries integer 1..256
--- @arg entry* id
--- @reply for each entry: state, time, attempt, token, created, size, priority, max_attempts, keep, expires, error (state absent: 0, error empty)
+-- @arg entries count 1..256
+-- @entry id id
+-- @reply entries entries
+-- @reply* state word ready|delayed|leased|dead|none|absent
+-- @reply* time time_us, 0 when it is absent
+-- @reply* attempt integer
+-- @reply* token token
+-- @reply* created time_us
+-- @reply* size integer
+-- @reply* priority integer
+-- @reply* max_attempts integer
+-- @reply* keep ms
+-- @reply* expires time_us, 0 when it does not
+-- @reply* error bytes
 -- @error LEASEQ_BAD_ID LEASEQ_BAD_ARGUMENT LEASEQ_FORMAT LEASEQ_WRONG_TYPE
 -- @complexity O(1) for each entry
 local items, meta, ready, delayed, leased = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]

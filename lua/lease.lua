@@ -11,8 +11,18 @@
 -- @key room LIST
 -- @key counters HASH name -> count
 -- @arg count integer 1..256
--- @arg duration integer 1..2592000000, ms
--- @reply wait, deadline, n, then n times (id, data, token, attempt), then times (k, name, value): keep in ms, content_type, header:NAME of item k; for k 0 died and the id
+-- @arg duration ms 1..2592000000
+-- @reply wait us, until something is leasable; 0: ask again at once; -1 when nothing will be
+-- @reply deadline time_us
+-- @reply items count
+-- @reply* id id
+-- @reply* data bytes
+-- @reply* token token
+-- @reply* attempt integer
+-- @reply extras rest, what few items bring: keep in ms, content_type, header:NAME; and died with the id of one that died
+-- @reply* item integer, its number from 1; for died 0, or minus the number of its queue
+-- @reply* name bytes
+-- @reply* value any
 -- @error LEASEQ_BAD_ARGUMENT LEASEQ_CLOCK LEASEQ_FORMAT LEASEQ_WRONG_TYPE
 -- @complexity O(log n) for each item leased, promoted or reclaimed
 local items, meta, ready, delayed, leased, dead = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]

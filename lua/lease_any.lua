@@ -1,9 +1,10 @@
 --- Lease from the first of several queues of one group that has something ready, in the order of the call.
 -- @keys each queue: items meta ready delayed leased dead expiry state wake room counters
--- @arg queues integer 1..16
+-- @arg queues count 1..16, each brings its keys
 -- @arg count integer 1..256
--- @arg duration integer 1..2592000000, ms
--- @reply the number of the queue, 0 when none gave an item, then that of lease; wait is the least of all; died with minus the number of its queue
+-- @arg duration ms 1..2592000000
+-- @reply queue integer, the number of the one that gave; 0 when none did
+-- @reply leased lease, its wait is the least of all
 -- @error LEASEQ_BAD_ARGUMENT LEASEQ_CLOCK LEASEQ_FORMAT LEASEQ_WRONG_TYPE
 -- @complexity O(log n) for each item leased, promoted or reclaimed, and for each queue
 local keys = {unpack(KEYS, 1)}

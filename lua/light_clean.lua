@@ -12,7 +12,14 @@
 -- @key room LIST
 -- @key counters HASH name -> count
 -- @arg limit integer 1..256
--- @reply promoted, reclaimed, died, expired, pruned, wait: us until something is due, 0 when more is left, -1 when nothing will be; then ids that died and keep an outcome
+-- @reply promoted integer
+-- @reply reclaimed integer
+-- @reply died integer
+-- @reply expired integer
+-- @reply pruned integer
+-- @reply wait us, until something is due; 0 when more is left; -1 when nothing will be
+-- @reply keepers rest, who died and keeps an outcome
+-- @reply* id id
 -- @error LEASEQ_BAD_ARGUMENT LEASEQ_CLOCK LEASEQ_FORMAT LEASEQ_WRONG_TYPE
 -- @complexity O(log n) for each item that is moved
 local items, meta, ready, delayed, leased, dead = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]

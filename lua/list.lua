@@ -4,11 +4,14 @@
 -- @key leased ZSET id -> deadline, us
 -- @key dead ZSET id -> time of death, us
 -- @key kept ZSET id -> end of its outcome, us
--- @arg state ready, delayed, leased, dead or kept
+-- @arg state word ready|delayed|leased|dead|kept
 -- @arg offset integer 0..9007199254740991
 -- @arg limit integer 1..256
--- @arg order forward or backward
--- @reply total, then (id, time) for each: when it took its place, is due, expires, died, or its outcome ends, us
+-- @arg order word forward|backward
+-- @reply total integer
+-- @reply items rest
+-- @reply* id id
+-- @reply* time time_us, when it took its place, is due, expires, died, or its outcome ends
 -- @error LEASEQ_BAD_ARGUMENT LEASEQ_WRONG_TYPE
 -- @complexity O(log n + limit)
 local ready, delayed, leased, dead, kept = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]

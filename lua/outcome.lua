@@ -8,9 +8,15 @@
 -- @key kept ZSET id -> end of its outcome, us
 -- @key state STRING packed
 -- @keys each entry: result:<id>
--- @arg entries integer 1..256
--- @arg entry* id
--- @reply for each entry: kind (result, failure, or the state of an item that has none: delayed, ready, leased, dead, none; or absent), created, ended, attempt, keep, content; fewer entries where those came to more than 4194304 bytes of content
+-- @arg entries count 1..256
+-- @entry id id
+-- @reply entries rest, fewer than were asked for where they came to more than 4194304 bytes of content
+-- @reply* kind word result|failure|delayed|ready|leased|dead|none|absent
+-- @reply* created time_us
+-- @reply* ended time_us
+-- @reply* attempt integer
+-- @reply* keep ms
+-- @reply* content bytes
 -- @error LEASEQ_BAD_ID LEASEQ_BAD_ARGUMENT LEASEQ_CLOCK LEASEQ_FORMAT LEASEQ_WRONG_TYPE
 -- @complexity O(log n) for each entry
 local items, meta, ready, delayed, leased = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]

@@ -3,10 +3,11 @@
 -- @key meta HASH id -> record, NUL id -> extra
 -- @key dead ZSET id -> time of death, us
 -- @key counters HASH name -> count
--- @arg older_than integer 0..315360000000, ms: only those that died so long ago
--- @arg entries integer 1..256
--- @arg entry* id
--- @reply entry: 1, or 0 where no such item is dead for so long
+-- @arg older_than ms 0..315360000000, only those that died so long ago
+-- @arg entries count 1..256
+-- @entry id id
+-- @reply entries each
+-- @reply* purged boolean, 0 where no such item is dead for so long
 -- @error LEASEQ_BAD_ID LEASEQ_BAD_ARGUMENT LEASEQ_CLOCK LEASEQ_WRONG_TYPE
 -- @complexity O(log n) for each entry
 local items, meta, dead, counters = KEYS[1], KEYS[2], KEYS[3], KEYS[4]

@@ -10,14 +10,17 @@
 -- @key items HASH id -> data
 -- @key kept ZSET id -> end of its outcome, us
 -- @keys each entry with keep: result:<id>
--- @arg entries integer 1..256
--- @arg entry* id, token, options (0..5), then options times (name, value)
--- @option delay integer 0..315360000000, ms from now
--- @option uncounted 1: the attempt does not count and the item keeps its original place
+-- @arg entries count 1..256
+-- @entry id id
+-- @entry token token
+-- @entry options options
+-- @option delay ms 0..315360000000 = 0, from now
+-- @option uncounted flag, the attempt does not count and the item keeps its original place
 -- @option error bytes, kept as the last error, cut to 8192
--- @option dead 1: it dies whatever its attempts; not with delay or uncounted
--- @option keep integer 0..315360000000, ms for which the failure is kept if it dies; 0: as the item was added with
--- @reply entry: ready, delayed, dead or lost
+-- @option dead flag, it dies whatever its attempts; not with delay or uncounted
+-- @option keep kept_ms 0..315360000000, for which the failure is kept if it dies; 0: as the item was added with
+-- @reply entries each
+-- @reply* state word ready|delayed|dead|lost
 -- @error LEASEQ_BAD_ID LEASEQ_BAD_ARGUMENT LEASEQ_CLOCK LEASEQ_FORMAT LEASEQ_WRONG_TYPE
 -- @complexity O(log n) for each entry
 local meta, ready, delayed, leased, dead = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]

@@ -7,9 +7,10 @@
 -- @key dead ZSET id -> time of death, us
 -- @key expiry ZSET id -> time at which it goes if it was never leased, us
 -- @key counters HASH name -> count
--- @arg entries integer 1..256
--- @arg entry* id
--- @reply entry: the state it was in (ready, delayed, leased, dead), none when damage had left it in no state, or absent
+-- @arg entries count 1..256
+-- @entry id id
+-- @reply entries each
+-- @reply* state word ready|delayed|leased|dead|none|absent, the one it was in; none when damage had left it in no state
 -- @error LEASEQ_BAD_ID LEASEQ_BAD_ARGUMENT LEASEQ_WRONG_TYPE
 -- @complexity O(log n) for each entry
 local items, meta, ready, delayed, leased = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]

@@ -7,9 +7,10 @@
 -- @key state STRING packed
 -- @key wake LIST
 -- @key counters HASH name -> count
--- @arg entries integer 1..256
--- @arg entry* id
--- @reply entry: 1, or 0 where no such item is dead
+-- @arg entries count 1..256
+-- @entry id id
+-- @reply entries each
+-- @reply* revived boolean, 0 where no such item is dead
 -- @error LEASEQ_BAD_ID LEASEQ_BAD_ARGUMENT LEASEQ_CLOCK LEASEQ_FORMAT LEASEQ_WRONG_TYPE
 -- @complexity O(log n) for each entry
 local items, meta, ready, dead = KEYS[1], KEYS[2], KEYS[3], KEYS[4]

@@ -5,7 +5,7 @@
 -- @key items HASH id -> data
 -- @key dead ZSET id -> time of death, us
 -- @key room LIST
--- @reply 1 when an element was put on wake or on room, else 0
+-- @reply put boolean, 1 when an element was put on wake or on room
 -- @error LEASEQ_BAD_ARGUMENT LEASEQ_CLOCK LEASEQ_FORMAT LEASEQ_WRONG_TYPE
 -- @complexity O(1)
 local ready, state, wake, items, dead, room = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]

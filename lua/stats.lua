@@ -7,7 +7,34 @@
 -- @key kept ZSET id -> end of its outcome, us
 -- @key state STRING packed
 -- @key counters HASH name -> count
--- @reply name, integer, name, integer ...: now, items, ready, delayed, leased, dead, kept, overdue, due, waited, added, leases, completed, promoted, reclaimed, released, died, expired, revived, purged, removed, dropped, largest, max_data, max_items, max_attempts, paused
+-- @reply counts named
+-- @reply* now time_us
+-- @reply* items integer
+-- @reply* ready integer
+-- @reply* delayed integer
+-- @reply* leased integer
+-- @reply* dead integer
+-- @reply* kept integer
+-- @reply* overdue integer
+-- @reply* due integer
+-- @reply* waited us
+-- @reply* added integer
+-- @reply* leases integer
+-- @reply* completed integer
+-- @reply* promoted integer
+-- @reply* reclaimed integer
+-- @reply* released integer
+-- @reply* died integer
+-- @reply* expired integer
+-- @reply* revived integer
+-- @reply* purged integer
+-- @reply* removed integer
+-- @reply* dropped integer
+-- @reply* largest integer
+-- @reply* max_data integer
+-- @reply* max_items integer
+-- @reply* max_attempts integer
+-- @reply* paused boolean
 -- @error LEASEQ_BAD_ARGUMENT LEASEQ_CLOCK LEASEQ_FORMAT LEASEQ_WRONG_TYPE
 -- @complexity O(log n)
 local items, ready, delayed, leased = KEYS[1], KEYS[2], KEYS[3], KEYS[4]

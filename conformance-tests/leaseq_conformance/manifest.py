@@ -93,13 +93,21 @@ def _problem(other: dict[str, Any]) -> str:
     return ""
 
 
-def _call(script: dict[str, Any]) -> dict[str, list[str]]:
-    """What a caller of the script has to know, by names: its keys in order, and its options."""
+def _call(script: dict[str, Any]) -> dict[str, list[Any]]:
+    """What a caller of the script has to know: its keys, arguments and options in order, and its reply."""
     more = [key for each in script["more_keys"] for key in each["keys"]]
     return {
         "keys": [*(key["name"] for key in script["keys"]), *more],
-        "options": sorted(option.split()[0] for option in script["options"]),
+        **{what: _untold(script[what]) for what in ("arguments", "entry", "follow_up", "options", "reply")},
     }
+
+
+def _untold(fields: list[dict[str, Any]]) -> list[Any]:
+    """Fields without what is said of them for people."""
+    return [
+        {name: _untold(value) if name == "fields" else value for name, value in field.items() if name != "text"}
+        for field in fields
+    ]
 
 
 def _scripts(of: dict[str, Any]) -> dict[str, Script]:

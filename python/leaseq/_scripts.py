@@ -4,7 +4,17 @@ from typing import Final, NamedTuple
 
 PROTOCOL: Final = 1
 WAIT_CAP_MS: Final = 4000
+MIN_BLOCK_MS: Final = 10
+BLOCK_GRACE_MS: Final = 10000
 MAX_ENTRIES: Final = 256
+MAX_FOLLOW_UPS: Final = 256
+MAX_TARGETS: Final = 16
+MAX_QUEUES: Final = 16
+MAX_LEASE_MS: Final = 2592000000
+MAX_HEADERS: Final = 16
+MAX_EXTRA_BYTES: Final = 4096
+MAX_ERROR_BYTES: Final = 8192
+OUTCOME_REPLY_BYTES: Final = 4194304
 
 
 class Script(NamedTuple):

@@ -1,11 +1,48 @@
 """The errors leaseq raises. Each says whether the call can have taken effect (LQ-ERROR-4)."""
 
 import re
-from typing import Any, ClassVar, Final
+from typing import Final
 
 import redis
 
-_CODES: dict[str, type["LeaseqError"]] = {}
+from leaseq.base_error import BY_CODE, LeaseqError
+from leaseq.script_errors import (
+    NOT_RUN,
+    BadArgumentError,
+    BadIdError,
+    ClockError,
+    CrossGroupError,
+    FormatError,
+    OutOfMemoryError,
+    TooLargeError,
+    WrongKeyTypeError,
+)
+
+__all__ = [
+    "REFUSALS",
+    "AccessDeniedError",
+    "BadArgumentError",
+    "BadIdError",
+    "BadNameError",
+    "BadTypeError",
+    "ClockError",
+    "CrossGroupError",
+    "EmbeddedServerError",
+    "FormatError",
+    "LeaseqError",
+    "NoServerError",
+    "OutOfMemoryError",
+    "QueueClosedError",
+    "QueueFullError",
+    "ReplyLostError",
+    "ServerError",
+    "TooLargeError",
+    "UnavailableError",
+    "WrongKeyTypeError",
+    "from_connection",
+    "from_server",
+]
+
 _NO_RIGHT = ("ACL failure in script", "The user executing the script can't")
 """How Redis 7 and Valkey, and how Redis 6.2, say that a command inside a script was refused."""
 
@@ -25,62 +62,7 @@ _NOT_RUN = (
     redis.exceptions.ReadOnlyError,
     redis.exceptions.TryAgainError,
 )
-_NOT_RUN_CODES = {"BUSY", "MISCONF", "NOREPLICAS", "UNBLOCKED"}
-"""Errors of the server that come before a script's first write. After any other a script may have stopped halfway."""
-
-
-class LeaseqError(Exception):
-    """Base of all errors of this package.
-
-    `definite` is true when the effect of the call is known: nothing, but for what `answers` says. It is false when the
-    effect is unknown (a lost reply).
-    `answers` holds what was answered before the error, for calls that send several batches: a list, one answer for
-    each item in order. `in_doubt` is how many entries behind those may have taken effect or not; it is 0 where the error
-    is definite. What comes behind them has not been done.
-    """
-
-    code: ClassVar[str | None] = None
-    definite: bool = True
-
-    def __init__(self, message: str) -> None:
-        super().__init__(message)
-        self.answers: list[Any] = []
-        self._in_doubt = 1  # entries of a call whose effect is unknown
-
-    @property
-    def in_doubt(self) -> int:
-        """How many entries behind those of `answers` may have taken effect or not."""
-        return 0 if self.definite else self._in_doubt
-
-    @in_doubt.setter
-    def in_doubt(self, count: int) -> None:
-        self._in_doubt = count
-
-    def __init_subclass__(cls) -> None:
-        super().__init_subclass__()
-        if code := cls.__dict__.get("code"):
-            _CODES[code] = cls
-
-
-class BadIdError(LeaseqError, ValueError):
-    """An id is not 1..256 bytes of UTF-8 without NUL (LQ-ITEM-1)."""
-
-    code = "LEASEQ_BAD_ID"
-
-
-class BadArgumentError(LeaseqError, ValueError):
-    """An argument has the wrong form or is out of range."""
-
-    code = "LEASEQ_BAD_ARGUMENT"
-
-
-class TooLargeError(LeaseqError, ValueError):
-    """Data or a result is longer than the queue takes (1 MiB unless `configure` says otherwise), or headers are.
-
-    Headers and content type have 4096 bytes together, names included.
-    """
-
-    code = "LEASEQ_TOO_LARGE"
+"""How redis-py raises error replies of `NOT_RUN` whose first word it takes away."""
 
 
 class QueueFullError(LeaseqError):
@@ -91,36 +73,6 @@ class QueueFullError(LeaseqError):
     """
 
     code = "LEASEQ_FULL"
-
-
-class CrossGroupError(LeaseqError, ValueError):
-    """A follow-up is for a queue of another group, which no one call can reach: create both with the same `group=`."""
-
-    code = "LEASEQ_CROSS_GROUP"
-
-
-class FormatError(LeaseqError):
-    """The queue was written by a newer version of the protocol, or is damaged."""
-
-    code = "LEASEQ_FORMAT"
-
-
-class ClockError(LeaseqError):
-    """The server's clock is outside 2025..2060."""
-
-    code = "LEASEQ_CLOCK"
-
-
-class WrongKeyTypeError(LeaseqError):
-    """Something else uses one of the queue's keys."""
-
-    code = "LEASEQ_WRONG_TYPE"
-
-
-class OutOfMemoryError(LeaseqError):
-    """The server reached its memory limit: nothing can be added; all else still works."""
-
-    code = "LEASEQ_OUT_OF_MEMORY"
 
 
 class BadNameError(LeaseqError, ValueError):
@@ -169,7 +121,7 @@ def from_server(error: redis.RedisError) -> LeaseqError:
     if not isinstance(error, redis.ResponseError):
         return from_connection(error, sent=True)
     text = str(error)
-    named = _CODES.get(text.split(" ", 1)[0])
+    named = BY_CODE.get(text.split(" ", 1)[0])
     if named:
         return named(text)
     inside = any(words in text for words in _NO_RIGHT)
@@ -183,7 +135,7 @@ def from_server(error: redis.RedisError) -> LeaseqError:
         return UnavailableError(f"the server takes no further connection, the call was not run: {text}")
     else:
         refused = ServerError(f"the server refused the call: {text}")
-        refused.definite = isinstance(error, _NOT_RUN) or text.split(" ", 1)[0] in _NOT_RUN_CODES
+        refused.definite = isinstance(error, _NOT_RUN) or text.split(" ", 1)[0] in NOT_RUN
     return refused
 
 

@@ -4,7 +4,8 @@ Key and argument order come from the manifest; values are only brought into thei
 durations in milliseconds, tokens in microseconds. Whether a value is allowed is for the script to say (LQ-CALL-1).
 """
 
-from leaseq.commands.additions import add, add_each, add_one, add_options, all_in, queue_full
+from leaseq.commands.additions import add, add_each, add_one, all_in, queue_full
+from leaseq.commands.codecs import add_options
 from leaseq.commands.completions import (
     GivenBack,
     complete,

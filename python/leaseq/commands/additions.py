@@ -5,53 +5,17 @@ from functools import lru_cache
 from typing import Any
 
 from leaseq import _scripts
-from leaseq.commands.encoding import (
-    Argument,
-    Command,
-    answers,
-    command,
-    milliseconds,
-    milliseconds_kept,
-    whole,
-)
+from leaseq.commands import codecs
+from leaseq.commands.encoding import Argument, Command, command, counted
 from leaseq.errors import BadTypeError, QueueFullError
 from leaseq.item import Item, encoded
 from leaseq.keys import QueueKeys, bulk
 
-Options = tuple[str | int, ...]
+Options = tuple[Argument, ...]
 """Name and value, name and value."""
 
 _OTHER_PARTS = len(("EVALSHA", "digest", "keys", *_scripts.ADD.keys, "1", "id", "data"))
 """Of a call that adds one item, besides its options."""
-
-
-def add_options(
-    *,
-    delay: float = 0,
-    not_before: float | None = None,
-    priority: int = 0,
-    max_attempts: int | None = None,
-    expires_in: float | None = None,
-    dead_on_expiry: bool = False,
-    keep: float | None = None,
-) -> Options:
-    """Name and value of each option that differs from its default. Raises BadTypeError, BadArgumentError."""
-    options: list[str | int] = []
-    if delay != 0:
-        options += ["delay", milliseconds(delay, "delay")]
-    if not_before is not None:
-        options += ["not_before", milliseconds(not_before, "not_before")]
-    if priority != 0:
-        options += ["priority", whole(priority, "priority")]
-    if max_attempts is not None:
-        options += ["max_attempts", whole(max_attempts, "max_attempts")]
-    if expires_in is not None:
-        options += ["expires_in", milliseconds(expires_in, "expires_in")]
-    if dead_on_expiry:
-        options += ["expires_to", "dead"]
-    if keep is not None and keep != 0:
-        options += ["keep", milliseconds_kept(keep, "keep")]
-    return tuple(options)
 
 
 def add_one(keys: QueueKeys, item: Item, options: Options = ()) -> Command[bool | None]:
@@ -84,7 +48,7 @@ def _end(options: Options) -> tuple[tuple[str, ...], bytes]:
 def add(keys: QueueKeys, items: Sequence[Item], options: Options = ()) -> Command[list[bool | None]]:
     """Add items, all with the same options; answers for each whether it was added, None where there is no room."""
     arguments: list[Argument] = [len(items)]
-    more = _options(options)
+    more = counted(options)
     for item in items:
         if not isinstance(item, Item):
             raise _no_item(item)
@@ -97,27 +61,26 @@ def add(keys: QueueKeys, items: Sequence[Item], options: Options = ()) -> Comman
 
 def add_each(keys: QueueKeys, items: Sequence[tuple[Item, Options]]) -> Command[list[bool | None]]:
     """Add items, each with options of its own; answers as `add`."""
-    arguments: list[Argument] = [len(items)]
+    entries = []
     for item, options in items:
         if not isinstance(item, Item):
             raise _no_item(item)
-        arguments += entry(item, options)
-    return command(_scripts.ADD, keys, arguments, _all_added)
+        entries.append(entry(item, options))
+    return command(_scripts.ADD, keys, codecs.add_arguments(entries), _all_added)
 
 
-def entry(item: Item, options: Options) -> list[Argument]:
+def entry(item: Item, options: Options) -> tuple[Argument, ...]:
     """An item with its options and what it brings along. Raises BadTypeError, BadArgumentError."""
-    own: list[Argument] = []
-    if item.content_type is not None:
-        own += ["content_type", encoded(item.content_type, "a content type")]
-    for name, value in item.headers.items():
-        own += [b"header:" + encoded(name, "the name of a header"), encoded(value, "a header")]
-    return [item.id, item.data, *_options((*options, *own))]
-
-
-def _options(options: Sequence[Argument]) -> tuple[Argument, ...]:
-    """How many there are, and they. As text, since most have none: a number takes three times as long to pack."""
-    return (str(len(options) // 2), *options)
+    own: Options = ()
+    if item.headers or item.content_type is not None:
+        own = codecs.add_options(
+            content_type=None if item.content_type is None else encoded(item.content_type, "a content type"),
+            headers=[
+                (encoded(name, "the name of a header"), encoded(value, "a header"))
+                for name, value in item.headers.items()
+            ],
+        )
+    return codecs.add_entry(item.id, item.data, (*options, *own))
 
 
 def all_in(queue: str, answers: Sequence[bool | None]) -> list[bool]:
@@ -144,9 +107,9 @@ def _no_item(item: object) -> BadTypeError:
     return BadTypeError(message)
 
 
-def _added(created: int) -> bool | None:
+def _added(created: float) -> bool | None:
     return None if created < 0 else created > 0
 
 
 def _all_added(reply: Any) -> list[bool | None]:
-    return [None if created < 0 else created > 0 for created in answers(reply)]
+    return [None if created < 0 else created > 0 for created in codecs.add_reply(reply)]

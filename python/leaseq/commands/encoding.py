@@ -95,7 +95,12 @@ def held(item: LeasedItemBase) -> tuple[str, int]:
     """Id and token of a leased item. Raises BadTypeError."""
     if not isinstance(item, LeasedItemBase):
         raise BadTypeError(f"this takes an item that lease gave, not {type(item).__name__}")
-    return item.id, whole(item.token, "the token of an item")
+    return item.id, item.token
+
+
+def counted(options: Sequence[Argument]) -> tuple[Argument, ...]:
+    """How many options there are, and they. As text, since most have none: a number takes three times as long to pack."""
+    return (str(len(options) // 2), *options)
 
 
 def checked_id(item_id: str) -> str:
@@ -118,8 +123,3 @@ def answers(reply: Any) -> list[Any]:
 def pairs(flat: Sequence[Any]) -> Iterable[tuple[Any, Any]]:
     """Name and value, name and value."""
     return zip(flat[::2], flat[1::2], strict=True)
-
-
-def seconds(microseconds: int) -> float:
-    """A time or duration of a reply."""
-    return microseconds / 1_000_000

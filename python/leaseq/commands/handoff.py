@@ -3,15 +3,13 @@
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, TypedDict
 
-from leaseq._scripts import MAX_ENTRIES
-from leaseq.commands.additions import Options, add_options
+from leaseq._scripts import MAX_ENTRIES, MAX_FOLLOW_UPS, MAX_TARGETS
+from leaseq.commands.additions import Options
+from leaseq.commands.codecs import add_options
 from leaseq.commands.encoding import milliseconds_kept
 from leaseq.errors import BadArgumentError, BadTypeError, CrossGroupError
 from leaseq.item import Bytes, Item, LeasedItemBase, as_bytes
 from leaseq.keys import NamedQueue, QueueKeys
-
-MAX_TARGETS = 16
-"""Queues that the follow-ups of one call may go to."""
 
 
 class AddOptions(TypedDict, total=False):
@@ -83,7 +81,7 @@ def batches(completions: Iterable[Completion], most_bytes: int) -> Iterator[list
         weight, targets = _weight(one), {follow.queue.name for follow in one.then}
         fits = (
             len(batch) < MAX_ENTRIES
-            and follows + len(one.then) <= MAX_ENTRIES
+            and follows + len(one.then) <= MAX_FOLLOW_UPS
             and size + weight <= most_bytes
             and len(queues | targets) <= MAX_TARGETS
         )

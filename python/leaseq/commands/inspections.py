@@ -5,10 +5,11 @@ from dataclasses import fields
 from typing import Any
 
 from leaseq import _scripts
-from leaseq.commands.encoding import Argument, Command, checked_id, command, pairs, seconds, whole
+from leaseq.commands import codecs
+from leaseq.commands.encoding import Command, command
 from leaseq.errors import BadTypeError
 from leaseq.keys import QueueKeys
-from leaseq.results import ItemInfo, ListedItem, Page, QueueStats
+from leaseq.results import ItemInfo, ListedItem, ListState, Page, QueueStats
 
 _COUNTS = frozenset(field.name for field in fields(QueueStats))
 """What is known by name; what a later protocol tells more is skipped (LQ-READ-7)."""
@@ -18,60 +19,34 @@ def stats(keys: QueueKeys) -> Command[QueueStats]:
     """Counts and counters."""
 
     def parse(reply: list[Any]) -> QueueStats:
-        numbers = {name: number for key, number in pairs(reply) if (name := key.decode()) in _COUNTS}
-        numbers["now"] = seconds(numbers["now"])
-        numbers["waited"] = seconds(numbers["waited"])
-        numbers["paused"] = numbers["paused"] == 1
-        return QueueStats(**numbers)
+        known = {name: value for name, value in codecs.stats_reply(reply).items() if name in _COUNTS}
+        return QueueStats(**known)
 
     return command(_scripts.STATS, keys, [], parse)
 
 
 def inspect(keys: QueueKeys, ids: Sequence[str]) -> Command[list[ItemInfo]]:
     """What is known of items."""
-    width = 11
 
     def parse(reply: list[Any]) -> list[ItemInfo]:
         return [
-            _item_info(item_id, *reply[start : start + width])
-            for item_id, start in zip(ids, range(0, len(reply), width), strict=True)
+            ItemInfo(item_id, *known[:-1], known[-1].decode(errors="replace"))
+            for item_id, known in zip(ids, codecs.inspect_reply(reply), strict=True)
         ]
 
-    arguments: list[Argument] = [len(ids), *map(checked_id, ids)]
-    return command(_scripts.INSPECT, keys, arguments, parse)
-
-
-def _item_info(
-    item_id: str, state: bytes, time: int, attempt: int, token: int, created: int, *more: Any
-) -> ItemInfo:
-    size, priority, max_attempts, keep, expires, error = more
-    return ItemInfo(
-        item_id,
-        state.decode(),  # type: ignore[arg-type]
-        seconds(time),
-        attempt,
-        token,
-        seconds(created),
-        size,
-        priority,
-        max_attempts,
-        keep / 1000,
-        seconds(expires),
-        error.decode(errors="replace"),
-    )
+    return command(_scripts.INSPECT, keys, codecs.inspect_arguments(ids), parse)
 
 
 def list_items(
-    keys: QueueKeys, state: str, offset: int, limit: int, *, backward: bool = False
+    keys: QueueKeys, state: ListState, offset: int, limit: int, *, backward: bool = False
 ) -> Command[Page]:
     """One page of the items in a state, or of those whose outcome is kept."""
 
     def parse(reply: list[Any]) -> Page:
-        listed = [ListedItem(item_id.decode(), seconds(time)) for item_id, time in pairs(reply[1:])]
-        return Page(reply[0], listed)
+        total, listed = codecs.list_reply(reply)
+        return Page(total, [ListedItem(*each) for each in listed])
 
     if not isinstance(state, str):
         raise BadTypeError(f"the state must be a str, not {type(state).__name__}")
-    order = "backward" if backward else "forward"
-    arguments: list[Argument] = [state, whole(offset, "offset"), whole(limit, "limit"), order]
+    arguments = codecs.list_arguments(state, offset, limit, "backward" if backward else "forward")
     return command(_scripts.LIST, keys, arguments, parse)

@@ -6,15 +6,15 @@ from functools import partial
 from typing import Any
 
 from leaseq import _scripts
+from leaseq.commands import codecs
 from leaseq.commands.completions import completions, publications, release
-from leaseq.commands.encoding import Argument, Command, answers, command, held, milliseconds, seconds, whole
+from leaseq.commands.encoding import Command, command, held, milliseconds
 from leaseq.errors import BadArgumentError
 from leaseq.item import LeasedItemBase, decoded
 from leaseq.keys import QueueKeys
 from leaseq.results import Released
 
-MAX_LEASE_SECONDS = 30 * 86400
-"""Seconds."""
+MAX_LEASE_SECONDS = _scripts.MAX_LEASE_MS // 1000
 
 
 Taken = tuple[str, bytes, int, int]
@@ -53,7 +53,7 @@ class LeaseReply:
 
 def lease(keys: QueueKeys, count: int, lease_secs: float) -> Command[LeaseReply]:
     """Lease up to `count` items."""
-    arguments = [whole(count, "count"), milliseconds(lease_secs, "lease_secs")]
+    arguments = codecs.lease_arguments(count, lease_secs)
     return command(_scripts.LEASE, keys, arguments, lease_reply, undo=partial(due_for_lost_reply, [keys]))
 
 
@@ -61,11 +61,14 @@ def lease_any(queues: Sequence[QueueKeys], count: int, lease_secs: float) -> Com
     """Lease up to `count` items from the first of several queues of one group that has any."""
 
     def parse(reply: list[Any]) -> LeaseReply:
-        return replace(lease_reply(reply[1:]), queue=max(0, reply[0] - 1))
+        number, wait, deadline, items, extras = codecs.lease_any_reply(reply)
+        return replace(_leased(wait, deadline, items, extras), queue=max(0, number - 1))
 
     keys = [key for queue in queues for key in queue.vector(_scripts.LEASE)]
-    arguments = (len(queues), whole(count, "count"), milliseconds(lease_secs, "lease_secs"))
-    return Command(_scripts.LEASE_ANY, tuple(keys), arguments, parse, partial(due_for_lost_reply, queues))
+    arguments = codecs.lease_any_arguments(len(queues), count, lease_secs)
+    return Command(
+        _scripts.LEASE_ANY, tuple(keys), tuple(arguments), parse, partial(due_for_lost_reply, queues)
+    )
 
 
 def complete_and_lease(
@@ -77,13 +80,13 @@ def complete_and_lease(
     only_current: bool = False,
 ) -> Command[LeaseReply]:
     """Finish items, none of which keeps an outcome, and lease the next, in one call."""
-    arguments: list[Argument] = [whole(count, "count"), milliseconds(lease_secs, "lease_secs"), len(items)]
-    arguments += completions(items, only_current=only_current)
+    entries = completions(items, only_current=only_current)
+    arguments = codecs.complete_and_lease_arguments(count, lease_secs, entries)
 
     def parse(reply: list[Any]) -> LeaseReply:
-        split = len(reply) - len(items)
-        given = lease_reply(reply[:split])
-        given.completed = tuple([answer == 1 for answer in reply[split:]])
+        wait, deadline, leased, extras, completed = codecs.complete_and_lease_reply(reply, len(items))
+        given = _leased(wait, deadline, leased, extras)
+        given.completed = tuple(completed)
         return given
 
     return command(
@@ -99,41 +102,43 @@ def check_lease_secs(lease_secs: float) -> None:
 
 def extend(keys: QueueKeys, leases: Sequence[tuple[LeasedItemBase, float]]) -> Command[list[float | None]]:
     """Move deadlines, each to so many seconds from now; answers the new deadline, None for a lost lease."""
-    arguments: list[Argument] = [len(leases)]
-    for item, lease_secs in leases:
-        arguments += [*held(item), milliseconds(lease_secs, "lease_secs")]
+    entries = [codecs.extend_entry(*held(item), lease_secs) for item, lease_secs in leases]
     return command(
-        _scripts.EXTEND, keys, arguments, lambda reply: [seconds(at) if at else None for at in answers(reply)]
+        _scripts.EXTEND,
+        keys,
+        codecs.extend_arguments(entries),
+        lambda reply: [deadline or None for deadline in codecs.extend_reply(reply)],
     )
 
 
 def settle(keys: QueueKeys) -> Command[bool]:
     """Pass on a wake-up that this waiter may have taken; answers whether one was put."""
-    return command(_scripts.SETTLE, keys, [], lambda reply: reply == 1)
+    return command(_scripts.SETTLE, keys, (), codecs.settle_reply)
 
 
 def lease_reply(reply: list[Any]) -> LeaseReply:
-    """What lease answers: the items, then a triple (which item, name, value) for each thing that few have.
+    """What lease answers."""
+    return _leased(*codecs.lease_reply(reply))
+
+
+def _leased(
+    wait: float, deadline: float, items: list[Taken], extras: Sequence[tuple[int, bytes, Any]]
+) -> LeaseReply:
+    """What was leased, and with `extras` what few items have besides.
 
     A name that is not known is skipped, whatever the type of its value: a later protocol may tell more (LQ-LEASE-11).
     """
-    wait, deadline, count = reply[:3]
-    end = 3 + 4 * count
-    ids = map(bytes.decode, reply[3:end:4])
-    items = list(zip(ids, reply[4:end:4], reply[5:end:4], reply[6:end:4], strict=True))
-    until_then = wait / 1_000_000 if wait >= 0 else None
-    if len(reply) == end:
-        return LeaseReply(until_then, deadline / 1_000_000, items)
-    extras: dict[int, Extra] = {}
+    until_then = wait if wait >= 0 else None
+    if not extras:
+        return LeaseReply(until_then, deadline, items)
+    found: dict[int, Extra] = {}
     died: dict[int, list[str]] = {}
-    rest = reply[end:]
-    for number, name, value in zip(rest[::3], rest[1::3], rest[2::3], strict=True):
+    for number, name, value in extras:
         if number > 0:
-            extra = extras.setdefault(number - 1, Extra())
-            _READ.get(name, _header)(extra, name, value)
+            _READ.get(name, _header)(found.setdefault(number - 1, Extra()), name, value)
         elif name == b"died":  # 0, or of several queues minus the number of one
             died.setdefault(max(0, -number - 1), []).append(value.decode())
-    return LeaseReply(until_then, seconds(deadline), items, extras=extras, died=died)
+    return LeaseReply(until_then, deadline, items, extras=found, died=died)
 
 
 def give_back(keys: QueueKeys, reply: LeaseReply) -> list[Command[list[Released]]]:

@@ -4,37 +4,25 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from leaseq import _scripts
-from leaseq.commands.encoding import (
-    Argument,
-    Command,
-    answers,
-    checked_id,
-    command,
-    milliseconds,
-    pairs,
-    seconds,
-    whole,
-)
+from leaseq.commands import codecs
+from leaseq.commands.encoding import Command, command, counted
 from leaseq.keys import QueueKeys
 from leaseq.results import DeepClean, LightClean, State
 
 
 def remove(keys: QueueKeys, ids: Sequence[str]) -> Command[list[State]]:
     """Remove items in any state; answers for each the state it was in."""
-    arguments: list[Argument] = [len(ids), *map(checked_id, ids)]
-    return command(_scripts.REMOVE, keys, arguments, lambda reply: [word.decode() for word in answers(reply)])
+    return command(_scripts.REMOVE, keys, codecs.remove_arguments(ids), codecs.remove_reply)
 
 
 def revive(keys: QueueKeys, ids: Sequence[str]) -> Command[list[bool]]:
     """Make dead items ready again; answers for each whether it was dead."""
-    arguments: list[Argument] = [len(ids), *map(checked_id, ids)]
-    return command(_scripts.REVIVE, keys, arguments, lambda reply: [answer == 1 for answer in answers(reply)])
+    return command(_scripts.REVIVE, keys, codecs.revive_arguments(ids), codecs.revive_reply)
 
 
 def purge(keys: QueueKeys, ids: Sequence[str], older_than: float = 0) -> Command[list[bool]]:
     """Drop items that have been dead for so many seconds; answers for each whether it was."""
-    arguments: list[Argument] = [milliseconds(older_than, "older_than"), len(ids), *map(checked_id, ids)]
-    return command(_scripts.PURGE, keys, arguments, lambda reply: [answer == 1 for answer in answers(reply)])
+    return command(_scripts.PURGE, keys, codecs.purge_arguments(older_than, ids), codecs.purge_reply)
 
 
 class Cleaned(NamedTuple):
@@ -52,12 +40,11 @@ def light_clean(keys: QueueKeys, limit: int) -> Command[Cleaned]:
     """Move what is due, requeue expired leases, drop what is over, at most `limit` of each."""
 
     def parse(reply: list[Any]) -> Cleaned:
-        promoted, reclaimed, gone, expired, pruned, wait = reply[:6]
-        left = seconds(wait) if wait >= 0 else None
-        died = tuple(item_id.decode() for item_id in reply[6:])
-        return Cleaned(LightClean(promoted, reclaimed, gone, expired, pruned, left), left, died)
+        promoted, reclaimed, gone, expired, pruned, wait, died = codecs.light_clean_reply(reply)
+        left = wait if wait >= 0 else None
+        return Cleaned(LightClean(promoted, reclaimed, gone, expired, pruned, left), left, tuple(died))
 
-    return command(_scripts.LIGHT_CLEAN, keys, [whole(limit, "limit")], parse)
+    return command(_scripts.LIGHT_CLEAN, keys, codecs.light_clean_arguments(limit), parse)
 
 
 class DeepCleaned(NamedTuple):
@@ -71,10 +58,10 @@ def deep_clean(keys: QueueKeys, cursor: str, limit: int, *, dry_run: bool = Fals
     """Repair one page."""
 
     def parse(reply: list[Any]) -> DeepCleaned:
-        kinds = {kind.decode(): count for kind, count in pairs(reply[1:]) if count}
-        return DeepCleaned(reply[0].decode(), DeepClean(kinds))
+        following, repairs = codecs.deep_clean_reply(reply)
+        return DeepCleaned(following, DeepClean({kind: count for kind, count in repairs.items() if count}))
 
-    return command(_scripts.DEEP_CLEAN, keys, [cursor, whole(limit, "limit"), int(dry_run)], parse)
+    return command(_scripts.DEEP_CLEAN, keys, codecs.deep_clean_arguments(cursor, limit, dry_run), parse)
 
 
 def configure(
@@ -86,10 +73,7 @@ def configure(
     paused: bool | None = None,
 ) -> Command[None]:
     """Set limits of the queue, those that are given."""
-    options: list[Argument] = []
-    for name, value in {"max_data": max_data, "max_items": max_items, "max_attempts": max_attempts}.items():
-        if value is not None:
-            options += [name, whole(value, name)]
-    if paused is not None:
-        options += ["paused", int(paused)]
-    return command(_scripts.CONFIGURE, keys, [len(options) // 2, *options], lambda _: None)
+    options = codecs.configure_options(
+        max_data=max_data, max_items=max_items, max_attempts=max_attempts, paused=paused
+    )
+    return command(_scripts.CONFIGURE, keys, counted(options), lambda _: None)

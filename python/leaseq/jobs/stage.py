@@ -24,4 +24,5 @@ def options_of(stage: Stage) -> Options:
 
 def named(options: Options) -> dict[str, int | str]:
     """Options of an item by their names."""
-    return {str(name): value for name, value in zip(options[::2], options[1::2], strict=True)}
+    given = {str(name): value for name, value in zip(options[::2], options[1::2], strict=True)}
+    return cast("dict[str, int | str]", given)

@@ -19,7 +19,12 @@ import redis
 from leaseq import _scripts
 
 ROOT = Path(__file__).parents[3]
-CLIENTS = ("python/leaseq/_scripts.py", "typescript/src/scripts.generated.ts")
+CLIENTS = (
+    "python/leaseq/_scripts.py",
+    "python/leaseq/script_errors.py",
+    "python/leaseq/commands/codecs.py",
+    "typescript/src/scripts.generated.ts",
+)
 GENERATED = ("lua/manifest.json", *CLIENTS)
 
 
@@ -31,7 +36,7 @@ class Tree:
         self.lua = root / "lua"
         shutil.copytree(ROOT / "lua", self.lua, ignore=shutil.ignore_patterns("__pycache__"))
         for module in CLIENTS:
-            (root / module).parent.mkdir(parents=True)
+            (root / module).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(ROOT / module, root / module)
         self.bundle = self._load()
 

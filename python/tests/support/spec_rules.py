@@ -221,7 +221,7 @@ def cells(tree: Tree) -> list[str]:
     table = tree.table()
     needed = []
     for name, script in tree.scripts().items():
-        tokens = TOKENS if any("token" in argument for argument in script["arguments"]) else ("any",)  # type: ignore[attr-defined]
+        tokens = TOKENS if any(each["type"] == "token" for each in script["entry"]) else ("any",)  # type: ignore[attr-defined]
         needed += [(name, token) for token in tokens]
     needed += [(variant, token) for variant in VARIANTS for token in TOKENS]
     found = [f"spec/01-overview.md: the table has no row for {row}" for row in needed if row not in table]
