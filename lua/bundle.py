@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import emit_python
 from library import Library
 from lua_source import without_comments
-from signature import Script, parse
+from signature import HeaderError, Script, parse
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,14 +30,10 @@ ROOT = LUA.parent
 with (LUA / "protocol.toml").open("rb") as file:
     SHARED = tomllib.load(file)
 PROTOCOL = SHARED["protocol"]
-TAG = re.compile(r"^-- @(?P<tag>\w+)(?P<text>\**? ?.+)$")
+TAG = re.compile(r"^-- @(?P<tag>\w+)(?P<text>\** .+)$")
 TAGS = {"key", "keys", "arg", "entry", "follow_up", "option", "reply", "error", "complexity"}
 KEY_TYPES = {"HASH", "ZSET", "STRING", "LIST"}
 NAMED_FROM_THE_SERVER = {"LEASEQ_WRONG_TYPE", "LEASEQ_OUT_OF_MEMORY"}
-
-
-class HeaderError(ValueError):
-    """A header that is malformed, or that its script contradicts."""
 
 
 def read_header(path: Path) -> tuple[str, dict[str, list[str]]]:

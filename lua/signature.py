@@ -60,8 +60,8 @@ LINE = re.compile(
 )
 
 
-class SignatureError(ValueError):
-    """A line of a header that says no argument, option or reply."""
+class HeaderError(ValueError):
+    """A header that is malformed, or that its script contradicts."""
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ class Script:
 
 
 def parse(script: str, tags: dict[str, list[str]], scripts: Iterable[str]) -> Signature:
-    """The signature of a script, from the tags of its header. Raises SignatureError."""
+    """The signature of a script, from the tags of its header. Raises HeaderError."""
     others = frozenset(scripts)
     options = [_field(script, text, VALUES) for text in tags.get("option", [])]
     counted = GROUPS & {"count"} | {"options"} | others
@@ -138,9 +138,9 @@ def parse(script: str, tags: dict[str, list[str]], scripts: Iterable[str]) -> Si
         ]
     says_options = any(each.type == "options" for found in parts.values() for each in found)
     if says_options != bool(options):
-        raise SignatureError(f"{script}: @option and an argument `options` go together")
+        raise HeaderError(f"{script}: @option and an argument `options` go together")
     if parts["entry"] and not any(each.name == "entries" and each.type == "count" for each in parts["arg"]):
-        raise SignatureError(f"{script}: what has @entry has @arg entries count")
+        raise HeaderError(f"{script}: what has @entry has @arg entries count")
     return Signature(
         parts["arg"],
         parts["entry"],
@@ -158,7 +158,7 @@ def _reply(script: str, lines: list[str], known: frozenset[str]) -> list[Field]:
         stars = len(line) - len(line.lstrip("*"))
         found = _field(script, line[stars:].lstrip(), known)
         if stars >= len(groups):
-            raise SignatureError(f"{script}: there is no group above @reply {line}")
+            raise HeaderError(f"{script}: there is no group above @reply {line}")
         del groups[stars + 1 :]
         groups[-1].append(found)
         if found.type in GROUPS:
@@ -169,7 +169,7 @@ def _reply(script: str, lines: list[str], known: frozenset[str]) -> list[Field]:
 def _field(script: str, text: str, known: frozenset[str]) -> Field:
     match = LINE.fullmatch(text)
     if not match or match["type"] not in known or (match["type"] == "word") != bool(match["words"]):
-        raise SignatureError(f"{script}: no argument, option or reply: {text}")
+        raise HeaderError(f"{script}: no argument, option or reply: {text}")
     number: dict[str, Any] = {
         name: int(match[name]) for name in ("min", "max", "default") if match[name] is not None
     }

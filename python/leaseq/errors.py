@@ -43,6 +43,9 @@ __all__ = [
     "from_server",
 ]
 
+for _each in (LeaseqError, *BY_CODE.values()):
+    _each.__module__ = __name__  # where users import them from, and what tracebacks name
+
 _NO_RIGHT = ("ACL failure in script", "The user executing the script can't")
 """How Redis 7 and Valkey, and how Redis 6.2, say that a command inside a script was refused."""
 
