@@ -105,7 +105,11 @@ def _call(script: dict[str, Any]) -> dict[str, list[Any]]:
 def _untold(fields: list[dict[str, Any]]) -> list[Any]:
     """Fields without what is said of them for people."""
     return [
-        {name: _untold(value) if name == "fields" else value for name, value in field.items() if name != "text"}
+        {
+            name: _untold(value) if name == "fields" else value
+            for name, value in field.items()
+            if name != "text"
+        }
         for field in fields
     ]
 
