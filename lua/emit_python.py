@@ -124,16 +124,16 @@ def codecs_module(_protocol: dict[str, Any], scripts: list[Script]) -> str:
         ")",
     ]
     for script in scripts:
-        said = script.signature
-        if said.options:
-            lines += _options(script.name, said.options)
-        if len(said.entry) > 1:
-            lines += _entry(script.name, said.entry)
-        if said.follow_up:
-            lines += _follow_up(script.name, said.follow_up)
-        if said.arguments and not any(each.type == "options" for each in said.arguments):
-            lines += _arguments(script.name, said)
-        lines += _reply(script.name, said, known)
+        signature = script.signature
+        if signature.options:
+            lines += _options(script.name, signature.options)
+        if len(signature.entry) > 1:
+            lines += _entry(script.name, signature.entry)
+        if signature.follow_up:
+            lines += _follow_up(script.name, signature.follow_up)
+        if signature.arguments and not any(each.type == "options" for each in signature.arguments):
+            lines += _arguments(script.name, signature)
+        lines += _reply(script.name, signature, known)
     return "\n".join([*lines, ""])
 
 
@@ -184,7 +184,7 @@ def _options(script: str, options: Iterable[Field]) -> list[str]:
             parameters.append(f"{name}: {_type(each)} | None = None")
             condition = f"{name} is not None"
             if each.type == "kept_ms" and each.min:
-                condition += f" and {name} != 0"  # what cannot be said is none
+                condition += f" and {name} != 0"  # 0 is not sent: it stands for none
         body += [f"    if {condition}:", f'        options += ("{each.name}", {value})']
     return [
         *_definition(f"{script}_options", ["*", *parameters], "tuple[Argument, ...]"),
@@ -231,18 +231,18 @@ def _follow_up(script: str, fields: list[Field]) -> list[str]:
     ]
 
 
-def _arguments(script: str, said: Signature) -> list[str]:
+def _arguments(script: str, signature: Signature) -> list[str]:
     """A function that writes what a call has, its entries behind it. Entries of one value are given as those values."""
-    bare = said.entry[0] if len(said.entry) == 1 else None
+    bare = signature.entry[0] if len(signature.entry) == 1 else None
     entries = f"{bare.name}s: Sequence[{_type(bare)}]" if bare else "entries: Sequence[Sequence[Argument]]"
     name = f"{bare.name}s" if bare else "entries"
     parameters = [
-        entries if each.name == "entries" else f"{_name(each)}: {_type(each)}" for each in said.arguments
+        entries if each.name == "entries" else f"{_name(each)}: {_type(each)}" for each in signature.arguments
     ]
-    values = [f"len({name})" if each.name == "entries" else _write(each) for each in said.arguments]
+    values = [f"len({name})" if each.name == "entries" else _write(each) for each in signature.arguments]
     if bare:
         values.append(f"*map({WRITES[bare.type].partition('(')[0]}, {name})")
-    elif said.entry:
+    elif signature.entry:
         values.append("*(part for each in entries for part in each)")
     return [
         *_definition(f"{script}_arguments", parameters, "list[Argument]"),
@@ -256,9 +256,9 @@ def _row(fields: list[Field]) -> str:
     return f"tuple[{inner}]" if len(fields) > 1 else inner
 
 
-def _reply(script: str, said: Signature, known: Mapping[str, Signature]) -> list[str]:
+def _reply(script: str, signature: Signature, known: Mapping[str, Signature]) -> list[str]:
     """A function that reads a reply."""
-    name, fields = f"{script}_reply", said.reply
+    name, fields = f"{script}_reply", signature.reply
     first = fields[0]
     if len(fields) == 1 and not first.fields:
         return [*_reader(name, _type(first)), f"    return {_type(first)}({_read(first, 'reply')})"]

@@ -78,12 +78,12 @@ class Field:
     fields: "list[Field]" = field(default_factory=list)
 
     def plain(self) -> dict[str, object]:
-        """As JSON data, without what is not said."""
+        """As JSON data, without what is empty."""
         return _plain(asdict(self))
 
 
-def _plain(said: dict[str, object]) -> dict[str, object]:
-    found = {name: value for name, value in said.items() if value not in (None, "", [])}
+def _plain(values: dict[str, object]) -> dict[str, object]:
+    found = {name: value for name, value in values.items() if value not in (None, "", [])}
     if "fields" in found:
         found["fields"] = [_plain(each) for each in found["fields"]]  # type: ignore[attr-defined]
     return found
@@ -136,8 +136,8 @@ def parse(script: str, tags: dict[str, list[str]], scripts: Iterable[str]) -> Si
             else each
             for each in found
         ]
-    says_options = any(each.type == "options" for found in parts.values() for each in found)
-    if says_options != bool(options):
+    has_options = any(each.type == "options" for found in parts.values() for each in found)
+    if has_options != bool(options):
         raise HeaderError(f"{script}: @option and an argument `options` go together")
     if parts["entry"] and not any(each.name == "entries" and each.type == "count" for each in parts["arg"]):
         raise HeaderError(f"{script}: what has @entry has @arg entries count")

@@ -98,15 +98,18 @@ def _call(script: dict[str, Any]) -> dict[str, list[Any]]:
     more = [key for each in script["more_keys"] for key in each["keys"]]
     return {
         "keys": [*(key["name"] for key in script["keys"]), *more],
-        **{what: _untold(script[what]) for what in ("arguments", "entry", "follow_up", "options", "reply")},
+        **{
+            what: _without_text(script[what])
+            for what in ("arguments", "entry", "follow_up", "options", "reply")
+        },
     }
 
 
-def _untold(fields: list[dict[str, Any]]) -> list[Any]:
+def _without_text(fields: list[dict[str, Any]]) -> list[Any]:
     """Fields without what is said of them for people."""
     return [
         {
-            name: _untold(value) if name == "fields" else value
+            name: _without_text(value) if name == "fields" else value
             for name, value in field.items()
             if name != "text"
         }
