@@ -53,7 +53,7 @@ RETIRED_IN_PYTHON: Final = RETIRED | {
     "told": "answer, reply, result, reported",
     "untold": "value",
 }
-"""What Python outside the job layer does not say either."""
+"""What else Python does not say."""
 
 RETIRED_IN_TYPESCRIPT: Final = RETIRED | {
     "aim": "target",
@@ -138,11 +138,7 @@ class Folder(NamedTuple):
 
 
 FOLDERS: Final = (
-    Folder("python/leaseq", "*.py", python_names, RETIRED),
-    *(
-        Folder(f"python/leaseq/{folder}", "*.py", python_names, RETIRED_IN_PYTHON)
-        for folder in ("_aio", "_sync", "aio", "cli", "commands", "doctor", "transfer", "worker")
-    ),
+    Folder("python/leaseq", "*.py", python_names, RETIRED_IN_PYTHON),
     *(
         Folder(folder, "*.py", python_names, RETIRED_IN_PYTHON)
         for folder in ("cleaner/leaseq_cleaner", "benchmarks", "examples", "lua")

@@ -81,7 +81,7 @@ def lease_any(
         commands.lease(queues[0], count, lease_secs) if one else commands.lease_any(queues, count, lease_secs)
     )
     if last_reply is not None and last_reply.wait is not None:  # others were asked meanwhile
-        last_reply = replace(last_reply, wait=max(0.0, last_reply.asked + last_reply.wait - clock()))
+        last_reply = replace(last_reply, wait=max(0.0, last_reply.sent_at + last_reply.wait - clock()))
     return lease_until(take, queues, wait_until, clock, last_reply, pipelined=pipelined)
 
 
@@ -114,7 +114,7 @@ def lease_until(
         if remaining <= 0:
             break
         server_wait = WAIT_CAP if reply.wait is None else reply.wait
-        pause = min(remaining, server_wait, reply.asked + WAIT_CAP - clock())
+        pause = min(remaining, server_wait, reply.sent_at + WAIT_CAP - clock())
         waited = True
         timed = min(remaining, server_wait) < WAIT_CAP
         reply = answered((yield Wait(pop, pause, take, settles, pipelined and not timed)))

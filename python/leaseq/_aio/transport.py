@@ -67,7 +67,7 @@ class Transport(Calls):
             else:
                 self.route.release(connection)
             if isinstance(answer, LeaseReply):
-                answer.asked = sent_at
+                answer.sent_at = sent_at
             return self._unless_closed(command, answer) if self.life.closed else answer
 
     async def perform(self, request: Command[T] | Wait[T] | Leave) -> T | None:

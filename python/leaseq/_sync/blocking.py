@@ -147,7 +147,7 @@ class BlockingCalls:
             reply = connection.read_within(REPLY_GRACE)
         answer: Any = command.parse(reply)
         if isinstance(answer, LeaseReply):
-            answer.asked = sent_at
+            answer.sent_at = sent_at
         result: T = answer
         return result
 

@@ -118,9 +118,9 @@ class WorkQueues:
             return self._lease_of_several(groups, count, lease_secs, math.inf), None
         reply = groups[0].lease(count, lease_secs, wait_until=math.inf, last_reply=last_reply, pipelined=True)
         items = _leased(groups[0], reply, lease_secs)
-        without_items = LeaseReply(None, reply.deadline, [], reply.asked)
+        without_items = LeaseReply(None, reply.deadline, [], reply.sent_at)
         if (
-            items and concurrency.now() >= reply.asked + lease_secs
+            items and concurrency.now() >= reply.sent_at + lease_secs
         ):  # this process stood still: others may have them by now
             items[0].queue.release_items(items, uncounted=True)
             return [], without_items

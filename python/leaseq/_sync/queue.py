@@ -528,7 +528,7 @@ def _died(items: list[LeasedItemBase], answers: list[Released]) -> list[bool]:
 
 def leased_items(queue: WorkQueue, reply: LeaseReply, lease_secs: float) -> list[LeasedItem]:
     """The items of a reply, which this queue and its heart look after."""
-    heartbeater, deadline, since = queue.heartbeater, reply.deadline, reply.asked or concurrency.now()
+    heartbeater, deadline, since = queue.heartbeater, reply.deadline, reply.sent_at or concurrency.now()
     items = [LeasedItem(queue, heartbeater, record, deadline, lease_secs, since) for record in reply.items]
     for number, extra in reply.extras.items():
         item = items[number]

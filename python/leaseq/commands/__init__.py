@@ -7,7 +7,7 @@ durations in milliseconds, tokens in microseconds. Whether a value is allowed is
 from leaseq.commands.additions import add, add_each, add_one, all_in, queue_full
 from leaseq.commands.codecs import add_options
 from leaseq.commands.completions import (
-    GivenBack,
+    ReleaseRequest,
     complete,
     complete_with,
     outcome,
@@ -46,8 +46,8 @@ __all__ = [
     "Command",
     "DeepCleaned",
     "Extra",
-    "GivenBack",
     "LeaseReply",
+    "ReleaseRequest",
     "Taken",
     "add",
     "add_each",

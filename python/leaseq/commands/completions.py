@@ -65,7 +65,7 @@ def complete_with(keys: QueueKeys, finished: Sequence[Completion]) -> Command[li
 
 
 @dataclass(frozen=True, slots=True)
-class GivenBack:
+class ReleaseRequest:
     """An item that goes back, or with `dead` dies; see `release`."""
 
     item: LeasedItemBase
@@ -85,10 +85,10 @@ def release(
     dead: bool = False,
 ) -> Command[list[Released]]:
     """Give items back, or with `dead` let them die; answers for each where it went."""
-    return release_each(keys, [GivenBack(item, delay, uncounted, error, dead) for item in items])
+    return release_each(keys, [ReleaseRequest(item, delay, uncounted, error, dead) for item in items])
 
 
-def release_each(keys: QueueKeys, given: Sequence[GivenBack]) -> Command[list[Released]]:
+def release_each(keys: QueueKeys, given: Sequence[ReleaseRequest]) -> Command[list[Released]]:
     """Give items back, each in its own way; answers for each where it went."""
     entries = []
     results: list[str] = []

@@ -68,7 +68,7 @@ class Completion:
         return f"<Completion {self.item.id!r}, {len(self.then)} follow-ups>"
 
 
-def batches(completions: Iterable[Completion], most_bytes: int) -> Iterator[list[Completion]]:
+def batches(completions: Iterable[Completion], max_bytes: int) -> Iterator[list[Completion]]:
     """Split into what one call takes. One that no call takes comes alone: the script says what is too much."""
     batch: list[Completion] = []
     follows = size = 0
@@ -82,7 +82,7 @@ def batches(completions: Iterable[Completion], most_bytes: int) -> Iterator[list
         fits = (
             len(batch) < MAX_ENTRIES
             and follows + len(one.then) <= MAX_FOLLOW_UPS
-            and size + weight <= most_bytes
+            and size + weight <= max_bytes
             and len(queues | targets) <= MAX_TARGETS
         )
         if batch and not fits:

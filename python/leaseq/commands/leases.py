@@ -34,7 +34,7 @@ class Extra:
 class LeaseReply:
     """What lease answers.
 
-    `wait` is the time in seconds until something is leasable, None when nothing will be; `asked` is when the call was
+    `wait` is the time in seconds until something is leasable, None when nothing will be; `sent_at` is when the call was
     sent, on the client's own clock: the wait cap counts from there (LQ-BLOCK-2). `completed` is what complete_and_lease
     answers for the items that it finished. `extras` has what items bring along, by their place in `items`. `queue` is
     the place of the queue that gave them, where the call named several; `died` has the ids of items that this call
@@ -44,7 +44,7 @@ class LeaseReply:
     wait: float | None
     deadline: float
     items: list[Taken]
-    asked: float = 0.0
+    sent_at: float = 0.0
     completed: tuple[bool, ...] = ()
     extras: Mapping[int, Extra] = field(default_factory=dict)
     queue: int = 0

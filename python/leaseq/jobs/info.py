@@ -100,11 +100,11 @@ def status_of(outcome: Outcome, note: JobState) -> Status:
     return _STATUS.get(outcome.state, "unknown")
 
 
-def statuses_of_chain(told: Sequence[tuple[Outcome, JobState]]) -> list[Status]:
+def statuses_of_chain(states: Sequence[tuple[Outcome, JobState]]) -> list[Status]:
     """Each is created after the one before it: what an earlier chain of these ids has left does not count."""
     statuses: list[Status] = []
     newest = 0.0
-    for outcome, note in told:
+    for outcome, note in states:
         is_older = 0 < outcome.created < newest
         statuses.append("unknown" if is_older else status_of(outcome, note))
         newest = max(newest, outcome.created)
@@ -113,14 +113,14 @@ def statuses_of_chain(told: Sequence[tuple[Outcome, JobState]]) -> list[Status]:
 
 def info_of(
     queue: str,
-    told: JobSnapshot,
+    snapshot: JobSnapshot,
     serializers: dict[str, Serializer],
     functions: Mapping[str, Definition],
 ) -> JobInfo:
     """All that is known of a job, to a program that has these functions."""
-    outcome, item, note = told.outcome, told.item, told.note
+    outcome, item, note = snapshot.outcome, snapshot.item, snapshot.note
     result = _result(outcome, serializers)
-    job = _envelope(told.data or bytes(result.job) or note.job, serializers)
+    job = _envelope(snapshot.data or bytes(result.job) or note.job, serializers)
     function = functions.get(job.function)
     failed = failure.read(outcome.error or item.error or "")
     runs = note.token > 0 and note.token == item.token and item.state == "leased"
@@ -151,8 +151,8 @@ def description_of(job: Envelope) -> str:
     """What was said of a job, or the call itself."""
     if job.description is not None or not job.function:
         return job.description or ""
-    said = [repr(each) for each in job.args] + [f"{name}={each!r}" for name, each in job.kwargs.items()]
-    return f"{job.function}({', '.join(said)})"
+    arguments = [repr(each) for each in job.args] + [f"{name}={each!r}" for name, each in job.kwargs.items()]
+    return f"{job.function}({', '.join(arguments)})"
 
 
 def timeout_of(job: Envelope, function: Definition | None) -> float | None:

@@ -87,7 +87,7 @@ class Options:
     fork: bool = False
     of_item: commands.additions.Options = dataclasses.field(init=False, compare=False, repr=False)
     """As options of the item, but for what depends on the server's time."""
-    asks_time: bool = dataclasses.field(init=False, compare=False, repr=False)
+    needs_server_time: bool = dataclasses.field(init=False, compare=False, repr=False)
     """Whether something does: `counted_from` tells of all."""
 
     def __post_init__(self) -> None:
@@ -104,7 +104,7 @@ class Options:
         if self.description is not None and not isinstance(self.description, str):
             raise BadTypeError(f"a description is a str, not {type(self.description).__name__}")
         exceptions(self.retry_on)
-        object.__setattr__(self, "asks_time", self.at is not None and self.expires is not None)
+        object.__setattr__(self, "needs_server_time", self.at is not None and self.expires is not None)
         object.__setattr__(self, "of_item", self._counted(None))
 
     def _check_attempts(self) -> None:

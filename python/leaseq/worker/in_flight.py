@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from leaseq import flows
 from leaseq._scripts import MAX_ENTRIES
-from leaseq.commands import GivenBack
+from leaseq.commands import ReleaseRequest
 from leaseq.errors import LeaseqError, TooLargeError
 from leaseq.results import Released
 from leaseq.worker.hooks import SafeHooks, logger
@@ -43,7 +43,7 @@ class InFlight:
         self._unconfirmed: set[Item] = set()
         self._timed_out: set[Item] = set()
         self.completions: deque[Item] = deque()
-        self.returns: deque[GivenBack] = deque()
+        self.returns: deque[ReleaseRequest] = deque()
         self.completed_count = 0
 
     def leased(self, items: Sequence[Item]) -> list[Item]:
@@ -150,7 +150,7 @@ class InFlight:
 
     def _release(self, item: Item, verdict: Disposition) -> None:
         self.returns.append(
-            GivenBack(
+            ReleaseRequest(
                 item, 0 if verdict.dead else verdict.delay, verdict.uncounted, verdict.error, verdict.dead
             )
         )
@@ -188,10 +188,10 @@ class InFlight:
             self._prefetcher.flushed()
         return batch
 
-    def next_returns(self) -> list[GivenBack]:
+    def next_returns(self) -> list[ReleaseRequest]:
         """Take out what one call gives back: items of one queue, 256 at most."""
         queue = _queue(self.returns[0])
-        batch: list[GivenBack] = []
+        batch: list[ReleaseRequest] = []
         while self.returns and len(batch) < MAX_ENTRIES and _queue(self.returns[0]) is queue:
             batch.append(self.returns.popleft())
         return batch
@@ -219,7 +219,7 @@ class InFlight:
         if not definite:
             self._unconfirmed.update(items)
 
-    def requeue_releases(self, requests: Sequence[GivenBack]) -> None:
+    def requeue_releases(self, requests: Sequence[ReleaseRequest]) -> None:
         """The call failed: these are to be told again."""
         self.returns.extendleft(reversed(requests))
 
@@ -231,7 +231,7 @@ class InFlight:
         logger.error("item %r is given up, its lease will end: %s", item.id, error)
         self.forget([item])
 
-    def returned(self, requests: Sequence[GivenBack], answers: Sequence[Released]) -> None:
+    def returned(self, requests: Sequence[ReleaseRequest], answers: Sequence[Released]) -> None:
         """The server's answers: where each went."""
         self.forget([one.item for one in requests])
         for one, answer in zip(requests, answers, strict=True):
@@ -254,6 +254,6 @@ class InFlight:
                 held.pop(item, None)
 
 
-def _queue(request: GivenBack) -> Any:
+def _queue(request: ReleaseRequest) -> Any:
     item: Item = request.item
     return item.queue

@@ -395,7 +395,7 @@ def test_threads_that_lose_end(url: str, redis_client: redis.Redis) -> None:
 
 def test_what_one_was_told_grows_old_while_others_are_asked() -> None:
     """LQ-BLOCK-8: a wait of 2 s that was told 1.5 s ago is one of 0.5 s."""
-    last_reply = LeaseReply(wait=2.0, deadline=0.0, items=[], asked=8.5)
+    last_reply = LeaseReply(wait=2.0, deadline=0.0, items=[], sent_at=8.5)
     flow = flows.lease_any(
         [QueueKeys("a", None)], 1, 30, wait_until=math.inf, clock=lambda: 10.0, last_reply=last_reply
     )

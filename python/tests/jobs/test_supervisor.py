@@ -205,7 +205,7 @@ def test_what_was_leased_and_not_begun_is_given_back_uncounted(app: App) -> None
         journal.completed(item)
     assert len(reader.left()[0]) == 2  # an end is told with the next word
     with socket.socket() as wire:
-        Supervisor(app.program, 1, {})._give_back(Child(0, wire, reader), "signal 9")
+        Supervisor(app.program, 1, {})._release_held(Child(0, wire, reader), "signal 9")
     infos = [handle.info() for handle in handles]
     assert [info.attempt for info in infos] == [1, 1, 0, 0, 0, 0, 0, 0]
     assert [info.status for info in infos] == ["succeeded", "retrying", *["ready"] * 5, "unknown"]

@@ -330,6 +330,6 @@ def test_when_a_lease_is_sent_with_the_block(
         [QueueKeys("q")], 1, 30, wait_until=10.0 + remaining, clock=lambda: 10.0, pipelined=True
     )
     next(flow)
-    wait = flow.send(LeaseReply(server_wait, 0, [], asked=10.0))
+    wait = flow.send(LeaseReply(server_wait, 0, [], sent_at=10.0))
     assert isinstance(wait, Wait)
     assert wait.pipelined is pipelined

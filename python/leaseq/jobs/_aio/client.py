@@ -69,7 +69,7 @@ class JobClient:
         queue = self.store.queues.get(options.queue) or self.store.queue(options.queue)
         item = call.item(self.settings.form, self.settings.serializer)
         of_item = options.of_item
-        if options.asks_time:
+        if options.needs_server_time:
             of_item = options.counted_from(await self.store.now(options.queue))
         added = await queue.transport.run(commands.add_one(queue.keys, item, of_item))
         if concurrency.now() >= queue.transport.registration.due:
@@ -87,8 +87,8 @@ class JobClient:
         found: dict[int, tuple[str, bool]] = {}
         for queue, numbers in _by_queue(call.options.queue for call in calls).items():
             chosen = [calls[number] for number in numbers]
-            asks_time = any(call.options.asks_time for call in chosen)
-            now = await self.store.now(queue) if asks_time else None
+            needs_server_time = any(call.options.needs_server_time for call in chosen)
+            now = await self.store.now(queue) if needs_server_time else None
             form, serializer = self.settings.form, self.settings.serializer
             entries = [(call.item(form, serializer), call.options.counted_from(now)) for call in chosen]
             answers = await self.store.add(queue, entries)
@@ -142,8 +142,8 @@ class JobClient:
 
     async def chain_statuses(self, jobs: Sequence[Job]) -> list[Status]:
         """Of each job of a chain, asked from the last to the first: what is handed on meanwhile is seen in one of them."""
-        told = [await self.state_of(job) for job in reversed(jobs)]
-        return info.statuses_of_chain(told[::-1])
+        states = [await self.state_of(job) for job in reversed(jobs)]
+        return info.statuses_of_chain(states[::-1])
 
     async def chain_result(self, jobs: Sequence[Job], timeout: float | None) -> Any:
         """What the last job of a chain returned: one after the other is waited for. Raises what `result` does."""
@@ -170,8 +170,8 @@ class JobClient:
         given = await self._found(jobs)
         found: dict[int, Status] = {}
         for queue, numbers in _by_queue(job.queue for job in given).items():
-            told = await self.store.outcomes(queue, [given[number].id for number in numbers])
-            found.update(zip(numbers, (info.status_of(*one) for one in told), strict=True))
+            outcomes = await self.store.outcomes(queue, [given[number].id for number in numbers])
+            found.update(zip(numbers, (info.status_of(*one) for one in outcomes), strict=True))
         return [found[number] for number in range(len(given))]
 
     async def inspect(self, jobs: Iterable[Job]) -> list[JobInfo]:
@@ -179,8 +179,8 @@ class JobClient:
         given = await self._found(jobs)
         found: dict[int, JobInfo] = {}
         for queue, numbers in _by_queue(job.queue for job in given).items():
-            told = await self._inspect(queue, [given[number].id for number in numbers])
-            found.update(zip(numbers, told, strict=True))
+            infos = await self._inspect(queue, [given[number].id for number in numbers])
+            found.update(zip(numbers, infos, strict=True))
         return [found[number] for number in range(len(given))]
 
     async def listed(self, state: ListState, queue: str | None, offset: int, limit: int) -> list[JobInfo]:
@@ -192,8 +192,10 @@ class JobClient:
         return await self._inspect(name, ids)
 
     async def _inspect(self, queue: str, ids: Sequence[str]) -> list[JobInfo]:
-        told = await self.store.snapshots(queue, ids)
-        return [info.info_of(queue, one, self.settings.serializers, self.settings.functions) for one in told]
+        snapshots = await self.store.snapshots(queue, ids)
+        return [
+            info.info_of(queue, one, self.settings.serializers, self.settings.functions) for one in snapshots
+        ]
 
     async def queue_of(self, job: Job) -> WorkQueue:
         """The queue that a job is in, which it knows from now on."""

@@ -83,8 +83,8 @@ class Store:
         keys = self.queue(name).keys
         for chunk in flows.chunks(ids):
             places = [place(keys, each) for place in (job_state.key, job_state.trace_key) for each in chunk]
-            told = await self.talk(name, "MGET", *places)
-            found += map(job_state.read, told[: len(chunk)], told[len(chunk) :])
+            values = await self.talk(name, "MGET", *places)
+            found += map(job_state.read, values[: len(chunk)], values[len(chunk) :])
         return found
 
     async def write_notes(self, name: str, notes: Iterable[tuple[str, JobState]]) -> None:
@@ -122,11 +122,11 @@ class Store:
         removal = commands.remove(keys, [job_id])
         trace_key = job_state.trace_key(keys, job_id)
         life = max(1, round(keep * 1000))
-        said = await self.talk_all(
+        replies = await self.talk_all(
             name,
             [("MULTI",), removal.eval(), ("SET", trace_key, job_state.write(trace), "PX", life), ("EXEC",)],
         )
-        answer = said[-1][0]
+        answer = replies[-1][0]
         if not isinstance(answer, redis.ResponseError) and removal.parse(answer)[0] != "absent":
             await self._wake(name, job_id)
             return True

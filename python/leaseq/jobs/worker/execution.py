@@ -160,8 +160,8 @@ class JobExecution:
             return JobResult(failed=True, text=text, dead=True)
         if not isinstance(error, (*ready.function.retry_on, JobTimeout, Retry)):
             return self._dead(lease, error)
-        asked = error.delay if isinstance(error, Retry) else None
-        delay = ready.backoff(ready.attempt) if asked is None else asked
+        requested_delay = error.delay if isinstance(error, Retry) else None
+        delay = ready.backoff(ready.attempt) if requested_delay is None else requested_delay
         return JobResult(failed=True, text=self._text(lease, error), delay=delay)
 
     def crashed(self, lease: LeasedJob, ready: PreparedJob, why: str) -> JobResult:

@@ -104,8 +104,8 @@ class Executor:
     async def _run(self, item: LeasedItem, lease: LeasedJob, ready: PreparedJob) -> JobResult:
         function = ready.function
         if logger.isEnabledFor(logging.INFO):
-            said = description_of(ready.job)
-            logger.info("%s: %.200s, job %s, attempt %d", lease.queue, said, lease.id, ready.attempt)
+            description = description_of(ready.job)
+            logger.info("%s: %.200s, job %s, attempt %d", lease.queue, description, lease.id, ready.attempt)
         if function.options.fork:
             return await self._forks.run(lease, ready, self._progress.reporter(item))
         try:

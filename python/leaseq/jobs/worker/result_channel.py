@@ -28,7 +28,7 @@ class ResultChannel:
         self._loop.add_reader(end, self._on_readable)
 
     def drain(self) -> JobResult | None:
-        """How the job ended, by what its process has said; all that one that has ended wrote is there."""
+        """How the job ended, by what its process has received; all that one that has ended wrote is there."""
         while self._on_readable():
             pass
         return self.ending.result() if self.ending.done() else None
@@ -43,19 +43,19 @@ class ResultChannel:
         if self.ending.done():
             return False
         try:
-            said = self._end.recv(READ_BYTES)
+            received = self._end.recv(READ_BYTES)
         except BlockingIOError:
             return False
         except ConnectionError:
-            said = b""
-        self._buffer += said
+            received = b""
+        self._buffer += received
         try:
             ending = self._read()
         except Exception as error:  # noqa: BLE001 (raised where it is waited for)
             self._loop.remove_reader(self._end)
             self.ending.set_exception(error)
             return False
-        if ending is not None or not said:
+        if ending is not None or not received:
             self._loop.remove_reader(self._end)
             self.ending.set_result(ending)
             return False

@@ -177,7 +177,7 @@ class Supervisor:
             return
         why = f"exit code {code}" if code > 0 else f"signal {-code}"
         logger.error("worker: process %d ended with %s", one.pid, why)
-        self._give_back(one, why)
+        self._release_held(one, why)
         began = bool(one.reader.worker)
         self._failed_starts = (
             0 if began or code < 0 else self._failed_starts + 1
@@ -189,7 +189,7 @@ class Supervisor:
             )
         self._begin_at = time.monotonic() + (0.0 if began else server_health.pause(self._failed_starts or 1))
 
-    def _give_back(self, one: Child, why: str) -> None:
+    def _release_held(self, one: Child, why: str) -> None:
         """What a process held is leasable at once: what it had begun counts, and may be why it died."""
         begun, rest = one.reader.left()
         text = failure.written("ProcessDied", f"its process ended with {why}", "", one.reader.worker, 0)
@@ -227,16 +227,16 @@ def _cpus() -> int:
 def _listen(one: Child) -> bool:
     """Take in what a process has said; false where there is no more for now, or ever."""
     try:
-        said = one.wire.recv(1 << 20, socket.MSG_DONTWAIT)
+        received = one.wire.recv(1 << 20, socket.MSG_DONTWAIT)
     except BlockingIOError:
         return False
     except ConnectionError:
-        said = b""
-    if said:
-        one.reader.take(said)
+        received = b""
+    if received:
+        one.reader.take(received)
     else:
         one.wire.close()
-    return bool(said)
+    return bool(received)
 
 
 def _item(held: HeldLease) -> LeasedItemBase:
