@@ -27,9 +27,15 @@ FILES = (
     "route.py",
     "transport.py",
     "blocking.py",
-    "jobs/client.py",
+    "jobs/app.py",
+    "jobs/chain.py",
+    "jobs/store/client.py",
+    "jobs/decorators.py",
+    "jobs/function.py",
+    "jobs/handle.py",
+    "jobs/store/schedule_store.py",
     "jobs/schedules.py",
-    "jobs/store.py",
+    "jobs/store/store.py",
     "worker/presence.py",
     "worker/side_loop.py",
     "worker/worker_loop.py",
@@ -47,12 +53,17 @@ RULES = (
     (r"AsyncIterator", "Iterator"),
     (r"__aenter__", "__enter__"),
     (r"__aexit__", "__exit__"),
-    (r"leaseq\.(worker\.|jobs\.)?_aio", r"leaseq.\1_sync"),
+    (r"leaseq\.(worker\.|jobs\.|jobs\.store\.)?_aio", r"leaseq.\1_sync"),
+    (r"_clients\.aio\b", "_clients.sync"),
+    (r"_clients\.aclose\b", "_clients.close"),
+    (r"what it opened, in this event loop and for threads", "what it opened for threads"),
     (r"redis\.asyncio client", "redis client"),
     (r"from redis\.asyncio", "from redis"),
     (r"Tasks may share", "Threads may share"),
     (r"KeyboardInterrupt, SystemExit, cancellation", "KeyboardInterrupt, SystemExit"),
 )
+THREADS_ONLY = "# threads: "
+"""Before lines that the code for threads alone has, such as the property `aio` of what has a twin for asyncio."""
 
 
 def home(name: str) -> tuple[Path, str]:
@@ -64,11 +75,8 @@ def home(name: str) -> tuple[Path, str]:
 def generate(name: str, unused: set[str]) -> str:
     """One file for threads, formatted."""
     folder, name = home(name)
-    text = (folder / "_aio" / name).read_text()
-    for pattern, replacement in RULES:
-        text, count = re.subn(pattern, replacement, text)
-        if count:
-            unused.discard(pattern)
+    lines = (folder / "_aio" / name).read_text().split("\n")
+    text = "\n".join(converted(line, unused) for line in lines)
     first, rest = text.split("\n", 1)
     text = f"# Generated from _aio/{name} by python/unasync.py: do not edit.\n{first}\n{rest}"
     target = str(folder / "_sync" / name)
@@ -76,6 +84,17 @@ def generate(name: str, unused: set[str]) -> str:
         ruff = [sys.executable, "-m", "ruff", *command, "--stdin-filename", target, "-"]
         text = subprocess.run(ruff, input=text, capture_output=True, text=True, check=True).stdout
     return text
+
+
+def converted(line: str, unused: set[str]) -> str:
+    """One line as the code for threads has it."""
+    if THREADS_ONLY in line:
+        return line.replace(THREADS_ONLY, "")
+    for pattern, replacement in RULES:
+        line, count = re.subn(pattern, replacement, line)
+        if count:
+            unused.discard(pattern)
+    return line
 
 
 def main() -> int:

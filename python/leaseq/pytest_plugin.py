@@ -12,8 +12,11 @@ import pytest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from typing import TypeVar
 
-    from leaseq.jobs import App
+    from leaseq.jobs import App, aio
+
+    AnyApp = TypeVar("AnyApp", App, aio.App)
 
 
 @pytest.fixture(scope="session")
@@ -36,13 +39,13 @@ def leaseq_url(_leaseq_server: str) -> str:
 
 
 @pytest.fixture
-def leaseq_jobs(leaseq_url: str) -> Iterator[Callable[[App], App]]:
+def leaseq_jobs(leaseq_url: str) -> Iterator[Callable[[AnyApp], AnyApp]]:
     """Called with an App: until the test ends, its server is `leaseq_url`, and its jobs run as they are enqueued."""
     from leaseq.jobs.testing import at_once
 
     with contextlib.ExitStack() as stack:
 
-        def here(app: App) -> App:
+        def here(app: AnyApp) -> AnyApp:
             stack.enter_context(at_once(app, leaseq_url))
             return app
 

@@ -2,7 +2,7 @@
 
 Settings:
 - `app.run_worker(processes=1)` with its default settings: one process that another supervises, 8 jobs at a time
-- `threads` are `def` functions, enqueued with `enqueue`; the variant `asyncio` has `async def` ones and `aenqueue`
+- `threads` are `def` functions, enqueued with `enqueue`; the variant `asyncio` has `async def` ones and `enqueue` of `aio`
 - `asyncio` runs on uvloop, as the peers on asyncio do
 - results are not kept (`keep=None`); results on: for a day, the default
 - bulk: `enqueue_many`
@@ -60,15 +60,15 @@ async def produce_asyncio() -> None:
     """Enqueue as told."""
 
     async def one(job: common.Job) -> str:
-        return (await handle_async.aenqueue(job.data)).id
+        return (await handle_async.aio.enqueue(job.data)).id
 
     async def bulk(jobs: Sequence[common.Job]) -> None:
-        await app.aenqueue_many(handle_async.call(job.data) for job in jobs)
+        await app.aio.enqueue_many(handle_async.call(job.data) for job in jobs)
 
     async def result(job_id: str) -> object:
-        return await app.handle(job_id).aresult(common.RESULT_SECS)
+        return await app.aio.handle(job_id).result(common.RESULT_SECS)
 
-    async with app:
+    async with app.aio:
         await common.produce_async(one, bulk, result)
 
 

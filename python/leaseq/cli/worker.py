@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 def worker(*, app: str, verbose: bool, **options: Any) -> int:
     """Run the jobs of an App, in several processes.
 
-    APP is a leaseq.jobs.App in MODULE, which is looked for in this folder too. A process that dies is replaced, and the
+    APP is a leaseq.jobs.App, or one of leaseq.jobs.aio, in MODULE, which is looked for in this folder too. A process that dies is replaced, and the
     jobs that it held are leased again at once. SIGTERM or Ctrl-C lets jobs end within --grace, a second one gives them
     back, uncounted; then this ends with 0. Needs the extra `jobs`.
 
@@ -69,7 +69,7 @@ def worker(*, app: str, verbose: bool, **options: Any) -> int:
     for queue in options["queues"] or loaded.queues:
         loaded.queue(
             queue
-        ).stats()  # a server that is away or refuses is told now; later the worker tries for ever
+        ).stats()  # a server that is away or refuses is reported now; later the worker tries for ever
     given = {name: value for name, value in options.items() if value is not None}
     try:
         ended = loaded.run_worker(**given)
@@ -94,6 +94,10 @@ def _load(target: str) -> "App":
     except Exception as error:
         raise _broken(module_name, error) from error
     found = getattr(module, name, None)
+    from leaseq.jobs import aio
+
+    if isinstance(found, aio.App):
+        return app_type.of_program(found.program)
     if not isinstance(found, app_type):
         raise click.BadParameter(f"{name} of {module_name} is no leaseq.jobs.App", param_hint="MODULE:APP")
     return found

@@ -8,13 +8,18 @@
     handle = send.enqueue("a@example.org")
     handle.result(timeout=10)
 
+For asyncio see `leaseq.jobs.aio`.
+
 Needs the extra: pip install 'leaseq[jobs]'.
 """
 
 from leaseq.backoff import Backoff
+from leaseq.jobs._sync.chain import Chain, ChainHandle
+from leaseq.jobs._sync.function import JobFunction
+from leaseq.jobs._sync.handle import Handle
+from leaseq.jobs._sync.schedules import Schedules
 from leaseq.jobs.app import App
-from leaseq.jobs.call import Call
-from leaseq.jobs.chain import Chain, ChainHandle, Partial
+from leaseq.jobs.call import Call, Partial
 from leaseq.jobs.context import Context
 from leaseq.jobs.cron.info import ScheduleInfo
 from leaseq.jobs.errors import (
@@ -26,8 +31,6 @@ from leaseq.jobs.errors import (
     Retry,
     SerializationError,
 )
-from leaseq.jobs.function import JobFunction
-from leaseq.jobs.handle import Handle
 from leaseq.jobs.info import JobInfo, Status
 from leaseq.jobs.serializer import Serializer
 from leaseq.worker.retry_policy import DeadLetter
@@ -51,6 +54,7 @@ __all__ = [
     "ResultNotKept",
     "Retry",
     "ScheduleInfo",
+    "Schedules",
     "SerializationError",
     "Serializer",
     "Status",

@@ -1,42 +1,16 @@
-"""The App: functions by name, queues by name, a server."""
+"""The App of programs without an event loop, and of those that have both kinds of code."""
 
-from collections.abc import Awaitable, Callable, Iterable
-from datetime import tzinfo
-from types import TracebackType
-from typing import Any, Concatenate, ParamSpec, Self, TypeVar, Unpack, cast, overload
+from typing import Unpack
 
 from leaseq import commands
-from leaseq._aio.queue import WorkQueue as AsyncWorkQueue
-from leaseq._sync.queue import WorkQueue
 from leaseq.errors import BadTypeError
-from leaseq.jobs._aio.client import ListState
-from leaseq.jobs.call import Call
-from leaseq.jobs.chain import Chain
-from leaseq.jobs.clients import Clients, Server
-from leaseq.jobs.context import Context
-from leaseq.jobs.cron.schedule import Missed, Schedule
-from leaseq.jobs.cron.trigger import CronTrigger, IntervalTrigger, Trigger, zone
-from leaseq.jobs.decorators import Decorator, Scheduler
-from leaseq.jobs.definition import checked_name, name_of
-from leaseq.jobs.function import Enqueuer, JobFunction, listed
-from leaseq.jobs.handle import Handle
-from leaseq.jobs.info import JobInfo, Status
-from leaseq.jobs.options import CallOptions, FunctionOptions, Options
-from leaseq.jobs.schedules import Schedules
-from leaseq.jobs.serializer import Format, Serializer
-from leaseq.jobs.settings import Settings
-from leaseq.jobs.worker.job_worker import JobWorker, WorkerOptions
-from leaseq.jobs.worker.program import Program
+from leaseq.jobs import aio
+from leaseq.jobs._sync import app
+from leaseq.jobs.worker.job_worker import WorkerOptions
 from leaseq.jobs.worker.supervisor import Supervisor
-from leaseq.keys import QueueKeys
-
-P = ParamSpec("P")
-T = TypeVar("T")
-Hook = Callable[[], Any]
-H = TypeVar("H", bound=Hook)
 
 
-class App:
+class App(app.App):
     """Functions that run elsewhere.
 
         app = leaseq.jobs.App("redis://localhost")
@@ -44,224 +18,25 @@ class App:
         @app.job(retries=2)
         async def send(address: str) -> int: ...
 
-        handle = send.enqueue("a@example.org")     # or: await send.aenqueue(...)
+        handle = send.enqueue("a@example.org")
+
+    The App, its functions, handles, chains and schedules each have `aio`: the same for asyncio, with the same names, awaited:
+    `await send.aio.enqueue("a@example.org")`. A program that is all asyncio takes `leaseq.jobs.aio.App`.
 
     `server` is a URL or a redis-py client as for WorkQueue; with a client, the methods of its kind (sync, async) work. All queues
     are of one `group`. `queue` is where jobs go that say no other. Arguments and results are JSON, or MessagePack by
     `format`, or what a `serializer` makes of them. A server is not asked for before the first call.
 
     Attributes:
-        functions: those that were decorated, by name.
-        schedules: its schedules, and those that its server has.
         program: what its workers run.
 
     Raises BadNameError, BadTypeError, BadArgumentError.
     """
 
-    def __init__(
-        self,
-        server: Server | None = None,
-        *,
-        group: str = "jobs",
-        queue: str = "default",
-        format: Format = "json",  # noqa: A002
-        serializer: Serializer | None = None,
-    ) -> None:
-        self._settings = Settings(group, queue, format, serializer)
-        self._clients = Clients(server, self._settings)
-        self.functions: dict[str, JobFunction[Any, Any]] = {}
-        self.schedules = Schedules(self._clients)
-        self.program = Program(self._clients, self.schedules)
-
     @property
-    def group(self) -> str:
-        """The group of all its queues."""
-        return self._settings.group
-
-    @property
-    def queues(self) -> list[str]:
-        """The queues that it knows: its own and those of its functions."""
-        return self._settings.queues
-
-    def queue(self, name: str | None = None) -> WorkQueue:
-        """The queue below: its dead letters, statistics, limits. The App closes it."""
-        return self._clients.sync.store.queue(name or self._settings.defaults.queue)
-
-    def aqueue(self, name: str | None = None) -> AsyncWorkQueue:
-        """`queue` for asyncio."""
-        return self._clients.aio.store.queue(name or self._settings.defaults.queue)
-
-    @overload
-    def job(self, target: Callable[Concatenate[Context, P], Awaitable[T]], /) -> JobFunction[P, T]: ...
-    @overload
-    def job(self, target: Callable[P, Awaitable[T]], /) -> JobFunction[P, T]: ...
-    @overload
-    def job(self, target: Callable[Concatenate[Context, P], T], /) -> JobFunction[P, T]: ...
-    @overload
-    def job(self, target: Callable[P, T], /) -> JobFunction[P, T]: ...
-    @overload
-    def job(
-        self, target: None = None, /, *, name: str | None = None, **options: Unpack[FunctionOptions]
-    ) -> Decorator: ...
-
-    def job(self, target: Any = None, /, *, name: str | None = None, **options: Any) -> Any:
-        """Decorate a function, `@app.job` or `@app.job(queue="mail", ...)`.
-
-        A function's name is its module and name, unless `name` gives another. If its first parameter is annotated with
-        `Context`, the job is given its own. For the options see `leaseq.jobs.options.Options`. Raises BadTypeError,
-        BadArgumentError.
-        """
-        if target is not None:
-            return self._register(target, name, self._settings.defaults)
-        chosen = self._settings.defaults.with_(options, FunctionOptions)
-        QueueKeys(chosen.queue)
-        return cast("Decorator", lambda function: self._register(function, name, chosen))
-
-    def handle(self, job_id: str, queue: str | None = None) -> Handle[Any]:
-        """A job that was enqueued before, by its id. It is looked for in `queue`, else in the queues that the App knows."""
-        return Handle(self._clients, job_id, queue or "")
-
-    def _register(self, function: Any, name: str | None, options: Options) -> JobFunction[Any, Any]:
-        definition = self._settings.define(name_of(function, name), function, options)
-        job = JobFunction[Any, Any](self._clients, definition)
-        self.functions[job.name] = job
-        return job
-
-    def function(self, name: str) -> Enqueuer[..., Any]:
-        """What enqueues a function by its name, which need not be known here: `app.function("mail.send").with_options(...)`."""
-        unknown = Enqueuer[..., Any](self._clients, checked_name(name), self._settings.defaults, None)
-        return self.functions.get(name, unknown)
-
-    def enqueue(self, name: str, /, *args: Any, **kwargs: Any) -> Handle[Any]:
-        """Enqueue a function by its name, which need not be known here."""
-        return self.function(name).enqueue(*args, **kwargs)
-
-    async def aenqueue(self, name: str, /, *args: Any, **kwargs: Any) -> Handle[Any]:
-        """`enqueue` for asyncio."""
-        return await self.function(name).aenqueue(*args, **kwargs)
-
-    def enqueue_many(self, calls: Iterable[Call[T]]) -> list[Handle[T]]:
-        """Enqueue calls, in one round trip for each queue and 256 of them; a handle for each, in order.
-
-        When a call to the server fails, what was answered before is in the error's `answers`, of that queue.
-        """
-        given = listed(calls)
-        return self._handles(given, self._clients.sync.enqueue_many(given))
-
-    async def aenqueue_many(self, calls: Iterable[Call[T]]) -> list[Handle[T]]:
-        """`enqueue_many` for asyncio."""
-        given = listed(calls)
-        return self._handles(given, await self._clients.aio.enqueue_many(given))
-
-    def _handles(self, calls: list[Call[T]], answers: list[tuple[str, bool]]) -> list[Handle[T]]:
-        return [
-            Handle(self._clients, job_id, call.options.queue, call.convert, added)
-            for call, (job_id, added) in zip(calls, answers, strict=True)
-        ]
-
-    def chain(self, first: Call[T]) -> Chain[T]:
-        """Jobs one after the other: `app.chain(f.call(1)).then(g.partial()).enqueue()`. Raises BadTypeError."""
-        return Chain(self._clients, listed([first])[0])
-
-    def statuses(self, handles: Iterable[Handle[Any]]) -> list[Status]:
-        """The status of many jobs, in order: two round trips for each queue and 256 of them.
-
-        As many more to find those that were found again by their ids, where the App knows several queues.
-        """
-        return self._clients.sync.statuses(handles)
-
-    async def astatuses(self, handles: Iterable[Handle[Any]]) -> list[Status]:
-        """`statuses` for asyncio."""
-        return await self._clients.aio.statuses(handles)
-
-    def inspect_jobs(self, handles: Iterable[Handle[Any]]) -> list[JobInfo]:
-        """All that is known of many jobs, in order: four round trips for each queue and 256 of them, as `statuses`."""
-        return self._clients.sync.inspect(handles)
-
-    async def ainspect_jobs(self, handles: Iterable[Handle[Any]]) -> list[JobInfo]:
-        """`inspect_jobs` for asyncio."""
-        return await self._clients.aio.inspect(handles)
-
-    def jobs(
-        self, state: ListState, *, queue: str | None = None, offset: int = 0, limit: int = 100
-    ) -> list[JobInfo]:
-        """One page of the jobs of a queue, next first, with all that is known of each; `limit` is 1..256.
-
-        "finished" are those whose result or failure is kept, that which goes first first. Five round trips.
-        """
-        return self._clients.sync.listed(state, queue, offset, limit)
-
-    async def ajobs(
-        self, state: ListState, *, queue: str | None = None, offset: int = 0, limit: int = 100
-    ) -> list[JobInfo]:
-        """`jobs` for asyncio."""
-        return await self._clients.aio.listed(state, queue, offset, limit)
-
-    def cron(
-        self,
-        line: str,
-        *,
-        tz: str | tzinfo = "UTC",
-        missed: Missed = "last",
-        name: str | None = None,
-        **options: Unpack[FunctionOptions],
-    ) -> Scheduler:
-        """Decorate a function, or what `@app.job` made of one, to be run by a line of crontab: once for each slot.
-
-        `line` has minute, hour, day of month, month and day of week, and may have a second before them; or it is
-        `@hourly` and the like. `tz` is a time zone or its name. `missed` says what becomes of slots for which no worker
-        was there: "last" runs the last of them, "all" runs each, "none" runs none that is more than a minute late.
-        `name` is the schedule's, by default that of the function, which takes no arguments. The options are those of its
-        jobs, of which no result is kept unless `keep` says so. Raises BadTypeError, BadArgumentError.
-        """
-        return self._scheduler(CronTrigger(line, zone(tz)), missed, name, options)
-
-    def every(
-        self,
-        seconds: float,
-        *,
-        missed: Missed = "last",
-        name: str | None = None,
-        **options: Unpack[FunctionOptions],
-    ) -> Scheduler:
-        """The same with an interval: slots are the multiples of `seconds` since 1970. See `cron`."""
-        return self._scheduler(IntervalTrigger(seconds), missed, name, options)
-
-    def _scheduler(
-        self, timetable: Trigger, missed: Missed, name: str | None, options: FunctionOptions
-    ) -> Scheduler:
-        chosen = cast("CallOptions", {"keep": None, **options})
-
-        def schedule(function: Any) -> JobFunction[Any, Any]:
-            job: Any = function
-            if not isinstance(function, JobFunction):
-                job = self._register(function, name, self._settings.defaults.with_(options, FunctionOptions))
-            self.schedules.add(
-                Schedule(name or job.name, job.with_options(**chosen).call(), timetable, missed)
-            )
-            return cast("JobFunction[Any, Any]", job)
-
-        return schedule
-
-    def on_startup(self, hook: H) -> H:
-        """Decorate a function, asynchronous or not, that each process of a worker calls before its first job.
-
-        The processes of functions with `fork=True` are forked from one that began before it, and have nothing of it.
-        """
-        self.program.startup.append(hook)
-        return hook
-
-    def on_shutdown(self, hook: H) -> H:
-        """Decorate a function, asynchronous or not, that each process of a worker calls after its last job."""
-        self.program.shutdown.append(hook)
-        return hook
-
-    async def arun_worker(self, **options: Unpack[WorkerOptions]) -> int:
-        """Run jobs in this event loop until stopped (SIGTERM, SIGINT; a second one ends it at once).
-
-        Answers how many have ended here, however. For the options see `leaseq.jobs.worker.job_worker.WorkerOptions`.
-        """
-        return await JobWorker(self.program, **options).run()
+    def aio(self) -> aio.App:
+        """The same App for asyncio: `await app.aio.enqueue_many(calls)`."""
+        return aio.App.of_program(self.program)
 
     def run_worker(self, *, processes: int | None = None, **options: Unpack[WorkerOptions]) -> int:
         """Run jobs in `processes` processes (one for each CPU), which this one supervises, until stopped.
@@ -274,34 +49,7 @@ class App:
         if not isinstance(self._clients.server, str | None):
             raise BadTypeError(
                 "the processes of run_worker each open the server by themselves: give the App its URL, or run one worker"
-                " with arun_worker and a client of asyncio"
+                " with app.aio.run_worker and a client of asyncio"
             )
         count = None if processes is None else commands.whole(processes, "processes")
         return Supervisor(self.program, count, options).run()
-
-    def close(self) -> None:
-        """Close what was opened for threads. Used again, it opens again."""
-        self._clients.close()
-
-    async def aclose(self) -> None:
-        """Close what was opened in this event loop, and what was for threads."""
-        await self._clients.aclose()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.aclose()
-
-    def __repr__(self) -> str:
-        return f"<App of group {self.group!r}, {len(self.functions)} functions>"

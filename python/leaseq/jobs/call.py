@@ -2,11 +2,13 @@
 
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 import msgspec
 
+from leaseq.errors import BadArgumentError, BadTypeError
 from leaseq.item import Item
 from leaseq.jobs import envelope
 from leaseq.jobs.envelope import Envelope, Stage
@@ -15,6 +17,8 @@ from leaseq.jobs.serializer import Format, Serializer
 from leaseq.jobs.stage import named
 
 T = TypeVar("T")
+R_contra = TypeVar("R_contra", contravariant=True)
+S_co = TypeVar("S_co", covariant=True)
 
 
 class Call(msgspec.Struct, Generic[T], frozen=True):
@@ -75,6 +79,46 @@ class Call(msgspec.Struct, Generic[T], frozen=True):
             add=named(self.options.of_item),
             headers=dict(self.options.headers),
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Partial(Generic[R_contra, S_co]):
+    """A call whose first argument is what the job before it returns: `fn.partial(2, 3)`. Raises BadArgumentError.
+
+    Attributes:
+        call: without its first argument.
+    """
+
+    call: Call[Any]
+
+    def __post_init__(self) -> None:
+        if self.call.options.id is not None or self.call.options.at is not None:
+            raise BadArgumentError(
+                "a partial call has neither an id, which is that of the first job and a number, nor a time; a delay counts from"
+                " the end of the job before it"
+            )
+
+
+def listed(calls: Iterable[Call[T]]) -> list[Call[T]]:
+    """The calls. Raises BadTypeError."""
+    given: Any = calls
+    if isinstance(given, Call) or not isinstance(given, Iterable):
+        raise BadTypeError(
+            f"this takes several calls, as in [fn.call(1), fn.call(2)], not {type(given).__name__}"
+        )
+    found = list(given)
+    for each in found:
+        if not isinstance(each, Call):
+            raise BadTypeError(f"this takes calls, as in fn.call(1), not {type(each).__name__}")
+    return found
+
+
+def converted(value: Any, convert: Callable[[Any], T] | None) -> T:
+    """What was kept, as what was returned."""
+    if convert is not None:
+        return convert(value)
+    as_kept: T = value
+    return as_kept
 
 
 def _milliseconds(options: Options) -> tuple[int, int]:

@@ -11,9 +11,9 @@ from typing import Any, Protocol, cast
 import redis
 import redis.asyncio
 
-from leaseq.jobs._aio.client import JobClient as AsyncJobClient
-from leaseq.jobs._sync.client import JobClient
 from leaseq.jobs.settings import Settings
+from leaseq.jobs.store._aio.client import JobClient as AsyncJobClient
+from leaseq.jobs.store._sync.client import JobClient
 from leaseq.process import THIS
 
 Server = str | redis.Redis | redis.RedisCluster | redis.asyncio.Redis | redis.asyncio.RedisCluster
@@ -25,7 +25,7 @@ class Runner(Protocol):
     def run(self) -> None:
         """Run what is ready."""
 
-    async def arun(self) -> None:
+    async def run_in_loop(self) -> None:
         """The same in this event loop."""
 
 
@@ -35,13 +35,14 @@ class Clients:
     Attributes:
         server: a URL or a redis-py client; None is $REDIS_URL.
         settings: what the App knows.
-        opened: the client for threads, if one is open; `sync` opens one.
+        sync: the client for threads.
     """
+
+    sync: JobClient
 
     def __init__(self, server: Server | None, settings: Settings) -> None:
         self.server = server
         self.settings = settings
-        self.opened: JobClient | None = None
         self._guard = threading.Lock()
         self._inherited: JobClient | None = None
         self._runner: Runner | None = None
@@ -50,14 +51,16 @@ class Clients:
         )
         THIS.forks(self)
 
-    @property
-    def sync(self) -> JobClient:
-        """The client for threads."""
+    def __getattr__(self, name: str) -> JobClient:
+        """Open the client for threads, where there is none: from then on it is an attribute, which costs no call."""
+        if name != "sync":
+            raise AttributeError(name)
         with self._guard:
-            if self.opened is None:
+            opened: JobClient | None = vars(self).get("sync")
+            if opened is None:
                 after = None if self._runner is None else self._runner.run
-                self.opened = JobClient(cast("Any", self.server), self.settings, after)
-            return self.opened
+                opened = self.sync = JobClient(cast("Any", self.server), self.settings, after)
+            return opened
 
     @property
     def aio(self) -> AsyncJobClient:
@@ -65,7 +68,7 @@ class Clients:
         loop = asyncio.get_running_loop()
         client = self._of_loops.get(loop)
         if client is None:
-            after = None if self._runner is None else self._runner.arun
+            after = None if self._runner is None else self._runner.run_in_loop
             client = self._of_loops[loop] = AsyncJobClient(cast("Any", self.server), self.settings, after)
         return client
 
@@ -78,7 +81,7 @@ class Clients:
     def close(self) -> None:
         """Close what was opened for threads. Used again, it opens again."""
         with self._guard:
-            opened, self.opened = self.opened, None
+            opened = vars(self).pop("sync", None)
         if opened is not None:
             opened.store.close()
 
@@ -95,7 +98,7 @@ class Clients:
 
     def after_fork(self) -> None:
         """In the child of a fork: what its parent has opened is its parent's."""
-        self._inherited, self.opened = self.opened, None
+        self._inherited = vars(self).pop("sync", None)
         self._guard = threading.Lock()
 
     @contextlib.contextmanager

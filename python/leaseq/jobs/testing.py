@@ -8,19 +8,20 @@ import contextlib
 import threading
 from collections.abc import Iterator
 
+from leaseq.jobs import aio
 from leaseq.jobs.app import App
 from leaseq.jobs.clients import Server
+from leaseq.jobs.program import Program
 from leaseq.jobs.worker.job_worker import JobWorker
-from leaseq.jobs.worker.program import Program
 
 
 @contextlib.contextmanager
-def at_once(app: App, server: Server | None = None) -> Iterator[None]:
+def at_once(app: App | aio.App, server: Server | None = None) -> Iterator[None]:
     """Inside this block, `enqueue` and the like return when all jobs that are ready have ended in this process.
 
     They take the same way as with workers: through the server, as envelopes, with their attempts, time limits and
     results. What is delayed waits, and so does what is to be tried again later. `server` (a URL or a client) takes the
-    place of the App's own for that time. In asyncio, `await app.aclose()` before the block ends.
+    place of the App's own for that time. In asyncio, close the App before the block ends.
     """
     runner = Runner(app.program)
     with app.program.clients.running(runner, server):
@@ -45,7 +46,7 @@ class Runner:
         finally:
             self._guard.release()
 
-    async def arun(self) -> None:
+    async def run_in_loop(self) -> None:
         """The same in this event loop."""
         if not self._guard.acquire(blocking=False):
             return

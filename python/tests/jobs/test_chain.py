@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 from support import programs
-from support.job_app import JobAppFlavour, until
+from support.job_app import JobAppFlavour, for_asyncio, until
 
 from leaseq import BadArgumentError, BadTypeError
 from leaseq.jobs import App, Backoff, Context, JobCancelled, JobFailed, ResultNotKept
@@ -119,7 +119,7 @@ def test_who_waits_for_a_chain_is_woken_by_its_last_job(flavour: JobAppFlavour) 
         handle.result(0)
     with flavour.working():
         until(lambda: handle.status() == "running")
-        waiting = flavour.start(handle.aresult())
+        waiting = flavour.start(for_asyncio(handle).result())
         flavour._loop.call_soon_threadsafe(go.set)
         assert waiting.result(120) == 2
 

@@ -23,13 +23,18 @@ if TYPE_CHECKING:
 MODULE = f"""
 import os
 import sys
-from leaseq.jobs import App
+from leaseq.jobs import App, aio
 
 sys.path.append({str(programs.TESTS)!r})
 from support.job_app import extend_program_timeouts
 
 extend_program_timeouts()
 app = App()
+for_asyncio = aio.App()
+
+@for_asyncio.job(name="triple")
+async def triple(number: int) -> int:
+    return number * 3
 
 @app.job(name="double")
 def double(number: int) -> int:
@@ -53,6 +58,13 @@ def run(folder: Path, url: str, *arguments: str) -> subprocess.CompletedProcess[
         timeout=TIMEOUT_SECS,
         check=False,
     )
+
+
+def test_an_app_for_asyncio_runs_too(folder: Path, url: str) -> None:
+    with App(url) as app:
+        handle = app.enqueue("triple", 7)
+        ended = run(folder, url, "shop_tasks:for_asyncio", "--burst", "--processes", "1")
+        assert (ended.returncode, handle.result(0)) == (0, 21), ended.stderr
 
 
 def test_burst_ends_with_0_where_there_was_work(folder: Path, url: str) -> None:

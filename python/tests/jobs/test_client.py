@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from support import servers
-from support.job_app import TIMEOUT_SECS, JobAppFlavour, until
+from support.job_app import TIMEOUT_SECS, JobAppFlavour, for_asyncio, until
 from support.redis_probe import EVALS, calls, count_blocked, load
 
 import leaseq
@@ -27,8 +27,9 @@ from leaseq.jobs import (
     JobFailed,
     JobFunction,
     ResultNotKept,
+    Schedules,
+    aio,
 )
-from leaseq.jobs.schedules import Schedules
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -93,7 +94,7 @@ def test_a_job_is_found_again_in_whatever_queue_it_is(shop: Shop) -> None:
         (gone, "mail", "cancelled"),
         (shop.app.handle("none"), "default", "unknown"),
     ):
-        again = shop.app.handle(handle.id)
+        again = shop.flavour.side(shop.app.handle(handle.id))
         assert shop.flavour(again, "status") == status
         assert again.queue == queue
         assert shop.info(shop.app.handle(handle.id)).queue == queue
@@ -299,7 +300,7 @@ def test_a_result_that_does_not_come_in_time_is_a_timeout(shop: Shop) -> None:
 def test_who_waits_is_woken(shop: Shop, redis_client: redis.Redis, cap_of_an_hour: None) -> None:
     handle = shop.enqueue(shop.add, 1, 2)
     answers: list[Any] = []
-    waiting = asyncio.run_coroutine_threadsafe(handle.aresult(), shop.flavour._loop)
+    waiting = asyncio.run_coroutine_threadsafe(for_asyncio(handle).result(), shop.flavour._loop)
     waiting.add_done_callback(lambda done: answers.append(done.result()))
     until(lambda: count_blocked(redis_client) == 1)
     assert shop.flavour.burst() == 1
@@ -328,7 +329,7 @@ def test_who_waits_for_a_job_that_is_cancelled_is_woken(
     shop: Shop, redis_client: redis.Redis, cap_of_an_hour: None
 ) -> None:
     handle = shop.enqueue(shop.add.with_options(id="a"), 1)
-    waiting = [shop.flavour.start(handle.aresult()) for _ in range(3)]
+    waiting = [shop.flavour.start(for_asyncio(handle).result()) for _ in range(3)]
     until(lambda: count_blocked(redis_client) == 3)
     assert shop.flavour(handle, "cancel")
     for each in waiting:
@@ -337,7 +338,7 @@ def test_who_waits_for_a_job_that_is_cancelled_is_woken(
     # what woke them is nothing that a job of the same id would be taken to have left
     again = shop.enqueue(shop.add.with_options(id="a"), 1)
     assert shop.flavour(again, "status") == "ready"
-    later = shop.flavour.start(again.aresult())
+    later = shop.flavour.start(for_asyncio(again).result())
     until(lambda: count_blocked(redis_client) == 1)
     shop.flavour.burst()
     assert later.result(TIMEOUT_SECS) == 1
@@ -527,20 +528,36 @@ def test_a_decorated_function_can_be_called_as_before(url: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "cls", [App, Handle, JobFunction, Chain, ChainHandle, Schedules], ids=lambda cls: cls.__name__
+    "cls", [App, Chain, ChainHandle, Handle, JobFunction, Schedules], ids=lambda cls: cls.__name__
 )
-def test_what_talks_to_the_server_has_a_twin_for_asyncio(cls: type) -> None:
-    methods = dict(inspect.getmembers(cls, inspect.isfunction))
-    flavours = {
-        name for name, method in methods.items() if inspect.iscoroutinefunction(method) and name[0] != "_"
-    }
-    assert flavours
-    for name in flavours - {"arun_worker"}:  # of which the other begins processes
-        ours, theirs = methods[name.removeprefix("a")], methods[name]
-        assert [*inspect.signature(ours).parameters] == [*inspect.signature(theirs).parameters]
-    plain = {name for name in methods if f"a{name}" not in methods and name[0] != "_"}
-    for name in plain - flavours:  # and no other does
-        assert "_clients.sync" not in inspect.getsource(methods[name]), name
+def test_both_flavours_have_the_same_names_and_arguments(cls: type) -> None:
+    twin = getattr(aio, cls.__name__)
+    names = {name for name in dir(cls) if name[0] != "_"} - {"aio"}
+    assert names == {name for name in dir(twin) if name[0] != "_"}
+    for name in names:
+        ours, theirs = getattr(cls, name), getattr(twin, name)
+        if inspect.isfunction(ours):
+            given = [*inspect.signature(ours).parameters]
+            assert [each for each in given if each != "processes"] == [*inspect.signature(theirs).parameters]
+            assert not inspect.iscoroutinefunction(ours)
+    assert any(inspect.iscoroutinefunction(getattr(twin, name)) for name in names)
+
+
+def test_what_is_for_threads_has_its_twin_for_asyncio(url: str) -> None:
+    app = App(url)
+    known = app.job(name="add")(add)
+    chain = app.chain(known.call(1))
+    handle = known.enqueue(1)
+    assert isinstance(app.aio, aio.App)
+    assert isinstance(app.schedules.aio, aio.Schedules)
+    assert isinstance(chain.aio, aio.Chain)
+    assert isinstance(chain.enqueue().aio, aio.ChainHandle)
+    assert isinstance(handle.aio, aio.Handle)
+    assert (handle.aio.id, handle.aio.queue, handle.aio.added) == (handle.id, handle.queue, True)
+    later = known.with_options(delay=HOUR).aio
+    assert (later.name, later.options.delay) == ("add", HOUR)
+    assert app.aio.functions.keys() == app.functions.keys() == {"add"}
+    app.close()
 
 
 @dataclass
@@ -582,8 +599,8 @@ def test_an_app_opens_again_after_it_was_closed_and_works_in_several_loops(url: 
     assert known.enqueue(2).added
 
     async def once() -> bool:
-        async with app:
-            return (await known.aenqueue(3)).added
+        async with app.aio:
+            return (await known.aio.enqueue(3)).added
 
     assert asyncio.run(once())
     assert asyncio.run(once())
@@ -597,7 +614,7 @@ def test_a_client_of_one_flavour_serves_that_flavour(url: str) -> None:
         assert handle.added
 
         async def other() -> None:
-            await app.aenqueue("f", 1)
+            await app.aio.enqueue("f", 1)
 
         with pytest.raises(BadTypeError, match=r"redis\.asyncio client"):
             asyncio.run(other())

@@ -51,7 +51,9 @@ def now_of(flavour: JobAppFlavour) -> int:
 
 def scheduler(flavour: JobAppFlavour) -> Scheduler:
     async def make() -> Scheduler:
-        return Scheduler(flavour.app.program.clients.aio.store, flavour.app.schedules, ["default"], "json")
+        return Scheduler(
+            flavour.app.program.clients.aio.store, flavour.app.program.schedules, ["default"], "json"
+        )
 
     made: Scheduler = flavour.run(make())
     return made
@@ -68,7 +70,7 @@ def taken(flavour: JobAppFlavour) -> Any:
     """Lease the item of a schedule."""
 
     async def lease() -> Any:
-        return await flavour.app.aqueue("default.cron").lease(3600, block=False)
+        return await flavour.app.aio.queue("default.cron").lease(3600, block=False)
 
     return flavour.run(lease())
 
@@ -148,7 +150,7 @@ def test_missed_slots(flavour: JobAppFlavour, missed: Any, late_by: int, expecte
     @flavour.app.every(3600, missed=missed, name="s")
     def s() -> None: ...
 
-    (schedule,) = flavour.app.schedules
+    (schedule,) = flavour.app.program.schedules
     slot = 500_000 * HOUR
     minutes = [-65, -5] if late_by else [-5]
     now = slot + (5 * MINUTE + late_by if late_by else 30_000)
@@ -165,7 +167,7 @@ def test_a_clock_that_went_back_gives_no_slot_twice(flavour: JobAppFlavour) -> N
     @flavour.app.every(60, missed="all", name="s")
     def s() -> None: ...
 
-    (schedule,) = flavour.app.schedules
+    (schedule,) = flavour.app.program.schedules
     turn = schedule.turn(HOUR, HOUR - 10 * MINUTE, paused=False)
     assert (turn.slots, turn.until, turn.due) == ([], HOUR, HOUR + MINUTE)
 
@@ -273,7 +275,7 @@ def test_a_job_may_have_a_schedule_and_be_enqueued_as_well(flavour: JobAppFlavou
     handle = f.enqueue(7)
     flavour.burst()
     assert handle.result(0) == 7
-    nightly, often = flavour.app.schedules
+    nightly, often = flavour.app.program.schedules
     assert (nightly.name, often.name) == ("f", "often")
     assert (str(nightly.timetable), str(often.timetable)) == ("0 3 * * * Europe/Berlin", "every 3600 s")
     assert (nightly.call.options.keep, often.call.options.keep) == (5, None)
@@ -434,7 +436,7 @@ def test_what_cannot_be_a_schedule(flavour: JobAppFlavour) -> None:
     for kind, text, make in bad:
         with pytest.raises(kind, match=text):
             make()
-    assert len(app.schedules) == 1
+    assert len(app.program.schedules) == 1
 
 
 def test_a_day_of_a_second_is_found_at_once() -> None:

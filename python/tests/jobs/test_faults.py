@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import redis
     from support import servers
 
-    from leaseq.jobs.handle import Handle
+    from leaseq.jobs import Handle
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -189,7 +189,7 @@ def test_two_workers_never_run_one_job_at_a_time(url: str) -> None:
     with JobAppFlavour(app, asynchronous=False) as flavour:
         app.enqueue_many([f.call(number) for number in range(500)])
         options: Any = {"burst": True, "handle_signals": False, "lease_secs": 600}
-        runs = [flavour.start(app.arun_worker(**options)) for _ in range(3)]
+        runs = [flavour.start(app.aio.run_worker(**options)) for _ in range(3)]
         assert sum(run.result(TIMEOUT_SECS) for run in runs) == 500
     assert set(ran.values()) == {1}
     assert len(ran) == 500

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import redis.asyncio
-from support.job_app import TIMEOUT_SECS, JobAppFlavour, until
+from support.job_app import TIMEOUT_SECS, JobAppFlavour, for_asyncio, until
 from support.redis_probe import count_blocked
 from support.spec_rules import Tree
 
-from leaseq.jobs import App, Context, JobCancelled
+from leaseq.jobs import App, Context, JobCancelled, aio
 from leaseq_conformance.acl_suite import roles
 
 if TYPE_CHECKING:
@@ -25,20 +25,20 @@ if TYPE_CHECKING:
 def test_jobs_on_a_cluster(cluster: servers.RedisCluster) -> None:
     async def work() -> None:
         client = redis.asyncio.RedisCluster.from_url(cluster.url)
-        async with App(client, group="shop") as app:
+        async with aio.App(client, group="shop") as app:
 
             @app.job(name="f", queue="mail")
             async def f(number: int) -> int:
                 return number
 
-            handles = await app.aenqueue_many([f.call(number) for number in range(5)])
-            handles.append(await f.with_options(id="a}b{c", queue="other").aenqueue(5))
-            late = await f.with_options(id="{x}", delay=3600).aenqueue(6)
-            assert await app.arun_worker(burst=True, handle_signals=False, queues=["mail", "other"]) == 6
-            assert [await handle.aresult(0) for handle in handles] == list(range(6))
-            assert await late.acancel()
-            assert await app.astatuses([*handles[:1], late]) == ["succeeded", "cancelled"]
-            assert (await late.ainfo()).status == "cancelled"
+            handles = await app.enqueue_many([f.call(number) for number in range(5)])
+            handles.append(await f.with_options(id="a}b{c", queue="other").enqueue(5))
+            late = await f.with_options(id="{x}", delay=3600).enqueue(6)
+            assert await app.run_worker(burst=True, handle_signals=False, queues=["mail", "other"]) == 6
+            assert [await handle.result(0) for handle in handles] == list(range(6))
+            assert await late.cancel()
+            assert await app.statuses([*handles[:1], late]) == ["succeeded", "cancelled"]
+            assert (await late.info()).status == "cancelled"
         await client.aclose()
 
     with JobAppFlavour(App("redis://unused"), asynchronous=True) as flavour:
@@ -109,7 +109,7 @@ def test_the_rights_of_the_specification_are_enough(
             assert flavour(flavour.app.schedules, "inspect")[0].paused
             flavour(flavour.app.schedules, "resume", "hourly")
             late = flavour(f.with_options(delay=3600), "enqueue")
-            waiting = flavour.start(late.aresult())
+            waiting = flavour.start(for_asyncio(late).result())
             until(lambda: count_blocked(redis_client) >= 1)
             assert flavour(late, "cancel")
             with pytest.raises(JobCancelled):

@@ -100,6 +100,7 @@ def test_a_signal_does_not_end_a_process_that_cannot_listen_yet(
     with Program(url, processes=2, burst=True) as program:
         code, out, err = program.end()
     assert (code, out.strip()) == (0, "1"), err
+    assert len(values_of(redis_client, "struck")) == 2
     assert "signal" not in err
 
 
@@ -370,4 +371,4 @@ def test_a_worker_of_several_processes_takes_no_client(url: str) -> None:
 )
 def test_limits_that_cannot_be_are_refused(app: App, limits: Any, kind: type[Exception], why: str) -> None:
     with pytest.raises(kind, match=why):
-        asyncio.run(app.arun_worker(**limits))
+        asyncio.run(app.aio.run_worker(**limits))

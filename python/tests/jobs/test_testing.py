@@ -40,7 +40,7 @@ def test_jobs_run_here_as_they_are_enqueued(url: str) -> None:
     async def parent(ctx: Context, name: str) -> str:
         ran.append(name)
         child.enqueue(name + "/1")
-        await child.aenqueue(name + "/2")
+        await child.aio.enqueue(name + "/2")
         return f"{name} {ctx.attempt}"
 
     with at_once(app, url):
@@ -77,9 +77,9 @@ def test_what_a_schedule_is_triggered_for_runs_here_too(url: str) -> None:
         ran.append("s")
 
     async def begin() -> None:
-        await Scheduler(app.program.clients.aio.store, app.schedules, ["default"], "json").begin()
-        await app.schedules.atrigger("s")
-        await app.aclose()
+        await Scheduler(app.program.clients.aio.store, app.program.schedules, ["default"], "json").begin()
+        await app.schedules.aio.trigger("s")
+        await app.aio.close()
 
     with at_once(app):
         asyncio.run(begin())
@@ -98,11 +98,11 @@ def test_in_an_event_loop(url: str) -> None:
     async def main() -> tuple[int, int]:
         with at_once(app):
             try:
-                one = await f.aenqueue(1)
+                one = await f.aio.enqueue(1)
                 two = f.enqueue(2)  # a loop of its own: this one is at work here
-                return await one.aresult(0), two.result(0)
+                return await one.result(0), two.result(0)
             finally:
-                await app.aclose()
+                await app.aio.close()
 
     assert asyncio.run(main()) == (2, 3)
 

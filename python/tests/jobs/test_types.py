@@ -39,11 +39,11 @@ def tock(ctx: Context) -> int: return ctx.attempt
 async def main() -> None:
     right = add.enqueue(1, b=2)
     reveal_type(right.result())  # int
-    reveal_type(await (await add.with_options(delay=3).aenqueue(1)).aresult())  # int
+    reveal_type(await (await add.with_options(delay=3).aio.enqueue(1)).result())  # int
     reveal_type(app.enqueue_many([send.call("a")])[0].result())  # bool
     reveal_type(app.handle("id").result())  # Any
     add.enqueue("x")  # error
-    await add.aenqueue(1, c=2)  # error
+    await add.aio.enqueue(1, c=2)  # error
     add.call()  # error
     send.enqueue(3)  # error
     send.enqueue()  # error
@@ -51,7 +51,7 @@ async def main() -> None:
     app.job(queue=3)  # error
     chain = app.chain(add.call(1)).then(show.partial("x"))
     reveal_type(chain.enqueue().result())  # str
-    reveal_type(await (await chain.then(send.partial()).aenqueue()).aresult())  # bool
+    reveal_type(await (await chain.then(send.partial()).aio.enqueue()).result())  # bool
     app.chain(add.call(1)).then(send.partial())  # error
     app.chain(add.call(1)).then(show.partial())  # error
     app.chain(add.call(1)).then(show.partial(3))  # error

@@ -82,16 +82,16 @@ def test_data_that_the_socket_does_not_take_at_once(redis_client: redis.Redis, u
 
 def test_a_worker_and_a_job(redis_client: redis.Redis, url: str) -> None:
     del redis_client
-    app = leaseq.jobs.App(url)
+    app = leaseq.jobs.aio.App(url)
 
     @app.job(name="double")
     async def double(number: int) -> int:
         return 2 * number
 
     async def main() -> None:
-        handle = await double.aenqueue(21)
-        assert await app.arun_worker(burst=True) == 1
-        assert await handle.aresult(HOUR) == 42
-        await app.aclose()
+        handle = await double.enqueue(21)
+        assert await app.run_worker(burst=True) == 1
+        assert await handle.result(HOUR) == 42
+        await app.close()
 
     run(main())

@@ -61,8 +61,8 @@ def main(when: str) -> None:
     jobs(app)
 
     async def work() -> None:
-        async with app:
-            await app.arun_worker(burst=True, concurrency=1, lease_secs=600)
+        async with app.aio as running:
+            await running.run_worker(burst=True, concurrency=1, lease_secs=600)
 
     asyncio.run(work())
 

@@ -44,4 +44,4 @@ async def minutely(ctx: Context) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(app.arun_worker(concurrency=4, lease_secs=600, grace_secs=100))
+    asyncio.run(app.aio.run_worker(concurrency=4, lease_secs=600, grace_secs=100))

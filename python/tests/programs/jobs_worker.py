@@ -12,12 +12,14 @@ import os
 import signal
 import sys
 import time
-from typing import Any, Self
+from typing import Any
 
 import redis
 from support.job_app import extend_program_timeouts
 
 from leaseq.jobs import App, Backoff, Context
+from leaseq.jobs.worker import worker_process
+from leaseq.jobs.worker.job_worker import JobWorker
 
 extend_program_timeouts()
 URL = os.environ.get("REDIS_URL", "redis://127.0.0.1:1")
@@ -43,16 +45,18 @@ def wait_for(name: str) -> None:
         time.sleep(0.01)
 
 
-class KilledApp(App):
+class KilledWorker(JobWorker):
     """Where a test wants that, each process gets a signal before it can listen to any."""
 
-    async def __aenter__(self) -> Self:
+    def __init__(self, *given: Any, **options: Any) -> None:
         if has("strike"):
             os.kill(os.getpid(), signal.SIGTERM)
-        return await super().__aenter__()
+            note("struck", os.getpid())
+        super().__init__(*given, **options)
 
 
-app = KilledApp(URL)
+setattr(worker_process, "JobWorker", KilledWorker)  # noqa: B010 (mypy knows what was there)
+app = App(URL)
 
 
 @app.job(name="effect", retries=None, backoff=AT_ONCE)

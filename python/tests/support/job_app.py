@@ -42,8 +42,13 @@ def extend_program_timeouts() -> None:
     late_replies().__enter__()
 
 
+def for_asyncio(thing: Any) -> Any:
+    """An App, a function or a handle as asyncio has it; it may be that already."""
+    return getattr(thing, "aio", thing)
+
+
 class JobAppFlavour:
-    """Calls `name` of an App, a function or a handle, or its flavour for asyncio, in an event loop of its own."""
+    """Calls `name` of an App, a function or a handle, or of its `aio`, in an event loop of its own."""
 
     def __init__(self, app: App, *, asynchronous: bool) -> None:
         self.app = app
@@ -54,9 +59,12 @@ class JobAppFlavour:
         self._late_replies = late_replies()
 
     def __call__(self, thing: Any, name: str, *args: Any, **kwargs: Any) -> Any:
-        if not self.asynchronous:
-            return getattr(thing, name)(*args, **kwargs)
-        return self.run(getattr(thing, f"a{name}")(*args, **kwargs))
+        answer = getattr(self.side(thing), name)(*args, **kwargs)
+        return self.run(answer) if self.asynchronous else answer
+
+    def side(self, thing: Any) -> Any:
+        """The same for this flavour."""
+        return for_asyncio(thing) if self.asynchronous else thing
 
     def run(self, work: Coroutine[Any, Any, Any]) -> Any:
         """Run something in the loop, and wait for it."""
@@ -69,7 +77,7 @@ class JobAppFlavour:
     def burst(self, **options: Any) -> int:
         """Run what is ready; how many jobs ended."""
         chosen: Any = {"burst": True, "handle_signals": False, "lease_secs": LEASE_SECS, **options}
-        ended: int = self.run(self.app.arun_worker(**chosen))
+        ended: int = self.run(self.app.aio.run_worker(**chosen))
         return ended
 
     @contextlib.contextmanager
@@ -87,7 +95,7 @@ class JobAppFlavour:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.run(self.app.aclose())
+        self.run(self.app.aio.close())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()

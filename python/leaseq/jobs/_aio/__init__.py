@@ -1,1 +1,1 @@
-"""What the job layer reads and writes, for asyncio."""
+"""The job layer as programs use it, for asyncio: written by hand."""

@@ -1,1 +1,1 @@
-"""What the job layer reads and writes, for threads; generated from `_aio`."""
+"""The job layer as programs use it, for threads: generated from `leaseq.jobs._aio`."""

@@ -1,90 +1,55 @@
 # Generated from _aio/schedules.py by python/unasync.py: do not edit.
-"""The schedules that a server has: looked at, paused, resumed and triggered (LQ-JOB-12)."""
+"""The schedules that the server has, for who operates them."""
 
-import time
-from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Any
 
-import msgspec
-
-from leaseq._scripts import MAX_ENTRIES
-from leaseq.errors import BadArgumentError
-from leaseq.item import Item
-from leaseq.jobs import envelope
-from leaseq.jobs._sync.client import JobClient
-from leaseq.jobs._sync.store import Store
+from leaseq.jobs._aio.schedules import Schedules as AsyncSchedules
+from leaseq.jobs._sync.handle import Handle
+from leaseq.jobs.clients import Clients
 from leaseq.jobs.cron import schedule_state
+from leaseq.jobs.cron.declared import DeclaredSchedules
 from leaseq.jobs.cron.info import ScheduleInfo
-from leaseq.jobs.cron.schedule_state import ScheduleState
-from leaseq.jobs.stage import options_of
+from leaseq.jobs.store._sync import schedule_store
 
 
-class Stored(NamedTuple):
-    """A schedule as it is stored."""
+class Schedules:
+    """`app.schedules`: looks at schedules, pauses, resumes and triggers them, by name.
 
-    name: str
-    data: bytes
-    paused: bool
+    `queue` is that of their jobs: where none is given, that of the App's one schedule of this name, else the App's own. A worker
+    writes its App's schedules to the server when it starts. Pausing and triggering raise BadArgumentError where the server has
+    none of that name.
+    """
 
+    def __init__(self, clients: Clients, declared: DeclaredSchedules) -> None:
+        self._clients = clients
+        self._declared = declared
 
-def stored(store: Store, queue: str) -> list[Stored]:
-    """The schedules of a queue of schedules, by name; up to 768."""
-    ids: set[str] = set()
-    ids.update(store.listed(queue, "ready", 0, MAX_ENTRIES))
-    ids.update(store.listed(queue, "delayed", 0, MAX_ENTRIES))
-    ids.update(store.listed(queue, "leased", 0, MAX_ENTRIES))
-    if not ids:
-        return []
-    keys, names = store.queue(queue).keys, sorted(ids)
-    data, paused = store.talk_all(
-        queue, [("HMGET", keys.key("items"), *names), ("SMISMEMBER", schedule_state.paused_key(keys), *names)]
-    )
-    each = zip(names, data, map(bool, paused), strict=True)
-    return [Stored(*one) for one in each if one[1] is not None]
+    @property
+    def aio(self) -> AsyncSchedules:
+        """The same for asyncio: `await app.schedules.aio.pause("report")`."""
+        return AsyncSchedules(self._clients, self._declared)
 
+    def inspect(self, queue: str | None = None) -> list[ScheduleInfo]:
+        """Those that the server has, by name: of one queue of jobs, or of all that the App knows; up to 768 each."""
+        queues = self._clients.settings.queues if queue is None else [queue]
+        return schedule_store.inspect(self._clients.sync, queues)
 
-def is_paused(store: Store, queue: str, name: str) -> bool:
-    """Whether a schedule is paused."""
-    return bool(store.talk(queue, "SISMEMBER", schedule_state.paused_key(store.queue(queue).keys), name))
+    def pause(self, name: str, queue: str | None = None) -> None:
+        """Let its slots pass without jobs, also those of workers that are not there yet."""
+        schedule_store.set_paused(self._clients.sync, self._queue_of(name, queue), name, paused=True)
 
+    def resume(self, name: str, queue: str | None = None) -> None:
+        """Go on with the next slot."""
+        schedule_store.set_paused(self._clients.sync, self._queue_of(name, queue), name, paused=False)
 
-def inspect(client: JobClient, queues: Iterable[str]) -> list[ScheduleInfo]:
-    """The schedules of these queues of jobs."""
-    found: list[ScheduleInfo] = []
-    for queue in queues:
-        for each in stored(client.store, schedule_state.queue_of(queue)):
-            one = schedule_state.read(each.data)
-            if one is not None:
-                found.append(ScheduleInfo.of(each.name, queue, one, paused=each.paused))
-    return found
+    def trigger(self, name: str, queue: str | None = None) -> Handle[Any]:
+        """Enqueue its job now, beside its slots, which stay as they are."""
+        found = schedule_store.trigger(self._clients.sync, self._queue_of(name, queue), name)
+        return Handle(self._clients, *found)
 
-
-def set_paused(client: JobClient, queue: str, name: str, *, paused: bool) -> None:
-    """Pause a schedule of a queue of schedules, or let it go on. Raises BadArgumentError where there is none."""
-    _one(client.store, queue, name)
-    key = schedule_state.paused_key(client.store.queue(queue).keys)
-    client.store.talk(queue, "SADD" if paused else "SREM", key, name)
-
-
-def trigger(client: JobClient, queue: str, name: str) -> tuple[str, str]:
-    """Enqueue the job of a schedule now; answers its id and its queue. Raises BadArgumentError where there is none."""
-    stage = (_one(client.store, queue, name)).job
-    if stage is None:
-        raise BadArgumentError("this schedule does not say what its jobs are")
-    now, delay = round(time.time() * 1000), int(stage.add.get("delay", 0))
-    content = msgspec.structs.replace(stage.job, enqueued=now, due=now + delay if delay else None)
-    item = Item(envelope.write(content, client.settings.form, None), headers=stage.headers)
-    client.store.add(stage.queue, [(item, options_of(stage))])
-    client.enqueued()
-    return item.id, stage.queue
-
-
-def _one(store: Store, queue: str, name: str) -> ScheduleState:
-    found = stored(store, queue)
-    for each in found:
-        if each.name == name and (one := schedule_state.read(each.data)) is not None:
-            return one
-    known = ", ".join(each.name for each in found) or "none"
-    raise BadArgumentError(
-        f"there is no schedule {name!r} in this queue: it has {known}, each since a worker began"
-    )
+    def _queue_of(self, name: str, queue: str | None) -> str:
+        """The queue of schedules where it is looked for: of one that this App has declared, it is known."""
+        declared = self._declared.queues_of(name) if queue is None else []
+        if len(declared) == 1:
+            return declared[0]
+        return schedule_state.queue_of(queue or self._clients.settings.defaults.queue)

@@ -18,11 +18,11 @@ from leaseq.errors import (
     UnavailableError,
 )
 from leaseq.item import Item
-from leaseq.jobs._aio.store import Store
 from leaseq.jobs.envelope import Stage
 from leaseq.jobs.errors import JobTimeout
 from leaseq.jobs.info import description_of
 from leaseq.jobs.stage import followed_with
+from leaseq.jobs.store._aio.store import Store
 from leaseq.jobs.worker.execution import JobExecution, JobResult, LeasedJob, PreparedJob
 from leaseq.jobs.worker.process_pool import JobProcesses
 from leaseq.jobs.worker.progress import ProgressReporter

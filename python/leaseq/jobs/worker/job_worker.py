@@ -11,11 +11,11 @@ from setproctitle import setproctitle
 
 from leaseq import flows
 from leaseq.errors import LeaseqError, TooLargeError
+from leaseq.jobs.program import Program
 from leaseq.jobs.worker.execution import JobExecution
 from leaseq.jobs.worker.executor import Executor
 from leaseq.jobs.worker.lease_journal import LeaseJournal
 from leaseq.jobs.worker.process_pool import JobProcesses
-from leaseq.jobs.worker.program import Program
 from leaseq.jobs.worker.progress import ProgressReporter
 from leaseq.jobs.worker.recycling import RecyclePolicy
 from leaseq.jobs.worker.scheduler import Scheduler

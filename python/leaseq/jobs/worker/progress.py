@@ -9,9 +9,9 @@ from functools import partial
 from leaseq._aio.queue import LeasedItem
 from leaseq.errors import LeaseqError
 from leaseq.jobs import job_state
-from leaseq.jobs._aio.store import Store
 from leaseq.jobs.context import Report
 from leaseq.jobs.job_state import JobState
+from leaseq.jobs.store._aio.store import Store
 
 REPORT_SECONDS = 0.25
 """How often notes are written. A job that is over by then is told of by nobody."""

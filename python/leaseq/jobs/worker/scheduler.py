@@ -9,13 +9,13 @@ from leaseq._aio.queue import LeasedItem
 from leaseq.commands import add_options
 from leaseq.item import Item
 from leaseq.jobs import envelope
-from leaseq.jobs._aio.schedules import is_paused
-from leaseq.jobs._aio.store import Store
 from leaseq.jobs.cron import schedule_state
 from leaseq.jobs.cron.schedule import Schedule
 from leaseq.jobs.cron.schedule_state import ScheduleState
 from leaseq.jobs.serializer import Format
 from leaseq.jobs.stage import followed_with
+from leaseq.jobs.store._aio.schedule_store import is_paused
+from leaseq.jobs.store._aio.store import Store
 from leaseq.worker.hooks import logger
 from leaseq.worker.retry_policy import DeadLetter, Release
 

@@ -14,10 +14,10 @@ from setproctitle import getproctitle, setproctitle
 from leaseq.errors import BadArgumentError, LeaseqError
 from leaseq.item import LeasedItemBase
 from leaseq.jobs import failure
+from leaseq.jobs.program import Program
 from leaseq.jobs.worker import forkserver, worker_process
 from leaseq.jobs.worker.job_worker import WorkerOptions
 from leaseq.jobs.worker.lease_journal import HeldLease, JournalReader, new_marks
-from leaseq.jobs.worker.program import Program
 from leaseq.process import fork
 from leaseq.worker import server_health
 from leaseq.worker.hooks import logger

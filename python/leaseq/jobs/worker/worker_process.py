@@ -9,10 +9,10 @@ import socket
 import sys
 from typing import Final, NoReturn
 
+from leaseq.jobs.program import Program
 from leaseq.jobs.worker import forkserver
 from leaseq.jobs.worker.job_worker import JobWorker, WorkerOptions
 from leaseq.jobs.worker.lease_journal import LeaseJournal
-from leaseq.jobs.worker.program import Program
 
 STOP: Final = b"s"
 NOW: Final = b"n"

@@ -3,40 +3,22 @@
 import dataclasses
 import uuid
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from leaseq.errors import BadArgumentError, BadTypeError
+from leaseq.errors import BadTypeError
 from leaseq.item import derived_id
-from leaseq.jobs.call import Call
+
+# threads: from leaseq.jobs._aio.chain import Chain as AsyncChain
+# threads: from leaseq.jobs._aio.chain import ChainHandle as AsyncChainHandle
+from leaseq.jobs._aio.handle import Handle
+from leaseq.jobs.call import Call, Partial, converted
 from leaseq.jobs.clients import Clients
-from leaseq.jobs.handle import Handle, converted
 from leaseq.jobs.info import Status
 
 T = TypeVar("T")
 U = TypeVar("U")
-R_contra = TypeVar("R_contra", contravariant=True)
-S_co = TypeVar("S_co", covariant=True)
-
-
-@dataclass(frozen=True, slots=True)
-class Partial(Generic[R_contra, S_co]):
-    """A call whose first argument is what the job before it returns: `fn.partial(2, 3)`. Raises BadArgumentError.
-
-    Attributes:
-        call: without its first argument.
-    """
-
-    call: Call[Any]
-
-    def __post_init__(self) -> None:
-        if self.call.options.id is not None or self.call.options.at is not None:
-            raise BadArgumentError(
-                "a partial call has neither an id, which is that of the first job and a number, nor a time; a delay counts from"
-                " the end of the job before it"
-            )
 
 
 class Chain(Generic[T]):
@@ -51,6 +33,11 @@ class Chain(Generic[T]):
         self._first = first
         self._steps = tuple(steps)
 
+    # threads: @property
+    # threads: def aio(self) -> "AsyncChain[T]":
+    # threads:     """The same for asyncio: `await chain.aio.enqueue()`."""
+    # threads:     return AsyncChain(self._clients, self._first, self._steps)
+
     def then(self, step: Partial[T, U]) -> "Chain[U]":
         """The same with one more job behind it. Raises BadTypeError."""
         given: Any = step
@@ -60,14 +47,8 @@ class Chain(Generic[T]):
             )
         return Chain(self._clients, self._first, [*self._steps, given])
 
-    def enqueue(self) -> "ChainHandle[T]":
+    async def enqueue(self) -> "ChainHandle[T]":
         """Enqueue the first job, which brings the others along. Raises what `enqueue` of a function raises."""
-        call = self._call()
-        _, added = self._clients.sync.enqueue(call)
-        return self._handle(call, added)
-
-    async def aenqueue(self) -> "ChainHandle[T]":
-        """`enqueue` for asyncio."""
         call = self._call()
         _, added = await self._clients.aio.enqueue(call)
         return self._handle(call, added)
@@ -102,6 +83,11 @@ class ChainHandle(Generic[T]):
         self._convert = convert
         self.stages = tuple(stages)
 
+    # threads: @property
+    # threads: def aio(self) -> "AsyncChainHandle[T]":
+    # threads:     """The same for asyncio: `await handle.aio.result()`."""
+    # threads:     return AsyncChainHandle(self._clients, [stage.aio for stage in self.stages], self._convert)
+
     @property
     def last(self) -> Handle[T]:
         """The last job, whose result is that of the chain."""
@@ -112,32 +98,20 @@ class ChainHandle(Generic[T]):
         """False where a job of the first one's id was there already."""
         return self.stages[0].added
 
-    def status(self) -> Status:
+    async def status(self) -> Status:
         """Of the job whose turn it is; "succeeded" when the last one has."""
-        return _status(self._clients.sync.chain_statuses(self.stages))
-
-    async def astatus(self) -> Status:
-        """`status` for asyncio."""
         return _status(await self._clients.aio.chain_statuses(self.stages))
 
-    def result(self, timeout: float | None = None) -> T:
+    async def result(self, timeout: float | None = None) -> T:
         """What the last job returned. Waits as `Handle.result` does, for one job after the other.
 
         Raises JobFailed for whichever job it was, JobCancelled, ResultNotKept also where one on the way keeps none,
         TimeoutError.
         """
-        return converted(self._clients.sync.chain_result(self.stages, timeout), self._convert)
-
-    async def aresult(self, timeout: float | None = None) -> T:
-        """`result` for asyncio."""
         return converted(await self._clients.aio.chain_result(self.stages, timeout), self._convert)
 
-    def cancel(self) -> bool:
+    async def cancel(self) -> bool:
         """Cancel the job whose turn it is, and with it those behind it; false where there was none."""
-        return self._clients.sync.cancel_first(self.stages)
-
-    async def acancel(self) -> bool:
-        """`cancel` for asyncio."""
         return await self._clients.aio.cancel_first(self.stages)
 
     def __repr__(self) -> str:

@@ -12,7 +12,6 @@ from leaseq._sync import concurrency
 from leaseq._sync.queue import WorkQueue
 from leaseq.errors import BadArgumentError, LeaseqError
 from leaseq.jobs import envelope, info
-from leaseq.jobs._sync.store import Store
 from leaseq.jobs.call import Call
 from leaseq.jobs.errors import ResultNotKept
 from leaseq.jobs.info import WAITS, JobInfo, Status
@@ -20,6 +19,7 @@ from leaseq.jobs.job_state import JobState
 from leaseq.jobs.missing_result import unsuccessful
 from leaseq.jobs.options import DAY
 from leaseq.jobs.settings import Settings
+from leaseq.jobs.store._sync.store import Store
 from leaseq.results import Outcome
 
 ListState = Literal["ready", "delayed", "running", "failed", "finished"]

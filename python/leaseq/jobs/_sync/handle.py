@@ -1,3 +1,4 @@
+# Generated from _aio/handle.py by python/unasync.py: do not edit.
 """A job that was enqueued, seen by who waits for it."""
 
 from collections.abc import Callable
@@ -5,6 +6,8 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from leaseq.jobs import info
+from leaseq.jobs._aio.handle import Handle as AsyncHandle
+from leaseq.jobs.call import converted
 from leaseq.jobs.clients import Clients
 from leaseq.jobs.info import JobInfo, Status
 
@@ -27,13 +30,14 @@ class Handle(Generic[T]):
     _convert: Callable[[Any], T] | None = None
     added: bool = True
 
+    @property
+    def aio(self) -> "AsyncHandle[T]":
+        """The same job for asyncio: `await handle.aio.result()`."""
+        return AsyncHandle(self._clients, self.id, self.queue, self._convert, self.added)
+
     def status(self) -> Status:
         """Where it is: see `JobInfo.status`."""
         return info.status_of(*self._clients.sync.state_of(self))
-
-    async def astatus(self) -> Status:
-        """`status` for asyncio."""
-        return info.status_of(*await self._clients.aio.state_of(self))
 
     def result(self, timeout: float | None = None) -> T:
         """What the function returned; waits for it without polling, up to `timeout` seconds (0: as it is now; None: for ever).
@@ -42,12 +46,7 @@ class Handle(Generic[T]):
         BadEnvelopeError for a result that this App cannot read, and msgspec.ValidationError for one that is not of the
         type that the function names.
         """
-        client = self._clients.opened or self._clients.sync
-        return converted(client.result(self, timeout), self._convert)
-
-    async def aresult(self, timeout: float | None = None) -> T:
-        """`result` for asyncio."""
-        return converted(await self._clients.aio.result(self, timeout), self._convert)
+        return converted(self._clients.sync.result(self, timeout), self._convert)
 
     def cancel(self) -> bool:
         """Take it out of its queue; whoever runs it learns it at its next heartbeat, and ends it there.
@@ -56,25 +55,9 @@ class Handle(Generic[T]):
         """
         return self._clients.sync.cancel(self)
 
-    async def acancel(self) -> bool:
-        """`cancel` for asyncio."""
-        return await self._clients.aio.cancel(self)
-
     def info(self) -> JobInfo:
         """All that is known of it."""
-        return self._clients.sync.inspect([self])[0]
-
-    async def ainfo(self) -> JobInfo:
-        """`info` for asyncio."""
-        return (await self._clients.aio.inspect([self]))[0]
+        return (self._clients.sync.inspect([self]))[0]
 
     def __repr__(self) -> str:
         return f"<Handle {self.id!r} in {self.queue or 'a queue'!r}>"
-
-
-def converted(value: Any, convert: Callable[[Any], T] | None) -> T:
-    """What was kept, as what was returned."""
-    if convert is not None:
-        return convert(value)
-    as_kept: T = value
-    return as_kept

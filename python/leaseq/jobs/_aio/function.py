@@ -1,16 +1,17 @@
 """A function that can be enqueued."""
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, Generic, ParamSpec, Protocol, TypeVar, Unpack
 
 import msgspec
 
-from leaseq.errors import BadArgumentError, BadTypeError
-from leaseq.jobs.call import Call
-from leaseq.jobs.chain import Partial
+from leaseq.errors import BadArgumentError
+
+# threads: from leaseq.jobs._aio.function import Enqueuer as AsyncEnqueuer
+from leaseq.jobs._aio.handle import Handle
+from leaseq.jobs.call import Call, Partial
 from leaseq.jobs.clients import Clients
 from leaseq.jobs.definition import Definition
-from leaseq.jobs.handle import Handle
 from leaseq.jobs.options import CallOptions, Options
 
 P = ParamSpec("P")
@@ -43,6 +44,11 @@ class Enqueuer(Generic[P, T]):
         self._definition = definition
         self._given = given
 
+    # threads: @property
+    # threads: def aio(self) -> "AsyncEnqueuer[P, T]":
+    # threads:     """The same for asyncio: `await fn.aio.enqueue(1, 2)`."""
+    # threads:     return AsyncEnqueuer(self._clients, self.name, self.options, self._definition, self._given)
+
     def with_options(self, **options: Unpack[CallOptions]) -> "Enqueuer[P, T]":
         """The same with other options, for one call or many. Raises BadArgumentError, BadTypeError."""
         changed = self.options.with_(options, CallOptions)
@@ -62,18 +68,12 @@ class Enqueuer(Generic[P, T]):
         """
         return Partial(msgspec.structs.replace(self._call((None, *args), kwargs), args=args))
 
-    def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Handle[T]:
+    async def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Handle[T]:
         """Enqueue a call; `added` of the handle is false where a job of its id is in the queue already.
 
         Raises BadTypeError for arguments that the function does not take, SerializationError for those that cannot be
         written, and the errors of `WorkQueue.add_item`.
         """
-        call = self._call(args, kwargs)
-        job_id, added = (self._clients.opened or self._clients.sync).enqueue(call)
-        return Handle(self._clients, job_id, call.options.queue, call.convert, added)
-
-    async def aenqueue(self, *args: P.args, **kwargs: P.kwargs) -> Handle[T]:
-        """`enqueue` for asyncio."""
         call = self._call(args, kwargs)
         job_id, added = await self._clients.aio.enqueue(call)
         return Handle(self._clients, job_id, call.options.queue, call.convert, added)
@@ -101,24 +101,10 @@ class JobFunction(Enqueuer[P, T]):
 
     def __init__(self, clients: Clients, definition: Definition) -> None:
         super().__init__(clients, definition.name, definition.options, definition)
-        self.function: Callable[..., T | Awaitable[T]] = definition.function
+        self.function: Callable[..., T | Coroutine[Any, Any, T]] = definition.function
         self.__doc__ = definition.function.__doc__
         self.__wrapped__ = definition.function
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run it here and now. One that takes a Context is given it by the caller."""
         return self.function(*args, **kwargs)
-
-
-def listed(calls: Iterable[Call[T]]) -> list[Call[T]]:
-    """The calls. Raises BadTypeError."""
-    given: Any = calls
-    if isinstance(given, Call) or not isinstance(given, Iterable):
-        raise BadTypeError(
-            f"this takes several calls, as in [fn.call(1), fn.call(2)], not {type(given).__name__}"
-        )
-    found = list(given)
-    for each in found:
-        if not isinstance(each, Call):
-            raise BadTypeError(f"this takes calls, as in fn.call(1), not {type(each).__name__}")
-    return found

@@ -11,7 +11,6 @@ from leaseq._aio.queue import WorkQueue
 from leaseq._scripts import MAX_ENTRIES
 from leaseq.errors import BadArgumentError, LeaseqError
 from leaseq.jobs import envelope, info
-from leaseq.jobs._aio.store import Store
 from leaseq.jobs.call import Call
 from leaseq.jobs.errors import ResultNotKept
 from leaseq.jobs.info import WAITS, JobInfo, Status
@@ -19,6 +18,7 @@ from leaseq.jobs.job_state import JobState
 from leaseq.jobs.missing_result import unsuccessful
 from leaseq.jobs.options import DAY
 from leaseq.jobs.settings import Settings
+from leaseq.jobs.store._aio.store import Store
 from leaseq.results import Outcome
 
 ListState = Literal["ready", "delayed", "running", "failed", "finished"]

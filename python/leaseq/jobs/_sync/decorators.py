@@ -1,10 +1,11 @@
+# Generated from _aio/decorators.py by python/unasync.py: do not edit.
 """What decorators of an App make of functions, for type checkers."""
 
-from collections.abc import Awaitable, Callable
-from typing import Concatenate, ParamSpec, Protocol, TypeVar, overload
+from collections.abc import Callable, Coroutine
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, overload
 
+from leaseq.jobs._sync.function import JobFunction
 from leaseq.jobs.context import Context
-from leaseq.jobs.function import JobFunction
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -14,9 +15,11 @@ class Decorator(Protocol):
     """What `@app.job(...)` makes a job of."""
 
     @overload
-    def __call__(self, function: Callable[Concatenate[Context, P], Awaitable[T]], /) -> JobFunction[P, T]: ...
+    def __call__(
+        self, function: Callable[Concatenate[Context, P], Coroutine[Any, Any, T]], /
+    ) -> JobFunction[P, T]: ...
     @overload
-    def __call__(self, function: Callable[P, Awaitable[T]], /) -> JobFunction[P, T]: ...
+    def __call__(self, function: Callable[P, Coroutine[Any, Any, T]], /) -> JobFunction[P, T]: ...
     @overload
     def __call__(self, function: Callable[Concatenate[Context, P], T], /) -> JobFunction[P, T]: ...
     @overload
@@ -29,9 +32,9 @@ class Scheduler(Protocol):
     @overload
     def __call__(self, function: JobFunction[P, T], /) -> JobFunction[P, T]: ...  # type: ignore[overload-overlap]
     @overload
-    def __call__(self, function: Callable[[Context], Awaitable[T]], /) -> JobFunction[[], T]: ...
+    def __call__(self, function: Callable[[Context], Coroutine[Any, Any, T]], /) -> JobFunction[[], T]: ...
     @overload
-    def __call__(self, function: Callable[[], Awaitable[T]], /) -> JobFunction[[], T]: ...
+    def __call__(self, function: Callable[[], Coroutine[Any, Any, T]], /) -> JobFunction[[], T]: ...
     @overload
     def __call__(self, function: Callable[[Context], T], /) -> JobFunction[[], T]: ...
     @overload

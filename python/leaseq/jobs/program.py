@@ -1,11 +1,11 @@
 """What a worker runs: the functions, schedules and hooks of an App, on its server."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 from leaseq.jobs.clients import Clients
-from leaseq.jobs.cron.schedule import Schedule
+from leaseq.jobs.cron.declared import DeclaredSchedules
 
 Hook = Callable[[], Any]
 
@@ -16,12 +16,12 @@ class Program:
 
     Attributes:
         clients: that ask its server; their settings have its functions.
-        schedules: whose jobs go to queues that the App knows.
+        schedules: that were declared.
         startup: called in each process before its first job.
         shutdown: called in each process after its last job.
     """
 
     clients: Clients
-    schedules: Iterable[Schedule]
+    schedules: DeclaredSchedules = field(default_factory=DeclaredSchedules)
     startup: list[Hook] = field(default_factory=list)
     shutdown: list[Hook] = field(default_factory=list)

@@ -1,0 +1,40 @@
+"""What decorators of an App make of functions, for type checkers."""
+
+from collections.abc import Callable, Coroutine
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, overload
+
+from leaseq.jobs._aio.function import JobFunction
+from leaseq.jobs.context import Context
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class Decorator(Protocol):
+    """What `@app.job(...)` makes a job of."""
+
+    @overload
+    def __call__(
+        self, function: Callable[Concatenate[Context, P], Coroutine[Any, Any, T]], /
+    ) -> JobFunction[P, T]: ...
+    @overload
+    def __call__(self, function: Callable[P, Coroutine[Any, Any, T]], /) -> JobFunction[P, T]: ...
+    @overload
+    def __call__(self, function: Callable[Concatenate[Context, P], T], /) -> JobFunction[P, T]: ...
+    @overload
+    def __call__(self, function: Callable[P, T], /) -> JobFunction[P, T]: ...
+
+
+class Scheduler(Protocol):
+    """What `@app.cron(...)` and `@app.every(...)` schedule: a job's function, or one that becomes one."""
+
+    @overload
+    def __call__(self, function: JobFunction[P, T], /) -> JobFunction[P, T]: ...  # type: ignore[overload-overlap]
+    @overload
+    def __call__(self, function: Callable[[Context], Coroutine[Any, Any, T]], /) -> JobFunction[[], T]: ...
+    @overload
+    def __call__(self, function: Callable[[], Coroutine[Any, Any, T]], /) -> JobFunction[[], T]: ...
+    @overload
+    def __call__(self, function: Callable[[Context], T], /) -> JobFunction[[], T]: ...
+    @overload
+    def __call__(self, function: Callable[[], T], /) -> JobFunction[[], T]: ...

@@ -1,0 +1,247 @@
+# Generated from _aio/app.py by python/unasync.py: do not edit.
+"""The App: functions by name, queues by name, a server."""
+
+from collections.abc import Callable, Coroutine, Iterable
+from datetime import tzinfo
+from types import TracebackType
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar, Unpack, cast, overload
+
+from leaseq._sync.queue import WorkQueue
+from leaseq.jobs._sync.chain import Chain
+from leaseq.jobs._sync.decorators import Decorator, Scheduler
+from leaseq.jobs._sync.function import Enqueuer, JobFunction
+from leaseq.jobs._sync.handle import Handle
+from leaseq.jobs._sync.schedules import Schedules
+from leaseq.jobs.call import Call, listed
+from leaseq.jobs.clients import Clients, Server
+from leaseq.jobs.context import Context
+from leaseq.jobs.cron.schedule import Missed, Schedule
+from leaseq.jobs.cron.trigger import CronTrigger, IntervalTrigger, Trigger, zone
+from leaseq.jobs.definition import checked_name, name_of
+from leaseq.jobs.info import JobInfo, Status
+from leaseq.jobs.options import CallOptions, FunctionOptions, Options
+from leaseq.jobs.program import Program
+from leaseq.jobs.serializer import Format, Serializer
+from leaseq.jobs.settings import Settings
+from leaseq.jobs.store._sync.client import ListState
+from leaseq.keys import QueueKeys
+
+P = ParamSpec("P")
+T = TypeVar("T")
+Hook = Callable[[], Any]
+H = TypeVar("H", bound=Hook)
+
+
+class App:
+    """Functions that run elsewhere: what `leaseq.jobs.App` and `leaseq.jobs.aio.App` have in common.
+
+    Attributes:
+        program: what its workers run.
+    """
+
+    def __init__(
+        self,
+        server: Server | None = None,
+        *,
+        group: str = "jobs",
+        queue: str = "default",
+        format: Format = "json",  # noqa: A002
+        serializer: Serializer | None = None,
+    ) -> None:
+        self.program = Program(Clients(server, Settings(group, queue, format, serializer)))
+
+    @classmethod
+    def of_program(cls, program: Program) -> Self:
+        """An App with the functions, schedules, hooks and server of another one."""
+        app = cls.__new__(cls)
+        app.program = program
+        return app
+
+    @property
+    def _clients(self) -> Clients:
+        return self.program.clients
+
+    @property
+    def _settings(self) -> Settings:
+        return self.program.clients.settings
+
+    @property
+    def schedules(self) -> Schedules:
+        """Those that its server has."""
+        return Schedules(self._clients, self.program.schedules)
+
+    @property
+    def group(self) -> str:
+        """The group of all its queues."""
+        return self._settings.group
+
+    @property
+    def queues(self) -> list[str]:
+        """The queues that it knows: its own and those of its functions."""
+        return self._settings.queues
+
+    @property
+    def functions(self) -> dict[str, JobFunction[Any, Any]]:
+        """Those that were decorated, by name."""
+        return {name: JobFunction(self._clients, each) for name, each in self._settings.functions.items()}
+
+    def queue(self, name: str | None = None) -> WorkQueue:
+        """The queue below: its dead letters, statistics, limits. The App closes it."""
+        return self._clients.sync.store.queue(name or self._settings.defaults.queue)
+
+    @overload
+    def job(
+        self, target: Callable[Concatenate[Context, P], Coroutine[Any, Any, T]], /
+    ) -> JobFunction[P, T]: ...
+    @overload
+    def job(self, target: Callable[P, Coroutine[Any, Any, T]], /) -> JobFunction[P, T]: ...
+    @overload
+    def job(self, target: Callable[Concatenate[Context, P], T], /) -> JobFunction[P, T]: ...
+    @overload
+    def job(self, target: Callable[P, T], /) -> JobFunction[P, T]: ...
+    @overload
+    def job(
+        self, target: None = None, /, *, name: str | None = None, **options: Unpack[FunctionOptions]
+    ) -> Decorator: ...
+
+    def job(self, target: Any = None, /, *, name: str | None = None, **options: Any) -> Any:
+        """Decorate a function, `@app.job` or `@app.job(queue="mail", ...)`.
+
+        A function's name is its module and name, unless `name` gives another. If its first parameter is annotated with
+        `Context`, the job is given its own. For the options see `leaseq.jobs.options.Options`. Raises BadTypeError,
+        BadArgumentError.
+        """
+        if target is not None:
+            return self._register(target, name, self._settings.defaults)
+        chosen = self._settings.defaults.with_(options, FunctionOptions)
+        QueueKeys(chosen.queue)
+        return cast("Decorator", lambda function: self._register(function, name, chosen))
+
+    def handle(self, job_id: str, queue: str | None = None) -> Handle[Any]:
+        """A job that was enqueued before, by its id. It is looked for in `queue`, else in the queues that the App knows."""
+        return Handle(self._clients, job_id, queue or "")
+
+    def _register(self, function: Any, name: str | None, options: Options) -> JobFunction[Any, Any]:
+        return JobFunction(self._clients, self._settings.define(name_of(function, name), function, options))
+
+    def function(self, name: str) -> Enqueuer[..., Any]:
+        """What enqueues a function by its name, which need not be known here: `app.function("mail.send").with_options(...)`."""
+        known = self._settings.functions.get(name)
+        if known is not None:
+            return JobFunction(self._clients, known)
+        return Enqueuer(self._clients, checked_name(name), self._settings.defaults, None)
+
+    def enqueue(self, name: str, /, *args: Any, **kwargs: Any) -> Handle[Any]:
+        """Enqueue a function by its name, which need not be known here."""
+        return self.function(name).enqueue(*args, **kwargs)
+
+    def enqueue_many(self, calls: Iterable[Call[T]]) -> list[Handle[T]]:
+        """Enqueue calls, in one round trip for each queue and 256 of them; a handle for each, in order.
+
+        When a call to the server fails, what was answered before is in the error's `answers`, of that queue.
+        """
+        given = listed(calls)
+        return self._handles(given, self._clients.sync.enqueue_many(given))
+
+    def _handles(self, calls: list[Call[T]], answers: list[tuple[str, bool]]) -> list[Handle[T]]:
+        return [
+            Handle(self._clients, job_id, call.options.queue, call.convert, added)
+            for call, (job_id, added) in zip(calls, answers, strict=True)
+        ]
+
+    def chain(self, first: Call[T]) -> Chain[T]:
+        """Jobs one after the other: `app.chain(f.call(1)).then(g.partial()).enqueue()`. Raises BadTypeError."""
+        return Chain(self._clients, listed([first])[0])
+
+    def statuses(self, handles: Iterable[Handle[Any]]) -> list[Status]:
+        """The status of many jobs, in order: two round trips for each queue and 256 of them.
+
+        As many more to find those that were found again by their ids, where the App knows several queues.
+        """
+        return self._clients.sync.statuses(handles)
+
+    def inspect_jobs(self, handles: Iterable[Handle[Any]]) -> list[JobInfo]:
+        """All that is known of many jobs, in order: four round trips for each queue and 256 of them, as `statuses`."""
+        return self._clients.sync.inspect(handles)
+
+    def jobs(
+        self, state: ListState, *, queue: str | None = None, offset: int = 0, limit: int = 100
+    ) -> list[JobInfo]:
+        """One page of the jobs of a queue, next first, with all that is known of each; `limit` is 1..256.
+
+        "finished" are those whose result or failure is kept, that which goes first first. Five round trips.
+        """
+        return self._clients.sync.listed(state, queue, offset, limit)
+
+    def cron(
+        self,
+        line: str,
+        *,
+        tz: str | tzinfo = "UTC",
+        missed: Missed = "last",
+        name: str | None = None,
+        **options: Unpack[FunctionOptions],
+    ) -> Scheduler:
+        """Decorate a function, or what `@app.job` made of one, to be run by a line of crontab: once for each slot.
+
+        `line` has minute, hour, day of month, month and day of week, and may have a second before them; or it is
+        `@hourly` and the like. `tz` is a time zone or its name. `missed` says what becomes of slots for which no worker
+        was there: "last" runs the last of them, "all" runs each, "none" runs none that is more than a minute late.
+        `name` is the schedule's, by default that of the function, which takes no arguments. The options are those of its
+        jobs, of which no result is kept unless `keep` says so. Raises BadTypeError, BadArgumentError.
+        """
+        return self._scheduler(CronTrigger(line, zone(tz)), missed, name, options)
+
+    def every(
+        self,
+        seconds: float,
+        *,
+        missed: Missed = "last",
+        name: str | None = None,
+        **options: Unpack[FunctionOptions],
+    ) -> Scheduler:
+        """The same with an interval: slots are the multiples of `seconds` since 1970. See `cron`."""
+        return self._scheduler(IntervalTrigger(seconds), missed, name, options)
+
+    def _scheduler(
+        self, timetable: Trigger, missed: Missed, name: str | None, options: FunctionOptions
+    ) -> Scheduler:
+        chosen = cast("CallOptions", {"keep": None, **options})
+
+        def schedule(function: Any) -> JobFunction[Any, Any]:
+            job: Any = function
+            if not isinstance(function, JobFunction):
+                job = self._register(function, name, self._settings.defaults.with_(options, FunctionOptions))
+            call = job.with_options(**chosen).call()
+            self.program.schedules.add(Schedule(name or job.name, call, timetable, missed))
+            return cast("JobFunction[Any, Any]", job)
+
+        return schedule
+
+    def on_startup(self, hook: H) -> H:
+        """Decorate a function, asynchronous or not, that each process of a worker calls before its first job.
+
+        The processes of functions with `fork=True` are forked from one that began before it, and have nothing of it.
+        """
+        self.program.startup.append(hook)
+        return hook
+
+    def on_shutdown(self, hook: H) -> H:
+        """Decorate a function, asynchronous or not, that each process of a worker calls after its last job."""
+        self.program.shutdown.append(hook)
+        return hook
+
+    def close(self) -> None:
+        """Close what it opened for threads. Used again, it opens again."""
+        self._clients.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<App of group {self.group!r}, {len(self.functions)} functions>"

@@ -1,0 +1,128 @@
+# Generated from _aio/chain.py by python/unasync.py: do not edit.
+"""Chains: jobs one after the other, each given what the one before it returned (LQ-JOB-16)."""
+
+import dataclasses
+import uuid
+from collections.abc import Callable, Sequence
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+from leaseq.errors import BadTypeError
+from leaseq.item import derived_id
+from leaseq.jobs._aio.chain import Chain as AsyncChain
+from leaseq.jobs._aio.chain import ChainHandle as AsyncChainHandle
+from leaseq.jobs._sync.handle import Handle
+from leaseq.jobs.call import Call, Partial, converted
+from leaseq.jobs.clients import Clients
+from leaseq.jobs.info import Status
+
+T = TypeVar("T")
+U = TypeVar("U")
+
+
+class Chain(Generic[T]):
+    """Jobs one after the other: `app.chain(fetch.call(url)).then(parse.partial()).then(store.partial("db")).enqueue()`.
+
+    One that ends is completed, and the next enqueued, in one step of the server: no crash comes between. One that dies
+    ends the chain; revived, it goes on.
+    """
+
+    def __init__(self, clients: Clients, first: Call[Any], steps: Sequence[Partial[Any, Any]] = ()) -> None:
+        self._clients = clients
+        self._first = first
+        self._steps = tuple(steps)
+
+    @property
+    def aio(self) -> "AsyncChain[T]":
+        """The same for asyncio: `await chain.aio.enqueue()`."""
+        return AsyncChain(self._clients, self._first, self._steps)
+
+    def then(self, step: Partial[T, U]) -> "Chain[U]":
+        """The same with one more job behind it. Raises BadTypeError."""
+        given: Any = step
+        if not isinstance(given, Partial):
+            raise BadTypeError(
+                f"a chain goes on with a partial call, as in fn.partial(), not {type(given).__name__}"
+            )
+        return Chain(self._clients, self._first, [*self._steps, given])
+
+    def enqueue(self) -> "ChainHandle[T]":
+        """Enqueue the first job, which brings the others along. Raises what `enqueue` of a function raises."""
+        call = self._call()
+        _, added = self._clients.sync.enqueue(call)
+        return self._handle(call, added)
+
+    def _call(self) -> Call[Any]:
+        first = self._first.options.id or uuid.uuid4().hex
+        stages = [step.call.stage(derived_id(first, number)) for number, step in enumerate(self._steps, 1)]
+        options = dataclasses.replace(self._first.options, id=first)
+        return msgspec.structs.replace(self._first, options=options, then=stages)
+
+    def _handle(self, call: Call[Any], added: bool) -> "ChainHandle[T]":
+        first = Handle(self._clients, call.options.id or "", call.options.queue, call.convert, added)
+        behind = [
+            Handle(self._clients, stage.id, stage.queue, step.call.convert, added)
+            for stage, step in zip(call.then, self._steps, strict=True)
+        ]
+        last = self._steps[-1].call if self._steps else call
+        return ChainHandle(self._clients, [first, *behind], last.convert)
+
+
+class ChainHandle(Generic[T]):
+    """A chain that was enqueued.
+
+    Attributes:
+        stages: a handle of each job; those whose turn has not come are "unknown".
+    """
+
+    def __init__(
+        self, clients: Clients, stages: Sequence[Handle[Any]], convert: Callable[[Any], T] | None
+    ) -> None:
+        self._clients = clients
+        self._convert = convert
+        self.stages = tuple(stages)
+
+    @property
+    def aio(self) -> "AsyncChainHandle[T]":
+        """The same for asyncio: `await handle.aio.result()`."""
+        return AsyncChainHandle(self._clients, [stage.aio for stage in self.stages], self._convert)
+
+    @property
+    def last(self) -> Handle[T]:
+        """The last job, whose result is that of the chain."""
+        return self.stages[-1]
+
+    @property
+    def added(self) -> bool:
+        """False where a job of the first one's id was there already."""
+        return self.stages[0].added
+
+    def status(self) -> Status:
+        """Of the job whose turn it is; "succeeded" when the last one has."""
+        return _status(self._clients.sync.chain_statuses(self.stages))
+
+    def result(self, timeout: float | None = None) -> T:
+        """What the last job returned. Waits as `Handle.result` does, for one job after the other.
+
+        Raises JobFailed for whichever job it was, JobCancelled, ResultNotKept also where one on the way keeps none,
+        TimeoutError.
+        """
+        return converted(self._clients.sync.chain_result(self.stages, timeout), self._convert)
+
+    def cancel(self) -> bool:
+        """Cancel the job whose turn it is, and with it those behind it; false where there was none."""
+        return self._clients.sync.cancel_first(self.stages)
+
+    def __repr__(self) -> str:
+        return f"<ChainHandle of {len(self.stages)} jobs, {self.stages[0].id!r}>"
+
+
+def _status(statuses: Sequence[Status]) -> Status:
+    """Of several, asked from the last to the first: that of the one whose turn it is."""
+    for number, status in enumerate(reversed(statuses)):
+        if status == "succeeded" and number > 0:
+            return "ready"  # handed on since the next was asked
+        if status != "unknown":
+            return status
+    return "unknown"

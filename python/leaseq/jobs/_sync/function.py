@@ -1,0 +1,110 @@
+# Generated from _aio/function.py by python/unasync.py: do not edit.
+"""A function that can be enqueued."""
+
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from typing import Any, Generic, ParamSpec, Protocol, TypeVar, Unpack
+
+import msgspec
+
+from leaseq.errors import BadArgumentError
+from leaseq.jobs._aio.function import Enqueuer as AsyncEnqueuer
+from leaseq.jobs._sync.handle import Handle
+from leaseq.jobs.call import Call, Partial
+from leaseq.jobs.clients import Clients
+from leaseq.jobs.definition import Definition
+from leaseq.jobs.options import CallOptions, Options
+
+P = ParamSpec("P")
+T = TypeVar("T")
+Q = ParamSpec("Q")
+R_contra = TypeVar("R_contra", contravariant=True)
+
+
+class _Following(Protocol[R_contra, Q, T]):
+    """An Enqueuer, seen as that of a function whose first argument comes from elsewhere: so type checkers find its type."""
+
+    def call(self, first: R_contra, /, *args: Q.args, **kwargs: Q.kwargs) -> Call[T]: ...
+    def _call(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Call[Any]: ...
+
+
+class Enqueuer(Generic[P, T]):
+    """What enqueues calls of one function with the same options: `fn.with_options(delay=5).enqueue(1, 2)`."""
+
+    def __init__(
+        self,
+        clients: Clients,
+        name: str,
+        options: Options,
+        definition: Definition | None,
+        given: frozenset[str] = frozenset(),
+    ) -> None:
+        self.name = name
+        self.options = options
+        self._clients = clients
+        self._definition = definition
+        self._given = given
+
+    @property
+    def aio(self) -> "AsyncEnqueuer[P, T]":
+        """The same for asyncio: `await fn.aio.enqueue(1, 2)`."""
+        return AsyncEnqueuer(self._clients, self.name, self.options, self._definition, self._given)
+
+    def with_options(self, **options: Unpack[CallOptions]) -> "Enqueuer[P, T]":
+        """The same with other options, for one call or many. Raises BadArgumentError, BadTypeError."""
+        changed = self.options.with_(options, CallOptions)
+        given = self._given | options.keys()
+        return Enqueuer(self._clients, self.name, changed, self._definition, given)
+
+    def call(self, *args: P.args, **kwargs: P.kwargs) -> Call[T]:
+        """A call, for `app.enqueue_many`. Raises BadTypeError for arguments that the function does not take."""
+        return self._call(args, kwargs)
+
+    def partial(
+        self: "_Following[R_contra, Q, T]", *args: Q.args, **kwargs: Q.kwargs
+    ) -> "Partial[R_contra, T]":
+        """A call whose first argument is what the job before it returns, for `app.chain(...).then(...)`.
+
+        Raises BadTypeError for arguments that the function does not take with one before them, BadArgumentError.
+        """
+        return Partial(msgspec.structs.replace(self._call((None, *args), kwargs), args=args))
+
+    def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Handle[T]:
+        """Enqueue a call; `added` of the handle is false where a job of its id is in the queue already.
+
+        Raises BadTypeError for arguments that the function does not take, SerializationError for those that cannot be
+        written, and the errors of `WorkQueue.add_item`.
+        """
+        call = self._call(args, kwargs)
+        job_id, added = self._clients.sync.enqueue(call)
+        return Handle(self._clients, job_id, call.options.queue, call.convert, added)
+
+    def _call(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Call[Any]:
+        """A call; its arguments are looked at where the function is known here."""
+        if self.name.startswith("__main__."):
+            raise BadArgumentError(
+                f"{self.name} cannot be enqueued: a worker is another program, in which __main__ is another module; put"
+                " the function in a module that both import, or give it a name: @app.job(name=...)"
+            )
+        if self._definition is None:
+            return Call(self.name, args, kwargs, self.options, self._given, None)
+        signature = self._definition.signature
+        if kwargs or len(args) not in signature.positional:
+            signature.check(self.name, args, kwargs)
+        return Call(self.name, args, kwargs, self.options, self._given, signature.result)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name!r}>"
+
+
+class JobFunction(Enqueuer[P, T]):
+    """A function that was decorated with `@app.job`. Called, it runs here and now, as without the decorator."""
+
+    def __init__(self, clients: Clients, definition: Definition) -> None:
+        super().__init__(clients, definition.name, definition.options, definition)
+        self.function: Callable[..., T | Coroutine[Any, Any, T]] = definition.function
+        self.__doc__ = definition.function.__doc__
+        self.__wrapped__ = definition.function
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run it here and now. One that takes a Context is given it by the caller."""
+        return self.function(*args, **kwargs)

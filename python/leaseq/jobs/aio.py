@@ -1,0 +1,33 @@
+"""leaseq.jobs for asyncio: the same names and signatures as `leaseq.jobs`, with `await` and `async with`."""
+
+from typing import Unpack
+
+from leaseq.jobs._aio import app
+from leaseq.jobs._aio.chain import Chain, ChainHandle
+from leaseq.jobs._aio.function import JobFunction
+from leaseq.jobs._aio.handle import Handle
+from leaseq.jobs._aio.schedules import Schedules
+from leaseq.jobs.worker.job_worker import JobWorker, WorkerOptions
+
+__all__ = ["App", "Chain", "ChainHandle", "Handle", "JobFunction", "Schedules"]
+
+
+class App(app.App):
+    """Functions that run elsewhere, enqueued and waited for in an event loop.
+
+        app = leaseq.jobs.aio.App("redis://localhost")
+
+        @app.job(retries=2)
+        async def send(address: str) -> int: ...
+
+        handle = await send.enqueue("a@example.org")
+
+    `leaseq worker` runs its jobs in several processes, as those of a `leaseq.jobs.App`, which has the same arguments.
+    """
+
+    async def run_worker(self, **options: Unpack[WorkerOptions]) -> int:
+        """Run jobs in this event loop until stopped (SIGTERM, SIGINT; a second one ends it at once).
+
+        Answers how many have ended here, however. For the options see `leaseq.jobs.worker.job_worker.WorkerOptions`.
+        """
+        return await JobWorker(self.program, **options).run()

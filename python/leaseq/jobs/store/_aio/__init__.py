@@ -1,0 +1,1 @@
+"""The store for asyncio: written by hand."""

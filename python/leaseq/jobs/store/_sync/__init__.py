@@ -1,0 +1,1 @@
+"""The store for threads: generated from `leaseq.jobs.store._aio`."""
