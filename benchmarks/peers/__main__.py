@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import profile_server
 from bench_server import Progress, ServerNotFoundError, environment, pin
-from peers import environments, noise_probe, plan, report, results
+from peers import chart, environments, noise_probe, plan, report, results
 from peers.bench import FAILURES, FULL, QUICK, Bench, start_server
 from peers.libraries import BY_NAME
 
@@ -46,6 +46,7 @@ PARTS = {
     "job-targets": ("jobs", report.targets_table),
 }
 """What is generated of the results of which suite, by the name in the markers."""
+CHART = ROOT / "docs" / "pictures" / "jobs-per-second.svg"
 NOTHING_YET = ["No results have been committed yet."]
 
 
@@ -131,6 +132,9 @@ def generated() -> Iterator[tuple[Path, str]]:
     for path in results.PATHS.values():
         if found := _read(path):
             yield path.with_suffix(".html"), report.page(found)
+    of_items, of_jobs = (_read(results.PATHS[suite]) for suite in ("items", "jobs"))
+    if of_items and of_jobs:
+        yield CHART, chart.picture(of_jobs, of_items)
 
 
 def _text(file: Path) -> str:
