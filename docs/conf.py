@@ -18,7 +18,7 @@ project_copyright = author
 version = release = leaseq.__version__
 
 extensions = ["myst_parser", "sphinx.ext.autodoc"]
-exclude_patterns = ["_build"]
+exclude_patterns = ["_build", "from-fennel.md"]
 html_theme = "furo"
 html_title = f"leaseq {release}"
 

@@ -31,7 +31,7 @@ pytestmark = pytest.mark.timeout(
 
 DOCS = ROOT / "docs"
 BLOCKS = [block for page in sorted(DOCS.glob("*.md")) for block in blocks(page)]
-NOT_CODE = {"output", "console", "sql", "toml", "{toctree}", "{eval-rst}"}
+NOT_CODE = {"output", "console", "sql", "text", "toml", "{toctree}", "{eval-rst}"}
 NO_DOCSTRING = {
     "FollowUp",
     "OutcomeState",

@@ -9,18 +9,15 @@ import re
 import signal
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from support.cli_runner import COMMAND
 from support.job_app import TIMEOUT_SECS
 from support.snippets import ROOT, blocks
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
 GUIDE = ROOT / "docs" / "jobs.md"
-PAGE = ROOT / "docs" / "jobs-behaviours.md"
+PAGE = Path(__file__).with_name("BEHAVIOURS.md")
 ROWS = [
     line.split(" | ")
     for line in PAGE.read_text().splitlines()

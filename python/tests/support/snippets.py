@@ -7,6 +7,7 @@ import re
 import shlex
 import subprocess
 import sys
+import tempfile
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,9 @@ from leaseq_conformance.cli import program as conformance_program
 
 ROOT = Path(__file__).resolve().parents[3]
 _FENCE = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+
+COMPILER = ROOT / "typescript" / "node_modules" / "typescript" / "bin" / "tsc"
+TSC = ("--ignoreConfig", "--strict", "--target", "es2023", "--module", "nodenext", "--types", "node")
 
 
 @dataclass(frozen=True)
@@ -68,6 +72,26 @@ def run_python(block: Block, folder: Path) -> None:
     assert done.stdout == (block.output or ""), str(block)
 
 
+def run_typescript(block: Block, url: str) -> None:
+    """Compile a block strictly and run it with this server in place of localhost. It may print what it likes, but no error."""
+    with tempfile.TemporaryDirectory(dir=ROOT / "typescript" / "dist", prefix="example-") as folder:
+        program = Path(folder) / "example.ts"
+        program.write_text(block.text.replace("redis://localhost", url), encoding="utf-8")
+        for command in (
+            ["node", str(COMPILER), *TSC, str(program)],
+            ["node", str(program.with_suffix(".js"))],
+        ):
+            done = subprocess.run(
+                [ROOT / "tools" / "node.sh", *command],
+                cwd=ROOT / "typescript",
+                capture_output=True,
+                text=True,
+                timeout=50,
+                check=False,
+            )
+            assert (done.returncode, done.stderr) == (0, ""), f"{block}\n{done.stdout}{done.stderr}"
+
+
 def check_shell(block: Block) -> None:
     """Check that each line of a shell block names what there is: a make target, extras of the package."""
     lines = [shlex.split(line, comments=True) for line in block.text.splitlines() if line.strip()]
@@ -80,6 +104,8 @@ def check_shell(block: Block) -> None:
                 with (ROOT / "pyproject.toml").open("rb") as file:
                     extras = tomllib.load(file)["project"]["optional-dependencies"]
                 assert set(package[2:-1].split(",")) <= set(extras), str(block)
+            case ["npm", "install", package]:
+                assert (ROOT / package / "package.json").exists(), str(block)
             case ["leaseq-cleaner", *words]:
                 options = {option for param in cleaner_program.params for option in param.opts}
                 assert {word for word in words if word.startswith("-")} <= options, str(block)
