@@ -12,15 +12,15 @@
 -- @entry id id
 -- @entry data bytes
 -- @entry options options
--- @option delay ms 0..315360000000 = 0, from now
--- @option not_before time_ms 0..2840140799999, by the server's clock; not together with delay
--- @option priority integer -7..7 = 0, higher first
--- @option max_attempts integer 0..65534, 0 is unlimited; without it, as the queue is configured
--- @option expires_in ms 1..315360000000, from now; gone then, unless it was leased
--- @option expires_to word dead, it dies instead; with expires_in
--- @option keep kept_ms 1..315360000000, for which its outcome is kept
--- @option content_type bytes
--- @option header:NAME bytes, at most 16; with the names and the content type at most 4096 bytes
+-- @option delay ms 0..315360000000 = 0, from now until it is due (LQ-ADD-3)
+-- @option not_before time_ms 0..2840140799999, when it is due, by the server's clock; not together with delay (LQ-ADD-3)
+-- @option priority integer -7..7 = 0, higher first (LQ-ORDER-1)
+-- @option max_attempts integer 0..65534, how often it may be leased before it is dead; 0 is unlimited; by default as the queue is configured
+-- @option expires_in ms 1..315360000000, from now until it is dropped, unless it was leased before (LQ-LEASE-10)
+-- @option expires_to word dead, with expires_in: it becomes dead then, and is not dropped
+-- @option keep kept_ms 1..315360000000, how long its outcome is kept; by default it is not kept (LQ-OUTCOME-1)
+-- @option content_type bytes, returned with each lease, as headers are (LQ-ITEM-5)
+-- @option header:NAME bytes, at most 16; with the content type at most 4096 bytes, names included (LQ-ITEM-6)
 -- @reply entries each
 -- @reply* created time_us, 0 when the id exists; -1 when the queue is full
 -- @error LEASEQ_BAD_ID LEASEQ_BAD_ARGUMENT LEASEQ_TOO_LARGE LEASEQ_CLOCK LEASEQ_FORMAT LEASEQ_WRONG_TYPE LEASEQ_OUT_OF_MEMORY

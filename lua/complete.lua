@@ -9,7 +9,7 @@
 -- @entry id id
 -- @entry token token
 -- @entry options options
--- @option only_current flag, only while this lease is the current one
+-- @option only_current flag, complete it only while this lease is the current one (LQ-COMPLETE-4)
 -- @reply entries each
 -- @reply* completed boolean
 -- @error LEASEQ_BAD_ID LEASEQ_BAD_ARGUMENT LEASEQ_FORMAT LEASEQ_WRONG_TYPE

@@ -16,7 +16,7 @@
 -- @entry id id
 -- @entry token token
 -- @entry options options
--- @option only_current flag, only while this lease is the current one
+-- @option only_current flag, complete it only while this lease is the current one (LQ-COMPLETE-4)
 -- @reply leased lease
 -- @reply entries entries, the last elements
 -- @reply* completed boolean

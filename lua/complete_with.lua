@@ -17,9 +17,9 @@
 -- @entry follow_ups count 0..256, at most 256 in the call
 -- @follow_up target integer 1..16, the number of its queue
 -- @follow_up entry add
--- @option only_current flag, only while this lease is the current one
--- @option keep kept_ms 0..315360000000, for which the result is kept; 0: as the item was added with
--- @option result bytes, with keep
+-- @option only_current flag, complete it only while this lease is the current one (LQ-COMPLETE-4)
+-- @option keep kept_ms 0..315360000000, how long the result is kept; 0: as the item was added, and not at all if it was added without keep
+-- @option result bytes, at most as long as data may be (LQ-OUTCOME-7); dropped if nothing is kept
 -- @reply entries entries
 -- @reply* completed boolean
 -- @reply* follow_ups follow_ups

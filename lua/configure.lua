@@ -6,10 +6,10 @@
 -- @key wake LIST
 -- @key room LIST
 -- @arg options options
--- @option max_data integer 1..536870912, bytes of data an item may have; 1048576 until it is set
--- @option max_items integer 0..4294967295, most items held, dead ones aside; 0 is unlimited
--- @option max_attempts integer 0..65534, of items that do not say it themselves; 0 is unlimited
--- @option paused boolean, while 1, nothing is leased
+-- @option max_data integer 1..536870912, bytes that the data of an item may have; 1048576 by default (LQ-CONFIG-1)
+-- @option max_items integer 0..4294967295, the most items it holds, without dead ones; 0 is unlimited (LQ-CONFIG-2)
+-- @option max_attempts integer 0..65534, for items added without max_attempts; 0 is unlimited (LQ-CONFIG-3)
+-- @option paused boolean, while it is 1, nothing is leased (LQ-PAUSE-1)
 -- @reply done boolean
 -- @error LEASEQ_BAD_ARGUMENT LEASEQ_FORMAT LEASEQ_WRONG_TYPE
 -- @complexity O(1)

@@ -13,8 +13,8 @@
 -- @arg cursor text, 0 to begin, then what the last reply said, until that is 0 again
 -- @arg limit integer 1..256, how many entries to look at
 -- @arg dry_run boolean, 1 counts what would be repaired and writes nothing
--- @reply cursor text
--- @reply repairs named
+-- @reply cursor text, of the next page; 0: this was the last one
+-- @reply repairs named, how often each kind of damage was found
 -- @reply* unplaced integer
 -- @reply* several_states integer
 -- @reply* far_deadline integer

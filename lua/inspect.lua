@@ -10,11 +10,11 @@
 -- @entry id id
 -- @reply entries entries
 -- @reply* state word ready|delayed|leased|dead|none|absent
--- @reply* time time_us, 0 when it is absent
+-- @reply* time time_us, orders it in its state: its place, due time, deadline or time of death; 0 when it is absent
 -- @reply* attempt integer
 -- @reply* token token
 -- @reply* created time_us
--- @reply* size integer
+-- @reply* size integer, bytes of data
 -- @reply* priority integer
 -- @reply* max_attempts integer
 -- @reply* keep ms

@@ -19,7 +19,7 @@
 -- @reply* data bytes
 -- @reply* token token
 -- @reply* attempt integer
--- @reply extras rest, what few items bring: keep in ms, content_type, header:NAME; and died with the id of one that died
+-- @reply extras rest, properties of items that have them: keep in ms, content_type, header:NAME; and died with the id of an item that died
 -- @reply* item integer, its number from 1; for died 0, or minus the number of its queue
 -- @reply* name bytes
 -- @reply* value any

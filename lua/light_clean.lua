@@ -18,7 +18,7 @@
 -- @reply expired integer
 -- @reply pruned integer
 -- @reply wait us, until something is due; 0 when more is left; -1 when nothing will be
--- @reply keepers rest, who died and keeps an outcome
+-- @reply keepers rest, ids of items that died and keep an outcome; read their outcomes (LQ-CLIENT-8)
 -- @reply* id id
 -- @error LEASEQ_BAD_ARGUMENT LEASEQ_CLOCK LEASEQ_FORMAT LEASEQ_WRONG_TYPE
 -- @complexity O(log n) for each item that is moved

@@ -8,7 +8,7 @@
 -- @arg offset integer 0..9007199254740991
 -- @arg limit integer 1..256
 -- @arg order word forward|backward
--- @reply total integer
+-- @reply total integer, all items in the state
 -- @reply items rest
 -- @reply* id id
 -- @reply* time time_us, when it took its place, is due, expires, died, or its outcome ends

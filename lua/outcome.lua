@@ -15,8 +15,8 @@
 -- @reply* created time_us
 -- @reply* ended time_us
 -- @reply* attempt integer
--- @reply* keep ms
--- @reply* content bytes
+-- @reply* keep ms, how long the outcome will be kept; 0 if it will not
+-- @reply* content bytes, the result, or the last error
 -- @error LEASEQ_BAD_ID LEASEQ_BAD_ARGUMENT LEASEQ_CLOCK LEASEQ_FORMAT LEASEQ_WRONG_TYPE
 -- @complexity O(log n) for each entry
 local items, meta, ready, delayed, leased = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]

@@ -14,11 +14,11 @@
 -- @entry id id
 -- @entry token token
 -- @entry options options
--- @option delay ms 0..315360000000 = 0, from now
--- @option uncounted flag, the attempt does not count and the item keeps its original place
--- @option error bytes, kept as the last error, cut to 8192
--- @option dead flag, it dies whatever its attempts; not with delay or uncounted
--- @option keep kept_ms 0..315360000000, for which the failure is kept if it dies; 0: as the item was added with
+-- @option delay ms 0..315360000000 = 0, from now until it can be leased again (LQ-RELEASE-2)
+-- @option uncounted flag, the attempt does not count, and the item gets its place by creation time back (LQ-RELEASE-4)
+-- @option error bytes, its last error from now on, cut at 8192 bytes (LQ-DEAD-2); an empty one clears it
+-- @option dead flag, make it dead, whatever its attempts (LQ-DEAD-1); not with delay or uncounted
+-- @option keep kept_ms 0..315360000000, how long its failure is kept if it dies; 0: as the item was added (LQ-OUTCOME-3)
 -- @reply entries each
 -- @reply* state word ready|delayed|dead|lost
 -- @error LEASEQ_BAD_ID LEASEQ_BAD_ARGUMENT LEASEQ_CLOCK LEASEQ_FORMAT LEASEQ_WRONG_TYPE

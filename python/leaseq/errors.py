@@ -46,7 +46,7 @@ __all__ = [
 for _each in (LeaseqError, *BY_CODE.values()):
     _each.__module__ = __name__  # where users import them from, and what tracebacks name
 
-_NO_RIGHT = ("ACL failure in script", "The user executing the script can't")
+_ACL_FAILURES = ("ACL failure in script", "The user executing the script can't")
 """How Redis 7 and Valkey, and how Redis 6.2, say that a command inside a script was refused."""
 
 _NO_ROOM: Final = re.compile(r"(ERR )?max number of clients\b.* reached")
@@ -127,7 +127,7 @@ def from_server(error: redis.RedisError) -> LeaseqError:
     named = BY_CODE.get(text.split(" ", 1)[0])
     if named:
         return named(text)
-    inside = any(words in text for words in _NO_RIGHT)
+    inside = any(words in text for words in _ACL_FAILURES)
     if inside or isinstance(error, redis.exceptions.NoPermissionError):
         refused: ServerError = AccessDeniedError(
             f"the server user lacks a right: {text}; it needs EVALSHA, EVAL and BLPOP, the commands inside the scripts,"

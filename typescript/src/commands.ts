@@ -1,17 +1,11 @@
 // Each operation as a command: the script, its keys and arguments, and how to read its reply. Nothing here sends: queue.ts does, or
 // the caller by `appendTo`. One function for each script; callers of the package see them as `commands`. Durations are milliseconds.
 
-import {
-  type Argument,
-  type Bytes,
-  encodeId,
-  encodeInteger,
-  encodeMilliseconds,
-  ReplyReader,
-} from "./encoding.js";
+import * as codecs from "./codecs.generated.js";
+import { type Argument, type Bytes, encodeId } from "./encoding.js";
 import { CrossGroupError } from "./errors.js";
 import type { QueueKeys } from "./keys.js";
-import * as read from "./replies.js";
+import { type LeaseReply, leaseReply } from "./replies.js";
 import * as write from "./requests.js";
 import { SCRIPTS } from "./scripts.generated.js";
 
@@ -33,7 +27,7 @@ export interface ListOptions {
   offset?: number;
   /** Default: 100. */
   limit?: number;
-  order?: "forward" | "backward";
+  order?: codecs.ListOrder;
 }
 
 /** A command whose keys are those of one queue, and `moreKeys` behind them. */
@@ -47,40 +41,33 @@ function queueCommand<Result>(
   return { script, keys: [...keys.forParts(SCRIPTS[script].keys), ...moreKeys], args, read: readReply };
 }
 
-/** The arguments of a list of ids. */
-const ids = (entries: readonly Bytes[]) => write.withCount(entries, (entry) => [encodeId(entry)]);
-
 export function add(keys: QueueKeys, items: readonly write.NewItem[]): Command<number[]> {
-  return queueCommand("add", keys, write.withCount(items, write.itemArgs), read.perEntry(read.asNumber));
+  const args = codecs.encodeAddArguments(items.map(write.itemArgs));
+  return queueCommand("add", keys, args, codecs.readAddReply);
 }
 
-export function lease(keys: QueueKeys, count: number, duration: number): Command<read.LeaseReply> {
-  const args = [encodeInteger(count, "count"), encodeMilliseconds(duration, "duration")];
-  return queueCommand("lease", keys, args, (reply) => read.readLease(new ReplyReader(reply)));
+export function lease(keys: QueueKeys, count: number, duration: number): Command<LeaseReply> {
+  const args = codecs.encodeLeaseArguments(count, duration);
+  return queueCommand("lease", keys, args, (reply) => leaseReply(codecs.readLeaseReply(reply)));
 }
 
 /** Leases from the first of several queues of one group that has an item. */
-export function leaseAny(
-  queues: readonly QueueKeys[],
-  count: number,
-  duration: number,
-): Command<read.LeaseReply> {
+export function leaseAny(queues: readonly QueueKeys[], count: number, duration: number): Command<LeaseReply> {
   const partsOfEach = SCRIPTS.lease_any.moreKeys.queue;
   return {
     script: "lease_any",
     keys: queues.flatMap((keys) => keys.forParts(partsOfEach)),
-    args: [String(queues.length), encodeInteger(count, "count"), encodeMilliseconds(duration, "duration")],
-    read: read.readLeaseAny,
+    args: codecs.encodeLeaseAnyArguments(queues.length, count, duration),
+    read: (reply) => {
+      const fields = codecs.readLeaseAnyReply(reply);
+      return leaseReply(fields, fields.queue - 1);
+    },
   };
 }
 
 export function complete(keys: QueueKeys, entries: readonly write.Completion[]): Command<boolean[]> {
-  return queueCommand(
-    "complete",
-    keys,
-    write.withCount(entries, write.completionArgs),
-    read.perEntry(read.isOne),
-  );
+  const args = codecs.encodeCompleteArguments(entries.map(write.completionArgs));
+  return queueCommand("complete", keys, args, codecs.readCompleteReply);
 }
 
 /** Throws CrossGroupError if a follow-up cannot go to `target`, which is of another group. */
@@ -91,34 +78,22 @@ export function checkTarget(keys: QueueKeys, target: QueueKeys): void {
 }
 
 /** Throws CrossGroupError if a follow-up goes to another group (LQ-CLIENT-9). */
-export function completeWith(keys: QueueKeys, entries: readonly write.HandOff[]): Command<read.Completed[]> {
+export function completeWith(
+  keys: QueueKeys,
+  entries: readonly write.HandOff[],
+): Command<codecs.Completed[]> {
   const targets = write.targetQueues(entries);
   for (const target of targets) checkTarget(keys, target);
-  const followUp = (item: write.FollowUp): Argument[] => [
-    String(targets.findIndex((target) => target.equals(item.queue.keys)) + 1),
-    ...write.itemArgs(item),
+  const entryArgs = entries.map((entry) => write.handOffArgs(entry, targets));
+  const args = codecs.encodeCompleteWithArguments(entryArgs, targets.length);
+  const followUps = entries.map((entry) => entry.followUps?.length ?? 0);
+  const partsOfTarget = SCRIPTS.complete_with.moreKeys["target queue"];
+  const moreKeys = [
+    ...targets.flatMap((target) => target.forParts(partsOfTarget)),
+    ...entries.filter(write.keepsOutcome).map((entry) => keys.resultKey(encodeId(entry.id))),
   ];
-  const entryArgs = entries.flatMap((entry) => [
-    ...write.completionArgs(entry),
-    ...write.withCount(entry.followUps ?? [], followUp),
-  ]);
-  const { moreKeys } = SCRIPTS.complete_with;
-  return queueCommand(
-    "complete_with",
-    keys,
-    [String(entries.length), String(targets.length), ...entryArgs],
-    (reply) => {
-      const reader = new ReplyReader(reply);
-      return entries.map((entry) => ({
-        completed: read.isOne(reader.number()),
-        followUps: reader.repeat(entry.followUps?.length ?? 0, (r) => r.number()),
-      }));
-    },
-    [
-      ...targets.flatMap((target) => target.forParts(moreKeys["target queue"])),
-      ...entries.filter(write.keepsOutcome).map((entry) => keys.resultKey(encodeId(entry.id))),
-    ],
-  );
+  const read = (reply: unknown) => codecs.readCompleteWithReply(reply, followUps);
+  return queueCommand("complete_with", keys, args, read, moreKeys);
 }
 
 /** Completes items and leases others. For entries without results and follow-ups. */
@@ -127,58 +102,61 @@ export function completeAndLease(
   entries: readonly write.Completion[],
   count: number,
   duration: number,
-): Command<{ completed: boolean[]; leased: read.LeaseReply }> {
-  const entryArgs = write.withCount(entries, write.completionArgs);
-  const args = [encodeInteger(count, "count"), encodeMilliseconds(duration, "duration"), ...entryArgs];
+): Command<{ completed: boolean[]; leased: LeaseReply }> {
+  const entryArgs = entries.map(write.completionArgs);
+  const args = codecs.encodeCompleteAndLeaseArguments(count, duration, entryArgs);
   return queueCommand("complete_and_lease", keys, args, (reply) => {
-    const reader = new ReplyReader(reply);
-    const leased = read.readLease(reader, entries.length);
-    return { completed: reader.repeat(entries.length, (r) => read.isOne(r.number())), leased };
+    const fields = codecs.readCompleteAndLeaseReply(reply, entries.length);
+    return { completed: fields.entries, leased: leaseReply(fields) };
   });
 }
 
 export function extend(keys: QueueKeys, entries: readonly write.Extension[]): Command<number[]> {
-  return queueCommand(
-    "extend",
-    keys,
-    write.withCount(entries, write.extensionArgs),
-    read.perEntry(read.asNumber),
-  );
+  const args = codecs.encodeExtendArguments(entries.map(write.extensionArgs));
+  return queueCommand("extend", keys, args, codecs.readExtendReply);
 }
 
-export function release(keys: QueueKeys, entries: readonly write.ReleaseRequest[]): Command<read.Released[]> {
+export function release(
+  keys: QueueKeys,
+  entries: readonly write.ReleaseRequest[],
+): Command<codecs.Released[]> {
+  const args = codecs.encodeReleaseArguments(entries.map(write.releaseArgs));
   const resultKeys = entries
     .filter((entry) => entry.keep !== undefined)
     .map((entry) => keys.resultKey(encodeId(entry.id)));
-  const readStates = read.perEntry(read.asString<read.Released>());
-  return queueCommand("release", keys, write.withCount(entries, write.releaseArgs), readStates, resultKeys);
+  return queueCommand("release", keys, args, codecs.readReleaseReply, resultKeys);
 }
 
 export function revive(keys: QueueKeys, entries: readonly Bytes[]): Command<boolean[]> {
-  return queueCommand("revive", keys, ids(entries), read.perEntry(read.isOne));
+  return queueCommand("revive", keys, codecs.encodeReviveArguments(entries), codecs.readReviveReply);
 }
 
 export function purge(keys: QueueKeys, entries: readonly Bytes[], olderThan: number): Command<boolean[]> {
-  const args = [encodeMilliseconds(olderThan, "olderThan"), ...ids(entries)];
-  return queueCommand("purge", keys, args, read.perEntry(read.isOne));
+  return queueCommand("purge", keys, codecs.encodePurgeArguments(olderThan, entries), codecs.readPurgeReply);
 }
 
-export function remove(keys: QueueKeys, entries: readonly Bytes[]): Command<read.State[]> {
-  return queueCommand("remove", keys, ids(entries), read.perEntry(read.asString<read.State>()));
+export function remove(keys: QueueKeys, entries: readonly Bytes[]): Command<codecs.State[]> {
+  return queueCommand("remove", keys, codecs.encodeRemoveArguments(entries), codecs.readRemoveReply);
 }
 
 /** If contents are long, the reply is for fewer entries, at least one. Send the others again (LQ-OUTCOME-9). */
-export function outcome(keys: QueueKeys, entries: readonly Bytes[]): Command<read.Outcome[]> {
+export function outcome(keys: QueueKeys, entries: readonly Bytes[]): Command<codecs.Outcome[]> {
+  const args = codecs.encodeOutcomeArguments(entries);
   const resultKeys = entries.map((entry) => keys.resultKey(encodeId(entry)));
-  return queueCommand("outcome", keys, ids(entries), read.readOutcomes, resultKeys);
+  return queueCommand("outcome", keys, args, codecs.readOutcomeReply, resultKeys);
 }
 
 export function settle(keys: QueueKeys): Command<boolean> {
-  return queueCommand("settle", keys, [], read.isOne);
+  return queueCommand("settle", keys, [], codecs.readSettleReply);
 }
 
-export function lightClean(keys: QueueKeys, limit: number): Command<read.LightClean> {
-  return queueCommand("light_clean", keys, [encodeInteger(limit, "limit")], read.readLightClean);
+export function lightClean(keys: QueueKeys, limit: number): Command<codecs.LightClean> {
+  return queueCommand(
+    "light_clean",
+    keys,
+    codecs.encodeLightCleanArguments(limit),
+    codecs.readLightCleanReply,
+  );
 }
 
 export function deepClean(
@@ -186,25 +164,34 @@ export function deepClean(
   cursor: string,
   limit: number,
   dryRun: boolean,
-): Command<read.DeepCleanPage> {
-  const args = [cursor, encodeInteger(limit, "limit"), dryRun ? "1" : "0"];
-  return queueCommand("deep_clean", keys, args, read.readDeepCleanPage);
+): Command<codecs.DeepCleanPage> {
+  const args = codecs.encodeDeepCleanArguments(cursor, limit, dryRun);
+  return queueCommand("deep_clean", keys, args, codecs.readDeepCleanReply);
 }
 
 export function stats(keys: QueueKeys): Command<Map<string, number>> {
-  return queueCommand("stats", keys, [], (reply) => read.readCounts(new ReplyReader(reply)));
+  return queueCommand("stats", keys, [], codecs.readStatsReply);
 }
 
-export function inspect(keys: QueueKeys, entries: readonly Bytes[]): Command<read.ItemInfo[]> {
-  return queueCommand("inspect", keys, ids(entries), read.readItemInfos);
+export function inspect(keys: QueueKeys, entries: readonly Bytes[]): Command<codecs.ItemInfo[]> {
+  return queueCommand("inspect", keys, codecs.encodeInspectArguments(entries), codecs.readInspectReply);
 }
 
-export function list(keys: QueueKeys, state: read.ListState, options: ListOptions = {}): Command<read.Page> {
+export function list(
+  keys: QueueKeys,
+  state: codecs.ListState,
+  options: ListOptions = {},
+): Command<codecs.Page> {
   const { offset = 0, limit = 100, order = "forward" } = options;
-  const args = [state, encodeInteger(offset, "offset"), encodeInteger(limit, "limit"), order];
-  return queueCommand("list", keys, args, read.readPage);
+  return queueCommand(
+    "list",
+    keys,
+    codecs.encodeListArguments(state, offset, limit, order),
+    codecs.readListReply,
+  );
 }
 
 export function configure(keys: QueueKeys, changes: write.Configuration): Command<boolean> {
-  return queueCommand("configure", keys, write.configurationArgs(changes), read.isOne);
+  const args = codecs.encodeConfigureArguments(codecs.encodeConfigureOptions(changes));
+  return queueCommand("configure", keys, args, codecs.readConfigureReply);
 }

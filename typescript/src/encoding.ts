@@ -1,5 +1,5 @@
-// How values are encoded in arguments, and how replies are read. requests.ts and replies.ts are built of these.
-import { BadArgumentError, BadIdError } from "./errors.js";
+// How values are encoded in arguments, and how replies are read. codecs.generated.ts is built of these.
+import { BadArgumentError, BadIdError } from "./script-errors.generated.js";
 
 /** Bytes of an argument: a string is sent as UTF-8. Replies have Buffers, which are not decoded. */
 export type Bytes = string | Uint8Array;
@@ -45,6 +45,11 @@ export function decodeWaitMs(microseconds: number): number {
   return microseconds < 0 ? Number.POSITIVE_INFINITY : microseconds / 1000;
 }
 
+/** The reply to one entry is a bare element, the reply to several an array (LQ-CALL-4). */
+export function answers(reply: unknown): readonly unknown[] {
+  return Array.isArray(reply) ? reply : [reply];
+}
+
 /** Reads a flat reply, one element after the other. The caller knows the type of each: nothing is checked. */
 export class ReplyReader {
   #position = 0;
@@ -57,6 +62,10 @@ export class ReplyReader {
   /** How many elements were not read yet. */
   get remaining(): number {
     return this.#elements.length - this.#position;
+  }
+
+  value(): unknown {
+    return this.#elements[this.#position++];
   }
 
   number(): number {

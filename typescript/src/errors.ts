@@ -1,68 +1,10 @@
-// The errors of the package. A new code of the scripts goes into ERRORS_BY_CODE.
+// The errors of the package. Those that scripts raise are generated, with the codes of the server that did not run a script.
 
-/**
- * The base of all errors of this client. Decide by `code` and `definite` (LQ-ERROR-2, LQ-ERROR-4), never by the text.
- *
- * No error has the command or its arguments: they hold the items' data, and errors end up in logs (LQ-SAFE-3).
- */
-export abstract class LeaseqError extends Error {
-  abstract readonly code: string;
-  /**
-   * True: the effect of the call is known. It is nothing, except for the `answers` of a PartialError or QueueFullError. False: the
-   * call may have taken effect.
-   */
-  abstract readonly definite: boolean;
+import { LeaseqError } from "./base-error.js";
+import { NOT_RUN, SCRIPT_ERRORS, STOPPED_INSIDE } from "./script-errors.generated.js";
 
-  constructor(message: string) {
-    super(message);
-    this.name = new.target.name;
-  }
-}
-
-/** The scripts refused the call, or the client did before sending it: nothing has changed (LQ-ERROR-1). */
-abstract class RefusedError extends LeaseqError {
-  readonly definite: boolean = true;
-}
-
-/** An id is not 1 to 256 bytes of UTF-8 without NUL (LQ-ITEM-1). */
-export class BadIdError extends RefusedError {
-  readonly code = "LEASEQ_BAD_ID";
-}
-
-/** An argument has the wrong form or is out of range. The same call always fails. */
-export class BadArgumentError extends RefusedError {
-  readonly code = "LEASEQ_BAD_ARGUMENT";
-}
-
-/** Data, a result or headers are too long (LQ-ITEM-4, LQ-ITEM-6, LQ-OUTCOME-7). */
-export class TooLargeError extends RefusedError {
-  readonly code = "LEASEQ_TOO_LARGE";
-}
-
-/** A follow-up is for a queue of another group (LQ-CLIENT-9, LQ-HANDOFF-4). */
-export class CrossGroupError extends RefusedError {
-  readonly code = "LEASEQ_CROSS_GROUP";
-}
-
-/** The server's clock is outside 2025..2059. */
-export class ClockError extends RefusedError {
-  readonly code = "LEASEQ_CLOCK";
-}
-
-/** The queue was written by a newer version of the protocol, or is damaged. */
-export class FormatError extends RefusedError {
-  readonly code = "LEASEQ_FORMAT";
-}
-
-/** Something else uses a key of the queue (LQ-ERROR-3). */
-export class WrongKeyTypeError extends RefusedError {
-  readonly code = "LEASEQ_WRONG_TYPE";
-}
-
-/** The server reached its memory limit: nothing can be added (LQ-SCRIPT-6). */
-export class OutOfMemoryError extends RefusedError {
-  readonly code = "LEASEQ_OUT_OF_MEMORY";
-}
+export { LeaseqError } from "./base-error.js";
+export * from "./script-errors.generated.js";
 
 /** The queue has no room for some of the items; `answers` has what became of each (LQ-CLIENT-6). */
 export class QueueFullError extends LeaseqError {
@@ -90,7 +32,8 @@ export class ServerError extends LeaseqError {
   constructor(message: string) {
     super(message);
     this.code = errorCode(message);
-    const notRun = REJECTED_BEFORE_RUN.has(this.code) && !message.startsWith(ACL_ERROR_IN_SCRIPT);
+    const stoppedInside = STOPPED_INSIDE.some((start) => message.startsWith(start));
+    const notRun = NOT_RUN.includes(this.code) && !stoppedInside;
     this.definite = notRun || TOO_MANY_CLIENTS.test(message);
   }
 }
@@ -141,34 +84,12 @@ export class PartialError<Result = unknown> extends LeaseqError {
   }
 }
 
-const ERRORS_BY_CODE = new Map<string, new (message: string) => LeaseqError>([
-  ["LEASEQ_BAD_ID", BadIdError],
-  ["LEASEQ_BAD_ARGUMENT", BadArgumentError],
-  ["LEASEQ_TOO_LARGE", TooLargeError],
-  ["LEASEQ_CROSS_GROUP", CrossGroupError],
-  ["LEASEQ_CLOCK", ClockError],
-  ["LEASEQ_FORMAT", FormatError],
-  ["LEASEQ_WRONG_TYPE", WrongKeyTypeError],
-  ["LEASEQ_OUT_OF_MEMORY", OutOfMemoryError],
-]);
-
-/** Codes of error replies after which the command did not run (3.5). */
-const REJECTED_BEFORE_RUN = new Set(
-  (
-    "NOSCRIPT MOVED ASK TRYAGAIN CLUSTERDOWN CROSSSLOT LOADING BUSY MASTERDOWN READONLY MISCONF NOREPLICAS " +
-    "NOAUTH WRONGPASS NOPERM EXECABORT UNBLOCKED"
-  ).split(" "),
-);
-
-/** The error of a script that lacks a right. It may have written something before. */
-const ACL_ERROR_IN_SCRIPT = "NOPERM ACL failure in script";
-
 /** The reply of a server with too many connections, which has no special code. */
 const TOO_MANY_CLIENTS = /^ERR max number of clients\b.* reached$/;
 
 /** The error of an error reply: by its code, otherwise a ServerError. */
 export function errorFromReply(message: string): LeaseqError {
-  const Known = ERRORS_BY_CODE.get(errorCode(message));
+  const Known = SCRIPT_ERRORS.get(errorCode(message));
   return Known ? new Known(message) : new ServerError(message);
 }
 

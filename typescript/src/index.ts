@@ -1,6 +1,19 @@
 // The public API. What is not exported here may change at any time.
 export type { WaitOptions } from "./blocking.js";
 export { Client, type ClientOptions } from "./client.js";
+export type {
+  Completed,
+  DeepCleanPage,
+  ItemInfo,
+  LightClean,
+  ListedItem,
+  ListState,
+  Outcome,
+  OutcomeState,
+  Page,
+  Released,
+  State,
+} from "./codecs.generated.js";
 export type { Command, ListOptions } from "./commands.js";
 export * as commands from "./commands.js";
 export type { Server } from "./connection.js";
@@ -27,21 +40,7 @@ export type { CompleteOptions } from "./leased-item.js";
 export { appendTo, type PipelineResult } from "./pipeline.js";
 export type { HeldItem, WorkerInfo } from "./presence.js";
 export type { LeasedItem, Queue } from "./queue.js";
-export type {
-  Completed,
-  DeepCleanPage,
-  ItemInfo,
-  LeasedRecord,
-  LeaseReply,
-  LightClean,
-  ListedItem,
-  ListState,
-  Outcome,
-  OutcomeState,
-  Page,
-  Released,
-  State,
-} from "./replies.js";
+export type { LeasedRecord, LeaseReply } from "./replies.js";
 export type {
   Completion,
   Configuration,

@@ -1,9 +1,10 @@
 // What a caller holds after a lease. Its methods call the queue that it was leased from.
 import { now } from "./clock.js";
+import type { Completed, Outcome, Released } from "./codecs.generated.js";
 import type { Bytes } from "./encoding.js";
 import type { Heartbeat, Heartbeater } from "./heartbeat.js";
 import type { QueueKeys } from "./keys.js";
-import type { Completed, LeasedRecord, Outcome, Released } from "./replies.js";
+import type { LeasedRecord } from "./replies.js";
 import type { Completion, Extension, FollowUp, HandOff, ReleaseRequest } from "./requests.js";
 
 /** The longest time that an extension by the heartbeat waits for its reply. */

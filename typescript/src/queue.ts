@@ -2,12 +2,6 @@
 import { checkTimeout, type WaitOptions } from "./blocking.js";
 import { chunkHandOffs, oneOrAll, runChunks, toChunks } from "./chunks.js";
 import { now } from "./clock.js";
-import * as commands from "./commands.js";
-import type { Bytes } from "./encoding.js";
-import { AbortError, BadArgumentError, LeaseqError, PartialError, QueueFullError } from "./errors.js";
-import type { QueueKeys } from "./keys.js";
-import { LeasedItem as LeasedItemOf } from "./leased-item.js";
-import type { ConnectionPool } from "./pool.js";
 import type {
   Completed,
   DeepCleanPage,
@@ -18,7 +12,13 @@ import type {
   Page,
   Released,
   State,
-} from "./replies.js";
+} from "./codecs.generated.js";
+import * as commands from "./commands.js";
+import type { Bytes } from "./encoding.js";
+import { AbortError, BadArgumentError, LeaseqError, PartialError, QueueFullError } from "./errors.js";
+import type { QueueKeys } from "./keys.js";
+import { LeasedItem as LeasedItemOf } from "./leased-item.js";
+import type { ConnectionPool } from "./pool.js";
 import {
   type Completion,
   type Configuration,

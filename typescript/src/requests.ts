@@ -1,41 +1,16 @@
-// Entries and options of calls, and how they become arguments. The scripts check ranges (LQ-CALL-2). The order of options in the
-// arguments is that of the specification (LQ-CALL-10). commands.ts uses the functions; the types are public.
+// Entries of calls as the package takes them, and how they become arguments. The scripts check ranges (LQ-CALL-2). Options and
+// arguments are written by codecs.generated.ts; here stands what the client adds. commands.ts uses the functions; the types are public.
 
-import {
-  type Argument,
-  type Bytes,
-  encodeBytes,
-  encodeId,
-  encodeInteger,
-  encodeKeep,
-  encodeMilliseconds,
-} from "./encoding.js";
+import * as codecs from "./codecs.generated.js";
+import type { Argument, Bytes } from "./encoding.js";
 import type { QueueKeys } from "./keys.js";
 
 /** An item to add. Durations are milliseconds, rounded to the nearest. */
-export interface NewItem {
+export interface NewItem extends codecs.AddOptions {
   /** 1 to 256 bytes of UTF-8 without NUL (LQ-ITEM-1). */
   id: Bytes;
   /** At most as long as the queue allows, 1 MiB unless it is configured (LQ-ITEM-4). */
   data: Bytes;
-  /** When it is due, in ms from now (LQ-ADD-3). Not together with `notBefore`. */
-  delay?: number;
-  /** When it is due, by the server's clock; a number is ms since 1970 (LQ-ADD-3). */
-  notBefore?: Date | number;
-  /** -7..7, higher first (LQ-ORDER-1). */
-  priority?: number;
-  /** How often it may be leased before it is dead; 0 is unlimited. Default: as the queue is configured. */
-  maxAttempts?: number;
-  /** In ms from now: then it is dropped, unless it was leased before (LQ-LEASE-10). */
-  expiresIn?: number;
-  /** It becomes dead then, and is not dropped. */
-  expiresTo?: "dead";
-  /** For how many ms its outcome is kept (LQ-OUTCOME-1). Default: it is not kept. */
-  keep?: number;
-  /** Returned with each lease, as headers are (LQ-ITEM-5). */
-  contentType?: Bytes;
-  /** At most 16; with the content type, at most 4096 bytes (LQ-ITEM-6). */
-  headers?: Iterable<readonly [string, Bytes]> | Readonly<Record<string, Bytes>>;
 }
 
 /** An item and the token of its lease. A `LeasedItem` is one. */
@@ -44,18 +19,11 @@ export interface LeaseRef {
   token: number;
 }
 
-/** An item to complete. */
-export interface Completion extends LeaseRef {
-  /** Complete it only while this lease is the current one (LQ-COMPLETE-4). */
-  onlyCurrent?: boolean;
-  /**
-   * For how many ms the result is kept. 0: as the item was added, and not at all if it was added without `keep`. Without this
-   * option nothing is kept, even if the item was added with `keep` (LQ-CLIENT-7); a `LeasedItem` sets it automatically.
-   */
-  keep?: number | undefined;
-  /** At most as long as data may be (LQ-OUTCOME-7). Dropped if nothing is kept. */
-  result?: Bytes;
-}
+/**
+ * An item to complete. Without `keep` and `result` nothing is kept, even if the item was added with `keep` (LQ-CLIENT-7); a
+ * `LeasedItem` sets it automatically.
+ */
+export interface Completion extends LeaseRef, codecs.CompleteWithOptions {}
 
 /** An item to complete, and its follow-ups. */
 export interface HandOff extends Completion {
@@ -75,126 +43,44 @@ export interface Extension extends LeaseRef {
 }
 
 /** An item to release. */
-export interface ReleaseRequest extends LeaseRef {
-  /** In ms from now: when it can be leased again (LQ-RELEASE-2). */
-  delay?: number;
-  /** The attempt does not count, and the item gets its place by creation time back (LQ-RELEASE-4). */
-  uncounted?: boolean;
-  /** Its last error from now on, cut at 8192 bytes (LQ-DEAD-2). An empty one clears it. */
-  error?: Bytes;
-  /** Make it dead, whatever its attempts (LQ-DEAD-1). Not together with `delay` or `uncounted`. */
-  dead?: boolean;
-  /** For how many ms its failure is kept if it dies; 0: as the item was added (LQ-OUTCOME-3). */
-  keep?: number | undefined;
-}
+export interface ReleaseRequest extends LeaseRef, codecs.ReleaseOptions {}
 
 /** The settings of a queue to change. A setting that is not given stays (LQ-CONFIG-4). */
-export interface Configuration {
-  /** Bytes (LQ-CONFIG-1). */
-  maxData?: number;
-  /** The most items it holds, without dead ones; 0 is unlimited (LQ-CONFIG-2). */
-  maxItems?: number;
-  /** For items added without `maxAttempts`; 0 is unlimited (LQ-CONFIG-3). */
-  maxAttempts?: number;
-  /** While it is true, nothing is leased (LQ-PAUSE-1). */
-  paused?: boolean;
-}
+export type Configuration = codecs.ConfigureOptions;
 
-/** Name, value, name, value. */
-type OptionPairs = Argument[];
-
-/** Whether an option is given and not its default, 0. NaN counts as given: encoding it throws. */
-const isNonzero = (value: number | undefined): value is number => value !== undefined && value !== 0;
-
-/** Defaults are left out: an entry without options takes the shortest way through a script. */
-function addOptionPairs(item: NewItem): OptionPairs {
-  const pairs: OptionPairs = [];
-  if (isNonzero(item.delay)) pairs.push("delay", encodeMilliseconds(item.delay, "delay"));
-  if (item.notBefore !== undefined) {
-    pairs.push("not_before", encodeMilliseconds(Number(item.notBefore), "notBefore"));
-  }
-  if (isNonzero(item.priority)) pairs.push("priority", encodeInteger(item.priority, "priority"));
-  if (item.maxAttempts !== undefined)
-    pairs.push("max_attempts", encodeInteger(item.maxAttempts, "maxAttempts"));
-  if (item.expiresIn !== undefined) pairs.push("expires_in", encodeMilliseconds(item.expiresIn, "expiresIn"));
-  if (item.expiresTo !== undefined) pairs.push("expires_to", item.expiresTo);
-  if (item.keep !== undefined) pairs.push("keep", encodeKeep(item.keep, "keep"));
-  if (item.contentType !== undefined)
-    pairs.push("content_type", encodeBytes(item.contentType, "contentType"));
-  const headers = item.headers ?? [];
-  for (const [name, value] of Symbol.iterator in headers ? headers : Object.entries(headers)) {
-    pairs.push(`header:${name}`, encodeBytes(value, "a header"));
-  }
-  return pairs;
-}
-
-/** `keep` is sent with every result: 0 keeps it as the item was added (LQ-CLIENT-7). */
-function completionOptionPairs(entry: Completion): OptionPairs {
-  const pairs: OptionPairs = [];
-  if (entry.onlyCurrent) pairs.push("only_current", "1");
-  if (keepsOutcome(entry)) pairs.push("keep", encodeKeep(entry.keep ?? 0, "keep"));
-  if (entry.result !== undefined) pairs.push("result", encodeBytes(entry.result, "a result"));
-  return pairs;
-}
-
-function releaseOptionPairs(entry: ReleaseRequest): OptionPairs {
-  const pairs: OptionPairs = [];
-  if (isNonzero(entry.delay)) pairs.push("delay", encodeMilliseconds(entry.delay, "delay"));
-  if (entry.uncounted) pairs.push("uncounted", "1");
-  if (entry.error !== undefined) pairs.push("error", encodeBytes(entry.error, "an error"));
-  if (entry.dead) pairs.push("dead", "1");
-  if (entry.keep !== undefined) pairs.push("keep", encodeKeep(entry.keep, "keep"));
-  return pairs;
-}
-
-/** Options in a call: their number, then the pairs. */
-function withOptionCount(options: OptionPairs): Argument[] {
-  return [String(options.length / 2), ...options];
-}
-
-/** The id and the token, with which each entry about a lease starts. */
-function leaseRefArgs(entry: LeaseRef): Argument[] {
-  return [encodeId(entry.id), encodeInteger(entry.token, "a token")];
-}
-
-/** The arguments of an item to add. */
+/** An entry of `add`. */
 export function itemArgs(item: NewItem): Argument[] {
-  return [encodeId(item.id), encodeBytes(item.data, "data"), ...withOptionCount(addOptionPairs(item))];
+  return codecs.encodeAddEntry(item.id, item.data, codecs.encodeAddOptions(item));
 }
 
-/** The arguments of an item to complete. */
+/** The options of a completion. `keep` is sent with every result: 0 keeps it as the item was added (LQ-CLIENT-7). */
+function completionOptions(entry: Completion): Argument[] {
+  const keep = keepsOutcome(entry) ? (entry.keep ?? 0) : undefined;
+  return codecs.encodeCompleteWithOptions({ ...entry, keep });
+}
+
+/** An entry of a script that completes. One that keeps no outcome refuses the options for it. */
 export function completionArgs(entry: Completion): Argument[] {
-  return [...leaseRefArgs(entry), ...withOptionCount(completionOptionPairs(entry))];
+  return codecs.encodeCompleteEntry(entry.id, entry.token, completionOptions(entry));
 }
 
-/** The arguments of a lease to extend. */
+/** An entry of `complete_with`; `targets` are the queues of all follow-ups of the call. */
+export function handOffArgs(entry: HandOff, targets: readonly QueueKeys[]): Argument[] {
+  const followUps = (entry.followUps ?? []).map((item) => {
+    const target = targets.findIndex((keys) => keys.equals(item.queue.keys)) + 1;
+    return codecs.encodeCompleteWithFollowUp(target, itemArgs(item));
+  });
+  return codecs.encodeCompleteWithEntry(entry.id, entry.token, completionOptions(entry), followUps);
+}
+
+/** An entry of `extend`. */
 export function extensionArgs(entry: Extension): Argument[] {
-  return [...leaseRefArgs(entry), encodeMilliseconds(entry.duration, "duration")];
+  return codecs.encodeExtendEntry(entry.id, entry.token, entry.duration);
 }
 
-/** The arguments of an item to release. */
+/** An entry of `release`. */
 export function releaseArgs(entry: ReleaseRequest): Argument[] {
-  return [...leaseRefArgs(entry), ...withOptionCount(releaseOptionPairs(entry))];
-}
-
-/** The arguments of settings to change. */
-export function configurationArgs(changes: Configuration): Argument[] {
-  const pairs: OptionPairs = [];
-  if (changes.maxData !== undefined) pairs.push("max_data", encodeInteger(changes.maxData, "maxData"));
-  if (changes.maxItems !== undefined) pairs.push("max_items", encodeInteger(changes.maxItems, "maxItems"));
-  if (changes.maxAttempts !== undefined) {
-    pairs.push("max_attempts", encodeInteger(changes.maxAttempts, "maxAttempts"));
-  }
-  if (changes.paused !== undefined) pairs.push("paused", changes.paused ? "1" : "0");
-  return withOptionCount(pairs);
-}
-
-/** The arguments of a list: the number of entries, then each. */
-export function withCount<Entry>(
-  entries: readonly Entry[],
-  encode: (entry: Entry) => Argument[],
-): Argument[] {
-  return [String(entries.length), ...entries.flatMap(encode)];
+  return codecs.encodeReleaseEntry(entry.id, entry.token, codecs.encodeReleaseOptions(entry));
 }
 
 /** Whether completing it keeps a result. */

@@ -2,12 +2,13 @@
 
 import type { WaitOptions, WaitTarget } from "./blocking.js";
 import { now } from "./clock.js";
+import type { Outcome } from "./codecs.generated.js";
 import * as commands from "./commands.js";
 import { type Bytes, encodeId, encodeMilliseconds } from "./encoding.js";
 import type { QueueKeys } from "./keys.js";
 import { LeasedItem, type LeasingQueue } from "./leased-item.js";
 import type { ConnectionPool } from "./pool.js";
-import type { LeaseReply, Outcome } from "./replies.js";
+import type { LeaseReply } from "./replies.js";
 import type { NewItem } from "./requests.js";
 import { WAIT_CAP_MS } from "./scripts.generated.js";
 

@@ -23,6 +23,8 @@ CLIENTS = (
     "python/leaseq/_scripts.py",
     "python/leaseq/script_errors.py",
     "python/leaseq/commands/codecs.py",
+    "typescript/src/codecs.generated.ts",
+    "typescript/src/script-errors.generated.ts",
     "typescript/src/scripts.generated.ts",
 )
 GENERATED = ("lua/manifest.json", *CLIENTS)
