@@ -206,8 +206,8 @@ def _comment(each: Field) -> list[str]:
     if each.min is not None and each.max is not None:
         unit += f"{', ' if unit else ''}{each.min}..{each.max}"
     text = each.text[:1].upper() + each.text[1:] if not unit else each.text
-    said = ": ".join(part for part in (unit, text) if part)
-    return [f"  /** {said}. */"] if said else []
+    parts = ": ".join(part for part in (unit, text) if part)
+    return [f"  /** {parts}. */"] if parts else []
 
 
 def _type(each: Field) -> str:
