@@ -41,7 +41,7 @@ class QueueKeys:
         self.vectors: dict[str, tuple[str, ...]] = {}
         """What `vector` answered, by the name of the script."""
         self.known: dict[str, tuple[tuple[str, ...], bytes]] = {}
-        """What `begun` answered, by the name of the script."""
+        """What `start` answered, by the name of the script."""
 
     def key(self, part: str) -> str:
         """One key, for example `key("wake")`."""
@@ -54,14 +54,14 @@ class QueueKeys:
             vector = self.vectors[script.name] = tuple(map(self.key, script.keys))
         return vector
 
-    def begun(self, script: Script) -> tuple[tuple[str, ...], bytes]:
+    def start(self, script: Script) -> tuple[tuple[str, ...], bytes]:
         """The same, and a call of the script as it is sent, from the name of the command to the last key."""
-        begun = self.known.get(script.name)
-        if begun is None:
+        start = self.known.get(script.name)
+        if start is None:
             vector = self.vector(script)
             packed = bulk("EVALSHA", script.sha1, str(len(vector)), *vector)
-            begun = self.known[script.name] = (vector, packed)
-        return begun
+            start = self.known[script.name] = (vector, packed)
+        return start
 
 
 def bulk(*parts: str) -> bytes:

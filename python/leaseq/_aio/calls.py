@@ -86,18 +86,18 @@ class Calls:
                 self.route.release(connection)
         return command.parse(reply)
 
-    async def ask(self, *command: Argument, timeout: float | None = REPLY_GRACE) -> Any:
+    async def execute(self, *command: Argument, timeout: float | None = REPLY_GRACE) -> Any:
         """What the server answers to a plain command on keys of this slot; see `run`."""
-        return (await self.ask_all([command], timeout))[0]
+        return (await self.execute_all([command], timeout))[0]
 
-    async def ask_all(
+    async def execute_all(
         self, entries: Sequence[tuple[Argument, ...]], timeout: float | None = REPLY_GRACE
     ) -> list[Any]:
         """Send plain commands together; the answers of all. Raises the first error of all, as one of `leaseq.errors`."""
         with self.life:
-            return await self.talk(partial(self._ask, entries, timeout), CallState())
+            return await self.talk(partial(self._execute, entries, timeout), CallState())
 
-    async def _ask(
+    async def _execute(
         self, entries: Sequence[tuple[Argument, ...]], timeout: float | None, connection: Connection
     ) -> list[Any]:
         replies: list[Any] = []

@@ -55,9 +55,9 @@ class QueueGroup:
         for index, died in reply.died.items():
             self.queues[index].transport.publish_later(died)
 
-    def give_back(self, reply: LeaseReply) -> None:
-        """Return what was leased and nobody gets."""
-        self.transport.run_later(commands.give_back(self.queues[reply.queue].keys, reply))
+    def release(self, reply: LeaseReply) -> None:
+        """Release the items of a reply that nobody takes; their attempts do not count."""
+        self.transport.run_later(commands.release_uncounted(self.queues[reply.queue].keys, reply))
 
 
 class WorkQueues:
@@ -145,7 +145,7 @@ class WorkQueues:
             for group, last_reply in zip(groups, first_replies, strict=True)
         ]
         won = await race(
-            waits, lambda reply: bool(reply.items), lambda index, reply: groups[index].give_back(reply)
+            waits, lambda reply: bool(reply.items), lambda index, reply: groups[index].release(reply)
         )
         return _leased(groups[won[0]], won[1], lease_secs) if won else []
 

@@ -110,7 +110,7 @@ class Transport(Calls):
                 await self.registration.enter()
         except BaseException:
             if leased is not None:
-                self.run_later(commands.give_back(self.keys, leased))
+                self.run_later(commands.release_uncounted(self.keys, leased))
             raise
 
     async def publish(self, died: Sequence[str]) -> None:

@@ -87,18 +87,18 @@ class Calls:
                 self.route.release(connection)
         return command.parse(reply)
 
-    def ask(self, *command: Argument, timeout: float | None = REPLY_GRACE) -> Any:
+    def execute(self, *command: Argument, timeout: float | None = REPLY_GRACE) -> Any:
         """What the server answers to a plain command on keys of this slot; see `run`."""
-        return (self.ask_all([command], timeout))[0]
+        return (self.execute_all([command], timeout))[0]
 
-    def ask_all(
+    def execute_all(
         self, entries: Sequence[tuple[Argument, ...]], timeout: float | None = REPLY_GRACE
     ) -> list[Any]:
         """Send plain commands together; the answers of all. Raises the first error of all, as one of `leaseq.errors`."""
         with self.life:
-            return self.talk(partial(self._ask, entries, timeout), CallState())
+            return self.talk(partial(self._execute, entries, timeout), CallState())
 
-    def _ask(
+    def _execute(
         self, entries: Sequence[tuple[Argument, ...]], timeout: float | None, connection: Connection
     ) -> list[Any]:
         replies: list[Any] = []

@@ -111,7 +111,7 @@ class Transport(Calls):
                 self.registration.enter()
         except BaseException:
             if leased is not None:
-                self.run_later(commands.give_back(self.keys, leased))
+                self.run_later(commands.release_uncounted(self.keys, leased))
             raise
 
     def publish(self, died: Sequence[str]) -> None:

@@ -100,7 +100,7 @@ def _other_queues(queue: WorkQueue) -> str:
 
 def data_of(queue: WorkQueue, item_id: str) -> bytes:
     """The data of an item, read without a lease, which no operation does; empty where there is none (LQ-KEY-1)."""
-    data: bytes | None = queue.transport.ask("HGET", queue.keys.key("items"), item_id)
+    data: bytes | None = queue.transport.execute("HGET", queue.keys.key("items"), item_id)
     return data or b""
 
 

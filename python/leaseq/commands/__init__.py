@@ -24,9 +24,9 @@ from leaseq.commands.leases import (
     check_lease_secs,
     complete_and_lease,
     extend,
-    give_back,
     lease,
     lease_any,
+    release_uncounted,
     settle,
 )
 from leaseq.commands.maintenance import (
@@ -61,7 +61,6 @@ __all__ = [
     "configure",
     "deep_clean",
     "extend",
-    "give_back",
     "inspect",
     "lease",
     "lease_any",
@@ -74,6 +73,7 @@ __all__ = [
     "queue_full",
     "release",
     "release_each",
+    "release_uncounted",
     "remove",
     "revive",
     "settle",

@@ -30,10 +30,10 @@ def add_one(keys: QueueKeys, item: Item, options: Options = ()) -> Command[bool 
     plain = type(item.id) is str and type(item.data) is bytes
     if not plain or item.headers or item.content_type is not None:
         return command(_scripts.ADD, keys, ("1", *entry(item, options)), _added)
-    vector, begun = keys.known.get("add") or keys.begun(_scripts.ADD)
+    vector, start = keys.known.get("add") or keys.start(_scripts.ADD)
     more, end = _end(options)
     item_id, data = item.id.encode(), item.data
-    parts = (len(more) + _OTHER_PARTS, begun, len(item_id), item_id, len(data), data, end)
+    parts = (len(more) + _OTHER_PARTS, start, len(item_id), item_id, len(data), data, end)
     packed = b"*%d\r\n%b$1\r\n1\r\n$%d\r\n%b\r\n$%d\r\n%b\r\n%b" % parts
     return Command(_scripts.ADD, vector, ("1", item.id, data, *more), _added, None, packed)
 

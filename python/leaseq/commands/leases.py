@@ -141,15 +141,15 @@ def _leased(
     return LeaseReply(until_then, deadline, items, extras=found, died=died)
 
 
-def give_back(keys: QueueKeys, reply: LeaseReply) -> list[Command[list[Released]]]:
-    """What releases items that were leased and nobody will get: uncounted."""
+def release_uncounted(keys: QueueKeys, reply: LeaseReply) -> list[Command[list[Released]]]:
+    """The commands that release the items of a reply that nobody takes; their attempts do not count."""
     items = [LeasedItemBase(*taken, reply.deadline, 0) for taken in reply.items]
     return [release(keys, items, uncounted=True)] if items else []
 
 
 def due_for_lost_reply(queues: Sequence[QueueKeys], reply: LeaseReply) -> list[Command[Any]]:
     """What is due for a reply that nobody gets: its items go back, and who died is asked for (LQ-CLIENT-8)."""
-    due: list[Command[Any]] = [*give_back(queues[reply.queue], reply)]
+    due: list[Command[Any]] = [*release_uncounted(queues[reply.queue], reply)]
     for place, died in reply.died.items():
         due += publications(queues[place], died)
     return due

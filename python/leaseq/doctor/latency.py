@@ -46,7 +46,7 @@ def latency(node: Node) -> Verdict:
 
 def _ping(node: Node) -> float:
     start = time.perf_counter()
-    node.ask("PING")
+    node.execute("PING")
     return time.perf_counter() - start
 
 
@@ -74,7 +74,7 @@ def _slow_scripts(node: Node) -> str:
     """Those of leaseq's scripts in the slow log that took long, such as "lease 120 ms"."""
     names = {script.sha1: script.name for script in _scripts.SCRIPTS}
     worst: dict[str, float] = {}
-    for entry in node.ask("SLOWLOG", "GET", LATEST):
+    for entry in node.execute("SLOWLOG", "GET", LATEST):
         words = entry["command"].split(" ") if isinstance(entry, dict) else entry[3]
         name = names.get(words[1]) if len(words) > 1 else None
         took = float(entry["duration"] if isinstance(entry, dict) else entry[2]) / 1000

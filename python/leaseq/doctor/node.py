@@ -25,7 +25,7 @@ class Node:
         self.name = name
         self.keys = QueueKeys(PROBE_QUEUE) if keys is None else keys
 
-    def ask(self, *command: str | bytes | int) -> Any:
+    def execute(self, *command: str | bytes | int) -> Any:
         """What the server answers to a command, as plain values."""
         client: Any = self.client
         return plain(client.execute_command(*command))

@@ -122,7 +122,7 @@ def _missing(node: Node, calls: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
     # the text of `eval` has a space; what it says does not matter here
     call_texts = [" ".join(word.replace(" ", "_") for word in call) for call in calls]
     try:
-        refused = node.ask("EVAL", _DRY_RUN_SCRIPT, 1, node.keys.key("ready"), *call_texts)
+        refused = node.execute("EVAL", _DRY_RUN_SCRIPT, 1, node.keys.key("ready"), *call_texts)
     except redis.exceptions.NoPermissionError:
         return _missing_queued(node, calls)
     except redis.ResponseError:  # before Redis 7.0

@@ -32,9 +32,9 @@ def scripting(node: Node, role: str) -> Verdict:
     keys = node.keys.vector(script)
     try:
         try:
-            node.ask("EVALSHA", script.sha1, len(keys), *keys)
+            node.execute("EVALSHA", script.sha1, len(keys), *keys)
         except redis.exceptions.NoScriptError:
-            node.ask("EVAL", script.source, len(keys), *keys)
+            node.execute("EVAL", script.source, len(keys), *keys)
     except redis.exceptions.ReadOnlyError:
         return problem("this is a replica: it runs no scripts", "connect to the primary")
     except redis.ResponseError as error:

@@ -52,26 +52,26 @@ class PresenceReporter(SideLoop):
             self._enter()
         self._reports += 1
         status, life = self._status(self._started), presence.LIFE_SECS * 1000
-        self._own.ask("SET", presence.key(self._id), status, "PX", life)
+        self._own.execute("SET", presence.key(self._id), status, "PX", life)
 
     def _enter(self) -> None:
-        seconds, microseconds = self._index.ask("TIME")
+        seconds, microseconds = self._index.execute("TIME")
         now = int(seconds) + int(microseconds) / 1_000_000
         self._started = self._started or now
         forget_at = round((now + presence.INDEX_LIFE_SECS) * 1000)
-        self._index.ask("ZADD", presence.INDEX, forget_at, self._id)
+        self._index.execute("ZADD", presence.INDEX, forget_at, self._id)
         expired_before_ms = round(now * 1000)
-        expired_ids = self._index.ask(
+        expired_ids = self._index.execute(
             "ZRANGEBYSCORE", presence.INDEX, "-inf", expired_before_ms, "LIMIT", 0, PAGE
         )
         if expired_ids:
-            self._index.ask("ZREM", presence.INDEX, *expired_ids)
+            self._index.execute("ZREM", presence.INDEX, *expired_ids)
 
     def unregister(self) -> None:
         """The worker ends: it is seen no longer."""
         with contextlib.suppress(LeaseqError):
-            self._own.ask("DEL", presence.key(self._id))
-            self._index.ask("ZREM", presence.INDEX, self._id)
+            self._own.execute("DEL", presence.key(self._id))
+            self._index.execute("ZREM", presence.INDEX, self._id)
 
 
 def live_workers(server: str | concurrency.Client | None = None) -> list[WorkerInfo]:
@@ -85,7 +85,7 @@ def live_workers(server: str | concurrency.Client | None = None) -> list[WorkerI
         found: list[WorkerInfo] = []
         seen: set[bytes] = set()
         first = 0
-        while ids := index.ask("ZRANGE", presence.INDEX, first, first + PAGE - 1):
+        while ids := index.execute("ZRANGE", presence.INDEX, first, first + PAGE - 1):
             for worker_id in ids:
                 if worker_id not in seen:
                     seen.add(worker_id)
@@ -97,5 +97,5 @@ def live_workers(server: str | concurrency.Client | None = None) -> list[WorkerI
 def _read_worker(client: concurrency.Client, worker_id: bytes) -> list[WorkerInfo]:
     """The worker of that id, if it lives: each has a key of its own, which in a cluster may lie anywhere."""
     key = presence.key(worker_id.decode(errors="replace"))
-    worker = presence.read(worker_id, Calls(client, key).ask("GET", key))
+    worker = presence.read(worker_id, Calls(client, key).execute("GET", key))
     return [worker] if worker else []

@@ -162,4 +162,4 @@ class Store:
         """Send plain commands on the keys of one queue together, and read what they answer."""
         if not entries:
             return []
-        return Calls(self._opened.client, self.queue(name).keys.key("items")).ask_all(entries)
+        return Calls(self._opened.client, self.queue(name).keys.key("items")).execute_all(entries)
