@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from sphinx.util.inventory import InventoryFile
-from support.snippets import ROOT, Block, blocks, check_shell, run_python
+from support.snippets import ROOT, Block, blocks, check_shell, run_python, run_typescript
 
 import leaseq
 import leaseq.aio
@@ -31,7 +31,18 @@ pytestmark = pytest.mark.timeout(
 
 DOCS = ROOT / "docs"
 BLOCKS = [block for page in sorted(DOCS.glob("*.md")) for block in blocks(page)]
-NOT_CODE = {"output", "console", "sql", "text", "toml", "{toctree}", "{eval-rst}"}
+NOT_CODE = {
+    "output",
+    "console",
+    "sql",
+    "text",
+    "toml",
+    "ini",
+    "dockerfile",
+    "yaml",
+    "{toctree}",
+    "{eval-rst}",
+}
 NO_DOCSTRING = {
     "FollowUp",
     "OutcomeState",
@@ -70,13 +81,28 @@ def of(kind: str) -> list[Block]:
 
 
 def test_every_block_is_of_a_kind_that_is_known() -> None:
-    assert {block.kind for block in BLOCKS} == {"python", "sh"} | NOT_CODE
+    assert {block.kind for block in BLOCKS} == {"python", "sh", "ts"} | NOT_CODE
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("block", of("python"), ids=str)
 def test_python_runs_as_written(block: Block, tmp_path: Path) -> None:
     run_python(block, tmp_path)
+
+
+@pytest.mark.typescript
+@pytest.mark.parametrize("block", of("ts"), ids=str)
+def test_typescript_runs_as_written(block: Block, url: str) -> None:
+    run_typescript(block, url)
+
+
+def test_the_reference_of_typescript_has_every_export() -> None:
+    index = (ROOT / "typescript" / "src" / "index.ts").read_text(encoding="utf-8")
+    page = (DOCS / "typescript-api.md").read_text(encoding="utf-8")
+    exported = re.findall(r"\b(\w+)(?=[,} ])", " ".join(re.findall(r"export (?:type )?(\{[^}]+\})", index)))
+    names = {name for name in exported if name not in {"type", "export"}} | {"commands"}
+    assert len(names) > 40
+    assert [name for name in sorted(names) if not re.search(rf"\b{name}s?\b", page)] == []
 
 
 @pytest.mark.parametrize("block", of("sh"), ids=str)

@@ -24,7 +24,9 @@ from leaseq_cleaner.metrics import KINDS, Metrics
 
 ROOT = Path(__file__).parents[3]
 CLEANER = ROOT / "cleaner"
-PAGE = (ROOT / "docs" / "cleaner.md").read_text(encoding="utf-8")
+PAGE = "\n".join(
+    (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8") for name in ("cleaner", "metrics")
+)
 QUEUE = RegisteredQueue("q", "g")
 FLAGS = {option for parameter in program.params for option in parameter.opts}
 

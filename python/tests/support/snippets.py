@@ -35,6 +35,12 @@ class Block:
     text: str
     output: str | None
 
+    @property
+    def file(self) -> str:
+        """The file that a block of Python is to be, by its first line; later blocks of the page can import it. Or ""."""
+        named = re.match(r"# (\w+\.py)\n", self.text)
+        return named[1] if named and self.kind == "python" else ""
+
     def __str__(self) -> str:
         return f"{self.page.relative_to(ROOT)}:{self.line}"
 
@@ -55,7 +61,10 @@ def blocks(page: Path) -> list[Block]:
 
 def run_python(block: Block, folder: Path) -> None:
     """Run a block as a program of its own in a folder, warnings as errors, and compare what it prints."""
-    program = folder / "example.py"
+    for other in blocks(block.page):
+        if (name := other.file) and other.line < block.line:
+            (folder / name).write_text(other.text, encoding="utf-8")
+    program = folder / (block.file or "example.py")
     program.write_text(block.text, encoding="utf-8")
     env = {name: value for name, value in os.environ.items() if name != "REDIS_URL"}
     done = subprocess.run(
