@@ -84,6 +84,8 @@ def _counted(counts: "Counts") -> Iterator[str]:
     yield f"{counts.waiting} wait, {counts.processing} were taken by workers, {counts.leased} under a lease"
     if counts.cleaning:
         yield f"{counts.cleaning} are with the original's cleaner"
+    if counts.stranded:
+        yield f"{counts.stranded} are in no list: their producers died while they added them"
     if counts.claimed:
         yield f"{counts.claimed} are on their way: an import before this did not end, or left them"
 

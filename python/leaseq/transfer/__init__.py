@@ -8,9 +8,10 @@ leaseq.transfer.import_lines(other, file)
 from leaseq.transfer.export import export_queue
 from leaseq.transfer.import_ import Imported, import_lines
 from leaseq.transfer.migration import Migration, StillLeasedError, migrate
-from leaseq.transfer.redis_work_queue import OriginalQueue
+from leaseq.transfer.redis_work_queue import ImportRunningError, OriginalQueue
 
 __all__ = [
+    "ImportRunningError",
     "Imported",
     "Migration",
     "OriginalQueue",

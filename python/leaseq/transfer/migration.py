@@ -64,22 +64,24 @@ def migrate(
 
     With `waiting_only` it leaves alone what workers of the original took, so that they may go on. Otherwise raises
     StillLeasedError where they hold leases. An interrupted run is repeated and goes on where it was. `on_progress` is called
-    after each page. Raises QueueFullError and those of the server.
+    after each page. Raises ImportRunningError if another import of this queue runs, QueueFullError and those of the server.
     """
-    if not waiting_only:
-        check_leases(original.counts())
-    done = Migration()
-    while True:
-        # first what a run before this one had claimed
-        ids = original.claimed(done.left)
-        if not ids:
-            if not original.claim(waiting_only=waiting_only):
-                return done
-            continue
-        for page in chunks(zip(ids, original.sizes(ids), strict=True), itemgetter(1)):
-            _move(original, queue, [item_id for item_id, _ in page], done)
-        if on_progress is not None:
-            on_progress(done)
+    with original.locked():
+        if not waiting_only:
+            check_leases(original.counts())
+        done = Migration()
+        while True:
+            # first what a run before this one had claimed
+            ids = original.claimed(done.left)
+            if not ids:
+                if not original.claim(waiting_only=waiting_only):
+                    return done
+                continue
+            for page in chunks(zip(ids, original.sizes(ids), strict=True), itemgetter(1)):
+                original.renew_lock()
+                _move(original, queue, [item_id for item_id, _ in page], done)
+            if on_progress is not None:
+                on_progress(done)
 
 
 def _move(original: OriginalQueue, queue: WorkQueue, ids: list[bytes], done: Migration) -> None:

@@ -17,7 +17,8 @@ from support.cli_runner import Calls
 
 import leaseq
 from leaseq import Item
-from leaseq.transfer import OriginalQueue, StillLeasedError, migrate
+from leaseq.transfer import ImportRunningError, Migration, OriginalQueue, StillLeasedError, migrate
+from leaseq.transfer.redis_work_queue import LOCK_SECS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,10 +32,13 @@ PREFIX = "shop:orders"
 HOUR = 3600
 
 
-@pytest.fixture
-def old() -> Any:
-    """The original's own client."""
-    return original_client.WorkQueue(original_client.KeyPrefix(PREFIX))
+@pytest.fixture(params=["0.1.5", "0.3"])
+def old(request: pytest.FixtureRequest) -> Any:
+    """The original's own client, 0.1.5; as 0.3, it writes the key of a lease as version 0.3 does in every language."""
+    client = original_client.WorkQueue(original_client.KeyPrefix(PREFIX))
+    if request.param == "0.3":
+        client._lease_key = original_client.KeyPrefix(f"{PREFIX}:lease:")
+    return client
 
 
 @pytest.fixture
@@ -68,7 +72,7 @@ def of_the_original(client: redis.Redis) -> list[str]:
 
 def abandon(client: redis.Redis, item: Any) -> None:
     """The worker that leased this is gone, and its lease is over."""
-    assert client.delete(f"{PREFIX}:leased_by_session:{item.id()}") == 1
+    assert client.delete(f"{PREFIX}:leased_by_session:{item.id()}", f"{PREFIX}:lease:{item.id()}") == 1
 
 
 def test_all_items_move_in_order_and_are_drained(
@@ -224,11 +228,71 @@ def test_killed_before_each_command_it_loses_nothing_and_doubles_nothing(
         there = {n for n in ("0000", "0001", "0002") if redis_client.exists(f"{PREFIX}:item:{n}")}
         here = {listed.id for listed in queue.list_items("ready").items}
         assert there | here == {"0000", "0001", "0002"}
+        if redis_client.exists(taken.lock_key):
+            assert 0 < redis_client.ttl(taken.lock_key) <= LOCK_SECS
+            with pytest.raises(ImportRunningError, match=r"run this again in \d+ s"):
+                migrate(taken, queue)
+            redis_client.delete(taken.lock_key)  # its time is over
         migrate(taken, queue)
         assert dict(drained(queue)) == {f"{n:04}": f"data {n}".encode() for n in range(3)}
         assert of_the_original(redis_client) == []
     assert kills >= 8  # connect, counts, leases, claim, read, add, forget, ...
     assert len(drained(queue)) == 3
+
+
+def test_a_second_import_is_refused_and_the_first_goes_on(
+    old: Any, taken: OriginalQueue, queue: leaseq.WorkQueue, redis_client: redis.Redis
+) -> None:
+    fill(old, redis_client, 600)
+    refused: list[str] = []
+
+    def second(_done: Migration) -> None:
+        with pytest.raises(ImportRunningError) as raised:
+            migrate(OriginalQueue(redis_client, PREFIX), queue)
+        refused.append(str(raised.value))
+
+    done = migrate(taken, queue, on_progress=second)
+    assert (done.added, done.left) == (600, 0)
+    assert len(refused) >= 2
+    assert refused[0].startswith("another import of shop:orders runs")
+    assert of_the_original(redis_client) == []
+    assert len(drained(queue)) == 600
+
+
+def test_an_import_that_has_lost_its_lock_moves_nothing_more(
+    old: Any, taken: OriginalQueue, queue: leaseq.WorkQueue, redis_client: redis.Redis
+) -> None:
+    fill(old, redis_client, 600)
+
+    def stalled(_done: Migration) -> None:
+        redis_client.delete(taken.lock_key)  # it stood still for so long, and another began
+        redis_client.set(taken.lock_key, "another", ex=LOCK_SECS)
+
+    with pytest.raises(ImportRunningError, match="did not go on for 30 s"):
+        migrate(taken, queue, on_progress=stalled)
+    assert queue.stats().items == 256
+    assert redis_client.get(taken.lock_key) == b"another"
+    redis_client.delete(taken.lock_key)
+    done = migrate(taken, queue)
+    assert (done.added, done.exist, done.left) == (344, 0, 0)
+    assert len(drained(queue)) == 600
+
+
+@pytest.mark.parametrize("prefix", [PREFIX, "a[b]*?\\"])
+def test_items_in_no_list_move_too(queue: leaseq.WorkQueue, redis_client: redis.Redis, prefix: str) -> None:
+    # a producer of 0.3 died behind SETNX; of the others one waits, one is leased, one belongs to another queue
+    redis_client.set(f"{prefix}:item:stranded", "x")
+    redis_client.set(f"{prefix}:item:waits", "y")
+    redis_client.lpush(f"{prefix}:queue", "waits")
+    redis_client.set(f"{prefix}:item:leased", "z")
+    redis_client.set(f"{prefix}:lease:leased", "worker", ex=HOUR)
+    redis_client.set("abb:item:other", "n")
+    original = OriginalQueue(redis_client, prefix)
+    assert (original.counts().stranded, original.counts().total) == (1, 2)
+    assert migrate(original, queue, waiting_only=True).added == 1
+    assert migrate(original, queue).added == 1
+    assert sorted(drained(queue)) == [("stranded", b"x"), ("waits", b"y")]
+    assert set(redis_client.keys("*:item:*")) == {f"{prefix}:item:leased".encode(), b"abb:item:other"}
 
 
 def test_a_prefix_of_something_else_is_refused(
