@@ -59,11 +59,15 @@ class Item:
         headers: Mapping[str, str] | None = None,
         content_type: str | None = None,
     ) -> Self:
-        """An item whose data is `value` as JSON. Raises BadArgumentError for what JSON cannot hold."""
+        """An item whose data is `value` as JSON, without spaces and in UTF-8, as JavaScript's JSON.stringify writes it.
+
+        Raises BadArgumentError for values that JSON cannot hold.
+        """
         try:
-            data = json.dumps(value, allow_nan=False)
+            text = json.dumps(value, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
         except (TypeError, ValueError, RecursionError) as error:
             raise BadArgumentError(f"this cannot be written as JSON: {error}") from error
+        data = text.encode(errors="backslashreplace")  # half a surrogate pair becomes its escape
         return cls(data, id, headers=headers, content_type=content_type)
 
     @classmethod

@@ -75,6 +75,9 @@ def test_items_are_made_of_what_people_have() -> None:
     assert Item(b"", id=b"\xc3\xbc").id == "ü"
     assert Item(b"").id != Item(b"").id
     assert Item.from_json_data({"a": [1]}, id="b").data_json() == {"a": [1]}
+    # as JSON.stringify writes it, so that an id that is a hash of the data is the same in every language
+    assert Item.from_json_data({"a": [1, 2.5, None, "é\n"]}).data == '{"a":[1,2.5,null,"é\\n"]}'.encode()
+    assert Item.from_json_data("\ud800").data == b'"\\ud800"'
     assert Item.from_dict({"data": "x", "id": "i"}).id == "i"
     assert Item.from_dict({"data": b"x"}).data == b"x"
     assert Item.from_json('{"data": "x", "id": "i"}').data == b"x"
