@@ -1,4 +1,4 @@
---- Finish items for ever: 1 for the first call with a token the item has had since it was added, else 0.
+--- Complete items: 1 for the first call with a token that the item has had since it was added, else 0.
 -- @key items HASH id -> data
 -- @key meta HASH id -> record, NUL id -> extra
 -- @key ready ZSET id -> place
@@ -29,6 +29,7 @@ if ARGV[1] == '1' and ARGV[4] == '0' and #ARGV == 4 then
   if token <= created or token > latest_token then
     return 0
   end
+  -- A key of another type fails here, before the first write.
   call('HLEN', items)
   leave_state(leased, ready, delayed, dead, id)
   delete_item(items, meta, id, options)

@@ -49,8 +49,10 @@ local handoffs, keeping = parse_handoffs(ARGV, entries, now, source.max_data, ta
 if #other_keys ~= 9 * targets + keeping then
   error('LEASEQ_BAD_ARGUMENT complete_with takes one key result:<id> for each entry with the option keep', 0)
 end
+-- A key of another type fails here, before the first write.
 call('HLEN', items)
 for _, zset in ipairs({ready, delayed, leased, dead, kept}) do
+  -- A key of another type fails here, before the first write.
   call('ZCARD', zset)
 end
 local ids = {}

@@ -1,4 +1,4 @@
---- Look through one page of the queue and repair damage, while traffic runs. Never touches healthy items.
+--- Look at one page of the queue and repair damage, while clients use the queue. Healthy items do not change.
 -- @key items HASH id -> data
 -- @key meta HASH id -> record, NUL id -> extra
 -- @key ready ZSET id -> place
@@ -10,7 +10,7 @@
 -- @key state STRING packed
 -- @key wake LIST
 -- @key counters HASH name -> count
--- @arg cursor text, 0 to begin, then what the last reply said, until that is 0 again
+-- @arg cursor text, 0 for the first page, then the cursor of the last reply, until that is 0
 -- @arg limit integer 1..256, how many entries to look at
 -- @arg dry_run boolean, 1 counts what would be repaired and writes nothing
 -- @reply cursor text, of the next page; 0: this was the last one
@@ -45,10 +45,12 @@ local now = server_time()
 local stored, flags, clock, next_due, largest, added, leases, limits = decode_state(state, items)
 local no_wake_pending = call('LLEN', wake) == 0
 local held = call('HLEN', items)
+-- A key of another type fails here, before the first write.
 call('HLEN', meta)
 call('HLEN', counters)
 local zsets = {ready, delayed, leased, dead, expiry, kept}
 for _, zset in ipairs(zsets) do
+  -- A key of another type fails here, before the first write.
   call('ZCARD', zset)
 end
 local kinds = {
@@ -64,7 +66,7 @@ local function repair(kind, ...)
 end
 local due_now = false
 if clock ~= clock or clock >= LATEST_TIME_US then
-  -- no clock gave this (it may even be no number); what the pass finds raises it again where it has to be
+  -- Not a time (it may not even be a number). Items that the pass finds raise it again.
   clock = now
   repairs.clock = 1
 end
@@ -74,7 +76,7 @@ local function raise_clock(seen)
     repairs.clock = 1
   end
 end
--- What a record says, nil where it is damaged; one of a newer version stops the pass.
+-- Takes a record. Gives its fields, nil if it is damaged. A record of a newer version ends the pass with LEASEQ_FORMAT.
 local function sound_record(record)
   if not record or #record < RECORD_BYTES then
     return nil
@@ -86,7 +88,7 @@ local function sound_record(record)
     end
     local latest, first = struct.unpack('<dd', record, 7)
     if not (latest >= 0 and latest < LATEST_TIME_US and first >= 0 and first < LATEST_TIME_US) then
-      -- no clock gave these, and one raised to them would break every place and token to come
+      -- Not times. A clock raised to them would make every later place and token wrong.
       return nil
     end
   end

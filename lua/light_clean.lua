@@ -40,6 +40,7 @@ local over = call('ZRANGEBYSCORE', expiry, '-inf', now, 'LIMIT', '0', limit)
 local ended_outcomes = call('ZRANGEBYSCORE', kept, '-inf', now, 'LIMIT', '0', limit)
 local expired, expired_to_dead = plan_expiry(queue, now, over)
 local plan = plan_reclaim(queue, now, limit)
+-- A key of another type fails here, before the first write.
 call('ZCARD', kept)
 local reclaimed = reclaim(queue, plan)
 local promoted, died, dead_with_outcome = #plan.due, #plan.deaths / 2, plan.dead_with_outcome

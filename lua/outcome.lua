@@ -33,9 +33,11 @@ for i, result_key in ipairs(result_keys) do
 end
 local now = server_time()
 local _, flags, clock, next_due, largest, added, leases, limits = load_state(state, items)
+-- A key of another type fails here, before the first write.
 call('HLEN', items)
 call('ZCARD', kept)
 for _, result_key in ipairs(result_keys) do
+  -- A key of another type fails here, before the first write.
   call('LLEN', result_key)
 end
 local reply, changes, flags_read, size = {}, {}, flags, 0

@@ -15,6 +15,7 @@ local older_than = parse_integer(ARGV[1], 0, MAX_SPAN_MS, 'older_than')
 local ids = parse_ids(ARGV, 2)
 local entries = #ids
 local now = server_time()
+-- A key of another type fails here, before the first write.
 call('HLEN', meta)
 call('HLEN', counters)
 local answers, purged, seen = {}, {}, {}

@@ -1,4 +1,4 @@
---- Give leased items back, at once or after a delay, or dead letter them: for the current token only.
+--- Release leased items: they become ready, delayed or dead. Only the current token can.
 -- @key meta HASH id -> record, NUL id -> extra
 -- @key ready ZSET id -> place
 -- @key delayed ZSET id -> due time, us
@@ -69,13 +69,16 @@ if #result_keys ~= keeping then
 end
 local _, flags, clock, next_due, largest, added, leases, limits = load_state(state, items)
 local no_wake_pending = call('LLEN', wake) == 0
+-- A key of another type fails here, before the first write.
 call('ZCARD', ready)
 call('ZCARD', delayed)
 call('ZCARD', dead)
 call('HLEN', counters)
 if keeping > 0 then
+  -- A key of another type fails here, before the first write.
   call('ZCARD', kept)
   for _, result_key in ipairs(result_keys) do
+    -- A key of another type fails here, before the first write.
     call('LLEN', result_key)
   end
 end
@@ -138,7 +141,7 @@ for i = 1, entries do
   end
 end
 if #released > 0 then
-  -- the counters first, which damage may have made no numbers
+  -- The counters come first: a damaged one must not stop the script between two states of an item.
   allow_writes_when_full(leased)
   increment_counter(counters, 'released', #released)
   if died > 0 then

@@ -1,4 +1,4 @@
---- Remove items in any state: cancel. A holder learns it at its next call.
+--- Remove items in any state. The next call of a holder finds that its lease is lost.
 -- @key items HASH id -> data
 -- @key meta HASH id -> record, NUL id -> extra
 -- @key ready ZSET id -> place
@@ -10,13 +10,14 @@
 -- @arg entries count 1..256
 -- @entry id id
 -- @reply entries each
--- @reply* state word ready|delayed|leased|dead|none|absent, the one it was in; none when damage had left it in no state
+-- @reply* state word ready|delayed|leased|dead|none|absent, the state it was in; none if damage had left it in no state
 -- @error LEASEQ_BAD_ID LEASEQ_BAD_ARGUMENT LEASEQ_WRONG_TYPE
 -- @complexity O(log n) for each entry
 local items, meta, ready, delayed, leased = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local dead, expiry, counters = KEYS[6], KEYS[7], KEYS[8]
 local ids = parse_ids(ARGV, 1)
 local entries = #ids
+-- A key of another type fails here, before the first write.
 call('HLEN', meta)
 call('HLEN', counters)
 call('ZCARD', ready)
@@ -33,7 +34,7 @@ for i = 1, entries do
   end
 end
 if removed > 0 then
-  -- the counter first, which damage may have made no number
+  -- The counter comes first: a damaged one must not stop the script between two states of an item.
   allow_writes_when_full(ready)
   increment_counter(counters, 'removed', removed)
 end

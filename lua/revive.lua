@@ -1,4 +1,4 @@
---- Make dead items ready again, their attempts begun anew. Token and creation stay.
+--- Make dead items ready again, with 0 attempts. Token and creation stay.
 -- @key items HASH id -> data
 -- @key meta HASH id -> record, NUL id -> extra
 -- @key ready ZSET id -> place
@@ -10,7 +10,7 @@
 -- @arg entries count 1..256
 -- @entry id id
 -- @reply entries each
--- @reply* revived boolean, 0 where no such item is dead
+-- @reply* revived boolean, 0 if no such item is dead
 -- @error LEASEQ_BAD_ID LEASEQ_BAD_ARGUMENT LEASEQ_CLOCK LEASEQ_FORMAT LEASEQ_WRONG_TYPE
 -- @complexity O(log n) for each entry
 local items, meta, ready, dead = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
@@ -20,6 +20,7 @@ local entries = #ids
 local now = server_time()
 local _, flags, clock, next_due, largest, added, leases, limits = load_state(state, items)
 local no_wake_pending = call('LLEN', wake) == 0
+-- A key of another type fails here, before the first write.
 call('ZCARD', ready)
 call('ZCARD', kept)
 call('HLEN', counters)
@@ -47,7 +48,7 @@ for i = 1, entries do
   end
 end
 if #revived > 0 then
-  -- the counter first, which damage may have made no number
+  -- The counter comes first: a damaged one must not stop the script between two states of an item.
   allow_writes_when_full(dead)
   increment_counter(counters, 'revived', #revived)
   call('ZREM', dead, unpack(revived))

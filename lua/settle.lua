@@ -1,11 +1,11 @@
---- Called by a waiter that leaves: passes on the wake-up that it may have taken, of workers and of producers.
+--- Put back the wake-up that a waiting client may have taken. The client calls this when it stops waiting.
 -- @key ready ZSET id -> place
 -- @key state STRING packed
 -- @key wake LIST
 -- @key items HASH id -> data
 -- @key dead ZSET id -> time of death, us
 -- @key room LIST
--- @reply put boolean, 1 when an element was put on wake or on room
+-- @reply put boolean, 1 if an element was put on wake or on room
 -- @error LEASEQ_BAD_ARGUMENT LEASEQ_CLOCK LEASEQ_FORMAT LEASEQ_WRONG_TYPE
 -- @complexity O(1)
 local ready, state, wake, items, dead, room = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]

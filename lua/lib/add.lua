@@ -199,6 +199,7 @@ local function insert_plain_entries(queue, now, argv, ids)
   local items, ready = queue.items, queue.ready
   local clock, largest = queue.clock, queue.largest
   local answers, scores, fields, n = {}, {}, {}, 0
+  -- A key of another type fails here, before the first write.
   call('ZCARD', ready)
   local stored = call('HMGET', items, unpack(ids))
   for i, id in ipairs(ids) do
@@ -251,11 +252,13 @@ local function add_batch(queue, now, argv, entries, max_data, max_items)
   -- of another type, a key that may be written is found here
   call('ZCARD', queue.ready)
   if optional then
+    -- A key of another type fails here, before the first write.
     call('HLEN', queue.meta)
     call('ZCARD', queue.delayed)
     call('ZCARD', queue.expiry)
   end
   if keeps_outcomes(queue.flags) then
+    -- A key of another type fails here, before the first write.
     call('ZCARD', queue.kept)
   end
   return insert_entries(queue, now, argv, places, options, max_items)

@@ -7,6 +7,7 @@ local function needs_room_signal(limits, room, items, dead)
   local max_items = limits == NO_LIMITS and 0 or struct.unpack('<I4', limits, 5)
   local signal_producer = max_items > 0 and call('LLEN', room) == 0
   if signal_producer then
+    -- A key of another type fails here, before the first write.
     call('HLEN', items)
     call('ZCARD', dead)
   end

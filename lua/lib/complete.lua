@@ -1,7 +1,7 @@
 -- Completion: an item leaves for good, for the first call with a token that it has had.
 
--- Takes the keys of the states and an id. Takes the item out of the one that it is in. A ZREM that finds nothing changes nothing, so
--- a wrong type behind it changes nothing either.
+-- Takes the keys of the states and an id. Removes the id from the state that it is in. A ZREM that finds nothing changes nothing, so
+-- an error of the next one (a key of another type) leaves everything as it was.
 --#inline
 local function leave_state(leased, ready, delayed, dead, id)
   if call('ZREM', leased, id) == 0 and call('ZREM', ready, id) == 0 and call('ZREM', delayed, id) == 0 then
@@ -49,6 +49,7 @@ local function plan_completions(queue, ids, tokens, only_current)
   local leased = queue.leased
   local answers, completed, count, extras = {}, {}, 0, {}
   local records = call('HMGET', queue.meta, unpack(ids))
+  -- A key of another type fails here, before the first write.
   call('HLEN', queue.items)
   call('ZCARD', leased)
   call('ZCARD', queue.ready)

@@ -38,9 +38,11 @@ local function open_target_queues(queues, targets, all_keys)
       queue[name] = key
     end
     queue.no_wake_pending = call('LLEN', queue.wake) == 0
+    -- A key of another type fails here, before the first write.
     call('HLEN', queue.items)
     call('HLEN', queue.meta)
     for _, zset in ipairs({queue.ready, queue.delayed, queue.dead, queue.expiry, queue.kept}) do
+      -- A key of another type fails here, before the first write.
       call('ZCARD', zset)
     end
     target_queues[number] = queue

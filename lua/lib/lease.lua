@@ -67,6 +67,7 @@ end
 -- outcome. Ids without data are damage: they are counted, as deep_clean does, and dropped by the caller. Only these lead to
 -- these keys, which are read here; and counted before anything moves, since a counter may be damaged too.
 local function drop_unleasable(queue, now, missing, expired, expired_to_dead, dead_with_outcome)
+  -- A key of another type fails here, before the first write.
   call('HLEN', queue.counters)
   call('ZCARD', queue.delayed)
   call('ZCARD', queue.expiry)
@@ -92,6 +93,7 @@ local function lease_batch(queue, now, count, duration, ready_ids, scored, recor
   end
   local ids = n == #ready_ids and ready_ids or {unpack(ready_ids, 1, n)}
   local data = call('HMGET', items, unpack(ids))
+  -- A key of another type fails here, before the first write.
   call('ZCARD', queue.leased)
   local clock, deadline = queue.clock, now + duration * 1000
   -- as text once: the server spends 0.5 us on each number among the arguments
@@ -165,6 +167,7 @@ local function lease_batch(queue, now, count, duration, ready_ids, scored, recor
   if #missing + #expired + #expired_to_dead > 0 then
     drop_unleasable(queue, now, missing, expired, expired_to_dead, dead_with_outcome)
   elseif #unexpired > 0 then
+    -- A key of another type fails here, before the first write.
     call('ZCARD', queue.expiry)
   end
   reply[3] = k
@@ -200,7 +203,7 @@ end
 
 -- Takes a queue, the server's time, the reply of lease_batch, whether anything changed, and ids that died and keep an outcome.
 -- Completes the reply, saves the state and wakes a worker when something becomes leasable if nothing was. A lease that changed
--- nothing never wakes anybody: blocked workers would wake each other for ever.
+-- nothing wakes no one: otherwise blocked workers would wake each other without end.
 local function finish_lease(queue, now, reply, changed, dead_with_outcome)
   local ready = queue.ready
   local any_ready = not is_paused(queue.flags) and call('ZCARD', ready) > 0
@@ -209,7 +212,7 @@ local function finish_lease(queue, now, reply, changed, dead_with_outcome)
     queue.next_due = next_due
     reply[1] = next_due < NEVER and math.max(0, next_due - now) or -1
     if next_due ~= queue.next_due_read and not changed then
-      -- The bound kept must be what this waiter gets: a nearer timer is only announced when it is due_sooner than that.
+      -- Store the time that this waiter gets: a later call announces a timer only if it is nearer than the stored one.
       allow_writes_when_full(ready)
       save_queue(queue)
     end

@@ -9,6 +9,7 @@ local function plan_reclaim(queue, now, limit)
   local expired_leases = call('ZRANGEBYSCORE', queue.leased, '-inf', now, 'LIMIT', '0', limit)
   local scores, deaths, dead_with_outcome = {}, {}, {}
   local clock, limits = queue.clock, queue.limits
+  -- A key of another type fails here, before the first write.
   call('HLEN', queue.items)
   call('HLEN', queue.counters)
   call('ZCARD', queue.ready)

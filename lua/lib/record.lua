@@ -46,8 +46,8 @@ local function encode_options(priority, max_attempts, keep, expires)
   return struct.pack(OPTIONS_FORMAT, priority, max_attempts, keep, expires)
 end
 
--- Takes the key `counters`, the name of a counter and by how much it rises. A counter that is no number (damage) begins anew
--- and must not stop the script between two states of an item.
+-- Takes the key `counters`, the name of a counter and by how much it rises. A counter that is no number (damage) starts again
+-- at `by` and must not stop the script between two states of an item.
 local function increment_counter(counters, name, by)
   if type(redis.pcall('HINCRBY', counters, name, by)) == 'table' then
     call('HSET', counters, name, by)

@@ -27,8 +27,8 @@ local function decode_state(state, items)
   return stored, flags, clock, next_due, largest, added, leases, limits
 end
 
--- As decode_state, for every script but the one that repairs: a state with times that no clock gave is refused, since every
--- place and token to come would be as wrong.
+-- As decode_state, for every script but the one that repairs: a state whose times are not times is refused, since
+-- every later place and token would be wrong.
 --#inline
 local function load_state(state, items)
   local stored, flags, clock, next_due, largest, added, leases, limits = decode_state(state, items)
