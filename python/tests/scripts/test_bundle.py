@@ -129,7 +129,7 @@ FEWER_KEYS = "local ready, state, wake, items, dead = KEYS[1], KEYS[2], KEYS[3],
         ("-- @complexity O(1)", "-- @complexity O(1)\n-- a remark", "not a header line"),
         ("-- @complexity O(1)\n", "", "lacks @complexity"),
         ("-- @complexity O(1)", "-- @complexity ", "not a header line"),
-        ("--- Called by", "-- Called by", "first line"),
+        ("--- Put back", "-- Called by", "first line"),
         ("server_time()", "server_times()", r"nothing has this name: \['server_times'\]"),
     ],
 )
