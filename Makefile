@@ -188,7 +188,7 @@ histories: setup ## long random runs of several clients under kills, judged by t
 	$(BIN)/leaseq-conformance history --runs 100 -- $(BIN)/python -m conformance_adapter.sync_client
 
 .PHONY: lint
-lint: setup luacheck ## ruff, format, mypy, imports, shellcheck, hadolint, luacheck, and whether generated files are fresh
+lint: setup luacheck ## ruff, format, mypy, imports, shell, Docker, Lua, pages (prose, spelling, links, types), fresh generated files
 	$(BIN)/ruff check $(PYTHON_DIRS)
 	$(BIN)/ruff format --check $(PYTHON_DIRS)
 	$(BIN)/mypy $(TYPED_DIRS)
@@ -201,6 +201,10 @@ lint: setup luacheck ## ruff, format, mypy, imports, shellcheck, hadolint, luach
 	$(BIN)/python lua/bundle.py --check
 	$(BIN)/python python/unasync.py --check
 	$(BIN)/python tools/retired_words.py
+	$(BIN)/python tools/prose_habits.py
+	$(BIN)/python tools/page_links.py
+	$(BIN)/python tools/typed_pages.py
+	$(BIN)/codespell
 	$(BIN)/python -m leaseq_conformance.vectors.refresh --check
 	if [ -d benchmarks ]; then cd benchmarks && ../$(BIN)/python -m peers tables --check; fi
 

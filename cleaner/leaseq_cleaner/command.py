@@ -23,14 +23,14 @@ from leaseq_cleaner.status_server import Web
 LISTEN = "127.0.0.1:9742"
 
 MEANINGS = {
-    ExitCode.DONE.value: "done; the service was told to stop",
+    ExitCode.DONE.value: "done; the service was stopped",
     ExitCode.NO.value: "--dry-run found damage, or --once failed for a queue; the lines say which",
     ExitCode.BAD_INPUT.value: "bad input: a flag, the environment, the file, an address that is taken; nothing was done",
     ExitCode.NO_SERVER.value: "the server is away, or refuses the user or a right",
     ExitCode.BUG.value: "an error in leaseq itself: please report what it printed",
     ExitCode.IO.value: "the output could not be written: not every queue was looked at",
     ExitCode.INTERRUPTED.value: "interrupted a second time, before the calls under way had ended",
-    ExitCode.BROKEN_PIPE.value: "whoever read the output has gone: not every queue was looked at",
+    ExitCode.BROKEN_PIPE.value: "the reader of the output has gone: not every queue was looked at",
 }
 _CODES = "\n".join(f"{code:>4}  {meaning}" for code, meaning in MEANINGS.items())
 _EPILOG = f"""Each flag can also be set in the environment (--light-every as {ENVIRONMENT}_LIGHT_EVERY; queues apart by

@@ -40,7 +40,7 @@ MEANINGS: Final = {
     ExitCode.BUG.value: "an error in leaseq itself: please report what it printed",
     ExitCode.IO.value: "a file or the output could not be read or written: it may or may not have been done",
     ExitCode.INTERRUPTED.value: "interrupted with Ctrl-C (143: with SIGTERM)",
-    ExitCode.BROKEN_PIPE.value: "whoever read the output has gone",
+    ExitCode.BROKEN_PIPE.value: "the reader of the output has gone",
 }
 
 _BAD_INPUT: Final = (
