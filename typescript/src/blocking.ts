@@ -144,7 +144,7 @@ async function blockThenCheck<Found>(
   const timeIsUp = now() - startedAt >= blockMs;
   if (!timeIsUp) {
     const error = await block;
-    // A server without memory refuses BLMOVE, though it needs none (6.5). Then the time passes without a block.
+    // A server without memory refuses BLMOVE, though it needs none (6.7). Then the time passes without a block.
     if (error?.code === "OOM") await waitForFirst(NEVER, startedAt + blockMs - now(), signals);
     else if (error && !isTransient(error)) throw error;
     throwIfAborted(signals);
