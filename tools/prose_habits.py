@@ -33,6 +33,7 @@ HABITS: Final = {
     r"\b(?:is|are|was|were|be|been) told\b": "returns, raises, receives, reports",
     r"\bhears?\b": "receives, finds out",
     r"\bthe answer is\b": "it returns",
+    r"\banswers? (?:true|false|with|how)\b": "returns",
     r"\bfor ever\b": "permanently, without limit",
     r"\bby (?:itself|himself|themselves|yourself)\b": "automatically",
     r"\bso (?:many|often)\b|\bso long\b(?! as)": "the parameter's name, the number",

@@ -41,9 +41,7 @@ def picture(of_jobs: dict[str, Any], of_items: dict[str, Any]) -> str:
     }
     body = [
         *_text(LABELS, 20, "empty function, jobs a second", "title"),
-        *_text(
-            LABELS + PANEL + GAP, 20, f"function that waits 5 ms, 20 at a time (at most {MOST:,})", "title"
-        ),
+        *_text(LABELS + PANEL + GAP, 20, f"5 ms function, 20 at a time (limit {MOST:,})", "title"),
     ]
     top = 34
     for own in JOBS:
