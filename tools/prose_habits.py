@@ -15,15 +15,26 @@ from typing import Final, NamedTuple
 ROOT: Final = Path(__file__).parents[1]
 ACCEPTED: Final = Path(__file__).with_name("prose_accepted.txt")
 
-PAGES: Final = ("README.md", "CONTRIBUTING.md", "SECURITY.md", "docs/*.md")
+PAGES: Final = (
+    "README.md",
+    "CONTRIBUTING.md",
+    "SECURITY.md",
+    "benchmarks/*.md",
+    "conformance-tests/*.md",
+    "docs/*.md",
+    "spec/*.md",
+    "typescript/README.md",
+)
 """Code and generated tables in them are not looked at."""
 
 NOT_YET: Final = (
+    "benchmarks/CALL_COSTS.md",  # a log
     "docs/api.md",
     "docs/architecture.md",
     "docs/from-*.md",
     "docs/jobs*.md",
     "docs/schedules.md",
+    "spec/*.md",
 )
 """Pages that are being rewritten. Take a page out of here when it is done."""
 
