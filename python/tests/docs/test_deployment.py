@@ -14,6 +14,7 @@ from support.cli_runner import COMMAND
 from support.snippets import ROOT, blocks
 
 import leaseq
+import leaseq.doctor
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -67,7 +68,7 @@ def users(url: str) -> Iterator[dict[str, str]]:
             admin.execute_command("ACL", "SETUSER", name, "reset", *rules)
             (password,) = (rule.removeprefix(">") for rule in rules if rule.startswith(">"))
             urls[name] = url.replace("redis://", f"redis://{name}:{password}@")
-        assert list(urls) == ["shop", "cleaner", "reader"]
+        assert list(urls) == ["shop", "cleaner", "reader", "operator"]
         yield urls
         admin.execute_command("ACL", "DELUSER", *urls)
 
@@ -98,8 +99,23 @@ def test_each_user_can_do_what_its_programs_do(users: dict[str, str], tmp_path: 
     run(users["cleaner"], str(BIN / "leaseq-cleaner"), "--once", "--listen", "off")
     for command in ("queues", "stats orders", "list orders leased", "inspect orders a"):
         run(users["reader"], *COMMAND, *command.split())
+    for command in ("clean orders --deep", "pause orders", "resume orders", "drain orders --yes", "queues"):
+        run(users["operator"], *COMMAND, *command.split())
     with leaseq.WorkQueue("orders", users["reader"]) as queue, pytest.raises(leaseq.AccessDeniedError):
         queue.add_item(leaseq.Item(b"", id="b"))
+
+
+def test_the_operator_may_make_every_check_of_doctor(users: dict[str, str]) -> None:
+    with (
+        leaseq.WorkQueue("orders", users["operator"]) as queue,
+        redis.Redis.from_url(users["operator"]) as client,
+    ):
+        queue.add_item(leaseq.Item(b""))
+        findings = leaseq.doctor.doctor(client, ["orders"], role="operator").findings
+        (rights,) = (finding.status for finding in findings if finding.check == "rights")
+        assert rights in {"ok", "unknown"}, "a server older than Redis 7 does not tell rights"
+        others = [finding.check for finding in findings if finding.status == "unknown"]
+        assert [check for check in others if check != "rights"] == []
 
 
 def test_the_dockerfile_passes_hadolint(tmp_path: Path) -> None:
