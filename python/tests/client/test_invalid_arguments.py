@@ -182,7 +182,7 @@ def test_users_without_rights(
     refused: list[str],
     definite: bool,
 ) -> None:
-    """LQ-ERROR-2, LQ-SAFE-3: AccessDeniedError wherever the right is missing, no data in its text.
+    """LQ-ERROR-2, LQ-SAFE-3, LQ-SAFE-4: AccessDeniedError wherever the right is missing, no data in its text or its cause.
 
     A right that is missing inside a script may have stopped it halfway, so that is not definite.
     """
@@ -195,6 +195,9 @@ def test_users_without_rights(
             assert caught.value.definite is definite, name
             assert "secret" not in str(caught.value)
             assert "hidden" not in str(caught.value)
+            cause = caught.value.__cause__ or caught.value.__context__
+            assert "secret" not in repr(cause)
+            assert "hidden" not in repr(cause)
             assert redis_client.dbsize() == 0
     finally:
         redis_client.acl_deluser("poor")
