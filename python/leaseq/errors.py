@@ -119,6 +119,19 @@ class EmbeddedServerError(LeaseqError):
     """The embedded server cannot be started or joined; the message names the ways out."""
 
 
+_MILLISECONDS: Final = re.compile(
+    r"\b(duration|delay|expires_in|keep|older_than) must be a whole number(?: of milliseconds)? in (\d+)\.\.(\d+)"
+)
+"""How scripts refuse a duration, in milliseconds."""
+
+
+def _as_seconds(refused: re.Match[str]) -> str:
+    """The same in the client's unit, and by the name of its argument."""
+    name = "lease_secs" if refused[1] == "duration" else refused[1]
+    least, most = (f"{int(number) / 1000:.3f}".rstrip("0").rstrip(".") for number in refused.group(2, 3))
+    return f"{name} must be {least} to {most} seconds"
+
+
 def from_server(error: redis.RedisError) -> LeaseqError:
     """The named error for an error reply, one of `REFUSALS`."""
     if not isinstance(error, redis.ResponseError):
@@ -126,7 +139,7 @@ def from_server(error: redis.RedisError) -> LeaseqError:
     text = str(error)
     named = BY_CODE.get(text.split(" ", 1)[0])
     if named:
-        return named(text)
+        return named(_MILLISECONDS.sub(_as_seconds, text))
     inside = any(words in text for words in _ACL_FAILURES)
     if inside or isinstance(error, redis.exceptions.NoPermissionError):
         refused: ServerError = AccessDeniedError(

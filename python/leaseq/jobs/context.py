@@ -3,6 +3,8 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from leaseq.errors import BadTypeError
+
 Report = Callable[[float, float | None], None]
 """Is told how much is done, and of how much."""
 
@@ -35,5 +37,10 @@ class Context:
     _report: Report = field(repr=False)
 
     def progress(self, done: float, total: float | None = None) -> None:
-        """Say how far the job is; whoever asks for its `info` sees it within a second."""
+        """Report how far the job is; its `info` shows it within a second. Raises BadTypeError for what is no number."""
+        for value in (done,) if total is None else (done, total):
+            if isinstance(value, bool) or not isinstance(value, int | float):
+                raise BadTypeError(
+                    f"progress takes numbers, how much is done and of how much; not {type(value).__name__}"
+                )
         self._report(done, total)

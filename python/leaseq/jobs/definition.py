@@ -38,9 +38,16 @@ def name_of(function: Any, name: Any) -> str:
         raise BadTypeError(
             f"a job is a function, not {type(function).__name__}; one that was enqueued is found by app.handle(id)"
         )
+    qualified = getattr(function, "__qualname__", "<none>")
+    owner, _, own_name = qualified.rpartition(".")
+    first = next(iter(inspect.signature(function).parameters), None) if inspect.isfunction(function) else None
+    if owner and not owner.endswith("<locals>") and first in ("self", "cls"):
+        raise BadTypeError(
+            f"a job is a function, and {own_name} is a method of {owner}: no worker has its {first}; put @app.job on a function"
+            " that makes or finds the object"
+        )
     if name is not None:
         return checked_name(name)
-    qualified = getattr(function, "__qualname__", "<none>")
     if "<lambda>" in qualified or "<none>" in qualified:
         raise BadArgumentError("a function without a name of its own needs one: @app.job(name=...)")
     return f"{function.__module__}.{qualified}"

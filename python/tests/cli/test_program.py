@@ -134,8 +134,9 @@ class TestBadInput:
         assert "secret" not in done.err
 
     def test_no_such_command(self) -> None:
-        Calls("").refused(2, "No such command 'stat'", "stat")
+        Calls("").refused(2, "No such command 'stat'. Did you mean 'stats'?", "stat")
         Calls("").refused(2, "No such command 'lst'", "dead", "lst")
+        Calls("").refused(2, "No such command 'zzz'", "zzz")
         Calls("").refused(2, "Missing command", "dead")
 
     @pytest.mark.parametrize(

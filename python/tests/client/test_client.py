@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 import threading
 import time
 from typing import TYPE_CHECKING, Any
@@ -338,3 +339,15 @@ def test_threads_of_a_closed_queue_end(url: str) -> None:
         pass
     queue.close()
     assert threading.active_count() == before
+
+
+def test_durations_are_refused_in_the_unit_and_by_the_name_of_their_argument(queue: leaseq.WorkQueue) -> None:
+    calls: list[tuple[Callable[[], Any], str]] = [
+        (lambda: queue.lease(0, block=False), "lease_secs must be 0.001 to 2592000 seconds (30 days)"),
+        (lambda: queue.add_item(Item(b""), delay=-1), "delay must be 0 to 315360000 seconds"),
+        (lambda: queue.add_item(Item(b""), keep=4e8), "keep must be 0.001 to 315360000 seconds"),
+        (lambda: queue.add_item(Item(b""), priority=8), "priority must be a whole number in -7..7"),
+    ]
+    for call, expected in calls:
+        with pytest.raises(leaseq.BadArgumentError, match=re.escape(expected)):
+            call()

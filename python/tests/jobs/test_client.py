@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import inspect
 import struct
+import subprocess
+import sys
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any
@@ -525,6 +527,35 @@ def test_a_decorated_function_can_be_called_as_before(url: str) -> None:
     assert known(1, 2) == 3
     assert known.name == f"{add.__module__}.add"
     assert app.job(retries=1, backoff=Backoff(1, 2))(fail).options.retries == 1
+
+
+def test_a_method_is_no_job(url: str) -> None:
+    app = App(url)
+
+    class Mailer:
+        def send(self, address: str) -> str:
+            return address
+
+        @staticmethod
+        def make(address: str) -> str:
+            return address
+
+    def local(self: int) -> int:  # no method, whatever its first parameter is called
+        return self
+
+    class_send = Mailer.send
+    class_send.__qualname__ = "Mailer.send"
+    with pytest.raises(BadTypeError, match="send is a method of Mailer: no worker has its self"):
+        app.job(name="send")(class_send)
+    assert app.job(name="make")(Mailer.make).call("a").args == ("a",)
+    assert app.job(name="local")(local).call(1).args == (1,)
+
+
+def test_without_its_extra_the_job_layer_says_how_to_install_it() -> None:
+    code = "import sys; sys.modules['msgspec'] = None; import leaseq.jobs"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert run.returncode == 1
+    assert run.stderr.rstrip().endswith("leaseq.jobs needs the extra `jobs`: pip install 'leaseq[jobs]'")
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from support.job_app import TIMEOUT_SECS, Hours, JobAppFlavour, until
 from support.redis_probe import count_blocked
 
 import leaseq
+from leaseq.errors import BadTypeError
 from leaseq.jobs import App, Backoff, Context, DeadLetter, JobCancelled, JobFailed, JobTimeout, Retry
 from leaseq.jobs.worker import thread_pool
 
@@ -492,6 +493,9 @@ def test_a_running_job_tells_who_runs_it_and_how_far_it_is(
 
     @flavour.app.job(name="f")
     def f(ctx: Context) -> None:
+        for wrong in ("half", None, True):
+            with pytest.raises(BadTypeError, match="progress takes numbers"):
+                ctx.progress(wrong)  # type: ignore[arg-type]
         ctx.progress(3, 10)
         begun.set()
         end.wait(TIMEOUT_SECS)
