@@ -81,7 +81,7 @@ Exit codes:
     default="1s",
     show_default=True,
     metavar="DURATION",
-    help="How long after a light clean that had something to do the next one comes. Where there was nothing to do, it"
+    help="The pause after a light clean that had something to do. Otherwise the next one"
     " comes when something is due, at most 4 s later.",
 )
 @click.option(

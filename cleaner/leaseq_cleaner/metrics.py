@@ -52,7 +52,7 @@ class QueueCounts(Collector):
         """Called by the exporter, in a thread of its own."""
         states = GaugeMetricFamily("leaseq_items", "Items by state.", labels=[*QUEUE, "state"])
         events = CounterMetricFamily(
-            "leaseq_events", "What happened to items since the queue began.", labels=[*QUEUE, "event"]
+            "leaseq_events", "What happened to items since the queue was created.", labels=[*QUEUE, "event"]
         )
         singles = [GaugeMetricFamily(f"leaseq_{name}", text, labels=QUEUE) for name, text in _SINGLES.items()]
         oldest = time.monotonic() - STALE_SECS
@@ -71,11 +71,11 @@ class QueueCounts(Collector):
 
 
 _SINGLES = {
-    "next_item_wait_seconds": "How long the next ready item has waited; 0 where none is ready.",
-    "overdue_leases": "Leases that have expired and that nobody has reclaimed.",
-    "due_items": "Delayed items that are due and that nobody has promoted.",
+    "next_item_wait_seconds": "How long the next ready item has waited; 0 if none is ready.",
+    "overdue_leases": "Leases that have expired and are not reclaimed yet.",
+    "due_items": "Delayed items that are due and not promoted yet.",
     "kept_outcomes": "Outcomes that are kept.",
-    "max_items": "How many items the queue may hold, dead ones aside; 0 is any number.",
+    "max_items": "How many items the queue may hold, not counting dead ones; 0 is no limit.",
     "paused": "1 while the queue gives no items.",
 }
 

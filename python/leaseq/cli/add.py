@@ -33,7 +33,7 @@ Read = Callable[[int, bytes], Entry]
     help="A file as data of an item; - is stdin.",
 )
 @click.option(
-    "--lines", type=click.File("rb"), help="A file of which each line is data of an item; - is stdin."
+    "--lines", type=click.File("rb"), help="A file with the data of an item on each line; - is stdin."
 )
 @click.option(
     "--json-lines",
@@ -46,14 +46,16 @@ Read = Callable[[int, bytes], Entry]
     "--header", "headers", multiple=True, metavar="NAME=VALUE", help="A header; may be given 16 times."
 )
 @click.option("--content-type", help="What the data is, such as application/json.")
-@click.option("--delay", type=duration, help="Not before so long from now, such as 30s, 5m, 2h.")
+@click.option("--delay", type=duration, help="Not before this time from now, such as 30s, 5m, 2h.")
 @click.option("--not-before", type=moment, help="Not before this time, such as 2026-12-24T18:00:00Z.")
 @click.option("--priority", type=click.IntRange(-7, 7), help="Higher first. [default: 0]")
-@click.option("--max-attempts", type=click.IntRange(0, 65534), help="Dies after so many leases; 0: never.")
-@click.option("--expires-in", type=duration, help="Gone if nobody leases it in that time.")
+@click.option(
+    "--max-attempts", type=click.IntRange(0, 65534), help="Dies after this many leases; 0: no limit."
+)
+@click.option("--expires-in", type=duration, help="Dropped if it is not leased in this time.")
 @click.option("--dead-on-expiry", is_flag=True, default=None, help="With --expires-in: dead then, not gone.")
-@click.option("--keep", type=duration, help="Keep its outcome for so long.")
-@click.option("--wait", is_flag=True, help="Where the queue is full, wait for room.")
+@click.option("--keep", type=duration, help="Keep its outcome for this time.")
+@click.option("--wait", is_flag=True, help="If the queue is full, wait for room.")
 @output.as_json
 def add(
     *,
@@ -71,7 +73,7 @@ def add(
 ) -> int:
     """Add items to QUEUE, each DATA one.
 
-    An id that exists is left as it is: the answer is then no, exit code 1.
+    An id that exists is left as it is, and the exit code is 1.
 
     \b
     Examples:

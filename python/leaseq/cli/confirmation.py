@@ -19,7 +19,7 @@ def confirm(question: str, *, yes: bool) -> None:
     except click.Abort as error:
         click.echo(err=True)  # the question's line ends here
         if isinstance(error.__context__, EOFError):
-            raise CommandError("nobody is there to answer; --yes says yes", ExitCode.BAD_INPUT) from error
+            raise CommandError("there is no terminal to ask on; pass --yes", ExitCode.BAD_INPUT) from error
         raise
     if not agreed:
         raise CommandError("nothing was done")

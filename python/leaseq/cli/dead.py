@@ -27,12 +27,14 @@ def dead() -> None:
 
 @dead.command("list")
 @on_queue
-@click.option("--limit", type=click.IntRange(1, 256), default=100, show_default=True, help="At most so many.")
-@click.option("--offset", type=click.IntRange(min=0), default=0, help="Leave out so many at the beginning.")
+@click.option(
+    "--limit", type=click.IntRange(1, 256), default=100, show_default=True, help="At most this many."
+)
+@click.option("--offset", type=click.IntRange(min=0), default=0, help="Skip this many at the start.")
 @click.option("--backward", is_flag=True, help="Last died first.")
 @output.as_json
 def list_(*, queue: WorkQueue, limit: int, offset: int, backward: bool, as_json: bool) -> None:
-    """List dead items of QUEUE with their last errors, first died first. Ends with 1 where there are none.
+    """List dead items of QUEUE with their last errors, first died first. Exits with 1 if there are none.
 
     \b
     Examples:
@@ -71,7 +73,7 @@ def _which(option: str, metavar: str, **details: Any) -> Callable[[Function], Fu
 
 which_to_revive = _which("--matching", "TEXT", help="All whose last error contains this text.")
 which_to_purge = _which(
-    "--older-than", "DURATION", type=duration, help="All that have been dead for so long, such as 30d."
+    "--older-than", "DURATION", type=duration, help="All that died at least this long ago, such as 30d."
 )
 
 
@@ -80,7 +82,7 @@ which_to_purge = _which(
 @which_to_revive
 @output.as_json
 def revive(*, queue: WorkQueue, **chosen: Any) -> int:
-    """Make dead items of QUEUE ready again, their attempts begun anew. Ends with 1 where one was not dead.
+    """Make dead items of QUEUE ready again, with attempt 0. Exits with 1 if one was not dead.
 
     \b
     Examples:
@@ -98,7 +100,7 @@ def revive(*, queue: WorkQueue, **chosen: Any) -> int:
 @confirmation.yes
 @output.as_json
 def purge(*, queue: WorkQueue, **chosen: Any) -> int:
-    """Drop dead items of QUEUE for ever. Ends with 1 where one was not dead.
+    """Drop dead items of QUEUE permanently. Exits with 1 if one was not dead.
 
     \b
     Examples:
@@ -127,5 +129,5 @@ def purge_chosen(
         return output.answers(ids, queue.purge_items(ids), "purged", "not dead:", as_json=as_json)
     if there := queue.stats().dead:
         which = "all" if older_than is None else f"those dead for {formatting.duration(older_than)}"
-        confirmation.confirm(f"Drop dead {what} of {queue.name} for ever, {which} of {there}?", yes=yes)
+        confirmation.confirm(f"Drop dead {what} of {queue.name} permanently, {which} of {there}?", yes=yes)
     return output.counted(queue.purge_all(older_than or 0), "purged", as_json=as_json)

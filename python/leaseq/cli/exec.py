@@ -109,7 +109,7 @@ class ResultPrinter(Hooks):
     type=click.IntRange(0),
     default=25,
     show_default=True,
-    help="An item that failed so often dies; 0: only by its own limit.",
+    help="An item dies after this many failures; 0: only by its own limit.",
 )
 @click.option(
     "--dead-on",
@@ -152,7 +152,7 @@ def exec_(
     as_json: bool,
     **options: Any,
 ) -> int:
-    """Run COMMAND for each item of QUEUE, its data on stdin, and extend its lease meanwhile.
+    """Run COMMAND for each item of QUEUE, its data on stdin, and extend its lease while it runs.
 
     The exit code decides. 0: the item is completed. 65, or as --dead-on says: it dies, for a person to look at. 75: it
     goes back, and the attempt does not count. Any other code, or death by a signal: it goes back, to be tried again

@@ -26,7 +26,7 @@ def import_(*, queue: WorkQueue, source: IO[bytes], revive_dead: bool, as_json: 
     """Add to QUEUE the items of FILE (or stdin), which `leaseq export` wrote.
 
     Ids that exist are left as they are, so an import that was cut is run again. What cannot be carried is counted:
-    attempts and tokens begin anew, last errors stay behind. The exit code is 1 where the file ends before its end.
+    attempts and tokens start again, last errors are dropped. The exit code is 1 if the file is cut.
 
     \b
     Examples:

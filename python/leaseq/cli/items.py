@@ -27,7 +27,7 @@ _TIMES: Final = {"ready": "ready", "delayed": "due", "leased": "lease ends", "de
 def peek(*, queue: WorkQueue, count: int, as_json: bool) -> None:
     """Show the items of QUEUE that are leased next, with their data; they stay where they are.
 
-    Ends with 1 where nothing is ready.
+    Exits with 1 if nothing is ready.
 
     \b
     Examples:
@@ -61,7 +61,7 @@ def peek(*, queue: WorkQueue, count: int, as_json: bool) -> None:
 @click.option("--data", "with_data", is_flag=True, help="Show the data too.")
 @output.as_json
 def inspect(*, queue: WorkQueue, ids: tuple[str, ...], with_data: bool, as_json: bool) -> int:
-    """Show what is known of items of QUEUE. Ends with 1 where one is not there.
+    """Show everything about items of QUEUE. Exits with 1 if one is not there.
 
     \b
     Examples:
@@ -84,10 +84,10 @@ def inspect(*, queue: WorkQueue, ids: tuple[str, ...], with_data: bool, as_json:
 @on_queue
 @click.argument("state", type=click.Choice((*STATES, "kept")))
 @click.option(
-    "--limit", type=click.IntRange(min=1), help="At most so many; 100 where neither this nor --all is given."
+    "--limit", type=click.IntRange(min=1), help="At most this many; 100 if neither this nor --all is given."
 )
 @click.option("--all", "everything", is_flag=True, help="All of them.")
-@click.option("--offset", type=click.IntRange(min=0), default=0, help="Leave out so many at the beginning.")
+@click.option("--offset", type=click.IntRange(min=0), default=0, help="Skip this many at the start.")
 @click.option("--backward", is_flag=True, help="Last first.")
 @output.as_json
 def list_(
@@ -102,7 +102,7 @@ def list_(
 ) -> None:
     """List the items of QUEUE in a STATE, next first; "kept" are ids whose outcome is kept.
 
-    Ends with 1 where there are none. While others work, an item may be missed or listed twice.
+    Exits with 1 if there are none. While others work, an item may be missed or listed twice.
 
     \b
     Examples:

@@ -53,11 +53,13 @@ def jobs() -> None:
 @jobs.command("list")
 @click.argument("state", type=click.Choice(_STATES), metavar="|".join(_STATES))
 @on_jobs
-@click.option("--limit", type=click.IntRange(1, 256), default=100, show_default=True, help="At most so many.")
-@click.option("--offset", type=click.IntRange(min=0), default=0, help="Leave out so many at the beginning.")
+@click.option(
+    "--limit", type=click.IntRange(1, 256), default=100, show_default=True, help="At most this many."
+)
+@click.option("--offset", type=click.IntRange(min=0), default=0, help="Skip this many at the start.")
 @output.as_json
 def list_(*, app: App, state: Any, limit: int, offset: int, as_json: bool) -> None:
-    """List jobs of a queue in one state. `finished` are those whose outcome is kept. Ends with 1 where there are none.
+    """List jobs of a queue in one state. `finished` are those whose outcome is kept. Exits with 1 if there are none.
 
     \b
     Examples:
@@ -72,7 +74,7 @@ def list_(*, app: App, state: Any, limit: int, offset: int, as_json: bool) -> No
 @on_jobs
 @output.as_json
 def status(*, app: App, ids: tuple[str, ...], as_json: bool) -> int:
-    """Tell what became of jobs, and what is known of them. Ends with 1 where one is unknown.
+    """Tell what became of jobs, and what is known of them. Exits with 1 if one is unknown.
 
     \b
     Example:
@@ -88,7 +90,7 @@ def status(*, app: App, ids: tuple[str, ...], as_json: bool) -> int:
 @on_jobs
 @output.as_json
 def cancel(*, app: App, ids: tuple[str, ...], as_json: bool) -> int:
-    """Cancel jobs, running ones too. Ends with 1 where one has ended or is not there.
+    """Cancel jobs, running ones too. Exits with 1 if one has ended or is not there.
 
     \b
     Example:
@@ -103,7 +105,7 @@ def cancel(*, app: App, ids: tuple[str, ...], as_json: bool) -> int:
 @dead.which_to_revive
 @output.as_json
 def replay(*, app: App, **chosen: Any) -> int:
-    """Put dead jobs back, their attempts begun anew. Ends with 1 where one was not dead.
+    """Put dead jobs back, with attempt 0. Exits with 1 if one was not dead.
 
     \b
     Examples:
@@ -119,7 +121,7 @@ def replay(*, app: App, **chosen: Any) -> int:
 @confirmation.yes
 @output.as_json
 def purge(*, app: App, **chosen: Any) -> int:
-    """Drop dead jobs for ever. Ends with 1 where one was not dead.
+    """Drop dead jobs permanently. Exits with 1 if one was not dead.
 
     \b
     Example:
@@ -142,7 +144,7 @@ def cron() -> None:
 @on_jobs
 @output.as_json
 def cron_list(*, app: App, as_json: bool) -> None:
-    """List the schedules of a queue, as workers have entered them. Ends with 1 where there are none.
+    """List the schedules of a queue, as workers have entered them. Exits with 1 if there are none.
 
     \b
     Example:

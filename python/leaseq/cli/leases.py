@@ -25,9 +25,11 @@ _for = lease_option("How long the lease lasts from now: 0.001s to 30d.")
 @on_queue
 @_for
 @click.option(
-    "--count", type=click.IntRange(1, 256), default=1, show_default=True, help="At most so many items."
+    "--count", type=click.IntRange(1, 256), default=1, show_default=True, help="At most this many items."
 )
-@click.option("--wait", type=duration, help="Wait for an item so long; 0: for ever. [default: do not wait]")
+@click.option(
+    "--wait", type=duration, help="Wait this long for an item; 0: without limit. [default: do not wait]"
+)
 @click.option(
     "--data",
     "data_file",
@@ -46,7 +48,7 @@ def lease(
 ) -> None:
     """Lease items of QUEUE; print token and id of each, or all of it in JSON.
 
-    Nothing extends the lease but `leaseq extend`. Ends with 1 where there is nothing to lease.
+    Only `leaseq extend` extends the lease. Exits with 1 if there is nothing to lease.
 
     \b
     Examples:
@@ -97,7 +99,9 @@ def _on_lease(function: Function) -> Function:
 @_on_lease
 @click.option("--result", help="What is kept as its outcome, where that was asked for.")
 @click.option("--result-file", type=click.File("rb"), help="The same, from a file; - is stdin.")
-@click.option("--keep", type=duration, help="Keep the outcome for so long, whatever the item says; 0: not.")
+@click.option(
+    "--keep", type=duration, help="Keep the outcome for this time instead of the item's own; 0: not at all."
+)
 @click.option("--only-current", is_flag=True, help="Only while this lease is the current one.")
 @output.as_json
 def complete(
@@ -136,9 +140,9 @@ def complete(
 
 @click.command(short_help="Give a leased item of QUEUE back.")
 @_on_lease
-@click.option("--delay", type=duration, default=0.0, help="Not to be leased before so long from now.")
+@click.option("--delay", type=duration, default=0.0, help="Not to be leased before this time from now.")
 @click.option("--error", help="Why; kept as the item's last error.")
-@click.option("--uncounted", is_flag=True, help="The attempt does not count: the work was not begun.")
+@click.option("--uncounted", is_flag=True, help="The attempt does not count: the work was not started.")
 @click.option("--dead", is_flag=True, help="Let it die, whatever its attempts.")
 @output.as_json
 def release(
@@ -154,7 +158,7 @@ def release(
 ) -> None:
     """Give the item ID of QUEUE back, with the TOKEN that its lease gave.
 
-    Prints where it went: ready, delayed, or dead when its attempts are used up. Ends with 1 where the lease is lost.
+    Prints where it went: ready, delayed, or dead when its attempts are used up. Exits with 1 if the lease is lost.
 
     \b
     Examples:
@@ -179,7 +183,7 @@ def release(
 def extend(*, queue: WorkQueue, item_id: str, token: int, lease_secs: float, as_json: bool) -> None:
     """Move the deadline of the item ID of QUEUE, with the TOKEN that its lease gave: a heartbeat.
 
-    Ends with 1 where the lease is lost: stop working on the item.
+    Exits with 1 if the lease is lost: stop working on the item.
 
     \b
     Example:

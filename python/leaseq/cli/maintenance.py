@@ -48,7 +48,7 @@ def _report(queue: WorkQueue, *, paused: bool, as_json: bool) -> None:
 @on_queue
 @click.option("--max-data", type=click.IntRange(1, 536870912), help="Bytes of data that an item may have.")
 @click.option(
-    "--max-items", type=click.IntRange(0, 4294967295), help="Items held, dead ones aside; 0: any number."
+    "--max-items", type=click.IntRange(0, 4294967295), help="Items held, not counting dead ones; 0: no limit."
 )
 @click.option("--max-attempts", type=click.IntRange(0, 65534), help="Leases until an item dies; 0: never.")
 @output.as_json

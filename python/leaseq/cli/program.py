@@ -46,7 +46,7 @@ _SECTIONS: Final = {
         "import": "import_",
         "import-redis-work-queue": "import_redis_work_queue",
     },
-    "Besides": {
+    "Other": {
         "completion": "completion",
     },
 }

@@ -17,7 +17,7 @@ from leaseq.cli.stats import as_dict
 def queues(*, server: Server, as_json: bool) -> None:
     """List the queues of the server, as the clients have entered them, and how each stands.
 
-    Ends with 1 where there is none.
+    Exits with 1 if there are none.
 
     \b
     Examples:

@@ -19,9 +19,9 @@ from leaseq.results import STATES
 @click.argument("ids", metavar="ID...", nargs=-1, required=True)
 @output.as_json
 def remove(*, queue: WorkQueue, ids: tuple[str, ...], as_json: bool) -> int:
-    """Remove items of QUEUE in any state; whoever holds one learns it at the next call.
+    """Remove items of QUEUE in any state; a worker that holds one finds out at its next call.
 
-    Ends with 1 where one was not there.
+    Exits with 1 if one was not there.
 
     \b
     Examples:
@@ -51,10 +51,10 @@ def remove(*, queue: WorkQueue, ids: tuple[str, ...], as_json: bool) -> int:
 def expire(
     *, queue: WorkQueue, ids: tuple[str, ...], everything: bool, uncounted: bool, error: str, as_json: bool
 ) -> int:
-    """End current leases of QUEUE now: the items can be leased again, and their holders learn it at their next call.
+    """End current leases of QUEUE now: the items can be leased again, and their holders find out at their next call.
 
-    A holder that has done the work can still complete the item, until somebody else does. Exactly the lease that was
-    seen is ended, never a later one. Ends with 1 where an ID is not leased, or nothing is.
+    A holder that has done the work can still complete the item, until another worker does. Exactly the lease that was
+    seen is ended, never a later one. Exits with 1 if an ID is not leased, or nothing is.
 
     \b
     Examples:
@@ -93,9 +93,9 @@ def _release(queue: WorkQueue, infos: Iterable[ItemInfo], **options: Any) -> lis
 @confirmation.yes
 @output.as_json
 def drain(*, queue: WorkQueue, states: tuple[str, ...], yes: bool, as_json: bool) -> int:
-    """Remove all items of QUEUE for ever, after asking. Limits and counters stay.
+    """Remove all items of QUEUE permanently, after asking. Limits and counters stay.
 
-    What is added meanwhile stays too. To keep a copy, `leaseq export` first.
+    Items that are added during it stay too. To keep a copy, `leaseq export` first.
 
     \b
     Examples:
@@ -106,7 +106,7 @@ def drain(*, queue: WorkQueue, states: tuple[str, ...], yes: bool, as_json: bool
     chosen = states or STATES
     counts = {state: getattr(stats, state) for state in chosen}
     if what := ", ".join(f"{count} {state}" for state, count in counts.items() if count):
-        confirmation.confirm(f"Remove {what} from {queue.name} for ever?", yes=yes)
+        confirmation.confirm(f"Remove {what} from {queue.name} permanently?", yes=yes)
 
     def remove_all(infos: Iterable[ItemInfo]) -> list[str]:
         return [state for state in queue.remove_items([info.id for info in infos]) if state != "absent"]

@@ -26,7 +26,7 @@ _MIN_INTERVAL: Final = 0.1  # seconds between two looks, at least
 @click.option(
     "--every", type=duration, default="1s", show_default=True, help="With --watch: how often, 100ms or more."
 )
-@click.option("--count", type=click.IntRange(1), help="With --watch: end after so many looks.")
+@click.option("--count", type=click.IntRange(1), help="With --watch: stop after this many looks.")
 @output.as_json
 def stats(*, queue: WorkQueue, watch: bool, every: float, count: int | None, as_json: bool) -> None:
     """Show how QUEUE stands: items by state, counters, limits.
@@ -88,7 +88,11 @@ def render(stats: QueueStats) -> Table:
         ("delayed", stats.delayed, f"{stats.due} due" if stats.due else ""),
         ("leased", stats.leased, f"{stats.overdue} overdue" if stats.overdue else ""),
         ("dead", stats.dead, "see leaseq dead list" if stats.dead else ""),
-        ("items", stats.items, f"{stats.items - stats.dead}{limit} held, dead ones aside" if limit else ""),
+        (
+            "items",
+            stats.items,
+            f"{stats.items - stats.dead}{limit} held, not counting dead ones" if limit else "",
+        ),
     ]
     names = ("added", "completed", "reclaimed", "released", "died", "expired", "removed", "purged", "kept")
     rows += [(name, count, "") for name in names if (count := getattr(stats, name)) or name in names[:2]]

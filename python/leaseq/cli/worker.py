@@ -36,11 +36,11 @@ if TYPE_CHECKING:
 @click.option("--burst", is_flag=True, help="End when nothing is ready; with 1 if nothing was.")
 @lease_option("How long a lease is; it is extended while the job runs.")
 @grace_option("jobs")
-@click.option("--max-jobs", type=click.IntRange(1), help="A process that has run so many is replaced.")
+@click.option("--max-jobs", type=click.IntRange(1), help="Replace a process after this many jobs.")
 @click.option(
     "--max-memory",
     type=click.FloatRange(0, min_open=True),
-    help="A process that has had so many MiB is replaced.",
+    help="Replace a process that has used this many MiB.",
 )
 @click.option(
     "--verbose", "-v", is_flag=True, help="Tell on stderr what the worker does, not only what fails."

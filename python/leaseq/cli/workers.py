@@ -22,8 +22,8 @@ def workers(*, queue: str | None, server: Server, group: str | None, as_json: bo
 
     A worker is starting, idle, busy or stopping.
 
-    A worker says every 10 seconds that it lives; one that was killed is listed for up to 30 seconds more. Loops made by
-    hand and `leaseq lease` are not listed. Ends with 1 where there is none.
+    A worker reports every 10 seconds; a killed worker is listed for up to 30 seconds more. Loops made by
+    hand and `leaseq lease` are not listed. Exits with 1 if there are none.
 
     \b
     Examples:

@@ -49,7 +49,7 @@ class TestStats:
         rows = {line.split()[0]: line.split()[1:] for line in call.yes("stats", "q").lines[1:]}
         assert [rows[state][0] for state in ("ready", "delayed", "leased", "dead")] == list("1111")
         assert rows["dead"][1:] == ["see", "leaseq", "dead", "list"]
-        assert rows["items"] == ["4", "3", "of", "9", "held,", "dead", "ones", "aside"]
+        assert rows["items"] == ["4", "3", "of", "9", "held,", "not", "counting", "dead", "ones"]
         assert (rows["added"], rows["completed"], rows["died"]) == (["4"], ["0"], ["1"])
 
     def test_json_has_every_field(self, call: Calls, queue: leaseq.WorkQueue) -> None:
@@ -370,7 +370,7 @@ class TestDrain:
         fill(queue)
         done = call("drain", "q", stdin="n\n")
         assert (done.code, queue.stats().items) == (1, 4)
-        assert "Remove 1 ready, 1 delayed, 1 leased, 1 dead from q for ever?" in done.err
+        assert "Remove 1 ready, 1 delayed, 1 leased, 1 dead from q permanently?" in done.err
         done = call("drain", "q", stdin="y\n")
         assert (done.code, done.out, queue.stats().items) == (0, "4 removed\n", 0)
         call.refused(1, "nothing was removed", "drain", "q")
@@ -398,7 +398,7 @@ class TestDrain:
         fill(queue)
         done = call(*args, stdin="")
         assert done.code == 2
-        assert done.err.endswith("nobody is there to answer; --yes says yes\n")
+        assert done.err.endswith("there is no terminal to ask on; pass --yes\n")
         assert queue.stats().items == 4
 
     def test_states(self, call: Calls, queue: leaseq.WorkQueue) -> None:
