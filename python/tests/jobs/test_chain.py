@@ -65,7 +65,7 @@ def test_each_job_is_given_the_result_of_the_one_before_it(
             .then(show.partial()),
             "enqueue",
         )
-        assert [stage.id for stage in handle.stages] == ["x", "x/1", "x/2"]
+        assert [stage.id for stage in handle.stages] == ["x", "x/1", "x/2"]  # LQ-JOB-28
         assert (handle.added, flavour(handle, "status")) == (True, "ready")
         assert flavour.burst() == 3
         assert flavour(handle, "result", 0) == "<113>"
@@ -135,7 +135,7 @@ def test_options_of_steps_are_those_of_their_items(flavour: JobAppFlavour, redis
 
     late = two.with_options(delay=3600, priority=3, headers={"a": "b"}, retries=6, keep=50, expires=60)
     handle = flavour.app.chain(one.call()).then(late.partial()).enqueue()
-    flavour.burst()
+    flavour.burst()  # LQ-JOB-27
     item = flavour.app.queue().inspect(handle.last.id)
     assert (item.state, item.priority, item.max_attempts, item.keep) == ("delayed", 3, 7, 50)
     assert 3600 < item.expires - item.created <= 3661
@@ -187,6 +187,7 @@ def test_cancelling_a_chain_ends_it_where_it_is(url: str, *, asynchronous: bool)
 
 @pytest.mark.parametrize("asynchronous", [False, True])
 def test_a_chain_whose_id_is_used_again_has_nothing_of_the_older_one(url: str, *, asynchronous: bool) -> None:
+    """LQ-JOB-29."""
     with JobAppFlavour(App(url), asynchronous=asynchronous) as flavour:
 
         @flavour.app.job(name="one")

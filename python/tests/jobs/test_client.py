@@ -310,6 +310,7 @@ def test_who_waits_is_woken(shop: Shop, redis_client: redis.Redis, cap_of_an_hou
 
 
 def test_cancelling_leaves_a_trace(shop: Shop) -> None:
+    """LQ-JOB-11."""
     handle = shop.enqueue(shop.add.with_options(id="a"), 1)
     assert shop.flavour(handle, "cancel")
     assert not shop.flavour(handle, "cancel")
@@ -320,7 +321,7 @@ def test_cancelling_leaves_a_trace(shop: Shop) -> None:
     with pytest.raises(JobCancelled):
         shop.flavour(handle, "result")
     assert shop.flavour.burst() == 0
-    # LQ-JOB-11: a job that is enqueued under its id is another one
+    # LQ-JOB-26: a job that is enqueued under its id is another one
     unkept = shop.enqueue(shop.add.with_options(id="a", keep=None), 1)
     assert shop.flavour(unkept, "status") == "ready"
     shop.flavour.burst()
@@ -365,6 +366,16 @@ def test_where_cancelling_fails_there_is_no_trace_of_it(shop: Shop, redis_client
     assert shop.flavour(handle, "status") == "ready"
     assert not redis_client.exists("leaseq:{jobs}:default:cancelled:a")
     assert shop.flavour(handle, "cancel")
+
+
+def test_a_cancellation_of_an_earlier_job_does_not_count(shop: Shop, redis_client: redis.Redis) -> None:
+    """LQ-JOB-25: a job of that id is there, or its outcome."""
+    handle = shop.enqueue(shop.add.with_options(id="a"), 1)
+    redis_client.set("leaseq:{jobs}:default:cancelled:a", '{"v":1,"cancelled":1}')
+    assert shop.flavour(handle, "status") == "ready"
+    shop.flavour.burst()
+    redis_client.set("leaseq:{jobs}:default:cancelled:a", '{"v":1,"cancelled":1}')
+    assert shop.flavour(handle, "status") == "succeeded"
 
 
 def test_an_id_that_is_used_again_has_nothing_of_the_older_result(shop: Shop) -> None:

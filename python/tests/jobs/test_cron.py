@@ -169,7 +169,7 @@ def test_a_clock_that_went_back_gives_no_slot_twice(flavour: JobAppFlavour) -> N
 
     (schedule,) = flavour.app.program.schedules
     turn = schedule.turn(HOUR, HOUR - 10 * MINUTE, paused=False)
-    assert (turn.slots, turn.until, turn.due) == ([], HOUR, HOUR + MINUTE)
+    assert (turn.slots, turn.until, turn.due) == ([], HOUR, HOUR + MINUTE)  # LQ-JOB-30, LQ-JOB-31
 
 
 @pytest.mark.slow
@@ -241,7 +241,7 @@ def test_a_schedule_begins_with_the_next_slot_and_goes_on_where_it_was(
     assert state(redis_client) == first
     assert redis_client.zcard(TICKS + "delayed") == 1
     due = redis_client.zscore(TICKS + "delayed", "s")
-    assert due == (first.until + REVIEW_MS) * 1000
+    assert due == (first.until + REVIEW_MS) * 1000  # LQ-JOB-32
 
 
 def test_a_job_of_a_slot_says_so_and_keeps_no_result(flavour: JobAppFlavour) -> None:
@@ -345,7 +345,7 @@ def test_a_schedule_that_is_not_known_is_left_to_others_and_goes_in_the_end(
         until(lambda: not redis_client.hexists(TICKS + "items", "old"))
         until(lambda: redis_client.zscore(TICKS + "delayed", "s"))
     info = flavour.app.queue("default.cron").inspect("s")
-    assert info.attempt == 0
+    assert info.attempt == 0  # LQ-JOB-33
     assert slots(flavour) == []
 
 

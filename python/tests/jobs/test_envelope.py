@@ -25,7 +25,7 @@ CALL = {"v": 1, "function": "mail.send", "args": ["a@example.org"], "kwargs": {"
 
 
 def test_the_bytes_of_a_call_are_those_of_the_specification() -> None:
-    # LQ-JOB-1, LQ-JOB-2: in both formats, what may be missing left out, members in the order of the table
+    # LQ-JOB-1, LQ-JOB-2, LQ-JOB-17: in both formats, what may be missing left out, members in the order of the table
     job = Envelope(v=1, function="mail.send", args=["a@example.org"], kwargs={"urgent": True})
     assert envelope.write(job, "json", None) == json.dumps(CALL, separators=(",", ":")).encode()
     packed = envelope.write(job, "msgpack", None)
@@ -55,12 +55,12 @@ def test_the_bytes_of_a_call_are_those_of_the_specification() -> None:
 )
 def test_what_is_no_envelope_is_refused_with_the_reason(data: bytes, why: str) -> None:
     with pytest.raises(BadEnvelopeError, match=why):
-        envelope.read(data, {})  # LQ-JOB-2
+        envelope.read(data, {})  # LQ-JOB-19
 
 
 def test_members_that_are_not_known_are_ignored() -> None:
     later = json.dumps({**CALL, "flavour": "red", "due": 5}).encode()
-    assert envelope.read(later, {}).args == ["a@example.org"]  # LQ-JOB-2
+    assert envelope.read(later, {}).args == ["a@example.org"]  # LQ-JOB-18
 
 
 class Pickle:
@@ -131,7 +131,7 @@ def test_a_result_is_what_the_specification_says(form: Any, url: str) -> None:
         assert content["started"] <= content["ended"]
         assert content["job"]["function"] == "double"
         assert before.keep == 86400.0  # LQ-JOB-3
-        assert app.queue().outcome(unasked.id, timeout=0).state == "absent"
+        assert app.queue().outcome(unasked.id, timeout=0).state == "absent"  # LQ-JOB-22
 
 
 def test_a_result_of_another_program_is_read(url: str) -> None:
@@ -173,7 +173,7 @@ def test_the_text_of_a_failure() -> None:
 @pytest.mark.parametrize("letter", ["x", "é", "𝄞"])
 def test_a_long_failure_is_cut_at_its_beginning(letter: str) -> None:
     text = failure.written("E", letter * 9000, letter * 9000 + "the end", "w", 1.0)
-    assert len(text.encode()) <= 8192
+    assert len(text.encode()) <= 8192  # LQ-JOB-23
     assert text.endswith("the end")
     assert failure.read(text).type == "E"
 

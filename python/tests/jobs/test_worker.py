@@ -130,7 +130,7 @@ def test_a_failed_job_is_tried_again_until_it_is_dead(flavour: JobAppFlavour) ->
     handle = f.enqueue()
     with flavour.working(), pytest.raises(JobFailed, match="RuntimeError: attempt 3") as raised:
         handle.result(TIMEOUT_SECS)
-    assert attempts == [1, 2, 3]  # LQ-JOB-5
+    assert attempts == [1, 2, 3]  # LQ-JOB-5, LQ-JOB-21
     assert raised.value.attempt == 3
     assert states(flavour) == (0, 0, 0, 1)
 
@@ -308,7 +308,7 @@ def test_an_asynchronous_job_past_its_time_is_cancelled_and_tried_again(flavour:
     ):
         handle.result(TIMEOUT_SECS)
     assert seen == ["cleaned up"] * 2
-    assert raised.value.attempt == 2  # LQ-JOB-4
+    assert raised.value.attempt == 2  # LQ-JOB-4, LQ-JOB-20
 
 
 def test_a_timeout_of_the_jobs_own_is_any_other_failure(flavour: JobAppFlavour) -> None:
@@ -511,8 +511,8 @@ def test_a_running_job_tells_who_runs_it_and_how_far_it_is(
         (listed,) = flavour.app.jobs("running")
         assert listed == info
         key = f"leaseq:{{jobs}}:default:job:{handle.id}"
-        assert 0 < redis_client.pttl(key) <= 600_000
-        # LQ-JOB-10: what an earlier lease left behind is nothing
+        assert 0 < redis_client.pttl(key) <= 600_000  # LQ-JOB-10
+        # LQ-JOB-24: what an earlier lease left behind is nothing
         redis_client.set(key, '{"v":1,"token":5,"worker":"old","started":1,"done":1}')
         assert (handle.info().worker, handle.info().progress, handle.info().started) == ("", None, 0.0)
         redis_client.set(key, "rubbish")
