@@ -34,7 +34,9 @@ NOT_YET: Final = (
     "docs/from-*.md",
     "docs/jobs*.md",
     "docs/schedules.md",
-    "spec/*.md",
+    "spec/0[1-3579]*.md",
+    "spec/10*.md",
+    "spec/README.md",
 )
 """Pages that are being rewritten. Take a page out of here when it is done."""
 
