@@ -137,10 +137,7 @@ class InFlight:
         elif verdict.uncounted:
             logger.info("item %r goes back uncounted%s", item.id, reason, **log_options)
         else:
-            again = f"again in {verdict.delay:.1f} s"
-            logger.warning(
-                "item %r failed, attempt %d, %s%s", item.id, item.attempt, again, reason, **log_options
-            )
+            logger.warning("item %r failed, attempt %d%s", item.id, item.attempt, reason, **log_options)
 
     def _release_unless_ended(self, item: Item, verdict: Disposition) -> None:
         if item.hold.ended or item not in self._held:
@@ -241,6 +238,8 @@ class InFlight:
                     logger.error("item %r dies: that was the last of its attempts", one.item.id, extra=extra)
                 self._hooks.emit("dead_lettered", one.item, one.error)
             elif answer != "lost":
+                if one.error is not None and not one.uncounted:
+                    logger.info("item %r can be leased again in %.1f s", one.item.id, one.delay, extra=extra)
                 self._hooks.emit("released", one.item, one.delay, one.error)
             elif not one.item.hold.lost:
                 one.item.hold.lost = True
