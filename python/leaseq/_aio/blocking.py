@@ -165,9 +165,8 @@ class BlockingCalls:
             self._life.part(connection)  # closing cuts a block, but the command behind it may bring an item
             sent_at = concurrency.now()
             await connection.send(*wait.then.evalsha())
-            if blocked:
-                await self._woken(connection, REPLY_GRACE)
-            return await self._read_answer(wait.then, connection, sent_at)
+            refusal = await self._refusal_of_block(connection, REPLY_GRACE) if blocked else None
+            return await self._read_behind_block(wait.then, connection, sent_at, refusal)
         except errors.REFUSALS as error:
             if not isinstance(error, redis.ResponseError):
                 connection.close()  # the next one asks for its rights anew
@@ -189,18 +188,29 @@ class BlockingCalls:
 
     async def _block_followed(self, wait: Wait[T], connection: Connection) -> T:
         """Send the block, and the command behind it at once: the server runs it as soon as the block is over."""
-        refusal: redis.RedisError | None = None
         latest = concurrency.now() + wait.seconds
         await connection.send(*wait.block, f"{wait.seconds:.3f}")
         connection.pipelined = True
         await connection.send(*wait.then.evalsha())
-        try:
-            await self._woken(connection, wait.seconds + REPLY_GRACE)
-        except errors.REFUSALS as error:
-            refusal = error  # the command was run all the same
+        refusal = await self._refusal_of_block(connection, wait.seconds + REPLY_GRACE)
         self._life.part(connection)
         # it ran no later than that, however late its reply is read: by a process that was stopped meanwhile, for one
-        answer = await self._read_answer(wait.then, connection, min(concurrency.now(), latest))
+        sent_at = min(concurrency.now(), latest)
+        return await self._read_behind_block(wait.then, connection, sent_at, refusal)
+
+    async def _refusal_of_block(self, connection: Connection, seconds: float) -> redis.RedisError | None:
+        """Read the reply of a block that a command was sent behind. Return the error that ends the wait, if it is one."""
+        try:
+            await self._woken(connection, seconds)
+        except errors.REFUSALS as error:
+            return error
+        return None
+
+    async def _read_behind_block(
+        self, command: Command[T], connection: Connection, sent_at: float, refusal: redis.RedisError | None
+    ) -> T:
+        """Read the answer of a command that ran although its block failed: its items count (LQ-BLOCK-22), else raise `refusal`."""
+        answer = await self._read_answer(command, connection, sent_at)
         if refusal is not None and not (isinstance(answer, LeaseReply) and answer.items):
             raise refusal
         return answer

@@ -166,9 +166,8 @@ class BlockingCalls:
             self._life.part(connection)  # closing cuts a block, but the command behind it may bring an item
             sent_at = concurrency.now()
             connection.send(*wait.then.evalsha())
-            if blocked:
-                self._woken(connection, REPLY_GRACE)
-            return self._read_answer(wait.then, connection, sent_at)
+            refusal = self._refusal_of_block(connection, REPLY_GRACE) if blocked else None
+            return self._read_behind_block(wait.then, connection, sent_at, refusal)
         except errors.REFUSALS as error:
             if not isinstance(error, redis.ResponseError):
                 connection.close()  # the next one asks for its rights anew
@@ -190,18 +189,29 @@ class BlockingCalls:
 
     def _block_followed(self, wait: Wait[T], connection: Connection) -> T:
         """Send the block, and the command behind it at once: the server runs it as soon as the block is over."""
-        refusal: redis.RedisError | None = None
         latest = concurrency.now() + wait.seconds
         connection.send(*wait.block, f"{wait.seconds:.3f}")
         connection.pipelined = True
         connection.send(*wait.then.evalsha())
-        try:
-            self._woken(connection, wait.seconds + REPLY_GRACE)
-        except errors.REFUSALS as error:
-            refusal = error  # the command was run all the same
+        refusal = self._refusal_of_block(connection, wait.seconds + REPLY_GRACE)
         self._life.part(connection)
         # it ran no later than that, however late its reply is read: by a process that was stopped meanwhile, for one
-        answer = self._read_answer(wait.then, connection, min(concurrency.now(), latest))
+        sent_at = min(concurrency.now(), latest)
+        return self._read_behind_block(wait.then, connection, sent_at, refusal)
+
+    def _refusal_of_block(self, connection: Connection, seconds: float) -> redis.RedisError | None:
+        """Read the reply of a block that a command was sent behind. Return the error that ends the wait, if it is one."""
+        try:
+            self._woken(connection, seconds)
+        except errors.REFUSALS as error:
+            return error
+        return None
+
+    def _read_behind_block(
+        self, command: Command[T], connection: Connection, sent_at: float, refusal: redis.RedisError | None
+    ) -> T:
+        """Read the answer of a command that ran although its block failed: its items count (LQ-BLOCK-22), else raise `refusal`."""
+        answer = self._read_answer(command, connection, sent_at)
         if refusal is not None and not (isinstance(answer, LeaseReply) and answer.items):
             raise refusal
         return answer
