@@ -48,6 +48,16 @@ def blocked(client: redis.Redis, count: int) -> None:
     servers.wait_until(lambda: count_blocked(client) == count)
 
 
+def blocked_with_a_command_behind(client: redis.Redis) -> None:
+    """Wait until a client is blocked and the server has the command that it sent behind the block."""
+
+    def is_behind() -> bool:
+        listed: Any = client.client_list()
+        return any("b" in entry["flags"] and int(entry["qbuf"]) > 0 for entry in listed)
+
+    servers.wait_until(is_behind)
+
+
 def blocked_ids(client: redis.Redis) -> list[int]:
     """Ids of the blocked connections."""
     listed: Any = client.client_list()

@@ -11,7 +11,17 @@ import pytest
 from support import servers
 from support.background_worker import TIMEOUT_SECS, BackgroundWorker, Latch, RecordingHooks, background_worker
 from support.client_flavours import unwrap
-from support.redis_probe import BLOCKS, EVALS, WAKE_UP, blocked, blocked_ids, calls, load, until
+from support.redis_probe import (
+    BLOCKS,
+    EVALS,
+    WAKE_UP,
+    blocked,
+    blocked_ids,
+    blocked_with_a_command_behind,
+    calls,
+    load,
+    until,
+)
 
 import leaseq
 import leaseq.worker.aio
@@ -283,7 +293,7 @@ def test_a_lost_reply_to_the_lease_behind_a_block(
     queue = flavour.queue("q", proxy.url)
     ran: list[Any] = []
     with background_worker(flavour, queue, lambda item: ran.append(item.id), lease_secs=HOUR):
-        blocked(redis_client, 1)
+        blocked_with_a_command_behind(redis_client)  # else the lease would be lost on its way there
         proxy.cut_replies_after = passes
         producer.add_item(Item(b"", id="a"))
         servers.wait_until(lambda: proxy.cut_replies_after is None, TIMEOUT_SECS)
