@@ -206,6 +206,7 @@ lint: setup luacheck ## ruff, format, mypy, imports, shell, Docker, Lua, pages (
 	$(BIN)/python tools/typed_pages.py
 	$(BIN)/codespell
 	$(BIN)/python -m leaseq_conformance.vectors.refresh --check
+	$(BIN)/python tools/rules_json.py --check
 	if [ -d benchmarks ]; then cd benchmarks && ../$(BIN)/python -m peers tables --check; fi
 
 .PHONY: format
@@ -218,6 +219,7 @@ generate: setup ## rewrite the generated files: script modules of the clients, t
 	$(BIN)/python lua/bundle.py
 	$(BIN)/python python/unasync.py
 	$(BIN)/python -m leaseq_conformance.vectors.refresh
+	$(BIN)/python tools/rules_json.py
 	if [ -d benchmarks ]; then cd benchmarks && ../$(BIN)/python -m peers tables; fi
 
 .PHONY: docs
