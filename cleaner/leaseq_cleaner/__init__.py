@@ -1,7 +1,7 @@
 """The cleaner of leaseq queues, as a service (`leaseq-cleaner`) and as a class.
 
 cleaner = Cleaner("redis://localhost", queues=["orders", "mail-*"])
-await cleaner.run()  # until somebody calls cleaner.stop()
+await cleaner.run()  # until cleaner.stop() is called
 """
 
 from typing import TYPE_CHECKING, Any
@@ -14,7 +14,7 @@ __all__ = ["Cleaner", "QueueReport"]
 
 
 def __getattr__(name: str) -> Any:
-    """The names above, when they are used: the program says in a line of its own that the extra is not installed."""
+    """Import the names above when they are used: without the extra, the program reports in one line that it is missing."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from leaseq_cleaner import cleaner

@@ -1,4 +1,4 @@
-"""The cleaner: finds queues, and keeps them clean until it is told to stop."""
+"""The cleaner: finds queues, and keeps them clean until it is stopped."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterable
@@ -18,11 +18,11 @@ from leaseq_cleaner.service import CleanerService
 
 
 class Cleaner:
-    """Keeps queues clean. Any number of cleaners may do so at once.
+    """Keep queues clean. Any number of cleaners can run at once.
 
     `server` is a URL as for `leaseq.WorkQueue`, or a redis.asyncio client; without one, $REDIS_URL. `queues` are names
-    and patterns (see `QueueSelector`). `light_secs` is how long after a light clean that had something to do the next one
-    comes; one that had nothing sleeps until something is due, at most 4 s. Every `deep_secs` (0: never) each queue is deep-cleaned, `deep_rate` pages of 256 entries a second.
+    and patterns (see `QueueSelector`). `light_secs` is the pause after a light clean that changed something; otherwise
+    the next one comes when something is due, after 4 s at most. Every `deep_secs` (0: never) each queue is deep-cleaned, `deep_rate` pages of 256 entries a second.
 
     Raises NoServerError, BadArgumentError, BadTypeError at once.
     """

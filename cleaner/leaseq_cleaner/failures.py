@@ -1,4 +1,4 @@
-"""What does not work just now: told once when it begins and once when it is over, however often it is tried."""
+"""Failures that last: each is logged once when it starts and once when it is over."""
 
 import logging
 
@@ -66,6 +66,6 @@ class FailureLog:
             log.info("%s of %s works again", call, who)
 
     def forget(self, who: str) -> None:
-        """Nobody looks at it any more."""
+        """It is no longer looked at."""
         self._away = {key for key in self._away if key[0] != who}
         self._others = {key: text for key, text in self._others.items() if key[0] != who}

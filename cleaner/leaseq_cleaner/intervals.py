@@ -21,10 +21,10 @@ DISCOVERY_SECS = 10.0
 """Between two looks at the registry, for all queues together."""
 
 DEEP_SPREAD_SECS = 600.0
-"""The first deep clean of a queue begins within this time, so that one begins also where a cleaner is restarted daily."""
+"""The first deep clean of a queue starts within this time, so it also starts if the cleaner is restarted daily."""
 
 until_next_try = Backoff(1.0, 5.0)
-"""Seconds after so many failures in a row."""
+"""Seconds to pause, by the number of failures in a row."""
 _rng = random.SystemRandom()
 
 
@@ -37,7 +37,7 @@ class Intervals:
     deep_rate: float = 10.0
 
     def __post_init__(self) -> None:
-        """Refuse what would be no pause, or one that never ends."""
+        """Refuse a pause of 0 or without end."""
         if self.light_secs < 0.05 or self.deep_secs < 0 or self.deep_rate <= 0:
             raise BadArgumentError("light_secs is at least 0.05, deep_secs at least 0, deep_rate above 0")
 

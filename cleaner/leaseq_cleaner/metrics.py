@@ -29,7 +29,7 @@ KINDS = (
     "stale_index",
 )
 STALE_SECS = 120.0
-"""Counts of a queue that are older are not told any more: the server or the queue is away."""
+"""Older counts of a queue are not exported: the server or the queue is away."""
 
 _BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
 
@@ -49,7 +49,7 @@ class QueueCounts(Collector):
         self._seen.pop(queue, None)
 
     def collect(self) -> Iterator[Metric]:
-        """Called by the exporter, in a thread of its own."""
+        """Called by the exporter, in a separate thread."""
         states = GaugeMetricFamily("leaseq_items", "Items by state.", labels=[*QUEUE, "state"])
         events = CounterMetricFamily(
             "leaseq_events", "What happened to items since the queue was created.", labels=[*QUEUE, "event"]
@@ -81,7 +81,7 @@ _SINGLES = {
 
 
 class Metrics:
-    """All metrics of one cleaner, in a registry of their own.
+    """All metrics of one cleaner, in a separate registry.
 
     Attributes:
         registry: for `prometheus_client` to export.
@@ -157,14 +157,14 @@ class Metrics:
         self._deep.labels(queue.group, queue.name).set_to_current_time()
 
     def add(self, queue: RegisteredQueue) -> None:
-        """Begin with 0: where a counter begins with its first event, no rate ever shows that one."""
+        """Start with 0: otherwise a rate would not show the first event."""
         for what in MOVES:
             self._moved.labels(queue.group, queue.name, what)
         for kind in KINDS:
             self._repairs.labels(queue.group, queue.name, kind)
 
     def drop(self, queue: RegisteredQueue) -> None:
-        """Forget a queue that is not looked after any more."""
+        """Forget a queue that is no longer looked after."""
         self.counts.drop(queue)
         labels = (queue.group, queue.name)
         self._deep.remove(*labels)

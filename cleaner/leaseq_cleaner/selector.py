@@ -13,7 +13,7 @@ _WILD = set("*?[")
 
 
 class QueueSelector:
-    """Queues by name, known without asking anybody, and patterns, for which the registry is asked.
+    """Queues by name, and patterns, which the registry is searched for.
 
     Each of `queues` is NAME, or GROUP/NAME where the group is not the name. With one of `*?[` in it, it is a pattern as
     the shell has them, and one without a group fits queues of every group. Raises BadArgumentError.

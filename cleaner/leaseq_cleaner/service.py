@@ -1,4 +1,4 @@
-"""What a cleaner does all the time: a task for each queue, one that looks for queues, one for deep cleans."""
+"""The tasks of a cleaner: one for each queue, one to look for queues, one for deep cleans."""
 
 import asyncio
 import time
@@ -24,13 +24,13 @@ MAX_CONCURRENT_CALLS = 16
 """Calls under way at the same time, at most."""
 
 ALIVE_SECS = 60.0
-"""A cleaner whose loop has not turned for so long hangs."""
+"""Seconds without a turn of its loop after which a cleaner counts as hanging."""
 
 DEEP_TICK_SECS = 1.0
-"""How late a deep clean begins, at most, with nothing else to do."""
+"""How late a deep clean starts, at most, with nothing else to do."""
 
 DEEP_RETRY_SECS = 60.0
-"""After so long a deep clean that failed goes on where it was."""
+"""Seconds after which a deep clean that failed continues where it was."""
 
 REGISTRY = "the registry"
 
@@ -91,7 +91,7 @@ class CleanerService:
             await queue.close()
 
     async def _probe(self, found: set[RegisteredQueue]) -> None:
-        """Look at one queue: a wrong server, password or right shall be told at the start."""
+        """Look at one queue, so that a wrong server, password or right is reported at the start."""
         for name in list(found)[:1]:
             async with WorkQueue(name.name, self._client, group=name.group) as queue:
                 try:
@@ -102,7 +102,7 @@ class CleanerService:
         self._metrics.up.set(1)
 
     def _adopt(self, found: set[RegisteredQueue], group: asyncio.TaskGroup) -> None:
-        """Begin with the queues that are new, and let go of those that are gone."""
+        """Start with new queues, and stop with queues that are gone."""
         gone = self._known.keys() - found
         for queue in gone:
             del self._known[queue]  # its task ends when it wakes
@@ -188,7 +188,7 @@ class CleanerService:
                 return
 
     async def _call(self, who: str, call: str, make: Callable[[], Awaitable[T]]) -> T | None:
-        """What a call answers; None where it failed, which is told and counted."""
+        """Return the answer of a call; None if it failed, which is logged and counted."""
         async with self._gate:
             try:
                 with self._metrics.call(call):

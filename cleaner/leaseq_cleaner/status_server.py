@@ -1,4 +1,4 @@
-"""What a cleaner answers over HTTP: /metrics, /healthz, /readyz. In a thread of its own, so that a hang can be told."""
+"""The HTTP server of a cleaner: /metrics, /healthz, /readyz. In a separate thread, so that it can report a hang."""
 
 import socket
 import threading

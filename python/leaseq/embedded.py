@@ -1,7 +1,7 @@
 """A real Valkey server in a folder, for programs that have none: no set-up, no port, data kept between runs.
 
-The first process that asks for a folder starts the server, later ones join it. Whether a server lives is told by a
-lock on `DIR/lock` that the server itself inherits: no stale file can claim that one runs.
+The first process that asks for a folder starts the server, later ones join it. A lock on `DIR/lock`, which the
+server inherits, shows that it lives: a stale file cannot claim that.
 """
 
 import atexit
@@ -73,7 +73,7 @@ class EmbeddedServer:
 
 
 def embedded(folder: str | os.PathLike[str]) -> EmbeddedServer:
-    """Start the server of a folder, or join the one that runs there.
+    """Start the server of a folder, or join it if it runs.
 
     Blocks until the server answers, typically 50 ms. May be called from any thread; the result is a context manager.
 

@@ -95,9 +95,9 @@ class QueueClosedError(LeaseqError):
 
 
 class ServerError(LeaseqError):
-    """The server refused the call for a reason of its own (read-only replica, cluster down, ...).
+    """The server refused the call, for example because it is a read-only replica or its cluster is down.
 
-    `definite` is false where the script may have stopped on its way, for example for a missing right.
+    `definite` is false if the script may have stopped halfway, for example because of a missing right.
     """
 
 

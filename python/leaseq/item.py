@@ -137,7 +137,7 @@ class LeasedItemBase(Item):
     """What sync and async leased items share.
 
     Attributes:
-        hold: how this process holds it, for those who extend and end leases.
+        hold: how this process holds it, for the code that extends and ends leases.
     """
 
     __slots__ = ("_result", "attempt", "hold", "keep", "token")
@@ -174,10 +174,9 @@ class LeasedItemBase(Item):
 
     @property
     def result(self) -> bytes | None:
-        """What completing the item keeps, unless the call says another: set it to bytes or str (as UTF-8).
+        """The result that `complete` keeps, unless the call has another: set it to bytes or str (as UTF-8).
 
-        It is kept where the item was added with `keep`, or the call that completes it says `keep`; otherwise nobody
-        asked for it. Raises BadTypeError, BadArgumentError.
+        It is kept if the item was added with `keep`, or the call that completes it has `keep`. Raises BadTypeError, BadArgumentError.
         """
         return self._result
 

@@ -32,7 +32,7 @@ Released = Literal["ready", "delayed", "dead", "lost"]
 class QueueStats:
     """Counts of one queue at one moment, its cumulative counters and its limits. Times are seconds, sizes bytes.
 
-    `kept` counts outcomes. `max_items` and `max_attempts` are 0 where there is no limit.
+    `kept` counts outcomes. `max_items` and `max_attempts` are 0 without a limit.
     """
 
     now: float
@@ -66,11 +66,11 @@ class QueueStats:
 
 @dataclass(frozen=True, slots=True)
 class ItemInfo:
-    """What is known of an item.
+    """An item without its data.
 
-    `time` is when it took its place, is due, its lease ends or it died, in seconds since 1970 like `created` and
-    `expires` (0: it does not go by itself). `max_attempts` is the one that applies, 0 if none does; `keep` is for how
-    many seconds its outcome is kept, 0 for none; `error` is the last one, "" if there was none.
+    `time` is its place, due time, deadline or time of death, in seconds since 1970 like `created` and `expires` (0: it does
+    not expire). `max_attempts` is the limit that applies, 0 without one; `keep` is how many seconds its outcome is kept, 0
+    for none; `error` is the last error, "" without one.
     """
 
     id: str
@@ -116,10 +116,10 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Completed:
-    """What a call that completes and hands off answers. It is true if and only if this call completed the item.
+    """The answer of a call that completes an item and adds follow-ups: true if this call completed the item.
 
-    `added` has an answer for each follow-up, in order: true, false (its id exists), or None (not added by this call,
-    which did not complete the item, or repeats the one that did).
+    `added` has an answer for each follow-up, in order: true, false (its id exists), or None (not added, because this call
+    did not complete the item, or repeats the call that did).
     """
 
     completed: bool

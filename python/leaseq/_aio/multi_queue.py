@@ -56,19 +56,19 @@ class QueueGroup:
             self.queues[index].transport.publish_later(died)
 
     def release(self, reply: LeaseReply) -> None:
-        """Release the items of a reply that nobody takes; their attempts do not count."""
+        """Release the items of a reply that arrived too late. Their attempts do not count."""
         self.transport.run_later(commands.release_uncounted(self.queues[reply.queue].keys, reply))
 
 
 class WorkQueues:
-    """Queues to lease from as if they were one, in the order given: the first that has an item gives it.
+    """Several queues to lease from. The first one that has an item returns it, in the order given.
 
-    With `fair` each call begins with another queue, so that none waits for ever behind one that is never empty.
-    What adds, completes, extends or releases is a queue's own: `item.queue.complete(item)`, or `with item:`.
+    With `fair` each call starts with another queue, so that a queue that is never empty does not block the others. To add,
+    complete, extend or release, use the queue of the item: `item.queue.complete(item)`, or `with item:`.
 
-    Queues of one group on one server (name them with the same `group=`) are asked by one call, up to 16 at once, and
-    waited for on one connection. Others take a call and a connection each, so keep the queues of a group together.
-    They stay the caller's: closing one ends the waits on all, and a call that comes to it raises QueueClosedError.
+    One call leases from up to 16 queues of one group on one server (give them the same `group=`), and one connection waits
+    for them. Others take a call and a connection each, so list the queues of a group together. You close the queues: if one
+    is closed, all waits end, and a call that reaches it raises QueueClosedError.
 
     Raises BadTypeError, BadArgumentError.
     """
@@ -91,7 +91,7 @@ class WorkQueues:
     async def lease(
         self, lease_secs: float, *, block: bool = True, timeout: float | None = 0
     ) -> LeasedItem | None:
-        """Lease the next item of any of the queues; `item.queue` says of which. See `WorkQueue.lease`."""
+        """Lease the next item of any of the queues; `item.queue` is its queue. See `WorkQueue.lease`."""
         items = await self.lease_items(1, lease_secs, block=block, timeout=timeout)
         return items[0] if items else None
 
@@ -109,10 +109,10 @@ class WorkQueues:
     async def _lease_next(
         self, count: int, lease_secs: float, last_reply: LeaseReply | None
     ) -> tuple[list[LeasedItem], LeaseReply | None]:
-        """Wait for items on behalf of a worker, which takes whatever comes; `last_reply` is the reply before this.
+        """Wait for items for a worker, which takes any item; `last_reply` is the reply before this one.
 
         A call that leased leaves a wake-up for what is ready and for what is due within the wait cap (LQ-SETTLE-3 and 4),
-        so whoever was answered items can wait without another look.
+        so a caller that got items can wait without another call.
         """
         groups = self._in_turn()
         if len(groups) > 1:

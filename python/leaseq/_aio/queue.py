@@ -100,12 +100,12 @@ class WorkQueue(QueueAdmin):
     """A queue on a Redis or Valkey server. Tasks may share one object; close it, or use it as a context manager.
 
     `server` is a URL (redis://, rediss://, unix://, redis+sentinel://HOSTS/SERVICE, redis+cluster://HOSTS, or
-    embedded:DIR for a server of its own in a folder) or a redis.asyncio client (single, Sentinel, Cluster); without
-    one, $REDIS_URL. A client stays the caller's: it is not closed, and none of its retries are used. `group` decides
-    the hash slot and defaults to the name; queues that hand items to each other share a group.
+    embedded:DIR for a server in a folder) or a redis.asyncio client (single, Sentinel, Cluster); without
+    one, $REDIS_URL. A client is not closed, and its retries are not used. `group` decides the hash slot and defaults to
+    the name; queues that hand items to each other share a group.
 
     Raises BadNameError, BadTypeError, NoServerError at once; every call raises the errors of `leaseq.errors`, whose
-    `definite` says whether it can have taken effect.
+    `definite` is false if the call may have taken effect.
     """
 
     async def add_item(
@@ -125,18 +125,18 @@ class WorkQueue(QueueAdmin):
 
         It becomes leasable at once, or after `delay` seconds, or at `not_before` (seconds since 1970, compared with
         the server's clock). `priority` is -7..7, higher first. After `max_attempts` leases it dies instead of being
-        requeued; 0 is never, None what `configure` says. An item that nobody has leased `expires_in` seconds from now
-        is dropped, or with `dead_on_expiry` dies. With `keep` its outcome (a result, or the error that it died of) is
-        kept for so many seconds: see `outcome`. It may have an outcome of an earlier item of its id: that is forgotten.
+        requeued; 0 is never, None as the queue is configured. If it was not leased after `expires_in` seconds, it is deleted,
+        or with `dead_on_expiry` dies. With `keep` its outcome (a result, or the error that it died of) is kept for `keep`
+        seconds: see `outcome`. An outcome of an earlier item with this id is deleted.
 
         Raises QueueFullError when the queue holds as many items as `configure` allows; `add_item_when_room` waits.
         Raises TooLargeError for too much data or too long headers. Not safe to repeat after ReplyLostError: the item
-        may have been completed in between.
+        may have been completed in between, and then runs again.
 
-        With `pipe`, a pipeline of the caller's, the call is only queued there (also inside MULTI) and the answer is
-        false; the pipeline's own answer is the time of creation, or 0 if the id existed, or -1 if the queue was full.
-        The pipeline's own retries (redis-py's default) may send the add twice, and an item that was completed in
-        between runs again: use a client with Retry(NoBackoff(), 0), or make sure that an item may run twice.
+        With `pipe`, a redis-py pipeline, the call is only queued there (also inside MULTI) and returns false. The pipeline
+        returns the time of creation, or 0 if the id existed, or -1 if the queue was full. Its retries (redis-py's default)
+        may send the add twice, and an item that was completed in between runs again: use a client with
+        Retry(NoBackoff(), 0), or make items safe to run twice.
         """
         options = commands.add_options(
             delay=delay,
@@ -316,7 +316,7 @@ class WorkQueue(QueueAdmin):
     async def extend(self, item: LeasedItemBase, lease_secs: float) -> bool:
         """Move the deadline to `lease_secs` seconds from now; false, and `item.lost`, if the lease is lost.
 
-        Works after the deadline too, as long as nobody has reclaimed the item. Safe to repeat.
+        Works after the deadline too, until the lease is reclaimed. Safe to repeat.
         """
         return (await self.extend_items([item], lease_secs))[0]
 
@@ -370,17 +370,17 @@ class WorkQueue(QueueAdmin):
         then: Iterable[FollowUp] | None = None,
         only_current: bool = False,
     ) -> bool | Completed:
-        """Finish an item for ever: true for exactly one call in all its life (LQ-COMPLETE-1).
+        """Complete an item. Exactly one call for each item returns true (LQ-COMPLETE-1).
 
-        The first call wins, also when its lease has expired or was superseded: the work is done. With `only_current`
-        it must still hold the item. Safe to repeat, but after ReplyLostError false may mean that the lost call won;
-        where an outcome is kept, the lease that won answers true again.
+        The first call wins, also if its lease has expired or was superseded. With `only_current` the lease must be the
+        current one. Safe to repeat, but after ReplyLostError false can mean that the lost call won; if an outcome is
+        kept, the lease that won gets true again.
 
-        `result` (bytes, or str as UTF-8; None: `item.result`) is kept where the item was added with `keep`, or for
-        `keep` seconds where this call says so; `keep=0` keeps nothing. `then` are follow-ups, each `(queue, item)` or
+        `result` (bytes, or str as UTF-8; None: `item.result`) is kept if the item was added with `keep`, or for `keep`
+        seconds of this call; `keep=0` keeps nothing. `then` are follow-ups, each `(queue, item)` or
         `(queue, item, options)` with options of `add_item` as a mapping. They are added in the same step, only if this
-        call completes the item, and past any limit of items; their queues are of the same group. With `then` the answer
-        is a `Completed`, which is true if and only if this call completed the item and has an answer for each follow-up.
+        call completes the item, and past any limit of items; their queues are of the same group. With `then` it returns
+        a `Completed`: true if this call completed the item, with an answer for each follow-up.
 
         Raises CrossGroupError, TooLargeError.
         """
@@ -403,16 +403,15 @@ class WorkQueue(QueueAdmin):
     async def complete_items(
         self, items: Iterable[LeasedItemBase] | Iterable[Completion], *, only_current: bool = False
     ) -> list[bool] | list[Completed]:
-        """Finish many items; answers for each, in order. See `complete`, and `add_items` about errors.
+        """Complete many items; returns an answer for each, in order. See `complete`, and `add_items` about errors.
 
-        A `Completion` in place of an item gives it a result, a time to keep it and follow-ups of its own, and says itself
-        whether the lease must be the current one. Up to 256 items and 256 follow-ups go in one call.
+        A `Completion` in place of an item has its result, `keep`, follow-ups and `only_current`. Up to 256 items and 256 follow-ups go in one call.
         """
         given: list[Any] = list(flows.require_iterable(items, "items"))
         if any(isinstance(one, Completion) for one in given):
             if only_current:
                 raise BadArgumentError(
-                    "only_current of a Completion is said by itself: Completion(item, only_current=True)"
+                    "only_current does not apply to a Completion: use Completion(item, only_current=True)"
                 )
             return await self._complete_each(given)
         return await self._complete(given, flows.chunks(given, _result_size), only_current=only_current)
@@ -488,11 +487,11 @@ class WorkQueue(QueueAdmin):
         return await ending(self, items, partial(self._in_chunks, chunks, make))
 
     async def outcome(self, item_id: str, *, timeout: float | None = None) -> Outcome:
-        """What became of an item that was added with `keep`: its result, or the failure that it died of.
+        """Return the result of an item that was added with `keep`, or the failure that it died of.
 
-        Waits for it up to `timeout` seconds (0: not at all; None: as long as it takes) without polling; any number of
-        callers may wait for one item. When the time is up, or when there is no such item any more, `finished` is false
-        and `state` says where the item is. Never answers with the outcome of another item of the same id, before it or after it.
+        Waits up to `timeout` seconds (0: not at all; None: without limit) without polling; any number of callers can wait
+        for one item. If the time is over, or the item is gone, `finished` is false and `state` is the item's state. Never
+        returns the outcome of another item with the same id.
         """
         flow = flows.outcome(self.keys, item_id, timeout=timeout, clock=concurrency.now)
         return (await self._drive(flow))[0]

@@ -78,7 +78,7 @@ class QueueAdmin(NamedQueue):
         return stats.ready + stats.delayed
 
     async def processing(self) -> int:
-        """How many items are leased, expired leases that nobody has reclaimed yet included."""
+        """How many items are leased, with expired leases that are not reclaimed yet."""
         return (await self.stats()).leased
 
     async def stats(self) -> QueueStats:
@@ -115,7 +115,7 @@ class QueueAdmin(NamedQueue):
         return [info for info in infos if info.state == "dead"]
 
     async def revive(self, item_id: str) -> bool:
-        """Make a dead item ready again, its attempts begun anew; false if it was not dead. Safe to repeat."""
+        """Make a dead item ready again, with 0 attempts; false if it was not dead. Safe to repeat."""
         return (await self.revive_items([item_id]))[0]
 
     async def revive_items(self, ids: Iterable[str]) -> list[bool]:
@@ -125,9 +125,9 @@ class QueueAdmin(NamedQueue):
         )
 
     async def revive_all(self, matching: str | None = None) -> int:
-        """Make all dead items ready again, or those whose last error contains `matching`; answers how many.
+        """Make all dead items ready again, or those whose last error contains `matching`; returns how many.
 
-        Page by page; what dies while it runs stays dead. Safe to repeat.
+        Page by page; items that die meanwhile stay dead. Safe to repeat.
         """
         if matching is not None and not isinstance(matching, str):
             raise BadTypeError(f"matching must be a str, not {type(matching).__name__}")
@@ -151,9 +151,9 @@ class QueueAdmin(NamedQueue):
         )
 
     async def purge_all(self, older_than: float = 0) -> int:
-        """Drop all items that have been dead for `older_than` seconds; answers how many.
+        """Delete all items that have been dead for `older_than` seconds; returns how many.
 
-        Page by page; what dies while it runs stays. Safe to repeat.
+        Page by page; items that die meanwhile stay. Safe to repeat.
         """
         if commands.milliseconds(older_than, "older_than") < 0:
             raise BadArgumentError("older_than must not be negative; 0 drops all")
@@ -167,9 +167,9 @@ class QueueAdmin(NamedQueue):
         )
 
     async def remove(self, item_id: str) -> State:
-        """Remove an item in any state; answers the state it was in, "absent" if there was none.
+        """Remove an item in any state; returns the state it was in, "absent" if there was none.
 
-        Whoever holds it learns it at its next call: extend says that the lease is lost, complete answers false.
+        The next call of a worker that holds it shows that the lease is lost: `extend` and `complete` return false.
         """
         return (await self.remove_items([item_id]))[0]
 
@@ -210,7 +210,7 @@ class QueueAdmin(NamedQueue):
     ) -> tuple[str, DeepClean]:
         """One page of `deep_clean`: the cursor of the next one, "0" after the last, and what was repaired.
 
-        For those who pause between pages. `limit` is about how many entries to look at, 1..256. Safe to repeat with the
+        Use it to pause between pages. `limit` is about how many entries to look at, 1..256. Safe to repeat with the
         same cursor, at any time, after any error.
         """
         return await self.transport.run(commands.deep_clean(self.keys, cursor, limit, dry_run=dry_run))
@@ -226,11 +226,11 @@ class QueueAdmin(NamedQueue):
     async def configure(
         self, *, max_data: int | None = None, max_items: int | None = None, max_attempts: int | None = None
     ) -> None:
-        """Set limits for all clients of the queue; what is not given stays as it is, and so does what is held.
+        """Set limits for all clients of the queue. Settings that are not given stay, and so do the items in the queue.
 
         `max_data` is the largest data of an item in bytes (1 to 512 MiB; 1 MiB until it is set). `max_items` is how
-        many items the queue holds at most, dead ones aside (0: any number): `add_item` then raises QueueFullError.
-        `max_attempts` is after how many leases an item dies that does not say it itself (0: never).
+        many live items the queue holds at most (0: any number): then `add_item` raises QueueFullError. `max_attempts` is after
+        how many leases an item without its own limit dies (0: never).
         """
         command = commands.configure(
             self.keys, max_data=max_data, max_items=max_items, max_attempts=max_attempts

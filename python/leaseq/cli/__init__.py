@@ -1,4 +1,4 @@
-"""The `leaseq` program. `program` lists its commands; each has a module of its own."""
+"""The `leaseq` program. `program` lists its commands; each has its module."""
 
 from leaseq.cli import stdio
 

@@ -133,7 +133,7 @@ def _add_lines(adder: Adder, stream: BufferedReader, read: Read) -> None:
 
 
 def _read(adder: Adder, read: Read, chunk: list[tuple[int, bytes]]) -> list[Entry]:
-    """The entries of these lines. Where one is wrong, those before it are added. Raises Refusal."""
+    """The entries of these lines. If one is wrong, those before it are added. Raises Refusal."""
     entries: list[Entry] = []
     for number, line in chunk:
         try:

@@ -39,7 +39,7 @@ class Entry:
 def lines(stream: BufferedReader, on_read: Callable[[int], None]) -> Iterator[list[tuple[int, bytes]]]:
     """The numbered lines of a stream, as many at once as have come, so that none waits for the next to be written.
 
-    Empty ones are left out. `on_read` is told how many bytes were read.
+    Empty ones are left out. `on_read` gets how many bytes were read.
     """
     parts: list[bytes] = []
     number = 0

@@ -15,9 +15,9 @@ OnAdded = Callable[[Entry, bool], None]
 
 
 class Adder:
-    """Adds entries to a queue. `on_added` is told of each entry whether it was added or its id exists.
+    """Adds entries to a queue. `on_added` gets for each entry whether it was added or its id exists.
 
-    With `wait`, waits for room where the queue is full.
+    With `wait`, waits for room if the queue is full.
     """
 
     def __init__(self, queue: WorkQueue, on_added: OnAdded, options: dict[str, Any], *, wait: bool) -> None:

@@ -11,7 +11,7 @@ yes: Final = click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 
 
 def confirm(question: str, *, yes: bool) -> None:
-    """Ask on stderr, unless `yes` is given. Raises CommandError for a no, and where nobody can answer."""
+    """Ask on stderr, unless `yes` is given. Raises CommandError for a no, and without a terminal."""
     if yes:
         return
     try:

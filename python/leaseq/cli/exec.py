@@ -42,7 +42,7 @@ class ResultPrinter(Hooks):
         self.failure: OSError | None = None
 
     def ended(self, item: LeasedItemBase, seconds: float, error: BaseException | None) -> None:
-        """The command has ended; what becomes of the item is told next, unless that is known already."""
+        """The command has ended; what becomes of the item is printed next, unless it is known already."""
         if self._at_most_once:
             self._seconds[item] = seconds
             self._report(item, "failed" if error else "completed", None if error is None else str(error))
@@ -50,7 +50,7 @@ class ResultPrinter(Hooks):
             self._seconds[item] = seconds
 
     def completed(self, item: LeasedItemBase) -> None:
-        """It is finished for ever; with at_most_once before the command runs."""
+        """It is completed; with at_most_once before the command runs."""
         if not self._at_most_once:
             self._report(item, "completed", None)
 
@@ -80,7 +80,7 @@ class ResultPrinter(Hooks):
             click.echo(plain(line), err=True)
 
     def _write(self, record: dict[str, Any]) -> None:
-        """Write JSON. Work that nobody hears of any more is not begun."""
+        """Write JSON. If the output is closed, no more work is started."""
         try:
             output.record(record)
         except OSError as error:
@@ -176,7 +176,7 @@ def exec_(
     opened = leaseq.aio.WorkQueue(queue, server.named(), group=group)
     logs = logging.StreamHandler()
     logs.setFormatter(logging.Formatter("leaseq exec: %(message)s"))
-    logs.addFilter(lambda record: not hasattr(record, "item"))  # how items ended is told by Told
+    logs.addFilter(lambda record: not hasattr(record, "item"))  # Told prints how items ended
     logging.getLogger("leaseq.worker").addHandler(logs)
     printer = ResultPrinter(as_json=as_json, quiet=quiet, at_most_once=options["at_most_once"])
     children = SubprocessHandler(command, dead_on, with_result, as_json)
@@ -193,7 +193,7 @@ async def _work(
     queue: leaseq.aio.WorkQueue, children: SubprocessHandler, printer: ResultPrinter, options: dict[str, Any]
 ) -> None:
     async with queue:
-        # a server that is away or refuses is told now; later the worker tries for ever
+        # a server that is away or refuses is reported now; later the worker keeps trying
         await queue.light_clean()
         worker = Worker(queue, children, hooks=printer, **options)
         printer.stop = worker.stop

@@ -31,8 +31,8 @@ class ExitCode(IntEnum):
 
 
 MEANINGS: Final = {
-    ExitCode.DONE.value: "done; the answer is yes",
-    ExitCode.NO.value: "the answer is no: nothing is there, the lease is lost, the id exists",
+    ExitCode.DONE.value: "done; the result is yes",
+    ExitCode.NO.value: "the result is no: nothing is there, the lease is lost, the id exists",
     ExitCode.BAD_INPUT.value: "bad input: a flag, an argument, a file; nothing was done",
     ExitCode.NO_SERVER.value: "the server is away, refuses or cannot do it; nothing was done",
     ExitCode.UNKNOWN.value: "the reply was lost, or the server broke off: it may or may not have been done",
@@ -64,7 +64,7 @@ class CommandError(Exception):  # often it is an answer, not an error
 
 
 class ErrorHandlingGroup(click.Group):
-    """Commands whose errors are told here, where their names are known."""
+    """Commands whose errors are reported here, with their names."""
 
     def invoke(self, ctx: click.Context) -> int:
         """Run a command; answer its exit code."""
@@ -165,6 +165,6 @@ def code_of(error: errors.LeaseqError) -> ExitCode:
 
 
 def close_stdout() -> int:
-    """Nobody reads: let Python find nothing to flush when it ends."""
+    """The output is closed: let Python find nothing to flush when it ends."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return ExitCode.BROKEN_PIPE

@@ -61,9 +61,9 @@ def summary_lines(done: "Imported") -> Iterator[str]:
     rest = {
         "were dead and are left out (--revive-dead adds them)": done.dead,
         "had expired and are left out": done.expired,
-        "of those added had been leased: their attempts begin anew": done.restarted,
+        "of those added had been leased: their attempts start again": done.restarted,
         "of those added had a last error, which stays behind": done.errors,
-        "of those added were held by somebody: they are due when that lease ends": done.held,
+        "of those added were leased: they are due when that lease ends": done.held,
     }
     for text, count in rest.items():
         if count:

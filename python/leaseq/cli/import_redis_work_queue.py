@@ -39,8 +39,8 @@ def import_redis_work_queue(
 ) -> int:
     """Move the items of a queue of MeVitae's redis-work-queue, whose key prefix is PREFIX, to QUEUE.
 
-    Stop the original's workers and cleaner first: while they hold leases this refuses to begin. An item is deleted
-    there only when it is here; however this ends, run it again and it goes on. docs/from-redis-work-queue.md says how
+    Stop the original's workers and cleaner first: while they hold leases this refuses to start. An item is deleted
+    there only after it was added here. If this was interrupted, run it again. docs/from-redis-work-queue.md says how
     to move over step by step.
 
     \b

@@ -68,7 +68,7 @@ def lease(
         for item in items:
             _show(item, as_json=as_json)
     except BaseException:
-        queue.release_items(items, uncounted=True)  # nobody has heard of these leases
+        queue.release_items(items, uncounted=True)  # these leases were not printed
         raise
 
 

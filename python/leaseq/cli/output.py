@@ -107,7 +107,7 @@ def console(*, stderr: bool = False) -> Console:
 
 
 def show(renderable: RenderableType) -> None:
-    """Print a table for people. rich writes it itself only into a string: it has an exit code of its own for a closed pipe."""
+    """Print a table for people. rich writes into a string only, because it has another exit code for a closed pipe."""
     made = console()
     with made.capture() as drawn:
         made.print(renderable)

@@ -61,7 +61,7 @@ class Program(exit_codes.ErrorHandlingGroup):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command. The error for one that does not exist names those that are spelled alike."""
+        """Find the command. If it does not exist, the error names commands that are spelled alike."""
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:

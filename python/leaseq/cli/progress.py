@@ -10,7 +10,7 @@ from leaseq.cli import output
 
 @contextmanager
 def progress(total: int | None) -> Iterator[Callable[[int, str], None]]:
-    """A bar of `total` steps (None: nobody knows how many); call what it gives with the steps done so far and a text."""
+    """A bar of `total` steps (None: unknown); call what it gives with the steps done so far and a text."""
     console = output.console(stderr=True)
     columns = (BarColumn(), TextColumn("{task.fields[text]}"), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:

@@ -79,7 +79,7 @@ def expire(
 
 
 def _release(queue: WorkQueue, infos: Iterable[ItemInfo], **options: Any) -> list[str]:
-    """Release what the infos say is leased, as if their holders did it; the ids of which it was still true."""
+    """Release the leased ones of these items, as if their holders did it; return the ids that were still leased."""
     leases = [lease_ref(info.id, info.token) for info in infos]
     answers = queue.release_items(leases, **options)
     return [item.id for item, answer in zip(leases, answers, strict=True) if answer != "lost"]
@@ -123,7 +123,7 @@ def _remove_matching(
     fits: Callable[[ItemInfo], bool],
     take: Callable[[Iterable[ItemInfo]], list[str]],
 ) -> int:
-    """Take out of a state what fits; answers how many in all. `take` answers one text for each that it took out."""
+    """Remove matching items from a state; return how many. `take` returns a text for each that it removed."""
 
     def take_ids(ids: list[str]) -> int:
         return len(take(info for info in queue.inspect_items(ids) if info.state == state and fits(info)))

@@ -78,7 +78,7 @@ def on_queue(function: Function) -> Function:
 
 
 def stats_of(queue: WorkQueue) -> QueueStats:
-    """Its stats. Raises CommandError where there is no such queue: nothing was ever added, no limit set."""
+    """Its stats. Raises CommandError if there is no such queue: nothing was ever added, no limit set."""
     stats = queue.stats()
     limited = stats.max_items or stats.max_attempts or stats.max_data != _MAX_DATA
     if stats.items or stats.added or stats.paused or stats.kept or limited:

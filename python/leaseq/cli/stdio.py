@@ -1,4 +1,4 @@
-"""What programs begin with: their standard streams, and the extras that they need."""
+"""What programs start with: their standard streams, and the extras that they need."""
 
 import contextlib
 import os
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 
 def reopen() -> None:
-    """Put /dev/null in the place of streams that whoever started the program has closed (`leaseq ... >&-`).
+    """Replace closed standard streams by /dev/null (`leaseq ... >&-`).
 
     What a program opens next, such as its connection, must not become stdout.
     """
@@ -24,7 +24,7 @@ def reopen() -> None:
 
 @contextlib.contextmanager
 def needing(extra: str, who: str, *modules: str) -> Iterator[None]:
-    """Import what an extra installs; where one of its modules is missing, say how to install it and exit with 2."""
+    """Import what an extra installs; if one of its modules is missing, print how to install it and exit with 2."""
     try:
         yield
     except ModuleNotFoundError as error:

@@ -1,4 +1,4 @@
-"""A command as a handler of items: each runs in a process of its own, whose exit code decides."""
+"""A command as a handler of items: each runs in a separate process, whose exit code decides."""
 
 import asyncio
 import contextlib
@@ -24,7 +24,7 @@ TRY_AGAIN: Final = os.EX_TEMPFAIL
 
 _TERM_SECS: Final = 0.5  # from SIGTERM to SIGKILL; less than what a worker that stops leaves to its handlers
 _DRAIN_SECS: Final = 1.0  # how long stderr may go on when the command has ended
-_TAIL: Final = 4096  # bytes of stderr of which the last line is kept
+_TAIL: Final = 4096  # bytes of stderr; their last line is kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class SubprocessHandler:
         self._judge(item, code, _last_line(tail))
 
     async def _start(self, item: LeasedItem, data: IO[bytes], result: IO[bytes], stderr: int) -> Process:
-        # without pipes of asyncio's: its wait() would last until nobody holds them any more
+        # without pipes of asyncio's: its wait() would last until every process has closed them
         return await asyncio.create_subprocess_exec(
             *self.command,
             stdin=data,
@@ -80,7 +80,7 @@ class SubprocessHandler:
 
 
 def environment(item: LeasedItem) -> dict[str, str]:
-    """What the command learns of the item besides its data."""
+    """What the command gets of the item, in addition to its data."""
     return {
         "LEASEQ_QUEUE": item.queue.name,
         "LEASEQ_GROUP": item.queue.group,
@@ -106,7 +106,7 @@ async def _stderr() -> AsyncIterator[tuple[int, bytearray]]:
             yield write, tail
         finally:
             os.close(write)
-        # not for ever: what left the command's group may hold it
+        # for a limited time: a process that left the command's group can hold it
         await asyncio.wait([passing], timeout=_DRAIN_SECS)
     finally:
         passing.cancel()

@@ -69,7 +69,7 @@ def worker(*, app: str, verbose: bool, **options: Any) -> int:
     for queue in options["queues"] or loaded.queues:
         loaded.queue(
             queue
-        ).stats()  # a server that is away or refuses is reported now; later the worker tries for ever
+        ).stats()  # a server that is away or refuses is reported now; later the worker keeps trying
     given = {name: value for name, value in options.items() if value is not None}
     try:
         ended = loaded.run_worker(**given)

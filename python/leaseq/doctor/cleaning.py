@@ -1,4 +1,4 @@
-"""Queues: whether they can be read, are near a limit, and whether somebody looks after them."""
+"""Queues: whether they can be read, are near a limit, and whether a worker or cleaner looks after them."""
 
 import struct
 from typing import Final, get_args
@@ -84,7 +84,7 @@ def overdue(queue: WorkQueue) -> Verdict:
     states: list[ListState] = ["leased"] if stats.overdue else []
     states += ["delayed"] if stats.due else []
     heads = [entry for state in states for entry in queue.list_items(state, limit=1).items]
-    # whoever sees to them may have done so by now
+    # a worker or cleaner may have handled them by now
     oldest = min((entry.time for entry in heads), default=stats.now)
     overdue_secs = stats.now - oldest
     found = f"{stats.overdue} leases are over and {stats.due} delayed items are due, for up to {overdue_secs:.0f} s"
@@ -95,12 +95,13 @@ def overdue(queue: WorkQueue) -> Verdict:
             f"{found}; the queue is paused", "nothing, if the pause is wanted: they are seen to afterwards"
         )
     return problem(
-        f"{found}: nobody leases from this queue and nobody cleans it", "start workers, or leaseq-cleaner"
+        f"{found}: no worker leases from this queue and no cleaner cleans it",
+        "start workers, or leaseq-cleaner",
     )
 
 
 def paused(queue: WorkQueue) -> Verdict:
-    """A pause that somebody forgot stops all workers."""
+    """A forgotten pause stops all workers."""
     if queue.stats().paused:
         return advice("paused: nothing is leased", "resume() when the reason for the pause is gone")
     return ok("not paused")

@@ -44,7 +44,7 @@ CHECKS: Final = ("retries", *ROLE_CHECKS, *SERVER_CHECKS, *QUEUE_CHECKS)
 """The names of all checks."""
 
 SLOTS: Final = 16384
-"""Of a cluster: of so many names, one lies on each node that has more than a few slots."""
+"""Names to try in a cluster: enough that each node with more than a few slots gets one."""
 
 Client = redis.Redis | redis.RedisCluster
 
@@ -90,7 +90,7 @@ def _opened(queue: str | RegisteredQueue, client: Client, group: str | None) -> 
 
 
 def _finding(name: str, about: str, check: Callable[[], Verdict]) -> Finding:
-    """One check made; what keeps it from being made is told and is no pass."""
+    """Make one check. If it cannot be made, report why; that is not a pass."""
     try:
         verdict = check()
     except redis.exceptions.NoPermissionError as error:

@@ -26,7 +26,7 @@ ENOUGH_CALLS = 100
 """Of fewer calls the mean says little."""
 
 SLOW_SCRIPT_MS = 100.0
-"""A script that took so long kept everybody else waiting."""
+"""A script that takes this long delays all other clients."""
 
 LATEST = 128
 """Entries of the slow log to look at."""
@@ -65,7 +65,7 @@ def slow_scripts(node: Node) -> Verdict:
     if slow:
         return advice(
             f"scripts took long: {slow}; {mean:.2f} ms on average",
-            "nothing if that was once; else keep data small and lease fewer items at once. SLOWLOG RESET begins anew",
+            "nothing if that was once; else keep data small and lease fewer items at once. SLOWLOG RESET clears it",
         )
     return ok(f"{calls} scripts, {mean:.2f} ms each on average" if calls else "no scripts have run yet")
 

@@ -11,14 +11,14 @@ from redis.retry import Retry
 from leaseq.keys import QueueKeys
 
 PROBE_QUEUE = "leaseq-doctor"
-"""The name of a queue that nobody uses: it is tried there what the user may do in its group."""
+"""The name of an unused queue, to try what the user may do in its group."""
 
 REPLICA_SECS = 5.0
 """How long a replica may take to be connected to and to answer."""
 
 
 class Node:
-    """A server and a client of it; `keys` are of a queue there that nobody uses. Raises what redis-py raises."""
+    """A server and a client of it; `keys` are of an unused queue there. Raises what redis-py raises."""
 
     def __init__(self, client: redis.Redis, name: str, keys: QueueKeys | None = None) -> None:
         self.client = client
@@ -82,7 +82,7 @@ def address(client: redis.Redis) -> str:
         return str(named["path"])
     if named.get("host"):
         return f"{named['host']}:{named.get('port', 6379)}"
-    return str(getattr(pool, "service_name", "server"))  # a Sentinel set finds the address by itself
+    return str(getattr(pool, "service_name", "server"))  # Sentinels find the address
 
 
 def plain(value: Any) -> Any:

@@ -89,7 +89,7 @@ return answer
 
 
 def rights(node: Node, role: str) -> Verdict:
-    """Report the commands of a role that the user may not run. One that is missing makes scripts stop halfway."""
+    """Report the commands of a role that the user may not run. A missing one makes scripts stop halfway."""
     key = node.keys.key("ready")
     calls = [
         (*command.split("|"), *(key if argument == KEY else argument for argument in arguments))
@@ -108,7 +108,7 @@ def rights(node: Node, role: str) -> Verdict:
     named = " ".join(f"+{name}" for name in lacking)
     if all(name in {**_REGISTER_COMMANDS, **_REGISTRY_COMMANDS} for name in lacking):
         return advice(
-            f"the user may not {named} the registry of queues: those that only it uses are found by no cleaner by itself",
+            f"the user may not {named} the registry of queues: a cleaner does not find queues that only this user uses",
             f"ACL SETUSER <user> ~{REGISTRY} {named}",
         )
     return problem(

@@ -10,7 +10,7 @@ from leaseq.doctor.finding import Verdict, advice, ok, problem, unknown
 from leaseq.doctor.node import Node
 
 LAG_SECS = 10
-"""Replicas answer each second: one that was not heard for so long is not just late."""
+"""Seconds of silence after which a replica, which reports each second, is not just late."""
 
 BEHIND_BYTES = 64 * 1024 * 1024
 """More than the commands of a busy second."""

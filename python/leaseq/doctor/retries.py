@@ -1,4 +1,4 @@
-"""The client: whether it repeats commands by itself."""
+"""The client: whether it repeats commands."""
 
 from typing import Any
 
@@ -34,7 +34,7 @@ def _times(client: redis.Redis | redis.RedisCluster) -> str | None:
         if retry is None:  # redis-py before 6
             return f"up to {cluster.cluster_error_retry_attempts} times"
     else:
-        # only a connection knows what redis-py makes of its options; a new one does not connect by itself
+        # only a connection knows what redis-py makes of its options; a new one does not connect
         pool: Any = client.connection_pool
         retry = pool.connection_class(**pool.connection_kwargs).retry
     if not hasattr(retry, "get_retries"):  # redis-py before 6

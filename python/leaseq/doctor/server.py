@@ -1,4 +1,4 @@
-"""The server itself: whether it is one that leaseq runs on."""
+"""The server: whether leaseq runs on it."""
 
 import redis
 
@@ -7,7 +7,7 @@ from leaseq.doctor.finding import Verdict, ok, problem
 from leaseq.doctor.node import Node
 
 OLDEST = (6, 2)
-"""The first Redis with all commands of the scripts; Valkey and Redict began later."""
+"""The first Redis with all commands of the scripts; Valkey and Redict started later."""
 
 PRODUCTS = ("valkey", "redict", "redis")
 """The forks tell a Redis version beside their own."""
@@ -26,7 +26,7 @@ def version(node: Node) -> Verdict:
 
 
 def scripting(node: Node, role: str) -> Verdict:
-    """Whether the server runs leaseq's scripts: one is run that changes nothing in a queue that nobody uses."""
+    """Whether the server runs leaseq's scripts: one that changes nothing is run in an unused queue."""
     # each role has the right to one of them
     script = _scripts.STATS if role in {"reader", "operator"} else _scripts.SETTLE
     keys = node.keys.vector(script)

@@ -28,6 +28,6 @@ class App(app.App):
     async def run_worker(self, **options: Unpack[WorkerOptions]) -> int:
         """Run jobs in this event loop until stopped (SIGTERM, SIGINT; a second one ends it at once).
 
-        Answers how many have ended here, however. For the options see `leaseq.jobs.worker.job_worker.WorkerOptions`.
+        Returns how many have ended here. For the options see `leaseq.jobs.worker.job_worker.WorkerOptions`.
         """
         return await JobWorker(self.program, **options).run()

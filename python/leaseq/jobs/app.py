@@ -41,14 +41,14 @@ class App(app.App):
     def run_worker(self, *, processes: int | None = None, **options: Unpack[WorkerOptions]) -> int:
         """Run jobs in `processes` processes (one for each CPU), which this one supervises, until stopped.
 
-        SIGTERM or Ctrl-C lets jobs end, for the grace time; a second one does not; a third kills. A process that dies is
-        replaced, and what it held is leasable at once. Answers how many jobs have ended, however. The processes are
-        forked: call it before there are threads. Raises BadTypeError where the App has a client instead of a URL,
-        BadArgumentError, WorkerFailedError where the processes cannot begin.
+        After SIGTERM or Ctrl-C running jobs have the grace time to end; a second signal releases them; a third kills. A
+        process that dies is replaced, and its jobs can be leased at once. Returns how many jobs have ended. The processes
+        are forked: call it before you start threads. Raises BadTypeError if the App has a client instead of a URL,
+        BadArgumentError, and WorkerFailedError if the processes cannot start.
         """
         if not isinstance(self._clients.server, str | None):
             raise BadTypeError(
-                "the processes of run_worker each open the server by themselves: give the App its URL, or run one worker"
+                "each process of run_worker opens its own connections: give the App its URL, or run one worker"
                 " with app.aio.run_worker and a client of asyncio"
             )
         count = None if processes is None else commands.whole(processes, "processes")

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from leaseq.errors import BadTypeError
 
 Report = Callable[[float, float | None], None]
-"""Is told how much is done, and of how much."""
+"""Takes how much is done, and of how much."""
 
 
 @dataclass(slots=True, kw_only=True)

@@ -8,7 +8,7 @@ class ResultNotKept(LeaseqError):  # noqa: N818 (named for what it says of the j
 
 
 class JobCancelled(LeaseqError):  # noqa: N818 (likewise)
-    """The job was cancelled; also raised inside one that runs in a thread."""
+    """The job was cancelled. Also raised inside a job that runs in a thread."""
 
     def __init__(self, message: str = "the job was cancelled") -> None:
         super().__init__(message)

@@ -43,7 +43,7 @@ class JobSnapshot(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class JobInfo:
-    """What is known of a job. Times are seconds since 1970, 0.0 where nothing is known; likewise "" and None.
+    """A job as it is now. Times are seconds since 1970. Unknown values are 0.0, "" or None.
 
     Attributes:
         id: of the job.
@@ -55,18 +55,18 @@ class JobInfo:
         kwargs: by name.
         description: what the call said, else the call itself.
         enqueued: when it was, by the server's clock.
-        due: when it was to run, by the clock of who enqueued it.
+        due: when it was to run, by the clock of the program that enqueued it.
         timeout: how many seconds an attempt may take: as the call said, else as its function says where the App has it.
             None: without limit, or not known.
-        retries: how many attempts it has after the first. None: without limit, or it is in its queue no more.
-        started: when its last attempt began, by the worker's clock; of one that runs, within a second.
+        retries: how many attempts it has after the first. None: without limit, or the job is gone from its queue.
+        started: when its last attempt started, by the worker's clock; known up to a second late.
         ended: when it ended, by the server's clock.
         attempt: the number of its last attempt, 0 before the first.
-        worker: who runs it, or ran it last.
+        worker: the id of the worker that runs it, or ran it last.
         error: the last failure: "ValueError: no such order".
         traceback: of the last failure.
-        result: what the function returned, of the type that it names where the App has it; None before, and where none
-            is kept.
+        result: what the function returned, converted to its annotation if the App has the function; None before, and if
+            none is kept.
         progress: what it reported: how much is done, and of how much, if it said so.
     """
 
@@ -163,7 +163,7 @@ def timeout_of(job: Envelope, function: Definition | None) -> float | None:
 
 
 def _returned(result: Result, function: Definition | None) -> Any:
-    """One that does not fit its function any more stays as it was kept."""
+    """A result that no longer fits its function stays as it was kept."""
     if function is not None and function.signature.result is not None:
         with contextlib.suppress(msgspec.ValidationError):
             return function.signature.result(result.result)

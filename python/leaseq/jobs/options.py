@@ -45,27 +45,27 @@ class FunctionOptions(CallOptions, total=False):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """All that can be said of a job. Seconds, or seconds since 1970.
+    """The options of a job. Seconds, or seconds since 1970.
 
-    Where they are given, `delay`, `expires`, `timeout` and `keep` may be text too: "90s", "5m", "1h", "7d".
+    `delay`, `expires`, `timeout` and `keep` can be text too: "90s", "5m", "1h", "7d".
 
     Attributes:
         id: of the job, 1 to 256 bytes of UTF-8; a random one by default. While a job of this id is in its queue, a
             second one is not enqueued.
         queue: where it waits.
         priority: -7 to 7, higher first.
-        delay: it is not run before so many seconds from now.
-        at: it is not run before then, instead of `delay`: seconds since 1970 or a datetime with a time zone.
-        expires: if no worker has begun it so many seconds after it was due, it is dropped. None: never.
+        delay: seconds before it may run.
+        at: the time before which it does not run, instead of `delay`: seconds since 1970 or a datetime with a time zone.
+        expires: seconds after it was due; if no worker started it by then, it is dropped. None: never.
         timeout: how long one attempt may take. None: without limit.
         retries: how many attempts it has after the first, which failed; then it is dead. None: without limit.
         backoff: how long until the next attempt.
         retry_on: exceptions after which there is a next attempt; after others it is dead at once.
         keep: how long its result, or its failure, is kept. None or 0: not at all.
         description: for people; the call itself by default.
-        attempt: the number of its first attempt, where others came before it, which count.
+        attempt: the number of its first attempt, if there were others before, which count.
         headers: at most 16, as for `leaseq.Item`.
-        fork: run it in a process of its own, which is killed where it does not end in time.
+        fork: run it in a separate process, which is killed if it does not end in time.
 
     Raises BadTypeError, BadArgumentError.
     """

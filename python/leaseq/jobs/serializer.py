@@ -1,4 +1,4 @@
-"""How arguments and results become bytes: JSON or MessagePack, which every language reads, or a way of one's own."""
+"""How arguments and results become bytes: JSON or MessagePack, which every language reads, or a custom serializer."""
 
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
@@ -12,7 +12,7 @@ Format = Literal["msgpack", "json"]
 
 @runtime_checkable
 class Serializer(Protocol):
-    """A way of one's own. `name` stands in the envelope, so that a worker which does not have it can say so."""
+    """A custom serializer. `name` is in the envelope, so that a worker without it can report that."""
 
     name: str
 
@@ -28,7 +28,7 @@ class Codec(NamedTuple):
 
     encode: Callable[[Any], bytes]
     decode: Callable[..., Any]
-    """Data, and the `type` to make of it. Raises msgspec.DecodeError, of which ValidationError is one kind."""
+    """Data, and the `type` to make of it. Raises msgspec.DecodeError; ValidationError is a subclass."""
 
 
 CODECS: dict[str, Codec] = {
@@ -38,7 +38,7 @@ CODECS: dict[str, Codec] = {
 
 
 def format_of(data: bytes) -> Format:
-    """JSON begins with a brace; a map of MessagePack never does (LQ-JOB-1)."""
+    """JSON starts with a brace; a map of MessagePack never does (LQ-JOB-1)."""
     return "json" if data[:1] == b"{" else "msgpack"
 
 

@@ -36,7 +36,7 @@ class Runner:
         self._guard = threading.Lock()
 
     def run(self) -> None:
-        """Run what is ready, in a thread of its own where this one has an event loop."""
+        """Run what is ready, in a separate thread if this one has an event loop."""
         if not self._guard.acquire(blocking=False):
             return
         try:

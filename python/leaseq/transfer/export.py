@@ -11,7 +11,7 @@ from leaseq.results import COUNTERS, ListState, QueueStats
 from leaseq.transfer import line_format, records
 
 STATES: Final[tuple[ListState, ...]] = ("delayed", "ready", "leased", "dead")
-"""In the order in which items move: one that moves on meanwhile is rather met twice than missed."""
+"""In the order in which items move: an item that moves meanwhile is met twice rather than missed."""
 
 
 def export_queue(queue: WorkQueue) -> Iterator[line_format.Line]:

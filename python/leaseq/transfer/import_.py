@@ -15,8 +15,8 @@ class Imported:
     """What became of the lines. All but `complete` are counts of items.
 
     `added` and `exist` are the answers of the queue; `dead` and `expired` were left out. Of those that were added,
-    `restarted` had been leased before (attempts begin anew, tokens are the new queue's), `errors` had a last error,
-    which is not carried, and `held` were held by somebody: they are due when that lease ends. `complete` says whether
+    `restarted` had been leased before (attempts start again, tokens are of the new queue), `errors` had a last error,
+    which is not imported, and `held` were leased: they are due when that lease ends. `complete` says whether
     the export had its end.
     """
 
@@ -86,12 +86,12 @@ def _add(queue: WorkQueue, chunk: list[line_format.Entry], done: Imported) -> No
     try:
         answers = queue.transport.run(command)
     except LeaseqError as error:
-        # the server checks a call as a whole: of which item it speaks, it does not always say
+        # the server checks a call as a whole and does not always name the item
         numbers = f"{chunk[0].number} to {chunk[-1].number}" if len(chunk) > 1 else str(chunk[0].number)
         named: Any = type(error)(f"lines {numbers}: {error}; those before were imported")
         named.definite = error.definite
         raise named from error
-    queue.transport.enter()  # a command by itself does not
+    queue.transport.enter()  # a single command does not
     for entry, answer in zip(chunk, answers, strict=True):
         if answer:
             done.added += 1

@@ -96,10 +96,10 @@ class Entry:
     """Of its line."""
 
     lease: bool
-    """Somebody held it: it is due when that lease ends."""
+    """It was leased: it is due when that lease ends."""
 
     restarted: bool
-    """It had been leased: its attempts begin anew."""
+    """It had been leased: its attempts start again."""
 
     error: bool
     """It had a last error, which is not carried."""

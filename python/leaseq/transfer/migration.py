@@ -1,7 +1,7 @@
-"""Moving a queue of redis-work-queue over, so that no item is lost however this dies.
+"""Move a queue of redis-work-queue to leaseq. No item is lost if this is killed.
 
-Each id is claimed (moved to a list of its own, in one step), added to the queue of leaseq, and only then deleted. Whatever
-is in the list of claimed ids when this begins is what a run before it left.
+Each id is claimed (moved to a separate list, in one step), added to the queue of leaseq, and only then deleted. Ids that are
+in the list of claimed ids at the start were left by an earlier run.
 """
 
 from collections.abc import Callable
@@ -45,11 +45,11 @@ class Migration:
 
 
 def check_leases(counts: Counts) -> None:
-    """See that nobody works on items of the original. Raises StillLeasedError."""
+    """Check that no worker of the original holds items. Raises StillLeasedError."""
     if counts.leased:
         raise StillLeasedError(
             f"workers of the original hold {counts.leased} items, for up to {counts.longest:.0f} s: stop those workers, wait"
-            " until their leases are over and run this again, or move with --waiting-only what nobody holds"
+            " until their leases are over and run this again, or move the waiting items with --waiting-only"
         )
 
 
@@ -105,7 +105,7 @@ def _move(original: OriginalQueue, queue: WorkQueue, ids: list[bytes], done: Mig
 
 
 def _add(original: OriginalQueue, queue: WorkQueue, items: dict[bytes, Item], done: Migration) -> None:
-    """Add, then delete from the original what was added or exists; in a full queue too, before that is told."""
+    """Add, then delete from the original what was added or exists; also if the queue is full, before that is raised."""
     full: QueueFullError | None = None
     try:
         answers: list[bool | None] = list(queue.add_items(items.values()))

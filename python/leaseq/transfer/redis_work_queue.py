@@ -1,7 +1,7 @@
 """A queue of redis-work-queue (MeVitae), as its clients lay it out.
 
 PREFIX:queue is a list of ids (added on the left, leased from the right), PREFIX:processing one of those that workers
-took, PREFIX:cleaning one that the cleaner of versions before 0.3 uses; PREFIX:item:ID holds data. A key exists for as long
+took, PREFIX:cleaning a list of the cleaner of versions before 0.3; PREFIX:item:ID holds data. A key exists for as long
 as a lease lasts: PREFIX:lease:ID since version 0.3, PREFIX:leased_by_session:ID before. Keys have no hash tag, so that
 this is for one server and not for a cluster.
 """
@@ -25,7 +25,7 @@ LOCK_SECS: Final = 30
 """How long the lock of an import lasts that was killed."""
 
 _LEASES: Final = (b"lease:", b"leased_by_session:")
-"""What the keys of leases begin with, since version 0.3 and before."""
+"""How the keys of leases start, since version 0.3 and before."""
 
 _RENEW: Final = """
 if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('EXPIRE', KEYS[1], ARGV[2]) end
@@ -120,7 +120,7 @@ class OriginalQueue:
         try:
             yield
         finally:
-            with contextlib.suppress(redis.RedisError):  # the lock ends by itself
+            with contextlib.suppress(redis.RedisError):  # the lock expires
                 self._client.eval(_UNLOCK, 1, self.lock_key, self._lock)
 
     def renew_lock(self) -> None:
@@ -131,9 +131,9 @@ class OriginalQueue:
             )
 
     def claim(self, *, waiting_only: bool) -> int:
-        """Take ids out of the original's lists, where its workers find them no more; answers how many, at most a page.
+        """Move ids out of the original's lists, where its workers would find them; return how many, at most a page.
 
-        They stand in `claimed_key` then: each is in one list at any time, whoever dies.
+        They are in `claimed_key` then. Each is in one list at any time, also if this is killed.
         """
         for name in _CLAIM[2:] if waiting_only else _CLAIM:
             moved = self._moved(self._key(name))

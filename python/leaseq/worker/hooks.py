@@ -1,4 +1,4 @@
-"""What a worker tells of its work: to metrics, to traces, to whoever looks after it."""
+"""Hooks of a worker: for metrics, traces and operators."""
 
 import contextlib
 import logging
@@ -12,26 +12,26 @@ logger = logging.getLogger("leaseq.worker")
 
 
 class Hooks:
-    """Subclass it and override what you want to know. Calls are short, from any of the worker's threads, and never fail.
+    """Subclass it and override the methods that you need. Keep them short: they run in the worker's threads.
 
-    An exception in a hook is logged and changes nothing. `item` is a leased item; `item.queue.name` says of which queue.
+    An exception in a hook is logged and changes nothing. `item` is a leased item, and `item.queue.name` its queue.
     """
 
     def leased(self, items: Sequence[LeasedItemBase]) -> None:
         """These items were leased, by one call."""
 
     def started(self, item: LeasedItemBase) -> None:
-        """Its handler begins."""
+        """Its handler starts."""
 
     def around(self, item: LeasedItemBase) -> AbstractContextManager[Any] | None:  # noqa: ARG002
         """A context in which the handler runs, such as a span; it sees the handler's exception. None for none."""
         return None
 
     def ended(self, item: LeasedItemBase, seconds: float, error: BaseException | None) -> None:
-        """Its handler returned, or raised `error`, after so many seconds."""
+        """Its handler returned, or raised `error`, after `seconds`."""
 
     def completed(self, item: LeasedItemBase) -> None:
-        """It is finished for ever."""
+        """It is completed."""
 
     def released(self, item: LeasedItemBase, delay: float, error: str | None) -> None:
         """It went back, to be leased again after `delay` seconds. `error` is None where its handler did not fail."""
@@ -49,7 +49,7 @@ class Hooks:
         """Calls fail from now on; the worker goes on trying."""
 
     def server_back(self, seconds: float) -> None:
-        """Calls work again, after so many seconds."""
+        """Calls work again, after `seconds`."""
 
 
 class SafeHooks:
@@ -62,10 +62,10 @@ class SafeHooks:
             if not name.startswith("_") and overriding:
                 self._calls[name] = [getattr(each, name) for each in overriding]
         self.per_item = bool(self._calls.keys() & {"started", "around", "ended"})
-        """Whether anybody wants to hear of each handler's beginning and end."""
+        """Whether a hook for the start or end of handlers is overridden."""
 
     def wants(self, name: str) -> bool:
-        """Whether anybody wants to hear of that."""
+        """Whether that hook is overridden."""
         return name in self._calls
 
     def emit(self, name: str, *arguments: Any) -> None:

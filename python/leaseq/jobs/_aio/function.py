@@ -106,5 +106,5 @@ class JobFunction(Enqueuer[P, T]):
         self.__wrapped__ = definition.function
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Run it here and now. One that takes a Context is given it by the caller."""
+        """Run it here and now. If it takes a Context, pass one."""
         return self.function(*args, **kwargs)

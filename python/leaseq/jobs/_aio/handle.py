@@ -20,8 +20,8 @@ class Handle(Generic[T]):
 
     Attributes:
         id: of the job.
-        queue: the name of the queue that it is in; "" for one that is to be found again, before the first call.
-        added: for one that was just enqueued: false where a job of this id was there already, which was left as it is.
+        queue: the name of its queue; "" before the first call if it was found by its id.
+        added: false if a job with this id was in the queue already when this one was enqueued.
     """
 
     _clients: Clients
@@ -40,18 +40,18 @@ class Handle(Generic[T]):
         return info.status_of(*await self._clients.aio.state_of(self))
 
     async def result(self, timeout: float | None = None) -> T:
-        """What the function returned; waits for it without polling, up to `timeout` seconds (0: as it is now; None: for ever).
+        """Return what the function returned. Waits without polling, up to `timeout` seconds (0: not at all; None: without limit).
 
-        Raises JobFailed with the remote traceback, JobCancelled, ResultNotKept where nothing will come, TimeoutError,
-        BadEnvelopeError for a result that this App cannot read, and msgspec.ValidationError for one that is not of the
-        type that the function names.
+        Raises JobFailed with the remote traceback, JobCancelled, ResultNotKept if there will be no result, TimeoutError,
+        BadEnvelopeError for a result that this App cannot read, and msgspec.ValidationError for a result that does not
+        fit the function's annotation.
         """
         return converted(await self._clients.aio.result(self, timeout), self._convert)
 
     async def cancel(self) -> bool:
-        """Take it out of its queue; whoever runs it learns it at its next heartbeat, and ends it there.
+        """Remove it from its queue. A worker that runs it ends it at its next heartbeat.
 
-        False where it has ended already, or there is none. Its status is "cancelled" for a day.
+        False if it has ended already, or there is none. Its status is "cancelled" for a day.
         """
         return await self._clients.aio.cancel(self)
 

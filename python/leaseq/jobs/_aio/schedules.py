@@ -12,11 +12,11 @@ from leaseq.jobs.store._aio import schedule_store
 
 
 class Schedules:
-    """`app.schedules`: looks at schedules, pauses, resumes and triggers them, by name.
+    """`app.schedules`: lists, pauses, resumes and triggers schedules, by name.
 
-    `queue` is that of their jobs: where none is given, that of the App's one schedule of this name, else the App's own. A worker
-    writes its App's schedules to the server when it starts. Pausing and triggering raise BadArgumentError where the server has
-    none of that name.
+    `queue` is that of their jobs: by default that of the App's one schedule of this name, else the App's queue. A worker
+    writes its App's schedules to the server when it starts. Pausing and triggering raise BadArgumentError if the server has
+    no schedule of that name.
     """
 
     def __init__(self, clients: Clients, declared: DeclaredSchedules) -> None:
@@ -47,7 +47,7 @@ class Schedules:
         return Handle(self._clients, *found)
 
     def _queue_of(self, name: str, queue: str | None) -> str:
-        """The queue of schedules where it is looked for: of one that this App has declared, it is known."""
+        """The queue of schedules to look in: that of a schedule that this App declared, else the default."""
         declared = self._declared.queues_of(name) if queue is None else []
         if len(declared) == 1:
             return declared[0]

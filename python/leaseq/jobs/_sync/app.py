@@ -184,11 +184,11 @@ class App:
     ) -> Scheduler:
         """Decorate a function, or what `@app.job` made of one, to be run by a line of crontab: once for each slot.
 
-        `line` has minute, hour, day of month, month and day of week, and may have a second before them; or it is
-        `@hourly` and the like. `tz` is a time zone or its name. `missed` says what becomes of slots for which no worker
-        was there: "last" runs the last of them, "all" runs each, "none" runs none that is more than a minute late.
-        `name` is the schedule's, by default that of the function, which takes no arguments. The options are those of its
-        jobs, of which no result is kept unless `keep` says so. Raises BadTypeError, BadArgumentError.
+        `line` has minute, hour, day of month, month and day of week, and can have a second before them; or it is
+        `@hourly` and the like. `tz` is a time zone or its name. `missed` decides about slots at which no worker ran:
+        "last" runs the last of them, "all" runs each, "none" runs none that is more than a minute late. `name` is the name
+        of the schedule, by default that of the function, which takes no arguments. The options are those of its jobs; by
+        default no result is kept. Raises BadTypeError, BadArgumentError.
         """
         return self._scheduler(CronTrigger(line, zone(tz)), missed, name, options)
 
@@ -221,7 +221,7 @@ class App:
     def on_startup(self, hook: H) -> H:
         """Decorate a function, asynchronous or not, that each process of a worker calls before its first job.
 
-        The processes of functions with `fork=True` are forked from one that began before it, and have nothing of it.
+        It does not run in the processes of functions with `fork=True`.
         """
         self.program.startup.append(hook)
         return hook

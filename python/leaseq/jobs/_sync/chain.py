@@ -24,8 +24,8 @@ U = TypeVar("U")
 class Chain(Generic[T]):
     """Jobs one after the other: `app.chain(fetch.call(url)).then(parse.partial()).then(store.partial("db")).enqueue()`.
 
-    One that ends is completed, and the next enqueued, in one step of the server: no crash comes between. One that dies
-    ends the chain; revived, it goes on.
+    One call of the server completes a job and enqueues the next, so no crash comes between. A dead job ends the chain; if
+    it is revived, the chain goes on.
     """
 
     def __init__(self, clients: Clients, first: Call[Any], steps: Sequence[Partial[Any, Any]] = ()) -> None:
@@ -105,7 +105,7 @@ class ChainHandle(Generic[T]):
     def result(self, timeout: float | None = None) -> T:
         """What the last job returned. Waits as `Handle.result` does, for one job after the other.
 
-        Raises JobFailed for whichever job it was, JobCancelled, ResultNotKept also where one on the way keeps none,
+        Raises JobFailed for the job that failed, JobCancelled, ResultNotKept also if a job before the last keeps none,
         TimeoutError.
         """
         return converted(self._clients.sync.chain_result(self.stages, timeout), self._convert)

@@ -27,7 +27,7 @@ class Decorator(Protocol):
 
 
 class Scheduler(Protocol):
-    """What `@app.cron(...)` and `@app.every(...)` schedule: a job's function, or one that becomes one."""
+    """What `@app.cron(...)` and `@app.every(...)` schedule: a function, or a job's function."""
 
     @overload
     def __call__(self, function: JobFunction[P, T], /) -> JobFunction[P, T]: ...  # type: ignore[overload-overlap]

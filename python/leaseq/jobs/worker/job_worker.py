@@ -28,24 +28,24 @@ from leaseq.worker.retry_policy import Release
 from leaseq.worker.settings import as_hook_list
 
 CONCURRENCY = 8
-"""Jobs that one process runs at a time, where nobody said otherwise."""
+"""Jobs that one process runs at a time, by default."""
 
 
 class WorkerOptions(TypedDict, total=False):
     """How a worker works. Seconds.
 
     Attributes:
-        queues: from which it takes jobs, the first that has one; by default those of the App and of its functions.
+        queues: that it leases jobs from, the first one first; by default those of the App and of its functions.
         concurrency: jobs that run at a time, in each process; 8 by default.
-        lease_secs: how long a lease is, 30 by default; it is extended while the job runs. A cancelled job learns it within
-            a third.
-        grace_secs: how long jobs may go on once the worker is stopped, 25 by default; the rest goes back uncounted.
+        lease_secs: how long a lease is, 30 by default; it is extended while the job runs. A cancelled job ends within a
+            third.
+        grace_secs: how long jobs may run after the worker is stopped, 25 by default; then they are released, uncounted.
         burst: end when nothing is ready; not by default.
-        max_jobs: after so many jobs a process ends, and another takes its place. None, the default: without limit.
-        max_memory: once it has had so many MiB, likewise.
-        handle_signals: stop on SIGTERM and SIGINT, where it runs in the main thread; at once on the second. By default;
-            `run_worker` does in any case.
-        hooks: told what happens to items, as for `leaseq.worker.Worker`.
+        max_jobs: a process is replaced after that many jobs. None, the default: without limit.
+        max_memory: a process is replaced once it used that many MiB.
+        handle_signals: stop on SIGTERM and SIGINT, if it runs in the main thread; at once on the second one. True by
+            default; `run_worker` always does.
+        hooks: called when something happens to an item, as for `leaseq.worker.Worker`.
     """
 
     queues: Sequence[str]
@@ -106,7 +106,7 @@ class JobWorker:
         return self._stopping
 
     async def run(self) -> int:
-        """Work until stopped, with `burst` until nothing is ready; answers how many jobs have ended here, however."""
+        """Work until stopped, with `burst` until nothing is ready; returns how many jobs have ended here."""
         self._title("starting")
         if any(each.options.fork for each in self._program.clients.settings.functions.values()):
             self._forks.open()
@@ -118,7 +118,7 @@ class JobWorker:
         finally:
             self._threads.close()
             await self._forks.close()
-            async with contextlib.AsyncExitStack() as each:  # one that raises keeps no other from its turn
+            async with contextlib.AsyncExitStack() as each:  # if a hook raises, the others still run
                 for hook in reversed(self._program.shutdown):
                     each.push_async_callback(_called, hook)
         return self._progress.performed
@@ -142,7 +142,7 @@ class JobWorker:
             try:
                 await self._scheduler.begin()
             except LeaseqError as error:
-                logger.warning("schedules have not begun, another try follows: %s", error)
+                logger.warning("schedules could not start, trying again: %s", error)
                 await asyncio.sleep(server_health.pause(failures))
             else:
                 return
@@ -170,9 +170,9 @@ class JobWorker:
         )
 
     def stop(self, *, at_once: bool = False) -> None:
-        """Begin no more jobs; `run` returns when those that run have ended, or after the grace time.
+        """Start no more jobs; `run` returns when the running ones have ended, or after the grace time.
 
-        With `at_once` it does not wait for them. What is asked twice is asked once.
+        With `at_once` it does not wait for them. A second call changes nothing.
         """
         if at_once or not self._stopping:
             self._stopping = True

@@ -15,30 +15,30 @@ from leaseq.worker.settings import Settings, as_hook_list, checked_policy
 class Worker:
     """Runs a handler for each item of a queue, or of several, until it is stopped.
 
-    `queues` is a WorkQueue, several of them (the first that has an item gives it), or a WorkQueues. They stay the
-    caller's. `handler` is called with a leased item. Returns it, the item is completed, with `item.result` where it
-    set one; raises it `DeadLetter` or `Release`, that is done; any other exception releases the item with backoff, its
-    text kept as the last error. What the handler completed or released itself is left alone.
+    `queues` is a WorkQueue, several of them (the first that has an item returns it), or a WorkQueues. You close them.
+    `handler` is called with a leased item. When it returns, the item is completed, with `item.result` if it set one. When
+    it raises `DeadLetter` or `Release`, that is done. Any other exception releases the item with backoff, and its text is
+    kept as the last error. If the handler completed or released the item itself, nothing else is done.
 
     Args:
         queues: where items come from.
         handler: what is done with each.
         concurrency: handlers that run at a time (1 to 10,000).
-        lease_secs: how long a lease is; it is extended while the handler runs, and is how long an item waits whose
+        lease_secs: how long a lease is. It is extended while the handler runs, and ends at most that long after the
             worker died.
-        max_attempts: an item that failed so often dies; 0: only by its own limit.
+        max_attempts: an item dies after that many failed attempts; 0: only by its own limit.
         backoff: seconds until the next attempt, given the number of this one; `Backoff()` by default.
         dead_letter_on: exceptions after which an item dies at once.
         time_limit: seconds that one handler may take; then its item is released as after a failure. In asyncio the
             handler is cancelled; in threads it runs on with `item.lost` true.
-        at_most_once: complete before the handler runs: it never runs twice, and what fails is not tried again.
-        group: tell ends that come together in one call, at most about a millisecond late.
+        at_most_once: complete before the handler runs: it never runs twice, and is not tried again after a failure.
+        group: complete items that end together in one call, at most about a millisecond late.
         burst: end when nothing is ready, instead of waiting.
-        grace_secs: how long handlers may go on once the worker is stopped; the rest is released, uncounted.
-        hooks: told what happens; one, or several.
+        grace_secs: how long handlers may run after the worker is stopped; then their items are released, uncounted.
+        hooks: called when something happens; one, or several.
         handle_signals: stop on SIGTERM and SIGINT where `run` is called in the main thread; a second one ends it at
             once.
-        announce: be among the workers that `leaseq.worker.registry.live_workers` lists.
+        announce: be listed by `leaseq.worker.registry.live_workers`.
 
     Raises BadTypeError, BadArgumentError.
     """
@@ -89,10 +89,9 @@ class Worker:
         return self._id
 
     async def run(self) -> int:
-        """Work until stopped, with `burst` until nothing is ready. Answers how many items were completed.
+        """Work until stopped, with `burst` until nothing is ready. Returns how many items were completed.
 
-        A server that does not answer, a script that it forgot, a failover: it tries again, with growing pauses, and
-        one line in the log. Raises QueueClosedError when one of its queues is closed.
+        If the server does not answer, it tries again, with growing pauses and one line in the log. Raises QueueClosedError when one of its queues is closed.
         """
         if self._run is not None:
             raise LeaseqError("this worker runs already")
