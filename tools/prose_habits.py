@@ -1,4 +1,4 @@
-"""Habits of writing that a reader has to decipher, in pages for people. Run by `make lint`.
+"""Habits of writing that a reader has to decipher: in pages, and in the docstrings, comments and messages of the packages. Run by `make lint`.
 
     python tools/prose_habits.py
 
@@ -6,9 +6,12 @@ Lists each place with what to write instead. A place that is right as it is stan
 the words around the habit. An entry there that no longer fits is an error too.
 """
 
+import io
 import re
 import sys
+import tokenize
 from collections.abc import Iterator
+from itertools import accumulate
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -26,6 +29,11 @@ PAGES: Final = (
     "typescript/README.md",
 )
 """Code and generated tables in them are not looked at."""
+
+MODULES: Final = ("python/leaseq/**/*.py", "cleaner/leaseq_cleaner/**/*.py")
+"""In modules, comments and strings with several words are looked at. Generated modules are not."""
+
+GENERATED: Final = ("_sync", "codecs.py", "script_errors.py", "_scripts.py")
 
 NOT_YET: Final = (
     "benchmarks/CALL_COSTS.md",  # a log
@@ -77,13 +85,28 @@ class Place(NamedTuple):
 def pages() -> list[Path]:
     """The pages to look at."""
     left_out = {path for pattern in NOT_YET for path in ROOT.glob(pattern)}
-    return sorted({path for pattern in PAGES for path in ROOT.glob(pattern)} - left_out)
+    modules = {path for pattern in MODULES for path in ROOT.glob(pattern) if not {*path.parts} & {*GENERATED}}
+    return sorted({path for pattern in PAGES for path in ROOT.glob(pattern)} - left_out | modules)
+
+
+def prose_of(page: Path, text: str) -> str:
+    """The same text with everything that is not prose replaced, so that places stay. A line break becomes a space."""
+    if page.suffix != ".py":
+        return CODE.sub(lambda code: re.sub(r"[^\n]", "~", code[0]), text).replace("\n", " ")
+    starts = [0, *accumulate(len(line) for line in text.splitlines(keepends=True))]
+    prose = ["~"] * len(text)
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type in (tokenize.COMMENT, tokenize.STRING) and " " in token.string:
+            start = starts[token.start[0] - 1] + token.start[1]
+            words = re.sub(r"`[^`\n]*`", lambda code: "~" * len(code[0]), token.string)
+            prose[start : start + len(words)] = words.replace("\n", " ")
+    return "".join(prose)
 
 
 def places(page: Path) -> Iterator[Place]:
     """The habits in a page, in order. A line break counts as a space."""
     text = page.read_text(encoding="utf-8")
-    prose = CODE.sub(lambda code: re.sub(r"[^\n]", "~", code[0]), text).replace("\n", " ")
+    prose = prose_of(page, text)
     for pattern, instead in HABITS.items():
         for hit in re.finditer(pattern, prose, re.IGNORECASE if "Who " not in pattern else 0):
             around = " ".join(text[max(0, hit.start() - 30) : hit.end() + 30].split())

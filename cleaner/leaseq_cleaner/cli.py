@@ -13,7 +13,7 @@ def main() -> None:
         from leaseq.cli.exit_codes import CommandError, ExitCode, end
         from leaseq_cleaner.command import program
 
-    def run() -> int:  # not program.main(): whoever does not read its output any more gets 1 from that
+    def run() -> int:  # not program.main(): that ends with 1 if the output is closed
         with program.make_context("leaseq-cleaner", sys.argv[1:]) as context:
             try:
                 code: int = program.invoke(context)

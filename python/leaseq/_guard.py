@@ -30,7 +30,7 @@ class GuardedProcess:
     Args:
         argv: program and arguments of the child.
         cwd: working directory of the child.
-        keep_fds: file descriptors that the child inherits, for example one that holds a lock for its lifetime.
+        keep_fds: file descriptors that the child inherits, for example that of a lock.
 
     Raises:
         OSError: the child cannot be started.

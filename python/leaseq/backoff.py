@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
-    """Seconds until the next try: `first`, doubled with each one that failed, at most `last`; less up to half.
+    """Seconds until the next try: `first`, doubled with each failure, at most `last`; less up to half, by chance.
 
-    The half is chance, so that what fails together does not come back together.
+    So items that fail together do not come back together.
     """
 
     first: float = 1.0

@@ -1,4 +1,4 @@
-"""How a client of redis-py says to connect: read from its public settings, for connections of our own. No input or output."""
+"""How a client of redis-py says to connect: read from its public settings, for leaseq's connections. No input or output."""
 
 import socket
 import ssl
@@ -18,7 +18,7 @@ REPLY_SECS: Final = 5.0
 """How long a reply and a connection may take where a URL says nothing of it."""
 
 DEFAULT_REPLY_SECONDS: Final = 60.0
-"""The same where a client is told to wait for ever (socket_timeout None)."""
+"""The same if a client waits without limit (socket_timeout None)."""
 
 _MAX_SECONDS: Final = 1e8
 """Three years: a socket takes no time limit that is much longer."""
@@ -86,7 +86,7 @@ class Endpoint:
         host: with `port`, unless there is a `path` of a Unix socket.
         connect_secs: how long connecting may take, up to the last reply before the first call.
         reply_secs: how long a reply may take.
-        given: all that the client was told, by the names of redis-py.
+        given: all settings of the client, by the names of redis-py.
     """
 
     host: str
@@ -107,7 +107,7 @@ class Endpoint:
 
     @property
     def credentials(self) -> Any:
-        """Who gives user and password for each connection anew, if the client was given somebody."""
+        """The provider of user and password for each new connection, if the client has one."""
         return self.given.get("credential_provider")
 
     def tls(self) -> ssl.SSLContext | None:
@@ -192,13 +192,13 @@ class Endpoint:
 
 
 def endpoint(given: Mapping[str, Any], kind: type, at: tuple[str, int] | None = None) -> Endpoint:
-    """Where connections of this class with these settings lead, or those of a set of servers for the one `at` this address.
+    """Return where connections of this class with these settings lead, or of a set of servers to the one `at` this address.
 
-    Raises BadTypeError, BadArgumentError for what connections of our own cannot do as the client was told.
+    Raises BadTypeError, BadArgumentError for settings that leaseq's connections do not support.
     """
     if kind.__module__.partition(".")[0] != "redis":
         raise BadTypeError(
-            f"the connections of this client are of a class of its own, {kind.__module__}.{kind.__qualname__}; leaseq"
+            f"the connections of this client are of a custom class, {kind.__module__}.{kind.__qualname__}; leaseq"
             " opens connections itself, so it has to have a client of redis-py as it is"
         )
     for name in _NOT_OURS:

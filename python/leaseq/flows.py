@@ -17,7 +17,7 @@ from leaseq.keys import QueueKeys
 from leaseq.results import Outcome
 
 WAIT_CAP = WAIT_CAP_MS / 1000
-"""The longest time in seconds that a client blocks before it looks again, whatever it was told (LQ-BLOCK-2)."""
+"""The longest time in seconds that a client blocks before it calls again (LQ-BLOCK-2)."""
 
 CHUNK_BYTES = 4 * 1024 * 1024
 """About how much data one add carries, so that no call keeps the server for long."""
@@ -34,11 +34,11 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Wait(Generic[T]):
-    """Block for at most `seconds`, then run a command on the same connection; answers what the command answers.
+    """Block for at most `seconds`, then run a command on the same connection; returns its answer.
 
-    `block` is the blocking command without its time: a push to one of its keys ends it, whatever else it does. With too
+    `block` is the blocking command without its time: a push to one of its keys ends it. With too
     little time for a block, the command runs after that time. Should the flow end here, with an error or interrupted,
-    whoever performs this runs `settles`, which pass on the wake-up that may have been taken.
+    the caller runs `settles`, which put back the wake-up that may have been taken.
 
     `pipelined` sends the command with the block, so that the server runs it as soon as that is over.
     """
@@ -107,7 +107,7 @@ def lease_until(
     waited = False
     while not reply.items:
         if reply.wait == 0:
-            # More was due than one call takes, and none of it came out ready: the answer is not "nothing" yet.
+            # More was due than one call moves, and none of it became ready: call again.
             reply = answered((yield Wait(pop, 0, take, settles) if waited else take))
             continue
         remaining = -1 if wait_until is None else wait_until - clock()
@@ -126,11 +126,11 @@ def lease_until(
 def outcome(
     keys: QueueKeys, item_id: str, *, timeout: float | None, clock: Callable[[], float]
 ) -> Flow[list[Outcome]]:
-    """What became of an item: wait until it is finished or gone, or the time is up.
+    """Return the outcome of an item: wait until it is completed or gone, or the time is over.
 
-    A push to its list ends the block, which leaves the list as it is: any number of waiters see it. It is looked at
-    before each block and after the last, because the failure of an item that died when its lease was reclaimed is
-    published by whoever looks.
+    A push to its list ends the block, which leaves the list as it is, so any number of waiters see it. `outcome` is called
+    before each block and after the last, because that call also writes the failure of an item that died when its lease was
+    reclaimed.
     """
     command = commands.outcome(keys, [item_id])
     wait_until = deadline_after(timeout, clock)
@@ -152,11 +152,11 @@ def outcome(
 def add_when_room(
     keys: QueueKeys, items: Sequence[Item], options: Options, *, wait_until: float, clock: Callable[[], float]
 ) -> Flow[list[bool | None]]:
-    """Add items of one call; where the queue is full, wait for room and add what is missing, until the time is over.
+    """Add items of one call; if the queue is full, wait for room and add what is missing, until the time is over.
 
-    Answers for each item, None where there was no room. An item that was added is not added again: it may be completed
-    by now. Whoever waited settles at the end, also after success: there may be room for one more, and the wake-up was
-    for one.
+    Returns an answer for each item, None if there was no room. An item that was added is not added again: it may be
+    completed by now. A flow that waited settles at the end, also after success: there may be room for one more, and the
+    wake-up was for one.
     """
     settles = (commands.settle(keys),)
     pop = ("BLPOP", keys.key("room"))
@@ -186,7 +186,7 @@ def deadline_after(timeout: float | None, clock: Callable[[], float]) -> float:
 
 
 def lease_deadline(timeout: float | None, clock: Callable[[], float], *, block: bool) -> float | None:
-    """When to wait for an item no longer, None where nobody waits. Of a lease 0 is as long as it takes, too."""
+    """Return when to stop waiting for an item, None without a limit. For a lease, 0 is also without limit."""
     wait_until = deadline_after(timeout, clock)
     if not block:
         return None

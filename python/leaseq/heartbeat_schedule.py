@@ -35,8 +35,8 @@ class HeartbeatSchedule:
         return bool(self._next)
 
     def add(self, item: LeasedItemBase, now: float) -> float:
-        """Begin to extend an item; answers when for the first time."""
-        # counted from the lease, not from now: of many items leased at once, some begin late
+        """Start to extend an item; returns when for the first time."""
+        # counted from the lease, not from now: of many items leased at once, some start late
         since = now if item.hold.counts_from is None else item.hold.counts_from
         item.hold.counts_from = since
         first = since + until_next(item.hold.secs)

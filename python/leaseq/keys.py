@@ -21,7 +21,7 @@ class RegisteredQueue(NamedTuple):
 
 
 def registered(entry: bytes) -> RegisteredQueue | None:
-    """What an entry of the registry says; None for one that no client wrote (LQ-REGISTRY-4)."""
+    """Parse an entry of the registry; None for an invalid entry (LQ-REGISTRY-4)."""
     group, _, name = entry.decode("ascii", errors="replace").partition(":")
     return RegisteredQueue(name, group) if _NAME.fullmatch(group) and _NAME.fullmatch(name) else None
 
@@ -37,7 +37,7 @@ class QueueKeys:
         self.entry = f"{self.group}:{self.name}"
         """Its entry in the registry."""
         self.result = f"{self._prefix}result:"
-        """What the key of an outcome begins with."""
+        """How the key of an outcome starts."""
         self.vectors: dict[str, tuple[str, ...]] = {}
         """What `vector` answered, by the name of the script."""
         self.known: dict[str, tuple[tuple[str, ...], bytes]] = {}

@@ -7,7 +7,7 @@ T = TypeVar("T")
 
 
 class Parts(Generic[T]):
-    """A batch for one call, or for several: one that is refused is halved, until the member at fault is alone.
+    """A batch for one call, or for several: a refused part is halved, until the refused member is alone.
 
     for part in (parts := Parts(batch)):
         try:

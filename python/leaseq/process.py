@@ -12,7 +12,7 @@ class Inherited(Protocol):
     """What has something that the child of a fork must not use."""
 
     def after_fork(self) -> None:
-        """In the child: begin anew."""
+        """In the child: start again."""
 
 
 class Process:
@@ -40,10 +40,10 @@ THIS = Process()
 
 
 def fork() -> tuple[int, int]:
-    """`os.fork`; answers also how many other threads there were, which the child lacks, and whose locks nobody opens there.
+    """`os.fork`; also returns how many other threads there were. The child lacks them, and no thread opens their locks there.
 
-    The main thread, which may wait for this one, is not counted. Python warns of threads, as an error if the program says
-    so: then there would be a child of which nobody knows.
+    The main thread, which may wait for this one, is not counted. Python warns about threads, and a program can make that
+    an error: then there would be an unknown child.
     """
     others = set(threading.enumerate()) - {threading.current_thread(), threading.main_thread()}
     with warnings.catch_warnings():
@@ -61,8 +61,8 @@ class HasDescriptor(Protocol):
 class ForkGuard:
     """Connections, known as long as they exist, whose sockets the child of a fork lets go of at once.
 
-    All of them, since one that is idle at the fork may wait afterwards. A server learns that a process is gone from its
-    connections, which are closed when nobody has them any more: a child that keeps a copy and outlives its parent would
+    All of them, since an idle one at the fork may wait afterwards. A server learns that a process is gone from its
+    connections, which are closed when no process has them: a child that keeps a copy and outlives its parent would
     keep the block of a dead waiter, and what the waiter sent behind it, alive.
     """
 
@@ -81,8 +81,8 @@ class ForkGuard:
     def after_fork(self) -> None:
         """Put what goes nowhere in the place of each socket.
 
-        The parent goes on with its own: nothing is shut down, and no event loop is told, whose registrations the two share.
-        No number becomes free, so whoever still has it in the child, even below Python, can close nothing of somebody
+        The parent keeps its sockets: nothing is shut down, and no event loop is changed, because the two share its
+        registrations. No number becomes free, so code in the child that still has it, even below Python, can close nothing
         else. Nothing here takes a lock: another thread of the parent may have held it.
         """
         for connection in self._connections:

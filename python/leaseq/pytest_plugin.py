@@ -1,4 +1,4 @@
-"""Fixtures for pytest, which finds them by itself where leaseq is installed. Nothing is imported that no test asks for.
+"""Fixtures for pytest, which finds them if leaseq is installed. Only what a test uses is imported.
 
 `leaseq_url` needs the extra `embedded`, `leaseq_jobs` that and `jobs`.
 """

@@ -34,7 +34,7 @@ class ServerSet:
 
 
 def server_set(url: str) -> ServerSet | None:
-    """The set of servers that a URL names; None for one that names a single server. Raises BadArgumentError."""
+    """The set of servers that a URL names; None if it names a single server. Raises BadArgumentError."""
     if "+" not in url.split("://", 1)[0]:
         return None
     match = _URL.fullmatch(url)

@@ -23,10 +23,10 @@ MIGRATION_PAUSE = 0.1
 """Seconds between the looks of a waiter while its slot migrates: a block is redirected at once then."""
 
 BLOCK_EARLY = 0.02
-"""How much too early a block may end by itself. One that ends earlier was ended by CLIENT UNBLOCK: look at once."""
+"""Seconds that a block may end too early. If it ends earlier, CLIENT UNBLOCK ended it: call again at once."""
 
 SHORTEST_BLOCK = 0.01
-"""Below this Redis 6.2 may block for ever (LQ-BLOCK-3)."""
+"""Below this Redis 6.2 may block without limit (LQ-BLOCK-3)."""
 
 _STATE_CHANGED = "instance state changed"
 """How a server that becomes a replica ends the blocks on it, before it closes their connections."""
@@ -54,9 +54,9 @@ class BlockingCalls:
     async def take_after(
         self, error: BaseException, connection: Connection, command: Command[T], answer: T | None
     ) -> T:
-        """What a command answers after all, whose first try ended with an error. What it took and nobody gets goes back.
+        """Return the answer of a command whose first try ended with an error. Items that the caller cannot get are released.
 
-        It gives the connection back.
+        It returns the connection to the pool.
         """
         state = CallState()
         state.answer = answer
@@ -78,7 +78,7 @@ class BlockingCalls:
     async def _take_with_text(
         self, error: BaseException, connection: Connection, command: Command[T], state: CallState
     ) -> T:
-        """What a command answers with its text, whose digest the server did not know. Raises any other error."""
+        """Send a command with its text, because the server did not know its digest. Raises any other error."""
         if state.answer is not None:
             raise error
         try:
@@ -104,7 +104,7 @@ class BlockingCalls:
             raise
 
     async def settle(self, settles: Sequence[Command[bool]]) -> None:
-        """Settle for a waiter that goes away by itself."""
+        """Settle for a waiter that stops without an interruption."""
         try:
             await self._pass_on(settles)
         except BaseException:
@@ -112,7 +112,7 @@ class BlockingCalls:
             raise
 
     def run_later(self, due: Sequence[Command[Any]]) -> None:
-        """Run what is due for an answer that nobody gets. A program that ends waits for that."""
+        """Run the commands that are due for an answer that arrived too late. A program that ends waits for them."""
         if due:
             self._life.background.begin(partial(self._run_all_quietly, due), finish=True)
 
@@ -153,7 +153,7 @@ class BlockingCalls:
     async def _block_and_take(self, wait: Wait[T], state: CallState, connection: Connection) -> T:
         """Block until a wake-up or the time, then run the command on the same connection.
 
-        That also makes the server notice a block that is over, up to 100 ms before it would by itself.
+        That also makes the server end a block in time, and not up to 100 ms late.
         """
         is_sent = False
         try:
@@ -179,7 +179,7 @@ class BlockingCalls:
                 raise _BrokenWaitError(0) from error
             raise errors.from_connection(error, sent=True) from error
         except BaseException:
-            self._life.part(connection)  # before it is given back, and somebody else waits on it
+            self._life.part(connection)  # before another waiter gets it
             self._detach(connection, wait.then, wait.settles, state, is_sent=is_sent or connection.pipelined)
             raise
         finally:
@@ -257,7 +257,7 @@ class BlockingCalls:
     def _abandon(self, command: Command[Any], settles: Sequence[Command[bool]], state: CallState) -> None:
         """Interrupted: what is on the way to the caller goes back, and a wake-up that was taken is passed on."""
         if state.detached:
-            return  # whoever keeps it does both
+            return  # the task that keeps it does both
         if state.answer is not None and command.undo:
             self.run_later(command.undo(state.answer))
         self._pass_on_later(settles)
@@ -271,7 +271,7 @@ class BlockingCalls:
         *,
         is_sent: bool,
     ) -> None:
-        """Interrupted: somebody else ends what is under way. A program that ends waits for that."""
+        """Interrupted: a background task ends what is under way. A program that ends waits for it."""
         if connection.pending_replies or is_sent:
             state.detached = True
             blocked = connection.pending_replies > int(is_sent)
@@ -291,7 +291,7 @@ class BlockingCalls:
     ) -> None:
         """End an interrupted wait so that nothing is lost.
 
-        What the command still brings is given back, and a wake-up that was taken is passed on, once none can come any more.
+        Items that the command still brings are released, and a wake-up that was taken is put back when no other can come.
         """
         timeout = REPLY_GRACE
         try:
@@ -306,7 +306,7 @@ class BlockingCalls:
                     await self._run_all_quietly(command.undo(answer))
             else:
                 await connection.close_gracefully()
-        except Exception:  # noqa: BLE001 (nobody is left to be told)
+        except Exception:  # noqa: BLE001 (no caller is left)
             connection.close()
         except BaseException:
             connection.close()
@@ -320,7 +320,7 @@ class BlockingCalls:
             self._life.background.begin(partial(self._pass_on, settles))
 
     async def _pass_on(self, settles: Sequence[Command[bool]]) -> None:
-        """Settle for a waiter that is gone. One that fails is not worth an error of its own."""
+        """Settle for a waiter that is gone. A failure of that is not reported."""
         await self._run_all_quietly(settles)
 
     async def _run_all_quietly(self, commands: Sequence[Command[Any]]) -> None:

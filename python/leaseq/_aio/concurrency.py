@@ -29,10 +29,10 @@ UNLIMITED = 2**31
 
 
 def connect(url: str) -> Redis:
-    """A client for a URL that never sends anything twice. Raises ValueError or TypeError for one that is none."""
-    # every waiter holds a connection; a limit, which redis-py sets by itself, is for the URL to ask for
+    """Return a client for a URL that never sends anything twice. Raises ValueError or TypeError for an invalid URL."""
+    # every waiter holds a connection, so there is no limit unless the URL has one
     pool = ConnectionPool.from_url(url, retry=Retry(NoBackoff(), 0), max_connections=UNLIMITED)
-    pool.connection_class(**pool.connection_kwargs)  # does not connect; an unknown option is told now
+    pool.connection_class(**pool.connection_kwargs)  # does not connect; an unknown option is reported now
     return Redis.from_pool(pool)
 
 
@@ -47,7 +47,7 @@ def check_client(client: object) -> Client:
 
 
 def check_pipe(pipe: Any) -> Any:
-    """The pipeline, if it is one that only queues. Raises BadTypeError."""
+    """Return the pipeline, if it only queues commands. Raises BadTypeError."""
     if isinstance(pipe, redis.asyncio.client.Pipeline | redis.asyncio.cluster.ClusterPipeline):
         return pipe
     raise BadTypeError(
@@ -66,7 +66,7 @@ class Slots:
     """A bound on the connections in use."""
 
     def __init__(self, count: int, seconds: float | None) -> None:
-        """Who finds none free waits so long; None for as long as it takes."""
+        """Seconds to wait if none is free; None: without limit."""
         self._count = count
         self._seconds = seconds
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -104,7 +104,7 @@ def is_alive(worker: Worker) -> bool:
 
 
 class Background:
-    """Work that outlives the call that began it."""
+    """Work that outlives the call that started it."""
 
     def __init__(self) -> None:
         self._tasks: set[asyncio.Task[None]] = set()
@@ -117,7 +117,7 @@ class Background:
         return task
 
     async def end(self, seconds: float) -> None:
-        """Wait for it so long, and for what it begins; then stop it."""
+        """Wait for it that long, and for what it starts; then stop it."""
         until = now() + seconds
         while self._tasks:
             _, unfinished = await asyncio.wait(self._tasks, timeout=max(0.0, until - now()))
@@ -176,6 +176,6 @@ class Stopper:
         """The block ends with this: true for a cancellation that is ours alone."""
         if self._task is None or not self._sent or self._task is not asyncio.current_task():
             return False
-        # more requests than at the beginning: somebody else cancels the task too
+        # more requests than at the start: the task is cancelled from elsewhere too
         others = self._task.uncancel() > self._cancelling
         return isinstance(error, asyncio.CancelledError) and not others

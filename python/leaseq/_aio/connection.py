@@ -1,4 +1,4 @@
-"""A connection of our own, for asyncio: a protocol and hiredis. Nothing is sent twice, and no reply is read by two."""
+"""leaseq's connection, for asyncio: a protocol and hiredis. Nothing is sent twice, and no reply is read by two."""
 
 import asyncio
 import collections
@@ -61,7 +61,7 @@ class Connection(asyncio.Protocol):
         self._reader = reader()
         self._replies: collections.deque[Any] = collections.deque()
         self._waiter: asyncio.Future[None] | None = None
-        """Somebody waits for a reply, for room to write, or for the end."""
+        """A task waits for a reply, for room to write, or for the end."""
         self._is_full = False
         self._poll: select.poll | None = None
 
@@ -99,7 +99,7 @@ class Connection(asyncio.Protocol):
             self._poll.register(sock.fileno(), select.POLLIN)
 
     async def _greet(self) -> None:
-        """Say who we are, and hear all answers."""
+        """Send HELLO, AUTH and the like, and read all replies."""
         endpoint = self.endpoint
         greeting = endpoint.greeting(await _credentials(endpoint.credentials))
         for command in greeting:
@@ -233,7 +233,7 @@ class Connection(asyncio.Protocol):
             self.asking = True
 
     async def read(self, seconds: float | None = None) -> Any:
-        """Read a reply, for so long or as the client says. An interruption leaves it there, to be read later.
+        """Read a reply within `timeout`, or the time of the client. An interruption leaves it to be read later.
 
         Raises what the server answers as an error, ConnectionError, TimeoutError.
         """
@@ -250,7 +250,7 @@ class Connection(asyncio.Protocol):
         return reply
 
     async def read_within(self, seconds: float) -> Any:
-        """Read a reply that may take long; what has begun within the time is read to its end. Raises ReplyTimeoutError."""
+        """Read a reply that may take long. If it has started within the time, it is read to its end. Raises ReplyTimeoutError."""
         if not self._replies and self._lost is None:
             await self._next_event(seconds)
             if self._is_late and not self._replies and not self._reader.has_data():
@@ -298,7 +298,7 @@ class Connection(asyncio.Protocol):
             self._transport.write_eof()
 
     async def close_gracefully(self) -> None:
-        """Close it, and wait until the server has: then no wake-up goes there any more."""
+        """Close it, and wait until the server has: then no more wake-ups go there."""
         if self._transport.can_write_eof():
             self.half_close()
             self._is_late = False

@@ -34,15 +34,15 @@ class Heartbeater:
         self._guard = concurrency.Guard()
         self._worker: concurrency.Worker | None = None
         self._wakes_at = 0.0
-        """When the worker that sleeps wakes by itself."""
+        """When the sleeping loop wakes."""
 
     def _after_fork(self) -> None:
-        """The child of a fork has no thread that beats, and the guard may be held by one that it does not have."""
+        """The child of a fork has no heartbeat thread, and a thread that it lacks may hold the guard."""
         if self._pid != THIS.number:
             self._start_over()
 
     def add(self, item: LeasedItemBase) -> None:
-        """Begin to extend an item."""
+        """Start to extend an item."""
         self._after_fork()
         with self._guard:
             if self._over or item.hold.ended or item.hold.lost:

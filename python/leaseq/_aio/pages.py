@@ -25,10 +25,9 @@ async def pages(
 async def remove_listed(
     list_page: ListPage, take: Callable[[list[str]], Awaitable[int]], until: float = math.inf
 ) -> int:
-    """Take out of a list what has a time up to `until`; answers how many in all. `take` answers how many it took out.
+    """Remove entries with a time up to `until` from a list; return how many. `take` returns how many it removed.
 
-    Others may take out at the same time, which moves the pages: once more, until a pass finds none. With an end to the
-    list, where a pass is short, until one finds none with nobody else at work.
+    Other programs may remove entries at the same time, which moves the pages: so pass again, until a pass finds none.
     """
     done = 0
     while True:

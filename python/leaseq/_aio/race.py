@@ -1,4 +1,4 @@
-"""Several waits at the same time, of which the first that wins is answered.
+"""Several waits at the same time: the first that wins is the answer.
 
 Written by hand for threads and for asyncio.
 """
@@ -15,9 +15,9 @@ _losing: set["asyncio.Task[object]"] = set()
 async def race(
     runs: Sequence[Callable[[], Awaitable[T]]], won: Callable[[T], bool], undo: Callable[[int, T], None]
 ) -> tuple[int, T] | None:
-    """Run all at once. Answers the place and answer of the first that wins, None where none does; raises what one raises.
+    """Run all at once. Returns the place and answer of the first that wins, None if none does; raises what one of them raises.
 
-    The others are interrupted. `undo` is called with the place and answer of one that wins too late.
+    The others are interrupted. `undo` is called with the place and answer of each that wins too late.
     """
     tasks = [asyncio.create_task(_run(run)) for run in runs]
     pending, winner = set(tasks), None
@@ -46,7 +46,7 @@ def _wins(task: "asyncio.Task[T]", won: Callable[[T], bool]) -> bool:
 def _end(
     index: int, task: "asyncio.Task[T]", won: Callable[[T], bool], undo: Callable[[int, T], None]
 ) -> None:
-    """Interrupt one that has not won, and see to what it has all the same."""
+    """Interrupt a wait that has not won, and undo an answer that it has all the same."""
 
     def ended(task: "asyncio.Task[T]") -> None:
         _losing.discard(task)

@@ -36,7 +36,7 @@ class ServerHandle:
         if url is None or url == "":
             raise NoServerError(
                 f"no server for {what}: pass a URL ({example}), pass a redis client, or set $REDIS_URL; 'embedded:DIR'"
-                " starts a server of its own"
+                " starts a server for you"
             )
         self.owned = isinstance(url, str)
         self.client: concurrency.Client = (

@@ -1,7 +1,7 @@
 """Runs the commands and flows of one queue: `WorkQueue`, `WorkQueues` and the worker send everything through it.
 
-`calls` sends a command and reads its reply, `blocking` does so for calls that wait. This adds what a queue's life needs:
-a closed queue, items that nobody got, the registry, and work in the background.
+`calls` sends a command and reads its reply, `blocking` does so for calls that wait. This adds what a queue
+needs: closing, items that arrived too late, the registry, and work in the background.
 """
 
 import contextlib
@@ -46,7 +46,7 @@ class Transport(Calls):
 
     @property
     def background(self) -> concurrency.Background:
-        """Work that outlives the call that began it; closing waits for it."""
+        """Work that outlives the call that started it; closing waits for it."""
         return self.life.background
 
     async def take(self, command: Command[T]) -> T:
@@ -95,13 +95,13 @@ class Transport(Calls):
                 on_answer(answer)
 
     def run_later(self, due: Sequence[Command[Any]]) -> None:
-        """Run commands in the background, for an answer that nobody gets. A program that exits waits for them."""
+        """Run commands in the background, for an answer that arrived too late. A program that exits waits for them."""
         self._waiting.run_later(due)
 
     async def enter(self, leased: LeaseReply | None = None) -> None:
         """Keep the queue in the registry, after a call that added or leased (LQ-REGISTRY-2).
 
-        `leased` are items that nobody has yet: interrupted, they go back.
+        `leased` are items that are not returned yet: after an interruption they are released.
         """
         if (leased is not None and not leased.items) or concurrency.now() < self.registration.due:
             return
@@ -129,7 +129,7 @@ class Transport(Calls):
                 self.run_later(commands.publications(self.keys, died))
 
     def _unless_closed(self, command: Command[T], answer: T) -> T:
-        """Return the answer. If the queue was closed meanwhile, release the items in it: nobody could complete them."""
+        """Return the answer. If the queue was closed meanwhile, release the items in it: they could not be completed."""
         if not self.life.closed or command.undo is None:
             return answer
         self.run_later(command.undo(answer))

@@ -54,8 +54,8 @@ class CallState:
     """What a conversation holds.
 
     Attributes:
-        detached: whether somebody else has taken over its connection, and gives it back.
-        answer: what it has answered, which nobody has yet.
+        detached: whether another task has taken over its connection, and releases it.
+        answer: the answer, which is not returned yet.
     """
 
     detached = False
@@ -63,7 +63,7 @@ class CallState:
 
 
 class Calls:
-    """Calls on the keys of one slot, each within the `life` of whoever makes them."""
+    """Calls on the keys of one slot, each within the `life` of its owner."""
 
     life: contextlib.AbstractContextManager[None] = contextlib.nullcontext()
 
@@ -169,7 +169,7 @@ class Calls:
         """A connection, after the first try failed. Raises `leaseq.errors`."""
         if not self.route.redirects:
             raise errors.from_connection(error, sent=False) from error
-        # A node of the cluster is gone: whoever took its place may be known by now.
+        # A node of the cluster is gone: the node that took its place may be known by now.
         try:
             self.route.refresh()
             return self.route.acquire(self.key, None)
@@ -186,7 +186,7 @@ class Calls:
     def _answer_after(
         self, error: BaseException, connection: Connection, command: Command[Any], timeout: float | None
     ) -> Any:
-        """What a command answers with its text, whose digest the server did not know. Raises any other error."""
+        """Send a command with its text, because the server did not know its digest. Raises any other error."""
         try:
             if not isinstance(error, NoScriptError):
                 raise error  # noqa: TRY301 (as any other)

@@ -31,11 +31,11 @@ class Lifecycle:
 
     @property
     def background(self) -> concurrency.Background:
-        """Work that outlives the call that began it; closing waits for it."""
+        """Work that outlives the call that started it; closing waits for it."""
         return self._background
 
     def _after_fork(self) -> None:
-        """The waits, calls and threads of a parent process are not ours, and nobody here would let go of its guard."""
+        """The waits, calls and threads of a parent process are not ours, and no thread here would release its guard."""
         if self._pid != THIS.number:
             self._start_over()
 
@@ -54,16 +54,16 @@ class Lifecycle:
             self.raise_if_closed("is closed")
 
     def __exit__(self, *_: object) -> None:
-        del self._in_flight[-1:]  # where a call began before a fork, there is none
+        del self._in_flight[-1:]  # there is none if the call started before a fork
 
     def join(self, connection: Connection) -> None:
-        """From now on somebody waits on this connection, and closing cuts it. Raises QueueClosedError."""
+        """A waiter uses this connection from now on, and closing cuts it. Raises QueueClosedError."""
         with self._guard:
             self.raise_if_closed()
             self._waiting.add(connection)
 
     def part(self, connection: Connection) -> None:
-        """Nobody waits on this connection any more."""
+        """No waiter uses this connection now."""
         with self._guard:
             self._waiting.discard(connection)
 
@@ -93,11 +93,9 @@ class Lifecycle:
         return True
 
     def _end_waits(self, waiting: Sequence[Connection], *, gently: bool) -> None:
-        """Cut off those that still wait; gently, one that may bring items may finish what the server has begun."""
+        """Cut the connections of waiters. With `gently`, a connection that may bring items can finish what the server has started."""
         for connection in waiting:
-            with (
-                self._guard
-            ):  # a connection that is no longer waiting may be somebody else's connection by now
+            with self._guard:  # a connection that no longer waits may be in other use by now
                 if connection in self._waiting:
                     connection.half_close() if gently and connection.pipelined else connection.abort()
 
@@ -138,13 +136,13 @@ class LifecycleGroup(Lifecycle):
             life.join(connection)
 
     def part(self, connection: Connection) -> None:
-        """Nobody waits on this connection any more."""
+        """No waiter uses this connection now."""
         for life in self._lives:
             life.part(connection)
 
     def raise_if_closed(
         self, when: str = "was closed during the call", cause: Exception | None = None
     ) -> None:
-        """Raise QueueClosedError for one that is over."""
+        """Raise QueueClosedError if it is closed."""
         for life in self._lives:
             life.raise_if_closed(when, cause)

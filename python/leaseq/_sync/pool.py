@@ -64,13 +64,13 @@ class Pool:
             self._slots.release()
 
     def suspect(self, _connection: Connection) -> None:
-        """This one broke: the others that nobody uses may be about to, so none of them is used again."""
+        """This one broke: idle ones may be about to, so none of them is used again."""
         while self._idle:
             with contextlib.suppress(IndexError):  # another thread took it
                 self._idle.pop().close()
 
     def drop(self) -> None:
-        """Close those that nobody uses, and later those that somebody does."""
+        """Close idle connections, and the others when they are returned."""
         idle, self._idle = self._idle, []
         for connection in idle:
             connection.close()

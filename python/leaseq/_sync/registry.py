@@ -16,10 +16,10 @@ from leaseq.errors import LeaseqError
 from leaseq.keys import REGISTRY, QueueKeys, RegisteredQueue, registered
 
 AGAIN_SECS = 300.0
-"""After so long a queue enters itself once more, so that a server that lost the registry is told again."""
+"""Seconds after which a queue is entered again, for a server that lost the registry."""
 
 REPLY_TIMEOUT_SECS = 1.0
-"""Seconds that the reply may take: somebody waits for the call behind which this is sent."""
+"""Seconds that the reply may take: the caller of the call before it waits."""
 
 PAGE = 1000
 """About how many entries are read by one command."""
@@ -45,7 +45,7 @@ class Registration:
             connection.send("SADD", REGISTRY, self._entry)
             connection.read(REPLY_TIMEOUT_SECS)
         except ClusterDownError as error:
-            # the queue's own slot may have an owner: nobody waits until that of the registry has one
+            # the queue works also if the slot of the registry has no owner now
             raise errors.from_server(error) from error
         except BaseException as error:
             self._calls.raise_named(error, connection)

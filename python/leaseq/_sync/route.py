@@ -1,5 +1,5 @@
 # Generated from _aio/route.py by python/unasync.py: do not edit.
-"""From a client of redis-py to connections of our own, which all queues on that client share."""
+"""From a client of redis-py to leaseq's connections, which all queues on that client share."""
 
 import weakref
 from collections.abc import Hashable
@@ -52,7 +52,7 @@ class OneServer(Pool):
         return endpoint(self._given, self._kind, self._sentinels.get_master_address())
 
     def refresh(self) -> None:
-        """The server is no primary any more: look where it is, from the next call on."""
+        """The server is no longer the primary: look it up before the next call."""
         self.drop()
 
 
@@ -66,13 +66,13 @@ class Cluster:
     place: Hashable
 
     def __init__(self, client: RedisCluster) -> None:
-        self._client: Any = weakref.proxy(client)  # whoever uses this has it, and it may go when they do
+        self._client: Any = weakref.proxy(client)  # the users of this keep it alive
         self._pools: dict[tuple[str, int], Pool] = {}
         self.place = id(client)
         self.users: weakref.WeakSet[object] = weakref.WeakSet()
 
     def acquire(self, key: str, redirection: AskError | None) -> Connection:
-        """A connection to the node that holds the key, or to the one that a redirection names. Raises errors of redis-py."""
+        """Return a connection to the node that holds the key, or to the node that a redirection names. Raises errors of redis-py."""
         if redirection is None:
             return self._pool(concurrency.node_of(self._client, key)).acquire()
         moved = isinstance(redirection, MovedError)
@@ -102,7 +102,7 @@ class Cluster:
         self._pools[connection.endpoint.host, connection.endpoint.port].release(connection)
 
     def suspect(self, connection: Connection) -> None:
-        """This one broke: of the others to its node, those that nobody uses are not used again."""
+        """This one broke: idle connections to its node are not used again."""
         self._pools[connection.endpoint.host, connection.endpoint.port].suspect(connection)
 
     def refresh(self) -> None:

@@ -108,9 +108,9 @@ def release_each(keys: QueueKeys, given: Sequence[ReleaseRequest]) -> Command[li
 
 
 def outcome(keys: QueueKeys, ids: Sequence[str]) -> Command[list[Outcome]]:
-    """What became of items; of fewer than were asked for where the answers are large (LQ-OUTCOME), at least one.
+    """Return outcomes; for fewer ids than given if the contents are large (LQ-OUTCOME-9), at least one.
 
-    Publishes the failures that nobody has published yet.
+    Writes failures that are not written yet.
     """
 
     def parse(reply: list[Any]) -> list[Outcome]:

@@ -26,7 +26,7 @@ class Command(NamedTuple, Generic[T]):
     arguments: tuple[Argument, ...]
     parse: Callable[[Any], T]
     undo: Callable[[Any], "Sequence[Command[Any]]"] | None = None
-    """For a call that takes something: given its answer, the calls that are due where nobody will get that answer."""
+    """For a call that takes something: given its answer, the calls that are due if the caller cannot get that answer."""
     packed: bytes | None = None
     """The bytes of `evalsha`, where they are there already."""
 
@@ -73,7 +73,7 @@ def milliseconds(seconds: float, what: str) -> int:
 
 
 def milliseconds_kept(seconds: float, what: str) -> int:
-    """A duration of which 0 is none: what is above 0 must not become it. Raises BadTypeError, BadArgumentError."""
+    """A duration for which 0 has a special meaning: a duration above 0 must not become 0. Raises BadTypeError, BadArgumentError."""
     count = milliseconds(seconds, what)
     if count == 0 and seconds != 0:
         raise BadArgumentError(f"{what} is shorter than a millisecond")

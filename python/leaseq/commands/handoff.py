@@ -69,7 +69,7 @@ class Completion:
 
 
 def batches(completions: Iterable[Completion], max_bytes: int) -> Iterator[list[Completion]]:
-    """Split into what one call takes. One that no call takes comes alone: the script says what is too much."""
+    """Split into what one call takes. An entry that alone is too much comes alone: the script refuses it."""
     batch: list[Completion] = []
     follows = size = 0
     queues: set[str] = set()

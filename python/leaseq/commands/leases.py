@@ -23,7 +23,7 @@ Taken = tuple[str, bytes, int, int]
 
 @dataclass(slots=True)
 class Extra:
-    """What few items have besides."""
+    """Properties that few items have."""
 
     keep: float = 0.0
     content_type: str | None = None
@@ -79,7 +79,7 @@ def complete_and_lease(
     *,
     only_current: bool = False,
 ) -> Command[LeaseReply]:
-    """Finish items, none of which keeps an outcome, and lease the next, in one call."""
+    """Complete items that keep no outcome, and lease the next, in one call."""
     entries = completions(items, only_current=only_current)
     arguments = codecs.complete_and_lease_arguments(count, lease_secs, entries)
 
@@ -101,7 +101,7 @@ def check_lease_secs(lease_secs: float) -> None:
 
 
 def extend(keys: QueueKeys, leases: Sequence[tuple[LeasedItemBase, float]]) -> Command[list[float | None]]:
-    """Move deadlines, each to so many seconds from now; answers the new deadline, None for a lost lease."""
+    """Move deadlines, each by its seconds from now; returns the new deadline, None for a lost lease."""
     entries = [codecs.extend_entry(*held(item), lease_secs) for item, lease_secs in leases]
     return command(
         _scripts.EXTEND,
@@ -124,9 +124,9 @@ def lease_reply(reply: list[Any]) -> LeaseReply:
 def _leased(
     wait: float, deadline: float, items: list[Taken], extras: Sequence[tuple[int, bytes, Any]]
 ) -> LeaseReply:
-    """What was leased, and with `extras` what few items have besides.
+    """Return what was leased, and with `extras` properties that few items have.
 
-    A name that is not known is skipped, whatever the type of its value: a later protocol may tell more (LQ-LEASE-11).
+    Unknown names are skipped, with any type of value: a later protocol can have more (LQ-LEASE-11).
     """
     until_then = wait if wait >= 0 else None
     if not extras:
@@ -142,13 +142,13 @@ def _leased(
 
 
 def release_uncounted(keys: QueueKeys, reply: LeaseReply) -> list[Command[list[Released]]]:
-    """The commands that release the items of a reply that nobody takes; their attempts do not count."""
+    """The commands that release the items of a reply that arrived too late; their attempts do not count."""
     items = [LeasedItemBase(*taken, reply.deadline, 0) for taken in reply.items]
     return [release(keys, items, uncounted=True)] if items else []
 
 
 def due_for_lost_reply(queues: Sequence[QueueKeys], reply: LeaseReply) -> list[Command[Any]]:
-    """What is due for a reply that nobody gets: its items go back, and who died is asked for (LQ-CLIENT-8)."""
+    """The commands due for a reply that arrived too late: release its items, and write failures of dead ones (LQ-CLIENT-8)."""
     due: list[Command[Any]] = [*release_uncounted(queues[reply.queue], reply)]
     for place, died in reply.died.items():
         due += publications(queues[place], died)

@@ -21,7 +21,7 @@ def revive(keys: QueueKeys, ids: Sequence[str]) -> Command[list[bool]]:
 
 
 def purge(keys: QueueKeys, ids: Sequence[str], older_than: float = 0) -> Command[list[bool]]:
-    """Drop items that have been dead for so many seconds; answers for each whether it was."""
+    """Delete items that have been dead for `older_than` seconds; returns for each whether it was."""
     return command(_scripts.PURGE, keys, codecs.purge_arguments(older_than, ids), codecs.purge_reply)
 
 

@@ -22,7 +22,7 @@ def eviction(node: Node) -> Verdict:
     return problem(
         f"maxmemory-policy is {policy}: when memory is full the server deletes {loses}",
         "CONFIG SET maxmemory-policy noeviction, and write it into the server's configuration; a cache needs a"
-        " server of its own",
+        " separate server",
     )
 
 

@@ -71,7 +71,7 @@ class Call(msgspec.Struct, Generic[T], frozen=True):
         )
 
     def stage(self, job_id: str = "") -> Stage:
-        """The job for later: it begins, and its time runs, when it is enqueued."""
+        """The job for later: its time starts when it is enqueued."""
         return Stage(
             queue=self.options.queue,
             job=self.envelope(),

@@ -36,7 +36,7 @@ def name_of(function: Any, name: Any) -> str:
     """The name of a function among jobs. Raises BadTypeError, BadArgumentError."""
     if not callable(function):
         raise BadTypeError(
-            f"a job is a function, not {type(function).__name__}; one that was enqueued is found by app.handle(id)"
+            f"a job is a function, not {type(function).__name__}; an enqueued job is found by app.handle(id)"
         )
     qualified = getattr(function, "__qualname__", "<none>")
     owner, _, own_name = qualified.rpartition(".")
@@ -49,7 +49,7 @@ def name_of(function: Any, name: Any) -> str:
     if name is not None:
         return checked_name(name)
     if "<lambda>" in qualified or "<none>" in qualified:
-        raise BadArgumentError("a function without a name of its own needs one: @app.job(name=...)")
+        raise BadArgumentError("a function without a name needs one: @app.job(name=...)")
     return f"{function.__module__}.{qualified}"
 
 

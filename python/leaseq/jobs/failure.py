@@ -29,7 +29,7 @@ class Failure:
 
 
 def text_of(error: BaseException, worker: str, started: float) -> str:
-    """The text of an exception; its traceback begins in what the user wrote."""
+    """The text of an exception; its traceback starts in the code of the user."""
     begin = error.__traceback__
     while begin is not None and begin.tb_frame.f_code.co_filename.startswith(OURS):
         begin = begin.tb_next

@@ -32,7 +32,7 @@ def key(keys: QueueKeys, job_id: str) -> str:
 
 
 def trace_key(keys: QueueKeys, job_id: str) -> str:
-    """Where it stands that a job was cancelled: whoever runs it may not know yet, and writes the other key."""
+    """The key of a cancelled job: the worker that runs it may not know yet, and writes the other key."""
     return keys.key(f"cancelled:{job_id}")
 
 

@@ -1,4 +1,4 @@
-"""The parameters of a job's function: what it is called with, and of which types."""
+"""The parameters of a job's function, and their types."""
 
 import inspect
 import sys
@@ -33,7 +33,7 @@ class Signature:
         self._kinds = {each.name: _convertible(each.annotation) for each in parameters}
         self._plain = not any(self._kinds.values())
         self.positional = _positional(parameters)
-        """How many arguments it takes where none has a name."""
+        """How many arguments it takes without names."""
         kinds = [(each.name, self._kinds[each.name]) for each in parameters if each.kind in _PLACES]
         rest = [(each.name, self._kinds[each.name]) for each in parameters if each.kind is _REST]
         self._in_order = partial(chain, kinds, *map(repeat, rest))
@@ -81,7 +81,7 @@ class Signature:
 
 
 def _positional(parameters: Sequence[inspect.Parameter]) -> range:
-    """How many arguments the function takes where none has a name; binding them, which is slow, says no more."""
+    """How many arguments the function takes without names; binding them, which is slow, checks no more."""
     least = most = 0
     for each in parameters:
         needed = each.default is inspect.Parameter.empty

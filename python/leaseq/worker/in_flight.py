@@ -1,4 +1,4 @@
-"""What a worker holds, what has ended, and what is still to be told. No input or output."""
+"""What a worker holds, what has ended, and what is not reported yet. No input or output."""
 
 from collections import deque
 from collections.abc import Iterable, Sequence
@@ -17,8 +17,8 @@ from leaseq.worker.retry_policy import UNCOUNTED, DeadLetter, Disposition, Relea
 from leaseq.worker.settings import Settings
 
 CancelReason = Literal["", "gone", "lost", "late", "stop"]
-"""What ended it from outside: the lease was lost before its handler began, or while it ran; its time was over; the worker
-stops. Else nothing did."""
+"""What ended it from outside: the lease was lost before its handler started, or while it ran; its time was over; the worker
+stops. None: nothing did."""
 
 
 HandlerResult = tuple[Any, BaseException | None, float, CancelReason, bool]
@@ -47,7 +47,7 @@ class InFlight:
         self.completed_count = 0
 
     def leased(self, items: Sequence[Item]) -> list[Item]:
-        """Hold these; answers those that are to run. One that has had its attempts dies instead."""
+        """Hold these; returns those to run. An item without attempts left dies instead."""
         self._hooks.emit("leased", items)
         with self._guard:
             self._held.update(dict.fromkeys(items))
@@ -153,17 +153,17 @@ class InFlight:
         )
 
     def withdrawn(self, items: Sequence[Item]) -> None:
-        """These were handed to the handlers, none of which has begun them: they go back uncounted."""
+        """No handler has started these: release them, uncounted."""
         self._prefetcher.outstanding -= len(items)
         self.undispatched(items)
 
     def undispatched(self, items: Sequence[Item]) -> None:
-        """These were leased and not handed to anybody: they go back uncounted."""
+        """These were leased and not given to a handler: release them, uncounted."""
         for item in items:
             self._release(item, UNCOUNTED)
 
     def release_all(self) -> None:
-        """All that is held and not about to be told goes back uncounted."""
+        """Release everything that is held and has not ended, uncounted."""
         reported = {*self.completions, *(request.item for request in self.returns)}
         for item in self.held():
             if item not in reported:
@@ -210,14 +210,14 @@ class InFlight:
                 self._hooks.emit("lost", item)
 
     def requeue_completions(self, items: Sequence[Item], *, definite: bool, now: float) -> None:
-        """The call failed: these are to be told again. Where it may have worked, false will mean no loss."""
+        """The call failed: report these again. If it may have worked, false is no loss."""
         self.completions.extendleft(reversed(items))
         self._prefetcher.note_completion(now)
         if not definite:
             self._unconfirmed.update(items)
 
     def requeue_releases(self, requests: Sequence[ReleaseRequest]) -> None:
-        """The call failed: these are to be told again."""
+        """The call failed: report these again."""
         self.returns.extendleft(reversed(requests))
 
     def refused(self, item: Item, error: LeaseqError) -> None:

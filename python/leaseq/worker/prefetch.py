@@ -1,4 +1,4 @@
-"""How many items a worker leases, and when it says which are done. No input or output, no clock of its own."""
+"""How many items a worker leases, and when it reports which are done. No input or output, no clock."""
 
 from leaseq._scripts import MAX_ENTRIES
 
@@ -6,10 +6,10 @@ AHEAD_SECS = 0.02
 """How much work, as measured, is leased ahead of the free slots."""
 
 GROUP_SECS = 0.001
-"""How long an end waits for others, to be told in one call."""
+"""Seconds that an end waits for others, to be reported in one call."""
 
 HOARD_SECS = 0.1
-"""After so long without any end, what was leased ahead goes back: the work is not what was measured."""
+"""Seconds without an end after which prefetched items are released: the work is not what was measured."""
 
 
 class Prefetcher:
@@ -28,14 +28,14 @@ class Prefetcher:
         self._first_end: float | None = None
 
     def record_durations(self, ended: int, seconds: float) -> None:
-        """So many handlers took so many seconds together. The mean rises at once and falls by halves."""
+        """Note how many handlers took how many seconds together. The mean rises at once and falls by halves."""
         if ended <= 0:
             return
         mean = seconds / ended
         self._mean = mean if self._mean is None or mean > self._mean else (mean + self._mean) / 2
 
     def ahead(self) -> int:
-        """How many items the handlers would begin within AHEAD_SECS, at most 256; none before the first is measured."""
+        """How many items the handlers would start within AHEAD_SECS, at most 256; none before the first is measured."""
         if self._mean is None:
             return 0
         return int(min(MAX_ENTRIES, self._ahead_secs * self.concurrency / max(self._mean, 1e-6)))
@@ -48,23 +48,23 @@ class Prefetcher:
         return min(MAX_ENTRIES, missing) if free > 0 or missing * 2 >= ahead > 0 else 0
 
     def note_completion(self, now: float) -> None:
-        """An item is done that nobody was told of yet."""
+        """An item is done and not reported yet."""
         if self._first_end is None:
             self._first_end = now
 
     def flushed(self) -> None:
-        """All that is done has been told."""
+        """Everything that is done has been reported."""
         self._first_end = None
 
     def pause(self, now: float, ended: int) -> float:
-        """Seconds until what has ended is to be told; 0 for now.
+        """Seconds until ended items are to be reported; 0 for now.
 
-        At once where no other end can come, and where a call is full.
+        At once if no other end can come, or a call is full.
         """
         if self._first_end is None or not self.outstanding or ended >= MAX_ENTRIES:
             return 0.0
         return max(0.0, self._first_end + self._group_secs - now)
 
     def flush_threshold(self) -> int:
-        """So many ends are worth telling before their time: they make room for a lease."""
+        """How many ends are reported before their time, because they make room for a lease."""
         return max(1, min(MAX_ENTRIES, self.outstanding - self.concurrency - self.ahead() // 2 + 1))

@@ -1,4 +1,4 @@
-"""What a worker tells the server about itself, for those who look (LQ-WORKER-1 to LQ-WORKER-5). No input or output."""
+"""What a worker announces on the server (LQ-WORKER-1 to LQ-WORKER-5). No input or output."""
 
 import json
 import os
@@ -16,7 +16,7 @@ INDEX = "leaseq:workers"
 """ZSET: the ids of workers, each with the time at which it may be forgotten."""
 
 LIFE_SECS = 30
-"""How long what a worker said of itself is there; a worker that is gone is seen so long."""
+"""Seconds that an announcement lives; a killed worker is listed that long."""
 
 EVERY_SECS = 10
 """How often a worker says it."""
@@ -26,14 +26,14 @@ INDEX_EVERY = 6
 """How long an id stays in the index, and that it is entered with every sixth word of its worker."""
 
 MAX_ITEMS = 100
-"""Of so many items it says which they are; of more, how many."""
+"""The most items that are announced with their ids; of more, only the number."""
 
 _ID = re.compile(r"[A-Za-z0-9_.:-]{1,200}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
 class HeldItem:
-    """An item that a live worker holds: of which queue and group, its id, its attempt, and for how many seconds so far."""
+    """An item that a live worker holds: its queue and group, id, attempt, and for how many seconds so far."""
 
     queue: str
     group: str
@@ -44,10 +44,10 @@ class HeldItem:
 
 @dataclass(frozen=True, slots=True)
 class WorkerInfo:
-    """A worker that said within the last 30 seconds that it lives, as it was then.
+    """A worker that announced itself within the last 30 seconds, as it was then.
 
     `started` is in seconds since 1970 by the server's clock; `queues` are pairs of group and name; `held` counts the items
-    that it holds, of which `items` are the first hundred.
+    that it holds; `items` are the first hundred.
     """
 
     id: str
@@ -121,7 +121,7 @@ def written(
 
 
 def read(worker_id: bytes, text: bytes | None) -> WorkerInfo | None:
-    """What a worker said; None for one that said nothing lately, or nothing that can be read."""
+    """Parse an announcement; None if there is none, or it is invalid."""
     name = worker_id.decode(errors="replace")
     if text is None or not _ID.fullmatch(name):
         return None

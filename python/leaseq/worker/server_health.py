@@ -3,7 +3,7 @@
 from leaseq.backoff import Backoff
 
 pause = Backoff(0.1, 5.0)
-"""Seconds to wait after so many failures in a row."""
+"""Seconds to wait, by the number of failures in a row."""
 
 
 class ServerHealth:

@@ -1,4 +1,4 @@
-"""What a worker was told, checked."""
+"""The settings of a worker, checked."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass

@@ -422,7 +422,7 @@ def test_a_function_that_comes_when_the_worker_has_begun_is_told_why_it_does_not
         @flavour.app.job(name="f", fork=True, retries=0)
         def f() -> None: ...
 
-        with pytest.raises(JobFailed, match="began before there was a function with fork=True"):
+        with pytest.raises(JobFailed, match="started before there was a function with fork=True"):
             f.enqueue().result(TIMEOUT_SECS)
 
 

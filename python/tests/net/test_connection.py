@@ -319,7 +319,7 @@ class Foreign(redis.Connection):
 @pytest.mark.parametrize(
     ("kind", "given", "error", "message"),
     [
-        (Foreign, {}, leaseq.BadTypeError, "class of its own, .*Foreign"),
+        (Foreign, {}, leaseq.BadTypeError, "custom class, .*Foreign"),
         (redis.Connection, {"redis_connect_func": print}, leaseq.BadArgumentError, "credential_provider"),
         (redis.SSLConnection, {"ssl_validate_ocsp": True}, leaseq.BadArgumentError, "revoked"),
         (

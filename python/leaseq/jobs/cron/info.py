@@ -8,13 +8,13 @@ from leaseq.jobs.cron.schedule_state import ScheduleState
 
 @dataclass(frozen=True, slots=True)
 class ScheduleInfo:
-    """What the server has of a schedule. Times are seconds since 1970, 0.0 for none.
+    """A schedule as the server has it. Times are seconds since 1970, 0.0 for none.
 
     Attributes:
         name: of the schedule.
         queue: where its jobs go.
         rule: when: a line of crontab and its time zone, or an interval.
-        missed: what becomes of slots that nobody was there for.
+        missed: what becomes of slots at which no worker ran.
         function: that its jobs call.
         paused: whether its slots pass without jobs.
         last: the last slot that got a job.

@@ -16,7 +16,7 @@ ON_TIME_MS: Final = 60_000
 """With `missed="none"`: a slot that is seen later than this was missed."""
 
 REVIEW_MS: Final = 60_000
-"""A turn is taken at least so often, so that a rule that was changed counts soon."""
+"""The longest time between two turns, so that a changed rule counts soon."""
 
 MAX_RUNS_PER_TURN: Final = 64
 """Slots of one turn; when more were missed, the next turn is at once."""
@@ -36,13 +36,13 @@ class Turn(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """A job that is enqueued whenever the timetable says. Raises BadArgumentError, BadIdError.
+    """A job that is enqueued at the times of a timetable. Raises BadArgumentError, BadIdError.
 
     Attributes:
         name: of the schedule; that of its function unless it was given another.
         call: that is enqueued.
         timetable: when.
-        missed: what becomes of slots that nobody was there for: "last" runs the last of them, "all" runs each, "none"
+        missed: what becomes of slots at which no worker ran: "last" runs the last of them, "all" runs each, "none"
             runs none that is more than a minute late.
     """
 
@@ -58,7 +58,7 @@ class Schedule:
             )
         if self.call.options.id is not None or self.call.options.at is not None:
             raise BadArgumentError(
-                "the jobs of a schedule have neither an id nor a time of their own: both are their slots'"
+                "the jobs of a schedule take neither an id nor a time: both come from their slots"
             )
         Item(b"", self.name)
 

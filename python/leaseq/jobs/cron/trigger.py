@@ -31,7 +31,7 @@ class Trigger(Protocol):
         """Those later than `time`, in order."""
 
     def last(self, time: int) -> int | None:
-        """The last one that is not later than `time`."""
+        """The last slot up to `time`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class CronTrigger:
             yield _milliseconds(slot)
 
     def last(self, time: int) -> int | None:
-        """The last one that is not later than `time`."""
+        """The last slot up to `time`."""
         slots = CronSim(self._fields, self._at(time + SECOND), reverse=True)
         return next((found for slot in slots if (found := _milliseconds(slot)) <= time), None)
 
@@ -75,7 +75,7 @@ class CronTrigger:
 
 @dataclass(frozen=True, slots=True)
 class IntervalTrigger:
-    """Every so many seconds, counted from 1970. Raises BadTypeError, BadArgumentError."""
+    """Slots at multiples of `seconds` since 1970. Raises BadTypeError, BadArgumentError."""
 
     seconds: float
 
@@ -92,7 +92,7 @@ class IntervalTrigger:
             yield slot
 
     def last(self, time: int) -> int:
-        """The last one that is not later than `time`."""
+        """The last slot up to `time`."""
         return time - time % self._step
 
     @property

@@ -58,7 +58,7 @@ class JobResult(msgspec.Struct, frozen=True):
     data: bytes = b""
 
     def raise_failure(self) -> None:
-        """Raises DeadLetter or Release, which are what the worker's loop goes by, for one that failed."""
+        """Raises DeadLetter or Release for a job that failed, for the worker's loop."""
         if self.dead:
             raise DeadLetter(self.text)
         if self.failed:

@@ -1,4 +1,4 @@
-"""Runs one job, in the place that its function asks for: the event loop, a thread, or a process of its own."""
+"""Runs one job where its function needs it: in the event loop, a thread, or a separate process."""
 
 import asyncio
 import itertools

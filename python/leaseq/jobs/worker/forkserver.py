@@ -1,7 +1,7 @@
 """The process from which those of the jobs are forked, and what runs in these.
 
-A worker has an event loop and threads, and a process that is forked in the middle of them may stand for ever before a lock
-that nobody opens. This one was forked before either began and has neither.
+A worker has an event loop and threads, and a process that is forked in the middle of them may wait without end for a lock
+that no thread opens. This one was forked before either started and has neither.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ KILL: Final = 2
 """What the worker says: one of these, and the number of a job. With START comes one end of a pair of sockets."""
 
 EXIT: Final = struct.Struct(">Ii")
-"""What is told of a process that ended: its number, and its exit code, or the negative of a signal."""
+"""A process that ended: its number, and its exit code, or the negative of a signal."""
 
 _PR_SET_PDEATHSIG: Final = 1
 
@@ -58,7 +58,7 @@ def run(wire: socket.socket, execution: JobExecution) -> NoReturn:
         woken = _wake_on_sigchld()
         _ForkServer(wire, woken, execution).work()
         code = 0
-    except BaseException:  # noqa: BLE001 (nobody is there to be told)
+    except BaseException:  # noqa: BLE001 (no caller is left)
         sys.excepthook(*sys.exc_info())
     finally:
         flush()

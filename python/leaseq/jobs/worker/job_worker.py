@@ -191,7 +191,7 @@ class JobWorker:
             self._journal.completed(item)
 
     def _changed(self, count: int, performed: int) -> None:
-        """So many jobs run now, and so many have ended."""
+        """Note how many jobs run, and how many have ended."""
         if not self._has_done_enough and self._limits.reached(performed):
             self._has_done_enough = True
             self.stop()

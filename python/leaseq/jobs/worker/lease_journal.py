@@ -1,7 +1,7 @@
-"""What a worker's process tells the one that supervises it: what it holds, so that it can be given back at once.
+"""What a worker's process reports to its supervisor: the leases that it holds, so that they can be released at once.
 
-Each entry is written before what it is about can go wrong: a process that is killed in the next moment has said it. What
-is said of each job alone, that it begins, is a mark in memory that both have, at which nobody looks before it is needed.
+Each entry is written before the process can be killed in what it is about. The start of each job is a mark in memory that
+both share.
 """
 
 import contextlib
@@ -27,7 +27,7 @@ def new_marks() -> mmap.mmap:
 
 
 class HeldLease(msgspec.Struct, array_like=True, frozen=True):
-    """A lease, as much of it as giving it back takes, and where it is marked as begun; one without a place counts as begun."""
+    """What it takes to release a lease, and the place of its mark; a lease without a place counts as started."""
 
     queue: str
     id: str
@@ -73,13 +73,13 @@ class LeaseJournal(Hooks):
         self._ended.clear()
 
     def begun(self, item: LeasedItemBase) -> None:
-        """A job begins: should the process die, this may be why."""
+        """A job starts: if the process dies, this may be why."""
         place = self._places.get(item)
         if place is not None:
             self._marks[place] = 1
 
     def completed(self, item: LeasedItemBase) -> None:
-        """It is told with the next lease: to give back what has ended changes nothing."""
+        """It is reported with the next lease: releasing an ended item changes nothing."""
         self._over(item)
 
     def released(self, item: LeasedItemBase, delay: float, error: str | None) -> None:  # noqa: ARG002
@@ -141,7 +141,7 @@ class JournalReader:
         self.stopped = entry.stopped
 
     def left(self) -> tuple[list[HeldLease], list[HeldLease]]:
-        """What it holds: that which it had begun, and the rest."""
+        """The leases that it holds: those of started jobs, and the others."""
         begun: list[HeldLease] = []
         rest: list[HeldLease] = []
         for held in self._held.values():

@@ -1,4 +1,4 @@
-"""Jobs in a process of their own, seen from the worker."""
+"""Jobs in separate processes, seen from the worker."""
 
 import asyncio
 import contextlib
@@ -21,10 +21,10 @@ from leaseq.worker.hooks import logger
 from leaseq.worker.retry_policy import Release
 
 KILL_SECS = 5.0
-"""How long a process may go on after its time is over, which it was told by an exception; then it is killed."""
+"""Seconds that a process may run after its JobTimeout; then it is killed."""
 
 _TOO_LATE = (
-    "this worker began before there was a function with fork=True, and cannot fork any more: begin it anew"
+    "this worker started before there was a function with fork=True, and can no longer fork: restart it"
 )
 
 
@@ -44,7 +44,7 @@ class JobProcesses:
         self._buffer = b""
 
     def open(self) -> None:
-        """Fork the process from which those of the jobs are forked: now, while this one has no threads of its own."""
+        """Fork the process from which those of the jobs are forked: now, while this one has no threads."""
         ours, theirs = socket.socketpair()
         forkserver.flush()  # what is not written yet would be written twice
         self._pid, threads = fork()
@@ -53,8 +53,8 @@ class JobProcesses:
             forkserver.run(theirs, self._execution)
         if threads:
             logger.warning(
-                "the processes of jobs are forked from one that has %d other threads: what these had locked stays locked"
-                " there; begin the worker before them, or with run_worker",
+                "the processes of jobs are forked from a process with %d other threads: what these had locked stays locked"
+                " there; start the worker before them, or with run_worker",
                 threads,
             )
         theirs.close()
@@ -75,7 +75,7 @@ class JobProcesses:
         await asyncio.to_thread(os.waitpid, self._pid, 0)
 
     async def run(self, lease: LeasedJob, ready: PreparedJob, report: Report) -> JobResult:
-        """Run a job. Cancelled, its process is killed. Raises Release where there are no processes any more."""
+        """Run a job. If it is cancelled, its process is killed. Raises Release if there are no more processes."""
         if self._is_lost:
             raise Release(uncounted=True)
         if self._wire is None:
@@ -113,7 +113,7 @@ class JobProcesses:
         self._send_orders()
 
     def _send_orders(self) -> None:
-        """Send what can be sent: the one that forks may have much to do, and this loop does not wait for it."""
+        """Send what can be sent: the forking process may be busy, and this loop does not wait for it."""
         if self._wire is None or self._is_lost:
             self._drop_orders()
             return
@@ -134,7 +134,7 @@ class JobProcesses:
                 end.close()
 
     def _drop_orders(self) -> None:
-        """Forget what was not sent; nobody will do it."""
+        """Forget what was not sent."""
         if self._wire is not None:
             asyncio.get_running_loop().remove_writer(self._wire)
         for _, end in self._outbox:
@@ -143,7 +143,7 @@ class JobProcesses:
         self._outbox.clear()
 
     def _on_readable(self) -> None:
-        """The ends of processes; the end of the one that forks them is that of all."""
+        """Handle the ends of processes; if the forking process ends, all do."""
         assert self._wire is not None  # noqa: S101 (no reader without it)
         try:
             data = self._wire.recv(65536)

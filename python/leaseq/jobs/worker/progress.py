@@ -14,14 +14,14 @@ from leaseq.jobs.job_state import JobState
 from leaseq.jobs.store._aio.store import Store
 
 REPORT_SECONDS = 0.25
-"""How often notes are written. A job that is over by then is told of by nobody."""
+"""Seconds between writing notes. A job that is over by then has none."""
 
 
 class ProgressReporter:
     """The books of what runs, and a loop that writes notes. Progress may be reported from any thread."""
 
     def __init__(self, store: Store, worker_id: str, changed: Callable[[int, int], None]) -> None:
-        """`changed` is told how many run and how many have ended, after each beginning and end."""
+        """`changed` gets how many run and how many have ended, after each start and end."""
         self._on_change = changed
         self._store = store
         self._worker_id = worker_id
@@ -34,7 +34,7 @@ class ProgressReporter:
         """How many jobs have ended here, however."""
 
     def begin(self, item: LeasedItem, started: float) -> None:
-        """A job begins."""
+        """A job starts."""
         self._notes[item] = JobState(token=item.token, worker=self._worker_id, started=round(started * 1000))
         self._changed[item] = None
         if len(self._notes) == 1:

@@ -1,4 +1,4 @@
-"""When a process has done enough: after so many jobs, or with so much memory, which a leaking library never gives back."""
+"""When to replace a process: after a number of jobs, or at a size of memory, because a library leaks."""
 
 import resource
 import sys
@@ -33,7 +33,7 @@ class RecyclePolicy:
         return cls(jobs, memory)
 
     def reached(self, performed: int) -> bool:
-        """Whether it has done enough, having ended so many jobs. Of memory, the most that it ever had counts."""
+        """Whether to replace it, after that many jobs. The peak of its memory counts."""
         if self.jobs is not None and performed >= self.jobs:
             return True
         if self.memory is None:

@@ -14,7 +14,7 @@ READ_BYTES = 1 << 20
 
 
 class ResultChannel:
-    """Reads the worker's end of a pair of sockets. Whoever the job has started may hold the other: that it is closed need never be heard."""
+    """Reads the worker's end of a pair of sockets. A process that the job started can keep the other end open."""
 
     def __init__(self, end: socket.socket, report: Report) -> None:
         """Listen; `report` is called with the progress of the job. In an event loop."""
@@ -28,7 +28,7 @@ class ResultChannel:
         self._loop.add_reader(end, self._on_readable)
 
     def drain(self) -> JobResult | None:
-        """How the job ended, by what its process has received; all that one that has ended wrote is there."""
+        """How the job ended. All that an ended process wrote is there."""
         while self._on_readable():
             pass
         return self.ending.result() if self.ending.done() else None
@@ -39,7 +39,7 @@ class ResultChannel:
         self._end.close()
 
     def _on_readable(self) -> bool:
-        """Take in what there is; false where there is no more for now, or ever."""
+        """Read what is there; false if there is no more."""
         if self.ending.done():
             return False
         try:

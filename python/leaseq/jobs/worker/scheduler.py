@@ -22,10 +22,10 @@ from leaseq.worker.retry_policy import DeadLetter, Release
 FOR_EVER: Final = add_options(max_attempts=0)
 
 PUT_OFF_SECS: Final = 60.0
-"""A schedule that is not known here is left for so long to those that know it."""
+"""Seconds for which an unknown schedule is left to other workers."""
 
 FORGET_MS: Final = 24 * 3600 * 1000
-"""A schedule of which nobody has taken a turn for so long is of no program any more."""
+"""Seconds without a turn after which a schedule is removed: no program has it."""
 
 
 class Scheduler:
@@ -46,7 +46,7 @@ class Scheduler:
         """The names of the queues of schedules."""
 
     async def begin(self) -> None:
-        """See that there are the items of all schedules: a new one begins now, one that is there goes on."""
+        """Add the items of all schedules: a new schedule starts now, an existing one goes on."""
         for queue in self.queues:
             now = round(await self._store.now(queue) * 1000)
             known = [schedule for (name, _), schedule in self._schedules.items() if name == queue]
@@ -59,9 +59,9 @@ class Scheduler:
             )
 
     async def __call__(self, item: LeasedItem) -> None:
-        """Take a turn: the jobs of its slots are added as the item is completed and added anew, or nothing of it is.
+        """Take a turn: complete the item, and in the same step add the jobs of its slots and the item again.
 
-        Raises DeadLetter for what is no schedule, Release for one that is not known here.
+        Raises DeadLetter for an invalid schedule, Release for an unknown one.
         """
         before = schedule_state.read(item.data)
         if before is None:
@@ -98,7 +98,7 @@ class Scheduler:
     async def _put_off(self, item: LeasedItem, before: ScheduleState, now: int) -> None:
         if now - before.until < FORGET_MS:
             raise Release(uncounted=True, delay=PUT_OFF_SECS)
-        logger.info("schedule %s is of no program any more: it goes", item.id)
+        logger.info("schedule %s is removed: no program has it", item.id)
         await item.queue.complete(item)
 
 

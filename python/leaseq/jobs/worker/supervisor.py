@@ -1,4 +1,4 @@
-"""The process above those of a worker: begins them, replaces those that die, and gives back what they held."""
+"""The supervisor of a worker's processes: starts them, replaces dead ones, and releases what they held."""
 
 import contextlib
 import os
@@ -25,10 +25,10 @@ from leaseq.worker.hooks import logger
 SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 
 MAX_FAILED_STARTS: Final = 5
-"""After so many processes that ended by themselves before they could work, one after the other, the worker gives up."""
+"""The worker gives up after that many processes in a row that ended before they could work."""
 
 TRIES: Final = 5
-"""How often giving back is tried where the server does not answer; later the leases end by themselves."""
+"""How often releasing is tried if the server does not answer; after that the leases expire."""
 
 
 class WorkerFailedError(LeaseqError):
@@ -66,7 +66,7 @@ class Supervisor:
         self.performed = 0
 
     def run(self) -> int:
-        """Work; answers how many jobs have ended. Raises WorkerFailedError."""
+        """Work; returns how many jobs have ended. Raises WorkerFailedError."""
         if self._clients.is_embedded:
             self._clients.sync  # noqa: B018 (opened: the server ends with this process, not with one of those)
         else:
@@ -115,7 +115,7 @@ class Supervisor:
                     )
 
     def _begin_missing(self) -> float | None:
-        """Begin the processes that are missing; or answers in how many seconds they are to begin."""
+        """Start missing processes, or return in how many seconds to start them."""
         missing = self._processes - (self._done if self._burst else 0) - len(self._children)
         if self._stops or missing <= 0:
             return None
@@ -142,7 +142,7 @@ class Supervisor:
         if threads and not self._warned:
             self._warned = True
             logger.warning(
-                "the processes of this worker are forked from one that has %d other threads: what these had locked stays"
+                "the processes of this worker are forked from a process with %d other threads: what these had locked stays"
                 " locked there; call run_worker before there are threads",
                 threads,
             )
@@ -150,7 +150,7 @@ class Supervisor:
         self._children[pid] = Child(pid, ours, JournalReader(marks))
 
     def _wait(self, woken: int, pause: float | None) -> None:
-        """Until a process says something or ends, a signal comes, or so many seconds have passed."""
+        """Wait until a process writes or ends, a signal comes, or the time is over."""
         wires = {each.wire.fileno(): each for each in self._children.values() if each.wire.fileno() >= 0}
         readable, _, _ = select.select([woken, *wires], [], [], pause)
         for number in readable:
@@ -172,7 +172,7 @@ class Supervisor:
     def _ended(self, one: Child, code: int) -> None:
         self.performed += one.reader.performed
         if code == 0:
-            self._done += not one.reader.stopped  # one that has had its jobs is replaced in a burst too
+            self._done += not one.reader.stopped  # a process after its last job is replaced in a burst too
             self._failed_starts = 0
             return
         why = f"exit code {code}" if code > 0 else f"signal {-code}"
@@ -181,7 +181,7 @@ class Supervisor:
         began = bool(one.reader.worker)
         self._failed_starts = (
             0 if began or code < 0 else self._failed_starts + 1
-        )  # who was killed may begin the next time
+        )  # the killed job may start the next time
         if self._failed_starts >= MAX_FAILED_STARTS:
             raise WorkerFailedError(
                 f"{MAX_FAILED_STARTS} processes of this worker ended before they could work, the last with {why}: what they"
@@ -190,7 +190,7 @@ class Supervisor:
         self._begin_at = time.monotonic() + (0.0 if began else server_health.pause(self._failed_starts or 1))
 
     def _release_held(self, one: Child, why: str) -> None:
-        """What a process held is leasable at once: what it had begun counts, and may be why it died."""
+        """Release what a process held: a started job counts, and may be why it died."""
         begun, rest = one.reader.left()
         text = failure.written("ProcessDied", f"its process ended with {why}", "", one.reader.worker, 0)
         for held, options in ((begun, {"error": text}), (rest, {"uncounted": True})):
@@ -225,7 +225,7 @@ def _cpus() -> int:
 
 
 def _listen(one: Child) -> bool:
-    """Take in what a process has said; false where there is no more for now, or ever."""
+    """Read what a process has written; false if there is no more."""
     try:
         received = one.wire.recv(1 << 20, socket.MSG_DONTWAIT)
     except BlockingIOError:

@@ -1,8 +1,7 @@
-"""Functions that are not asynchronous, in threads beside the event loop.
+"""Functions that are not asynchronous, in threads next to the event loop.
 
-What a call takes that only begins and ends is little beside what it takes to wake a thread for it, and the loop for its
-end. Calls that were quick are therefore run by one thread, one after the other, and told together; those that find
-themselves waiting get threads of their own within about a millisecond.
+Waking a thread for a call, and the loop for its end, takes longer than a quick call. So one thread runs quick calls one
+after the other, and reports them together. Calls that wait get another thread within about a millisecond.
 """
 
 import asyncio
@@ -20,13 +19,13 @@ from leaseq.jobs.errors import JobCancelled, JobTimeout
 from leaseq.worker.hooks import logger
 
 LAST_SECS = 5.0
-"""How long a function may go on after it was told to end; then it is given up, and its thread with it."""
+"""Seconds that a function may run after its JobTimeout; then it and its thread are abandoned."""
 
 QUICK_SECS = 0.0001
 """Calls that take less than this are quick."""
 
 RELIEF_SECS = 0.001
-"""How long a call waits for a thread that is at work on others, and an end to be told with others."""
+"""Seconds that a call waits for a busy thread, and an end to be reported with others."""
 
 
 class _Run:
@@ -47,7 +46,7 @@ class _Run:
         self.interrupted = False
 
     def begin(self) -> None:
-        """In its thread. Raises what it was told before it began: then it must not."""
+        """In its thread. Raises the exception that came before it started: then it must not run."""
         with self.guard:
             if self.refused is not None:
                 raise self.refused
@@ -63,7 +62,7 @@ class _Run:
                 _raise_in(self.thread, kind)
 
     def late(self, timeout: float) -> None:
-        """Its time is over. One that catches JobTimeout and returns has done its work."""
+        """Its time is over. A function that catches JobTimeout and returns has succeeded."""
         self.why = f"took longer than {timeout:g} seconds"
         self.interrupt(JobTimeout)
         self.timer = self.future.get_loop().call_later(LAST_SECS, self._abandon)
@@ -148,7 +147,7 @@ class AdaptiveThreadPool:
                 self._relief = self._loop.call_later(RELIEF_SECS, self._relieve)
 
     def _relieve(self) -> None:
-        """Calls have waited: those before them are not quick, and those that wait get threads of their own."""
+        """Calls have waited: those before them are not quick, and the waiting ones get other threads."""
         with self._guard:
             self._relief = None
             for run in self._progress:
@@ -201,7 +200,7 @@ class AdaptiveThreadPool:
             if self._delivery_due or (self._inbox and self._relief):
                 return
             self._delivery_due = True
-        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody listens any more
+        with contextlib.suppress(RuntimeError):  # the loop is closed
             self._loop.call_soon_threadsafe(self._deliver)
 
     def _deliver(self) -> None:

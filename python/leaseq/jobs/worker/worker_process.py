@@ -22,13 +22,13 @@ FAILED: Final = 1
 
 
 def run(program: Program, wire: socket.socket, marks: mmap.mmap, options: WorkerOptions) -> NoReturn:
-    """Work. The process ends with 0 when it was told to, or has had its number of jobs."""
+    """Work. The process ends with 0 when it is stopped, or after its number of jobs."""
     code = FAILED
     try:
         # threads that hang keep no process from ending here: nothing is waited for behind this
         asyncio.run(_work(program, LeaseJournal(wire.sendall, marks), wire, options))
         code = 0
-    except BaseException:  # noqa: BLE001 (the supervisor begins another)
+    except BaseException:  # noqa: BLE001 (the supervisor starts another)
         sys.excepthook(*sys.exc_info())
     finally:
         forkserver.flush()

@@ -29,7 +29,7 @@ class BackgroundLoop:
 async def run_with_signals(
     work: Callable[[], Awaitable[T]], stop: Callable[[], None], *, handle_signals: bool
 ) -> T:
-    """Run the main loop, while the event loop hears signals, each of which calls `stop`. A cancellation ends it."""
+    """Run the main loop, while the event loop handles signals: each calls `stop`. A cancellation ends it."""
     with _signals(stop) if handle_signals else contextlib.nullcontext():
         return await work()
 

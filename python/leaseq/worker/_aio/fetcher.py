@@ -1,4 +1,4 @@
-"""Leases items in a loop of its own, so that the main loop completes others while the queues are empty."""
+"""Leases items in a separate loop, so that the main loop completes others while the queues are empty."""
 
 import contextlib
 from collections.abc import Callable
@@ -64,13 +64,13 @@ class Fetcher(SideLoop):
                 raise
             except LeaseqError as error:
                 failures += 1
-                # one that breaks with a lease in it says so; whether the server is away, the next look tells
+                # a lost lease is reported; the next call shows whether the server is away
                 if failures > 1 or error.definite:
                     self._on_result(error)
                     await concurrency.sleep(server_health.pause(failures))
                 continue
             failures = 0
-            if items and self._over:  # nobody takes them any more
+            if items and self._over:  # the worker has ended
                 with contextlib.suppress(LeaseqError):
                     await items[0].queue.release_items(items, uncounted=True)
             elif items:

@@ -1,4 +1,4 @@
-"""The handlers at work: so many tasks, each with an item at a time.
+"""The handlers: `concurrency` tasks, each with an item at a time.
 
 Written by hand for threads and for asyncio.
 """
@@ -44,7 +44,7 @@ class HandlerPool:
         self._turn = 0.0
 
     def start(self) -> None:
-        """Begin to work."""
+        """Start."""
         loop = asyncio.get_running_loop()
         for slot in self._slots:
             slot.task = loop.create_task(self._work(slot), name="leaseq worker")
@@ -58,11 +58,11 @@ class HandlerPool:
                 waiter.set_result(None)
 
     def waiting(self) -> int:
-        """How many items no handler has begun."""
+        """How many items no handler has started."""
         return len(self._inbox)
 
     def withdraw(self) -> list[LeasedItem]:
-        """Take back the items that no handler has begun."""
+        """Take back the items that no handler has started."""
         items = list(self._inbox)
         self._inbox.clear()
         return items
@@ -76,7 +76,7 @@ class HandlerPool:
         ]
 
     def oldest_start(self) -> float | None:
-        """When the handler that has run longest began, of those that were not told to end."""
+        """When the longest running handler started, of those that were not asked to end."""
         return min(
             (slot.since for slot in self._slots if slot.item is not None and not slot.cancel_reason),
             default=None,
@@ -97,7 +97,7 @@ class HandlerPool:
         await self._end_tasks([slot.task for slot in running if slot.task is not None])
 
     async def end(self) -> None:
-        """End the tasks that have nothing to do any more."""
+        """End idle tasks."""
         await self._end_tasks([slot.task for slot in self._slots if slot.task is not None])
 
     async def _end_tasks(self, tasks: list[asyncio.Task[None]]) -> None:

@@ -17,7 +17,7 @@ OF_ONE = (FormatError, TooLargeError)
 
 
 class Completer:
-    """Makes the calls that the in_flight asks for. Where one fails, the in_flight has the items again, and the error is raised."""
+    """Makes the calls that the in_flight asks for. If one fails, the items are back in `in_flight`, and the error is raised."""
 
     def __init__(self, in_flight: InFlight, lease_secs: float) -> None:
         self._in_flight = in_flight
@@ -29,7 +29,7 @@ class Completer:
         self._complete(items[0].queue, items)
 
     def complete_and_lease(self, queue: WorkQueue, count: int) -> list[LeasedItem] | None:
-        """Complete a group and lease so many, in one call; None where it did not lease."""
+        """Complete a group and lease `count` items, in one call; None if it did not lease."""
         items = self._in_flight.next_completions()
         if any(item.keep for item in items):
             self._complete(queue, items)

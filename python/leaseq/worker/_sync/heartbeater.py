@@ -47,7 +47,7 @@ class ItemHeartbeater(SideLoop):
                 self.beat()
 
     def _pause(self, now: float) -> float:
-        """Seconds to the next beat, or to the end of the time of a handler: one that begins later ends later."""
+        """Seconds to the next beat, or to the end of the time of a handler: a handler that starts later ends later."""
         pause = self._next_beat - now
         if self._time_limit is not None:
             first = self._pool.oldest_start()

@@ -21,7 +21,7 @@ class PresenceReporter(SideLoop):
     """Says every few seconds that a worker lives. Whatever goes wrong with it does not concern the work."""
 
     def __init__(self, client: concurrency.Client, worker_id: str, status: Callable[[float], str]) -> None:
-        """`status` is called with the time at which the worker began, by the server's clock."""
+        """`status` is called with the time at which the worker started, by the server's clock."""
         super().__init__()
         self._id = worker_id
         self._status = status
@@ -47,7 +47,7 @@ class PresenceReporter(SideLoop):
             self._wake_event.wait(presence.EVERY_SECS)
 
     def announce(self) -> None:
-        """Say it once, and now and then enter the index, out of which goes whoever was not heard of for long."""
+        """Announce the worker once, and sometimes enter it in the index, and remove ids whose time has passed."""
         if self._reports % presence.INDEX_EVERY == 0:
             self._enter()
         self._reports += 1
@@ -95,7 +95,7 @@ def live_workers(server: str | concurrency.Client | None = None) -> list[WorkerI
 
 
 def _read_worker(client: concurrency.Client, worker_id: bytes) -> list[WorkerInfo]:
-    """The worker of that id, if it lives: each has a key of its own, which in a cluster may lie anywhere."""
+    """The worker of that id, if it lives. Each has a key, which in a cluster can be on any node."""
     key = presence.key(worker_id.decode(errors="replace"))
     worker = presence.read(worker_id, Calls(client, key).execute("GET", key))
     return [worker] if worker else []

@@ -5,7 +5,7 @@ from leaseq._sync import concurrency
 
 
 class SideLoop:
-    """Sleeps on a wake_event until there is something to do, or it is told to end."""
+    """Sleeps on a wake_event until there is something to do, or it is stopped."""
 
     def __init__(self) -> None:
         self._wake_event = concurrency.WakeEvent()

@@ -89,7 +89,7 @@ class WorkerLoop:
         self._wake_event.set()
 
     def work(self) -> int:
-        """Work; answers how many items were completed. Raises what cannot be got over: QueueClosedError."""
+        """Work; returns how many items were completed. Raises QueueClosedError."""
         self._pool.start()
         loops = [
             self._fetcher,
@@ -194,7 +194,7 @@ class WorkerLoop:
         return pause, wake_at
 
     def _sleep(self, pause: float | None, wake_at: int) -> None:
-        """Sleep, or until so many ends have been told; what else is to be seen to rings."""
+        """Sleep until that many handlers have ended, the time is over, or another event wakes it."""
         self._wake_at = wake_at
         if len(self._ends) < wake_at and not self._deliveries and (pause is None or pause > 0):
             self._wake_event.wait(pause)
@@ -267,7 +267,7 @@ class WorkerLoop:
             if self._settings.burst:
                 self._dry = False  # handlers may have added items
         elif waiting and now - self._last_end >= HOARD_SECS and not self._settings.at_most_once:
-            # others may begin these now
+            # others may start these now
             self._prefetcher.record_durations(1, now - self._last_end)
             self.in_flight.withdrawn(self._pool.withdraw())
 

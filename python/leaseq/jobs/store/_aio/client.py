@@ -132,7 +132,7 @@ class JobClient:
         raise unsuccessful(job.id, job.queue, outcome, note, error)
 
     async def state_of(self, job: Job) -> tuple[Outcome, JobState]:
-        """What the server says of a job now, and what is noted of one that is not there."""
+        """Return the outcome of a job now, and the note about a job that is not there."""
         queue = await self.queue_of(job)
         outcome = await queue.outcome(job.id, timeout=0)
         return outcome, await self._note(job, outcome)

@@ -87,5 +87,5 @@ async def _one(store: Store, queue: str, name: str) -> ScheduleState:
             return one
     known = ", ".join(each.name for each in found) or "none"
     raise BadArgumentError(
-        f"there is no schedule {name!r} in this queue: it has {known}, each since a worker began"
+        f"there is no schedule {name!r} in this queue: it has {known}; a worker adds its schedules when it starts"
     )

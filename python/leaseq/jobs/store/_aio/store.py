@@ -46,7 +46,7 @@ class Store:
         return (await self.queue(name).stats()).now
 
     async def add(self, name: str, entries: Sequence[tuple[Item, Options]]) -> list[bool]:
-        """Add items, each with options of its own; answers for each, in order. See `WorkQueue.add_items`."""
+        """Add items, each with its options; returns an answer for each, in order. See `WorkQueue.add_items`."""
         queue = self.queue(name)
         answers: list[bool] = []
         try:
@@ -112,7 +112,7 @@ class Store:
     async def cancel(self, name: str, job_id: str, trace: JobState, keep: float) -> bool:
         """Remove a job's item, and note in the same transaction that it was cancelled; false if there was none.
 
-        The note says also what the job was. Who waits for its result is woken.
+        The note also has the job. Waits for its result end.
         """
         keys = self.queue(name).keys
         if (await self.queue(name).outcome(job_id, timeout=0)).state not in WAITS:

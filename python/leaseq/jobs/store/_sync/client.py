@@ -133,7 +133,7 @@ class JobClient:
         raise unsuccessful(job.id, job.queue, outcome, note, error)
 
     def state_of(self, job: Job) -> tuple[Outcome, JobState]:
-        """What the server says of a job now, and what is noted of one that is not there."""
+        """Return the outcome of a job now, and the note about a job that is not there."""
         queue = self.queue_of(job)
         outcome = queue.outcome(job.id, timeout=0)
         return outcome, self._note(job, outcome)
