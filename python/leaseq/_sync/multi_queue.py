@@ -62,7 +62,7 @@ class QueueGroup:
 
 
 class WorkQueues:
-    """Several queues to lease from. The first one that has an item returns it, in the order given.
+    """Several queues to lease from. The first with an item returns it, in the order given.
 
     With `fair` each call starts with another queue, so that a queue that is never empty does not block the others. To add,
     complete, extend or release, use the queue of the item: `item.queue.complete(item)`, or `with item:`.
