@@ -1,6 +1,6 @@
 """A schedule, and what is to be done of it at a time. No input or output."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final, Literal, NamedTuple, get_args
@@ -71,16 +71,19 @@ class Schedule:
         """What is to be done `now`, when all slots up to `until` are over. Times are the server's, in milliseconds."""
         slots: list[int] = []
         over = max(now, until)
-        if not paused and now > until:
-            if self.missed == "all":
-                slots = [
-                    slot for slot in islice(self.timetable.after(until), MAX_RUNS_PER_TURN) if slot <= now
-                ]
-                over = slots[-1] if len(slots) == MAX_RUNS_PER_TURN else now
-            else:
-                last = self.timetable.last(now)
-                late = self.missed == "none" and last is not None and now - last > ON_TIME_MS
-                slots = [last] if last is not None and last > until and not late else []
+        if not paused:
+            slots = sorted({slot for slot in self._given(until, now) if until < slot <= now})
+            over = slots[-1] if len(slots) == MAX_RUNS_PER_TURN else over
         following = next(self.timetable.after(over), 0)
+        following = following if following > over else 0
         review = max(now, over) + REVIEW_MS
         return Turn(slots, over, min(following or review, review), following)
+
+    def _given(self, until: int, now: int) -> Iterable[int]:
+        """The slots that get jobs; `turn` takes none that is over or to come, whatever a timetable says (LQ-JOB-30)."""
+        if self.missed == "all":
+            return islice(self.timetable.after(until), MAX_RUNS_PER_TURN)
+        last = self.timetable.last(now)
+        if last is None or (self.missed == "none" and now - last > ON_TIME_MS):
+            return []
+        return [last]
