@@ -4,31 +4,33 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+from leaseq.callables import is_async, refuse_generators
 from leaseq.errors import BadArgumentError, BadTypeError
 from leaseq.jobs.options import Options, exceptions
 from leaseq.jobs.signature import Signature
 
 
 class Definition:
-    """What an App and its workers know of a function.
+    """What an App and its workers know of a function. Raises BadTypeError for a generator function.
 
     Attributes:
         name: among jobs.
         function: that is called.
         options: of its jobs, where a call gives no others.
         signature: what it takes and returns.
-        is_async: whether it runs in the event loop.
+        is_async: whether it runs in the event loop. What another function returns is awaited too, if it can be.
         retry_on: exceptions after which there is a next attempt.
     """
 
     __slots__ = ("function", "is_async", "name", "options", "retry_on", "signature")
 
     def __init__(self, name: str, function: Callable[..., Any], options: Options) -> None:
+        refuse_generators(function, f"job {name}")
         self.name = name
         self.function = function
         self.options = options
         self.signature = Signature(function)
-        self.is_async = inspect.iscoroutinefunction(function)
+        self.is_async = is_async(function)
         self.retry_on = exceptions(options.retry_on)
 
 

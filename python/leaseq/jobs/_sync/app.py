@@ -7,6 +7,7 @@ from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar, Unpack, cast, overload
 
 from leaseq._sync.queue import WorkQueue
+from leaseq.callables import refuse_generators
 from leaseq.jobs._sync.chain import Chain
 from leaseq.jobs._sync.decorators import Decorator, Scheduler
 from leaseq.jobs._sync.function import Enqueuer, JobFunction
@@ -221,13 +222,15 @@ class App:
     def on_startup(self, hook: H) -> H:
         """Decorate a function, asynchronous or not, that each process of a worker calls before its first job.
 
-        It does not run in the processes of functions with `fork=True`.
+        It does not run in the processes of functions with `fork=True`. Raises BadTypeError for a generator function.
         """
+        refuse_generators(hook, "a hook")
         self.program.startup.append(hook)
         return hook
 
     def on_shutdown(self, hook: H) -> H:
         """Decorate a function, asynchronous or not, that each process of a worker calls after its last job."""
+        refuse_generators(hook, "a hook")
         self.program.shutdown.append(hook)
         return hook
 

@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 import msgspec
 
 from leaseq.backoff import Backoff
+from leaseq.callables import refuse_unfinished
+from leaseq.errors import BadTypeError
 from leaseq.jobs import envelope, failure
 from leaseq.jobs.context import Context, Report
 from leaseq.jobs.definition import Definition
@@ -117,12 +119,13 @@ class JobExecution:
         """The end of a job whose function returned. What cannot be written never will be: it is dead."""
         form = format_of(lease.data)
         try:
+            refuse_unfinished(value, ready.function.name)
             content = self._result(lease, value, form) if lease.keep else b""
             then = ready.job.then
             if not then:
                 return JobResult(content)
             return JobResult(content, then=then[0], data=self._next(then, value, form))
-        except (SerializationError, BadEnvelopeError) as error:
+        except (SerializationError, BadEnvelopeError, BadTypeError) as error:
             return self._dead(lease, error)
 
     def _result(self, lease: LeasedJob, value: Any, form: Format) -> bytes:

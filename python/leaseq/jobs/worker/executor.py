@@ -8,6 +8,7 @@ from collections.abc import Awaitable
 from typing import Any
 
 from leaseq._aio.queue import LeasedItem
+from leaseq.callables import awaited, is_awaitable
 from leaseq.errors import (
     BadArgumentError,
     BadIdError,
@@ -115,14 +116,16 @@ class Executor:
                 value = await self._threads.run(
                     lambda: function.function(*ready.args, **ready.kwargs), ready.timeout
                 )
+            if is_awaitable(value):
+                value = await within(ready.timeout, awaited(value), time.time() - lease.started)
         except (Exception, SystemExit) as error:  # noqa: BLE001 (told)
             return self._execution.failed(lease, ready, error)
         return self._execution.done(lease, ready, value)
 
 
-async def within(timeout: float | None, awaitable: Awaitable[Any]) -> Any:
-    """Await something; past its time it is cancelled where it waits. Raises JobTimeout."""
-    scope = asyncio.timeout(timeout)
+async def within(timeout: float | None, awaitable: Awaitable[Any], used: float = 0.0) -> Any:
+    """Await something. Past its time, less `used` seconds, it is cancelled where it waits. Raises JobTimeout."""
+    scope = asyncio.timeout(None if timeout is None else timeout - used)
     try:
         async with scope:
             return await awaitable

@@ -18,6 +18,7 @@ from typing import Any, Final, NoReturn
 import msgspec
 from setproctitle import setproctitle
 
+from leaseq.callables import awaited, is_awaitable
 from leaseq.jobs.errors import JobTimeout
 from leaseq.jobs.worker.execution import JobExecution, JobResult, LeasedJob, PreparedJob
 from leaseq.jobs.worker.framing import frame
@@ -186,8 +187,9 @@ def _called(ready: PreparedJob) -> Any:
     signal.setitimer(signal.ITIMER_REAL, ready.timeout or 0)
     try:
         if ready.function.is_async:
-            return asyncio.run(ready.function.function(*ready.args, **ready.kwargs))
-        return ready.function.function(*ready.args, **ready.kwargs)
+            return asyncio.run(awaited(ready.function.function(*ready.args, **ready.kwargs)))
+        value = ready.function.function(*ready.args, **ready.kwargs)
+        return asyncio.run(awaited(value)) if is_awaitable(value) else value
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
 

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from leaseq._aio.concurrency import now
 from leaseq._aio.queue import LeasedItem
+from leaseq.callables import refuse_unfinished
 from leaseq.worker.in_flight import CancelReason, HandlerResult
 
 Handler = Callable[[LeasedItem], Awaitable[object]]
@@ -133,7 +134,8 @@ class HandlerPool:
         slot.item, slot.since, slot.cancel_reason = item, moment, ""
         error: BaseException | None = None
         try:
-            await self._handler(item)
+            if (answer := await self._handler(item)) is not None:
+                refuse_unfinished(answer, "the handler")
         except asyncio.CancelledError as failure:
             error = failure
             if not _ends_the_item_alone(slot):

@@ -2,6 +2,9 @@
 
 from collections.abc import Callable, Iterable
 
+from leaseq.callables import refuse_generators
+
+# threads: from leaseq.callables import is_async
 from leaseq.errors import BadTypeError, LeaseqError
 from leaseq.worker import presence
 from leaseq.worker._aio.background import run_with_signals
@@ -64,6 +67,11 @@ class Worker:
     ) -> None:
         if not callable(handler):
             raise BadTypeError(f"a handler is called with an item; {type(handler).__name__} cannot be called")
+        refuse_generators(handler, "a handler")
+        # threads: if is_async(handler):
+        # threads:     raise BadTypeError(
+        # threads:         "a handler in threads is a def, not an async def, which no thread awaits: use leaseq.worker.aio.Worker"
+        # threads:     )
         self._settings = Settings(
             concurrency=concurrency,
             lease_secs=lease_secs,

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 
 from leaseq._sync.concurrency import now
 from leaseq._sync.queue import LeasedItem
+from leaseq.callables import refuse_unfinished
 from leaseq.worker.in_flight import CancelReason, HandlerResult
 
 Handler = Callable[[LeasedItem], object]
@@ -110,7 +111,8 @@ class HandlerPool:
         slot.item = item
         error: BaseException | None = None
         try:
-            self._handler(item)
+            if (answer := self._handler(item)) is not None:
+                refuse_unfinished(answer, "the handler")
         except BaseException as failure:  # noqa: BLE001 (told)
             error = failure
         slot.item = None

@@ -3,6 +3,7 @@
 
 from collections.abc import Callable, Iterable
 
+from leaseq.callables import is_async, refuse_generators
 from leaseq.errors import BadTypeError, LeaseqError
 from leaseq.worker import presence
 from leaseq.worker._sync.background import run_with_signals
@@ -65,6 +66,11 @@ class Worker:
     ) -> None:
         if not callable(handler):
             raise BadTypeError(f"a handler is called with an item; {type(handler).__name__} cannot be called")
+        refuse_generators(handler, "a handler")
+        if is_async(handler):
+            raise BadTypeError(
+                "a handler in threads is a def, not an async def, which no thread awaits: use leaseq.worker.aio.Worker"
+            )
         self._settings = Settings(
             concurrency=concurrency,
             lease_secs=lease_secs,

@@ -1,0 +1,65 @@
+"""What a callable does when it is called, as far as that can be known before."""
+
+import inspect
+from collections.abc import Callable, Iterator
+from functools import partial
+from types import AsyncGeneratorType, GeneratorType
+from typing import Any
+
+from leaseq.errors import BadTypeError
+
+
+def is_async(function: Callable[..., Any]) -> bool:
+    """Return whether a call gives a coroutine: of an `async def`, a partial of one, an object with such a `__call__`."""
+    while isinstance(function, partial):
+        function = function.func
+    called = function if inspect.isroutine(function) else type(function).__call__
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(called)
+
+
+def refuse_generators(function: Callable[..., Any], what: str) -> None:
+    """Raise BadTypeError for a generator function, however wrapped: a call of it runs nothing."""
+    for each in _layers(function):
+        if inspect.isgeneratorfunction(each) or inspect.isasyncgenfunction(each):
+            raise BadTypeError(
+                f"{what} must not be a generator function: a call of it runs nothing; write a function that goes through"
+                " it, without functools.wraps, and returns the values as a list"
+            )
+
+
+def refuse_unfinished(value: Any, what: str) -> None:
+    """Raise BadTypeError for a returned value whose work is still to be done: a generator, or something to be awaited."""
+    if isinstance(value, GeneratorType | AsyncGeneratorType):
+        raise BadTypeError(
+            f"{what} returned a generator, and nothing of it has run: return its values as a list"
+        )
+    if is_awaitable(value):
+        raise BadTypeError(
+            f"{what} returned {type(value).__name__}, which nothing awaits: await it in an async def"
+        )
+
+
+def is_awaitable(value: Any) -> bool:
+    """Return whether a value that was returned is to be awaited."""
+    return hasattr(value, "__await__")
+
+
+async def awaited(value: Any) -> Any:
+    """Return what a value gives in the end, if it is awaitable, or what that gives is."""
+    while is_awaitable(value):
+        value = await value
+    return value
+
+
+def _layers(function: Any) -> Iterator[Any]:
+    """A callable, and what it calls."""
+    while True:
+        yield function
+        if isinstance(function, partial):
+            function = function.func
+        elif hasattr(function, "__wrapped__"):
+            function = function.__wrapped__
+        elif not inspect.isroutine(function) and not isinstance(function, type):
+            function = type(function).__call__
+        else:
+            return
