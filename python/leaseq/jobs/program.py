@@ -19,9 +19,11 @@ class Program:
         schedules: that were declared.
         startup: called in each process before its first job.
         shutdown: called in each process after its last job.
+        fork_shutdown: called in the process of each job with `fork=True`, after the job.
     """
 
     clients: Clients
     schedules: DeclaredSchedules = field(default_factory=DeclaredSchedules)
     startup: list[Hook] = field(default_factory=list)
     shutdown: list[Hook] = field(default_factory=list)
+    fork_shutdown: list[Hook] = field(default_factory=list)

@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import os
 import signal
-import socket
 import threading
 import time
 from pathlib import Path
@@ -20,8 +19,10 @@ from support.job_program import Program, values_of
 from leaseq.errors import BadArgumentError, BadTypeError
 from leaseq.jobs import App, JobFailed
 from leaseq.jobs.worker import lease_journal
+from leaseq.jobs.worker.estate import Estate
 from leaseq.jobs.worker.lease_journal import JournalReader, LeaseJournal, new_marks
-from leaseq.jobs.worker.supervisor import Child, Supervisor
+from leaseq.jobs.worker.settlement import Settlement
+from leaseq.jobs.worker.supervisor import Supervisor
 from leaseq.worker.registry import live_workers
 
 if TYPE_CHECKING:
@@ -155,7 +156,8 @@ def test_what_a_job_leaves_running_does_not_keep_its_worker_from_being_replaced(
             os.kill(program.children()[0], signal.SIGKILL)
             until(lambda: len(values_of(redis_client, "holding")) == 2)
         finally:
-            os.kill(left, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):  # it goes with the group of its worker
+                os.kill(left, signal.SIGKILL)
         redis_client.set("go", 1)
         assert handle.result(TIMEOUT_SECS) == "whole"
         program.signal()
@@ -170,12 +172,12 @@ def test_a_process_begins_when_it_is_time_however_late_it_is_then(
     begun: list[float] = []
 
     class Once(Supervisor):
-        def _fork(self) -> None:
+        def _fork(self, _estate: Estate | None) -> None:
             begun.append(time.monotonic())
             os.kill(os.getpid(), signal.SIGTERM)
 
     supervisor = Once(app.program, 1, {})
-    supervisor._begin_at = 100.0
+    supervisor._start_at = 100.0
     monkeypatch.setattr("leaseq.jobs.worker.supervisor.time.monotonic", lambda: next(moments, 200.0))
     alarm = threading.Timer(TIMEOUT_SECS, os.kill, (os.getpid(), signal.SIGTERM))
     alarm.start()
@@ -204,9 +206,14 @@ def test_what_was_leased_and_not_begun_is_given_back_uncounted(app: App) -> None
     for item in (items[0], items[7]):
         item.queue.complete(item)
         journal.completed(item)
-    assert len(reader.left()[0]) == 2  # an end is told with the next word
-    with socket.socket() as wire:
-        Supervisor(app.program, 1, {})._release_held(Child(0, wire, reader), "signal 9")
+    estate = Estate.of_worker(reader, "ended with signal 9", blameless=False)
+    assert len(estate) == 8  # an end is told with the next word
+
+    async def settle() -> None:
+        async with app.aio:
+            await Settlement(app.program, journal, estate, {}).run()
+
+    asyncio.run(settle())
     infos = [handle.info() for handle in handles]
     assert [info.attempt for info in infos] == [1, 1, 0, 0, 0, 0, 0, 0]
     assert [info.status for info in infos] == ["succeeded", "retrying", *["ready"] * 5, "unknown"]

@@ -233,6 +233,14 @@ class App:
         self.program.shutdown.append(hook)
         return hook
 
+    def on_fork_shutdown(self, hook: H) -> H:
+        """Decorate a function, asynchronous or not, that the process of each job with `fork=True` calls after the job.
+
+        Functions that the job itself registers with `atexit` are called too, and logs are flushed.
+        """
+        self.program.fork_shutdown.append(hook)
+        return hook
+
     async def close(self) -> None:
         """Close what it opened, in this event loop and for threads. Used again, it opens again."""
         await self._clients.aclose()

@@ -234,6 +234,14 @@ class App:
         self.program.shutdown.append(hook)
         return hook
 
+    def on_fork_shutdown(self, hook: H) -> H:
+        """Decorate a function, asynchronous or not, that the process of each job with `fork=True` calls after the job.
+
+        Functions that the job itself registers with `atexit` are called too, and logs are flushed.
+        """
+        self.program.fork_shutdown.append(hook)
+        return hook
+
     def close(self) -> None:
         """Close what it opened for threads. Used again, it opens again."""
         self._clients.close()

@@ -4,7 +4,7 @@ import asyncio
 import itertools
 import logging
 import time
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from leaseq._aio.queue import LeasedItem
@@ -46,12 +46,15 @@ class Executor:
         running: ProgressReporter,
         threads: AdaptiveThreadPool,
         forks: JobProcesses,
+        moved: Callable[[LeasedItem], None],
     ) -> None:
+        """`moved` is called with the item of a job that goes on in a separate process."""
         self._store = store
         self._execution = execution
         self._progress = running
         self._threads = threads
         self._forks = forks
+        self._moved = moved
 
     async def __call__(self, item: LeasedItem) -> None:
         """Run the job of an item. Raises DeadLetter, Release."""
@@ -108,6 +111,7 @@ class Executor:
             description = description_of(ready.job)
             logger.info("%s: %.200s, job %s, attempt %d", lease.queue, description, lease.id, ready.attempt)
         if function.options.fork:
+            self._moved(item)
             return await self._forks.run(lease, ready, self._progress.reporter(item))
         try:
             if function.is_async:

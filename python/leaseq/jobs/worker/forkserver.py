@@ -6,23 +6,28 @@ that no thread opens. This one was forked before either started and has neither.
 
 import asyncio
 import contextlib
-import ctypes
+import inspect
 import os
 import select
 import signal
 import socket
 import struct
 import sys
+from collections.abc import Callable, Sequence
 from typing import Any, Final, NoReturn
 
 import msgspec
 from setproctitle import setproctitle
 
+from leaseq import signals
 from leaseq.callables import awaited, is_awaitable
 from leaseq.jobs.errors import JobTimeout
+from leaseq.jobs.worker import process_life
 from leaseq.jobs.worker.execution import JobExecution, JobResult, LeasedJob, PreparedJob
 from leaseq.jobs.worker.framing import frame
-from leaseq.process import fork
+from leaseq.worker.hooks import logger
+
+Hook = Callable[[], Any]
 
 ORDER: Final = struct.Struct(">BI")
 START: Final = 1
@@ -31,8 +36,6 @@ KILL: Final = 2
 
 EXIT: Final = struct.Struct(">Ii")
 """A process that ended: its number, and its exit code, or the negative of a signal."""
-
-_PR_SET_PDEATHSIG: Final = 1
 
 
 class Progress(msgspec.Struct, tag="progress", frozen=True):
@@ -51,30 +54,38 @@ class Ended(msgspec.Struct, tag="ended", frozen=True):
 Message = Progress | Ended
 
 
-def run(wire: socket.socket, execution: JobExecution) -> NoReturn:
-    """Fork a process for each job, until the worker is gone."""
+def run(wire: socket.socket, execution: JobExecution, shutdown: Sequence[Hook], worker: int) -> NoReturn:
+    """Fork a process for each job, which calls `shutdown` after it, until the process `worker` is gone."""
     code = 1
     try:
         setproctitle("leaseq worker: forks")
-        woken = _wake_on_sigchld()
-        _ForkServer(wire, woken, execution).work()
+        _ForkServer(wire, _wake_on_signals(), execution, shutdown, worker).work()
         code = 0
     except BaseException:  # noqa: BLE001 (no caller is left)
         sys.excepthook(*sys.exc_info())
     finally:
-        flush()
-        os._exit(code)
+        process_life.end(code)
 
 
 class _ForkServer:
-    def __init__(self, wire: socket.socket, woken: int, execution: JobExecution) -> None:
+    def __init__(
+        self,
+        wire: socket.socket,
+        woken: int,
+        execution: JobExecution,
+        shutdown: Sequence[Hook],
+        worker: int,
+    ) -> None:
         self._wire = wire
         self._woken = woken
         self._execution = execution
+        self._shutdown = shutdown
+        self._worker = worker
         self._pids: dict[int, int] = {}
 
     def work(self) -> None:
-        while True:
+        # the wire may stay open when the worker is gone: what a job left running can have the other end
+        while os.getppid() == self._worker:
             readable, _, _ = select.select([self._wire.fileno(), self._woken], [], [])
             if self._woken in readable:
                 os.read(self._woken, 4096)
@@ -82,7 +93,8 @@ class _ForkServer:
             if self._wire.fileno() in readable and not self._order():
                 break
         for pid in self._pids.values():
-            os.kill(pid, signal.SIGKILL)
+            process_life.kill_group(pid)
+            os.waitpid(pid, 0)
 
     def _order(self) -> bool:
         """Do what the worker says; false when it is gone."""
@@ -98,29 +110,27 @@ class _ForkServer:
         if what == START:
             self._start(number, socket.socket(fileno=ends[0]))
         elif number in self._pids:
-            os.kill(self._pids[number], signal.SIGKILL)
+            process_life.kill_group(self._pids[number])
         return True
 
     def _start(self, number: int, end: socket.socket) -> None:
         try:
-            pid, _ = fork()
+            pid, _ = process_life.fork_process()
         except OSError:  # there is no room for it: as if it had been killed
             end.close()
             self._report_exit(number, -signal.SIGKILL)
             return
         if pid == 0:
             self._wire.close()
-            _perform(end, self._execution)
+            _perform(end, self._execution, self._shutdown)
         end.close()
         self._pids[number] = pid
 
     def _reap(self) -> None:
-        while self._pids:
-            pid, status = os.waitpid(-1, os.WNOHANG)
-            if pid == 0:
-                return
-            number = next((number for number, each in self._pids.items() if each == pid), None)
-            if number is not None:
+        for number, pid in list(self._pids.items()):
+            if os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None:
+                process_life.kill_group(pid)
+                _, status = os.waitpid(pid, 0)
                 del self._pids[number]
                 self._report_exit(number, os.waitstatus_to_exitcode(status))
 
@@ -129,26 +139,29 @@ class _ForkServer:
             self._wire.sendall(EXIT.pack(number, code))
 
 
-def _wake_on_sigchld() -> int:
-    """Be woken by the ends of children; and by no signal that is for the worker, which tells this process when to end."""
+def _wake_on_signals() -> int:
+    """Be woken by the ends of children and of the worker. What is sent to all processes is for the worker alone."""
     woken, waker = os.pipe()
     os.set_blocking(waker, False)
     signal.set_wakeup_fd(waker, warn_on_full_buffer=False)
-    for number in (signal.SIGCHLD, signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        # a handler that does nothing: unlike an ignored signal, it is not handed on to programs that a job starts
-        signal.signal(number, lambda *_: None)
+    # a handler that does nothing: unlike an ignored signal, it is not handed on to programs that a job starts
+    signals.handle_from_now_on((signal.SIGCHLD, signal.SIGHUP), bool)
+    process_life.start(bool)
+    process_life.signal_at_end_of_parent(signal.SIGHUP)
     return woken
 
 
-def _perform(end: socket.socket, execution: JobExecution) -> NoReturn:
+def _perform(end: socket.socket, execution: JobExecution, shutdown: Sequence[Hook]) -> NoReturn:
     """One job, from what the worker says to how it ended."""
     code = 1
     try:
-        signal.set_wakeup_fd(-1)
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        signals.handle_from_now_on((signal.SIGHUP,), bool)
+        process_life.start(bool)  # the worker says when to end
         _end_with_parent()
         ending = _ended(end, execution)
-        flush()
+        for hook in shutdown:
+            _call_hook(hook)
+        process_life.finish()
         end.sendall(frame(msgspec.msgpack.encode(Ended(ending))))
         code = 0
     except ConnectionError:  # the worker is gone, and this process would be killed in a moment
@@ -156,7 +169,7 @@ def _perform(end: socket.socket, execution: JobExecution) -> NoReturn:
     except BaseException:  # noqa: BLE001 (the worker learns that it ended)
         sys.excepthook(*sys.exc_info())
     finally:
-        flush()
+        process_life.flush()
         os._exit(code)
 
 
@@ -177,13 +190,23 @@ def _ended(end: socket.socket, execution: JobExecution) -> JobResult:
     return execution.done(lease, ready, value)
 
 
+def _call_hook(hook: Hook) -> None:
+    """Call a hook, which changes nothing about how the job ended."""
+    try:
+        answer = hook()
+        if inspect.iscoroutine(answer):
+            asyncio.run(answer)
+    except Exception:  # noqa: BLE001 (told)
+        logger.exception("the hook %r failed", getattr(hook, "__name__", hook))
+
+
 def _called(ready: PreparedJob) -> Any:
     """Call the function; when its time is over, JobTimeout is raised in the middle of it, to be caught or not."""
 
     def late(*_: object) -> None:
         raise JobTimeout(f"took longer than {ready.timeout:g} seconds")
 
-    signal.signal(signal.SIGALRM, late)
+    signals.handle_from_now_on((signal.SIGALRM,), late)
     signal.setitimer(signal.ITIMER_REAL, ready.timeout or 0)
     try:
         if ready.function.is_async:
@@ -204,16 +227,8 @@ def _read(end: socket.socket) -> bytes:
 
 
 def _end_with_parent() -> None:
-    """Where the system can, be killed when the process that forked this one dies; it has one thread, so that is right."""
-    if sys.platform == "linux":
-        parent = os.getppid()
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != parent or parent == 1:
-            os._exit(1)
-
-
-def flush() -> None:
-    """Write what was printed."""
-    with contextlib.suppress(Exception):
-        sys.stdout.flush()
-        sys.stderr.flush()
+    """Be killed when the process that forked this one dies; it has one thread, so that is right."""
+    parent = os.getppid()
+    process_life.signal_at_end_of_parent(signal.SIGKILL)
+    if os.getppid() != parent or parent == 1:
+        os._exit(1)

@@ -22,6 +22,7 @@ from leaseq.jobs.worker.scheduler import Scheduler
 from leaseq.jobs.worker.thread_pool import AdaptiveThreadPool
 from leaseq.worker import presence, server_health
 from leaseq.worker._aio.presence import PresenceReporter
+from leaseq.worker._aio.source import Source
 from leaseq.worker.aio import Worker
 from leaseq.worker.hooks import Hooks, logger
 from leaseq.worker.retry_policy import Release
@@ -29,6 +30,12 @@ from leaseq.worker.settings import as_hook_list
 
 CONCURRENCY = 8
 """Jobs that one process runs at a time, by default."""
+
+LEASE_SECS = 30.0
+"""Seconds of a lease, by default."""
+
+GRACE_SECS = 25.0
+"""Seconds that jobs may run after the worker is stopped, by default."""
 
 
 class WorkerOptions(TypedDict, total=False):
@@ -63,37 +70,47 @@ class JobWorker:
     """Runs the jobs of an App's queues until it is stopped. Raises BadTypeError, BadArgumentError."""
 
     def __init__(
-        self, program: Program, journal: LeaseJournal | None = None, /, **options: Unpack[WorkerOptions]
+        self,
+        program: Program,
+        journal: LeaseJournal | None = None,
+        source: Source | None = None,
+        /,
+        **options: Unpack[WorkerOptions],
     ) -> None:
+        """`journal` is told of what it holds. `source` is where jobs come from, in place of the queues."""
         settings = program.clients.settings
         self._program = program
         self._journal = journal
         self._state = ""
         self._stopping = False
-        self._has_done_enough = False
+        self._draining = False
         self._limits = RecyclePolicy.of(options.get("max_jobs"), options.get("max_memory"))
         self._store = program.clients.aio.store
         names = list(flows.require_iterable(options.get("queues", ()), "names of queues")) or settings.queues
         self._queues = [self._store.queue(name) for name in dict.fromkeys(names)]
-        self._scheduler = Scheduler(self._store, program.schedules, names, settings.form)
+        self._scheduler = Scheduler(
+            self._store, program.schedules if source is None else (), names, settings.form
+        )
         self._threads = AdaptiveThreadPool()
         schedules = [self._store.queue(name) for name in self._scheduler.queues]
         self._worker = Worker(
-            [*schedules, *self._queues],
+            [*schedules, *self._queues] if source is None else source,
             self._run,
             concurrency=options.get("concurrency", CONCURRENCY),
-            lease_secs=options.get("lease_secs", 30),
+            lease_secs=options.get("lease_secs", LEASE_SECS),
             max_attempts=0,  # each job has its own limit
             dead_letter_on=TooLargeError,  # a result that the queue does not take; it would be the same again
-            grace_secs=options.get("grace_secs", 25),
+            grace_secs=options.get("grace_secs", GRACE_SECS),
             burst=options.get("burst", False),
             hooks=[*as_hook_list(options.get("hooks")), *([] if journal is None else [journal])],
             handle_signals=options.get("handle_signals", True),
         )
         self._progress = ProgressReporter(self._store, self._worker.id, self._changed)
         execution = JobExecution(settings.functions, settings.serializer, self._worker.id)
-        self._forks = JobProcesses(execution, self.stop)
-        self._executor = Executor(self._store, execution, self._progress, self._threads, self._forks)
+        self._forks = JobProcesses(execution, program.fork_shutdown, self.drain)
+        self._executor = Executor(
+            self._store, execution, self._progress, self._threads, self._forks, self._moved
+        )
 
     @property
     def id(self) -> str:
@@ -103,7 +120,7 @@ class JobWorker:
     @property
     def stopped(self) -> bool:
         """Whether it ends, or has ended, for another reason than that nothing is ready."""
-        return self._stopping
+        return self._stopping or self._draining
 
     async def run(self) -> int:
         """Work until stopped, with `burst` until nothing is ready; returns how many jobs have ended here."""
@@ -116,6 +133,8 @@ class JobWorker:
                 self._journal.began(self._worker.id)
             await self._work()
         finally:
+            if self._journal is not None:
+                self._journal.over()
             self._threads.close()
             await self._forks.close()
             async with contextlib.AsyncExitStack() as each:  # if a hook raises, the others still run
@@ -178,23 +197,35 @@ class JobWorker:
             self._stopping = True
             self._worker.stop(at_once=at_once)
 
+    def drain(self) -> None:
+        """Start no more jobs; `run` returns when the running ones have ended, however long they take."""
+        if not self.stopped:
+            self._draining = True
+            if self._journal is not None:
+                self._journal.drains()
+            self._worker.drain()
+
     async def _run(self, item: Any) -> None:
-        if self._has_done_enough:  # it was leased ahead, and is for the next process
+        if self._draining:  # it was leased ahead, and is for the next process
             raise Release(uncounted=True)
-        if self._journal is not None:
-            self._journal.begun(item)
         if item.queue.name in self._scheduler.queues:
             await self._scheduler(item)
         else:
+            if self._journal is not None:
+                self._journal.begun(item)
             await self._executor(item)
         if self._journal is not None and item.hold.ended:  # told here, else the worker's loop tells
             self._journal.completed(item)
 
+    def _moved(self, item: Any) -> None:
+        """The job of an item goes on in a separate process."""
+        if self._journal is not None:
+            self._journal.moved(item)
+
     def _changed(self, count: int, performed: int) -> None:
         """Note how many jobs run, and how many have ended."""
-        if not self._has_done_enough and self._limits.reached(performed):
-            self._has_done_enough = True
-            self.stop()
+        if not self.stopped and self._limits.reached(performed):
+            self.drain()
         self._title("busy" if count else "idle")
 
     def _title(self, state: str) -> None:

@@ -6,8 +6,8 @@ both share.
 
 import contextlib
 import mmap
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
 
 import msgspec
 
@@ -27,7 +27,7 @@ def new_marks() -> mmap.mmap:
 
 
 class HeldLease(msgspec.Struct, array_like=True, frozen=True):
-    """What it takes to release a lease, and the place of its mark; a lease without a place counts as started."""
+    """What it takes to release a lease or to run its job; a lease without a place for its mark counts as started."""
 
     queue: str
     id: str
@@ -35,16 +35,38 @@ class HeldLease(msgspec.Struct, array_like=True, frozen=True):
     attempt: int
     keep: bool
     place: int | None
+    headers: Mapping[str, str] = {}
+
+    @property
+    def key(self) -> tuple[str, int]:
+        """What no other lease has: its queue and token."""
+        return self.queue, self.token
 
 
 class Entry(msgspec.Struct, omit_defaults=True, kw_only=True):
-    """What is said at one time. `ended` are tokens with their queues; `stopped` is that there may be more to do."""
+    """What is said at one time. An empty one is a sign of life.
+
+    Attributes:
+        worker: its id, once it has started.
+        leased: what it holds from now on.
+        ended: tokens with their queues that it holds no longer.
+        drains: it has done enough, and lets its running jobs end.
+        over: its last job has ended.
+        performed: how many jobs have ended.
+        stopped: there may be more to do.
+    """
 
     worker: str = ""
     leased: list[HeldLease] = []
     ended: list[tuple[str, int]] = []
+    drains: bool = False
+    over: bool = False
     performed: int = 0
     stopped: bool = False
+
+
+ALIVE: Final = frame(_ENCODER.encode(Entry()))
+"""A sign of life, as it is sent."""
 
 
 class LeaseJournal(Hooks):
@@ -65,8 +87,6 @@ class LeaseJournal(Hooks):
 
     def leased(self, items: Sequence[LeasedItemBase]) -> None:
         """These were leased."""
-        for place in self._left:
-            self._marks[place] = 0
         self._free += self._left
         self._left.clear()
         self._append(Entry(leased=[self._held(item) for item in items], ended=self._ended))
@@ -74,9 +94,24 @@ class LeaseJournal(Hooks):
 
     def begun(self, item: LeasedItemBase) -> None:
         """A job starts: if the process dies, this may be why."""
+        self._mark(item, 1)
+
+    def moved(self, item: LeasedItemBase) -> None:
+        """A job goes on in a separate process: if this one dies, the job is not why."""
+        self._mark(item, 0)
+
+    def _mark(self, item: LeasedItemBase, value: int) -> None:
         place = self._places.get(item)
         if place is not None:
-            self._marks[place] = 1
+            self._marks[place] = value
+
+    def drains(self) -> None:
+        """The worker has done enough, and lets its running jobs end."""
+        self._append(Entry(drains=True))
+
+    def settled(self, leases: Iterable[HeldLease]) -> None:
+        """These of a process that died are settled."""
+        self._append(Entry(ended=[held.key for held in leases]))
 
     def completed(self, item: LeasedItemBase) -> None:
         """It is reported with the next lease: releasing an ended item changes nothing."""
@@ -94,18 +129,25 @@ class LeaseJournal(Hooks):
         """Likewise."""
         self._over(item)
 
-    def over(self, performed: int, *, stopped: bool) -> None:
+    def over(self) -> None:
+        """The last job has ended; hooks may still run."""
+        self._append(Entry(over=True))
+
+    def left(self, performed: int, *, stopped: bool) -> None:
         """The worker has ended as it should: since it was stopped, or had done enough, or since nothing was left."""
         self._append(Entry(performed=performed, stopped=stopped))
 
     def _held(self, item: Any) -> HeldLease:
         place = self._places[item] = self._free.pop() if self._free else next(self._untouched, None)
-        return HeldLease(item.queue.name, item.id, item.token, item.attempt, item.keep > 0, place)
+        return HeldLease(
+            item.queue.name, item.id, item.token, item.attempt, item.keep > 0, place, item.headers
+        )
 
     def _over(self, item: Any) -> None:
         """Its place is free for another once the entry is said that tells of both."""
         place = self._places.pop(item, None)
         if place is not None:
+            self._marks[place] = 0
             self._left.append(place)
         self._ended.append((item.queue.name, item.token))
 
@@ -116,13 +158,25 @@ class LeaseJournal(Hooks):
 
 
 class JournalReader:
-    """The side of the supervisor: what one process holds."""
+    """The side of the supervisor: what one process holds, and how far it is.
 
-    def __init__(self, marks: mmap.mmap) -> None:
+    Attributes:
+        worker: its id, "" before it has started.
+        drains: whether it has done enough, and lets its running jobs end.
+        over: whether its last job has ended.
+        performed: how many jobs have ended, once it has.
+        stopped: whether it ended though there may be more to do.
+    """
+
+    def __init__(self, marks: mmap.mmap, given: Iterable[HeldLease] = ()) -> None:
+        """`given` are leases of a process that died, which this one settles."""
         self._marks = marks
         self._buffer = bytearray()
         self._held: dict[tuple[str, int], HeldLease] = {}
+        self._unsettled = {held.key for held in given}
         self.worker = ""
+        self.drains = False
+        self.over = False
         self.performed = 0
         self.stopped = False
 
@@ -133,12 +187,15 @@ class JournalReader:
             self._apply(msgspec.msgpack.decode(content, type=Entry))
 
     def _apply(self, entry: Entry) -> None:
-        for name in entry.ended:
-            self._held.pop(name, None)
-        self._held.update(((held.queue, held.token), held) for held in entry.leased)
+        for key in entry.ended:
+            self._held.pop(key, None)
+            self._unsettled.discard(key)
+        self._held.update((held.key, held) for held in entry.leased)
         self.worker = entry.worker or self.worker
+        self.drains |= entry.drains
+        self.over |= entry.over
         self.performed += entry.performed
-        self.stopped = entry.stopped
+        self.stopped |= entry.stopped
 
     def left(self) -> tuple[list[HeldLease], list[HeldLease]]:
         """The leases that it holds: those of started jobs, and the others."""
@@ -147,3 +204,7 @@ class JournalReader:
         for held in self._held.values():
             (begun if held.place is None or self._marks[held.place] else rest).append(held)
         return begun, rest
+
+    def unsettled(self, given: Iterable[HeldLease]) -> list[HeldLease]:
+        """Those of the leases that it was given of which it has not said that they are settled."""
+        return [held for held in given if held.key in self._unsettled]

@@ -6,22 +6,25 @@ import os
 import signal
 import socket
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import msgspec
 
 from leaseq.jobs.context import Report
 from leaseq.jobs.errors import JobTimeout
-from leaseq.jobs.worker import forkserver
+from leaseq.jobs.worker import forkserver, process_life
 from leaseq.jobs.worker.execution import JobExecution, JobResult, LeasedJob, PreparedJob
 from leaseq.jobs.worker.framing import frame
 from leaseq.jobs.worker.result_channel import ResultChannel
-from leaseq.process import fork
 from leaseq.worker.hooks import logger
 from leaseq.worker.retry_policy import Release
 
 KILL_SECS = 5.0
 """Seconds that a process may run after its JobTimeout; then it is killed."""
+
+LOST_SECS = 1.0
+"""Seconds that jobs wait which ran together when the process that forks them died."""
 
 _TOO_LATE = (
     "this worker started before there was a function with fork=True, and can no longer fork: restart it"
@@ -31,26 +34,32 @@ _TOO_LATE = (
 class JobProcesses:
     """Starts a process for each job, ends it where it must, and takes its word for how the job ended."""
 
-    def __init__(self, execution: JobExecution, lost: Callable[[], None]) -> None:
-        """`lost` is called when no more processes can be had: this worker is of no more use."""
+    def __init__(
+        self, execution: JobExecution, shutdown: Sequence[Callable[[], Any]], lost: Callable[[], None]
+    ) -> None:
+        """`shutdown` are called in each process after its job.
+
+        `lost` is called when no more processes can be had: this worker is of no more use.
+        """
         self._execution = execution
+        self._shutdown = shutdown
         self._lost = lost
         self._is_lost = False
         self._pid = 0
         self._wire: socket.socket | None = None
         self._count = 0
-        self._ends: dict[int, asyncio.Future[int]] = {}
+        self._ends: dict[int, asyncio.Future[int | None]] = {}
         self._outbox: deque[tuple[bytes, socket.socket | None]] = deque()
         self._buffer = b""
 
     def open(self) -> None:
         """Fork the process from which those of the jobs are forked: now, while this one has no threads."""
         ours, theirs = socket.socketpair()
-        forkserver.flush()  # what is not written yet would be written twice
-        self._pid, threads = fork()
+        worker = os.getpid()
+        self._pid, threads = process_life.fork_process()
         if self._pid == 0:
             ours.close()
-            forkserver.run(theirs, self._execution)
+            forkserver.run(theirs, self._execution, self._shutdown, worker)
         if threads:
             logger.warning(
                 "the processes of jobs are forked from a process with %d other threads: what these had locked stays locked"
@@ -94,7 +103,7 @@ class JobProcesses:
                     await loop.sock_sendall(ours, frame(msgspec.msgpack.encode(lease)))
                 await asyncio.wait([channel.ending, ended], return_when=asyncio.FIRST_COMPLETED)
                 ending = channel.drain()
-                return ending or self._execution.crashed(lease, ready, _describe_exit(await ended))
+                return ending or self._died(lease, ready, await ended)
         except TimeoutError:
             if not scope.expired():
                 raise
@@ -106,6 +115,12 @@ class JobProcesses:
             self._order(forkserver.KILL, number)
             del self._ends[number]
             channel.close()
+
+    def _died(self, lease: LeasedJob, ready: PreparedJob, code: int | None) -> JobResult:
+        """How a job ended whose process could not say it. Raises Release if that is not known to be the job's doing."""
+        if code is None:
+            raise Release(uncounted=True, delay=LOST_SECS)
+        return self._execution.crashed(lease, ready, _describe_exit(code))
 
     def _order(self, what: int, number: int, end: socket.socket | None = None) -> None:
         """Have something done, with an end of a pair that is closed here when it is there: else its end would not be the last."""
@@ -157,9 +172,9 @@ class JobProcesses:
             self._drop_orders()
             logger.error("the process that forks those of jobs has ended: this worker stops")
             self._lost()
-            for ended in self._ends.values():
-                if not ended.done():
-                    ended.set_result(-signal.SIGKILL)
+            running = [ended for ended in self._ends.values() if not ended.done()]
+            for ended in running:  # a job that runs alone may have killed it
+                ended.set_result(-signal.SIGKILL if len(running) == 1 else None)
             return
         self._buffer += data
         whole = len(self._buffer) // forkserver.EXIT.size * forkserver.EXIT.size

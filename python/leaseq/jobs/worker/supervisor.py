@@ -1,47 +1,39 @@
-"""The supervisor of a worker's processes: starts them, replaces dead ones, and releases what they held."""
+"""The supervisor of a worker's processes. It keeps them, and does nothing else: no call to a server can hold it up."""
 
-import contextlib
+import logging
 import os
 import select
 import signal
 import socket
 import time
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from setproctitle import getproctitle, setproctitle
 
+from leaseq import signals
 from leaseq.errors import BadArgumentError, LeaseqError
-from leaseq.item import LeasedItemBase
-from leaseq.jobs import failure
 from leaseq.jobs.program import Program
-from leaseq.jobs.worker import forkserver, worker_process
-from leaseq.jobs.worker.job_worker import WorkerOptions
-from leaseq.jobs.worker.lease_journal import HeldLease, JournalReader, new_marks
-from leaseq.process import fork
+from leaseq.jobs.worker import process_life
+from leaseq.jobs.worker.child import Child
+from leaseq.jobs.worker.estate import Estate
+from leaseq.jobs.worker.job_worker import GRACE_SECS, LEASE_SECS, WorkerOptions
+from leaseq.jobs.worker.lease_journal import JournalReader, new_marks
+from leaseq.jobs.worker.worker_process import BEAT_SECS, WorkerProcess
 from leaseq.worker import server_health
 from leaseq.worker.hooks import logger
-
-SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 
 MAX_FAILED_STARTS: Final = 5
 """The worker gives up after that many processes in a row that ended before they could work."""
 
-TRIES: Final = 5
-"""How often releasing is tried if the server does not answer; after that the leases expire."""
+MIN_STILL_SECS: Final = 5.0
+"""A process stands still after a lease without a sign of life, when it has lost all that it held; not before this."""
+
+STEADY_SECS: Final = 60.0
+"""A process that lived that long does not count among deaths in a row."""
 
 
 class WorkerFailedError(LeaseqError):
     """The processes of a worker end before they can work; what they printed says why."""
-
-
-@dataclass
-class Child:
-    """A process, and what it has said."""
-
-    pid: int
-    wire: socket.socket
-    reader: JournalReader
 
 
 class Supervisor:
@@ -49,50 +41,53 @@ class Supervisor:
 
     def __init__(self, program: Program, processes: int | None, options: WorkerOptions) -> None:
         """`processes` is one for each CPU by default. Raises BadArgumentError."""
-        self._clients = program.clients
         self._program = program
         self._processes = _cpus() if processes is None else processes
         if self._processes < 1:
             raise BadArgumentError("processes must be at least 1; arun_worker runs jobs in this one")
         self._options = options
         self._burst = options.get("burst", False)
+        self._grace_secs = options.get("grace_secs", GRACE_SECS)
+        self._still_secs = max(MIN_STILL_SECS, options.get("lease_secs", LEASE_SECS))
         self._children: dict[int, Child] = {}
         self._stops = 0
         self._stops_forwarded = 0
         self._warned = False
         self._failed_starts = 0
-        self._begin_at = 0.0
+        self._deaths = 0
+        self._start_at = 0.0
+        self._watched_at = time.monotonic()
         self._done = 0
         self.performed = 0
 
     def run(self) -> int:
         """Work; returns how many jobs have ended. Raises WorkerFailedError."""
-        if self._clients.is_embedded:
-            self._clients.sync  # noqa: B018 (opened: the server ends with this process, not with one of those)
-        else:
-            self._clients.close()
+        if self._program.clients.is_embedded:
+            self._program.clients.sync  # noqa: B018 (opened: the server ends with this process, not with one of those)
         title = getproctitle()
         setproctitle(f"leaseq worker: supervises {self._processes}")
         woken, waker = os.pipe()
+        os.set_blocking(woken, False)
         os.set_blocking(waker, False)
-        handlers = {number: signal.signal(number, self._on_signal) for number in (*SIGNALS, signal.SIGCHLD)}
         wakeup = signal.set_wakeup_fd(waker, warn_on_full_buffer=False)
         try:
-            while self._goes_on():
-                self._pass_on_stops()
-                self._wait(woken, self._begin_missing())
-                self._reap()
+            with signals.handling((*process_life.STOPS, signal.SIGCHLD), self._on_signal):
+                try:
+                    while self._goes_on():
+                        self._pass_on_stops()
+                        self._wait(woken, self._start_missing())
+                        self._reap()
+                        self._watch()
+                finally:
+                    self._kill_all()
         finally:
-            self._kill_all()
             signal.set_wakeup_fd(wakeup)
-            for number, handler in handlers.items():
-                signal.signal(number, handler)
             os.close(woken)
             os.close(waker)
             setproctitle(title)
         return self.performed
 
-    def _on_signal(self, number: int, _frame: object) -> None:
+    def _on_signal(self, number: int) -> None:
         """A signal, which wakes the loop; what it asks for is done there."""
         if number != signal.SIGCHLD:
             self._stops += 1
@@ -105,40 +100,46 @@ class Supervisor:
             self._stops_forwarded += 1
             again = "; asked again, they give back what they run" if self._stops_forwarded == 1 else ""
             logger.info("worker: asked to stop, %d processes work%s", len(self._children), again)
-            for each in self._children.values():
-                if self._stops_forwarded > 2:
-                    os.kill(each.pid, signal.SIGKILL)
-                    continue
-                with contextlib.suppress(OSError):  # it has ended
-                    each.wire.sendall(
-                        worker_process.STOP if self._stops_forwarded == 1 else worker_process.NOW
-                    )
+            now = time.monotonic()
+            for child in self._children.values():
+                if self._stops_forwarded == 1:
+                    child.stop(now, self._grace_secs)
+                elif self._stops_forwarded == 2:
+                    child.stop_now(now)
+                else:
+                    child.blameless = True
+                    child.kill("was killed, since the worker was asked to stop three times")
 
-    def _begin_missing(self) -> float | None:
+    def _start_missing(self) -> float | None:
         """Start missing processes, or return in how many seconds to start them."""
-        missing = self._processes - (self._done if self._burst else 0) - len(self._children)
+        workers = [child for child in self._children.values() if child.estate is None]
+        working = sum(child.works for child in workers)
+        missing = self._processes - (self._done if self._burst else 0) - working
+        missing = min(missing, 2 * self._processes - len(workers))  # those that drain may be long about it
         if self._stops or missing <= 0:
             return None
-        pause = self._begin_at - time.monotonic()
+        pause = self._start_at - time.monotonic()
         if pause > 0:
             return pause
         for _ in range(missing):
-            self._fork()
+            self._fork(None)
         return None
 
-    def _fork(self) -> None:
+    def _fork(self, estate: Estate | None) -> None:
         ours, theirs = socket.socketpair()
         marks = new_marks()
-        forkserver.flush()  # what is not written yet would be written twice
-        pid, threads = fork()
+        try:
+            pid, threads = process_life.fork_process()
+        except OSError as error:  # no room for another one
+            logger.error("worker: a process cannot be started: %s", error)
+            self._delay_start()
+            ours.close()
+            theirs.close()
+            return
         if pid == 0:
-            signal.set_wakeup_fd(-1)
-            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            for number in SIGNALS:  # what comes before it can listen is passed on to it
-                signal.signal(number, signal.SIG_IGN)
-            for each in (ours, *(other.wire for other in self._children.values())):
-                each.close()
-            worker_process.run(self._program, theirs, marks, self._options)
+            for fileno in (ours, *(other.wire for other in self._children.values())):
+                fileno.close()
+            WorkerProcess(self._program, theirs, marks, self._options, estate).run()
         if threads and not self._warned:
             self._warned = True
             logger.warning(
@@ -147,76 +148,93 @@ class Supervisor:
                 threads,
             )
         theirs.close()
-        self._children[pid] = Child(pid, ours, JournalReader(marks))
+        reader = JournalReader(marks, estate or ())
+        self._children[pid] = Child(pid, ours, reader, estate, time.monotonic())
+        if self._stops:
+            self._children[pid].stop(time.monotonic(), 0)
 
     def _wait(self, woken: int, pause: float | None) -> None:
-        """Wait until a process writes or ends, a signal comes, or the time is over."""
-        wires = {each.wire.fileno(): each for each in self._children.values() if each.wire.fileno() >= 0}
-        readable, _, _ = select.select([woken, *wires], [], [], pause)
-        for number in readable:
-            if number == woken:
+        """Wait until a process writes or ends, a signal comes, or it is time to look at them."""
+        poll = select.poll()
+        poll.register(woken, select.POLLIN)
+        wires = {child.wire.fileno(): child for child in self._children.values()}
+        for fileno in wires:
+            if fileno >= 0:
+                poll.register(fileno, select.POLLIN)
+        pause = BEAT_SECS if pause is None else min(pause, BEAT_SECS)
+        for fileno, _ in poll.poll(pause * 1000):
+            if fileno == woken:
                 os.read(woken, 4096)
             else:
-                _listen(wires[number])
+                wires[fileno].listen()
+
+    def _watch(self) -> None:
+        """Kill what stands still or outlives its grace. Where this process stood still itself, the others may have as well."""
+        now = time.monotonic()
+        elapsed = min(now - self._watched_at, 2 * BEAT_SECS)
+        self._watched_at = now
+        for child in self._children.values():
+            child.watch(now, elapsed, self._still_secs, self._grace_secs)
 
     def _reap(self) -> None:
-        for pid in list(self._children):
-            ended, status = os.waitpid(pid, os.WNOHANG)
-            if ended:
-                one = self._children.pop(pid)
-                while one.wire.fileno() >= 0 and _listen(one):
-                    pass
-                one.wire.close()  # what it had said was there; who inherited its end of the wire may outlive it
-                self._ended(one, os.waitstatus_to_exitcode(status))
+        for child in list(self._children.values()):
+            code = child.ended()
+            if code is not None:
+                del self._children[child.pid]
+                self._ended(child, code)
+        if os.getpid() == 1:
+            _reap_orphans(self._children)
 
-    def _ended(self, one: Child, code: int) -> None:
-        self.performed += one.reader.performed
+    def _ended(self, child: Child, code: int) -> None:
+        self.performed += child.reader.performed
         if code == 0:
-            self._done += not one.reader.stopped  # a process after its last job is replaced in a burst too
+            self._done += (
+                child.estate is None and not child.reader.stopped
+            )  # one that has drained is replaced
             self._failed_starts = 0
             return
-        why = f"exit code {code}" if code > 0 else f"signal {-code}"
-        logger.error("worker: process %d ended with %s", one.pid, why)
-        self._release_held(one, why)
-        began = bool(one.reader.worker)
-        self._failed_starts = (
-            0 if began or code < 0 else self._failed_starts + 1
-        )  # the killed job may start the next time
+        estate = child.left(code)
+        level = logging.WARNING if child.blameless else logging.ERROR
+        logger.log(level, "worker: process %d %s", child.pid, estate.why)
+        self._count_death(child, code)
+        self._settle(child.estate, estate)
+
+    def _count_death(self, child: Child, code: int) -> None:
+        """Put off the next start: deaths in a row are further and further apart."""
+        if child.estate is not None:  # each death of these settles something
+            return
+        started = bool(child.reader.worker)
+        # a killed process may start the next time
+        self._failed_starts = 0 if started or code < 0 else self._failed_starts + 1
         if self._failed_starts >= MAX_FAILED_STARTS:
             raise WorkerFailedError(
-                f"{MAX_FAILED_STARTS} processes of this worker ended before they could work, the last with {why}: what they"
-                " printed says why"
+                f"{MAX_FAILED_STARTS} processes of this worker ended before they could work, the last with exit code {code}:"
+                " what they printed says why"
             )
-        self._begin_at = time.monotonic() + (0.0 if began else server_health.pause(self._failed_starts or 1))
+        if time.monotonic() - child.born >= STEADY_SECS:
+            self._deaths = 0
+        self._deaths += 1
+        if self._deaths > 1 or not started:
+            self._delay_start()
 
-    def _release_held(self, one: Child, why: str) -> None:
-        """Release what a process held: a started job counts, and may be why it died."""
-        begun, rest = one.reader.left()
-        text = failure.written("ProcessDied", f"its process ended with {why}", "", one.reader.worker, 0)
-        for held, options in ((begun, {"error": text}), (rest, {"uncounted": True})):
-            for queue in {each.queue for each in held}:
-                self._release(queue, [each for each in held if each.queue == queue], options)
-        if not self._clients.is_embedded:
-            self._clients.close()  # nothing is open here when the next process is forked
+    def _delay_start(self) -> None:
+        self._start_at = time.monotonic() + server_health.pause(max(1, self._deaths - 1))
 
-    def _release(self, queue: str, held: list[HeldLease], options: dict[str, Any]) -> None:
-        for attempt in range(1, TRIES + 1):
-            try:
-                self._clients.sync.store.queue(queue).release_items(map(_item, held), **options)
-            except LeaseqError as error:
-                if attempt == TRIES:
-                    logger.error("worker: %d jobs wait for the end of their leases: %s", len(held), error)
-                    return
-                time.sleep(server_health.pause(attempt))
-            else:
-                return
+    def _settle(self, before: Estate | None, estate: Estate) -> None:
+        """Have a process settle what another one has left; `before` is what that one had to settle itself."""
+        if not len(estate):
+            return
+        if before is not None and len(estate) == len(before) and estate.charged == before.charged:
+            logger.error("worker: %d jobs wait for the end of their leases", len(estate))
+            return
+        self._fork(estate.without_trials() if self._stops else estate)
 
     def _kill_all(self) -> None:
         """Only where the loop ends before its time: by an exception."""
-        for each in self._children.values():
-            os.kill(each.pid, signal.SIGKILL)
-            os.waitpid(each.pid, 0)
-            each.wire.close()
+        for child in self._children.values():
+            child.kill("was killed, since its supervisor ends")
+            os.waitpid(child.pid, 0)
+            child.wire.close()
 
 
 def _cpus() -> int:
@@ -224,22 +242,15 @@ def _cpus() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _listen(one: Child) -> bool:
-    """Read what a process has written; false if there is no more."""
+def _reap_orphans(children: dict[int, Child]) -> None:
+    """Reap what was left to process 1, which a worker is in a container without an init."""
+    while (ended := _first_ended()) is not None and ended not in children:
+        os.waitpid(ended, 0)
+
+
+def _first_ended() -> int | None:
     try:
-        received = one.wire.recv(1 << 20, socket.MSG_DONTWAIT)
-    except BlockingIOError:
-        return False
-    except ConnectionError:
-        received = b""
-    if received:
-        one.reader.take(received)
-    else:
-        one.wire.close()
-    return bool(received)
-
-
-def _item(held: HeldLease) -> LeasedItemBase:
-    item = LeasedItemBase(held.id, b"", held.token, held.attempt, 0.0, 0.0)
-    item.keep = float(held.keep)
-    return item
+        found = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return None
+    return None if found is None else found.si_pid

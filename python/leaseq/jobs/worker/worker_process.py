@@ -3,54 +3,107 @@
 import asyncio
 import contextlib
 import mmap
-import os
-import signal
 import socket
 import sys
-from typing import Final, NoReturn
+from typing import TYPE_CHECKING, Final, NoReturn
 
 from leaseq.jobs.program import Program
-from leaseq.jobs.worker import forkserver
+from leaseq.jobs.worker import process_life
+from leaseq.jobs.worker.estate import Estate
 from leaseq.jobs.worker.job_worker import JobWorker, WorkerOptions
-from leaseq.jobs.worker.lease_journal import LeaseJournal
+from leaseq.jobs.worker.lease_journal import ALIVE, LeaseJournal
+from leaseq.jobs.worker.settlement import Settlement
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 STOP: Final = b"s"
 NOW: Final = b"n"
 """What the supervisor says; its end says STOP."""
 
+BEAT_SECS: Final = 1.0
+"""Seconds between two signs of life."""
+
+UNWIND_SECS: Final = 1.0
+"""Seconds that tasks which jobs and hooks have left may take to end."""
+
 FAILED: Final = 1
 
 
-def run(program: Program, wire: socket.socket, marks: mmap.mmap, options: WorkerOptions) -> NoReturn:
-    """Work. The process ends with 0 when it is stopped, or after its number of jobs."""
-    code = FAILED
-    try:
-        # threads that hang keep no process from ending here: nothing is waited for behind this
-        asyncio.run(_work(program, LeaseJournal(wire.sendall, marks), wire, options))
-        code = 0
-    except BaseException:  # noqa: BLE001 (the supervisor starts another)
-        sys.excepthook(*sys.exc_info())
-    finally:
-        forkserver.flush()
-        os._exit(code)
+class WorkerProcess:
+    """What runs in the process; with an estate it settles that, and is no worker."""
 
+    def __init__(
+        self,
+        program: Program,
+        wire: socket.socket,
+        marks: mmap.mmap,
+        options: WorkerOptions,
+        estate: Estate | None,
+    ) -> None:
+        self._program = program
+        self._wire = wire
+        self._journal = LeaseJournal(wire.sendall, marks)
+        self._options: WorkerOptions = {**options, "handle_signals": False}
+        self._estate = estate
+        self._on_signal: Callable[[], object] = (
+            bool  # before it can listen, the supervisor alone says when to stop
+        )
 
-async def _work(program: Program, journal: LeaseJournal, wire: socket.socket, options: WorkerOptions) -> None:
-    loop = asyncio.get_running_loop()
-    async with contextlib.aclosing(program.clients):
-        own: WorkerOptions = {**options, "handle_signals": False}
-        service = JobWorker(program, journal, **own)
+    def run(self) -> NoReturn:
+        """Work. The process ends with 0 when it is stopped, or after its number of jobs."""
+        code = FAILED
+        try:
+            process_life.start(lambda _: self._on_signal())
+            # the runner is not closed: that would wait for threads
+            asyncio.Runner().run(self._work())
+            code = 0
+        except BaseException:  # noqa: BLE001 (the supervisor starts another)
+            sys.excepthook(*sys.exc_info())
+        finally:
+            process_life.end(code)
 
-        def on_command() -> None:
-            word = wire.recv(1)
-            service.stop(at_once=word == NOW)
-            if not word:
-                loop.remove_reader(wire)
+    async def _work(self) -> None:
+        loop = asyncio.get_running_loop()
+        beats = asyncio.create_task(self._beat(), name="leaseq signs of life")
+        async with contextlib.aclosing(self._program.clients):
+            service = self._service()
 
-        loop.add_reader(wire, on_command)
-        for number in (signal.SIGTERM, signal.SIGINT):
+            def on_command() -> None:
+                word = self._wire.recv(1)
+                service.stop(at_once=word == NOW)
+                if not word:
+                    loop.remove_reader(self._wire)
+
+            loop.add_reader(self._wire, on_command)
             # a terminal and a service manager send them to all processes: once more is not twice
-            loop.add_signal_handler(number, service.stop)
-        performed = await service.run()
-        journal.over(performed, stopped=service.stopped)
-        loop.remove_reader(wire)
+            self._on_signal = lambda: loop.call_soon_threadsafe(service.stop)
+            performed = await service.run()
+            self._journal.left(performed, stopped=service.stopped)
+            loop.remove_reader(self._wire)
+        self._on_signal = bool
+        await _end_tasks({beats})
+        await loop.shutdown_asyncgens()
+
+    def _service(self) -> JobWorker | Settlement:
+        if self._estate is None:
+            return JobWorker(self._program, self._journal, **self._options)
+        return Settlement(self._program, self._journal, self._estate, self._options)
+
+    async def _beat(self) -> None:
+        while True:
+            with contextlib.suppress(OSError):  # the supervisor stands still, or is gone
+                self._wire.send(ALIVE, socket.MSG_DONTWAIT)
+            await asyncio.sleep(BEAT_SECS)
+
+
+async def _end_tasks(last: set[asyncio.Task[None]]) -> None:
+    """Cancel what jobs and hooks have left running; `last` goes on until that has ended."""
+    tasks = asyncio.all_tasks() - {asyncio.current_task(), *last}
+    for task in tasks:
+        task.cancel()
+    if tasks:
+        await asyncio.wait(tasks, timeout=UNWIND_SECS)
+    for task in last:
+        task.cancel()
+    await asyncio.wait(last)

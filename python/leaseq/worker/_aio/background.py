@@ -6,8 +6,10 @@ Written by hand for threads and for asyncio.
 import asyncio
 import contextlib
 import signal
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from typing import TypeVar
+
+from leaseq import signals
 
 T = TypeVar("T")
 
@@ -29,24 +31,11 @@ class BackgroundLoop:
 async def run_with_signals(
     work: Callable[[], Awaitable[T]], stop: Callable[[], None], *, handle_signals: bool
 ) -> T:
-    """Run the main loop, while the event loop handles signals: each calls `stop`. A cancellation ends it."""
-    with _signals(stop) if handle_signals else contextlib.nullcontext():
-        return await work()
-
-
-@contextlib.contextmanager
-def _signals(stop: Callable[[], None]) -> Iterator[None]:
-    """Call `stop` for SIGTERM and SIGINT, in the main thread; elsewhere signals are not ours."""
+    """Run the main loop; each signal calls `stop`, in the event loop. A cancellation ends it."""
     loop = asyncio.get_running_loop()
-    handled = []
-    before = {number: signal.getsignal(number) for number in SIGNALS}
-    try:
-        for number in SIGNALS:
-            with contextlib.suppress(ValueError, RuntimeError, NotImplementedError):
-                loop.add_signal_handler(number, stop)
-                handled.append(number)
-        yield
-    finally:
-        for number in handled:
-            loop.remove_signal_handler(number)
-            signal.signal(number, before[number])
+    with (
+        signals.handling(SIGNALS, lambda _: loop.call_soon_threadsafe(stop))
+        if handle_signals
+        else contextlib.nullcontext()
+    ):
+        return await work()

@@ -74,13 +74,20 @@ class WorkerLoop:
         self._empty = False
         self._failures = 0
         self._failure: Exception | None = None
+        self._drains = False
         self._stops = 0
+        self._says_stopping = False
         self._grace_ends: float | None = None
 
     @property
     def stopping(self) -> bool:
         """Whether it leases no more."""
-        return self._stops > 0
+        return self._drains or self._stops > 0
+
+    def drain(self) -> None:
+        """Lease no more, and end when the handlers have, however long they take."""
+        self._drains = True
+        self._wake_event.set()
 
     def stop(self, *, at_once: bool = False) -> None:
         """Lease no more, and end when the handlers have, or the grace time is over; a second time: now."""
@@ -271,8 +278,10 @@ class WorkerLoop:
             self.in_flight.withdrawn(self._pool.withdraw())
 
     def _begin_to_stop(self) -> None:
-        if self._grace_ends is None:
+        if self._stops and self._grace_ends is None:
             self._grace_ends = concurrency.now() + self._settings.grace_secs
+        if not self._says_stopping:
+            self._says_stopping = True
             logger.info(
                 "worker %s stops: %d items are being worked on", self._name, self._prefetcher.outstanding
             )

@@ -7,9 +7,10 @@ import contextlib
 import queue
 import signal
 import threading
-from collections.abc import Callable, Iterator
-from typing import Any, TypeVar
+from collections.abc import Callable
+from typing import TypeVar
 
+from leaseq import signals
 from leaseq._sync import race
 
 T = TypeVar("T")
@@ -62,7 +63,9 @@ def run_with_signals(work: Callable[[], T], stop: Callable[[], None], *, handle_
             failures.append(error)
         words.put("ended")
 
-    with _signals(lambda: words.put("stop")) if handle_signals else contextlib.nullcontext():
+    with (
+        signals.handling(SIGNALS, lambda _: words.put("stop")) if handle_signals else contextlib.nullcontext()
+    ):
         threading.Thread(target=run, name="leaseq worker", daemon=True).start()
         try:
             while words.get() == "stop":
@@ -77,17 +80,3 @@ def run_with_signals(work: Callable[[], T], stop: Callable[[], None], *, handle_
     if failures:
         raise failures[0]
     return answers[0]
-
-
-@contextlib.contextmanager
-def _signals(handled: Callable[[], None]) -> Iterator[None]:
-    """Call `handled` for SIGTERM and SIGINT, in the main thread; elsewhere signals are not ours."""
-    before: dict[signal.Signals, Any] = {}
-    try:
-        if threading.current_thread() is threading.main_thread():
-            for number in SIGNALS:
-                before[number] = signal.signal(number, lambda _number, _frame: handled())
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -47,7 +47,7 @@ class Worker:
 
     def __init__(
         self,
-        queues: Queues,
+        queues: Queues | Source,
         handler: Handler,
         *,
         concurrency: int = 10,
@@ -84,10 +84,11 @@ class Worker:
             announce=announce,
         )
         self._handler = handler
-        self._source = Source(queues, lease_secs)
+        self._source = queues if isinstance(queues, Source) else Source(queues, lease_secs)
         self._hooks = SafeHooks(as_hook_list(hooks))
         self._id = presence.new_id()
         self._run: WorkerLoop | None = None
+        self._drains = False
         self._stops = 0
 
     @property
@@ -104,11 +105,22 @@ class Worker:
             raise LeaseqError("this worker runs already")
         run = self._run = WorkerLoop(self._source, self._handler, self._settings, self._hooks, self._id)
         try:
+            if self._drains:
+                run.drain()
             for _ in range(self._stops):
                 run.stop()
             return run_with_signals(run.work, self.stop, handle_signals=self._settings.handle_signals)
         finally:
-            self._run, self._stops = None, 0
+            self._run, self._drains, self._stops = None, False, 0
+
+    def drain(self) -> None:
+        """Lease no more; `run` returns when the handlers have ended, however long they take. `stop` may still follow.
+
+        May be called from any thread, and before `run`.
+        """
+        self._drains = True
+        if self._run is not None:
+            self._run.drain()
 
     def stop(self, *, at_once: bool = False) -> None:
         """Lease no more; `run` returns when the handlers have ended, or after the grace time.

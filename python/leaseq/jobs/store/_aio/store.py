@@ -72,9 +72,14 @@ class Store:
         for chunk in flows.chunks(ids):
             outcomes = await self.queue(name).outcomes(chunk)
             items = await self.queue(name).inspect_items(chunk)
-            data = await self.talk(name, "HMGET", self.queue(name).keys.key("items"), *chunk)
+            data = await self.data(name, chunk)
             notes = await self.notes(name, chunk)
             found += map(JobSnapshot, outcomes, items, data, notes)
+        return found
+
+    async def data(self, name: str, ids: Sequence[str]) -> list[bytes | None]:
+        """The data of up to 256 items; None for one that is not there."""
+        found: list[bytes | None] = await self.talk(name, "HMGET", self.queue(name).keys.key("items"), *ids)
         return found
 
     async def notes(self, name: str, ids: Sequence[str]) -> list[JobState]:
@@ -117,7 +122,7 @@ class Store:
         keys = self.queue(name).keys
         if (await self.queue(name).outcome(job_id, timeout=0)).state not in WAITS:
             return False
-        (data,) = await self.talk(name, "HMGET", keys.key("items"), job_id)
+        (data,) = await self.data(name, [job_id])
         trace.job = envelope.short(data or b"")
         removal = commands.remove(keys, [job_id])
         trace_key = job_state.trace_key(keys, job_id)

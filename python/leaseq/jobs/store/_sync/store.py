@@ -73,9 +73,14 @@ class Store:
         for chunk in flows.chunks(ids):
             outcomes = self.queue(name).outcomes(chunk)
             items = self.queue(name).inspect_items(chunk)
-            data = self.talk(name, "HMGET", self.queue(name).keys.key("items"), *chunk)
+            data = self.data(name, chunk)
             notes = self.notes(name, chunk)
             found += map(JobSnapshot, outcomes, items, data, notes)
+        return found
+
+    def data(self, name: str, ids: Sequence[str]) -> list[bytes | None]:
+        """The data of up to 256 items; None for one that is not there."""
+        found: list[bytes | None] = self.talk(name, "HMGET", self.queue(name).keys.key("items"), *ids)
         return found
 
     def notes(self, name: str, ids: Sequence[str]) -> list[JobState]:
@@ -118,7 +123,7 @@ class Store:
         keys = self.queue(name).keys
         if (self.queue(name).outcome(job_id, timeout=0)).state not in WAITS:
             return False
-        (data,) = self.talk(name, "HMGET", keys.key("items"), job_id)
+        (data,) = self.data(name, [job_id])
         trace.job = envelope.short(data or b"")
         removal = commands.remove(keys, [job_id])
         trace_key = job_state.trace_key(keys, job_id)

@@ -1,0 +1,132 @@
+"""What a process does that settles the leases of one that died: gives back, charges, and runs suspects one at a time."""
+
+import asyncio
+import contextlib
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from leaseq.backoff import Backoff
+from leaseq.errors import LeaseqError
+from leaseq.item import LeasedItemBase
+from leaseq.jobs import failure
+from leaseq.jobs.program import Program
+from leaseq.jobs.worker.estate import Estate
+from leaseq.jobs.worker.execution import JobExecution, LeasedJob, PreparedJob
+from leaseq.jobs.worker.job_worker import LEASE_SECS, JobWorker, WorkerOptions
+from leaseq.jobs.worker.lease_journal import HeldLease, LeaseJournal
+from leaseq.jobs.worker.suspects import SuspectSource
+from leaseq.worker import server_health
+from leaseq.worker.hooks import logger
+
+TRIES = 5
+"""How often a call is tried if the server does not answer; after that the leases expire."""
+
+
+class Settlement:
+    """Settles one estate. Each lease is told to the supervisor as it is settled."""
+
+    def __init__(
+        self, program: Program, journal: LeaseJournal, estate: Estate, options: WorkerOptions
+    ) -> None:
+        self._program = program
+        self._store = program.clients.aio.store
+        self._journal = journal
+        self._estate = estate
+        self._lease_secs = options.get("lease_secs", LEASE_SECS)
+        self._trial: JobWorker | None = None
+        if estate.suspects:
+            self._source = SuspectSource(self._store, journal, estate.suspects, self._lease_secs)
+            alone: WorkerOptions = {
+                **options,
+                "concurrency": 1,
+                "burst": True,
+                "max_jobs": None,
+                "max_memory": None,
+            }
+            self._trial = JobWorker(program, journal, self._source, **alone)
+
+    @property
+    def stopped(self) -> bool:
+        """A settlement has an end of its own: it is not replaced."""
+        return False
+
+    def stop(self, *, at_once: bool = False) -> None:
+        """Start no more suspects."""
+        if self._trial is not None:
+            self._trial.stop(at_once=at_once)
+
+    async def run(self) -> int:
+        """Settle it all; returns how many suspects have ended here."""
+        await self._give_back(self._estate.free)
+        for held in self._estate.charged:
+            await self._charge(held)
+        return 0 if self._trial is None else await self._try(self._trial)
+
+    async def _try(self, trial: JobWorker) -> int:
+        """Run each suspect alone; returns how many have ended."""
+        names = ", ".join(held.id for held in self._estate.suspects)
+        logger.warning(
+            "worker: %d jobs were running in a process that %s; each runs alone now, to see which is why: %s",
+            len(self._estate.suspects),
+            self._estate.why,
+            names,
+        )
+        keeping = asyncio.create_task(self._source.keep(), name="leaseq suspects")
+        try:
+            return await trial.run()
+        finally:
+            keeping.cancel()
+            await asyncio.wait([keeping])
+            await self._give_back(self._source.untried)
+
+    async def _give_back(self, leases: Iterable[HeldLease]) -> None:
+        """Release leases, uncounted."""
+        by_queue: dict[str, list[HeldLease]] = {}
+        for held in leases:
+            by_queue.setdefault(held.queue, []).append(held)
+        for queue, several in by_queue.items():
+            await self._release(queue, several, uncounted=True)
+
+    async def _charge(self, held: HeldLease) -> None:
+        """Release the lease of a job whose attempt has failed, after its function's backoff."""
+        text = failure.written("ProcessDied", f"its process {self._estate.why}", "", self._estate.worker, 0)
+        delay = Backoff()(held.attempt)
+        with contextlib.suppress(Exception):  # a job that cannot be read here dies in its next attempt
+            prepared = await self._prepared(held)
+            if prepared is not None:
+                delay = prepared.backoff(prepared.attempt)
+        await self._release(held.queue, [held], delay=delay, error=text)
+
+    async def _prepared(self, held: HeldLease) -> PreparedJob | None:
+        settings = self._program.clients.settings
+        (data,) = await self._store.data(held.queue, [held.id])
+        lease = LeasedJob(
+            id=held.id,
+            queue=held.queue,
+            data=data or b"",
+            headers=held.headers,
+            attempt=held.attempt,
+            token=held.token,
+            keep=held.keep,
+            started=0,
+        )
+        execution = JobExecution(settings.functions, settings.serializer, self._estate.worker)
+        prepared = execution.ready(lease, lambda *_: None)
+        return prepared if isinstance(prepared, PreparedJob) else None
+
+    async def _release(self, queue: str, held: Sequence[HeldLease], **options: Any) -> None:
+        for attempt in range(1, TRIES + 1):
+            try:
+                await self._store.queue(queue).release_items(map(_item, held), **options)
+            except LeaseqError as error:
+                if attempt == TRIES:
+                    logger.error("worker: %d jobs wait for the end of their leases: %s", len(held), error)
+                    break
+                await asyncio.sleep(server_health.pause(attempt))
+            else:
+                break
+        self._journal.settled(held)
+
+
+def _item(held: HeldLease) -> LeasedItemBase:
+    return LeasedItemBase(held.id, b"", held.token, held.attempt, 0.0, 0.0)
