@@ -59,15 +59,15 @@ class Child:
 
     def stop(self, now: float, grace_secs: float) -> None:
         """Tell it to start no more jobs, and to end within its grace time."""
-        self._say(worker_process.STOP)
+        self._send(worker_process.STOP)
         self._end_by(now + grace_secs + END_SECS)
 
     def stop_now(self, now: float) -> None:
         """Tell it to give back what it runs."""
-        self._say(worker_process.NOW)
+        self._send(worker_process.NOW)
         self._end_by(now + END_SECS)
 
-    def _say(self, word: bytes) -> None:
+    def _send(self, word: bytes) -> None:
         with contextlib.suppress(OSError):  # it has ended, or listens to nothing
             self.wire.send(word, socket.MSG_DONTWAIT)
 

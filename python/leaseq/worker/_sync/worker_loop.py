@@ -77,7 +77,7 @@ class WorkerLoop:
         self._failure: Exception | None = None
         self._drains = False
         self._stops = 0
-        self._says_stopping = False
+        self._stop_announced = False
         self._grace_ends: float | None = None
 
     @property
@@ -281,8 +281,8 @@ class WorkerLoop:
     def _begin_to_stop(self) -> None:
         if self._stops and self._grace_ends is None:
             self._grace_ends = concurrency.now() + self._settings.grace_secs
-        if not self._says_stopping:
-            self._says_stopping = True
+        if not self._stop_announced:
+            self._stop_announced = True
             logger.info(
                 "worker %s stops: %d items are being worked on", self._name, self._prefetcher.outstanding
             )
