@@ -1,7 +1,7 @@
 """Handlers of signals, which belong to the process that set them.
 
-A child that is forked inherits handlers. One that only tells its parent's loop something would leave the child deaf: it
-could not be ended, and an event loop would even hear in the parent what was sent to the child.
+A forked child inherits handlers. A handler that only sets something in its process would make the child ignore the signal,
+so that nothing could end it; with an event loop, a signal for the child would even reach the parent.
 """
 
 import contextlib

@@ -18,7 +18,7 @@ class Child:
     Attributes:
         pid: of the process, which leads a group.
         reader: what it has said.
-        estate: what it settles; None for one that works.
+        estate: what it settles; None for a process that works.
         born: when it was forked.
         killed: why the supervisor killed it, "" if it did not.
         blameless: whether it was killed for nothing that a job of its did.

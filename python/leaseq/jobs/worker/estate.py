@@ -15,7 +15,7 @@ class Estate:
         why: how the process ended, as in "ended with signal 9".
         worker: its id.
         charged: the job that was running; its attempt has failed.
-        suspects: jobs that were running together, one of which may be why. Each has to run alone before it is charged.
+        suspects: jobs that were running together; one may be why. Each runs alone before it is charged.
         free: what had not started, or was cut by a stop: it goes back uncounted.
     """
 
@@ -48,7 +48,7 @@ class Estate:
         )
 
     def without_trials(self) -> Self:
-        """The same where no suspect is to run any more: they go back uncounted."""
+        """Return the same for a worker that stops: suspects go back uncounted."""
         return type(self)(
             why=self.why, worker=self.worker, charged=self.charged, free=(*self.suspects, *self.free)
         )

@@ -77,7 +77,7 @@ class JobWorker:
         /,
         **options: Unpack[WorkerOptions],
     ) -> None:
-        """`journal` is told of what it holds. `source` is where jobs come from, in place of the queues."""
+        """`journal` receives what it holds. `source` is where jobs come from, in place of the queues."""
         settings = program.clients.settings
         self._program = program
         self._journal = journal

@@ -206,5 +206,5 @@ class JournalReader:
         return begun, rest
 
     def unsettled(self, given: Iterable[HeldLease]) -> list[HeldLease]:
-        """Those of the leases that it was given of which it has not said that they are settled."""
+        """Return those of the leases that it was given and has not settled."""
         return [held for held in given if held.key in self._unsettled]

@@ -1,4 +1,4 @@
-"""How a process of a worker starts and ends: in a process group of its own, with what it registered itself and nothing else."""
+"""How a process of a worker starts and ends: it leads a group, and calls the exit functions that it registered itself."""
 
 import atexit
 import contextlib
@@ -22,7 +22,7 @@ _PR_SET_PDEATHSIG: Final = 1
 def fork_process() -> tuple[int, int]:
     """Fork a process that leads a group; return its id (0 in it) and how many other threads this one has.
 
-    The child hears no signal of STOPS before it calls `start`. Raises OSError if there is no room for a process.
+    In the child the signals of STOPS wait until it calls `start`. Raises OSError if there is no room for a process.
     """
     flush()  # what is not written yet would be written twice
     signal.pthread_sigmask(signal.SIG_BLOCK, STOPS)

@@ -1,4 +1,4 @@
-"""What a process does that settles the leases of one that died: gives back, charges, and runs suspects one at a time."""
+"""Settling the leases that a dead process held: releases them, charges one, or runs the suspects one at a time."""
 
 import asyncio
 import contextlib
@@ -23,7 +23,7 @@ TRIES = 5
 
 
 class Settlement:
-    """Settles one estate. Each lease is told to the supervisor as it is settled."""
+    """Settles one estate, and reports each lease that is settled to the supervisor."""
 
     def __init__(
         self, program: Program, journal: LeaseJournal, estate: Estate, options: WorkerOptions
@@ -47,7 +47,7 @@ class Settlement:
 
     @property
     def stopped(self) -> bool:
-        """A settlement has an end of its own: it is not replaced."""
+        """False: a settlement ends when it is done, and is not replaced."""
         return False
 
     def stop(self, *, at_once: bool = False) -> None:

@@ -188,9 +188,7 @@ class Supervisor:
     def _ended(self, child: Child, code: int) -> None:
         self.performed += child.reader.performed
         if code == 0:
-            self._done += (
-                child.estate is None and not child.reader.stopped
-            )  # one that has drained is replaced
+            self._done += child.estate is None and not child.reader.stopped  # a drained process is replaced
             self._failed_starts = 0
             return
         estate = child.left(code)

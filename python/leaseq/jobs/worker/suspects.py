@@ -1,4 +1,4 @@
-"""Jobs one of which may be why a process died, as a source of items for a worker that runs one at a time."""
+"""The jobs that were running when a process died, as a source of items for a worker that runs one at a time."""
 
 import asyncio
 import contextlib
@@ -36,7 +36,7 @@ class SuspectSource(Source):
         return list(dict.fromkeys(held.queue for held in self.untried))
 
     async def take(self, count: int) -> list[LeasedItem]:  # noqa: ARG002 (one, whatever is asked for)
-        """The next one that is still held."""
+        """Return the next item that is still held."""
         while self.untried:
             item = await self._again(self.untried[0])
             self._journal.settled([self.untried.popleft()])

@@ -79,7 +79,7 @@ class Store:
         return found
 
     def data(self, name: str, ids: Sequence[str]) -> list[bytes | None]:
-        """The data of up to 256 items; None for one that is not there."""
+        """Return the data of up to 256 items, None for a missing one."""
         found: list[bytes | None] = self.talk(name, "HMGET", self.queue(name).keys.key("items"), *ids)
         return found
 
