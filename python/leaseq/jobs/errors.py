@@ -8,14 +8,25 @@ class ResultNotKept(LeaseqError):  # noqa: N818 (named for what it says of the j
 
 
 class JobCancelled(LeaseqError):  # noqa: N818 (likewise)
-    """The job was cancelled. Also raised inside a job that runs in a thread."""
+    """Raised by `result()`: the job was cancelled."""
 
     def __init__(self, message: str = "the job was cancelled") -> None:
         super().__init__(message)
 
 
-class JobTimeout(LeaseqError, TimeoutError):  # noqa: N818 (likewise)
-    """Raised inside a job whose time is over: it may clean up, and is tried again like after any other failure."""
+class JobInterrupted(BaseException):
+    """Raised inside a job in a thread that has to end: it was cancelled, its lease was lost, or its worker stops.
+
+    Like `asyncio.CancelledError`, which an asynchronous job gets, it is no Exception: code that goes on after exceptions
+    lets it through. Clean up in `finally`, or catch it and raise it again.
+    """
+
+
+class JobTimeout(JobInterrupted):
+    """Raised inside a job in a thread or a forked process when its time limit is over.
+
+    Clean up within 5 seconds. The attempt failed and there is another one, unless the function returns normally.
+    """
 
     def __init__(self, message: str = "its time is over") -> None:
         super().__init__(message)

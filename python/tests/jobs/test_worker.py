@@ -14,7 +14,17 @@ from support.redis_probe import count_blocked
 
 import leaseq
 from leaseq.errors import BadTypeError
-from leaseq.jobs import App, Backoff, Context, DeadLetter, JobCancelled, JobFailed, JobTimeout, Retry
+from leaseq.jobs import (
+    App,
+    Backoff,
+    Context,
+    DeadLetter,
+    JobCancelled,
+    JobFailed,
+    JobInterrupted,
+    JobTimeout,
+    Retry,
+)
 from leaseq.jobs.worker import thread_pool
 
 if TYPE_CHECKING:
@@ -377,7 +387,7 @@ def test_a_thread_that_goes_on_past_its_time_is_given_up(
     until(lambda: not any(thread.name == "leaseq job" for thread in threading.enumerate()))
 
 
-@pytest.mark.parametrize("kind", [JobTimeout, JobCancelled])
+@pytest.mark.parametrize("kind", [JobTimeout, JobInterrupted])
 def test_what_was_told_to_end_before_its_thread_had_it_does_not_begin(kind: type[BaseException]) -> None:
     began: list[bool] = []
 
@@ -421,7 +431,7 @@ def test_cancelling_ends_a_job_that_runs(flavour: JobAppFlavour, where: str) -> 
             begun.set()
             while True:
                 time.sleep(0.001)
-        except JobCancelled:
+        except JobInterrupted:
             seen.append("ended")
             raise
 

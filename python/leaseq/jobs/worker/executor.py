@@ -4,8 +4,7 @@ import asyncio
 import itertools
 import logging
 import time
-from collections.abc import Awaitable, Callable
-from typing import Any
+from collections.abc import Callable
 
 from leaseq._aio.queue import LeasedItem
 from leaseq.callables import awaited, is_awaitable
@@ -28,6 +27,7 @@ from leaseq.jobs.worker.execution import JobExecution, JobResult, LeasedJob, Pre
 from leaseq.jobs.worker.process_pool import JobProcesses
 from leaseq.jobs.worker.progress import ProgressReporter
 from leaseq.jobs.worker.thread_pool import AdaptiveThreadPool
+from leaseq.jobs.worker.time_limit import within
 from leaseq.worker import server_health
 from leaseq.worker.hooks import logger
 from leaseq.worker.retry_policy import DeadLetter
@@ -122,18 +122,6 @@ class Executor:
                 )
             if is_awaitable(value):
                 value = await within(ready.timeout, awaited(value), time.time() - lease.started)
-        except (Exception, SystemExit) as error:  # noqa: BLE001 (told)
+        except (Exception, SystemExit, JobTimeout) as error:  # noqa: BLE001 (told)
             return self._execution.failed(lease, ready, error)
         return self._execution.done(lease, ready, value)
-
-
-async def within(timeout: float | None, awaitable: Awaitable[Any], used: float = 0.0) -> Any:
-    """Await something. Past its time, less `used` seconds, it is cancelled where it waits. Raises JobTimeout."""
-    scope = asyncio.timeout(None if timeout is None else timeout - used)
-    try:
-        async with scope:
-            return await awaitable
-    except TimeoutError as error:
-        if scope.expired():
-            raise JobTimeout(f"took longer than {timeout:g} seconds") from error
-        raise

@@ -13,6 +13,7 @@ import signal
 import socket
 import struct
 import sys
+import time
 from collections.abc import Callable, Sequence
 from typing import Any, Final, NoReturn
 
@@ -25,6 +26,7 @@ from leaseq.jobs.errors import JobTimeout
 from leaseq.jobs.worker import process_life
 from leaseq.jobs.worker.execution import JobExecution, JobResult, LeasedJob, PreparedJob
 from leaseq.jobs.worker.framing import frame
+from leaseq.jobs.worker.time_limit import raise_late, within
 from leaseq.worker.hooks import logger
 
 Hook = Callable[[], Any]
@@ -201,18 +203,32 @@ def _call_hook(hook: Hook) -> None:
 
 
 def _called(ready: PreparedJob) -> Any:
+    """Call the function, and await what it returns if that can be; within its time limit."""
+    started = time.monotonic()
+    value = _called_within_limit(ready)
+    if not is_awaitable(value):
+        return value
+    return asyncio.run(within(ready.timeout, awaited(value), time.monotonic() - started))
+
+
+def _called_within_limit(ready: PreparedJob) -> Any:
     """Call the function; when its time is over, JobTimeout is raised in the middle of it, to be caught or not."""
+    timeout = ready.timeout or 0
+    late = False
 
-    def late(*_: object) -> None:
-        raise JobTimeout(f"took longer than {ready.timeout:g} seconds")
+    def interrupt(*_: object) -> None:
+        nonlocal late
+        late = True
+        raise JobTimeout
 
-    signals.handle_from_now_on((signal.SIGALRM,), late)
-    signal.setitimer(signal.ITIMER_REAL, ready.timeout or 0)
+    signals.handle_from_now_on((signal.SIGALRM,), interrupt)
+    signal.setitimer(signal.ITIMER_REAL, timeout)
     try:
-        if ready.function.is_async:
-            return asyncio.run(awaited(ready.function.function(*ready.args, **ready.kwargs)))
-        value = ready.function.function(*ready.args, **ready.kwargs)
-        return asyncio.run(awaited(value)) if is_awaitable(value) else value
+        return ready.function.function(*ready.args, **ready.kwargs)
+    except BaseException as error:
+        if late:
+            raise_late(error, timeout)
+        raise
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
 

@@ -15,7 +15,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from leaseq.jobs.errors import JobCancelled, JobTimeout
+from leaseq.jobs.errors import JobInterrupted, JobTimeout
+from leaseq.jobs.worker.time_limit import raise_late
 from leaseq.worker.hooks import logger
 
 LAST_SECS = 5.0
@@ -34,9 +35,9 @@ class _Run:
     def __init__(self, call: Callable[[], Any], future: "asyncio.Future[Any]") -> None:
         self.call = contextvars.copy_context().run
         self.function = call
-        self.future = future
+        self.future: asyncio.Future[tuple[Any, BaseException | None]] = future
         self.timer: asyncio.TimerHandle | None = None
-        self.why = ""
+        self.limit = 0.0
         self.since = 0.0
         self.slow = False
         self.guard = threading.Lock()
@@ -63,27 +64,19 @@ class _Run:
 
     def late(self, timeout: float) -> None:
         """Its time is over. A function that catches JobTimeout and returns has succeeded."""
-        self.why = f"took longer than {timeout:g} seconds"
+        self.limit = timeout
         self.interrupt(JobTimeout)
         self.timer = self.future.get_loop().call_later(LAST_SECS, self._abandon)
 
     def _abandon(self) -> None:
         if not self.future.done():
             logger.error("a function does not end past its time: its thread is given up")
-            self.future.set_exception(JobTimeout(self.why))
+            self.future.set_result((None, JobTimeout()))
 
     def settle(self, value: Any, error: BaseException | None) -> None:
         """It has ended."""
-        if self.future.done():
-            return
-        if error is None:
-            self.future.set_result(value)
-        elif isinstance(error, Exception) and not isinstance(error, StopIteration):
-            if self.why and isinstance(error, JobTimeout):
-                error.args = (self.why,)
-            self.future.set_exception(error)
-        else:  # what would end the loop, or what no future takes
-            self.future.set_exception(RuntimeError(f"{type(error).__name__}: {error}"))
+        if not self.future.done():
+            self.future.set_result((value, error))
 
 
 class AdaptiveThreadPool:
@@ -105,23 +98,28 @@ class AdaptiveThreadPool:
         self._closed = False
 
     async def run(self, call: Callable[[], Any], timeout: float | None) -> Any:
-        """What the call returns. Past its time JobTimeout is raised in its thread; cancelled, JobCancelled."""
+        """Return what the call returns. Past its time JobTimeout is raised in its thread; cancelled, JobInterrupted."""
         run = _Run(call, self._loop.create_future())
         self._hand_over(run)
         if timeout:
             run.timer = self._loop.call_later(timeout, run.late, timeout)
         try:
-            return await run.future
+            value, error = await run.future
         except asyncio.CancelledError:
             if run.future.cancelled():  # else it has ended
-                run.interrupt(JobCancelled)
+                run.interrupt(JobInterrupted)
                 run.future = self._loop.create_future()
-                with contextlib.suppress(Exception):
+                with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(run.future, LAST_SECS)
             raise
         finally:
             if run.timer is not None:
                 run.timer.cancel()
+        if error is not None and run.limit:
+            raise_late(error, run.limit)
+        if error is not None:
+            raise error
+        return value
 
     def close(self) -> None:
         """End the threads that have nothing to do, and those that were given up when they have."""
