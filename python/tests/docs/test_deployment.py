@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 import redis
 from support.cli_runner import COMMAND
+from support.page_server import PageServer
 from support.snippets import ROOT, blocks
 
 import leaseq
@@ -59,18 +60,14 @@ def text_of(kind: str, start: str = "") -> str:
 
 
 @pytest.fixture
-def users(url: str) -> Iterator[dict[str, str]]:
-    """The URL of each user of the page, on a real server."""
-    with redis.Redis.from_url(url) as admin:
-        urls = {}
-        for line in text_of("text", "user ").splitlines():
-            _, name, *rules = line.split()
-            admin.execute_command("ACL", "SETUSER", name, "reset", *rules)
-            (password,) = (rule.removeprefix(">") for rule in rules if rule.startswith(">"))
-            urls[name] = url.replace("redis://", f"redis://{name}:{password}@")
-        assert list(urls) == ["shop", "cleaner", "reader", "operator"]
-        yield urls
-        admin.execute_command("ACL", "DELUSER", *urls)
+def users(startable_name: str, tmp_path: Path) -> Iterator[dict[str, str]]:
+    """The URL of each user of the page, on a server that is set up with its lines."""
+    settings, lines = (text_of("text", start).splitlines() for start in ("aclfile ", "user "))
+    folder = tmp_path / "server"
+    folder.mkdir()
+    with PageServer(startable_name, folder, settings, lines) as server:
+        assert list(server.users) == ["admin", "replica", "shop", "cleaner", "reader", "operator"]
+        yield server.users
 
 
 def run(user: str, *command: str, folder: Path | None = None) -> str:
