@@ -19,7 +19,7 @@ def is_async(function: Callable[..., Any]) -> bool:
 
 def refuse_generators(function: Callable[..., Any], what: str) -> None:
     """Raise BadTypeError for a generator function, however wrapped: a call of it runs nothing."""
-    for each in _layers(function):
+    for each in layers(function):
         if inspect.isgeneratorfunction(each) or inspect.isasyncgenfunction(each):
             raise BadTypeError(
                 f"{what} must not be a generator function: a call of it runs nothing; write a function that goes through"
@@ -51,7 +51,7 @@ async def awaited(value: Any) -> Any:
     return value
 
 
-def _layers(function: Any) -> Iterator[Any]:
+def layers(function: Any) -> Iterator[Any]:
     """A callable, and what it calls."""
     while True:
         yield function

@@ -6,6 +6,7 @@ from typing import Any
 
 from leaseq.callables import is_async, refuse_generators
 from leaseq.errors import BadArgumentError, BadTypeError
+from leaseq.jobs.annotations import signature_of, warn
 from leaseq.jobs.options import Options, exceptions
 from leaseq.jobs.signature import Signature
 
@@ -30,6 +31,7 @@ class Definition:
         self.function = function
         self.options = options
         self.signature = Signature(function)
+        warn(name, self.signature.unresolved)
         self.is_async = is_async(function)
         self.retry_on = exceptions(options.retry_on)
 
@@ -42,7 +44,7 @@ def name_of(function: Any, name: Any) -> str:
         )
     qualified = getattr(function, "__qualname__", "<none>")
     owner, _, own_name = qualified.rpartition(".")
-    first = next(iter(inspect.signature(function).parameters), None) if inspect.isfunction(function) else None
+    first = next(iter(signature_of(function).parameters), None) if inspect.isfunction(function) else None
     if owner and not owner.endswith("<locals>") and first in ("self", "cls"):
         raise BadTypeError(
             f"a job is a function, and {own_name} is a method of {owner}: no worker has its {first}; put @app.job on a function"

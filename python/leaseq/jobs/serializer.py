@@ -31,9 +31,29 @@ class Codec(NamedTuple):
     """Data, and the `type` to make of it. Raises msgspec.DecodeError; ValidationError is a subclass."""
 
 
+def has_model(kind: type) -> bool:
+    """Return whether a class makes and writes its values itself, as those of Pydantic do."""
+    return hasattr(kind, "model_validate") and hasattr(kind, "model_dump")
+
+
+def converted(value: Any, kind: Any) -> Any:
+    """What was read, as a value of this type. Raises msgspec.ValidationError."""
+    return msgspec.convert(value, kind, dec_hook=_read_model, str_keys=True)
+
+
+def _write_model(value: Any) -> Any:
+    if has_model(type(value)):
+        return value.model_dump(mode="json", by_alias=True)
+    raise NotImplementedError(f"no {type(value).__name__} can be written")
+
+
+def _read_model(kind: Any, value: Any) -> Any:
+    return kind.model_validate(value)
+
+
 CODECS: dict[str, Codec] = {
-    "msgpack": Codec(msgspec.msgpack.Encoder().encode, msgspec.msgpack.decode),
-    "json": Codec(msgspec.json.Encoder().encode, msgspec.json.decode),
+    "msgpack": Codec(msgspec.msgpack.Encoder(enc_hook=_write_model).encode, msgspec.msgpack.decode),
+    "json": Codec(msgspec.json.Encoder(enc_hook=_write_model).encode, msgspec.json.decode),
 }
 
 

@@ -2,7 +2,6 @@
 
 import inspect
 import sys
-import typing
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import chain, repeat
@@ -11,7 +10,8 @@ from typing import Any
 import msgspec
 
 from leaseq.errors import BadTypeError
-from leaseq.jobs.context import Context
+from leaseq.jobs.annotations import Unresolved, awaited, convertible, is_context, resolved, signature_of
+from leaseq.jobs.serializer import converted
 
 _PLACES = frozenset({inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD})
 _REST = inspect.Parameter.VAR_POSITIONAL
@@ -21,23 +21,28 @@ class Signature:
     """What a function takes and returns. Types that msgspec cannot make from JSON are left as they come."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
-        try:
-            signature = inspect.signature(function, eval_str=True)
-        except (NameError, TypeError):  # annotations that only a type checker can read
-            signature = inspect.signature(function)
+        signature = signature_of(function)
         parameters = list(signature.parameters.values())
-        self.takes_context = bool(parameters) and _is_context(parameters[0].annotation)
+        named = {each.name: resolved(function, each.annotation) for each in parameters}
+        self.takes_context = bool(parameters) and is_context(named[parameters[0].name])
         if self.takes_context:
-            del parameters[0]
+            del named[parameters.pop(0).name]
+        result = resolved(function, signature.return_annotation)
+        self.unresolved = {
+            name: each.text
+            for name, each in {**named, "return": result}.items()
+            if isinstance(each, Unresolved)
+        }
+        """Annotations that say nothing at run time, by the names of their parameters."""
         self._signature = signature.replace(parameters=parameters)
-        self._kinds = {each.name: _convertible(each.annotation) for each in parameters}
+        self._kinds = {name: convertible(each) for name, each in named.items()}
         self._plain = not any(self._kinds.values())
         self.positional = _positional(parameters)
         """How many arguments it takes without names."""
         kinds = [(each.name, self._kinds[each.name]) for each in parameters if each.kind in _PLACES]
         rest = [(each.name, self._kinds[each.name]) for each in parameters if each.kind is _REST]
         self._in_order = partial(chain, kinds, *map(repeat, rest))
-        self._result = _convertible(_awaited(signature.return_annotation))
+        self._result = convertible(awaited(result))
         self.result = None if self._result is None else self._converted_result
         """Makes a result of the type that the function names. Raises msgspec.ValidationError."""
 
@@ -77,7 +82,7 @@ class Signature:
         return _convert(name, value, kind)
 
     def _converted_result(self, value: Any) -> Any:
-        return msgspec.convert(value, self._result)
+        return converted(value, self._result)
 
 
 def _positional(parameters: Sequence[inspect.Parameter]) -> range:
@@ -96,34 +101,7 @@ def _positional(parameters: Sequence[inspect.Parameter]) -> range:
 
 def _convert(name: str, value: Any, kind: Any) -> Any:
     try:
-        return msgspec.convert(value, kind)
+        return converted(value, kind)
     except msgspec.ValidationError as error:
         message = f"argument {name!r}: {error}"
         raise msgspec.ValidationError(message) from error
-
-
-def _convertible(annotation: Any) -> Any:
-    """The type, if msgspec can make it; None for what stays as it comes."""
-    if annotation in {inspect.Parameter.empty, Any, object, None} or isinstance(
-        annotation, str | typing.TypeVar
-    ):
-        return None
-    try:
-        msgspec.json.schema(annotation)
-    except Exception:  # noqa: BLE001 (whatever it is: no type of data)
-        return None
-    return annotation
-
-
-def _awaited(annotation: Any) -> Any:
-    """What a function annotated as returning a Coroutine or Awaitable gives in the end."""
-    origin = typing.get_origin(annotation)
-    if isinstance(origin, type) and hasattr(origin, "__await__"):
-        return typing.get_args(annotation)[-1]
-    return annotation
-
-
-def _is_context(annotation: Any) -> bool:
-    return annotation is Context or (
-        isinstance(annotation, str) and annotation.rpartition(".")[2] == Context.__name__
-    )
