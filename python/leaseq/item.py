@@ -3,7 +3,6 @@
 import base64
 import hashlib
 import json
-import traceback
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -211,11 +210,6 @@ def derived_id(item_id: str, step: str | int) -> str:
     if len(derived.encode("utf-8", "surrogatepass")) <= MAX_ID_BYTES:
         return derived
     return f"{hashlib.sha256(item_id.encode()).hexdigest()}/{step}"
-
-
-def text_of(error: BaseException) -> str:
-    """An exception as the last error of an item: its class and what it says."""
-    return "".join(traceback.format_exception_only(error)).strip()
 
 
 def as_bytes(data: Bytes, what: str, hint: str = "") -> bytes:

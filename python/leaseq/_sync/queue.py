@@ -16,7 +16,8 @@ from leaseq.commands import Command, LeaseReply, Taken
 from leaseq.commands.additions import Options
 from leaseq.commands.handoff import AddOptions, Completion, FollowUp, batches, check_targets
 from leaseq.errors import BadArgumentError, LeaseqError, TooLargeError
-from leaseq.item import Bytes, Item, LeasedItemBase, text_of
+from leaseq.exception_text import text_of
+from leaseq.item import Bytes, Item, LeasedItemBase
 from leaseq.results import Completed, Outcome, Released
 
 T = TypeVar("T")

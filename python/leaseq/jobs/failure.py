@@ -1,17 +1,18 @@
 """The text of a failure: what a worker writes as the last error, and what is read from it (LQ-JOB-9)."""
 
+import asyncio
 import os
-import traceback
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 import leaseq
+from leaseq import exception_text
 
 MAX_BYTES = 8192
 """Bytes of a last error that are kept."""
 
-OURS = str(Path(leaseq.__file__).parent) + os.sep
+NOT_THE_USERS = tuple(str(Path(each).parent) + os.sep for each in (leaseq.__file__, asyncio.__file__))
 
 MAX_LINE_CHARS = 500
 """Characters of the first line: the traceback has the whole message."""
@@ -29,24 +30,26 @@ class Failure:
 
 
 def text_of(error: BaseException, worker: str, started: float) -> str:
-    """The text of an exception; its traceback starts in the code of the user."""
+    """Return the text of an exception; its traceback starts in the code of the user."""
     begin = error.__traceback__
-    while begin is not None and begin.tb_frame.f_code.co_filename.startswith(OURS):
+    while begin is not None and begin.tb_frame.f_code.co_filename.startswith(NOT_THE_USERS):
         begin = begin.tb_next
-    frames = "".join(traceback.format_exception(type(error), error, begin))
-    return written(_name(error), str(error), frames, worker, started)
+    message = exception_text.written(error)
+    return written(
+        exception_text.name_of(error), message, exception_text.formatted(error, begin), worker, started
+    )
 
 
 def written(kind: str, message: str, frames: str, worker: str, started: float) -> str:
-    """The text, cut so that all of it is kept: of the traceback the end says most."""
+    """Return the text, cut so that all of it is kept: of the traceback the end says most."""
     lines = [f"{kind}: {_one_line(message)}"]
     if worker:
         lines.append(f"worker: {worker}")
     if started:
         lines.append(f"started: {datetime.fromtimestamp(started, UTC).isoformat(timespec='milliseconds')}")
     head = "\n".join(lines) + "\n\n"
-    room = MAX_BYTES - len(head.encode(errors="replace"))
-    tail = frames.encode(errors="replace")
+    room = MAX_BYTES - len(head.encode())
+    tail = frames.encode()
     if len(tail) > room:
         tail = b"...\n" + tail[len(tail) - room + 4 :]
     return head + tail.decode(errors="ignore")
@@ -70,11 +73,6 @@ def _time(text: str) -> float:
         return 0.0
 
 
-def _name(error: BaseException) -> str:
-    kind = type(error)
-    return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
-
-
 def _one_line(message: str) -> str:
-    line = " ".join(message.split())
+    line = " ".join(message[: 10 * MAX_LINE_CHARS].split())
     return line if len(line) <= MAX_LINE_CHARS else line[: MAX_LINE_CHARS - 3] + "..."

@@ -7,6 +7,7 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
+from leaseq.exception_text import written
 from leaseq.jobs import envelope, failure
 from leaseq.jobs.definition import Definition
 from leaseq.jobs.envelope import Envelope, Result
@@ -151,7 +152,8 @@ def description_of(job: Envelope) -> str:
     """What was said of a job, or the call itself."""
     if job.description is not None or not job.function:
         return job.description or ""
-    arguments = [repr(each) for each in job.args] + [f"{name}={each!r}" for name, each in job.kwargs.items()]
+    arguments = [written(each, repr) for each in job.args]
+    arguments += [f"{name}={written(each, repr)}" for name, each in job.kwargs.items()]
     return f"{job.function}({', '.join(arguments)})"
 
 

@@ -6,9 +6,21 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
+from leaseq.exception_text import formatted, is_printable
 from leaseq.item import LeasedItemBase
 
 logger = logging.getLogger("leaseq.worker")
+
+
+def _make_printable(record: logging.LogRecord) -> bool:
+    """Give a record of an exception that no formatter can print the text of that exception."""
+    error = record.exc_info[1] if record.exc_info else None
+    if error is not None and not is_printable(error):
+        record.exc_text = formatted(error, error.__traceback__).rstrip()
+    return True
+
+
+logger.addFilter(_make_printable)
 
 
 class Hooks:

@@ -4,7 +4,8 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from leaseq.item import LeasedItemBase, text_of
+from leaseq.exception_text import text_of, written
+from leaseq.item import LeasedItemBase
 
 
 class DeadLetter(Exception):  # noqa: N818 (what a handler decides, no error of this package)
@@ -54,7 +55,7 @@ class RetryPolicy:
     def judge(self, item: LeasedItemBase, error: BaseException) -> Disposition:
         """What becomes of an item whose handler raised this."""
         if isinstance(error, DeadLetter):
-            return Disposition(dead=True, error=error.reason or None)
+            return Disposition(dead=True, error=written(error.reason) or None)
         if isinstance(error, Release):
             return self._release(item, error)
         text = text_of(error)
@@ -63,7 +64,7 @@ class RetryPolicy:
         return Disposition(delay=self.backoff(item.attempt), error=text)
 
     def _release(self, item: LeasedItemBase, release: Release) -> Disposition:
-        text = release.reason or None
+        text = written(release.reason) or None
         if release.uncounted:
             return Disposition(delay=release.delay or 0.0, uncounted=True, error=text)
         if self._last(item):

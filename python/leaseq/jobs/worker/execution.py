@@ -9,12 +9,12 @@ import msgspec
 
 from leaseq.backoff import Backoff
 from leaseq.callables import refuse_unfinished
-from leaseq.errors import BadTypeError
+from leaseq.exception_text import written
 from leaseq.jobs import envelope, failure
 from leaseq.jobs.context import Context, Report
 from leaseq.jobs.definition import Definition
 from leaseq.jobs.envelope import Envelope, Result, Stage
-from leaseq.jobs.errors import BadEnvelopeError, JobTimeout, Retry, SerializationError
+from leaseq.jobs.errors import BadEnvelopeError, JobTimeout, Retry
 from leaseq.jobs.info import timeout_of
 from leaseq.jobs.serializer import Format, Serializer, format_of
 from leaseq.worker.retry_policy import DeadLetter, Release
@@ -125,7 +125,7 @@ class JobExecution:
             if not then:
                 return JobResult(content)
             return JobResult(content, then=then[0], data=self._next(then, value, form))
-        except (SerializationError, BadEnvelopeError, BadTypeError) as error:
+        except Exception as error:  # noqa: BLE001 (what a serializer raises, or its text, may be anything)
             return self._dead(lease, error)
 
     def _result(self, lease: LeasedJob, value: Any, form: Format) -> bytes:
@@ -159,7 +159,7 @@ class JobExecution:
     def failed(self, lease: LeasedJob, ready: PreparedJob, error: BaseException) -> JobResult:
         """The end of a job whose function raised: whether there are attempts left is the item's own limit to say."""
         if isinstance(error, DeadLetter):
-            text = failure.written("DeadLetter", error.reason, "", self.worker, lease.started)
+            text = failure.written("DeadLetter", written(error.reason), "", self.worker, lease.started)
             return JobResult(failed=True, text=text, dead=True)
         if not isinstance(error, (*ready.function.retry_on, JobTimeout, Retry)):
             return self._dead(lease, error)
