@@ -66,10 +66,12 @@ class GuardedProcess:
         """Tell whether the child still runs."""
         return self._guard.poll() is None
 
-    def stop(self) -> None:
-        """End the child with SIGTERM and wait for it; does nothing in a forked copy of the starter."""
-        if os.getpid() == self._owner:
+    def stop(self) -> bool:
+        """End the child with SIGTERM and wait for it; in a forked copy of the starter return false and do nothing."""
+        is_ours = os.getpid() == self._owner
+        if is_ours:
             self._end_guard()
+        return is_ours
 
     def kill(self) -> None:
         """End the child with SIGKILL and wait for it."""

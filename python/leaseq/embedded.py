@@ -13,7 +13,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from importlib import resources
 from pathlib import Path
@@ -24,6 +23,7 @@ import redis
 
 from leaseq._guard import GuardedProcess
 from leaseq.errors import EmbeddedServerError
+from leaseq.process import ForkLock
 
 START_SECS: Final = 30.0  # a large append-only file takes a while to load
 _POLL_SECS: Final = 0.01
@@ -56,7 +56,7 @@ class EmbeddedServer:
 
     def close(self) -> None:
         """Close this handle; the last one in the starting process stops the server. May be called again."""
-        with _lock:
+        with _lock.here():
             shared, self._shared = self._shared, None
             if shared is not None:
                 shared.release()
@@ -88,7 +88,7 @@ def embedded(folder: str | os.PathLike[str]) -> EmbeddedServer:
         OSError: the folder cannot be created or written.
     """
     path = Path(folder).expanduser().resolve()
-    with _lock:  # held while starting: threads that ask for one folder at once get one server
+    with _lock.here():  # held while starting: threads that ask for one folder at once get one server
         shared = _running.get(path)
         if shared is None or not _answers(shared.url):
             shared = _running[path] = _start_or_join(path)
@@ -111,12 +111,11 @@ class _Shared:
             return
         if _running.get(self.folder) is self:
             del _running[self.folder]
-        if self.process is not None:
-            self.process.stop()
+        if self.process is not None and self.process.stop():
             _remove_socket_folder(Path(self.url.removeprefix("unix://")).parent)
 
 
-_lock = threading.RLock()
+_lock = ForkLock()
 _running: dict[Path, _Shared] = {}
 
 

@@ -20,7 +20,7 @@ class Process:
 
     def __init__(self) -> None:
         self.number = os.getpid()
-        """Known without asking the system: what a fork must not share looks at it in every call."""
+        """As it was when it was asked for last: for what follows in the same call."""
         self._inherited: weakref.WeakSet[Inherited] = weakref.WeakSet()
         if hasattr(os, "register_at_fork"):  # where there are forks
             os.register_at_fork(after_in_child=self._after_fork)
@@ -28,6 +28,17 @@ class Process:
     def forks(self, inherited: Inherited) -> None:
         """Tell this one in the child of a fork, if it is still there."""
         self._inherited.add(inherited)
+
+    def ask(self) -> int:
+        """Return the id of this process, from the system (LQ-CLIENT-17).
+
+        Not every fork runs Python's hooks: that of uWSGI and of any C library does not. The child of such a fork does here what
+        the hook would have done.
+        """
+        number = os.getpid()
+        if number != self.number:
+            self._after_fork()
+        return number
 
     def _after_fork(self) -> None:
         self.number = os.getpid()
@@ -37,6 +48,23 @@ class Process:
 
 THIS = Process()
 """This one."""
+
+
+class ForkLock:
+    """A lock for a few lines, as `with lock.here():`. The child of a fork finds it open, and a signal handler does not wait for it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        THIS.forks(self)
+
+    def here(self) -> contextlib.AbstractContextManager[bool]:
+        """That of this process. No more than that: a signal between two lines of ours could leave it shut."""
+        THIS.ask()
+        return self._lock
+
+    def after_fork(self) -> None:
+        """A thread that the child lacks may have it."""
+        self._lock = threading.RLock()
 
 
 def fork() -> tuple[int, int]:

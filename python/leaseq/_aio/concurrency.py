@@ -16,6 +16,7 @@ from redis.backoff import NoBackoff
 from redis.exceptions import MaxConnectionsError
 
 from leaseq.errors import BadTypeError
+from leaseq.process import THIS
 
 Client = Redis | RedisCluster
 
@@ -69,15 +70,16 @@ class Slots:
         """Seconds to wait if none is free; None: without limit."""
         self._count = count
         self._seconds = seconds
+        self._process = THIS.number
         self._loop: asyncio.AbstractEventLoop | None = None
         self._free = asyncio.Semaphore(count)
 
     async def take(self) -> None:
         """Take one. Raises MaxConnectionsError."""
         loop = asyncio.get_running_loop()
-        if loop is not self._loop:
+        if loop is not self._loop or self._process != THIS.number:
             # the one before has ended, with all that was in use; what tasks have waited for belongs to their loop
-            self._loop, self._free = loop, asyncio.Semaphore(self._count)
+            self._process, self._loop, self._free = THIS.number, loop, asyncio.Semaphore(self._count)
         try:
             async with asyncio.timeout(self._seconds if self._free.locked() else None):
                 await self._free.acquire()

@@ -57,7 +57,7 @@ class Connection(asyncio.Protocol):
         """Use `open`."""
         self.endpoint = endpoint
         self._loop = asyncio.get_running_loop()
-        self._process = THIS.number
+        self._process = THIS.ask()
         self._reader = reader()
         self._replies: collections.deque[Any] = collections.deque()
         self._waiter: asyncio.Future[None] | None = None

@@ -38,7 +38,7 @@ class Heartbeater:
 
     def _after_fork(self) -> None:
         """The child of a fork has no heartbeat thread, and a thread that it lacks may hold the guard."""
-        if self._pid != THIS.number:
+        if self._pid != THIS.ask():
             self._start_over()
 
     def add(self, item: LeasedItemBase) -> None:

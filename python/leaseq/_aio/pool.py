@@ -8,6 +8,7 @@ from redis.exceptions import AskError
 from leaseq._aio import concurrency
 from leaseq._aio.connection import Connection
 from leaseq.endpoint import Endpoint
+from leaseq.process import THIS
 
 
 class Pool:
@@ -27,6 +28,7 @@ class Pool:
 
     async def acquire(self, _key: str = "", _redirection: AskError | None = None) -> Connection:
         """A connection, for the caller alone. Raises errors of redis-py."""
+        THIS.ask()
         if self._slots is not None:
             await self._slots.take()
         while self._idle:
@@ -76,6 +78,7 @@ class Pool:
 
     async def close(self) -> None:
         """Close all, and end the calls on those in use."""
+        THIS.ask()
         in_use = list(self._in_use)
         closing = [*self._idle, *in_use]
         self.drop()

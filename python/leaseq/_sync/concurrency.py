@@ -133,8 +133,8 @@ class Background:
                     thread.join(max(0.0, until - now()))
 
 
-Guard = threading.Lock
-"""Keeps others out of a few lines."""
+Guard = threading.RLock
+"""Keeps other threads out of a few lines; a signal handler that calls the queue does not wait for what it interrupted."""
 
 
 class WakeEvent:

@@ -73,7 +73,7 @@ class Connection:
         """Use `open`."""
         self.endpoint = endpoint
         self._reader = reader()
-        self._process = THIS.number
+        self._process = THIS.ask()
 
     def __del__(self) -> None:
         if hasattr(self, "_socket"):

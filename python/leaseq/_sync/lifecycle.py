@@ -36,7 +36,7 @@ class Lifecycle:
 
     def _after_fork(self) -> None:
         """The waits, calls and threads of a parent process are not ours, and no thread here would release its guard."""
-        if self._pid != THIS.number:
+        if self._pid != THIS.ask():
             self._start_over()
 
     @property

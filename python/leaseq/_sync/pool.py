@@ -9,6 +9,7 @@ from redis.exceptions import AskError
 from leaseq._sync import concurrency
 from leaseq._sync.connection import Connection
 from leaseq.endpoint import Endpoint
+from leaseq.process import THIS
 
 
 class Pool:
@@ -28,6 +29,7 @@ class Pool:
 
     def acquire(self, _key: str = "", _redirection: AskError | None = None) -> Connection:
         """A connection, for the caller alone. Raises errors of redis-py."""
+        THIS.ask()
         if self._slots is not None:
             self._slots.take()
         while self._idle:
@@ -77,6 +79,7 @@ class Pool:
 
     def close(self) -> None:
         """Close all, and end the calls on those in use."""
+        THIS.ask()
         in_use = list(self._in_use)
         closing = [*self._idle, *in_use]
         self.drop()

@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import os
-import threading
 import weakref
 from collections.abc import Iterator
 from typing import Any, Protocol, cast
@@ -14,7 +13,7 @@ import redis.asyncio
 from leaseq.jobs.settings import Settings
 from leaseq.jobs.store._aio.client import JobClient as AsyncJobClient
 from leaseq.jobs.store._sync.client import JobClient
-from leaseq.process import THIS
+from leaseq.process import ForkLock
 
 Server = str | redis.Redis | redis.RedisCluster | redis.asyncio.Redis | redis.asyncio.RedisCluster
 
@@ -43,19 +42,17 @@ class Clients:
     def __init__(self, server: Server | None, settings: Settings) -> None:
         self.server = server
         self.settings = settings
-        self._guard = threading.Lock()
-        self._inherited: JobClient | None = None
+        self._lock = ForkLock()
         self._runner: Runner | None = None
         self._of_loops: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncJobClient] = (
             weakref.WeakKeyDictionary()
         )
-        THIS.forks(self)
 
     def __getattr__(self, name: str) -> JobClient:
         """Open the client for threads, where there is none: from then on it is an attribute, which costs no call."""
         if name != "sync":
             raise AttributeError(name)
-        with self._guard:
+        with self._lock.here():
             opened: JobClient | None = vars(self).get("sync")
             if opened is None:
                 after = None if self._runner is None else self._runner.run
@@ -80,7 +77,7 @@ class Clients:
 
     def close(self) -> None:
         """Close what was opened for threads. Used again, it opens again."""
-        with self._guard:
+        with self._lock.here():
             opened = vars(self).pop("sync", None)
         if opened is not None:
             opened.store.close()
@@ -95,11 +92,6 @@ class Clients:
         client = self._of_loops.pop(asyncio.get_running_loop(), None)
         if client is not None:
             await client.store.close()
-
-    def after_fork(self) -> None:
-        """In the child of a fork: what its parent has opened is its parent's."""
-        self._inherited = vars(self).pop("sync", None)
-        self._guard = threading.Lock()
 
     @contextlib.contextmanager
     def running(self, runner: Runner, server: Server | None) -> Iterator[None]:

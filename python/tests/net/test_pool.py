@@ -226,7 +226,7 @@ def test_what_is_given_back_in_the_background_is_given_back_once(
 
 
 def test_the_bound_is_of_each_event_loop(url: str) -> None:
-    """What tasks wait for belongs to their event loop; a client goes on in the next one."""
+    """LQ-CLIENT-18: what tasks wait for belongs to their event loop; a client goes on in the next one."""
     client = redis.asyncio.Redis.from_pool(
         redis.asyncio.BlockingConnectionPool.from_url(url, max_connections=1, timeout=TIMEOUT_SECS)
     )
