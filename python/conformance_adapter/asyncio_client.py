@@ -17,36 +17,46 @@ import leaseq.aio
 import leaseq.aio.registry
 import leaseq.worker.aio.registry
 from conformance_adapter import dispatch, values
-from conformance_adapter.dispatch import METHODS, HarnessError, Session, held_answer
+from conformance_adapter.dispatch import METHODS, HarnessError, Session, end_handler, held_answer
 from conformance_adapter.messages import MAX_LINE_BYTES, Json
 from leaseq import LeaseqError, QueueClosedError
 from leaseq.worker.aio import Worker
 
 
+class Ending:
+    """How handlers end, and whether they do by now."""
+
+    def __init__(self) -> None:
+        self.begun = asyncio.Event()
+        self.how = ""
+
+
 class Loop:
     """The client's own loop on a queue, which holds what it leases until it is to finish."""
 
-    def __init__(self, queue: leaseq.aio.WorkQueue, concurrency: int) -> None:
-        self._finished = asyncio.Event()
+    def __init__(self, queues: list[leaseq.aio.WorkQueue], options: Json) -> None:
+        self._ending = Ending()
         self._handed_out = asyncio.Semaphore(0)
         self._left_off = False
-        self._worker = Worker(queue, self._hold, concurrency=concurrency, handle_signals=False)
+        self._worker = Worker(queues, self._hold, **options)
         self.run = asyncio.create_task(self._worker.run())
 
-    async def _hold(self, _item: leaseq.aio.LeasedItem) -> None:
-        finished = self._finished
+    async def _hold(self, _item: leaseq.aio.LeasedItem) -> object:
+        ending = self._ending
         self._handed_out.release()
-        await finished.wait()
+        await ending.begun.wait()
+        return end_handler(ending.how)
 
     async def handed_out(self, count: int) -> None:
         """Wait until so many more items were handed to handlers."""
         for _ in range(count):
             await self._handed_out.acquire()
 
-    def end_handlers(self) -> None:
-        """Let the handlers that have an item end."""
-        finished, self._finished = self._finished, asyncio.Event()
-        finished.set()
+    def end_handlers(self, how: str) -> None:
+        """Let the handlers that have an item end like this."""
+        ending, self._ending = self._ending, Ending()
+        ending.how = how
+        ending.begun.set()
 
     def leave_off(self) -> None:
         """Lease no more; told twice, the worker would not wait for its handlers."""
@@ -57,7 +67,7 @@ class Loop:
     async def finish(self) -> int:
         """Let the handlers end; answers how many items were completed, once the loop has ended."""
         self.leave_off()
-        self._finished.set()
+        self._ending.begun.set()
         return await self.run
 
 
@@ -148,11 +158,12 @@ class Adapter:
 
     async def _of_loop(self, name: str, handle: str, args: Json) -> Json:
         if name == "work":
-            self._loops[handle] = Loop(self._session.queue(handle), args["concurrency"])
+            queues = self._session.worked_on(handle, args)
+            self._loops[handle] = Loop(queues, dispatch.worker_options(args))
         elif name == "handed_out":
             await self._loops[handle].handed_out(args["count"])
         elif name == "end_handlers":
-            self._loops[handle].end_handlers()
+            self._loops[handle].end_handlers(args.get("how", ""))
         elif name == "leave_off":
             self._loops[handle].leave_off()
         else:

@@ -4,6 +4,7 @@ The sync and async clients have the same names, so what is here fits both: a met
 looks like; the answer itself is waited for by the sync or the async adapter.
 """
 
+import asyncio
 from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any, Final, NamedTuple
@@ -18,6 +19,33 @@ Shape = Callable[[Any], Any]
 
 class HarnessError(Exception):
     """The adapter cannot do what it was asked, whatever the client can."""
+
+
+class Panic(BaseException):
+    """As the exceptions for panics of libraries that are not written in Python: no Exception."""
+
+
+def end_handler(how: str) -> object:
+    """End a handler: well, or by an exception, or with a coroutine that nobody awaits."""
+    if how == "raise":
+        raise RuntimeError("handler failed")
+    if how == "panic":
+        raise Panic
+    if how == "cancel":
+        raise asyncio.CancelledError
+    return asyncio.sleep(0) if how == "unfinished" else None
+
+
+def worker_options(args: Json) -> dict[str, Any]:
+    """What `work` says of a Worker, beside its queues."""
+    retry_secs = values.secs(args.get("retry_ms", 0))
+    return {
+        "concurrency": args["concurrency"],
+        "handle_signals": False,
+        **({"lease_secs": values.secs(args["lease_ms"])} if "lease_ms" in args else {}),
+        **({"grace_secs": values.secs(args["grace_ms"])} if "grace_ms" in args else {}),
+        **({"backoff": lambda _attempt: retry_secs} if "retry_ms" in args else {}),
+    }
 
 
 class Plan(NamedTuple):
@@ -50,6 +78,10 @@ class Session:
         if handle is None or handle not in self._queues:
             raise HarnessError(f"queue {handle!r} is not open")
         return self._queues[handle]
+
+    def worked_on(self, handle: str, args: Json) -> list[Any]:
+        """The queues that `work` names."""
+        return [self.queue(name) for name in (handle, *args.get("also", ()))]
 
     def forget(self, handle: str) -> Any:
         """The queue of this handle, which is no longer open."""

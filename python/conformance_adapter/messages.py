@@ -20,8 +20,8 @@ CAPABILITIES: Final = (
         "outcome",
         "handoff",
     ),
-    *("dead_letters", "limits", "many_queues", "cancel", "look", "registry", "live_workers", "clean"),
-    *("configure", "pipeline", "cluster"),
+    *("dead_letters", "limits", "many_queues", "cancel", "look", "registry", "live_workers", "worker"),
+    *("clean", "configure", "pipeline", "cluster"),
 )
 """All that spec/12 knows: both Python clients claim everything."""
 

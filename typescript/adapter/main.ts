@@ -18,7 +18,7 @@ import { added, type Json, newItem } from "./values.js";
 
 const CAPABILITIES = (
   "core blocking many fused heartbeat schedule expiry headers outcome handoff dead_letters limits many_queues cancel " +
-  "look registry live_workers clean configure pipeline cluster"
+  "look registry live_workers worker clean configure pipeline cluster"
 ).split(" ");
 
 interface Request {

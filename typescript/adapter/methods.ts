@@ -219,7 +219,7 @@ export const METHODS: Record<string, Method> = {
   },
   work: {
     run: async ({ session, queue, args }) => {
-      session.work(queue, number(args.concurrency));
+      session.work(queue, args);
       return {};
     },
   },
@@ -227,8 +227,8 @@ export const METHODS: Record<string, Method> = {
     run: ({ session, queue, args }) => emptyResult(session.loop(queue).handedOut(number(args.count))),
   },
   end_handlers: {
-    run: async ({ session, queue }) => {
-      session.loop(queue).endHandlers();
+    run: async ({ session, queue, args }) => {
+      session.loop(queue).endHandlers(args.how as string | undefined);
       return {};
     },
   },
@@ -240,9 +240,9 @@ export const METHODS: Record<string, Method> = {
   },
   finish: {
     run: async ({ session, queue }) => {
-      const { worker, finish, completed } = session.loop(queue);
+      const { worker, endHandlers, completed } = session.loop(queue);
       worker.stop();
-      finish();
+      endHandlers();
       return { completed: await completed };
     },
   },

@@ -1,7 +1,7 @@
 // The state of an actor: its queues, its leased items and its worker loops.
 import { EventEmitter, once } from "node:events";
 import type { Client, LeasedItem, Queue, Worker } from "leaseq";
-import { bytes, type Json, lease } from "./values.js";
+import { bytes, type Json, lease, workerOptions } from "./values.js";
 
 /** A request that the adapter cannot carry out, whatever the client can do. */
 export class HarnessError extends Error {}
@@ -16,9 +16,8 @@ interface OpenQueue {
 /** A running worker, and how to let its handlers return. */
 interface WorkerLoop {
   readonly worker: Worker;
-  finish(): void;
-  /** Lets the handlers that run now return. */
-  endHandlers(): void;
+  /** Ends the handlers that run now, as `endHandler` does. */
+  endHandlers(how?: string): void;
   /** Resolves when `count` more items have reached handlers. */
   handedOut(count: number): Promise<void>;
   readonly completed: Promise<number>;
@@ -56,39 +55,28 @@ export class Session {
     return open;
   }
 
-  /** Starts the client's worker loop on a queue. Its handlers return when `finish` or `endHandlers` is called. */
-  work(handle: string | null, concurrency: number): void {
-    let finish = () => {};
-    let finished = Promise.resolve();
-    const renewFinished = () => {
-      finished = new Promise<void>((resolve) => {
-        finish = resolve;
-      });
-    };
-    renewFinished();
-    const endHandlers = () => {
-      const end = finish;
-      renewFinished();
-      end();
-    };
-    const itemEvents = new EventEmitter();
+  /** Starts the client's worker loop on a queue and those of `also`. Its handlers end when `endHandlers` is called. */
+  work(handle: string | null, args: Json): void {
+    const itemEvents = new EventEmitter().setMaxListeners(0);
     let handedOutCount = 0;
     const worker = this.client.worker(
-      this.queue(handle),
-      () => {
+      [handle, ...((args.also ?? []) as string[])].map((name) => this.queue(name)),
+      async () => {
         handedOutCount += 1;
         itemEvents.emit("item");
-        return finished;
+        const [how] = await once(itemEvents, "end");
+        return endHandler(how);
       },
-      { concurrency },
+      workerOptions(args),
     );
+    const endHandlers = (how?: string) => void itemEvents.emit("end", how);
     const handedOut = async (count: number) => {
       while (handedOutCount < count) await once(itemEvents, "item");
       handedOutCount -= count;
     };
     const completed = worker.run();
     completed.catch(() => {}); // `finish` reports it
-    this.#loops.set(handle ?? "", { worker, finish: () => finish(), endHandlers, handedOut, completed });
+    this.#loops.set(handle ?? "", { worker, endHandlers, handedOut, completed });
   }
 
   loop(handle: string | null): WorkerLoop {
@@ -110,6 +98,14 @@ export class Session {
     if (!found) throw new HarnessError(`this actor was not given the lease ${entry.token}`);
     return found;
   }
+}
+
+/** Ends a handler: well, by what it throws, or with work that nobody waited for. */
+function endHandler(how: string | undefined): unknown {
+  if (how === "raise") throw new Error("handler failed");
+  if (how === "panic") throw Object.create(null);
+  if (how === "cancel") throw AbortSignal.abort().reason;
+  return how === "unfinished" ? [Promise.resolve()] : undefined;
 }
 
 const key = (handle: string, id: Buffer, token: string) => `${token} ${id.toString("hex")} ${handle}`;

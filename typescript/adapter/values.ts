@@ -55,6 +55,14 @@ export const configuration = (args: Json): Json =>
     max_attempts: ["maxAttempts", number],
   });
 
+export const workerOptions = (args: Json): Json =>
+  rename(args, {
+    concurrency: ["concurrency", number],
+    lease_ms: ["duration", number],
+    retry_ms: ["retryDelay", number],
+    grace_ms: ["grace", number],
+  });
+
 export function waitOptions(args: Json): { timeout?: number } {
   if (!("wait_ms" in args)) return {};
   return { timeout: args.wait_ms === null ? Number.POSITIVE_INFINITY : number(args.wait_ms) };

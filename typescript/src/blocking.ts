@@ -89,11 +89,7 @@ export async function waitFor<Found>(
     for (;;) {
       const { result, sentAt } = checked;
       if ("found" in result) {
-        if (target.releaseFound && signals.some((signal) => signal.aborted)) {
-          await target.releaseFound(result.found).catch(() => {});
-          throwIfAborted(signals);
-        }
-        found = result.found;
+        found = await unlessAborted(target, result.found, signals);
         return found;
       }
       throwIfAborted(signals);
@@ -119,6 +115,17 @@ export async function waitFor<Found>(
     if (connection)
       pool.release(connection, found === undefined || target.alwaysSettle ? target.settle : [], failed);
   }
+}
+
+/** Returns what a check found. If a signal was aborted meanwhile, it is released where that is possible, and AbortError thrown. */
+export async function unlessAborted<Found>(
+  target: WaitTarget<Found>,
+  found: Found,
+  signals: AbortSignals,
+): Promise<Found> {
+  if (!target.releaseFound || !signals.some((signal) => signal.aborted)) return found;
+  await target.releaseFound(found).catch(() => {});
+  throw abortError(signals);
 }
 
 /** Blocks for `blockMs` or until a wake-up, then checks on the same connection. */
@@ -162,9 +169,12 @@ function isTransient(error: LeaseqError): boolean {
   return TRANSIENT_BLOCK_ERRORS.has(error.code) || error instanceof ConnectionError;
 }
 
-function throwIfAborted(signals: AbortSignals): void {
-  const aborted = signals.find((signal) => signal.aborted);
-  if (aborted) throw new AbortError(aborted.reason);
+export function throwIfAborted(signals: AbortSignals): void {
+  if (signals.some((signal) => signal.aborted)) throw abortError(signals);
+}
+
+function abortError(signals: AbortSignals): AbortError {
+  return new AbortError(signals.find((signal) => signal.aborted)?.reason);
 }
 
 /** A promise that stays pending. */

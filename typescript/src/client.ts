@@ -1,5 +1,12 @@
 // The entry of the package: creates queues and workers, and waits for several queues at once.
-import { checkOnce, checkTimeout, type TimedCheck, type WaitTarget } from "./blocking.js";
+import {
+  checkOnce,
+  checkTimeout,
+  type TimedCheck,
+  throwIfAborted,
+  unlessAborted,
+  type WaitTarget,
+} from "./blocking.js";
 import { now } from "./clock.js";
 import type { Server } from "./connection.js";
 import { BadArgumentError } from "./errors.js";
@@ -65,10 +72,12 @@ export class Client {
 
     // Check group by group, and block only if none has an item.
     const timeoutAt = now() + timeout;
+    const signals = signal ? [signal, pool.closing] : [pool.closing];
     const checks: TimedCheck<LeasedItem[]>[] = [];
     for (const target of targets) {
+      throwIfAborted(signals);
       const check = await checkOnce(target, pool.shared);
-      if ("found" in check.result) return check.result.found;
+      if ("found" in check.result) return await unlessAborted(target, check.result.found, signals);
       checks.push(check);
     }
     return await this.#race(targets, checks, timeoutAt - now(), signal);

@@ -85,7 +85,10 @@ export class LeasedItem<Q extends LeasingQueue = LeasingQueue> {
     return !this.#lost.signal.aborted && now() < this.heldUntil;
   }
 
-  /** Aborted when the lease is found to be lost: stop working on the item. Finished work can still be completed. */
+  /**
+   * Aborted when the lease is found to be lost, or a worker gives the item back: stop working on it. Work that was finished when
+   * the lease was lost can still be completed.
+   */
   get lostSignal(): AbortSignal {
     return this.#lost.signal;
   }
@@ -164,6 +167,11 @@ export class LeasedItem<Q extends LeasingQueue = LeasingQueue> {
    */
   get entry(): { id: Buffer; token: number; keep?: number } {
     return { id: this.id, token: this.token, ...(this.keep === undefined ? {} : { keep: 0 }) };
+  }
+
+  /** Tells whoever works on the item to stop, as when the lease is lost. For a worker that gives the item back. */
+  abandon(reason: Error): void {
+    this.#markLost(reason);
   }
 
   /** Aborts `lostSignal`. */

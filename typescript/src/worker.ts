@@ -1,15 +1,23 @@
-// The worker loop: leases, calls the handler, completes or releases. client.ts creates workers.
+// The worker loop (page 13): leases, calls the handler, completes or releases. client.ts creates workers.
+import { AsyncResource } from "node:async_hooks";
+import { setMaxListeners } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
 import { now } from "./clock.js";
 import { encodeMilliseconds } from "./encoding.js";
-import { AbortError, BadArgumentError, ConnectionError } from "./errors.js";
+import { BadArgumentError } from "./errors.js";
+import { type Ending, runHandler, textOf } from "./handler.js";
 import type { ConnectionPool } from "./pool.js";
 import { PresenceReporter } from "./presence.js";
 import type { LeasedItem, Queue } from "./queue.js";
+import { isServerAway, pauseMs } from "./server-health.js";
 import type { LeaseOptions } from "./wait-targets.js";
 
-/** The pause before leasing again from a server that could not be reached. */
-const LEASE_RETRY_DELAY_MS = 1000;
+/** The longest delay of an item: 10 years. */
+const MAX_DELAY_MS = 315_360_000_000;
+/** Node fires a timer with a longer delay at once. */
+const MAX_TIMER_MS = 2 ** 31 - 1;
+/** How long to wait for an item while the outage may last: a server that is back shows it soon, by a lease and a block. */
+const PROBE_MS = 50;
 
 /**
  * Works on one item. If it returns or resolves to a string or bytes, these are the result that is kept of an item that was added
@@ -26,17 +34,35 @@ export interface WorkerOptions {
   duration?: number;
   /** The most items to work on at a time. Default: 1. */
   concurrency?: number;
-  /** Milliseconds before an item whose handler threw can be leased again. Default: 0. */
+  /** Milliseconds before an item whose handler failed can be leased again. Default: 0. */
   retryDelay?: number;
-  /** Called with the error of a handler, or of completing or releasing its item. No such error stops the worker. */
-  onError?: (error: unknown, item: LeasedItem) => void;
+  /**
+   * Milliseconds that handlers may run after `stop`; Infinity is without limit. Then `lostSignal` of their items is aborted and the
+   * items are released, uncounted. Default: 25000.
+   */
+  grace?: number;
+  /**
+   * Called with the error of a handler, or of completing or releasing its item; and without an item once for each outage of the
+   * server. No such error stops the worker. Default: a line on stderr.
+   */
+  onError?: (error: unknown, item: LeasedItem | undefined) => unknown;
   /** Whether it reports its presence and the items it holds to the server (page 02.9). Default: true. */
   announce?: boolean;
 }
 
+/** An item that is worked on. */
+interface Slot {
+  /** When it was leased, on the clock of `now`. */
+  readonly since: number;
+  readonly heartbeat: { stop(): void };
+  handlerEnded: boolean;
+  /** Resolves when the item was completed or released, or was given up. */
+  done: Promise<void>;
+}
+
 /**
- * Leases items and calls the handler for each, until it is stopped. When a handler returns, its item is completed. When it
- * throws, its item is released with the error. `Client.worker` creates one; it runs once.
+ * Leases items and calls the handler for each, until it is stopped. When a handler returns, its item is completed. When it ends
+ * in any other way, its item is released with the error. `Client.worker` creates one; it runs once.
  */
 export class Worker {
   readonly #leaseAny: LeaseAny;
@@ -44,12 +70,19 @@ export class Worker {
   readonly #handler: Handler;
   readonly #options: WorkerOptions;
   readonly #concurrency: number;
+  readonly #retryDelay: number;
   readonly #stopping = new AbortController();
+  /** Aborted at the end of the grace time. */
+  readonly #over = new AbortController();
   readonly #closed: AbortSignal;
-  /** When each item that is worked on was leased, on the clock of `now`. */
-  readonly #leasedAt = new Map<LeasedItem, number>();
-  readonly #running = new Set<Promise<void>>();
+  /** Aborted when it is over or the client is closed: no call is made again. */
+  readonly #lastCalls: AbortSignal;
+  readonly #slots = new Map<LeasedItem, Slot>();
   readonly #presence: PresenceReporter | undefined;
+  #onSlotFree = () => {};
+  #graceTimer: NodeJS.Timeout | undefined;
+  #isAway = false;
+  #failure: { error: unknown } | undefined;
   #completed = 0;
   #started = false;
 
@@ -60,117 +93,210 @@ export class Worker {
     handler: Handler,
     options: WorkerOptions,
   ) {
-    const { concurrency = 1, announce = true, retryDelay = 0 } = options;
+    const { concurrency = 1, announce = true, retryDelay = 0, grace = 25_000 } = options;
     encodeMilliseconds(retryDelay, "retryDelay");
+    if (retryDelay < 0 || retryDelay > MAX_DELAY_MS) {
+      throw new BadArgumentError(`retryDelay is 0 to ${MAX_DELAY_MS} ms (10 years), not ${retryDelay}`);
+    }
+    if (!(typeof grace === "number" && grace >= 0)) {
+      throw new BadArgumentError(`grace is a number of milliseconds from 0 on, not ${String(grace)}`);
+    }
     if (!Number.isSafeInteger(concurrency) || concurrency < 1) {
       throw new BadArgumentError(`concurrency is a number from 1 on, not ${concurrency}`);
     }
     if (queues.length === 0) throw new BadArgumentError("no queues");
     this.#leaseAny = leaseAny;
     this.#closed = pool.closing;
+    this.#lastCalls = AbortSignal.any([this.#over.signal, this.#closed]);
     this.#queues = queues;
     this.#handler = handler;
-    this.#options = options;
+    this.#options = { ...options, grace };
     this.#concurrency = concurrency;
+    this.#retryDelay = retryDelay;
+    // Every item that waits for the end of an outage adds a listener.
+    setMaxListeners(0, this.#lastCalls);
     const entries = queues.map(({ keys }) => keys.registryEntry);
     if (announce)
       this.#presence = new PresenceReporter(pool.dedicated(), concurrency, entries, () => this.#status());
   }
 
-  /** Stops leasing. `run` resolves when the running handlers have ended. */
+  /**
+   * Leases no more and starts no handler. `run` resolves when the running handlers have ended, or after the grace time
+   * (LQ-WORK-9, LQ-WORK-10).
+   */
   stop(): void {
     if (this.#stopping.signal.aborted) return;
     this.#stopping.abort(new Error("the worker is stopped"));
     this.#presence?.reportNow();
+    const { grace = 0 } = this.#options;
+    if (this.#started && grace <= MAX_TIMER_MS)
+      this.#graceTimer = setTimeout(() => this.#over.abort(new Error("the worker stopped")), grace);
   }
 
   /**
-   * Works until `stop` is called or the client is closed, and returns how many items it completed. While the server cannot be
-   * reached, it tries again. Any other error of leasing is thrown once the handlers have ended.
+   * Works until `stop` is called or the client is closed, and returns how many items it completed. While the server is away or
+   * refuses, it tries again, with growing pauses (LQ-WORK-7). Any other error of leasing is thrown once the handlers have ended.
    */
   async run(): Promise<number> {
     if (this.#started) throw new BadArgumentError("a worker runs once");
     this.#started = true;
     this.#presence?.start();
-    try {
-      while (!this.#stopping.signal.aborted && !this.#closed.aborted) await this.#leaseOrWait();
-    } catch (error) {
-      // stopped, or the client is closed
-      if (!(error instanceof AbortError)) throw error;
-    } finally {
-      this.stop();
-      await Promise.all(this.#running);
-      await this.#presence?.unregister();
-    }
+    const { signal } = this.#over;
+    const over = new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve()));
+    const stop = () => this.stop();
+    this.#closed.addEventListener("abort", stop);
+    await Promise.race([this.#work(), over]);
+    this.#closed.removeEventListener("abort", stop);
+    clearTimeout(this.#graceTimer);
+    this.#over.abort(new Error("the worker stopped"));
+    const left = [...this.#slots];
+    await Promise.all(
+      left.map(([item, slot]) => (slot.handlerEnded ? slot.done : this.#abandon(item, slot))),
+    );
+    await this.#presence?.unregister();
+    if (this.#failure) throw this.#failure.error;
     return this.#completed;
   }
 
-  /** Leases as many items as there are free slots, or waits until one is free. */
-  async #leaseOrWait(): Promise<void> {
-    const { signal } = this.#stopping;
-    const free = this.#concurrency - this.#running.size;
-    if (free === 0) {
-      await Promise.race(this.#running);
-      return;
+  /** Leases until it is stopped, and waits for the handlers. */
+  async #work(): Promise<void> {
+    let failures = 0;
+    if (this.#closed.aborted) this.stop();
+    while (!this.#stopping.signal.aborted) {
+      const free = this.#concurrency - this.#slots.size;
+      if (free === 0) {
+        await new Promise<void>((resolve) => {
+          this.#onSlotFree = resolve;
+        });
+        continue;
+      }
+      try {
+        await this.#lease(free, this.#isAway ? PROBE_MS : Number.POSITIVE_INFINITY);
+        failures = 0;
+        this.#isAway = false;
+      } catch (error) {
+        if (this.#stopping.signal.aborted) break;
+        if (!isServerAway(error)) {
+          this.#failure = { error };
+          break;
+        }
+        this.#reportAway(error);
+        failures += 1;
+        await pause(failures, this.#stopping.signal);
+      }
     }
+    this.stop();
+    await Promise.all([...this.#slots.values()].map(({ done }) => done));
+  }
+
+  /** Leases up to `count` items and starts their handlers, unless it was stopped meanwhile. */
+  async #lease(count: number, timeout: number): Promise<void> {
     const { duration = 30_000 } = this.#options;
-    const timeout = Number.POSITIVE_INFINITY;
-    try {
-      const items = await this.#leaseAny(this.#queues, {
-        duration,
-        count: Math.min(free, 256),
-        timeout,
-        signal,
-      });
-      for (const item of items) this.#dispatch(item);
-    } catch (error) {
-      if (!(error instanceof ConnectionError)) throw error;
-      if (!this.#closed.aborted) await sleep(LEASE_RETRY_DELAY_MS, undefined, { signal }).catch(() => {});
-    }
+    const { signal } = this.#stopping;
+    const items = await this.#leaseAny(this.#queues, {
+      duration,
+      count: Math.min(count, 256),
+      timeout,
+      signal,
+    });
+    if (!signal.aborted) for (const item of items) this.#dispatch(item);
+    else await Promise.all(items.map((item) => this.#giveBack(item)));
   }
 
   /** Starts the handler of an item. */
   #dispatch(item: LeasedItem): void {
-    this.#leasedAt.set(item, now());
-    const done = this.#handle(item).finally(() => {
-      this.#leasedAt.delete(item);
-      this.#running.delete(done);
+    const slot: Slot = {
+      since: now(),
+      heartbeat: item.heartbeat(),
+      handlerEnded: false,
+      done: Promise.resolve(),
+    };
+    this.#slots.set(item, slot);
+    slot.done = this.#handle(item, slot).finally(() => {
+      this.#slots.delete(item);
+      this.#onSlotFree();
     });
-    this.#running.add(done);
   }
 
-  async #handle(item: LeasedItem): Promise<void> {
-    item.heartbeat();
+  /** Runs the handler in an async context of its own, and ends the item as the handler ended. */
+  async #handle(item: LeasedItem, slot: Slot): Promise<void> {
+    const context = new AsyncResource("leaseq.handler");
+    const ending = await context.runInAsyncScope(runHandler, undefined, this.#handler, item);
+    slot.heartbeat.stop();
+    slot.handlerEnded = true;
+    if (this.#over.signal.aborted) return; // the item was given back
     try {
-      const result = await this.#handler(item);
-      const options = typeof result === "string" || result instanceof Uint8Array ? { result } : {};
-      if (await item.complete(options)) this.#completed += 1;
+      const failure = await this.#complete(item, ending);
+      if (failure) await this.#release(item, failure.error);
     } catch (error) {
-      this.#emitError(error, item);
-      await this.#release(item, error);
+      this.#report(error, item);
+    }
+  }
+
+  /** Completes an item whose handler returned. Returns why it failed otherwise. */
+  async #complete(item: LeasedItem, ending: Ending): Promise<{ error: unknown } | undefined> {
+    if ("error" in ending) return ending;
+    try {
+      if (await this.#whileHeld(item, () => item.complete(ending))) this.#completed += 1;
+      return undefined;
+    } catch (error) {
+      if (isServerAway(error)) throw error;
+      return { error }; // the item cannot be completed, for example because its result is too large
     }
   }
 
   async #release(item: LeasedItem, error: unknown): Promise<void> {
-    const { retryDelay: delay = 0 } = this.#options;
+    this.#report(error, item);
+    const delay = this.#retryDelay;
+    const options = { error: textOf(error), ...(delay > 0 && { delay }) };
+    await this.#whileHeld(item, () => item.release(options));
+  }
+
+  /** Releases an item as if it had never been leased. */
+  async #giveBack(item: LeasedItem): Promise<void> {
     try {
-      await item.release({ error: String(error), ...(delay > 0 && { delay }) });
-    } catch (failure) {
-      this.#emitError(failure, item);
+      await this.#whileHeld(item, () => item.release({ uncounted: true }));
+    } catch (error) {
+      this.#report(error, item);
     }
   }
 
-  #emitError(error: unknown, item: LeasedItem): void {
-    try {
-      this.#options.onError?.(error, item);
-    } catch {
-      // an error of the listener does not stop the worker
+  /** Gives an item back whose handler runs at the end of the grace time. */
+  async #abandon(item: LeasedItem, slot: Slot): Promise<void> {
+    slot.heartbeat.stop();
+    item.abandon(new Error("the worker stopped"));
+    await this.#giveBack(item);
+  }
+
+  /** Makes the call that ends an item: in an outage again and again, but only while the lease is held (LQ-WORK-6). */
+  async #whileHeld<Answer>(item: LeasedItem, call: () => Promise<Answer>): Promise<Answer> {
+    for (let failures = 1; ; failures += 1) {
+      try {
+        return await call();
+      } catch (error) {
+        if (!isServerAway(error) || this.#lastCalls.aborted) throw error;
+        this.#reportAway(error);
+        await pause(failures, this.#lastCalls);
+        if (now() >= item.heldUntil) throw error;
+      }
     }
+  }
+
+  /** Reports the first error of an outage. */
+  #reportAway(error: unknown): void {
+    if (!this.#isAway) this.#report(error, undefined);
+    this.#isAway = true;
+  }
+
+  #report(error: unknown, item: LeasedItem | undefined): void {
+    const { onError = logError } = this.#options;
+    // an error of the listener does not stop the worker
+    new Promise((resolve) => resolve(onError(error, item))).catch(() => {});
   }
 
   /** For reports of the presence. */
   #status() {
-    const items = [...this.#leasedAt].map(([item, since]) => ({
+    const items = [...this.#slots].map(([item, { since }]) => ({
       queue: item.queue.keys.registryEntry,
       id: item.id.toString(),
       attempt: item.attempt,
@@ -178,4 +304,17 @@ export class Worker {
     }));
     return { stopping: this.#stopping.signal.aborted, completed: this.#completed, held: items.length, items };
   }
+}
+
+/** Waits after a failure, until the signal is aborted. */
+async function pause(failures: number, signal: AbortSignal): Promise<void> {
+  await sleep(pauseMs(failures), undefined, { signal }).catch(() => {});
+}
+
+/** The default of `onError`. */
+function logError(error: unknown, item: LeasedItem | undefined): void {
+  const what = item
+    ? `item ${JSON.stringify(item.id.toString())} failed, attempt ${item.attempt}:`
+    : "the server is away or refuses, trying again:";
+  console.error(`leaseq worker: ${what}`, error);
 }

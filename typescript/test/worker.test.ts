@@ -77,7 +77,7 @@ describe("a worker", { concurrency: false }, () => {
         if (lease.attempt === 1) throw new Error("not yet");
         worker.stop();
       },
-      { onError: (error, lease) => reported.push(String(error), lease.attempt) },
+      { onError: (error, lease) => reported.push(String(error), lease?.attempt) },
     );
     assert.equal(await worker.run(), 1);
     assert.deepEqual(reported, ["Error: not yet", 1]);

@@ -17,6 +17,7 @@ from leaseq_conformance.fault_proxy.breakpoints import (
     Action,
     Breakpoint,
     FaultProxyError,
+    Refusal,
     When,
 )
 from leaseq_conformance.fault_proxy.command import ANY_CALL, ANY_SCRIPT, Command, DeferredReply
@@ -36,5 +37,6 @@ __all__ = [
     "LinkFaults",
     "Listener",
     "ProxiedConnection",
+    "Refusal",
     "When",
 ]

@@ -91,3 +91,14 @@ class Breakpoint:
     def _decide(self, action: Action) -> None:
         self._action = action
         self._decided.set()
+
+
+class Refusal(Breakpoint):
+    """Refuses every command of a client that is named so, with this error; the server receives none of them."""
+
+    def __init__(self, client: str, label: str, error: str) -> None:
+        super().__init__(client, label, "before", f"-{error}\r\n".encode(), nth=1)
+
+    def matches(self, command: Command) -> bool:
+        """Return whether it refuses this command."""
+        return command.client == self.client and command.is_named(self._label)

@@ -15,6 +15,9 @@ ANY_SCRIPT: Final = "SCRIPT"
 """The label of a call of any script."""
 ANY_CALL: Final = "CALL"
 """The label of what an operation consists of: calls of scripts, and blocks."""
+COMPLETION: Final = "COMPLETION"
+"""The label of a call that completes items, whatever else it does."""
+COMPLETIONS: Final = frozenset({"complete", "complete_with", "complete_and_lease"})
 BLOCKS: Final = frozenset({"BLPOP", "BLMOVE"})
 
 
@@ -85,11 +88,13 @@ class Command:
         return self.script or self.name
 
     def is_named(self, label: str | None) -> bool:
-        """Return whether it is the command or a call of the script of that name; `SCRIPT`, `CALL` and None are wildcards."""
+        """Return whether it is the command or a call of the script of that name; `SCRIPT`, `CALL`, `COMPLETION` and None are wildcards."""
         if label == ANY_SCRIPT:
             return self.script is not None
         if label == ANY_CALL:
             return self.script is not None or self.name in BLOCKS
+        if label == COMPLETION:
+            return self.script in COMPLETIONS
         return label in {None, self.label, self.name}
 
     @property

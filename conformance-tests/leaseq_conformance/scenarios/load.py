@@ -31,11 +31,11 @@ ASSERTS: Final = frozenset(
     }
 )
 """What makes a step one that can fail for what the client did."""
-NAMED_ACTORS: Final = ("kill", "stop", "cut", "close", "blocked", "sent")
+NAMED_ACTORS: Final = ("kill", "stop", "refuse", "accept", "cut", "close", "blocked", "of", "sent")
 USED_NAMES: Final = (
     {"await": "start", "waiting": "start", "cancel": "start"}
     | dict.fromkeys(("reached", "let_go", "drop", "kill_at"), "stop")
-    | {"unchanged": "remember"}
+    | {"unchanged": "remember", "accept": "refuse", "since": "mark"}
 )
 """Steps that use a name, and the step that gives it with `as`."""
 
@@ -80,7 +80,8 @@ def _problems(scenario: dict[str, Any]) -> Iterator[str]:
     if not any(ASSERTS & step.keys() for step in steps):
         yield "it asserts nothing"
     yield from _unknown_names(scenario)
-    given: dict[str, set[str]] = {"start": set(), "stop": set(), "remember": set(), "save": set()}
+    given: dict[str, set[str]] = {"start": set(), "stop": set(), "save": set()}
+    given |= {kind: set() for kind in ("remember", "refuse", "mark")}
     for step in steps:
         given["save"] |= set(names_saved(step)) | ({step["time"]} if "time" in step else set())
         for name in set(names_in(step)) - given["save"]:
@@ -90,8 +91,9 @@ def _problems(scenario: dict[str, Any]) -> Iterator[str]:
                 yield f"{key}: nothing is named {step[key]}"
         if "as" in step:
             given["start" if "start" in step else "stop"].add(step["as"])
-        if "remember" in step:
-            given["remember"].add(step["remember"])
+        for kind in ("remember", "refuse", "mark"):
+            if kind in step:
+                given[kind].add(step[kind])
         if "stop" in step and step.get("do", "hold") == "hold" and "as" not in step:
             yield "a command that is held needs a name"
 

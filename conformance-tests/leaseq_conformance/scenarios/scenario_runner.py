@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from leaseq_conformance.adapter_process import NoAnswerError
 from leaseq_conformance.cases import FailedError, SkippedError, UnjudgedError
-from leaseq_conformance.fault_proxy import ANY_SCRIPT, Breakpoint, FaultProxyError
+from leaseq_conformance.fault_proxy import ANY_SCRIPT, Breakpoint, FaultProxyError, Refusal
+from leaseq_conformance.manifest import SCRIPTS
 from leaseq_conformance.scenarios import key_inspector, values, workers
 
 if TYPE_CHECKING:
@@ -48,6 +49,8 @@ class ScenarioRunner:
         self._saved: values.Saved = {}
         self._calls: dict[str, tuple[str, str, Pending]] = {}
         self._points: dict[str, Breakpoint] = {}
+        self._refusals: dict[str, Refusal] = {}
+        self._marks: dict[str, int] = {}
         self._remembered: dict[str, Any] = {}
         self._damaged = False
 
@@ -96,6 +99,8 @@ class ScenarioRunner:
         queue = None if method in QUEUELESS else step.get("queue", "q")
         for follow_up in (then for item in args.get("items", []) for then in item.get("then", [])):
             self.session.adapter(actor, follow_up["queue"])
+        for other in args.get("also", ()):
+            self.session.adapter(actor, other)
         return self.session.start(actor, queue, method, args)
 
     def call(self, step: Step) -> None:
@@ -178,11 +183,24 @@ class ScenarioRunner:
         self.session.kill(point.client)
         point.disconnect()
 
+    def refuse(self, step: Step) -> None:
+        """From now on these commands get an error, until the actor is accepted again."""
+        refusal = self._refusals[step["refuse"]] = Refusal(step["refuse"], step["command"], step["error"])
+        self.session.proxy.add(refusal)
+
+    def accept(self, step: Step) -> None:
+        self.session.proxy.remove(self._refusals.pop(step["accept"]))
+
     def cut(self, step: Step) -> None:
         self.session.proxy.reset(step["cut"])
 
     def flush_scripts(self, _step: Step) -> None:
         self.client.script_flush()
+
+    def load_scripts(self, _step: Step) -> None:
+        """No client is answered NOSCRIPT, so that each call is one command."""
+        for script in SCRIPTS.values():
+            self.client.script_load(script.source)
 
     def restart_server(self, _step: Step) -> None:
         if not self.session.server.restarts:
@@ -258,6 +276,11 @@ class ScenarioRunner:
             command.sent and command.reply is None for command in self.session.proxy.commands_of(actor, name)
         )
 
+    def mark(self, step: Step) -> None:
+        """For counts of what is sent from now on."""
+        commands = self.session.proxy.commands_of(step["of"])
+        self._marks[step["mark"]] = commands[-1].number if commands else 0
+
     def sent(self, step: Step) -> None:
         deadline = time.monotonic() + self.patience
         while (count := self._count(step)) < step.get("at_least", 0) and time.monotonic() < deadline:
@@ -269,7 +292,9 @@ class ScenarioRunner:
             raise FailedError(f"{step['sent']} sent {step['command']} {count} times")
 
     def _count(self, step: Step) -> int:
-        return len(self.session.proxy.commands_of(step["sent"], step["command"]))
+        since = self._marks.get(step.get("since", ""), 0)
+        commands = self.session.proxy.commands_of(step["sent"], step["command"])
+        return sum(command.number > since for command in commands)
 
     def registered(self, step: Step) -> None:
         """The client enters a queue behind a call, so it may come a little later."""
@@ -353,13 +378,17 @@ KINDS: Final = {
                 "drop",
                 "kill_at",
                 "kill",
+                "refuse",
+                "accept",
                 "cut",
                 "flush_scripts",
+                "load_scripts",
                 "restart_server",
             ),
             *("forge", "damage", "sound", "keys", "eventually", "remember", "unchanged"),
             *(
                 "blocked",
+                "mark",
                 "sent",
                 "registered",
                 "registry",

@@ -10,6 +10,7 @@ In arguments and expectations, what is bytes in a message may be written as text
     {$above: value, plus: n}        a number above that value plus n (and not below it, with $from)
     {$from: value, plus: n}
     {$either: [...]}                one of these
+    {$contains: text}               a text with that in it
     {$any: true}                    matches anything
     {$unordered: [...]}             a list in any order
 """
@@ -146,6 +147,8 @@ def _match_special(expected: dict[str, Any], got: Any, saved: Saved, place: str)
             bound = int(filled(expected[name], saved)) + expected.get("plus", 0)
             if int(got) < bound + least:
                 raise MismatchError(f"{place} is {got}, expected {'above' if least else 'at least'} {bound}")
+    if "$contains" in expected and expected["$contains"] not in got:
+        raise MismatchError(f"{place} is {shown(got)}, which does not contain {expected['$contains']!r}")
     if "$either" in expected and got not in filled(expected["$either"], saved):
         raise MismatchError(f"{place} is {shown(got)}, expected one of {shown(expected['$either'])}")
     if "$unordered" in expected:

@@ -1,0 +1,40 @@
+// How the handler of an item ended (LQ-WORK-1, LQ-WORK-2). worker.ts calls it.
+import { MAX_ERROR_BYTES } from "./scripts.generated.js";
+
+/** The handler returned, perhaps with a result to keep, or ended in another way. */
+export type Ending = { readonly result?: string | Uint8Array } | { readonly error: unknown };
+
+/** Runs a handler. Never throws. */
+export async function runHandler<Item>(handler: (item: Item) => unknown, item: Item): Promise<Ending> {
+  try {
+    const returned = await handler(item);
+    if (isUnfinished(returned)) {
+      return { error: new TypeError("the handler returned a generator or promises that nobody waited for") };
+    }
+    return typeof returned === "string" || returned instanceof Uint8Array ? { result: returned } : {};
+  } catch (error) {
+    return { error };
+  }
+}
+
+/** Whether work is left in what a handler returned: a generator, which has not begun, or promises in a list. */
+function isUnfinished(returned: unknown): boolean {
+  if (Array.isArray(returned)) return returned.some((part) => hasMethod(part, "then"));
+  return hasMethod(returned, "next") && hasMethod(returned, "return");
+}
+
+const hasMethod = (value: unknown, name: string): boolean =>
+  typeof value === "object" &&
+  value !== null &&
+  typeof (value as Record<string, unknown>)[name] === "function";
+
+/** The text of anything that was thrown, for the item's last error: neither empty nor longer than is kept. */
+export function textOf(error: unknown): string {
+  try {
+    const text = String(error).slice(0, MAX_ERROR_BYTES).toWellFormed();
+    if (text) return text;
+  } catch {
+    // it has no text
+  }
+  return `the handler threw a value of type ${typeof error} without a text`;
+}

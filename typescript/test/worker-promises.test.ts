@@ -1,0 +1,294 @@
+// What a worker promises whatever its handlers, the server and its user do (page 13).
+import assert from "node:assert/strict";
+import { AsyncLocalStorage } from "node:async_hooks";
+import { after, before, beforeEach, describe, test } from "node:test";
+import type { Redis } from "ioredis";
+import { BadArgumentError, Client, type LeasedItem } from "../src/index.js";
+import { FaultProxy, Server, until } from "./server.js";
+
+let server: Server;
+let raw: Redis;
+let client: Client;
+/** What workers reported: the error's text, and the item's id. */
+let reported: [string, string | undefined][];
+const onError = (error: unknown, item: LeasedItem | undefined) =>
+  void reported.push([error instanceof Error ? error.message : typeof error, item?.id.toString()]);
+
+before(async () => {
+  server = await Server.start();
+  raw = server.raw();
+});
+beforeEach(async () => {
+  await client?.close();
+  await raw.flushall();
+  client = new Client({ path: server.path });
+  reported = [];
+});
+after(async () => {
+  await client.close();
+  raw.disconnect();
+  await server.end();
+});
+
+/** Writes are refused while `work` runs (NOREPLICAS). */
+async function whileRefusing(work: () => Promise<unknown>): Promise<void> {
+  await raw.config("SET", "min-replicas-to-write", "1");
+  try {
+    await work();
+  } finally {
+    await raw.config("SET", "min-replicas-to-write", "0");
+  }
+}
+
+function deferred(): { promise: Promise<void>; resolve: () => void } {
+  let resolve = () => {};
+  const promise = new Promise<void>((done) => {
+    resolve = done;
+  });
+  return { promise, resolve };
+}
+
+/** Two steps of a test: the handler is inside, and it may go on. */
+function gate(): { reach(): void; reached: Promise<void>; open(): void; opened: Promise<void> } {
+  const [inside, outside] = [deferred(), deferred()];
+  return { reach: inside.resolve, reached: inside.promise, open: outside.resolve, opened: outside.promise };
+}
+
+describe("a handler that ends", { concurrency: false }, () => {
+  const ways: Record<string, () => unknown> = {
+    "by an Error": () => {
+      throw new Error("no");
+    },
+    "by what has no text": () => {
+      throw Object.create(null);
+    },
+    "by an empty text": () => Promise.reject(""),
+    "by an abort of its own": () => Promise.reject(AbortSignal.abort().reason),
+    "by a text with half a surrogate pair": () => Promise.reject(new Error("\ud83d")),
+    "with a generator that nobody ran": () => (async function* () {})(),
+    "with promises that nobody waited for": () => [Promise.resolve()],
+  };
+  for (const [name, end] of Object.entries(ways)) {
+    test(`${name} has failed, and the worker goes on (LQ-WORK-1, 2, 3)`, async () => {
+      const queue = client.queue("q");
+      await queue.add(["a", "b"].map((id) => ({ id, data: "" })));
+      const worker = client.worker(
+        queue,
+        (item) => {
+          if (item.id.toString() === "a") return end();
+          worker.stop();
+        },
+        { retryDelay: 3_600_000, onError },
+      );
+      assert.equal(await worker.run(), 1);
+      const { state, attempt, error } = await queue.inspect("a");
+      assert.deepEqual([state, attempt], ["delayed", 1]);
+      assert.notEqual(error.toString(), "");
+      assert.deepEqual(
+        reported.map(([, id]) => id),
+        ["a"],
+      );
+    });
+  }
+
+  test("leaves nothing of its async context to the next", async () => {
+    const queue = client.queue("q");
+    await queue.add(["a", "b", "c"].map((id) => ({ id, data: "" })));
+    const context = new AsyncLocalStorage<string>();
+    const seen: unknown[] = [];
+    const worker = client.worker(
+      queue,
+      (item) => {
+        seen.push(context.getStore());
+        context.enterWith(item.id.toString());
+        if (seen.length === 3) worker.stop();
+      },
+      { concurrency: 2 },
+    );
+    await worker.run();
+    assert.deepEqual(seen, [undefined, undefined, undefined]);
+  });
+
+  test("with an onError that rejects does not end the process", async () => {
+    const queue = client.queue("q");
+    await queue.add({ id: "a", data: "" });
+    const worker = client.worker(
+      queue,
+      () => {
+        worker.stop();
+        throw new Error("no");
+      },
+      { onError: () => Promise.reject(new Error("of the listener")) },
+    );
+    assert.equal(await worker.run(), 0);
+  });
+});
+
+describe("finished work", { concurrency: false }, () => {
+  test("is completed again while the lease is held (LQ-WORK-6)", async () => {
+    const queue = client.queue("q");
+    await queue.add({ id: "a", data: "" });
+    const { reach, reached, open, opened } = gate();
+    const worker = client.worker(
+      queue,
+      async () => {
+        reach();
+        await opened;
+      },
+      { onError },
+    );
+    const ran = worker.run();
+    await reached;
+    await whileRefusing(async () => {
+      open();
+      await until(() => reported.length > 0);
+    });
+    await until(async () => (await queue.stats()).get("items") === 0);
+    worker.stop();
+    assert.equal(await ran, 1);
+    assert.deepEqual(
+      reported.map(([, id]) => id),
+      [undefined],
+    );
+  });
+
+  test("is not held when its lease is over: no heartbeat outlives a handler (LQ-WORK-5, 6)", async () => {
+    const queue = client.queue("q");
+    await queue.add({ id: "a", data: "" });
+    const { reach, reached, open, opened } = gate();
+    const attempts: number[] = [];
+    const worker = client.worker(
+      queue,
+      async ({ attempt }) => {
+        attempts.push(attempt);
+        if (attempt > 1) return worker.stop();
+        reach();
+        await opened;
+      },
+      { duration: 400, onError },
+    );
+    const ran = worker.run();
+    await reached;
+    await whileRefusing(async () => {
+      open();
+      await until(async () => (await queue.stats()).get("overdue") === 1);
+      await until(() => reported.some(([, id]) => id === "a"));
+    });
+    assert.equal(await ran, 1);
+    assert.deepEqual(attempts, [1, 2]);
+  });
+
+  test("that failed is not held either, whatever the release is answered (LQ-WORK-5)", async () => {
+    assert.throws(() => client.worker(client.queue("q"), () => {}, { retryDelay: 1e12 }), BadArgumentError);
+    assert.throws(() => client.worker(client.queue("q"), () => {}, { retryDelay: -1 }), BadArgumentError);
+    const queue = client.queue("q");
+    await queue.add({ id: "a", data: "" });
+    const worker = client.worker(
+      queue,
+      async () => {
+        // the record is damaged: it can be neither completed nor released
+        await raw.hset("leaseq:{q}:q:meta", "a", "damaged");
+        worker.stop();
+        throw new Error("no");
+      },
+      { duration: 400, onError },
+    );
+    assert.equal(await worker.run(), 0);
+    await until(async () => (await queue.stats()).get("overdue") === 1);
+  });
+});
+
+describe("an outage", { concurrency: false }, () => {
+  const outages: Record<string, [() => Promise<unknown>, () => Promise<unknown>]> = {
+    NOREPLICAS: [
+      () => raw.config("SET", "min-replicas-to-write", "1"),
+      () => raw.config("SET", "min-replicas-to-write", "0"),
+    ],
+    READONLY: [() => raw.replicaof("127.0.0.1", 1), () => raw.replicaof("NO", "ONE")],
+    MASTERDOWN: [
+      async () => {
+        await raw.config("SET", "replica-serve-stale-data", "no");
+        await raw.replicaof("127.0.0.1", 1);
+      },
+      () => raw.replicaof("NO", "ONE"),
+    ],
+    "max number of clients": [
+      async () => {
+        await raw.config("SET", "maxclients", "1");
+        await raw.call("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes");
+      },
+      () => raw.config("SET", "maxclients", "10000"),
+    ],
+  };
+  for (const [name, [begin, end]] of Object.entries(outages)) {
+    test(`${name} is waited for, in growing pauses, and takes no attempt (LQ-WORK-7, 8)`, async () => {
+      const proxy = await new FaultProxy(server.path).open();
+      const itsClient = new Client({ path: proxy.path });
+      const queue = itsClient.queue("q");
+      const attempts: number[] = [];
+      const worker = itsClient.worker(
+        queue,
+        ({ attempt }) => {
+          attempts.push(attempt);
+          worker.stop();
+        },
+        { announce: false, onError },
+      );
+      await begin();
+      const ran = worker.run();
+      try {
+        await until(() => reported.length > 0);
+        const startedAt = Date.now();
+        await until(() => Date.now() - startedAt > 700);
+      } finally {
+        await end();
+      }
+      const calls = proxy.sent.split("EVALSHA").length - 1;
+      assert.ok(calls <= 9, `${calls} calls`);
+      await client.queue("q").add({ id: "a", data: "" });
+      assert.equal(await ran, 1);
+      assert.deepEqual(attempts, [1]);
+      assert.equal(reported.length, 1);
+      await itsClient.close();
+      proxy.close();
+    });
+  }
+});
+
+describe("a worker that stops", { concurrency: false }, () => {
+  test("gives back what was just leased from several groups, and starts no handler (LQ-WORK-9)", async () => {
+    const queues = ["first", "second"].map((name) => client.queue(name));
+    await queues[1]?.add({ id: "a", data: "" });
+    const worker = client.worker(queues, () => assert.fail("a handler was started"), { concurrency: 2 });
+    const ran = worker.run();
+    worker.stop();
+    assert.equal(await ran, 0);
+    const { state, attempt } = (await queues[1]?.inspect("a")) ?? {};
+    assert.deepEqual([state, attempt], ["ready", 0]);
+  });
+
+  test("gives back what its handlers hold at the end of the grace, and extends it no more (LQ-WORK-10)", async () => {
+    const queue = client.queue("q");
+    await queue.add({ id: "a", data: "" });
+    const { reach, reached, open, opened } = gate();
+    let lostSignal: AbortSignal | undefined;
+    const worker = client.worker(
+      queue,
+      async (item) => {
+        ({ lostSignal } = item);
+        reach();
+        await opened;
+      },
+      { grace: 100, onError },
+    );
+    const ran = worker.run();
+    await reached;
+    worker.stop();
+    assert.equal(await ran, 0);
+    const { state, attempt } = await queue.inspect("a");
+    assert.deepEqual([state, attempt, lostSignal?.aborted], ["ready", 0, true]);
+    open();
+    assert.equal((await queue.stats()).get("items"), 1);
+    assert.throws(() => client.worker(queue, () => {}, { grace: Number.NaN }), BadArgumentError);
+  });
+});
