@@ -1,5 +1,6 @@
 """A job as the data of an item, and its result as the outcome of that item (spec/jobs.md)."""
 
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -72,9 +73,20 @@ def write(envelope: Envelope, form: Format, serializer: Serializer | None) -> by
         data: bytes = CODECS[form].encode(envelope)
     except Exception as error:
         way = f"serializer {serializer.name!r}" if serializer else form
-        message = f"the arguments of {envelope.function} cannot be written as {way}: {error}"
+        what = _unwritten(envelope, CODECS[form].encode) if serializer is None else "the arguments"
+        message = f"{what} of {envelope.function} cannot be written as {way}: {error}"
         raise SerializationError(message) from error
     return data
+
+
+def _unwritten(envelope: Envelope, encode: Callable[[Any], bytes]) -> str:
+    """The argument that cannot be written."""
+    for name, value in [*enumerate(envelope.args, 1), *envelope.kwargs.items()]:
+        try:
+            encode(value)
+        except Exception:  # noqa: BLE001 (it is the one)
+            return f"argument {name!r}, of type {type(value).__name__},"
+    return "the arguments"
 
 
 def pack(envelope: Envelope, serializer: Serializer) -> None:

@@ -59,7 +59,7 @@ class BadEnvelopeError(LeaseqError, ValueError):
 
 
 class SerializationError(LeaseqError, TypeError):
-    """Arguments or a result cannot be written in the App's format; nothing was sent."""
+    """An argument or a result would not arrive as it is in the App's format; nothing was sent."""
 
 
 class Retry(Exception):  # noqa: N818 (what a job decides, no error)

@@ -4,7 +4,7 @@ import inspect
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from itertools import chain, repeat
+from itertools import chain, islice, repeat
 from typing import Any
 
 import msgspec
@@ -15,6 +15,7 @@ from leaseq.jobs.serializer import converted
 
 _PLACES = frozenset({inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD})
 _REST = inspect.Parameter.VAR_POSITIONAL
+_NAMED_REST = inspect.Parameter.VAR_KEYWORD
 
 
 class Signature:
@@ -42,8 +43,10 @@ class Signature:
         kinds = [(each.name, self._kinds[each.name]) for each in parameters if each.kind in _PLACES]
         rest = [(each.name, self._kinds[each.name]) for each in parameters if each.kind is _REST]
         self._in_order = partial(chain, kinds, *map(repeat, rest))
-        self._result = convertible(awaited(result))
-        self.result = None if self._result is None else self._converted_result
+        self._others = next((self._kinds[each.name] for each in parameters if each.kind is _NAMED_REST), None)
+        self.returned = convertible(awaited(result))
+        """The type of a result, None if it stays as it comes."""
+        self.result = None if self.returned is None else self._converted_result
         """Makes a result of the type that the function names. Raises msgspec.ValidationError."""
 
     def check(self, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
@@ -66,6 +69,14 @@ class Signature:
                 bound.arguments[name] = self._converted(name, value, kind)
         return bound.args, bound.kwargs
 
+    def place(self, number: int) -> tuple[str, Any]:
+        """The name and the type of an argument without a name; its type is None if it stays as it comes."""
+        return next(islice(self._in_order(), number, None), ("", None))
+
+    def named(self, name: str) -> Any:
+        """The type of an argument by name, None if it stays as it comes."""
+        return self._kinds.get(name, self._others)
+
     def _places(self, args: Sequence[Any]) -> tuple[Any, ...]:
         """Arguments without names, of the types of their places."""
         return tuple(
@@ -82,7 +93,7 @@ class Signature:
         return _convert(name, value, kind)
 
     def _converted_result(self, value: Any) -> Any:
-        return converted(value, self._result)
+        return converted(value, self.returned)
 
 
 def _positional(parameters: Sequence[inspect.Parameter]) -> range:

@@ -13,6 +13,7 @@ from leaseq.jobs.call import Call, Partial
 from leaseq.jobs.clients import Clients
 from leaseq.jobs.definition import Definition
 from leaseq.jobs.options import CallOptions, Options
+from leaseq.jobs.round_trip import check_call
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -56,7 +57,11 @@ class Enqueuer(Generic[P, T]):
         return Enqueuer(self._clients, self.name, changed, self._definition, given)
 
     def call(self, *args: P.args, **kwargs: P.kwargs) -> Call[T]:
-        """A call, for `app.enqueue_many`. Raises BadTypeError for arguments that the function does not take."""
+        """A call, for `app.enqueue_many`.
+
+        Raises BadTypeError for arguments that the function does not take, SerializationError for those that would not arrive
+        as they are.
+        """
         return self._call(args, kwargs)
 
     def partial(
@@ -64,15 +69,16 @@ class Enqueuer(Generic[P, T]):
     ) -> "Partial[R_contra, T]":
         """A call whose first argument is what the job before it returns, for `app.chain(...).then(...)`.
 
-        Raises BadTypeError for arguments that the function does not take with one before them, BadArgumentError.
+        Raises BadTypeError for arguments that the function does not take with one before them, BadArgumentError, and
+        SerializationError as `call`.
         """
         return Partial(msgspec.structs.replace(self._call((None, *args), kwargs), args=args))
 
     async def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Handle[T]:
         """Enqueue a call; `added` of the handle is false where a job of its id is in the queue already.
 
-        Raises BadTypeError for arguments that the function does not take, SerializationError for those that cannot be
-        written, and the errors of `WorkQueue.add_item`.
+        Raises BadTypeError for arguments that the function does not take, SerializationError for those that would not arrive
+        as they are, and the errors of `WorkQueue.add_item`.
         """
         call = self._call(args, kwargs)
         job_id, added = await self._clients.aio.enqueue(call)
@@ -85,11 +91,14 @@ class Enqueuer(Generic[P, T]):
                 f"{self.name} cannot be enqueued: a worker is another program, in which __main__ is another module; put"
                 " the function in a module that both import, or give it a name: @app.job(name=...)"
             )
-        if self._definition is None:
-            return Call(self.name, args, kwargs, self.options, self._given, None)
-        signature = self._definition.signature
-        if kwargs or len(args) not in signature.positional:
+        signature = None if self._definition is None else self._definition.signature
+        if signature is not None and (kwargs or len(args) not in signature.positional):
             signature.check(self.name, args, kwargs)
+        settings = self._clients.settings
+        if settings.serializer is None:
+            check_call(self.name, args, kwargs, signature, settings.form)
+        if signature is None:
+            return Call(self.name, args, kwargs, self.options, self._given, None)
         return Call(self.name, args, kwargs, self.options, self._given, signature.result)
 
     def __repr__(self) -> str:

@@ -16,6 +16,7 @@ from leaseq.jobs.definition import Definition
 from leaseq.jobs.envelope import Envelope, Result, Stage
 from leaseq.jobs.errors import BadEnvelopeError, JobTimeout, Retry
 from leaseq.jobs.info import timeout_of
+from leaseq.jobs.round_trip import check_handed_on, check_result
 from leaseq.jobs.serializer import Format, Serializer, format_of
 from leaseq.worker.retry_policy import DeadLetter, Release
 
@@ -120,13 +121,24 @@ class JobExecution:
         form = format_of(lease.data)
         try:
             refuse_unfinished(value, ready.function.name)
-            content = self._result(lease, value, form) if lease.keep else b""
             then = ready.job.then
+            if self.serializer is None:
+                self._check(ready, value, form, kept=lease.keep)
+            content = self._result(lease, value, form) if lease.keep else b""
             if not then:
                 return JobResult(content)
             return JobResult(content, then=then[0], data=self._next(then, value, form))
         except Exception as error:  # noqa: BLE001 (what a serializer raises, or its text, may be anything)
             return self._dead(lease, error)
+
+    def _check(self, ready: PreparedJob, value: Any, form: Format, *, kept: bool) -> None:
+        """Raise SerializationError for a result that would not arrive as it is (LQ-JOB-43)."""
+        if kept:
+            check_result(value, ready.function.name, ready.function.signature, form)
+        if ready.job.then:
+            following = ready.job.then[0].job.function
+            known = self.functions.get(following)
+            check_handed_on(value, following, None if known is None else known.signature, form)
 
     def _result(self, lease: LeasedJob, value: Any, form: Format) -> bytes:
         result = Result(
