@@ -8,7 +8,17 @@ from typing import Any, Final
 import redis
 
 from leaseq._sync.queue import WorkQueue
-from leaseq.doctor import cleaning, clock, latency, memory, permissions, persistence, replication, server
+from leaseq.doctor import (
+    cleaning,
+    clock,
+    latency,
+    memory,
+    permissions,
+    persistence,
+    replay,
+    replication,
+    server,
+)
 from leaseq.doctor.finding import Finding, Report, Verdict, unknown
 from leaseq.doctor.node import PROBE_QUEUE, Node, address
 from leaseq.doctor.retries import retries
@@ -23,6 +33,7 @@ SERVER_CHECKS: Final[dict[str, ServerCheck]] = {
     "eviction": memory.eviction,
     "memory": memory.memory,
     "persistence": persistence.persistence,
+    "replay": replay.replay,
     "replication": replication.replication,
     "clock": clock.clock,
     "replica-clocks": replication.replica_clocks,

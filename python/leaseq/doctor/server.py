@@ -1,5 +1,7 @@
 """The server: whether leaseq runs on it."""
 
+from typing import Any
+
 import redis
 
 from leaseq import _scripts
@@ -13,14 +15,23 @@ PRODUCTS = ("valkey", "redict", "redis")
 """The forks tell a Redis version beside their own."""
 
 
+def product(info: dict[str, Any]) -> tuple[str, str]:
+    """Return the server's name, such as "valkey", and its version, from the section `server` of INFO."""
+    name = next((name for name in PRODUCTS if f"{name}_version" in info), "redis")
+    return name, str(info.get(f"{name}_version", "0"))
+
+
+def version_numbers(version: str) -> tuple[int, ...]:
+    """Return a version for comparison; 0 in place of what is no number."""
+    return tuple(int(part) if part.isdigit() else 0 for part in version.split("."))
+
+
 def version(node: Node) -> Verdict:
     """Redis 6.2 or later, or Valkey."""
     info = node.info("server")
-    product = next((product for product in PRODUCTS if f"{product}_version" in info), "redis")
-    number = str(info.get(f"{product}_version", "0"))
-    found = f"{product.capitalize()} {number}"
-    compatible = str(info.get("redis_version", number))
-    if tuple(int(part) if part.isdigit() else 0 for part in compatible.split(".")[:2]) < OLDEST:
+    name, number = product(info)
+    found = f"{name.capitalize()} {number}"
+    if version_numbers(str(info.get("redis_version", number))) < OLDEST:
         return problem(f"{found} is too old", "run Redis 6.2 or later, or Valkey")
     return ok(found)
 

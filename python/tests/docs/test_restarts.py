@@ -9,9 +9,14 @@ from support import page_server
 from support.page_server import PageServer
 from support.snippets import ROOT, blocks
 
+import leaseq.doctor
+from leaseq.doctor.replay import RULES
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
+
+    from leaseq.doctor import Finding
 
 PAGE = ROOT / "docs" / "deployment.md"
 pytestmark = pytest.mark.each_server
@@ -34,3 +39,36 @@ def test_a_restart_keeps_every_item(way: page_server.Way, startable_name: str, t
         server.kill()
         server.start()
         assert server.contents() == before
+
+
+def replay(server: PageServer) -> Finding:
+    """What doctor finds about the append-only file."""
+    with server.client() as client:
+        (found,) = [one for one in leaseq.doctor.doctor(client).findings if one.check == "replay"]
+    return found
+
+
+@pytest.mark.parametrize(
+    "rules", ["off", "off ~app:* &* +@all", "off ~* &* +@all -zadd", "on >word ~app:* +@all"]
+)
+def test_doctor_finds_a_log_that_the_next_restart_cannot_read(
+    rules: str, startable_name: str, tmp_path: Path
+) -> None:
+    """It is a problem on those servers whose restart drops something, the line of the page is what to do, and all comes back."""
+    users = [line for line in lines("user ") if not line.startswith("user default ")]
+    with PageServer(startable_name, tmp_path, lines("aclfile "), [*users, f"user default {rules}"]) as server:
+        page_server.fill(server.users["shop"])
+        before, found = server.contents(), replay(server)
+        server.restart()
+        if server.contents() == before:
+            assert found.status == "ok", found
+            return
+        assert found.status == "problem", found
+        assert "+zadd" in found.found
+        assert f"ACL SETUSER {RULES}" in found.do
+        assert f"user {RULES}" in lines("user ")
+        server.stop()
+        (tmp_path / "users.acl").write_text("\n".join(lines("user ")) + "\n")
+        server.start()
+        assert server.contents() == before
+        assert replay(server).status == "ok"

@@ -5,9 +5,10 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from support.servers import SpawnedServer, plain_client, wait_until
+
 import leaseq
 import leaseq.jobs
-from support.servers import SpawnedServer, plain_client, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -65,8 +66,8 @@ class PageServer(SpawnedServer):
         if way in {"ACL SAVE", "CONFIG REWRITE"}:
             with self.client() as client:
                 for line in users:
-                    client.execute_command("ACL", "SETUSER", *line.split()[1:])  # type: ignore[no-untyped-call]
-                client.execute_command(*way.split())  # type: ignore[no-untyped-call]
+                    client.execute_command("ACL", "SETUSER", *line.split()[1:])
+                client.execute_command(*way.split())
             self._password = passwords(users).get("admin", "")
         place = self.url.removeprefix("redis://")
         self.users = {name: f"redis://{name}:{secret}@{place}" for name, secret in passwords(users).items()}
@@ -105,6 +106,11 @@ class PageServer(SpawnedServer):
             return {key: reads[client.type(key)](key) for key in client.scan_iter(count=1000)}
 
 
+def double(number: int) -> int:
+    """Be a job."""
+    return 2 * number
+
+
 def fill(url: str) -> None:
     """Put items of every state, with outcomes of both kinds and a job, on a server, as this user."""
     with leaseq.WorkQueue("orders", url) as queue:
@@ -119,4 +125,4 @@ def fill(url: str) -> None:
             elif end == "dead":
                 queue.dead_letter(item, error="the reason")
     with leaseq.jobs.App(url) as app:
-        app.job(name="double")(abs).enqueue(4)
+        app.job(double).enqueue(4)
