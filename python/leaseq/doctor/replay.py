@@ -16,8 +16,8 @@ from leaseq.keys import REGISTRY
 
 FIRST: Final = (7, 0)
 """The first Redis that checks."""
-LAST: Final = {"redis": (8, 6), "valkey": (9, 1, 2)}
-"""The first versions known not to check any more."""
+FIXED: Final = {"redis": (8, 6), "valkey": (9, 1, 2)}
+"""The first versions of each server that are known to have stopped checking."""
 
 RULES: Final = "default off resetpass ~* &* +@all"
 """The user whom no client can use, and whose rights are enough."""
@@ -49,7 +49,7 @@ def replay(node: Node) -> Verdict:
 
 def _checks(info: dict[str, Any]) -> bool:
     name, number = product(info)
-    fixed = LAST.get(name)
+    fixed = FIXED.get(name)
     is_fixed = fixed is not None and version_numbers(number) >= fixed
     return version_numbers(str(info.get("redis_version", number))) >= FIRST and not is_fixed
 

@@ -6,31 +6,22 @@ from typing import TYPE_CHECKING
 
 import pytest
 from support import page_server
-from support.page_server import PageServer
-from support.snippets import ROOT, blocks
+from support.page_server import PageServer, lines
 
 import leaseq.doctor
 from leaseq.doctor.replay import RULES
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from pathlib import Path
 
     from leaseq.doctor import Finding
 
-PAGE = ROOT / "docs" / "deployment.md"
 pytestmark = pytest.mark.each_server
-
-
-def lines(start: str) -> Sequence[str]:
-    """The lines of the page's only block of text that starts so."""
-    (found,) = (block.text for block in blocks(PAGE) if block.kind == "text" and block.text.startswith(start))
-    return found.splitlines()
 
 
 @pytest.mark.parametrize("way", page_server.WAYS)
 def test_a_restart_keeps_every_item(way: page_server.Way, startable_name: str, tmp_path: Path) -> None:
-    with PageServer(startable_name, tmp_path, lines("aclfile "), lines("user "), way) as server:
+    with PageServer(startable_name, tmp_path, way=way) as server:
         page_server.fill(server.users["shop"])
         before = server.contents()
         assert len(before) > 15
@@ -56,7 +47,7 @@ def test_doctor_finds_a_log_that_the_next_restart_cannot_read(
 ) -> None:
     """It is a problem on those servers whose restart drops something, the line of the page is what to do, and all comes back."""
     users = [line for line in lines("user ") if not line.startswith("user default ")]
-    with PageServer(startable_name, tmp_path, lines("aclfile "), [*users, f"user default {rules}"]) as server:
+    with PageServer(startable_name, tmp_path, users=[*users, f"user default {rules}"]) as server:
         page_server.fill(server.users["shop"])
         before, found = server.contents(), replay(server)
         server.restart()

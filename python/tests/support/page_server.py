@@ -6,6 +6,7 @@ import contextlib
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from support.servers import SpawnedServer, plain_client, wait_until
+from support.snippets import ROOT, blocks
 
 import leaseq
 import leaseq.jobs
@@ -21,6 +22,13 @@ WAYS: Final[tuple[Way, ...]] = ("aclfile", "redis.conf", "ACL SAVE", "CONFIG REW
 """How the lines of users get to a server: in one of its files, or by ACL SETUSER and one of the commands that write a file."""
 ACL_FILE: Final = "aclfile /etc/redis/users.acl"
 """The line of the page that names the file of users."""
+
+
+def lines(start: str) -> list[str]:
+    """The lines of the only block of text of docs/deployment.md that starts so."""
+    page = blocks(ROOT / "docs" / "deployment.md")
+    (found,) = (block.text for block in page if block.kind == "text" and block.text.startswith(start))
+    return found.splitlines()
 
 
 def passwords(users: Sequence[str]) -> dict[str, str]:
@@ -40,7 +48,7 @@ class PageServer(SpawnedServer):
     Args:
         program: as for `SpawnedServer`.
         folder: an empty folder for its configuration.
-        settings, users: lines of redis.conf and of users.
+        settings, users: lines of redis.conf and of users; those of docs/deployment.md where they are not given.
         way: how the users get there.
 
     Attributes:
@@ -48,18 +56,25 @@ class PageServer(SpawnedServer):
     """
 
     def __init__(
-        self, program: str, folder: Path, settings: Sequence[str], users: Sequence[str], way: Way = "aclfile"
+        self,
+        program: str,
+        folder: Path,
+        settings: Sequence[str] | None = None,
+        users: Sequence[str] | None = None,
+        way: Way = "aclfile",
     ) -> None:
+        settings = lines("aclfile ") if settings is None else settings
+        users = lines("user ") if users is None else users
         self._config = folder / "redis.conf"
         self._password = ""
         acl_file = folder / "users.acl"
-        lines = [line for line in settings if line != ACL_FILE]
+        config = [line for line in settings if line != ACL_FILE]
         if way in {"aclfile", "ACL SAVE"}:
-            lines.append(f"aclfile {acl_file}")
+            config.append(f"aclfile {acl_file}")
         if way == "redis.conf":
-            lines += users
+            config += users
         acl_file.write_text("".join(f"{line}\n" for line in users) if way == "aclfile" else "")
-        self._config.write_text("".join(f"{line}\n" for line in lines))
+        self._config.write_text("".join(f"{line}\n" for line in config))
         if way in {"aclfile", "redis.conf"}:
             self._password = passwords(users).get("admin", "")
         super().__init__(program)
