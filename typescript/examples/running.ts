@@ -29,11 +29,17 @@ const OPENING_BRACE = 0x7b;
 const MAX_COPY_BYTES = 4096;
 const MAX_ERROR_BYTES = 8192;
 const DEFAULT_TIMEOUT_MS = 300_000;
+const UNKNOWN_DELAY_MS = 10_000;
 const DEFAULT_BACKOFF_MS: readonly [number, number] = [1000, 300_000];
 
 /** No worker with these functions can run the job, now or later: it becomes a dead letter (LQ-JOB-7). */
 class NotRunnableError extends Error {
   override readonly name = "NotRunnableError";
+}
+
+/** This worker has no such function. Another one may have it, so the job waits for that one (LQ-JOB-42). */
+class UnknownFunctionError extends Error {
+  override readonly name = "UnknownFunction";
 }
 
 /** Runs the job of an item, then completes or releases the item. `queueOf` returns queues of the same group, for chains. */
@@ -49,12 +55,10 @@ export async function work(
   try {
     job = decodeEnvelope(lease.data);
     const run = functions.get(job.function);
-    if (run === undefined) throw new NotRunnableError(`this worker has no function '${job.function}'`);
+    if (run === undefined) throw new UnknownFunctionError(`this worker has no function '${job.function}'`);
     value = await runAttempt(job, run, lease.lostSignal);
   } catch (error) {
-    const end =
-      error instanceof NotRunnableError ? { dead: true } : { delay: retryDelay(job, lease.attempt) };
-    await lease.release({ error: errorText(error, started), ...end }); // LQ-JOB-5
+    await lease.release({ error: errorText(error, started), ...endOf(error, job, lease.attempt) });
     return;
   }
   const stored = { v: VERSION, result: value, started, ended: Date.now(), ...envelopeCopy(lease.data) };
@@ -62,6 +66,13 @@ export async function work(
   const [next, ...others] = job.then ?? [];
   if (next === undefined) await lease.complete(options);
   else await lease.handOff([nextFollowUp(next, others, value, queueOf)], options);
+}
+
+/** What becomes of a job that failed (LQ-JOB-5, LQ-JOB-7, LQ-JOB-42). */
+function endOf(error: unknown, job: Envelope | undefined, attempt: number) {
+  if (error instanceof NotRunnableError) return { dead: true };
+  if (error instanceof UnknownFunctionError) return { uncounted: true, delay: UNKNOWN_DELAY_MS };
+  return { delay: retryDelay(job, attempt) };
 }
 
 /** The envelope (LQ-JOB-1, LQ-JOB-2). */

@@ -20,13 +20,14 @@ MAX_LINE_CHARS = 500
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """What is known of a failure. `started` is in seconds since 1970, 0 where it is not known."""
+    """What is known of a failure. `started` and `refused` are in seconds since 1970, 0 where they are not known."""
 
     type: str = ""
     message: str = ""
     traceback: str = ""
     worker: str = ""
     started: float = 0.0
+    refused: float = 0.0
 
 
 def text_of(error: BaseException, worker: str, started: float) -> str:
@@ -40,13 +41,15 @@ def text_of(error: BaseException, worker: str, started: float) -> str:
     )
 
 
-def written(kind: str, message: str, frames: str, worker: str, started: float) -> str:
+def written(
+    kind: str, message: str, frames: str, worker: str, started: float, *, refused: float = 0.0
+) -> str:
     """Return the text, cut so that all of it is kept: of the traceback the end says most."""
     lines = [f"{kind}: {_one_line(message)}"]
     if worker:
         lines.append(f"worker: {worker}")
-    if started:
-        lines.append(f"started: {datetime.fromtimestamp(started, UTC).isoformat(timespec='milliseconds')}")
+    times = {"started": started, "refused": refused}
+    lines += [f"{name}: {_date(time)}" for name, time in times.items() if time]
     head = "\n".join(lines) + "\n\n"
     room = MAX_BYTES - len(head.encode())
     tail = frames.encode()
@@ -63,7 +66,12 @@ def read(text: str) -> Failure:
     if not colon or not kind.replace(".", "").isidentifier():
         return Failure(message=text)
     fields = dict(line.partition(": ")[::2] for line in lines)
-    return Failure(kind, message, frames, fields.get("worker", ""), _time(fields.get("started", "")))
+    started, refused = (_time(fields.get(name, "")) for name in ("started", "refused"))
+    return Failure(kind, message, frames, fields.get("worker", ""), started, refused)
+
+
+def _date(time: float) -> str:
+    return datetime.fromtimestamp(time, UTC).isoformat(timespec="milliseconds")
 
 
 def _time(text: str) -> float:

@@ -10,7 +10,7 @@ from leaseq.results import Outcome
 def unsuccessful(
     job_id: str, queue: str, outcome: Outcome, note: JobState, error: str
 ) -> LeaseqError | TimeoutError:
-    """What to raise for a job without a result; `error` is the last one of its item, if that is dead."""
+    """What to raise for a job without a result; `error` is the last one of its item, if that is there."""
     if outcome.state in {"failure", "dead"}:
         failed = failure.read(outcome.error or error)
         return JobFailed(
@@ -21,7 +21,8 @@ def unsuccessful(
             attempt=outcome.attempt,
         )
     if outcome.state in info.WAITS:
-        return TimeoutError(f"job {job_id!r} has not ended: it is {info.status_of(outcome, note)}")
+        why = f", after {error.partition(chr(10))[0]}" if error else ""
+        return TimeoutError(f"job {job_id!r} has not ended: it is {info.status_of(outcome, note)}{why}")
     if note.cancelled is not None:
         return JobCancelled(f"job {job_id!r} was cancelled")
     return ResultNotKept(

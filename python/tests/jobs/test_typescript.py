@@ -74,7 +74,6 @@ def test_a_program_in_typescript_enqueues_a_job_and_reads_its_result(
     [
         ("shop.fail", '["no such order"]', "ValueError: no such order\nTraceback"),
         ("shop.fail", "[]", "missing a required argument: 'why'"),
-        ("shop.none", "[]", "this App has no function 'shop.none'; it has shop.fail"),
     ],
 )
 def test_a_program_in_typescript_is_told_why_a_job_failed(
@@ -133,12 +132,10 @@ def test_a_worker_in_typescript_runs_what_a_program_in_python_enqueues(
     queue = flavour.app.queue("node")
     assert queue.inspect(waiting.id).time - queue.stats().now > 3600 - 600
     assert unkept.status() == "unknown"
-    for job, why in (
-        (unknown, "no function 'text.none'"),
-        (flavour.app.handle("rubbish", queue="node"), "no job that can be read"),
-    ):
-        with pytest.raises(JobFailed, match=why) as refused:
-            job.result(0)
-        assert refused.value.attempt == 1
+    assert (unknown.status(), unknown.info().attempt) == ("delayed", 0)  # LQ-JOB-42
+    assert "no function 'text.none'" in unknown.info().error
+    with pytest.raises(JobFailed, match="no job that can be read") as refused:
+        flavour.app.handle("rubbish", queue="node").result(0)
+    assert refused.value.attempt == 1
     with flavour.working(queues=["default"]):
         assert chain.result(TIMEOUT_SECS) == 13

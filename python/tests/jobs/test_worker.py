@@ -263,9 +263,8 @@ def test_what_no_worker_can_run_is_a_dead_letter_with_the_reason(flavour: JobApp
     queue.add_item(leaseq.Item(b'{"v":1,"function":"f","args":[1,2]}', id="many"), max_attempts=5)
     queue.add_item(leaseq.Item(b'{"v":1,"function":"f","kwargs":{"x":2}}', id="named"), max_attempts=5)
     queue.add_item(leaseq.Item(b'{"v":1,"function":"f","args":["one"]}', id="type"), max_attempts=5)
-    flavour.app.enqueue("g.h")
     good = f.enqueue(3)
-    assert flavour.burst() == 7
+    assert flavour.burst() == 6
     assert good.result(0) == 3
     dead = {info.id: info for info in queue.dead_letters()}
     assert {info.attempt for info in dead.values()} == {1}  # LQ-JOB-7: no crash loop
@@ -274,8 +273,6 @@ def test_what_no_worker_can_run_is_a_dead_letter_with_the_reason(flavour: JobApp
     assert "too many positional arguments" in dead["many"].error
     assert "missing a required argument: 'number'" in dead["named"].error
     assert "argument 'number': Expected `int`, got `str`" in dead["type"].error
-    (other,) = set(dead) - {"rubbish", "newer", "many", "named", "type"}
-    assert "this App has no function 'g.h'; it has f" in dead[other].error
     assert [info.function for info in flavour.app.jobs("failed")].count("f") == 3
 
 

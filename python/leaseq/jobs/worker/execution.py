@@ -46,6 +46,13 @@ class PreparedJob(NamedTuple):
     job: Envelope
 
 
+class UnknownFunction(NamedTuple):
+    """A job of a function that this App does not have, and the reason for people."""
+
+    function: str
+    reason: str
+
+
 class JobResult(msgspec.Struct, frozen=True):
     """How a job ended: with the content of its outcome (empty: none is kept), or with the text of its failure.
 
@@ -76,13 +83,15 @@ class JobExecution:
     serializer: Serializer | None
     worker: str
 
-    def ready(self, lease: LeasedJob, report: Report) -> PreparedJob | JobResult:
-        """What to run; or the end of what no worker with these functions can run, which is dead (LQ-JOB-7)."""
+    def ready(self, lease: LeasedJob, report: Report) -> PreparedJob | JobResult | UnknownFunction:
+        """What to run; or the end of what can never run, which is dead (LQ-JOB-7)."""
         try:
             job = envelope.read(lease.data, self._serializers)
-            function = self._function(job.function)
+            function = self.functions.get(job.function)
+            if function is None:
+                return self._unknown(job.function)
             args, kwargs = function.signature.bind(job.args, job.kwargs)
-        except (BadEnvelopeError, LookupError, TypeError, msgspec.ValidationError) as error:
+        except (BadEnvelopeError, TypeError, msgspec.ValidationError) as error:
             return self._dead(lease, error)
         attempt = lease.attempt + job.attempt - 1
         if function.signature.takes_context:
@@ -95,12 +104,10 @@ class JobExecution:
     def _serializers(self) -> dict[str, Serializer]:
         return {self.serializer.name: self.serializer} if self.serializer is not None else {}
 
-    def _function(self, name: str) -> Definition:
-        if name not in self.functions:
-            names = sorted(self.functions)
-            known = ", ".join(names[:20]) + (", ..." if len(names) > 20 else "") or "none"
-            raise LookupError(f"this App has no function {name!r}; it has {known}")
-        return self.functions[name]
+    def _unknown(self, function: str) -> UnknownFunction:
+        names = sorted(self.functions)
+        known = ", ".join(names[:20]) + (", ..." if len(names) > 20 else "") or "none"
+        return UnknownFunction(function, f"this App has no function {function!r}; it has {known}")
 
     def _context(self, lease: LeasedJob, job: Envelope, name: str, attempt: int, report: Report) -> Context:
         return Context(

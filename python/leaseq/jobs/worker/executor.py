@@ -23,11 +23,12 @@ from leaseq.jobs.errors import JobTimeout
 from leaseq.jobs.info import description_of
 from leaseq.jobs.stage import followed_with
 from leaseq.jobs.store._aio.store import Store
-from leaseq.jobs.worker.execution import JobExecution, JobResult, LeasedJob, PreparedJob
+from leaseq.jobs.worker.execution import JobExecution, JobResult, LeasedJob, PreparedJob, UnknownFunction
 from leaseq.jobs.worker.process_pool import JobProcesses
 from leaseq.jobs.worker.progress import ProgressReporter
 from leaseq.jobs.worker.thread_pool import AdaptiveThreadPool
 from leaseq.jobs.worker.time_limit import within
+from leaseq.jobs.worker.unknown_functions import UnknownFunctions
 from leaseq.worker import server_health
 from leaseq.worker.hooks import logger
 from leaseq.worker.retry_policy import DeadLetter
@@ -55,6 +56,7 @@ class Executor:
         self._threads = threads
         self._forks = forks
         self._moved = moved
+        self._unknown = UnknownFunctions(execution.worker)
 
     async def __call__(self, item: LeasedItem) -> None:
         """Run the job of an item. Raises DeadLetter, Release."""
@@ -68,9 +70,11 @@ class Executor:
             keep=item.keep > 0,
             started=time.time(),
         )
+        ready = self._execution.ready(lease, self._progress.reporter(item))
+        if isinstance(ready, UnknownFunction):
+            await self._unknown.put_off(item, ready)
         self._progress.begin(item, lease.started)
         try:
-            ready = self._execution.ready(lease, self._progress.reporter(item))
             ending = ready if isinstance(ready, JobResult) else await self._run(item, lease, ready)
         finally:
             self._progress.end(item)

@@ -24,7 +24,7 @@ from leaseq import signals
 from leaseq.callables import awaited, is_awaitable
 from leaseq.jobs.errors import JobTimeout
 from leaseq.jobs.worker import process_life
-from leaseq.jobs.worker.execution import JobExecution, JobResult, LeasedJob, PreparedJob
+from leaseq.jobs.worker.execution import JobExecution, JobResult, LeasedJob, PreparedJob, UnknownFunction
 from leaseq.jobs.worker.framing import frame
 from leaseq.jobs.worker.time_limit import raise_late, within
 from leaseq.worker.hooks import logger
@@ -182,6 +182,8 @@ def _ended(end: socket.socket, execution: JobExecution) -> JobResult:
         end.sendall(frame(msgspec.msgpack.encode(Progress(done, total))))
 
     ready = execution.ready(lease, report)
+    if isinstance(ready, UnknownFunction):  # it was decorated when this process had started
+        return JobResult(failed=True, text=f"UnknownFunction: {ready.reason}; restart the worker", dead=True)
     if isinstance(ready, JobResult):
         return ready
     setproctitle(f"leaseq job: {ready.function.name} {lease.id}")

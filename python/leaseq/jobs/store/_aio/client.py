@@ -128,7 +128,7 @@ class JobClient:
         if outcome.state == "result":
             return envelope.read_result(outcome.content, self.settings.serializers).result
         note = await self._note(job, outcome)
-        error = (await queue.inspect(job.id)).error if outcome.state == "dead" else ""
+        error = "" if outcome.finished else (await queue.inspect(job.id)).error
         raise unsuccessful(job.id, job.queue, outcome, note, error)
 
     async def state_of(self, job: Job) -> tuple[Outcome, JobState]:

@@ -129,7 +129,7 @@ class JobClient:
         if outcome.state == "result":
             return envelope.read_result(outcome.content, self.settings.serializers).result
         note = self._note(job, outcome)
-        error = (queue.inspect(job.id)).error if outcome.state == "dead" else ""
+        error = "" if outcome.finished else (queue.inspect(job.id)).error
         raise unsuccessful(job.id, job.queue, outcome, note, error)
 
     def state_of(self, job: Job) -> tuple[Outcome, JobState]:
