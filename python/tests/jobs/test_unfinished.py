@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -113,17 +114,21 @@ def test_what_is_awaitable_is_awaited(flavour: JobAppFlavour, fork: bool, keep: 
     assert flavour.app.queue().stats().dead == 0
 
 
-def test_what_is_awaited_has_the_time_of_its_job(flavour: JobAppFlavour) -> None:
+@pytest.mark.parametrize("fork", [False, True])
+def test_what_is_awaited_has_the_rest_of_the_time_of_its_job(flavour: JobAppFlavour, fork: bool) -> None:
     async def sleep() -> None:
         await asyncio.sleep(60)
 
-    @flavour.app.job(name="f", timeout=0.2, retries=0)
+    @flavour.app.job(name="f", timeout=0.4, retries=0, fork=fork)
     def f() -> Any:
+        time.sleep(0.2)
         return sleep()
 
     handle = f.enqueue()
+    started = time.monotonic()
     flavour.burst()
-    with pytest.raises(JobFailed, match=r"longer than 0\.2 seconds"):
+    assert time.monotonic() - started < 30
+    with pytest.raises(JobFailed, match=r"longer than 0\.4 seconds"):
         handle.result(0)
 
 

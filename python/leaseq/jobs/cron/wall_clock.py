@@ -22,11 +22,17 @@ class WallClock:
 
     def lowest(self, moment: int) -> datetime:
         """A time that it does not go below from this moment on."""
-        return _time(moment + min(self._offset(moment), self._offset(moment + DAY_MS)))
+        now, later = self._offset(moment), self._offset(moment + DAY_MS)
+        if later < now:  # it is set back below the time of now if that is soon
+            later = self._offset(moment + now - later)
+        return _time(moment + min(now, later))
 
     def highest(self, moment: int) -> datetime:
         """A time that it has not gone above up to this moment."""
-        return _time(moment + max(self._offset(moment), self._offset(moment - DAY_MS)))
+        now, earlier = self._offset(moment), self._offset(moment - DAY_MS)
+        if earlier > now:
+            earlier = self._offset(moment + now - earlier)
+        return _time(moment + max(now, earlier))
 
     def moments(self, time: datetime) -> list[int]:
         """The moments at which it shows a time: one, two where it is set back, none where it is set forward."""
