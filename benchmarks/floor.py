@@ -108,20 +108,20 @@ class Floor:
     def add(self, ids: list[str], data: bytes) -> None:
         """Add one batch."""
         arguments = [part for item in ids for part in (item, data)]
-        added = self._server.call("EVALSHA", self._add, 4, *KEYS, *arguments)
+        added = self._server.call("EVALSHA", self._add, "4", *KEYS, *arguments)
         if added != len(ids):
             raise AssertionError(added)
 
     def lease(self, milliseconds: int) -> Held:
         """Lease one batch."""
-        count = () if self._batch == 1 else (self._batch,)
-        reply = self._server.call("EVALSHA", self._lease, 3, *KEYS[:3], milliseconds, *count)
+        count = () if self._batch == 1 else (str(self._batch),)
+        reply = self._server.call("EVALSHA", self._lease, "3", *KEYS[:3], str(milliseconds), *count)
         if self._batch == 1:
             return (reply[0], reply[3])
         return tuple(part for item in reply[1::3] for part in (item, reply[0]))
 
     def complete(self, held: Held) -> None:
         """Complete what one lease gave."""
-        won = self._server.call("EVALSHA", self._complete, 3, *KEYS[:3], *held)
+        won = self._server.call("EVALSHA", self._complete, "3", *KEYS[:3], *held)
         if won != len(held) // 2:
             raise AssertionError(won)

@@ -162,7 +162,7 @@ class Fused:
     def __call__(self, held: Any) -> Any:
         """Return what is held now."""
         if self._subject == "floor":
-            reply = self._server.call("EVALSHA", self._floor, 3, *floor.KEYS[:3], LEASE_MS, *held)
+            reply = self._server.call("EVALSHA", self._floor, "3", *floor.KEYS[:3], str(LEASE_MS), *held)
             if reply[0] != 1:
                 raise AssertionError(reply)
             return (reply[1], reply[4])

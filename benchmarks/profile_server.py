@@ -209,7 +209,7 @@ def replays(record: Record) -> list[tuple[str, Wire]]:
             else:
                 parts += [f"ARGV[{number}]" for number in range(first, len(arguments) + 1)]
             lines.append(f"call({','.join(parts)})")
-        made.append(("\n".join(lines), (len(keys), *keys, *arguments)))
+        made.append(("\n".join(lines), (str(len(keys)), *keys, *arguments)))
     return made
 
 

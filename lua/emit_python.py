@@ -24,13 +24,13 @@ READS: Mapping[str, str] = {
 """How a value of a reply is read; others are as they come."""
 
 WRITES: Mapping[str, str] = {
-    **dict.fromkeys(("ms", "us", "time_ms", "time_us"), 'milliseconds({}, "{}")'),
-    **dict.fromkeys(("integer", "count"), 'whole({}, "{}")'),
-    "kept_ms": 'milliseconds_kept({}, "{}")',
-    "token": 'whole({}, "the token of an item")',
+    **dict.fromkeys(("ms", "us", "time_ms", "time_us"), 'str(milliseconds({}, "{}"))'),
+    **dict.fromkeys(("integer", "count"), 'str(whole({}, "{}"))'),
+    "kept_ms": 'str(milliseconds_kept({}, "{}"))',
+    "token": 'str(whole({}, "the token of an item"))',
     "id": "checked_id({})",
-    "flag": "1",
-    "boolean": "int({})",
+    "flag": '"1"',
+    "boolean": "str(int({}))",
 }
 
 MAX_COLUMNS = 110
@@ -212,7 +212,9 @@ def _entry(script: str, fields: list[Field]) -> list[str]:
     own = [each for each in fields if each.type != "count"]
     follows = len(own) < len(fields)
     parameters = _parameters(own) + ["follow_ups: Sequence[Sequence[Argument]] = ()"] * follows
-    values = _values(own) + ["len(follow_ups), *(part for each in follow_ups for part in each)"] * follows
+    values = (
+        _values(own) + ["str(len(follow_ups)), *(part for each in follow_ups for part in each)"] * follows
+    )
     comma = "," if len(values) == 1 else ""
     return [
         *_definition(f"{script}_entry", parameters, "tuple[Argument, ...]"),
@@ -240,7 +242,7 @@ def _arguments(script: str, signature: Signature) -> list[str]:
     parameters = [
         entries if each.name == "entries" else f"{_name(each)}: {_type(each)}" for each in signature.arguments
     ]
-    values = [f"len({name})" if each.name == "entries" else _write(each) for each in signature.arguments]
+    values = [f"str(len({name}))" if each.name == "entries" else _write(each) for each in signature.arguments]
     if bare:
         values.append(f"*map({WRITES[bare.type].partition('(')[0]}, {name})")
     elif signature.entry:

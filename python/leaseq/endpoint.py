@@ -156,7 +156,7 @@ class Endpoint:
         for option, value in options.items():
             sock.setsockopt(socket.IPPROTO_TCP, option, value)
 
-    def greeting(self, provided: Sequence[str] | None) -> list[tuple[str | int, ...]]:
+    def greeting(self, provided: Sequence[str] | None) -> list[tuple[str, ...]]:
         """What to say before the first call, all at once; `provided` is user and password, or a password alone."""
         given = self.given
         user, password = given.get("username"), given.get("password")
@@ -164,9 +164,9 @@ class Endpoint:
             user, password = provided if len(provided) > 1 else (None, provided[0])
         known = password is not None or bool(user)
         access: tuple[str, ...] = ("AUTH", *([user] if user else []), password or "") if known else ()
-        commands: list[tuple[str | int, ...]] = []
+        commands: list[tuple[str, ...]] = []
         if str(given.get("protocol")) == "3":
-            commands.append(("HELLO", 3, *(("AUTH", user or "default", password or "") if known else ())))
+            commands.append(("HELLO", "3", *(("AUTH", user or "default", password or "") if known else ())))
         elif known:
             commands.append(access)
         if given.get("client_name"):
@@ -177,11 +177,11 @@ class Endpoint:
                 ("CLIENT", "SETINFO", "LIB-VER", __version__),
             ]
         if int(given.get("db") or 0):
-            commands.append(("SELECT", int(given["db"])))
+            commands.append(("SELECT", str(int(given["db"]))))
         return commands
 
     @staticmethod
-    def refusal(command: Sequence[str | int], reply: object) -> Exception | None:
+    def refusal(command: Sequence[str], reply: object) -> Exception | None:
         """What a reply to a part of the greeting means for the connection; None if nothing."""
         if not isinstance(reply, Exception) or command[:2] == ("CLIENT", "SETINFO"):
             # an old server does not know SETINFO, and not everybody may say it; NOAUTH stands for all that comes behind

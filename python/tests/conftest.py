@@ -12,7 +12,7 @@ import signal
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from support import servers, tiers, timeouts
+from support import packing, servers, tiers, timeouts
 from support.cli_runner import Calls
 from support.client_flavours import FLAVOURS, ClientFlavour
 from support.sentinel_set import SentinelSet
@@ -76,6 +76,12 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         named = server_names(metafunc.config)
         on_each = metafunc.definition.get_closest_marker("each_server")
         metafunc.parametrize("server_name", named if on_each else named[-1:], scope="session", indirect=True)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def checked_commands() -> None:
+    """Whatever a test makes leaseq pack in this process is looked at: a number makes hiredis crash under a signal."""
+    packing.check_all()
 
 
 @pytest.fixture(scope="session")

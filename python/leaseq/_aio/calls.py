@@ -8,7 +8,6 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
-import hiredis
 import redis
 from redis.exceptions import (
     AskError,
@@ -24,7 +23,7 @@ from leaseq import errors
 from leaseq._aio import concurrency
 from leaseq._aio.connection import Connection, ReplyTimeoutError
 from leaseq._aio.route import route
-from leaseq.commands import Argument, Command
+from leaseq.commands import Argument, Command, pack
 from leaseq.flows import REPLY_GRACE
 
 T = TypeVar("T")
@@ -35,9 +34,6 @@ REDIRECTIONS = 12
 
 NOT_CONNECTED = (redis.RedisError, RedisClusterException, OSError)
 """How opening a connection fails."""
-
-_untyped: Any = hiredis.pack_command  # declared for one argument alone
-pack: Callable[[tuple[Argument, ...]], bytes] = _untyped
 
 
 ELSEWHERE = (AskError, TryAgainError, ClusterDownError)

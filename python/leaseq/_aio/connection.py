@@ -10,7 +10,7 @@ from typing import Any, Self, cast
 import hiredis
 import redis
 
-from leaseq.commands import Argument
+from leaseq.commands import Argument, pack
 from leaseq.endpoint import NOTHING, Endpoint, reader
 from leaseq.errors import REFUSALS
 from leaseq.process import THIS, ForkGuard
@@ -206,7 +206,7 @@ class Connection(asyncio.Protocol):
 
     async def send(self, *command: Argument) -> None:
         """Send a command. It is on its way before this waits for anything, so an interruption does not stop it."""
-        await self.send_packed(hiredis.pack_command(command))  # type: ignore[arg-type]  # declared for one argument alone
+        await self.send_packed(pack(command))
 
     async def send_packed(self, packed: bytes) -> None:
         """Send the bytes of a command, as `send`."""

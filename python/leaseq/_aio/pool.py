@@ -2,6 +2,7 @@
 
 import contextlib
 from collections.abc import Awaitable, Callable
+from os import getpid
 
 from redis.exceptions import AskError
 
@@ -28,7 +29,8 @@ class Pool:
 
     async def acquire(self, _key: str = "", _redirection: AskError | None = None) -> Connection:
         """A connection, for the caller alone. Raises errors of redis-py."""
-        THIS.ask()
+        if getpid() != THIS.number:
+            THIS.ask()
         if self._slots is not None:
             await self._slots.take()
         while self._idle:

@@ -7,11 +7,10 @@ from typing import Any, Self, TypeVar, Unpack, overload
 
 from leaseq import commands, flows
 from leaseq._aio import concurrency
-from leaseq._aio.calls import pack
 from leaseq._aio.heartbeater import Heartbeater
 from leaseq._aio.queue_admin import QueueAdmin
 from leaseq._scripts import MAX_ENTRIES
-from leaseq.commands import Command, LeaseReply, Taken
+from leaseq.commands import Command, LeaseReply, Taken, pack
 from leaseq.commands.additions import Options
 from leaseq.commands.handoff import AddOptions, Completion, FollowUp, batches, check_targets
 from leaseq.errors import BadArgumentError, LeaseqError, TooLargeError

@@ -63,7 +63,7 @@ async def queues(server: str | concurrency.Client | None = None) -> list[Registe
         found: set[RegisteredQueue] = set()
         cursor: Any = "0"
         while True:
-            cursor, entries = await calls.execute("SSCAN", REGISTRY, cursor, "COUNT", PAGE)
+            cursor, entries = await calls.execute("SSCAN", REGISTRY, cursor, "COUNT", str(PAGE))
             found.update(queue for entry in entries if (queue := registered(entry)))
             if int(cursor) == 0:
                 return sorted(found)

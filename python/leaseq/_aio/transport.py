@@ -12,10 +12,10 @@ from typing import Any, TypeVar, cast
 from leaseq import commands
 from leaseq._aio import concurrency
 from leaseq._aio.blocking import BlockingCalls
-from leaseq._aio.calls import NOT_CONNECTED, Calls, pack
+from leaseq._aio.calls import NOT_CONNECTED, Calls
 from leaseq._aio.lifecycle import Lifecycle
 from leaseq._aio.registry import Registration
-from leaseq.commands import Command, LeaseReply
+from leaseq.commands import Command, LeaseReply, pack
 from leaseq.errors import LeaseqError, QueueClosedError
 from leaseq.flows import REPLY_GRACE, Flow, Leave, Wait
 from leaseq.keys import QueueKeys

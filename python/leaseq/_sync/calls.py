@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
-import hiredis
 import redis
 from redis.exceptions import (
     AskError,
@@ -25,7 +24,7 @@ from leaseq import errors
 from leaseq._sync import concurrency
 from leaseq._sync.connection import Connection, ReplyTimeoutError
 from leaseq._sync.route import route
-from leaseq.commands import Argument, Command
+from leaseq.commands import Argument, Command, pack
 from leaseq.flows import REPLY_GRACE
 
 T = TypeVar("T")
@@ -36,9 +35,6 @@ REDIRECTIONS = 12
 
 NOT_CONNECTED = (redis.RedisError, RedisClusterException, OSError)
 """How opening a connection fails."""
-
-_untyped: Any = hiredis.pack_command  # declared for one argument alone
-pack: Callable[[tuple[Argument, ...]], bytes] = _untyped
 
 
 ELSEWHERE = (AskError, TryAgainError, ClusterDownError)

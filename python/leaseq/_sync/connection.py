@@ -14,7 +14,7 @@ import hiredis
 import redis
 
 from leaseq._sync.race import Stop, current
-from leaseq.commands import Argument
+from leaseq.commands import Argument, pack
 from leaseq.endpoint import NOTHING, Endpoint, reader
 from leaseq.errors import REFUSALS
 from leaseq.process import THIS, ForkGuard
@@ -137,7 +137,7 @@ class Connection:
 
     def send(self, *command: Argument) -> None:
         """Send a command."""
-        self.send_packed(hiredis.pack_command(command))  # type: ignore[arg-type]  # declared for one argument alone
+        self.send_packed(pack(command))
 
     def send_packed(self, packed: bytes) -> None:
         """Send the bytes of a command."""

@@ -3,6 +3,7 @@
 
 import contextlib
 from collections.abc import Callable
+from os import getpid
 
 from redis.exceptions import AskError
 
@@ -29,7 +30,8 @@ class Pool:
 
     def acquire(self, _key: str = "", _redirection: AskError | None = None) -> Connection:
         """A connection, for the caller alone. Raises errors of redis-py."""
-        THIS.ask()
+        if getpid() != THIS.number:
+            THIS.ask()
         if self._slots is not None:
             self._slots.take()
         while self._idle:

@@ -9,10 +9,9 @@ from typing import Any, Self, TypeVar, Unpack, overload
 from leaseq import commands, flows
 from leaseq._scripts import MAX_ENTRIES
 from leaseq._sync import concurrency
-from leaseq._sync.calls import pack
 from leaseq._sync.heartbeater import Heartbeater
 from leaseq._sync.queue_admin import QueueAdmin
-from leaseq.commands import Command, LeaseReply, Taken
+from leaseq.commands import Command, LeaseReply, Taken, pack
 from leaseq.commands.additions import Options
 from leaseq.commands.handoff import AddOptions, Completion, FollowUp, batches, check_targets
 from leaseq.errors import BadArgumentError, LeaseqError, TooLargeError

@@ -64,7 +64,7 @@ def queues(server: str | concurrency.Client | None = None) -> list[RegisteredQue
         found: set[RegisteredQueue] = set()
         cursor: Any = "0"
         while True:
-            cursor, entries = calls.execute("SSCAN", REGISTRY, cursor, "COUNT", PAGE)
+            cursor, entries = calls.execute("SSCAN", REGISTRY, cursor, "COUNT", str(PAGE))
             found.update(queue for entry in entries if (queue := registered(entry)))
             if int(cursor) == 0:
                 return sorted(found)

@@ -13,10 +13,10 @@ from typing import Any, TypeVar, cast
 from leaseq import commands
 from leaseq._sync import concurrency
 from leaseq._sync.blocking import BlockingCalls
-from leaseq._sync.calls import NOT_CONNECTED, Calls, pack
+from leaseq._sync.calls import NOT_CONNECTED, Calls
 from leaseq._sync.lifecycle import Lifecycle
 from leaseq._sync.registry import Registration
-from leaseq.commands import Command, LeaseReply
+from leaseq.commands import Command, LeaseReply, pack
 from leaseq.errors import LeaseqError, QueueClosedError
 from leaseq.flows import REPLY_GRACE, Flow, Leave, Wait
 from leaseq.keys import QueueKeys

@@ -15,7 +15,7 @@ from leaseq.commands.completions import (
     release,
     release_each,
 )
-from leaseq.commands.encoding import Argument, Command, milliseconds, whole
+from leaseq.commands.encoding import Argument, Command, milliseconds, pack, whole
 from leaseq.commands.inspections import inspect, list_items, stats
 from leaseq.commands.leases import (
     Extra,
@@ -68,6 +68,7 @@ __all__ = [
     "list_items",
     "milliseconds",
     "outcome",
+    "pack",
     "publications",
     "purge",
     "queue_full",

@@ -47,7 +47,7 @@ def _end(options: Options) -> tuple[tuple[str, ...], bytes]:
 
 def add(keys: QueueKeys, items: Sequence[Item], options: Options = ()) -> Command[list[bool | None]]:
     """Add items, all with the same options; returns for each whether it was added, None if there is no room."""
-    arguments: list[Argument] = [len(items)]
+    arguments: list[Argument] = [str(len(items))]
     more = counted(options)
     for item in items:
         if not isinstance(item, Item):

@@ -30,19 +30,19 @@ def add_options(
     """Name and value of each option that is given."""
     options: list[Argument] = []
     if delay != 0:
-        options += ("delay", milliseconds(delay, "delay"))
+        options += ("delay", str(milliseconds(delay, "delay")))
     if not_before is not None:
-        options += ("not_before", milliseconds(not_before, "not_before"))
+        options += ("not_before", str(milliseconds(not_before, "not_before")))
     if priority != 0:
-        options += ("priority", whole(priority, "priority"))
+        options += ("priority", str(whole(priority, "priority")))
     if max_attempts is not None:
-        options += ("max_attempts", whole(max_attempts, "max_attempts"))
+        options += ("max_attempts", str(whole(max_attempts, "max_attempts")))
     if expires_in is not None:
-        options += ("expires_in", milliseconds(expires_in, "expires_in"))
+        options += ("expires_in", str(milliseconds(expires_in, "expires_in")))
     if dead_on_expiry:
         options += ("expires_to", "dead")
     if keep is not None and keep != 0:
-        options += ("keep", milliseconds_kept(keep, "keep"))
+        options += ("keep", str(milliseconds_kept(keep, "keep")))
     if content_type is not None:
         options += ("content_type", content_type)
     for name, value in headers:
@@ -57,7 +57,7 @@ def add_entry(item_id: str, data: bytes, options: Sequence[Argument] = ()) -> tu
 
 def add_arguments(entries: Sequence[Sequence[Argument]]) -> list[Argument]:
     """All arguments of a call."""
-    return [len(entries), *chain.from_iterable(entries)]
+    return [str(len(entries)), *chain.from_iterable(entries)]
 
 
 def add_reply(reply: Any) -> list[float]:
@@ -69,18 +69,18 @@ def complete_options(*, only_current: bool = False) -> tuple[Argument, ...]:
     """Name and value of each option that is given."""
     options: list[Argument] = []
     if only_current:
-        options += ("only_current", 1)
+        options += ("only_current", "1")
     return tuple(options)
 
 
 def complete_entry(item_id: str, token: int, options: Sequence[Argument] = ()) -> tuple[Argument, ...]:
     """One entry."""
-    return (checked_id(item_id), whole(token, "the token of an item"), str(len(options) // 2), *options)
+    return (checked_id(item_id), str(whole(token, "the token of an item")), str(len(options) // 2), *options)
 
 
 def complete_arguments(entries: Sequence[Sequence[Argument]]) -> list[Argument]:
     """All arguments of a call."""
-    return [len(entries), *chain.from_iterable(entries)]
+    return [str(len(entries)), *chain.from_iterable(entries)]
 
 
 def complete_reply(reply: Any) -> list[bool]:
@@ -92,7 +92,7 @@ def complete_and_lease_options(*, only_current: bool = False) -> tuple[Argument,
     """Name and value of each option that is given."""
     options: list[Argument] = []
     if only_current:
-        options += ("only_current", 1)
+        options += ("only_current", "1")
     return tuple(options)
 
 
@@ -102,7 +102,7 @@ def complete_and_lease_entry(
     options: Sequence[Argument] = (),
 ) -> tuple[Argument, ...]:
     """One entry."""
-    return (checked_id(item_id), whole(token, "the token of an item"), str(len(options) // 2), *options)
+    return (checked_id(item_id), str(whole(token, "the token of an item")), str(len(options) // 2), *options)
 
 
 def complete_and_lease_arguments(
@@ -111,7 +111,7 @@ def complete_and_lease_arguments(
     entries: Sequence[Sequence[Argument]],
 ) -> list[Argument]:
     """All arguments of a call."""
-    return [whole(count, "count"), milliseconds(lease_secs, "lease_secs"), len(entries), *chain.from_iterable(entries)]
+    return [str(whole(count, "count")), str(milliseconds(lease_secs, "lease_secs")), str(len(entries)), *chain.from_iterable(entries)]
 
 
 def complete_and_lease_reply(
@@ -137,9 +137,9 @@ def complete_with_options(
     """Name and value of each option that is given."""
     options: list[Argument] = []
     if only_current:
-        options += ("only_current", 1)
+        options += ("only_current", "1")
     if keep is not None:
-        options += ("keep", milliseconds_kept(keep, "keep"))
+        options += ("keep", str(milliseconds_kept(keep, "keep")))
     if result is not None:
         options += ("result", result)
     return tuple(options)
@@ -152,17 +152,17 @@ def complete_with_entry(
     follow_ups: Sequence[Sequence[Argument]] = (),
 ) -> tuple[Argument, ...]:
     """One entry."""
-    return (checked_id(item_id), whole(token, "the token of an item"), str(len(options) // 2), *options, len(follow_ups), *(part for each in follow_ups for part in each))
+    return (checked_id(item_id), str(whole(token, "the token of an item")), str(len(options) // 2), *options, str(len(follow_ups)), *(part for each in follow_ups for part in each))
 
 
 def complete_with_follow_up(target: int, entry: Sequence[Argument]) -> tuple[Argument, ...]:
     """One follow-up; `entry` is one of `add`."""
-    return (whole(target, "target"), *entry)
+    return (str(whole(target, "target")), *entry)
 
 
 def complete_with_arguments(entries: Sequence[Sequence[Argument]], targets: int) -> list[Argument]:
     """All arguments of a call."""
-    return [len(entries), whole(targets, "targets"), *chain.from_iterable(entries)]
+    return [str(len(entries)), str(whole(targets, "targets")), *chain.from_iterable(entries)]
 
 
 def complete_with_reply(reply: Any, follow_ups: Iterable[int]) -> list[tuple[bool, list[float]]]:
@@ -184,13 +184,13 @@ def configure_options(
     """Name and value of each option that is given."""
     options: list[Argument] = []
     if max_data is not None:
-        options += ("max_data", whole(max_data, "max_data"))
+        options += ("max_data", str(whole(max_data, "max_data")))
     if max_items is not None:
-        options += ("max_items", whole(max_items, "max_items"))
+        options += ("max_items", str(whole(max_items, "max_items")))
     if max_attempts is not None:
-        options += ("max_attempts", whole(max_attempts, "max_attempts"))
+        options += ("max_attempts", str(whole(max_attempts, "max_attempts")))
     if paused is not None:
-        options += ("paused", int(paused))
+        options += ("paused", str(int(paused)))
     return tuple(options)
 
 
@@ -201,7 +201,7 @@ def configure_reply(reply: Any) -> bool:
 
 def deep_clean_arguments(cursor: str, limit: int, dry_run: bool) -> list[Argument]:
     """All arguments of a call."""
-    return [cursor, whole(limit, "limit"), int(dry_run)]
+    return [cursor, str(whole(limit, "limit")), str(int(dry_run))]
 
 
 def deep_clean_reply(reply: Any) -> tuple[str, dict[str, Any]]:
@@ -212,12 +212,12 @@ def deep_clean_reply(reply: Any) -> tuple[str, dict[str, Any]]:
 
 def extend_entry(item_id: str, token: int, lease_secs: float) -> tuple[Argument, ...]:
     """One entry."""
-    return (checked_id(item_id), whole(token, "the token of an item"), milliseconds(lease_secs, "lease_secs"))
+    return (checked_id(item_id), str(whole(token, "the token of an item")), str(milliseconds(lease_secs, "lease_secs")))
 
 
 def extend_arguments(entries: Sequence[Sequence[Argument]]) -> list[Argument]:
     """All arguments of a call."""
-    return [len(entries), *chain.from_iterable(entries)]
+    return [str(len(entries)), *chain.from_iterable(entries)]
 
 
 def extend_reply(reply: Any) -> list[float]:
@@ -227,7 +227,7 @@ def extend_reply(reply: Any) -> list[float]:
 
 def inspect_arguments(ids: Sequence[str]) -> list[Argument]:
     """All arguments of a call."""
-    return [len(ids), *map(checked_id, ids)]
+    return [str(len(ids)), *map(checked_id, ids)]
 
 
 def inspect_reply(
@@ -255,7 +255,7 @@ def inspect_reply(
 
 def lease_arguments(count: int, lease_secs: float) -> list[Argument]:
     """All arguments of a call."""
-    return [whole(count, "count"), milliseconds(lease_secs, "lease_secs")]
+    return [str(whole(count, "count")), str(milliseconds(lease_secs, "lease_secs"))]
 
 
 def lease_reply(
@@ -271,7 +271,7 @@ def lease_reply(
 
 def lease_any_arguments(queues: int, count: int, lease_secs: float) -> list[Argument]:
     """All arguments of a call."""
-    return [whole(queues, "queues"), whole(count, "count"), milliseconds(lease_secs, "lease_secs")]
+    return [str(whole(queues, "queues")), str(whole(count, "count")), str(milliseconds(lease_secs, "lease_secs"))]
 
 
 def lease_any_reply(
@@ -287,7 +287,7 @@ def lease_any_reply(
 
 def light_clean_arguments(limit: int) -> list[Argument]:
     """All arguments of a call."""
-    return [whole(limit, "limit")]
+    return [str(whole(limit, "limit"))]
 
 
 def light_clean_reply(reply: Any) -> tuple[int, int, int, int, int, float, list[str]]:
@@ -304,7 +304,7 @@ def list_arguments(
     order: Literal["forward", "backward"],
 ) -> list[Argument]:
     """All arguments of a call."""
-    return [state, whole(offset, "offset"), whole(limit, "limit"), order]
+    return [state, str(whole(offset, "offset")), str(whole(limit, "limit")), order]
 
 
 def list_reply(reply: Any) -> tuple[int, list[tuple[str, float]]]:
@@ -323,7 +323,7 @@ def list_reply(reply: Any) -> tuple[int, list[tuple[str, float]]]:
 
 def outcome_arguments(ids: Sequence[str]) -> list[Argument]:
     """All arguments of a call."""
-    return [len(ids), *map(checked_id, ids)]
+    return [str(len(ids)), *map(checked_id, ids)]
 
 
 def outcome_reply(
@@ -346,7 +346,7 @@ def outcome_reply(
 
 def purge_arguments(older_than: float, ids: Sequence[str]) -> list[Argument]:
     """All arguments of a call."""
-    return [milliseconds(older_than, "older_than"), len(ids), *map(checked_id, ids)]
+    return [str(milliseconds(older_than, "older_than")), str(len(ids)), *map(checked_id, ids)]
 
 
 def purge_reply(reply: Any) -> list[bool]:
@@ -365,26 +365,26 @@ def release_options(
     """Name and value of each option that is given."""
     options: list[Argument] = []
     if delay != 0:
-        options += ("delay", milliseconds(delay, "delay"))
+        options += ("delay", str(milliseconds(delay, "delay")))
     if uncounted:
-        options += ("uncounted", 1)
+        options += ("uncounted", "1")
     if error is not None:
         options += ("error", error)
     if dead:
-        options += ("dead", 1)
+        options += ("dead", "1")
     if keep is not None:
-        options += ("keep", milliseconds_kept(keep, "keep"))
+        options += ("keep", str(milliseconds_kept(keep, "keep")))
     return tuple(options)
 
 
 def release_entry(item_id: str, token: int, options: Sequence[Argument] = ()) -> tuple[Argument, ...]:
     """One entry."""
-    return (checked_id(item_id), whole(token, "the token of an item"), str(len(options) // 2), *options)
+    return (checked_id(item_id), str(whole(token, "the token of an item")), str(len(options) // 2), *options)
 
 
 def release_arguments(entries: Sequence[Sequence[Argument]]) -> list[Argument]:
     """All arguments of a call."""
-    return [len(entries), *chain.from_iterable(entries)]
+    return [str(len(entries)), *chain.from_iterable(entries)]
 
 
 def release_reply(reply: Any) -> list[Literal["ready", "delayed", "dead", "lost"]]:
@@ -394,7 +394,7 @@ def release_reply(reply: Any) -> list[Literal["ready", "delayed", "dead", "lost"
 
 def remove_arguments(ids: Sequence[str]) -> list[Argument]:
     """All arguments of a call."""
-    return [len(ids), *map(checked_id, ids)]
+    return [str(len(ids)), *map(checked_id, ids)]
 
 
 def remove_reply(reply: Any) -> list[Literal["ready", "delayed", "leased", "dead", "none", "absent"]]:
@@ -404,7 +404,7 @@ def remove_reply(reply: Any) -> list[Literal["ready", "delayed", "leased", "dead
 
 def revive_arguments(ids: Sequence[str]) -> list[Argument]:
     """All arguments of a call."""
-    return [len(ids), *map(checked_id, ids)]
+    return [str(len(ids)), *map(checked_id, ids)]
 
 
 def revive_reply(reply: Any) -> list[bool]:

@@ -1,7 +1,9 @@
 """Commands, and the wire form of what they carry."""
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar, cast
+
+import hiredis
 
 from leaseq._scripts import Script
 from leaseq.errors import BadArgumentError, BadTypeError
@@ -13,9 +15,19 @@ MAX_SECONDS = 10**12
 
 _PLAIN = frozenset({int, float})
 
-Argument = bytes | str | int
+Argument = bytes | str
+"""What a command is made of. No numbers: see `pack`."""
 T = TypeVar("T")
 U = TypeVar("U")
+
+
+pack: Callable[[tuple[Argument, ...]], bytes] = cast("Any", hiredis.pack_command)
+"""The bytes of a command. Of a number hiredis calls repr, which runs signal handlers, and it crashes if one of them raises."""
+
+
+def argument(word: Argument | int) -> Argument:
+    """A part of a command that redis-py packs, which calls hiredis too."""
+    return str(word) if isinstance(word, int) else word
 
 
 class Command(NamedTuple, Generic[T]):
@@ -43,11 +55,11 @@ class Command(NamedTuple, Generic[T]):
 
     def evalsha(self) -> tuple[Argument, ...]:
         """The call by digest, as a Redis command."""
-        return ("EVALSHA", self.script.sha1, len(self.keys), *self.keys, *self.arguments)
+        return ("EVALSHA", self.script.sha1, str(len(self.keys)), *self.keys, *self.arguments)
 
     def eval(self) -> tuple[Argument, ...]:
         """The call with the script's text, for a server that does not know it."""
-        return ("EVAL", self.script.source, len(self.keys), *self.keys, *self.arguments)
+        return ("EVAL", self.script.source, str(len(self.keys)), *self.keys, *self.arguments)
 
 
 def command(

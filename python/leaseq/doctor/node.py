@@ -8,6 +8,7 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
+from leaseq.commands.encoding import Argument, argument
 from leaseq.keys import QueueKeys
 
 PROBE_QUEUE = "leaseq-doctor"
@@ -25,10 +26,10 @@ class Node:
         self.name = name
         self.keys = QueueKeys(PROBE_QUEUE) if keys is None else keys
 
-    def execute(self, *command: str | bytes | int) -> Any:
+    def execute(self, *command: Argument | int) -> Any:
         """What the server answers to a command, as plain values."""
         client: Any = self.client
-        return plain(client.execute_command(*command))
+        return plain(client.execute_command(*map(argument, command)))
 
     def info(self, section: str) -> dict[str, Any]:
         """One section of INFO."""

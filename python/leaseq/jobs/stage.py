@@ -19,10 +19,14 @@ def followed_with(stage: Stage) -> AddOptions:
 
 def options_of(stage: Stage) -> Options:
     """The options as `add` takes them."""
-    return tuple(word for pair in stage.add.items() for word in pair)
+    return tuple(str(word) for pair in stage.add.items() for word in pair)
 
 
 def named(options: Options) -> dict[str, int | str]:
-    """Options of an item by their names."""
-    given = {str(name): value for name, value in zip(options[::2], options[1::2], strict=True)}
-    return cast("dict[str, int | str]", given)
+    """Options of an item by their names; in an envelope a number is a number."""
+    words = [str(word) for word in options]
+    return {name: _number(word) for name, word in zip(words[::2], words[1::2], strict=True)}
+
+
+def _number(word: str) -> int | str:
+    return int(word) if word.removeprefix("-").isdecimal() else word

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import redis
 
+from leaseq.commands.encoding import argument
 from leaseq.errors import BadTypeError, LeaseqError, WrongKeyTypeError
 
 PAGE: Final = 256
@@ -207,11 +208,11 @@ class OriginalQueue:
         return self._key(b"item:" + item_id)
 
     def _execute(self, *command: Any) -> Any:
-        return self._client.execute_command(*command, NEVER_DECODE=True)
+        return self._client.execute_command(*map(argument, command), NEVER_DECODE=True)
 
     def _pipe(self, commands: Sequence[tuple[Any, ...]], *, transaction: bool = False) -> list[Any]:
         with self._client.pipeline(transaction=transaction) as pipe:
             for command in commands:
-                pipe.execute_command(*command)
+                pipe.execute_command(*map(argument, command))
             answers: list[Any] = pipe.execute()
         return answers

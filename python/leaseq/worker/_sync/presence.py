@@ -51,18 +51,18 @@ class PresenceReporter(SideLoop):
         if self._reports % presence.INDEX_EVERY == 0:
             self._enter()
         self._reports += 1
-        status, life = self._status(self._started), presence.LIFE_SECS * 1000
+        status, life = self._status(self._started), str(presence.LIFE_SECS * 1000)
         self._own.execute("SET", presence.key(self._id), status, "PX", life)
 
     def _enter(self) -> None:
         seconds, microseconds = self._index.execute("TIME")
         now = int(seconds) + int(microseconds) / 1_000_000
         self._started = self._started or now
-        forget_at = round((now + presence.INDEX_LIFE_SECS) * 1000)
+        forget_at = str(round((now + presence.INDEX_LIFE_SECS) * 1000))
         self._index.execute("ZADD", presence.INDEX, forget_at, self._id)
-        expired_before_ms = round(now * 1000)
+        expired_before_ms = str(round(now * 1000))
         expired_ids = self._index.execute(
-            "ZRANGEBYSCORE", presence.INDEX, "-inf", expired_before_ms, "LIMIT", 0, PAGE
+            "ZRANGEBYSCORE", presence.INDEX, "-inf", expired_before_ms, "LIMIT", "0", str(PAGE)
         )
         if expired_ids:
             self._index.execute("ZREM", presence.INDEX, *expired_ids)
@@ -85,7 +85,7 @@ def live_workers(server: str | concurrency.Client | None = None) -> list[WorkerI
         found: list[WorkerInfo] = []
         seen: set[bytes] = set()
         first = 0
-        while ids := index.execute("ZRANGE", presence.INDEX, first, first + PAGE - 1):
+        while ids := index.execute("ZRANGE", presence.INDEX, str(first), str(first + PAGE - 1)):
             for worker_id in ids:
                 if worker_id not in seen:
                     seen.add(worker_id)

@@ -11,6 +11,7 @@ from leaseq._aio import concurrency
 from leaseq._aio.calls import Calls
 from leaseq._aio.queue import WorkQueue
 from leaseq._aio.server_handle import ServerHandle
+from leaseq.commands import Argument
 from leaseq.commands.additions import Options
 from leaseq.errors import LeaseqError
 from leaseq.item import Item
@@ -95,8 +96,8 @@ class Store:
     async def write_notes(self, name: str, notes: Iterable[tuple[str, JobState]]) -> None:
         """JobState something of jobs, in one round trip."""
         keys = self.queue(name).keys
-        life = job_state.LIFE_SECS * 1000
-        entries: list[tuple[Any, ...]] = [
+        life = str(job_state.LIFE_SECS * 1000)
+        entries: list[tuple[Argument, ...]] = [
             ("SET", job_state.key(keys, job_id), job_state.write(each), "PX", life) for job_id, each in notes
         ]
         await self.talk_all(name, entries)
@@ -126,7 +127,7 @@ class Store:
         trace.job = envelope.short(data or b"")
         removal = commands.remove(keys, [job_id])
         trace_key = job_state.trace_key(keys, job_id)
-        life = max(1, round(keep * 1000))
+        life = str(max(1, round(keep * 1000)))
         replies = await self.talk_all(
             name,
             [("MULTI",), removal.eval(), ("SET", trace_key, job_state.write(trace), "PX", life), ("EXEC",)],
@@ -144,9 +145,9 @@ class Store:
         """Have those look again who wait for an outcome, as its coming would; without this they do at the wait cap."""
         keys = self.queue(name).keys
         made, result = job_state.wake_key(keys, job_id), keys.key(f"result:{job_id}")
-        wakes: list[tuple[Any, ...]] = [
+        wakes: list[tuple[Argument, ...]] = [
             ("RPUSH", made, job_state.NO_OUTCOME),
-            ("PEXPIRE", made, round(flows.WAIT_CAP * 1000)),
+            ("PEXPIRE", made, str(round(flows.WAIT_CAP * 1000))),
             ("RENAMENX", made, result),  # not in place of an outcome: the id may be in use again
             ("DEL", made),
         ]
@@ -158,11 +159,11 @@ class Store:
         page = await self.queue(name).list_items(state, offset=offset, limit=limit)
         return [listed.id for listed in page.items]
 
-    async def talk(self, name: str, *command: Any) -> Any:
+    async def talk(self, name: str, *command: Argument) -> Any:
         """Send one plain command on the keys of a queue, and read what it answers."""
         return (await self.talk_all(name, [command]))[0]
 
-    async def talk_all(self, name: str, entries: Sequence[tuple[Any, ...]]) -> list[Any]:
+    async def talk_all(self, name: str, entries: Sequence[tuple[Argument, ...]]) -> list[Any]:
         """Send plain commands on the keys of one queue together, and read what they answer."""
         if not entries:
             return []
