@@ -1,4 +1,4 @@
-"""Whether a value arrives as it is sent (LQ-JOB-42): written, read, and made of its annotation, it must be equal in type and value."""
+"""Whether a value arrives as it is sent (LQ-JOB-60): written, read, and made of its annotation, it must be equal in type and value."""
 
 import contextlib
 import dataclasses

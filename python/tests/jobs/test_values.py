@@ -1,4 +1,4 @@
-"""Values arrive as they were sent, or are refused by name (LQ-JOB-42, LQ-JOB-43): arguments, results, and what a chain hands on."""
+"""Values arrive as they were sent, or are refused by name (LQ-JOB-60, LQ-JOB-61): arguments, results, and what a chain hands on."""
 
 from __future__ import annotations
 

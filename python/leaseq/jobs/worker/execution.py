@@ -139,7 +139,7 @@ class JobExecution:
             return self._dead(lease, error)
 
     def _check(self, ready: PreparedJob, value: Any, form: Format, *, kept: bool) -> None:
-        """Raise SerializationError for a result that would not arrive as it is (LQ-JOB-43)."""
+        """Raise SerializationError for a result that would not arrive as it is (LQ-JOB-61)."""
         if kept:
             check_result(value, ready.function.name, ready.function.signature, form)
         if ready.job.then:
