@@ -55,9 +55,18 @@ export async function enqueue(queue: Queue, call: JobCall, options: JobOptions =
   const due = delay > 0 ? enqueued + delay : undefined;
   // Members that are undefined are not written (LQ-JOB-2); what the scripts decide is not in there (LQ-JOB-3).
   const envelope = { v: VERSION, ...call, enqueued, due, timeout, description };
-  const data = JSON.stringify(envelope);
+  const data = encodeJson(envelope);
   await queue.add({ id, data, delay, maxAttempts, expiresIn: delay + DAY_MS, keep: DAY_MS, ...others });
   return id;
+}
+
+/** JSON. Throws a RangeError for NaN and infinite numbers, for which JSON.stringify writes null (LQ-JOB-60). */
+export function encodeJson(value: unknown): string {
+  return JSON.stringify(value, (name, each) => {
+    if (typeof each === "number" && !Number.isFinite(each))
+      throw new RangeError(`'${name}' is ${each}, which JSON does not have`);
+    return each;
+  });
 }
 
 /**

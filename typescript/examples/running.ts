@@ -1,6 +1,6 @@
 // Running jobs (spec/jobs.md) on this client: what a worker does with a leased item.
 import type { FollowUp, LeasedItem, Queue } from "leaseq";
-import type { Json } from "./jobs.js";
+import { encodeJson, type Json } from "./jobs.js";
 
 /** A function that jobs call. An error it throws is a failure; the job is tried again if attempts are left. */
 export type Run = (args: Json[], kwargs: Record<string, Json>, signal: AbortSignal) => Json | Promise<Json>;
@@ -56,7 +56,7 @@ export async function work(
     job = decodeEnvelope(lease.data);
     const run = functions.get(job.function);
     if (run === undefined) throw new UnknownFunctionError(`this worker has no function '${job.function}'`);
-    value = await runAttempt(job, run, lease.lostSignal);
+    value = checked(await runAttempt(job, run, lease.lostSignal));
   } catch (error) {
     await lease.release({ error: errorText(error, started), ...endOf(error, job, lease.attempt) });
     return;
@@ -66,6 +66,16 @@ export async function work(
   const [next, ...others] = job.then ?? [];
   if (next === undefined) await lease.complete(options);
   else await lease.handOff([nextFollowUp(next, others, value, queueOf)], options);
+}
+
+/** A result. Throws if JSON does not have it: no other attempt would do better (LQ-JOB-61). */
+function checked(value: Json): Json {
+  try {
+    encodeJson(value);
+  } catch (error) {
+    throw new NotRunnableError(`the result cannot be written: ${error}`);
+  }
+  return value;
 }
 
 /** What becomes of a job that failed (LQ-JOB-5, LQ-JOB-7, LQ-JOB-42). */

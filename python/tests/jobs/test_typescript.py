@@ -89,6 +89,13 @@ def test_a_program_in_typescript_is_told_why_a_job_failed(
     assert expected in done.stderr
 
 
+def test_a_program_in_typescript_sends_no_other_value(flavour: JobAppFlavour, url: str) -> None:
+    done = enqueued(url, "shop.fail", "[1e999]")
+    assert done.returncode == 1
+    assert "is Infinity, which JSON does not have" in done.stderr  # LQ-JOB-60
+    assert flavour.app.queue().stats().ready == 0
+
+
 def test_a_worker_in_typescript_runs_what_a_program_in_python_enqueues(
     flavour: JobAppFlavour, url: str
 ) -> None:
@@ -109,8 +116,9 @@ def test_a_worker_in_typescript_runs_what_a_program_in_python_enqueues(
     unkept = number.with_options(keep=None).enqueue("7")
     unknown = flavour.app.function("text.none").with_options(queue="node").enqueue()
     flavour.app.queue("node").add_item(Item(b"{rubbish", id="rubbish"), max_attempts=5, keep=60)
+    endless = number.enqueue("1e999")
     chain = flavour.app.chain(words.call("a b c")).then(count.with_options(delay=0.001).partial(10)).enqueue()
-    ends = 8
+    ends = 9
     done = subprocess.run(
         [adapters.NODE, "node", str(EXAMPLES / "work.js"), url, str(ends)],
         capture_output=True,
@@ -127,6 +135,9 @@ def test_a_worker_in_typescript_runs_what_a_program_in_python_enqueues(
         failing.result(0)
     assert (failed.value.type, failed.value.attempt) == ("RangeError", 2)
     assert "work.js" in failed.value.traceback
+    with pytest.raises(JobFailed, match="result cannot be written: .* Infinity") as unwritten:
+        endless.result(0)
+    assert unwritten.value.attempt == 1  # LQ-JOB-61
     assert waiting.status() == "retrying"
     assert waiting.info().error == "RangeError: seven is no number"
     queue = flavour.app.queue("node")
