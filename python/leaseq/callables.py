@@ -34,9 +34,29 @@ def refuse_unfinished(value: Any, what: str) -> None:
             f"{what} returned a generator, and nothing of it has run: return its values as a list"
         )
     if is_awaitable(value):
+        _end(value)
         raise BadTypeError(
             f"{what} returned {type(value).__name__}, which nothing awaits: await it in an async def"
         )
+
+
+def _end(value: Any) -> None:
+    """End what nothing awaits, which then gives no warning."""
+    for end in (getattr(value, "close", None), getattr(value, "cancel", None)):
+        if callable(end):
+            end()
+
+
+def returns_nothing(function: Callable[..., Any]) -> bool:
+    """Return whether a function that is no `async def` says by its annotation that it returns None or a plain value."""
+    try:
+        returned = inspect.signature(function, eval_str=True).return_annotation
+    except (NameError, SyntaxError, TypeError, ValueError):
+        return False
+    return not is_async(function) and (returned is None or returned in _PLAIN)
+
+
+_PLAIN = (bool, bytes, dict, float, int, list, str, tuple)
 
 
 def is_awaitable(value: Any) -> bool:

@@ -2,7 +2,7 @@
 
 import contextlib
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -85,11 +85,12 @@ class SafeHooks:
         for call in self._calls.get(name, ()):
             try:
                 call(*arguments)
-            except Exception:
+            except BaseException:
                 logger.exception("the hook %r failed", name)
 
-    def context(self, item: LeasedItemBase) -> AbstractContextManager[Any]:
-        """The context in which to run a handler: of all hooks, the first outermost."""
+    @contextlib.contextmanager
+    def context(self, item: LeasedItemBase) -> Iterator[None]:
+        """The context in which to run a handler: of all hooks, the first outermost. What the handler raises passes on."""
         self.emit("started", item)
         stack = contextlib.ExitStack()
         for around in self._calls.get("around", ()):
@@ -97,6 +98,22 @@ class SafeHooks:
                 context = around(item)
                 if context is not None:
                     stack.enter_context(context)
-            except Exception:
+            except BaseException:
                 logger.exception("the hook 'around' failed")
-        return stack
+        try:
+            yield
+        except BaseException as error:
+            _leave(stack, error)
+            raise
+        _leave(stack, None)
+
+
+def _leave(stack: contextlib.ExitStack, error: BaseException | None) -> None:
+    """Leave the contexts of hooks, which see how the handler ended and do not change it."""
+    try:
+        stack.__exit__(
+            None if error is None else type(error), error, None if error is None else error.__traceback__
+        )
+    except BaseException as failure:
+        if failure is not error:
+            logger.exception("the hook 'around' failed")

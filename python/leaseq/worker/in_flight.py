@@ -16,13 +16,15 @@ from leaseq.worker.prefetch import Prefetcher
 from leaseq.worker.retry_policy import UNCOUNTED, DeadLetter, Disposition, Release
 from leaseq.worker.settings import Settings
 
-CancelReason = Literal["", "gone", "lost", "late", "stop"]
-"""What ended it from outside: the lease was lost before its handler started, or while it ran; its time was over; the worker
-stops. None: nothing did."""
+CancelReason = Literal["lost", "late", "stop"]
+"""Why a handler is to end: the lease is lost, its time is over, the worker stops."""
 
+End = Literal["returned", "raised", "gone", "withdrawn", CancelReason]
+"""How a handler ended. Only "returned" completes an item. "gone" and "withdrawn": it did not start, as the lease was lost, or as the
+worker stops. Else what ended it from outside."""
 
-HandlerResult = tuple[Any, BaseException | None, float, CancelReason, bool]
-"""A handler has ended: the item, the error that it raised if any, the seconds it took, why, and whether it frees its slot:
+HandlerResult = tuple[Any, BaseException | None, float, End, bool]
+"""A handler has ended: the item, the error that it raised if any, the seconds it took, how, and whether it frees its slot:
 threads run on when given up. A bare tuple, since there is one for every item."""
 
 Item = Any
@@ -78,23 +80,18 @@ class InFlight:
         """Take in how handlers ended."""
         freed, together = 0, 0.0
         for end in ends:
-            item, error, seconds, cancel_reason, frees = end
+            item, error, seconds, how, frees = end
             if frees:
                 freed += 1
                 together += seconds
             # work that is done is done, whatever happened meanwhile; the server knows whether it counts
-            if (
-                error is None
-                and frees
-                and cancel_reason != "gone"
-                and (not item.hold.ended or item in self._timed_out)
-            ):
+            if how == "returned" and (not item.hold.ended or item in self._timed_out):
                 self.completions.append(item)
             else:
                 self._record_abnormal(end)
             if frees:
                 self._timed_out.discard(item)
-                if self._hooks.per_item and cancel_reason != "gone":
+                if self._hooks.per_item and how not in {"gone", "withdrawn"}:
                     self._hooks.emit("ended", item, seconds, error)
         if self.completions:
             self._prefetcher.note_completion(now)
@@ -103,25 +100,23 @@ class InFlight:
 
     def _record_abnormal(self, end: HandlerResult) -> None:
         """An end that is no plain success."""
-        item, error, _, cancel_reason, frees = end
-        if cancel_reason == "late":
+        item, error, _, how, frees = end
+        if how == "late":
             if not frees:
                 self._timed_out.add(item)  # its thread runs on, and may yet do the work
             limit = self._settings.time_limit
             self._judge(item, TimeoutError(f"took longer than {limit:g} seconds"))
-        elif cancel_reason in {"lost", "gone"}:
-            self.forget([item])
-        elif cancel_reason == "stop":
+        elif how in {"stop", "withdrawn"}:
             self._release_unless_ended(item, UNCOUNTED)
-        elif error is not None:
+        elif how == "raised" and error is not None:
             self._judge(item, error)
-        else:  # the handler has completed or released it itself
+        else:  # the lease is lost, or the handler has completed or released the item itself
             self.forget([item])
 
     def _judge(self, item: Item, error: BaseException) -> None:
         verdict = self._settings.policy.judge(item, error)
-        self._log(item, error, verdict)
         self._release_unless_ended(item, verdict)
+        self._log(item, error, verdict)
 
     def _log(self, item: Item, error: BaseException, verdict: Disposition) -> None:
         """Of what the handler itself has decided, for no other exception's sake, the reason is all there is to tell."""

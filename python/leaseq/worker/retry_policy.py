@@ -4,8 +4,12 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from leaseq.backoff import Backoff
+from leaseq.commands import milliseconds
+from leaseq.errors import BadArgumentError
 from leaseq.exception_text import text_of, written
 from leaseq.item import LeasedItemBase
+from leaseq.worker.hooks import logger
 
 
 class DeadLetter(Exception):  # noqa: N818 (what a handler decides, no error of this package)
@@ -53,7 +57,16 @@ class RetryPolicy:
     dead_letter_on: tuple[type[BaseException], ...]
 
     def judge(self, item: LeasedItemBase, error: BaseException) -> Disposition:
-        """What becomes of an item whose handler raised this."""
+        """What becomes of an item whose handler raised this. What cannot be done is logged, and the item waits as by default."""
+        try:
+            disposition = self._judge(item, error)
+            _check(disposition.delay)
+        except Exception:  # noqa: BLE001 (a backoff is the user's)
+            logger.exception("item %r waits for the default time", item.id)
+            return Disposition(delay=Backoff()(item.attempt), error=text_of(error))
+        return disposition
+
+    def _judge(self, item: LeasedItemBase, error: BaseException) -> Disposition:
         if isinstance(error, DeadLetter):
             return Disposition(dead=True, error=written(error.reason) or None)
         if isinstance(error, Release):
@@ -86,3 +99,9 @@ class RetryPolicy:
             for item in items
             if item.attempt > max_attempts
         }
+
+
+def _check(delay: float) -> None:
+    """Raises BadTypeError, BadArgumentError."""
+    if milliseconds(delay, "the delay of an item") < 0:
+        raise BadArgumentError("the delay of an item must not be negative")

@@ -2,13 +2,10 @@
 
 from collections.abc import Callable, Iterable
 
-from leaseq.callables import refuse_generators
-
-# threads: from leaseq.callables import is_async
-from leaseq.errors import BadTypeError, LeaseqError
+from leaseq.errors import LeaseqError
 from leaseq.worker import presence
 from leaseq.worker._aio.background import run_with_signals
-from leaseq.worker._aio.handler_pool import Handler
+from leaseq.worker._aio.handler_pool import Handler, check_handler
 from leaseq.worker._aio.source import Queues, Source
 from leaseq.worker._aio.worker_loop import WorkerLoop
 from leaseq.worker.hooks import Hooks, SafeHooks
@@ -65,13 +62,7 @@ class Worker:
         handle_signals: bool = True,
         announce: bool = True,
     ) -> None:
-        if not callable(handler):
-            raise BadTypeError(f"a handler is called with an item; {type(handler).__name__} cannot be called")
-        refuse_generators(handler, "a handler")
-        # threads: if is_async(handler):
-        # threads:     raise BadTypeError(
-        # threads:         "a handler in threads is a def, not an async def, which no thread awaits: use leaseq.worker.aio.Worker"
-        # threads:     )
+        check_handler(handler)
         self._settings = Settings(
             concurrency=concurrency,
             lease_secs=lease_secs,

@@ -43,7 +43,6 @@ class WorkerLoop:
         self, source: Source, handler: Handler, settings: Settings, hooks: SafeHooks, name: str
     ) -> None:
         self._source = source
-        self._handler = handler
         self._settings = settings
         self._hooks = hooks
         self._name = name
@@ -55,7 +54,7 @@ class WorkerLoop:
         self.in_flight = InFlight(settings, self._prefetcher, hooks, self._guard)
         self._completer = Completer(self.in_flight, settings.lease_secs)
         self._pool = HandlerPool(
-            self._handle if hooks.per_item else handler, settings.concurrency, self._ended
+            handler, settings.concurrency, self._ended, hooks.context if hooks.per_item else None
         )
         self.heartbeater = ItemHeartbeater(settings, self.in_flight, self._pool, hooks, self._on_call_result)
         self.presence_reporter = PresenceReporter(source.queues[0].transport.client, name, self._status)
@@ -92,6 +91,8 @@ class WorkerLoop:
     def stop(self, *, at_once: bool = False) -> None:
         """Lease no more, and end when the handlers have, or the grace time is over; a second time: now."""
         self._stops = 2 if at_once or self._stops else 1
+        if not self._settings.at_most_once:  # else they are completed already, and have to run
+            self._pool.stop()
         self._wake_event.set()
 
     async def work(self) -> int:
@@ -288,7 +289,7 @@ class WorkerLoop:
             self.presence_reporter.report_now()
         while self._to_begin:
             self.in_flight.undispatched(self._to_begin.popleft())
-        if not self._settings.at_most_once:  # else they are completed already, and have to run
+        if not self._settings.at_most_once:
             self.in_flight.withdrawn(self._pool.withdraw())
 
     async def _wind_up(self) -> None:
@@ -335,10 +336,6 @@ class WorkerLoop:
             held=self.in_flight.held(),
             now=concurrency.now(),
         )
-
-    async def _handle(self, item: LeasedItem) -> None:
-        with self._hooks.context(item):
-            await self._handler(item)
 
     def _worked(self) -> None:
         self._failures = 0

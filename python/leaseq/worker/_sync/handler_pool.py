@@ -8,16 +8,32 @@ import contextlib
 import queue
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from contextvars import copy_context
+from typing import Any
 
 from leaseq._sync.concurrency import now
 from leaseq._sync.queue import LeasedItem
-from leaseq.callables import refuse_unfinished
-from leaseq.worker.in_flight import CancelReason, HandlerResult
+from leaseq.callables import is_async, refuse_generators, refuse_unfinished
+from leaseq.errors import BadTypeError
+from leaseq.worker.in_flight import CancelReason, End, HandlerResult
 
 Handler = Callable[[LeasedItem], object]
 
 END_SECS = 5.0
 """How long idle threads may take to end."""
+
+
+def check_handler(handler: Any) -> None:
+    """Refuse what is seen to be no handler for threads. Raises BadTypeError."""
+    if not callable(handler):
+        raise BadTypeError(f"a handler is called with an item; {type(handler).__name__} cannot be called")
+    refuse_generators(handler, "a handler")
+    if is_async(handler):
+        raise BadTypeError(
+            "a handler in threads is a def, not an async def, which no thread awaits: use leaseq.worker.aio.Worker"
+            " with a leaseq.aio.WorkQueue"
+        )
 
 
 class Slot:
@@ -33,10 +49,18 @@ class HandlerPool:
     """Runs a handler for each item that it is given, `concurrency` at a time, and tells how each ended."""
 
     def __init__(
-        self, handler: Handler, concurrency: int, on_result: Callable[[HandlerResult], None]
+        self,
+        handler: Handler,
+        concurrency: int,
+        on_result: Callable[[HandlerResult], None],
+        around: Callable[[LeasedItem], AbstractContextManager[Any]] | None = None,
     ) -> None:
+        """Take the handler, how many run at a time, what receives each end, and a context to run each handler in."""
         self._handler = handler
+        self._around = around
         self._on_result = on_result
+        self._context = copy_context()
+        self._stopping = False
         self._inbox: queue.SimpleQueue[LeasedItem | None] = queue.SimpleQueue()
         self._slots = [Slot() for _ in range(concurrency)]
 
@@ -46,6 +70,10 @@ class HandlerPool:
             # daemons: a handler that hangs does not keep the program from ending
             slot.thread = threading.Thread(target=self._work, args=(slot,), name="leaseq worker", daemon=True)
             slot.thread.start()
+
+    def stop(self) -> None:
+        """Start no more handlers; items that wait for one are reported as withdrawn."""
+        self._stopping = True
 
     def put(self, items: Sequence[LeasedItem]) -> None:
         """Hand over items; those that find no free thread wait."""
@@ -82,10 +110,11 @@ class HandlerPool:
             if slot.item is item and not item.hold.lost:
                 item.hold.lost = True
                 if cancel_reason == "late":
-                    self._on_result((item, None, now() - slot.since, cancel_reason, False))
+                    self._on_result((item, None, now() - slot.since, "late", False))
 
     def abandon(self) -> None:
         """Mark all items as lost: the handlers run on, and nobody listens to them any more."""
+        self._stopping = True
         for slot in self._slots:
             if slot.item is not None:
                 slot.item.hold.lost = True
@@ -101,21 +130,29 @@ class HandlerPool:
     def _work(self, slot: Slot) -> None:
         get = self._inbox.get
         while (item := get()) is not None:
-            if item.hold.lost:
-                self._on_result((item, None, 0.0, "gone", True))
+            if item.hold.lost or self._stopping:
+                self._on_result((item, None, 0.0, "gone" if item.hold.lost else "withdrawn", True))
             else:
                 self._handle(slot, item)
 
     def _handle(self, slot: Slot, item: LeasedItem) -> None:
         slot.since = now()  # before the item: whoever looks at both never takes an older time for this item's
         slot.item = item
+        how: End = "raised"
         error: BaseException | None = None
         try:
-            if (answer := self._handler(item)) is not None:
-                refuse_unfinished(answer, "the handler")
+            self._context.copy().run(self._run, item)
+            how = "returned"
         except BaseException as failure:  # noqa: BLE001 (told)
             error = failure
+            if item.hold.lost:  # a failure is no longer this worker's to tell
+                how = "lost"
         slot.item = None
-        # work that is done is done, whoever has the item by now; a failure is no longer this worker's to tell
-        cancel_reason: CancelReason = "lost" if error is not None and item.hold.lost else ""
-        self._on_result((item, error, now() - slot.since, cancel_reason, True))
+        self._on_result((item, error, now() - slot.since, how, True))
+
+    def _run(self, item: LeasedItem) -> None:
+        if self._around is not None:
+            with self._around(item):
+                refuse_unfinished(self._handler(item), "the handler")
+        elif (value := self._handler(item)) is not None:
+            refuse_unfinished(value, "the handler")
