@@ -5,7 +5,7 @@ from typing import Any
 from leaseq.doctor.finding import Verdict, advice, ok, problem, unknown
 from leaseq.doctor.node import Node
 
-TURN_ON = "CONFIG SET appendonly yes and appendfsync everysec, and write both into the server's configuration"
+TURN_ON = "CONFIG SET appendonly yes, CONFIG SET appendfsync everysec, and write both into the server's configuration"
 
 
 def persistence(node: Node) -> Verdict:

@@ -83,7 +83,7 @@ def text_of(kind: str, start: str = "") -> str:
 
 
 @pytest.fixture
-def server(startable_name: str, tmp_path: Path) -> Iterator[PageServer]:
+def deployed(startable_name: str, tmp_path: Path) -> Iterator[PageServer]:
     """A server that is set up with the lines of the page."""
     folder = tmp_path / "server"
     folder.mkdir()
@@ -119,32 +119,41 @@ def looks(user: str, commands: Sequence[str]) -> None:
 @pytest.mark.slow
 @pytest.mark.each_server
 def test_each_user_can_do_what_its_programs_do_after_a_restart_too(
-    server: PageServer, tmp_path: Path
+    deployed: PageServer, tmp_path: Path
 ) -> None:
     (tmp_path / "shop_jobs.py").write_text(JOBS)
-    run(server.users["shop"], sys.executable, "-W", "error", "shop_jobs.py", folder=tmp_path)
-    page_server.fill(server.users["shop"])
-    before = server.contents()
-    server.restart()
-    assert server.contents() == before
-    server.kill()
-    server.start()
-    assert server.contents() == before
-    looks(server.users["reader"], READER)
-    run(server.users["cleaner"], str(BIN / "leaseq-cleaner"), "--once", "--listen", "off")
-    looks(server.users["operator"], OPERATOR)
+    run(deployed.users["shop"], sys.executable, "-W", "error", "shop_jobs.py", folder=tmp_path)
+    page_server.fill(deployed.users["shop"])
+    before = deployed.contents()
+    deployed.restart()
+    assert deployed.contents() == before
+    deployed.kill()
+    deployed.start()
+    assert deployed.contents() == before
+    looks(deployed.users["reader"], READER)
+    run(deployed.users["cleaner"], str(BIN / "leaseq-cleaner"), "--once", "--listen", "off")
+    looks(deployed.users["operator"], OPERATOR)
     run(
-        server.users["shop"], *COMMAND, "worker", "--burst", "--processes=1", "shop_jobs:app", folder=tmp_path
+        deployed.users["shop"],
+        *COMMAND,
+        "worker",
+        "--burst",
+        "--processes=1",
+        "shop_jobs:app",
+        folder=tmp_path,
     )
-    with leaseq.WorkQueue("orders", server.users["reader"]) as queue, pytest.raises(leaseq.AccessDeniedError):
+    with (
+        leaseq.WorkQueue("orders", deployed.users["reader"]) as queue,
+        pytest.raises(leaseq.AccessDeniedError),
+    ):
         queue.add_item(leaseq.Item(b"", id="b"))
 
 
 @pytest.mark.each_server
-def test_no_client_gets_in_without_a_password(server: PageServer) -> None:
+def test_no_client_gets_in_without_a_password(deployed: PageServer) -> None:
     for login in ({}, {"password": "any"}, {"username": "default", "password": ""}):
         with (
-            redis.Redis(port=server.port, protocol=2, retry=None, **login) as client,  # type: ignore[arg-type]
+            redis.Redis(port=deployed.port, protocol=2, retry=None, **login) as client,  # type: ignore[arg-type]
             pytest.raises(
                 redis.RedisError, match=r"NOAUTH|WRONGPASS|Authentication required|invalid username"
             ),
@@ -153,25 +162,25 @@ def test_no_client_gets_in_without_a_password(server: PageServer) -> None:
 
 
 @pytest.mark.each_server
-def test_the_operator_may_make_every_check_of_doctor(server: PageServer) -> None:
-    page_server.fill(server.users["shop"])
-    with redis.Redis.from_url(server.users["operator"]) as client:
+def test_the_operator_may_make_every_check_of_doctor(deployed: PageServer) -> None:
+    page_server.fill(deployed.users["shop"])
+    with redis.Redis.from_url(deployed.users["operator"]) as client:
         findings = leaseq.doctor.doctor(client, ["orders"], role="operator").findings
     assert [finding for finding in findings if finding.status in {"unknown", "problem"}] == []
 
 
 @pytest.mark.each_server
-def test_a_replica_follows_with_the_lines_of_the_page(server: PageServer, tmp_path: Path) -> None:
-    page_server.fill(server.users["shop"])
+def test_a_replica_follows_with_the_lines_of_the_page(deployed: PageServer, tmp_path: Path) -> None:
+    page_server.fill(deployed.users["shop"])
     place, *login = page_server.lines("replicaof ")
     assert place == "replicaof redis.internal 6379"
-    lines = [*page_server.lines("aclfile "), f"replicaof {server.host} {server.port}", *login]
-    with server.client() as client:
+    lines = [*page_server.lines("aclfile "), f"replicaof {deployed.host} {deployed.port}", *login]
+    with deployed.client() as client:
         client.config_set("repl-diskless-sync-delay", 0)  # of tests: it waits 5 s for other replicas
     (tmp_path / "replica").mkdir()
-    with PageServer(server.program, tmp_path / "replica", lines) as replica:
-        wait_until(lambda: replica.contents() == server.contents())
-        looks(server.users["operator"], ["doctor orders --role operator"])
+    with PageServer(deployed.program, tmp_path / "replica", lines) as replica:
+        wait_until(lambda: replica.contents() == deployed.contents())
+        looks(deployed.users["operator"], ["doctor orders --role operator"])
 
 
 def test_the_dockerfile_passes_hadolint(tmp_path: Path) -> None:

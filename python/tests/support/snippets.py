@@ -115,6 +115,8 @@ def check_shell(block: Block) -> None:
                 assert set(package[2:-1].split(",")) <= set(extras), str(block)
             case ["npm", "install", package]:
                 assert (ROOT / package / "package.json").exists(), str(block)
+            case ["mkdir", "-p", *_]:
+                pass
             case ["leaseq-cleaner", *words]:
                 options = {option for param in cleaner_program.params for option in param.opts}
                 assert {word for word in words if word.startswith("-")} <= options, str(block)
