@@ -19,7 +19,6 @@ from leaseq.errors import (
 )
 from leaseq.item import Item
 from leaseq.jobs.envelope import Stage
-from leaseq.jobs.errors import JobTimeout
 from leaseq.jobs.info import description_of
 from leaseq.jobs.stage import followed_with
 from leaseq.jobs.store._aio.store import Store
@@ -126,6 +125,14 @@ class Executor:
                 )
             if is_awaitable(value):
                 value = await within(ready.timeout, awaited(value), time.time() - lease.started)
-        except (Exception, SystemExit, JobTimeout) as error:  # noqa: BLE001 (told)
+        except BaseException as error:
+            if _is_cancelled(error):
+                raise
             return self._execution.failed(lease, ready, error)
         return self._execution.done(lease, ready, value)
+
+
+def _is_cancelled(error: BaseException) -> bool:
+    """Whether this task is asked to end. A job can raise CancelledError too, and has failed then."""
+    task = asyncio.current_task()
+    return isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling() > 0
