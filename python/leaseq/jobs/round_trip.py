@@ -1,6 +1,5 @@
 """Whether a value arrives as it is sent (LQ-JOB-60): written, read, and made of its annotation, it must be equal in type and value."""
 
-import contextlib
 import dataclasses
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -26,14 +25,17 @@ _MOST: Final = 2**64 - 1
 
 def are_plain(values: Collection[Any]) -> bool:
     """Return whether both formats keep these values as they are; false if that must be tried."""
-    if len(values) < FEW:
+    try:
+        if len(values) < FEW:
+            return all(map(_is_plain, values))
+        kinds = set(map(type, values))
+        if kinds <= _WHOLE:
+            return True
+        if kinds == _INTS:
+            return bool(min(values) >= _LEAST and max(values) <= _MOST)
         return all(map(_is_plain, values))
-    kinds = set(map(type, values))
-    if kinds <= _WHOLE:
-        return True
-    if kinds == _INTS:
-        return bool(min(values) >= _LEAST and max(values) <= _MOST)
-    return all(map(_is_plain, values))
+    except RecursionError:
+        return False
 
 
 def _is_plain(value: Any) -> bool:
@@ -53,9 +55,8 @@ def check_call(
     function: str, args: Sequence[Any], kwargs: Mapping[str, Any], signature: Signature | None, form: Format
 ) -> None:
     """Raise SerializationError for an argument that would not arrive as it is sent; no signature is that of another program."""
-    with contextlib.suppress(RecursionError):  # what is nested too deep cannot be written either
-        if are_plain(args) and (not kwargs or are_plain(kwargs.values())):
-            return
+    if are_plain(args) and (not kwargs or are_plain(kwargs.values())):
+        return
     for number, value in enumerate(args):
         name, annotation = ("", None) if signature is None else signature.place(number)
         what = f"argument {name!r}" if name else f"argument {number + 1}"
@@ -87,9 +88,8 @@ def _way(name: str, function: str) -> str:
 
 def check(value: Any, annotation: Any, form: Format, what: str, way: str) -> None:
     """Raise SerializationError for a value that would not arrive as it is sent, with a way to send it."""
-    with contextlib.suppress(RecursionError):
-        if are_plain((value,)):
-            return
+    if are_plain((value,)):
+        return
     codec = CODECS[form]
     try:
         received = codec.decode(codec.encode(value))

@@ -38,6 +38,10 @@ def has_model(kind: type) -> bool:
 
 def converted(value: Any, kind: Any) -> Any:
     """What was read, as a value of this type. Raises msgspec.ValidationError."""
+    try:
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError:  # the common case costs no hooks
+        pass
     return msgspec.convert(value, kind, dec_hook=_read_model, str_keys=True)
 
 

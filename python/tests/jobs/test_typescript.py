@@ -135,7 +135,7 @@ def test_a_worker_in_typescript_runs_what_a_program_in_python_enqueues(
         failing.result(0)
     assert (failed.value.type, failed.value.attempt) == ("RangeError", 2)
     assert "work.js" in failed.value.traceback
-    with pytest.raises(JobFailed, match="result cannot be written: .* Infinity") as unwritten:
+    with pytest.raises(JobFailed, match=r"result cannot be written: .* Infinity") as unwritten:
         endless.result(0)
     assert unwritten.value.attempt == 1  # LQ-JOB-61
     assert waiting.status() == "retrying"

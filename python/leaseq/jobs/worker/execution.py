@@ -16,7 +16,7 @@ from leaseq.jobs.definition import Definition
 from leaseq.jobs.envelope import Envelope, Result, Stage
 from leaseq.jobs.errors import BadEnvelopeError, JobTimeout, Retry
 from leaseq.jobs.info import timeout_of
-from leaseq.jobs.round_trip import check_handed_on, check_result
+from leaseq.jobs.round_trip import are_plain, check_handed_on, check_result
 from leaseq.jobs.serializer import Format, Serializer, format_of
 from leaseq.worker.retry_policy import DeadLetter, Release
 
@@ -129,7 +129,7 @@ class JobExecution:
         try:
             refuse_unfinished(value, ready.function.name)
             then = ready.job.then
-            if self.serializer is None:
+            if self.serializer is None and not are_plain((value,)):
                 self._check(ready, value, form, kept=lease.keep)
             content = self._result(lease, value, form) if lease.keep else b""
             if not then:
