@@ -81,7 +81,7 @@ test-rest: setup servers ## what `make test-all` runs beside `make test`
 
 .PHONY: test-nightly
 test-nightly: setup servers-all ## the long runs: mutants, histories, fleets under kills, every server that can be fetched
-	@$(STEPS) 'make test-nightly' pytest-nightly pytest-between pytest-pythons vectors-all+histories mutants
+	@$(STEPS) 'make test-nightly' pytest-nightly pytest-deployment pytest-between pytest-pythons vectors-all+histories mutants
 
 # -- steps of the above; each can be run alone
 
@@ -133,6 +133,10 @@ pytest-pythons: $(OTHER_PYTHONS:%=.pythons/%/.installed) servers-newest ## the s
 .PHONY: pytest-nightly
 pytest-nightly: typescript-build ## the longest tests, on one server
 	$(PYTEST) --tier=nightly
+
+.PHONY: pytest-deployment
+pytest-deployment: servers-all ## what operators paste from the pages, on every server that can be fetched
+	$(PYTEST) -m each_server --server=$(ALL_SERVERS) python/tests/docs
 
 .PHONY: typescript
 typescript: $(NODE_MODULES) ## the TypeScript client: biome, tsc, its tests on one server

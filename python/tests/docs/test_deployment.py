@@ -13,6 +13,7 @@ import redis
 from support import page_server
 from support.cli_runner import COMMAND, Calls
 from support.page_server import PageServer
+from support.pasted import settings_of_operations
 from support.servers import wait_until
 from support.snippets import ROOT, blocks
 
@@ -170,17 +171,34 @@ def test_the_operator_may_make_every_check_of_doctor(deployed: PageServer) -> No
 
 
 @pytest.mark.each_server
-def test_a_replica_follows_with_the_lines_of_the_page(deployed: PageServer, tmp_path: Path) -> None:
-    page_server.fill(deployed.users["shop"])
+def test_a_replica_follows_with_the_lines_of_the_page(startable_name: str, tmp_path: Path) -> None:
+    """The primary has the settings of docs/operations.md for a server with replicas."""
     place, *login = page_server.lines("replicaof ")
     assert place == "replicaof redis.internal 6379"
-    lines = [*page_server.lines("aclfile "), f"replicaof {deployed.host} {deployed.port}", *login]
-    with deployed.client() as client:
-        client.config_set("repl-diskless-sync-delay", 0)  # of tests: it waits 5 s for other replicas
-    (tmp_path / "replica").mkdir()
-    with PageServer(deployed.program, tmp_path / "replica", lines) as replica:
-        wait_until(lambda: replica.contents() == deployed.contents())
-        looks(deployed.users["operator"], ["doctor orders --role operator"])
+    of_replicas = [setting for setting in settings_of_operations() if setting.startswith("min-replicas-")]
+    folders = [tmp_path / name for name in ("primary", "replica")]
+    for folder in folders:
+        folder.mkdir()
+    settings = [
+        *page_server.lines("aclfile "),
+        *of_replicas,
+        "repl-diskless-sync-delay 0",
+    ]  # not 5 s: for the test
+    with PageServer(startable_name, folders[0], settings) as primary:
+        with (
+            leaseq.WorkQueue("orders", primary.users["shop"]) as queue,
+            pytest.raises(leaseq.LeaseqError, match="replicas"),
+        ):
+            queue.add_item(leaseq.Item(b""))
+        lines = [*page_server.lines("aclfile "), f"replicaof {primary.host} {primary.port}", *login]
+        with PageServer(startable_name, folders[1], lines) as replica, primary.client() as client:
+            wait_until(lambda: client.info("replication").get("min_slaves_good_slaves") == 1)
+            page_server.fill(primary.users["shop"])
+            wait_until(lambda: replica.contents() == primary.contents())
+            looks(primary.users["operator"], ["doctor orders --role operator"])
+            primary.restart()
+            wait_until(lambda: client.info("replication").get("min_slaves_good_slaves") == 1)
+            assert replica.contents() == primary.contents()
 
 
 def test_the_dockerfile_passes_hadolint(tmp_path: Path) -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import configparser
 import json
 import re
+import shutil
 import signal
+import subprocess
 import urllib.request
 from typing import TYPE_CHECKING, Any
 
@@ -13,8 +15,8 @@ import pytest
 import yaml
 from support import page_server
 from support.page_server import PageServer
-from support.pasted import block, service, shell
-from support.servers import ReservedPort, plain_client, wait_until
+from support.pasted import block, service, settings_of_operations, shell
+from support.servers import WITH_TLS, ReservedPort, find_program, plain_client, wait_until
 from support.snippets import ROOT, blocks
 
 import leaseq
@@ -76,13 +78,6 @@ def unit(text: str) -> configparser.SectionProxy:
     parser.optionxform = str  # type: ignore[assignment,method-assign]
     parser.read_string(text)
     return parser["Service"]
-
-
-def settings_of_operations() -> list[str]:
-    """The settings in the table of docs/operations.md, in the order of the page."""
-    page = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
-    cells = re.findall(r"^\| (`[a-z-]+ .*?) \|", page.partition("## Server settings")[2], re.MULTILINE)
-    return re.findall(r"`([^`]+)`", " ".join(cells))
 
 
 @pytest.mark.each_server
@@ -242,6 +237,22 @@ def test_what_doctor_says_to_do_is_what_to_do(startable_name: str, tmp_path: Pat
                     client.execute_command(*command.split())
         after = {one.check: one.status for one in leaseq.doctor.doctor(client).findings}
     assert (after["eviction"], after["persistence"]) == ("ok", "ok")
+
+
+@pytest.mark.slow
+def test_the_way_in_of_the_administrator(deployed: PageServer) -> None:
+    page = (ROOT / "docs" / "deployment.md").read_text(encoding="utf-8")
+    (line,) = re.findall(r"`(redis-cli .*?)`", page)
+    program = shutil.which("redis-cli") or find_program(f"{WITH_TLS}-cli")
+    done = subprocess.run(
+        [program, *line.split()[1:], "-p", str(deployed.port)],
+        input=f"{page_server.passwords(page_server.lines('user '))['admin']}\nACL WHOAMI\n",
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert done.stdout == "admin\n"
 
 
 @pytest.mark.slow

@@ -9,9 +9,11 @@ import re
 
 import pytest
 import redis
+from support import page_server
 
 from leaseq import _scripts
 from leaseq_conformance.acl_suite import roles
+from leaseq_conformance.rules import pages
 
 SOURCES = {script.name: script.source for script in _scripts.SCRIPTS}
 NO_COMMANDS = {"withscores", "limit", "count", "novalues", "usage"}
@@ -34,6 +36,22 @@ def test_a_role_has_the_commands_inside_its_scripts_and_no_more(role: str) -> No
     inside = {word.lower() for name in operations for word in re.findall(r"'([A-Z]{3,})'", SOURCES[name])}
     granted = {right.removeprefix("+").split("|")[0] for right in rules}
     assert granted - BESIDES == inside - NO_COMMANDS
+
+
+def test_the_users_of_the_deployment_page_have_their_roles_and_what_jobs_need() -> None:
+    page = (pages() / "11-security.md").read_text("utf-8")
+    further = {
+        name: set(rights.split())
+        for name, pattern in (("worker", r"worker or producer `(.*?)`"), ("reader", r"outcomes, `(.*?)`"))
+        for rights in re.findall(pattern, page.replace("\n  ", " "))
+    }
+    given = {line.split()[1]: set(line.split()[3:]) for line in page_server.lines("user ")}
+    known = {"resetkeys", "~leaseq:*", "-@all", "+ping", "+hello"}
+    rights = {name: set(rules) | further.get(name, set()) for name, (_, rules) in roles().items()}
+    doctor = {"+info", "+slowlog|get", "+config|get", "+discard", "+acl|dryrun"}
+    wanted = {**rights, "shop": rights["worker"], "operator": set.union(*rights.values(), doctor)}
+    for name in ("shop", "cleaner", "reader", "operator"):
+        assert {rule for rule in given[name] if rule[0] != ">"} - known == wanted[name], name
 
 
 def test_a_group_is_closed_to_users_of_another(redis_client: redis.Redis) -> None:

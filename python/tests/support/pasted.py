@@ -31,6 +31,13 @@ def block(page: str, kind: str, start: str = "") -> Block:
     return found
 
 
+def settings_of_operations() -> list[str]:
+    """The settings in the table of docs/operations.md, in the order of the page."""
+    page = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
+    cells = re.findall(r"^\| (`[a-z-]+ .*?) \|", page.partition("## Server settings")[2], re.MULTILINE)
+    return re.findall(r"`([^`]+)`", " ".join(cells))
+
+
 def environment(variables: Mapping[str, str]) -> dict[str, str]:
     """The environment of a program: these variables, and the programs of this environment on PATH."""
     path = f"{BIN}:{os.environ['PATH']}"
