@@ -34,6 +34,7 @@ FILES = (
     "jobs/function.py",
     "jobs/handle.py",
     "jobs/store/schedule_store.py",
+    "jobs/store/shared_waits.py",
     "jobs/schedules.py",
     "jobs/store/store.py",
     "worker/presence.py",

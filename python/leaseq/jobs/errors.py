@@ -54,6 +54,10 @@ class JobFailed(LeaseqError):  # noqa: N818 (likewise)
             self.add_note(f"\nin the worker:\n{traceback}")
 
 
+class BlockedLoopError(LeaseqError, RuntimeError):
+    """An asynchronous job called what would block the event loop of its worker; nothing was done."""
+
+
 class BadEnvelopeError(LeaseqError, ValueError):
     """What a queue holds is not a job that this version can read (LQ-JOB-2)."""
 

@@ -4,7 +4,8 @@ import asyncio
 import itertools
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from typing import Any
 
 from leaseq._aio.queue import LeasedItem
 from leaseq.callables import awaited, is_awaitable
@@ -18,6 +19,7 @@ from leaseq.errors import (
     UnavailableError,
 )
 from leaseq.item import Item
+from leaseq.jobs.current_job import CurrentJob, SlotWaits, current
 from leaseq.jobs.envelope import Stage
 from leaseq.jobs.info import description_of
 from leaseq.jobs.stage import followed_with
@@ -47,8 +49,12 @@ class Executor:
         threads: AdaptiveThreadPool,
         forks: JobProcesses,
         moved: Callable[[LeasedItem], None],
+        waits: SlotWaits,
     ) -> None:
         """`moved` is called with the item of a job that goes on in a separate process."""
+        self.on_loop: dict[asyncio.Task[Any], CurrentJob] = {}
+        """The jobs that run in the event loop."""
+        self._waits = waits
         self._store = store
         self._execution = execution
         self._progress = running
@@ -116,20 +122,56 @@ class Executor:
         if function.options.fork:
             self._moved(item)
             return await self._forks.run(lease, ready, self._progress.reporter(item))
+        job = CurrentJob(lease.id, function.name, self._waits)
+        before = current.set(job)
         try:
             if function.is_async:
-                value = await within(ready.timeout, function.function(*ready.args, **ready.kwargs))
+                value = await self._run_on_loop(
+                    lease, ready, job, function.function(*ready.args, **ready.kwargs)
+                )
             else:
                 value = await self._threads.run(
                     lambda: function.function(*ready.args, **ready.kwargs), ready.timeout
                 )
             if is_awaitable(value):
-                value = await within(ready.timeout, awaited(value), time.time() - lease.started)
+                value = await self._run_on_loop(
+                    lease, ready, job, awaited(value), time.time() - lease.started
+                )
         except BaseException as error:
             if _is_cancelled(error):
                 raise
             return self._execution.failed(lease, ready, error)
+        finally:
+            current.reset(before)
         return self._execution.done(lease, ready, value)
+
+    async def _run_on_loop(
+        self,
+        lease: LeasedJob,
+        ready: PreparedJob,
+        job: CurrentJob,
+        awaitable: Awaitable[Any],
+        used: float = 0.0,
+    ) -> Any:
+        """Await a job within its time limit, less `used` seconds."""
+        timeout = ready.timeout
+        task = asyncio.current_task()
+        assert task is not None  # noqa: S101 (within a coroutine)
+        self.on_loop[task] = job
+        try:
+            value = await within(timeout, awaitable, used)
+        finally:
+            del self.on_loop[task]
+        if timeout is not None and (took := time.time() - lease.started) > timeout:
+            logger.warning(
+                "job %s of %s returned after %.1f s, past its limit of %g s: it blocked the event loop, where no limit can end"
+                " it, or caught its cancellation. What it returned counts. Make it `def`, or give it fork=True, to have it ended",
+                lease.id,
+                job.function,
+                took,
+                timeout,
+            )
+        return value
 
 
 def _is_cancelled(error: BaseException) -> bool:

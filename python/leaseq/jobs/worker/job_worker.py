@@ -11,10 +11,12 @@ from setproctitle import setproctitle
 
 from leaseq import flows
 from leaseq.errors import LeaseqError, TooLargeError
+from leaseq.jobs.current_job import SlotWaits
 from leaseq.jobs.program import Program
 from leaseq.jobs.worker.execution import JobExecution
 from leaseq.jobs.worker.executor import Executor
 from leaseq.jobs.worker.lease_journal import LeaseJournal
+from leaseq.jobs.worker.loop_watch import LoopWatch
 from leaseq.jobs.worker.process_pool import JobProcesses
 from leaseq.jobs.worker.progress import ProgressReporter
 from leaseq.jobs.worker.recycling import RecyclePolicy
@@ -108,8 +110,11 @@ class JobWorker:
         self._progress = ProgressReporter(self._store, self._worker.id, self._changed)
         execution = JobExecution(settings.functions, settings.serializer, self._worker.id)
         self._forks = JobProcesses(execution, program.fork_shutdown, self.drain)
+        waits = SlotWaits(
+            options.get("concurrency", CONCURRENCY), [(queue.group, queue.name) for queue in self._queues]
+        )
         self._executor = Executor(
-            self._store, execution, self._progress, self._threads, self._forks, self._moved
+            self._store, execution, self._progress, self._threads, self._forks, self._moved, waits
         )
 
     @property
@@ -149,7 +154,8 @@ class JobWorker:
         if self._scheduler.queues:
             asides.append(asyncio.create_task(self._begin_schedules(), name="leaseq schedules"))
         try:
-            await self._worker.run()
+            with LoopWatch(self._executor.on_loop):
+                await self._worker.run()
         finally:
             for aside in asides:
                 aside.cancel()

@@ -10,7 +10,7 @@ from leaseq._aio import concurrency
 from leaseq._aio.queue import WorkQueue
 from leaseq._scripts import MAX_ENTRIES
 from leaseq.errors import BadArgumentError, LeaseqError
-from leaseq.jobs import envelope, info
+from leaseq.jobs import current_job, envelope, info
 from leaseq.jobs.call import Call
 from leaseq.jobs.errors import ResultNotKept
 from leaseq.jobs.info import WAITS, JobInfo, Status
@@ -18,6 +18,7 @@ from leaseq.jobs.job_state import JobState
 from leaseq.jobs.missing_result import unsuccessful
 from leaseq.jobs.options import DAY
 from leaseq.jobs.settings import Settings
+from leaseq.jobs.store._aio.shared_waits import SharedWaits
 from leaseq.jobs.store._aio.store import Store
 from leaseq.results import Outcome
 
@@ -59,6 +60,7 @@ class JobClient:
         self.settings = settings
         self.store = Store(server, settings.group)
         self._after = after
+        self._waits: dict[str, SharedWaits] = {}
 
     async def enqueue(self, call: Call[Any]) -> tuple[str, bool]:
         """Enqueue a call, in one round trip, or in two where the server's time is asked for or an id was chosen.
@@ -119,17 +121,25 @@ class JobClient:
     async def result(self, job: Job, timeout: float | None) -> Any:
         """What a job returned, as it was kept. Raises what `Handle.result` says."""
         queue = self.store.queues.get(job.queue) or await self.queue_of(job)
-        outcome = (await queue.transport.run(commands.outcome(queue.keys, [job.id])))[0]
-        if outcome.state in WAITS:
-            if not outcome.keep:
-                raise ResultNotKept(f"job {job.id!r} was enqueued without `keep`: no result is kept of it")
-            if timeout is None or timeout > 0:
-                outcome = await queue.outcome(job.id, timeout=timeout)
+        if timeout == 0:
+            outcome = await queue.outcome(job.id, timeout=0)
+        else:
+            # threads: current_job.refuse_to_block()
+            with current_job.waiting(self.settings.group, queue.name):
+                outcome = await self._waits_of(queue).outcome(job.id, timeout)
+        if outcome.state in WAITS and not outcome.keep:
+            raise ResultNotKept(f"job {job.id!r} was enqueued without `keep`: no result is kept of it")
         if outcome.state == "result":
             return envelope.read_result(outcome.content, self.settings.serializers).result
         note = await self._note(job, outcome)
         error = "" if outcome.finished else (await queue.inspect(job.id)).error
         raise unsuccessful(job.id, job.queue, outcome, note, error)
+
+    def _waits_of(self, queue: WorkQueue) -> SharedWaits:
+        waits = self._waits.get(queue.name)
+        if waits is None:
+            waits = self._waits.setdefault(queue.name, SharedWaits(queue))
+        return waits
 
     async def state_of(self, job: Job) -> tuple[Outcome, JobState]:
         """Return the outcome of a job now, and the note about a job that is not there."""

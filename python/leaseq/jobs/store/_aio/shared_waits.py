@@ -1,0 +1,131 @@
+"""Waits for the ends of many jobs of one queue, over few connections."""
+
+import threading
+from collections.abc import Iterable
+from typing import Final
+
+from leaseq import commands, flows
+from leaseq._aio import concurrency
+from leaseq._aio.queue import WorkQueue
+from leaseq.jobs.info import WAITS
+from leaseq.results import Outcome
+
+DIRECT: Final = 16
+"""Waits that block, each on a connection. One of the others asks for all the others, again and again."""
+
+SHORTEST_PAUSE_SECS: Final = 0.02
+LONGEST_PAUSE_SECS: Final = 0.25
+"""Between two times of asking: doubled each time in which no job has ended."""
+
+
+class _Wait:
+    """One wait of the others, and what it waits for."""
+
+    def __init__(self, job_id: str) -> None:
+        self.id = job_id
+        self.latest = Outcome(job_id, "none", 0, 0, 0, 0, b"")
+        self.is_known = False
+        self.is_over = False
+        self.wake = concurrency.WakeEvent()
+
+    def note(self, outcome: Outcome) -> None:
+        """Note what an item is now. It is over too if there is another item of this id by now."""
+        replaced = self.is_known and outcome.created not in {0, self.latest.created}
+        self.latest = Outcome(self.id, "absent", 0, 0, 0, 0, b"") if replaced else outcome
+        self.is_known = True
+        self.is_over = not may_end(self.latest)
+
+
+class SharedWaits:
+    """The waits for jobs of one queue."""
+
+    def __init__(self, queue: WorkQueue) -> None:
+        self._queue = queue
+        self._direct: set[object] = set()
+        self._others: dict[_Wait, None] = {}
+        self._leading = threading.Lock()  # never waited for
+        self._arrival = concurrency.WakeEvent()
+
+    async def outcome(self, job_id: str, timeout: float | None) -> Outcome:
+        """Return the outcome of a job once there is one, or what it is when it cannot have one or the time is over."""
+        over = flows.deadline_after(timeout, concurrency.now)
+        if len(self._direct) < DIRECT:
+            return await self._block(job_id, over)
+        wait = _Wait(job_id)
+        self._others[wait] = None
+        try:
+            while True:
+                await self._take_part(wait, over)
+                if wait.is_over or (wait.is_known and concurrency.now() >= over):
+                    return wait.latest
+        finally:
+            self._others.pop(wait, None)
+            self._pass_on()
+
+    async def _block(self, job_id: str, over: float) -> Outcome:
+        place = object()
+        self._direct.add(place)
+        try:
+            outcome = await self._now(job_id)
+            left = over - concurrency.now()
+            if not may_end(outcome) or left <= 0:
+                return outcome
+            return await self._queue.outcome(job_id, timeout=None if left == float("inf") else left)
+        finally:
+            self._direct.discard(place)
+
+    async def _now(self, job_id: str) -> Outcome:
+        return (await self._queue.transport.run(commands.outcome(self._queue.keys, [job_id])))[0]
+
+    async def _take_part(self, wait: _Wait, over: float) -> None:
+        """Ask for all unless another wait does, else sleep until there is an outcome, or until this one is to ask."""
+        if self._leading.acquire(blocking=False):
+            try:
+                await self._ask_until(wait, over)
+            finally:
+                self._leading.release()
+        else:
+            self._arrival.set()
+            await wait.wake.wait(min(flows.WAIT_CAP, max(0.0, over - concurrency.now())))
+
+    async def _ask_until(self, wait: _Wait, over: float) -> None:
+        pause = SHORTEST_PAUSE_SECS
+        while True:
+            ended = await self._ask()
+            pause = SHORTEST_PAUSE_SECS if ended else min(2 * pause, LONGEST_PAUSE_SECS)
+            left = over - concurrency.now()
+            if wait.is_over or left <= 0:
+                return
+            await concurrency.sleep(min(SHORTEST_PAUSE_SECS, left))
+            await self._arrival.wait(max(0.0, min(pause, left) - SHORTEST_PAUSE_SECS))
+
+    async def _ask(self) -> bool:
+        """Ask for all that is waited for; whether anything has ended."""
+        waits: dict[str, list[_Wait]] = {}
+        for wait in list(self._others):
+            if not wait.is_over:
+                waits.setdefault(wait.id, []).append(wait)
+        ended = False
+        for outcome in await self._queue.outcomes(list(waits)):
+            for wait in waits[outcome.id]:
+                wait.note(outcome)
+                if wait.is_over:
+                    wait.wake.set()
+                    ended = True
+        return ended
+
+    def _pass_on(self) -> None:
+        """Have another wait ask, unless one does."""
+        if not self._leading.locked():
+            for wait in _first(self._others):
+                wait.wake.set()
+
+
+def may_end(outcome: Outcome) -> bool:
+    """Whether an item may yet have an outcome."""
+    return outcome.state in WAITS and outcome.keep > 0
+
+
+def _first(waits: Iterable[_Wait]) -> list[_Wait]:
+    """The first of the waits that are not over, if there is one."""
+    return [wait for wait in list(waits) if not wait.is_over][:1]
