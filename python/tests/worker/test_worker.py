@@ -446,3 +446,22 @@ def test_hooks_are_told_everything_and_cannot_do_harm(queue: Any, flavour: Clien
 
     queue.add_item(Item(b""))
     assert BackgroundWorker(flavour, queue, lambda _: None, hooks=Broken(), burst=True).result() == 1
+
+
+def test_an_item_whose_work_is_not_done_fails(queue: Any, flavour: ClientFlavour) -> None:
+    queue.add_items(Item(b"", id=name) for name in ("generator", "coroutine", "value"))
+    waiting = asyncio.sleep(0)
+    answers: dict[str, object] = {
+        "generator": (number for number in range(3)),
+        "coroutine": waiting,
+        "value": 7,
+    }
+    recorded = RecordingHooks()
+    done = BackgroundWorker(
+        flavour, queue, lambda item: answers[item.id], burst=True, backoff=Backoff(HOUR, HOUR), hooks=recorded
+    ).result()
+    waiting.close()
+    assert done == 1
+    assert "the handler returned a generator" in queue.inspect("generator").error
+    assert "the handler returned coroutine, which nothing awaits" in queue.inspect("coroutine").error
+    assert queue.inspect("value").state == "absent"
