@@ -61,7 +61,7 @@ RULES = (
     (r"redis\.asyncio client", "redis client"),
     (r"from redis\.asyncio", "from redis"),
     (r"Tasks may share", "Threads may share"),
-    (r"KeyboardInterrupt, SystemExit, cancellation", "KeyboardInterrupt, SystemExit"),
+    (r"GeneratorExit, cancellation", "GeneratorExit"),
 )
 THREADS_ONLY = "# threads: "
 """Before lines that the code for threads alone has, such as the property `aio` of what has a twin for asyncio."""

@@ -1,6 +1,7 @@
 # Generated from _aio/queue.py by python/unasync.py: do not edit.
 """A queue as producers and workers use it: adding, leasing, keeping and ending leases, outcomes."""
 
+import asyncio
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
@@ -21,6 +22,9 @@ from leaseq.results import Completed, Outcome, Released
 
 T = TypeVar("T")
 
+INTERRUPTIONS = (KeyboardInterrupt, SystemExit, GeneratorExit, asyncio.CancelledError)
+"""What ends a block that has not failed. Other exceptions that are no Exception (a panic of Rust) are failures."""
+
 
 class LeasedItem(LeasedItemBase):
     """An item that this process holds.
@@ -29,9 +33,9 @@ class LeasedItem(LeasedItemBase):
     how many seconds its outcome is kept, 0 for none); `queue` (that it was leased from); `result`, which can be set.
 
     As a context manager it is extended in the background, completed at the end (with `result`), and released with
-    exponential backoff when the block raises an exception, which is kept as the last error and then passes on. An
-    interruption (KeyboardInterrupt, SystemExit) releases it at once and uncounted. What the block
-    completed or released itself is left alone. In asyncio, when the server says that the lease is lost (another worker
+    exponential backoff when the block raises an exception of any type, which is kept as the last error and then passes on.
+    An interruption (KeyboardInterrupt, SystemExit, GeneratorExit) releases it at once and uncounted. What the
+    block completed or released itself is left alone. In asyncio, when the server says that the lease is lost (another worker
     took over, or the item was removed), the task is cancelled where it waits inside the block, and the block ends
     quietly: `lost` is true then. Threads cannot be cancelled: look at `lost` in work that takes long.
     """
@@ -81,10 +85,10 @@ class LeasedItem(LeasedItemBase):
 
     def _release(self, error: BaseException) -> None:
         try:
-            if isinstance(error, Exception):
-                self.queue.release(self, delay=flows.backoff(self.attempt), error=text_of(error))
-            else:
+            if isinstance(error, INTERRUPTIONS):
                 self.queue.release(self, uncounted=True)
+            else:
+                self.queue.release(self, delay=flows.backoff(self.attempt), error=text_of(error))
         except LeaseqError as failure:
             # what the block raised passes on, above all an interruption
             error.add_note(

@@ -89,7 +89,7 @@ def test_items_are_made_of_what_people_have() -> None:
 def test_with_completes_releases_and_backs_off(queue: Any) -> None:
     """LQ-COMPLETE-2, LQ-RELEASE-2, LQ-RELEASE-4: the end of a block, an exception, an interruption."""
     queue.add_item(Item(b"x", id="a"))
-    for interruption in (KeyboardInterrupt, SystemExit, asyncio.CancelledError):
+    for interruption in (KeyboardInterrupt, SystemExit, GeneratorExit, asyncio.CancelledError):
         item = queue.lease(30)
         with pytest.raises(interruption), item:
             raise interruption
@@ -111,6 +111,21 @@ def test_with_completes_releases_and_backs_off(queue: Any) -> None:
             assert queue.release(item) == "ready", "what the block did itself stays"
             break
     assert queue.inspect("b").state == "ready"
+
+
+class Panic(BaseException):
+    """As PyO3 raises for a panic of Rust."""
+
+
+@pytest.mark.parametrize("raised", [Panic("at the disco"), BaseExceptionGroup("several", [Panic()])])
+def test_what_is_no_interruption_is_a_failure_of_the_block(queue: Any, raised: BaseException) -> None:
+    """LQ-RELEASE-4: it backs off with its text, and does not come again at once, uncounted, for ever."""
+    queue.add_item(Item(b"x", id="a"))
+    with pytest.raises(type(raised)), queue.lease(30):
+        raise raised
+    info = queue.inspect("a")
+    assert (info.state, info.attempt) == ("delayed", 1)
+    assert str(raised) in info.error
 
 
 def test_what_a_failed_call_ended_is_left_alone(queue: Any) -> None:
