@@ -1,6 +1,7 @@
 """`leaseq exec`."""
 
 import asyncio
+import contextlib
 import logging
 import shutil
 from collections.abc import Callable
@@ -77,7 +78,7 @@ class ResultPrinter(Hooks):
             reason = f": {error}" if error else ""
             took = f" after {in_words(seconds)}" if seconds else ""
             line = f"{state} {item.id}{took}, attempt {item.attempt}{again}{reason}"
-            click.echo(plain(line), err=True)
+            _to_stderr(plain(line))
 
     def _write(self, record: dict[str, Any]) -> None:
         """Write JSON. If the output is closed, no more work is started."""
@@ -184,9 +185,19 @@ def exec_(
         asyncio.run(_work(opened, children, printer, options))
     finally:
         logging.getLogger("leaseq.worker").removeHandler(logs)
+        if children.unwritten:
+            _to_stderr(
+                f"leaseq exec: {children.unwritten} bytes of the commands' stderr could not be written"
+            )
     if printer.failure is not None:
         raise printer.failure
     return ExitCode.NO if options["burst"] and printer.failed else ExitCode.DONE
+
+
+def _to_stderr(line: str) -> None:
+    """Write a line to stderr, if it can be written."""
+    with contextlib.suppress(OSError):
+        click.echo(line, err=True)
 
 
 async def _work(

@@ -9,7 +9,7 @@ import sys
 import tempfile
 from asyncio.subprocess import Process
 from collections.abc import AsyncIterator, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import IO, Final
 
 from leaseq.aio import LeasedItem
@@ -25,9 +25,10 @@ TRY_AGAIN: Final = os.EX_TEMPFAIL
 _TERM_SECS: Final = 0.5  # from SIGTERM to SIGKILL; less than what a worker that stops leaves to its handlers
 _DRAIN_SECS: Final = 1.0  # how long stderr may go on when the command has ended
 _TAIL: Final = 4096  # bytes of stderr; their last line is kept
+_CHUNK: Final = 65536  # bytes of stderr that are passed on at a time
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class SubprocessHandler:
     """Runs the command for an item, its data on stdin.
 
@@ -36,25 +37,55 @@ class SubprocessHandler:
         dead_on: exit codes after which the item dies.
         with_result: what the command writes to stdout is the item's result.
         to_stderr: what it writes to stdout goes to stderr.
+
+    Attributes:
+        unwritten: bytes of the commands' stderr that this program could not write to its own.
     """
 
     command: Sequence[str]
     dead_on: Collection[int] = (BAD_DATA,)
     with_result: bool = False
     to_stderr: bool = False
+    unwritten: int = field(default=0, init=False)
 
     async def __call__(self, item: LeasedItem) -> None:
         """Handle an item. Raises DeadLetter, Release."""
         with tempfile.TemporaryFile() as data, tempfile.TemporaryFile() as result:
             data.write(item.data)
             data.seek(0)
-            async with _stderr() as (stderr, tail):
+            async with self._stderr() as (stderr, tail):
                 child = await self._start(item, data, result, stderr)
                 code = await _end_of(child)
             if self.with_result:
                 result.seek(0)
                 item.result = result.read()
         self._judge(item, code, _last_line(tail))
+
+    @contextlib.asynccontextmanager
+    async def _stderr(self) -> AsyncIterator[tuple[int, bytearray]]:
+        """Where a command writes its errors, which are passed on, and the end of what it wrote, complete when this is over."""
+        read, write = os.pipe()
+        reader, tail = asyncio.StreamReader(), bytearray()
+        transport, _ = await asyncio.get_running_loop().connect_read_pipe(
+            lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(read, "rb", buffering=0)
+        )
+        passing = asyncio.ensure_future(self._pass_on(reader, tail))
+        try:
+            try:
+                yield write, tail
+            finally:
+                os.close(write)
+            # for a limited time: a process that left the command's group can hold it
+            await asyncio.wait([passing], timeout=_DRAIN_SECS)
+        finally:
+            passing.cancel()
+            transport.close()
+
+    async def _pass_on(self, reader: asyncio.StreamReader, tail: bytearray) -> None:
+        while chunk := await reader.read(_CHUNK):
+            tail += chunk
+            del tail[:-_TAIL]
+            self.unwritten += _write(chunk)
 
     async def _start(self, item: LeasedItem, data: IO[bytes], result: IO[bytes], stderr: int) -> Process:
         # without pipes of asyncio's: its wait() would last until every process has closed them
@@ -92,33 +123,16 @@ def environment(item: LeasedItem) -> dict[str, str]:
     }
 
 
-@contextlib.asynccontextmanager
-async def _stderr() -> AsyncIterator[tuple[int, bytearray]]:
-    """Where a command writes its errors, which are passed on, and the end of what it wrote, complete when this is over."""
-    read, write = os.pipe()
-    reader, tail = asyncio.StreamReader(), bytearray()
-    transport, _ = await asyncio.get_running_loop().connect_read_pipe(
-        lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(read, "rb", buffering=0)
-    )
-    passing = asyncio.ensure_future(_pass_on(reader, tail))
+def _write(chunk: bytes) -> int:
+    """Write to stderr; returns how many bytes could not be written. The command goes on: it is not to wait for a reader that is gone."""
+    written = 0
     try:
-        try:
-            yield write, tail
-        finally:
-            os.close(write)
-        # for a limited time: a process that left the command's group can hold it
-        await asyncio.wait([passing], timeout=_DRAIN_SECS)
-    finally:
-        passing.cancel()
-        transport.close()
-
-
-async def _pass_on(reader: asyncio.StreamReader, tail: bytearray) -> None:
-    while chunk := await reader.read(_TAIL):
-        sys.stderr.buffer.write(chunk)
-        sys.stderr.buffer.flush()
-        tail += chunk
-        del tail[:-_TAIL]
+        sys.stderr.flush()
+        while written < len(chunk):
+            written += os.write(sys.stderr.fileno(), chunk[written:])
+    except OSError:
+        return len(chunk) - written
+    return 0
 
 
 def _name(number: int) -> str:

@@ -391,3 +391,66 @@ class TestWorkers:
         assert row[:6] == ("host:7", "leaseq 1", "shop:mails, q", 12, 9, 8)
         assert row[6].endswith("(1.5 min), and 6 more")
         assert row[7] == "stopping"
+
+
+FLOOD = "i=0; while [ $i -lt 3000 ]; do echo 0123456789012345678901234567890123456789 >&2; i=$((i+1)); done"
+"""More than a pipe holds."""
+
+
+class TestOutputThatCannotBeWritten:
+    """The command goes on: it is not blocked for ever, its lease extended, by a reader that is gone."""
+
+    @pytest.mark.parametrize(
+        "options", [(), ("--json",), ("--quiet",), ("--result",), ("--json", "--result")]
+    )
+    def test_of_a_closed_pipe(self, call: Calls, queue: leaseq.WorkQueue, options: tuple[str, ...]) -> None:
+        queue.add_items([leaseq.Item(b"", id="a"), leaseq.Item(b"", id="b")])
+        read, write = os.pipe()
+        os.close(read)
+        with call.process(
+            "exec", "q", "--burst", *options, "--", "sh", "-c", FLOOD, stdout=subprocess.PIPE, stderr=write
+        ) as working:
+            os.close(write)
+            out, _ = working.communicate(timeout=150)
+        assert working.returncode == 0
+        assert [json.loads(line)["state"] for line in out.splitlines()] == ["completed"] * 2 * (
+            "--json" in options
+        )
+        assert queue.stats().completed == 2
+
+    def test_on_a_full_disk(self, call: Calls, queue: leaseq.WorkQueue) -> None:
+        queue.add_item(leaseq.Item(b"", id="a"))
+        with (
+            Path("/dev/full").open("wb") as full,
+            call.process(
+                "exec", "q", "--burst", "--", "sh", "-c", FLOOD + "; exit 65", stderr=full
+            ) as working,
+        ):
+            working.communicate(timeout=150)
+        info = queue.inspect("a")
+        assert info is not None
+        assert (info.state, info.error) == ("dead", "exit code 65: " + "0123456789" * 4)
+
+    def test_is_counted_and_said_at_the_end(
+        self, call: Calls, queue: leaseq.WorkQueue, tmp_path: Path
+    ) -> None:
+        queue.add_item(leaseq.Item(b"", id="a"))
+        pipe, go_on = tmp_path / "pipe", tmp_path / "go on"
+        os.mkfifo(pipe)
+        reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+        writer = os.open(pipe, os.O_WRONLY)
+        os.close(reader)
+        command = f"{FLOOD}; echo > reached; while ! test -e '{go_on}'; do sleep 0.01; done"
+        with call.process(
+            "exec", "q", "--burst", "--quiet", "--", "sh", "-c", command, stderr=writer, cwd=tmp_path
+        ) as working:
+            os.close(writer)
+            wait_until((tmp_path / "reached").exists, 50)
+            reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+            go_on.touch()
+            working.communicate(timeout=150)
+            message = os.read(reader, 1 << 20).decode().splitlines(keepends=True)[-1]
+            os.close(reader)
+        one_line(message, "bytes of the commands' stderr could not be written")
+        count = int(message.split()[2])
+        assert 0 < count <= 3000 * 41
