@@ -5,7 +5,7 @@ import os
 import threading
 import warnings
 import weakref
-from typing import Protocol
+from typing import Generic, Protocol, TypeVar
 
 
 class Inherited(Protocol):
@@ -86,7 +86,10 @@ class HasDescriptor(Protocol):
         """The number of the socket; negative when it is closed."""
 
 
-class ForkGuard:
+T = TypeVar("T", bound=HasDescriptor)
+
+
+class ForkGuard(Generic[T]):
     """Connections, known as long as they exist, whose sockets the child of a fork lets go of at once.
 
     All of them, since an idle one at the fork may wait afterwards. A server learns that a process is gone from its
@@ -95,16 +98,20 @@ class ForkGuard:
     """
 
     def __init__(self) -> None:
-        self._connections: weakref.WeakSet[HasDescriptor] = weakref.WeakSet()
+        self._connections: weakref.WeakSet[T] = weakref.WeakSet()
         self._nowhere = -1
         THIS.forks(self)
 
-    def add(self, connection: HasDescriptor) -> None:
+    def add(self, connection: T) -> None:
         """From now on."""
         if self._nowhere < 0:
             # now, since a child may have no number left for it
             self._nowhere = os.open(os.devnull, os.O_RDONLY)
         self._connections.add(connection)
+
+    def all(self) -> list[T]:
+        """All that exist now."""
+        return list(self._connections)
 
     def after_fork(self) -> None:
         """Put what goes nowhere in the place of each socket.

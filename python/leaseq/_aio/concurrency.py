@@ -7,7 +7,7 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Callable, Coroutine
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import redis
 from redis.asyncio import ConnectionPool, Redis, RedisCluster
@@ -102,11 +102,13 @@ Worker = asyncio.Task[None]
 
 def is_alive(worker: Worker) -> bool:
     """Whether it goes on working."""
-    return not worker.done() and not worker.cancelling()
+    return not worker.done() and not worker.cancelling() and not worker.get_loop().is_closed()
 
 
 class Background:
     """Work that outlives the call that started it."""
+
+    _all: ClassVar[set[asyncio.Task[None]]] = set()
 
     def __init__(self) -> None:
         self._tasks: set[asyncio.Task[None]] = set()
@@ -114,18 +116,30 @@ class Background:
     def begin(self, work: Callable[[], Coroutine[Any, Any, None]], *, finish: bool = False) -> Worker:  # noqa: ARG002
         """Run it. With `finish` a program does not end before it (for threads; tasks end with their loop)."""
         task = asyncio.get_running_loop().create_task(work())
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        for tasks in (self._tasks, self._all):
+            tasks.add(task)
+            task.add_done_callback(tasks.discard)
         return task
 
     async def end(self, seconds: float) -> None:
         """Wait for it that long, and for what it starts; then stop it."""
-        until = now() + seconds
-        while self._tasks:
-            _, unfinished = await asyncio.wait(self._tasks, timeout=max(0.0, until - now()))
-            for task in unfinished:
-                task.cancel()
-            await asyncio.gather(*unfinished, return_exceptions=True)
+        await _finish(self._tasks, seconds)
+
+    @classmethod
+    async def end_all(cls, seconds: float) -> None:
+        """The same for all work in this event loop."""
+        await _finish(cls._all, seconds)
+
+
+async def _finish(tasks: set[asyncio.Task[None]], seconds: float) -> None:
+    """Wait for those of this event loop, and for what they start; then stop them. Those of a loop that was closed never end."""
+    until, loop = now() + seconds, asyncio.get_running_loop()
+    tasks -= {each for each in list(tasks) if each.get_loop().is_closed()}
+    while mine := [each for each in list(tasks) if each.get_loop() is loop]:
+        _, unfinished = await asyncio.wait(mine, timeout=max(0.0, until - now()))
+        for task in unfinished:
+            task.cancel()
+        await asyncio.gather(*unfinished, return_exceptions=True)
 
 
 class Guard(contextlib.nullcontext[None]):

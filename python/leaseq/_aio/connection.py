@@ -10,6 +10,7 @@ from typing import Any, Self, cast
 import hiredis
 import redis
 
+from leaseq._aio import loop_end
 from leaseq.commands import Argument, pack
 from leaseq.endpoint import NOTHING, Endpoint, reader
 from leaseq.errors import REFUSALS
@@ -30,6 +31,7 @@ class Connection(asyncio.Protocol):
 
     Attributes:
         endpoint: where it leads.
+        loop: the event loop that it belongs to.
         pending_replies: how many are still to come.
         asking: whether the next commands are for a slot that comes to this node.
         pipelined: whether a command was sent behind a block that is not over: what it brings would be lost with the connection.
@@ -56,7 +58,7 @@ class Connection(asyncio.Protocol):
     def __init__(self, endpoint: Endpoint) -> None:
         """Use `open`."""
         self.endpoint = endpoint
-        self._loop = asyncio.get_running_loop()
+        self.loop = asyncio.get_running_loop()
         self._process = THIS.ask()
         self._reader = reader()
         self._replies: collections.deque[Any] = collections.deque()
@@ -68,6 +70,7 @@ class Connection(asyncio.Protocol):
     @classmethod
     async def open(cls, endpoint: Endpoint) -> Self:
         """Connect. Raises ConnectionError, TimeoutError, AuthenticationError of redis-py, or the error that the server says."""
+        await loop_end.watch(_connections.all)
         connection = cls(endpoint)
         try:
             async with asyncio.timeout(endpoint.connect_secs):
@@ -82,7 +85,7 @@ class Connection(asyncio.Protocol):
         return connection
 
     async def _connect(self) -> None:
-        endpoint, loop = self.endpoint, self._loop
+        endpoint, loop = self.endpoint, self.loop
         context = endpoint.tls()
         if endpoint.path is not None:
             name = endpoint.host if context is not None else None
@@ -123,7 +126,7 @@ class Connection(asyncio.Protocol):
         """Whether it stands, belongs to this process and loop, and has nothing to read; ready for its next user then."""
         if self.pending_replies or self._closed or self._half_closed or self._lost or self._replies:
             return False
-        if self._process != THIS.number or self._loop is not asyncio.get_running_loop():
+        if self._process != THIS.number or self.loop is not asyncio.get_running_loop():
             return False
         self.asking = self.pipelined = False
         # the loop may not have seen yet that the server closed it
@@ -173,7 +176,7 @@ class Connection(asyncio.Protocol):
         One timer for many waits: one for each took 3.4 us, and this 0.6.
         """
         self._wakes_at, self._timer = math.inf, None
-        if self._until <= self._loop.time() + 0.001:
+        if self._until <= self.loop.time() + 0.001:
             self._is_late = True
             self._wake()
         elif self._waiter is not None and not self._waiter.done():
@@ -183,21 +186,21 @@ class Connection(asyncio.Protocol):
         if self._timer is not None:
             self._timer.cancel()
         self._wakes_at = at
-        self._timer = self._loop.call_at(at, self._expire)
+        self._timer = self.loop.call_at(at, self._expire)
 
     def _end(self, error: Exception) -> None:
         self._lost = self._lost or error
         self._wake()
 
     def _wake(self) -> None:
-        if self._waiter is not None and not self._waiter.done():
+        if self._waiter is not None and not self._waiter.done() and not self.loop.is_closed():
             self._waiter.set_result(None)
 
     def _next_event(self, seconds: float) -> asyncio.Future[None]:
         """What is done when something happens, or when the time is over: then `_is_late`."""
         self._is_late = False
-        waiter = self._waiter = self._loop.create_future()
-        self._until = self._loop.time() + seconds
+        waiter = self._waiter = self.loop.create_future()
+        self._until = self.loop.time() + seconds
         if self._until < self._wakes_at:
             self._expire_at(self._until)
         return waiter
@@ -257,6 +260,11 @@ class Connection(asyncio.Protocol):
                 raise ReplyTimeoutError
         return await self.read()
 
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether it belongs to another event loop, which still runs."""
+        return self.loop is not asyncio.get_running_loop() and not self.loop.is_closed()
+
     def _is_lost(self) -> bool:
         return self._lost is not None
 
@@ -269,19 +277,35 @@ class Connection(asyncio.Protocol):
     def close(self) -> None:
         """Close it: its replies are no longer wanted."""
         self._closed = True
+        if self.loop.is_closed():
+            self._outlive_loop()
+        elif not self.loop.is_running() or loop_end.runs_here(self.loop):
+            self._close()
+        else:
+            self.loop.call_soon_threadsafe(self._close)
+
+    def _close(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._wakes_at = math.inf
         # a parent and its child share what a loop has registered
-        if hasattr(self, "_transport") and not self._loop.is_closed() and self._process == THIS.number:
+        if hasattr(self, "_transport") and self._process == THIS.number:
             self._transport.abort()
         self._end(redis.ConnectionError(_CLOSED))
+
+    def _outlive_loop(self) -> None:
+        """Close the socket under a transport whose event loop was closed before it, and can do that no more."""
+        if hasattr(self, "_transport") and not self._is_gone and self._process == THIS.number:
+            # what that loop would have called; uvloop's has closed its sockets
+            end: Any = getattr(self._transport, "_call_connection_lost", None)
+            if end is not None:
+                end(None)
 
     abort = close
 
     async def wait_closed(self) -> None:
         """Wait until the event loop is rid of it: a loop that ends before that would leave the socket open."""
-        while self._loop is asyncio.get_running_loop() and not self._is_gone:
+        while self.loop is asyncio.get_running_loop() and self._process == THIS.number and not self._is_gone:
             await self._next_event(CLOSE_SECS)
             if self._is_late:
                 break
@@ -317,4 +341,4 @@ async def _credentials(provider: Any) -> Any:
     return provider.get_credentials()
 
 
-_connections = ForkGuard()
+_connections: ForkGuard[Connection] = ForkGuard()

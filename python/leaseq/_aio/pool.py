@@ -33,6 +33,7 @@ class Pool:
             THIS.ask()
         if self._slots is not None:
             await self._slots.take()
+        others: list[Connection] = []
         while self._idle:
             try:
                 connection = self._idle.pop()
@@ -40,8 +41,13 @@ class Pool:
                 break
             if connection.is_usable():
                 self._in_use.add(connection)
+                self._idle[:0] = others
                 return connection
-            connection.close()
+            if connection.is_elsewhere:
+                others.append(connection)
+            else:
+                connection.close()
+        self._idle[:0] = others
         return await self._open()
 
     async def _open(self) -> Connection:

@@ -232,6 +232,9 @@ class Connection:
             return redis.TimeoutError(f"Timeout {action} {self.endpoint}")
         return redis.ConnectionError(f"Error while {action} {self.endpoint}: {error}")
 
+    is_elsewhere = False
+    """Whether it belongs to another event loop, which still runs."""
+
     def close(self) -> None:
         """Close it: its replies are no longer wanted."""
         self._closed = True
@@ -319,4 +322,4 @@ def _connect(sock: socket.socket, address: Any, endpoint: Endpoint) -> socket.so
     return sock
 
 
-_connections = ForkGuard()
+_connections: ForkGuard[Connection] = ForkGuard()

@@ -78,7 +78,8 @@ class Heartbeater:
         self._after_fork()
         with self._guard:
             self._over = True
-        self._wake_event.set()
+        if self._worker is not None and concurrency.is_alive(self._worker):
+            self._wake_event.set()
 
     def _run(self) -> None:
         while True:

@@ -34,6 +34,7 @@ class Pool:
             THIS.ask()
         if self._slots is not None:
             self._slots.take()
+        others: list[Connection] = []
         while self._idle:
             try:
                 connection = self._idle.pop()
@@ -41,8 +42,13 @@ class Pool:
                 break
             if connection.is_usable():
                 self._in_use.add(connection)
+                self._idle[:0] = others
                 return connection
-            connection.close()
+            if connection.is_elsewhere:
+                others.append(connection)
+            else:
+                connection.close()
+        self._idle[:0] = others
         return self._open()
 
     def _open(self) -> Connection:

@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import os
-import weakref
 from collections.abc import Iterator
 from typing import Any, Protocol, cast
 
@@ -44,9 +43,7 @@ class Clients:
         self.settings = settings
         self._lock = ForkLock()
         self._runner: Runner | None = None
-        self._of_loops: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncJobClient] = (
-            weakref.WeakKeyDictionary()
-        )
+        self._of_loops: dict[asyncio.AbstractEventLoop, AsyncJobClient] = {}
 
     def __getattr__(self, name: str) -> JobClient:
         """Open the client for threads, where there is none: from then on it is an attribute, which costs no call."""
@@ -65,6 +62,8 @@ class Clients:
         loop = asyncio.get_running_loop()
         client = self._of_loops.get(loop)
         if client is None:
+            for closed in [each for each in list(self._of_loops) if each.is_closed()]:
+                self._of_loops.pop(closed, None)
             after = None if self._runner is None else self._runner.run_in_loop
             client = self._of_loops[loop] = AsyncJobClient(cast("Any", self.server), self.settings, after)
         return client
@@ -99,7 +98,7 @@ class Clients:
         before = self.server, self._runner, self._of_loops
         self.close()
         self.server = self.server if server is None else server
-        self._runner, self._of_loops = runner, weakref.WeakKeyDictionary()
+        self._runner, self._of_loops = runner, {}
         try:
             yield
         finally:
