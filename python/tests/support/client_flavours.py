@@ -138,6 +138,7 @@ class AsyncioFlavour(ClientFlavour):
 
     def __exit__(self, *_: object) -> None:
         super().__exit__()
+        self.run(self.loop.shutdown_asyncgens())  # as asyncio.run does
         self.loop.call_soon_threadsafe(self.loop.stop)
         self._thread.join()
         self.loop.close()
