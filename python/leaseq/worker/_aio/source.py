@@ -13,6 +13,10 @@ if TYPE_CHECKING:
 Queues = WorkQueue | WorkQueues | Iterable[WorkQueue]
 
 
+PROBE_SECS = 0.1
+"""How long a wait lasts that shows whether the server answers and takes writes again."""
+
+
 class Source:
     """Leases from the queues that a worker was given. Raises BadTypeError, BadArgumentError."""
 
@@ -31,6 +35,10 @@ class Source:
     async def take(self, count: int) -> list[LeasedItem]:
         """Lease what there is."""
         return await self._from.lease_items(count, self._lease_secs, block=False)
+
+    async def probe(self, count: int) -> list[LeasedItem]:
+        """Lease what there is within a moment. If the server refuses to write, the wait fails, where a lease of nothing only reads."""
+        return await self._from.lease_items(count, self._lease_secs, timeout=PROBE_SECS)
 
     async def wait(self, count: int) -> list[LeasedItem]:
         """Lease when there is something."""

@@ -221,7 +221,8 @@ class WorkerLoop:
     async def _lease(self, fetch_count: int) -> None:
         last_fetch = self._settings.burst and self._is_done()
         items = await self._source.take(fetch_count)
-        self._worked()
+        if items:  # a lease of nothing only reads, which a server that refuses writes allows
+            self._worked()
         self._empty = last_fetch and not items
         self._leased(items, fetch_count)
 

@@ -58,8 +58,8 @@ class Fetcher(SideLoop):
                 self._wake_event.wait(None)
                 continue
             try:
-                # a wait may be long, and says nothing of a server that is back
-                fetch = self._source.take if failures or self._server_health.is_down else self._source.wait
+                # a long wait does not show that the server is back
+                fetch = self._source.probe if failures or self._server_health.is_down else self._source.wait
                 items = fetch(self.requested)
             except QueueClosedError:
                 raise

@@ -14,6 +14,10 @@ if TYPE_CHECKING:
 Queues = WorkQueue | WorkQueues | Iterable[WorkQueue]
 
 
+PROBE_SECS = 0.1
+"""How long a wait lasts that shows whether the server answers and takes writes again."""
+
+
 class Source:
     """Leases from the queues that a worker was given. Raises BadTypeError, BadArgumentError."""
 
@@ -32,6 +36,10 @@ class Source:
     def take(self, count: int) -> list[LeasedItem]:
         """Lease what there is."""
         return self._from.lease_items(count, self._lease_secs, block=False)
+
+    def probe(self, count: int) -> list[LeasedItem]:
+        """Lease what there is within a moment. If the server refuses to write, the wait fails, where a lease of nothing only reads."""
+        return self._from.lease_items(count, self._lease_secs, timeout=PROBE_SECS)
 
     def wait(self, count: int) -> list[LeasedItem]:
         """Lease when there is something."""
