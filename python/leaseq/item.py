@@ -124,6 +124,10 @@ class Hold:
     ending: bool = False
     ended: bool = False
 
+    def is_over(self, now: float) -> bool:
+        """Whether the lease has ended as this process's clock counts it (LQ-CLIENT-3)."""
+        return self.lost or (self.counts_from is not None and now >= self.counts_from + self.secs)
+
     def extended(self, deadline: float | None, secs: float, since: float) -> None:
         """Take in the answer to an extension by so much, that was asked for then."""
         if deadline is None:

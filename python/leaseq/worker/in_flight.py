@@ -44,6 +44,8 @@ class InFlight:
         self._held: dict[Item, None] = {}
         self._unconfirmed: set[Item] = set()
         self._timed_out: set[Item] = set()
+        self._retried: set[Item] = set()
+        self.ends: deque[HandlerResult] = deque()
         self.completions: deque[Item] = deque()
         self.returns: deque[ReleaseRequest] = deque()
         self.completed_count = 0
@@ -71,6 +73,12 @@ class InFlight:
         """All that is leased and not yet told to be over."""
         with self._guard:
             return list(self._held)
+
+    def running(self) -> list[Item]:
+        """All that is leased and whose handler has not ended: a lease is not extended after that (LQ-WORK-5)."""
+        ended = {*(end[0] for end in list(self.ends)), *list(self.completions)}
+        ended.update(request.item for request in list(self.returns))
+        return [item for item in self.held() if item not in ended and not item.hold.ending]
 
     def is_held(self, item: Item) -> bool:
         """Whether an item is still held, and no call is under way that ends it."""
@@ -207,6 +215,7 @@ class InFlight:
     def requeue_completions(self, items: Sequence[Item], *, definite: bool, now: float) -> None:
         """The call failed: report these again. If it may have worked, false is no loss."""
         self.completions.extendleft(reversed(items))
+        self._retried.update(items)
         self._prefetcher.note_completion(now)
         if not definite:
             self._unconfirmed.update(items)
@@ -214,6 +223,23 @@ class InFlight:
     def requeue_releases(self, requests: Sequence[ReleaseRequest]) -> None:
         """The call failed: report these again."""
         self.returns.extendleft(reversed(requests))
+        self._retried.update(request.item for request in requests)
+
+    def give_up_overdue(self, now: float) -> None:
+        """Drop what could not be reported while its lease was held: it is leased again by now, or soon (LQ-WORK-6)."""
+        overdue = {item for item in self._retried if item.hold.is_over(now)}
+        self._retried -= overdue
+        for item in overdue & self._held.keys():
+            logger.error(
+                "item %r: its lease ended before its end could be reported; it will run again", item.id
+            )
+        if overdue:
+            self.completions = deque(item for item in self.completions if item not in overdue)
+            self.returns = deque(request for request in self.returns if request.item not in overdue)
+            self.forget(overdue)
+            self._unconfirmed -= overdue
+            if not self.completions:
+                self._prefetcher.flushed()
 
     def refused(self, item: Item, error: LeaseqError) -> None:
         """The server will never complete this one: its result is too large, or its record is damaged."""
@@ -242,10 +268,12 @@ class InFlight:
 
     def forget(self, items: Iterable[Item]) -> None:
         """These are held no longer."""
-        held = self._held
+        held, retried = self._held, self._retried
         with self._guard:
             for item in items:
                 held.pop(item, None)
+                if retried:
+                    retried.discard(item)
 
 
 def _queue(request: ReleaseRequest) -> Any:

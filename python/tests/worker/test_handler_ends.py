@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from support import servers
-from support.background_worker import TIMEOUT_SECS, BackgroundWorker, RecordingHooks, background_worker
+from support.background_worker import (
+    TIMEOUT_SECS,
+    BackgroundWorker,
+    Latch,
+    RecordingHooks,
+    background_worker,
+)
 
 import leaseq
 import leaseq.worker
@@ -23,6 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
     from support.client_flavours import ClientFlavour
+
+    from leaseq_conformance.fault_proxy import Listener
 
 HOUR = 3600.0
 
@@ -335,3 +343,29 @@ def test_stop_starts_nothing_that_was_leased(queue: Any, flavour: ClientFlavour)
     assert handled[-1] == "300"
     assert (queue.stats().ready, queue.stats().leased) == (99, 0)
     assert queue.inspect("301").attempt == 0
+
+
+def test_what_cannot_be_reported_while_its_lease_is_held_runs_again(
+    flavour: ClientFlavour, proxy: Listener, caplog: pytest.LogCaptureFixture
+) -> None:
+    """LQ-WORK-5, LQ-WORK-6: the lease is not extended once the handler has ended, and a late completion is not sent."""
+    queue, latch, handled = flavour.queue("q", proxy.url), Latch(), list[int]()
+    queue.add_item(Item(b"", id="a"))
+    options: Any = {"lease_secs": 0.5, "hooks": RecordingHooks()}
+    with background_worker(
+        flavour, queue, latch.handler(flavour, lambda item: handled.append(item.attempt)), **options
+    ) as work:
+        latch.reached()
+        proxy.refuse = True
+        proxy.reset()
+        latch.open()
+        servers.wait_until(lambda: handled == [1], TIMEOUT_SECS)
+        in_flight = work.run.in_flight
+        assert (in_flight.running(), in_flight.count) == ([], 1)
+        servers.wait_until(lambda: in_flight.count == 0, TIMEOUT_SECS)
+        assert "its lease ended before its end could be reported" in caplog.text
+        proxy.refuse = False
+        servers.wait_until(lambda: options["hooks"].of("completed") == ["a"], TIMEOUT_SECS)
+        work.stop()
+        assert work.result() == 1
+    assert handled == [1, 2]

@@ -65,7 +65,7 @@ class WorkerLoop:
         )
         self._deliveries: deque[Delivery] = deque()
         self._delivering = False
-        self._ends: deque[HandlerResult] = deque()
+        self._ends = self.in_flight.ends
         self._wake_at = NEVER
         self._last_end = 0.0
         self._to_begin: deque[list[LeasedItem]] = deque()
@@ -133,6 +133,7 @@ class WorkerLoop:
                 self._on_call_result(error)
                 self._failures += 1
                 await self._sleep(server_health.pause(self._failures), NEVER)
+                self.in_flight.give_up_overdue(concurrency.now())
             else:
                 if idle is not None:
                     await self._sleep(*idle)
@@ -316,6 +317,7 @@ class WorkerLoop:
                     )
                     return
                 await concurrency.sleep(server_health.pause(attempt))
+                self.in_flight.give_up_overdue(concurrency.now())
             else:
                 return
 

@@ -69,7 +69,7 @@ class ItemHeartbeater(SideLoop):
 
     def _by_queue(self) -> list[tuple[WorkQueue, list[LeasedItem]]]:
         groups: dict[WorkQueue, list[LeasedItem]] = {}
-        for item in self._in_flight.held():
+        for item in self._in_flight.running():
             if not item.hold.lost:
                 groups.setdefault(item.queue, []).append(item)
         return list(groups.items())

@@ -66,7 +66,7 @@ class WorkerLoop:
         )
         self._deliveries: deque[Delivery] = deque()
         self._delivering = False
-        self._ends: deque[HandlerResult] = deque()
+        self._ends = self.in_flight.ends
         self._wake_at = NEVER
         self._last_end = 0.0
         self._to_begin: deque[list[LeasedItem]] = deque()
@@ -134,6 +134,7 @@ class WorkerLoop:
                 self._on_call_result(error)
                 self._failures += 1
                 self._sleep(server_health.pause(self._failures), NEVER)
+                self.in_flight.give_up_overdue(concurrency.now())
             else:
                 if idle is not None:
                     self._sleep(*idle)
@@ -317,6 +318,7 @@ class WorkerLoop:
                     )
                     return
                 concurrency.sleep(server_health.pause(attempt))
+                self.in_flight.give_up_overdue(concurrency.now())
             else:
                 return
 
