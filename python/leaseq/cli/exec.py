@@ -16,6 +16,7 @@ from leaseq.cli.formatting import duration as in_words
 from leaseq.cli.formatting import plain
 from leaseq.cli.params import grace_option, lease_option, positive_duration
 from leaseq.cli.server import Server, in_group, on_server
+from leaseq.cli.stderr_writer import END_SECS, StderrWriter
 from leaseq.cli.subprocess_handler import BAD_DATA, SubprocessHandler
 from leaseq.item import LeasedItemBase
 from leaseq.worker import Hooks
@@ -33,7 +34,8 @@ class ResultPrinter(Hooks):
 
     stop: Callable[[], None]
 
-    def __init__(self, *, as_json: bool, quiet: bool, at_most_once: bool) -> None:
+    def __init__(self, stderr: StderrWriter, *, as_json: bool, quiet: bool, at_most_once: bool) -> None:
+        self._stderr = stderr
         self._as_json = as_json
         self._quiet = quiet
         self._at_most_once = at_most_once
@@ -78,7 +80,7 @@ class ResultPrinter(Hooks):
             reason = f": {error}" if error else ""
             took = f" after {in_words(seconds)}" if seconds else ""
             line = f"{state} {item.id}{took}, attempt {item.attempt}{again}{reason}"
-            _to_stderr(plain(line))
+            self._stderr.send(f"{plain(line)}\n".encode(errors="backslashreplace"))
 
     def _write(self, record: dict[str, Any]) -> None:
         """Write JSON. If the output is closed, no more work is started."""
@@ -179,16 +181,15 @@ def exec_(
     logs.setFormatter(logging.Formatter("leaseq exec: %(message)s"))
     logs.addFilter(lambda record: not hasattr(record, "item"))  # Told prints how items ended
     logging.getLogger("leaseq.worker").addHandler(logs)
-    printer = ResultPrinter(as_json=as_json, quiet=quiet, at_most_once=options["at_most_once"])
-    children = SubprocessHandler(command, dead_on, with_result, as_json)
+    stderr = StderrWriter()
+    printer = ResultPrinter(stderr, as_json=as_json, quiet=quiet, at_most_once=options["at_most_once"])
+    children = SubprocessHandler(command, dead_on, with_result, as_json, stderr)
     try:
         asyncio.run(_work(opened, children, printer, options))
     finally:
         logging.getLogger("leaseq.worker").removeHandler(logs)
-        if children.unwritten:
-            _to_stderr(
-                f"leaseq exec: {children.unwritten} bytes of the commands' stderr could not be written"
-            )
+        if stderr.unwritten and not stderr.is_stalled:
+            _to_stderr(f"leaseq exec: {stderr.unwritten} bytes of the commands' stderr could not be written")
     if printer.failure is not None:
         raise printer.failure
     return ExitCode.NO if options["burst"] and printer.failed else ExitCode.DONE
@@ -208,4 +209,7 @@ async def _work(
         await queue.light_clean()
         worker = Worker(queue, children, hooks=printer, **options)
         printer.stop = worker.stop
-        await worker.run()
+        try:
+            await worker.run()
+        finally:
+            await children.stderr.write(b"", END_SECS)  # what was sent before it is written

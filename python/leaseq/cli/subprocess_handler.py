@@ -14,6 +14,7 @@ from typing import IO, Final
 
 from leaseq.aio import LeasedItem
 from leaseq.cli.formatting import plain
+from leaseq.cli.stderr_writer import StderrWriter
 from leaseq.worker import Backoff, DeadLetter, Release
 
 BAD_DATA: Final = os.EX_DATAERR
@@ -28,7 +29,7 @@ _TAIL: Final = 4096  # bytes of stderr; their last line is kept
 _CHUNK: Final = 65536  # bytes of stderr that are passed on at a time
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class SubprocessHandler:
     """Runs the command for an item, its data on stdin.
 
@@ -37,16 +38,14 @@ class SubprocessHandler:
         dead_on: exit codes after which the item dies.
         with_result: what the command writes to stdout is the item's result.
         to_stderr: what it writes to stdout goes to stderr.
-
-    Attributes:
-        unwritten: bytes of the commands' stderr that this program could not write to its own.
+        stderr: what passes on what the commands write to stderr.
     """
 
     command: Sequence[str]
     dead_on: Collection[int] = (BAD_DATA,)
     with_result: bool = False
     to_stderr: bool = False
-    unwritten: int = field(default=0, init=False)
+    stderr: StderrWriter = field(default_factory=StderrWriter)
 
     async def __call__(self, item: LeasedItem) -> None:
         """Handle an item. Raises DeadLetter, Release."""
@@ -85,7 +84,7 @@ class SubprocessHandler:
         while chunk := await reader.read(_CHUNK):
             tail += chunk
             del tail[:-_TAIL]
-            self.unwritten += _write(chunk)
+            await self.stderr.write(chunk)
 
     async def _start(self, item: LeasedItem, data: IO[bytes], result: IO[bytes], stderr: int) -> Process:
         # without pipes of asyncio's: its wait() would last until every process has closed them
@@ -121,18 +120,6 @@ def environment(item: LeasedItem) -> dict[str, str]:
         "LEASEQ_CONTENT_TYPE": item.content_type or "",
         "LEASEQ_HEADERS": json.dumps(dict(item.headers)),
     }
-
-
-def _write(chunk: bytes) -> int:
-    """Write to stderr; returns how many bytes could not be written. The command goes on: it is not to wait for a reader that is gone."""
-    written = 0
-    try:
-        sys.stderr.flush()
-        while written < len(chunk):
-            written += os.write(sys.stderr.fileno(), chunk[written:])
-    except OSError:
-        return len(chunk) - written
-    return 0
 
 
 def _name(number: int) -> str:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import array
+import fcntl
 import json
 import os
 import signal
 import subprocess
+import termios
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -454,3 +457,28 @@ class TestOutputThatCannotBeWritten:
         one_line(message, "bytes of the commands' stderr could not be written")
         count = int(message.split()[2])
         assert 0 < count <= 3000 * 41
+
+    def test_as_nobody_reads_it_keeps_no_signal_waiting(self, call: Calls, queue: leaseq.WorkQueue) -> None:
+        queue.add_item(leaseq.Item(b"", id="a"))
+        read, write = os.pipe()
+        with call.process(
+            "exec", "q", "--grace", "10ms", "--", "sh", "-c", f"{FLOOD}; sleep {LONG_SECS}", stderr=write
+        ) as working:
+            os.close(write)
+            wait_until(lambda: _readable(read) > PAGE_BYTES // 2, 50)
+            working.send_signal(signal.SIGTERM)
+            assert working.wait(50) == 0
+        os.close(read)
+        info = queue.inspect("a")
+        assert info is not None
+        assert (info.state, info.attempt) == ("ready", 0)
+
+
+PAGE_BYTES = 4096
+
+
+def _readable(descriptor: int) -> int:
+    """How many bytes a pipe holds."""
+    count = array.array("i", [0])
+    fcntl.ioctl(descriptor, termios.FIONREAD, count)
+    return count[0]
