@@ -63,6 +63,10 @@ async def node_of(client: RedisCluster, key: str) -> tuple[str, int]:
     return node.host, node.port
 
 
+class Slot:
+    """A connection that may be in use."""
+
+
 class Slots:
     """A bound on the connections in use."""
 
@@ -74,7 +78,7 @@ class Slots:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._free = asyncio.Semaphore(count)
 
-    async def take(self) -> None:
+    async def take(self) -> Slot:
         """Take one. Raises MaxConnectionsError."""
         loop = asyncio.get_running_loop()
         if loop is not self._loop or self._process != THIS.number:
@@ -85,10 +89,15 @@ class Slots:
                 await self._free.acquire()
         except TimeoutError as error:
             raise MaxConnectionsError("all connections are in use") from error
+        return Slot()
 
-    def release(self) -> None:
+    def release(self, _slot: Slot | None) -> None:
         """Give one back."""
         self._free.release()
+
+
+caller = asyncio.current_task
+"""Who makes a call."""
 
 
 async def sleep(seconds: float) -> None:

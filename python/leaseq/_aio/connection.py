@@ -5,12 +5,13 @@ import collections
 import contextlib
 import math
 import select
+import weakref
 from typing import Any, Self, cast
 
 import hiredis
 import redis
 
-from leaseq._aio import loop_end
+from leaseq._aio import concurrency, loop_end
 from leaseq.commands import Argument, pack
 from leaseq.endpoint import NOTHING, Endpoint, reader
 from leaseq.errors import REFUSALS
@@ -36,9 +37,13 @@ class Connection(asyncio.Protocol):
         asking: whether the next commands are for a slot that comes to this node.
         pipelined: whether a command was sent behind a block that is not over: what it brings would be lost with the connection.
         shelf: where its pool keeps it between two users.
+        slot: what it takes of the bound on connections in use.
+        reference: a weak one, by which its pool knows it while it is in use.
     """
 
     shelf: list[Self]
+    slot: concurrency.Slot | None = None
+    reference: weakref.ref[Self]
 
     pending_replies = 0
     asking = False

@@ -1,6 +1,7 @@
 """Whether a queue is open, and what closing it has to wait for."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from leaseq import errors
 from leaseq._aio import concurrency
@@ -23,8 +24,8 @@ class Lifecycle:
     def _start_over(self) -> None:
         self._pid = THIS.number
         self._waiting: set[Connection] = set()
-        self._in_flight: list[None] = []
-        """One for each call. Appending needs no lock: first a call counts, then it looks whether this is over."""
+        self._in_flight: list[Any] = []
+        """Who makes each call. Appending needs no lock: first a call counts, then it looks whether this is over."""
         self._guard = concurrency.Guard()
         self._background = concurrency.Background()
 
@@ -47,13 +48,16 @@ class Lifecycle:
         """One call, which closing waits for. Raises QueueClosedError."""
         if self._pid != THIS.number:
             self._start_over()
-        self._in_flight.append(None)
+        self._in_flight.append(concurrency.caller())
         if self._closed:
-            self._in_flight.pop()
+            self.__exit__()
             self.raise_if_closed("is closed")
 
     def __exit__(self, *_: object) -> None:
-        del self._in_flight[-1:]  # there is none if the call started before a fork
+        try:
+            self._in_flight.remove(concurrency.caller())
+        except ValueError:
+            return  # the call started before a fork
 
     def join(self, connection: Connection) -> None:
         """A waiter uses this connection from now on, and closing cuts it. Raises QueueClosedError."""
@@ -82,8 +86,9 @@ class Lifecycle:
             self._closed = True
             waiting = list(self._waiting)
         await self._end_waits(waiting, gently=True)
-        began = concurrency.now()
-        while self._in_flight and concurrency.now() < began + REPLY_GRACE:
+        began, me = concurrency.now(), concurrency.caller()
+        # a call of ours was interrupted: by what closes the queue now, or before
+        while any(each != me for each in list(self._in_flight)) and concurrency.now() < began + REPLY_GRACE:
             await concurrency.sleep(CLOSE_STEP)
             if concurrency.now() >= began + CLOSE_SECS:
                 await self._end_waits(waiting, gently=False)

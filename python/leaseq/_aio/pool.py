@@ -1,6 +1,7 @@
 """Connections to one address, kept for the next call."""
 
 import contextlib
+import weakref
 from collections.abc import Awaitable, Callable
 from os import getpid
 
@@ -25,14 +26,14 @@ class Pool:
         self._find = find
         self._slots = slots
         self._idle: list[Connection] = []
-        self._in_use: set[Connection] = set()
+        self._in_use: set[weakref.ref[Connection]] = set()
+        """Weak, since an interrupted call may not return its connection."""
 
     async def acquire(self, _key: str = "", _redirection: AskError | None = None) -> Connection:
         """A connection, for the caller alone. Raises errors of redis-py."""
         if getpid() != THIS.number:
             THIS.ask()
-        if self._slots is not None:
-            await self._slots.take()
+        slot = None if self._slots is None else await self._slots.take()
         others: list[Connection] = []
         while self._idle:
             try:
@@ -40,7 +41,8 @@ class Pool:
             except IndexError:  # another thread took it
                 break
             if connection.is_usable():
-                self._in_use.add(connection)
+                connection.slot = slot
+                self._in_use.add(connection.reference)
                 self._idle[:0] = others
                 return connection
             if connection.is_elsewhere:
@@ -48,29 +50,32 @@ class Pool:
             else:
                 connection.close()
         self._idle[:0] = others
-        return await self._open()
+        return await self._open(slot)
 
-    async def _open(self) -> Connection:
+    async def _open(self, slot: concurrency.Slot | None) -> Connection:
         shelf = self._idle
         try:
             connection = await Connection.open(await self._find())
         except BaseException:
             if self._slots is not None:
-                self._slots.release()
+                self._slots.release(slot)
             raise
-        connection.shelf = shelf
-        self._in_use.add(connection)
+        connection.shelf, connection.slot = shelf, slot
+        connection.reference = weakref.ref(connection)
+        self._in_use.difference_update([each for each in list(self._in_use) if each() is None])
+        self._in_use.add(connection.reference)
         return connection
 
     def release(self, connection: Connection) -> None:
         """Take a connection back; never with a reply on its way that the next user would take for its."""
-        self._in_use.discard(connection)
+        self._in_use.discard(connection.reference)
+        slot, connection.slot = connection.slot, None  # first: one that is idle takes up no slot
         if connection.pending_replies or connection.shelf is not self._idle:
             connection.close()
         else:
             self._idle.append(connection)
         if self._slots is not None:
-            self._slots.release()
+            self._slots.release(slot)
 
     def suspect(self, _connection: Connection) -> None:
         """This one broke: idle ones may be about to, so none of them is used again."""
@@ -87,7 +92,7 @@ class Pool:
     async def close(self) -> None:
         """Close all, and end the calls on those in use."""
         THIS.ask()
-        in_use = list(self._in_use)
+        in_use = [each for reference in list(self._in_use) if (each := reference()) is not None]
         closing = [*self._idle, *in_use]
         self.drop()
         for connection in in_use:

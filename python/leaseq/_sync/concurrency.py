@@ -3,8 +3,11 @@
 Written by hand on both sides; everything above is written once, in `_aio`, and generated for threads.
 """
 
+import contextlib
+import math
 import threading
 import time
+import weakref
 from collections.abc import Callable
 from typing import Any, Literal, cast
 
@@ -25,6 +28,9 @@ Client = Redis | RedisCluster
 now = time.monotonic
 """Seconds on a clock that never steps."""
 
+
+SLOT_CHECK_SECS = 0.1
+"""A waiter looks this often for what interrupted calls left: nobody wakes it for that."""
 
 UNLIMITED = 2**31
 """As good as no limit, of connections."""
@@ -62,28 +68,60 @@ def node_of(client: RedisCluster, key: str) -> tuple[str, int]:
     return node.host, node.port
 
 
+class Slot:
+    """A connection that may be in use. One that an interrupted call had is free again once nothing refers to it."""
+
+    __slots__ = ("__weakref__",)
+
+
 class Slots:
-    """A bound on the connections in use."""
+    """A bound on the connections in use, which an interruption between any two lines leaves as it is."""
 
     def __init__(self, count: int, seconds: float | None) -> None:
-        """Who finds none free waits so long; None for as long as it takes."""
+        """Seconds to wait if none is free; None: without limit."""
         self._count = count
         self._seconds = seconds
-        self._of: dict[int, threading.Semaphore] = {}
-        """For each process: what threads of a parent hold at a fork, they do not give back in its child."""
+        self._start_over()
 
-    def _free(self) -> threading.Semaphore:
-        known = self._of.get(THIS.number)
-        return known or self._of.setdefault(THIS.number, threading.Semaphore(self._count))
+    def _start_over(self) -> None:
+        """What threads of a parent hold at a fork, they do not give back in its child."""
+        self._process = THIS.number
+        self._guard = Guard()
+        self._taken: list[weakref.ref[Slot]] = []
+        self._released = WakeEvent()
 
-    def take(self) -> None:
+    def take(self) -> Slot:
         """Take one. Raises MaxConnectionsError."""
-        if not self._free().acquire(timeout=self._seconds):
-            raise MaxConnectionsError("all connections are in use")
+        if self._process != THIS.number:
+            self._start_over()
+        slot = Slot()
+        until = math.inf if self._seconds is None else now() + self._seconds
+        while not self._try(slot):
+            left = until - now()
+            if left <= 0:
+                raise MaxConnectionsError("all connections are in use")
+            self._released.wait(min(left, SLOT_CHECK_SECS))
+        return slot
 
-    def release(self) -> None:
-        """Give one back."""
-        self._free().release()
+    def _try(self, slot: Slot) -> bool:
+        with self._guard:
+            if len(self._taken) >= self._count:
+                self._taken = [each for each in self._taken if each() is not None]
+            if len(self._taken) >= self._count:
+                return False
+            self._taken.append(weakref.ref(slot))
+        return True
+
+    def release(self, slot: Slot | None) -> None:
+        """Give one back, which may be one of a parent."""
+        if slot is not None:
+            with self._guard, contextlib.suppress(ValueError):
+                self._taken.remove(weakref.ref(slot))
+            self._released.set()
+
+
+caller = threading.get_ident
+"""Who makes a call."""
 
 
 def sleep(seconds: float) -> None:
@@ -138,19 +176,20 @@ Guard = threading.RLock
 
 
 class WakeEvent:
-    """A sleeper that can be woken."""
+    """A sleeper that can be woken, by a signal handler in its own thread too, which `threading.Event` does not allow."""
 
     def __init__(self) -> None:
-        self._event = threading.Event()
+        self._asleep = threading.Lock()
+        self._asleep.acquire()
 
     def set(self) -> None:
         """Wake the sleeper, or the next one."""
-        self._event.set()
+        with contextlib.suppress(RuntimeError):  # it is set
+            self._asleep.release()
 
     def wait(self, seconds: float | None) -> None:
-        """Sleep until the wake_event rings or the time is over."""
-        if self._event.wait(seconds):
-            self._event.clear()
+        """Sleep until it is set or the time is over."""
+        self._asleep.acquire(timeout=-1 if seconds is None else min(seconds, threading.TIMEOUT_MAX))
 
 
 def close(client: Client) -> None:

@@ -6,13 +6,15 @@ import select
 import socket
 import ssl
 import struct
+import weakref
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Self
 
 import hiredis
 import redis
 
+from leaseq._sync import concurrency
 from leaseq._sync.race import Stop, current
 from leaseq.commands import Argument, pack
 from leaseq.endpoint import NOTHING, Endpoint, reader
@@ -23,6 +25,7 @@ CLOSE_SECS = 1.0
 """How long the server may take to notice that a connection is closed."""
 
 _CHUNK = 65536
+_END = object()
 _CLOSED = "the connection was closed"
 _BY_KERNEL = os.name == "posix"
 """Whether a time limit can be the socket's own. Python's would ask before each sending whether the socket takes something in."""
@@ -41,9 +44,13 @@ class Connection:
         asking: whether the next commands are for a slot that comes to this node.
         pipelined: whether a command was sent behind a block that is not over: what it brings would be lost with the connection.
         shelf: where its pool keeps it between two users.
+        slot: what it takes of the bound on connections in use.
+        reference: a weak one, by which its pool knows it while it is in use.
     """
 
     shelf: list[Self]
+    slot: concurrency.Slot | None = None
+    reference: weakref.ref[Self]
 
     pending_replies = 0
     asking = False
@@ -84,9 +91,15 @@ class Connection:
         return self._socket.fileno()
 
     def _connect(self) -> None:
-        self._socket = _connected(self.endpoint)
+        self._use(_connected(self.endpoint))
         _connections.add(self)
-        self._look = _look(self._socket)
+
+    def _use(self, sock: socket.socket) -> None:
+        """Send and receive here."""
+        self._socket = sock
+        self._look = _look(sock)
+        # in one step, between whose halves no signal handler can raise: the bytes would be lost, and the reply waited for
+        self._received = map(self._reader.feed, iter(partial(self._socket.recv, _CHUNK), b""))
         self._has_timeval = _BY_KERNEL and not isinstance(self._socket, ssl.SSLSocket)
 
     def _greet(self) -> None:
@@ -182,12 +195,10 @@ class Connection:
                         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, _timeval(limit))
                     else:
                         self._socket.settimeout(limit)
-                data = self._socket.recv(_CHUNK)
+                if next(self._received, _END) is _END:
+                    raise redis.ConnectionError("the server closed the connection")
             except OSError as error:
                 raise self._broken("reading from", error) from error
-            if not data:
-                raise redis.ConnectionError("the server closed the connection")
-            self._reader.feed(data)
         self.pending_replies -= 1
         if isinstance(reply, Exception):
             raise reply

@@ -78,7 +78,7 @@ def test_replies_are_split_at_every_byte(flavour: ClientFlavour, place: int) -> 
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)  # keeps pieces apart
     with ours, theirs:
         connection = sync.Connection(at("redis://h"))
-        connection._socket = ours
+        connection._use(ours)
         for piece in pieces:
             theirs.send(piece)
         assert read_all(flavour, connection) == READ

@@ -24,6 +24,7 @@ import leaseq
 import leaseq.aio
 import leaseq.jobs
 from leaseq import Item
+from leaseq._sync import concurrency
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -221,7 +222,7 @@ def sleeps(thread: threading.Thread | None) -> bool:
     assert thread is not None
     assert thread.ident is not None
     frame = sys._current_frames()[thread.ident]
-    return frame.f_code is threading.Condition.wait.__code__
+    return frame.f_code is concurrency.WakeEvent.wait.__code__
 
 
 def test_a_child_extends_what_it_leases(kind: str, url: str) -> None:
