@@ -70,7 +70,7 @@ class Pool:
     def release(self, connection: Connection) -> None:
         """Take a connection back; never with a reply on its way that the next user would take for its."""
         self._in_use.discard(connection.reference)
-        slot, connection.slot = connection.slot, None  # first: one that is idle takes up no slot
+        slot, connection.slot = connection.slot, None  # first: an idle connection takes up no slot
         if connection.pending_replies or connection.shelf is not self._idle:
             connection.close()
         else:
