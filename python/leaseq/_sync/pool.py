@@ -44,7 +44,8 @@ class Pool:
             if connection.is_usable():
                 connection.slot = slot
                 self._in_use.add(connection.reference)
-                self._idle[:0] = others
+                if others:
+                    self._idle[:0] = others
                 return connection
             if connection.is_elsewhere:
                 others.append(connection)
