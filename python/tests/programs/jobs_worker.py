@@ -6,17 +6,23 @@ What a job does is seen in Redis, under the names of its arguments.
 from __future__ import annotations
 
 import asyncio
+import atexit
+import ctypes
 import json
 import logging
+import multiprocessing
 import os
 import signal
+import subprocess
 import sys
 import time
+from logging.handlers import MemoryHandler
 from typing import Any
 
 import redis
 from support.job_app import extend_program_timeouts
 
+from leaseq import Item
 from leaseq.jobs import App, Backoff, Context
 from leaseq.jobs.worker import worker_process
 from leaseq.jobs.worker.job_worker import JobWorker
@@ -132,9 +138,124 @@ async def poison(ctx: Context) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+mails = app.queue("mails")
+"""A queue that each process has from its supervisor."""
+
+
+@app.job(name="mail")
+async def mail(number: int) -> bool:
+    """Use a queue that was made before the process."""
+    return await asyncio.to_thread(mails.add_item, Item(str(number)))
+
+
+@app.job(name="nap", retries=0)
+async def nap(ctx: Context, secs: float) -> int:
+    """Sleep where it can be cut short."""
+    note("napping", f"{ctx.id}:{ctx.attempt}")
+    await asyncio.sleep(secs)
+    return ctx.attempt
+
+
+@app.job(name="thread-nap", retries=None)
+async def thread_nap(ctx: Context, secs: float) -> None:
+    """Sleep in a thread of the event loop's, which nothing cuts short."""
+    note("napping", f"{ctx.id}:{ctx.attempt}")
+    await asyncio.to_thread(time.sleep, secs)
+
+
+@app.job(name="stand-still", retries=1, backoff=AT_ONCE)
+def stand_still(ctx: Context) -> None:
+    """Keep the interpreter to itself: no other thread of the process runs."""
+    note("stood", ctx.attempt)
+    ctypes.PyDLL(None).sleep(3600)
+
+
+@app.job(name="block", retries=0)
+async def block(ctx: Context, secs: float) -> None:
+    """Block the event loop."""
+    note("napping", f"{ctx.id}:{ctx.attempt}")
+    time.sleep(secs)  # noqa: ASYNC251 (that is the test)
+
+
+@app.job(name="pool", timeout=60, retries=0)
+def pool(method: str) -> list[int]:
+    """Use processes of multiprocessing, which are ended by SIGTERM when the block ends."""
+    with multiprocessing.get_context(method).Pool(2) as workers:
+        return workers.map(abs, [-1, -2])
+
+
+app.job(name="fpool", timeout=60, retries=0, fork=True)(pool.function)
+
+
+@app.job(name="deaf", retries=0)
+async def deaf(below: bool) -> int:
+    """Fork a process and end it by SIGTERM, `below` Python's hooks or not; how it ended."""
+    read, write = os.pipe()
+    child: int = ctypes.PyDLL(None).fork() if below else os.fork()
+    if child == 0:
+        os.write(write, b"x")
+        for _ in range(6000):
+            time.sleep(0.01)  # noqa: ASYNC251 (in the child)
+        os._exit(0)
+    os.read(read, 1)
+    os.kill(child, signal.SIGTERM)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])  # noqa: ASYNC222 (it ends at once)
+
+
+def shell() -> int:
+    """Start a program that starts another one, and wait for it; the other one's number is noted."""
+    command = "sleep 3600 & echo $!; wait"
+    with subprocess.Popen(["/bin/sh", "-c", command], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout
+        note("shells", process.stdout.readline().strip())
+        return process.wait()
+
+
+app.job(name="shell", retries=0, timeout=None)(shell)
+app.job(name="fshell", retries=0, timeout=None, fork=True)(shell)
+
+
+@app.job(name="leaves", retries=0, fork=True)
+def leaves() -> int:
+    """Return while a program that was started still runs."""
+    return subprocess.Popen(["/bin/sleep", "3600"]).pid
+
+
+@app.job(name="orphan", retries=0)
+def orphan() -> int:
+    """Have a process whose parent ends first, and which ends a moment later."""
+    command = "(sleep 0.05 & echo $!) "
+    return int(
+        subprocess.run(["/bin/sh", "-c", command], stdout=subprocess.PIPE, check=True, text=True).stdout
+    )
+
+
+@app.job(name="exits", retries=0, fork=True)
+def exits() -> None:
+    """Register what the end of the process calls, and log to a handler that keeps its records for later."""
+    atexit.register(note, "exited", "atexit")
+    logging.getLogger("kept").addHandler(MemoryHandler(100, target=NotingHandler()))
+    logging.getLogger("kept").warning("logged")
+
+
+class NotingHandler(logging.Handler):
+    """Leaves records in Redis."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        note("exited", record.getMessage())
+
+
+@app.on_fork_shutdown
+async def end_of_fork() -> None:
+    """Say that a process of one job ends."""
+    await asyncio.sleep(0)
+    note("exited", "hook")
+
+
 @app.on_startup
 def begin() -> None:
     """Say that a process has begun; wait, or fail, where a test wants that."""
+    note("moments", time.time())
     note("begun", os.getpid())
     if has("fail-at-start"):
         message = "no database"
@@ -153,4 +274,7 @@ if __name__ == "__main__":
     logging.basicConfig(stream=sys.stderr, level=logging.INFO)
     from programs.jobs_worker import app as importable  # jobs are those of the module, not of __main__
 
-    print(importable.run_worker(**json.loads(sys.argv[1])))  # noqa: T201
+    options = json.loads(sys.argv[1])
+    if options.pop("subreaper", False):
+        ctypes.CDLL(None).prctl(36, 1)
+    print(importable.run_worker(**options))  # noqa: T201

@@ -49,6 +49,11 @@ class Program:
     def signal(self, number: int = signal.SIGTERM) -> None:
         os.kill(self.pid, number)
 
+    def written(self) -> str:
+        """What it has written on stderr so far."""
+        size = os.fstat(self._wrote.fileno()).st_size
+        return os.pread(self._wrote.fileno(), size, 0).decode()
+
     def end(self) -> tuple[int, str, str]:
         """Its exit code, and what it wrote."""
         out, _ = self.process.communicate(timeout=TIMEOUT_SECS)

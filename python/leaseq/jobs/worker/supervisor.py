@@ -26,7 +26,7 @@ MAX_FAILED_STARTS: Final = 5
 """The worker gives up after that many processes in a row that ended before they could work."""
 
 MIN_STILL_SECS: Final = 5.0
-"""A process stands still after a lease without a sign of life, when it has lost all that it held; not before this."""
+"""A process stands still after half a lease without a sign of life, and not before this. Its leases last a little longer."""
 
 STEADY_SECS: Final = 60.0
 """A process that lived that long does not count among deaths in a row."""
@@ -48,7 +48,7 @@ class Supervisor:
         self._options = options
         self._burst = options.get("burst", False)
         self._grace_secs = options.get("grace_secs", GRACE_SECS)
-        self._still_secs = max(MIN_STILL_SECS, options.get("lease_secs", LEASE_SECS))
+        self._still_secs = max(MIN_STILL_SECS, options.get("lease_secs", LEASE_SECS) / 2)
         self._children: dict[int, Child] = {}
         self._stops = 0
         self._stops_forwarded = 0
@@ -56,6 +56,7 @@ class Supervisor:
         self._failed_starts = 0
         self._deaths = 0
         self._start_at = 0.0
+        self._adopts = process_life.adopts_orphans()
         self._watched_at = time.monotonic()
         self._done = 0
         self.performed = 0
@@ -182,7 +183,7 @@ class Supervisor:
             if code is not None:
                 del self._children[child.pid]
                 self._ended(child, code)
-        if os.getpid() == 1:
+        if self._adopts:
             _reap_orphans(self._children)
 
     def _ended(self, child: Child, code: int) -> None:
@@ -241,7 +242,7 @@ def _cpus() -> int:
 
 
 def _reap_orphans(children: dict[int, Child]) -> None:
-    """Reap what was left to process 1, which a worker is in a container without an init."""
+    """Wait for processes that lost their parents and ended here, as in a container whose process 1 is the worker."""
     while (ended := _first_ended()) is not None and ended not in children:
         os.waitpid(ended, 0)
 
