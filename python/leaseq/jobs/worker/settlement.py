@@ -64,13 +64,14 @@ class Settlement:
 
     async def _try(self, trial: JobWorker) -> int:
         """Run each suspect alone; returns how many have ended."""
-        names = ", ".join(held.id for held in self._estate.suspects)
-        logger.warning(
-            "worker: %d jobs were running in a process that %s; each runs alone now, to see which is why: %s",
-            len(self._estate.suspects),
-            self._estate.why,
-            names,
-        )
+        if len(self._estate.suspects) > 1:
+            logger.warning(
+                "worker: %d jobs were running in a process that %s; each runs alone now, to see which is why: %s",
+                len(self._estate.suspects),
+                self._estate.why,
+                ", ".join(held.id for held in self._estate.suspects),
+            )
+        await self._source.extend()  # the first one may keep this process from doing it
         keeping = asyncio.create_task(self._source.keep(), name="leaseq suspects")
         try:
             return await trial.run()

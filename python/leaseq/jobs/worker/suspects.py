@@ -66,11 +66,15 @@ class SuspectSource(Source):
         """Extend those that wait, until cancelled."""
         while True:
             await asyncio.sleep(until_next(self._secs))
-            for queue in self._names():
-                waiting = [
-                    LeasedItemBase(held.id, b"", held.token, held.attempt, 0.0, self._secs)
-                    for held in self.untried
-                    if held.queue == queue
-                ]
-                with contextlib.suppress(LeaseqError):  # the next time, or they are lost
-                    await self._store.queue(queue).extend_items(waiting, self._secs)
+            await self.extend()
+
+    async def extend(self) -> None:
+        """Extend those that wait."""
+        for queue in self._names():
+            waiting = [
+                LeasedItemBase(held.id, b"", held.token, held.attempt, 0.0, self._secs)
+                for held in self.untried
+                if held.queue == queue
+            ]
+            with contextlib.suppress(LeaseqError):  # the next time, or they are lost
+                await self._store.queue(queue).extend_items(waiting, self._secs)
