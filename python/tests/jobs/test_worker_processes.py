@@ -178,9 +178,9 @@ def test_the_third_signal_kills(app: App, url: str, redis_client: redis.Redis) -
     nap = app.enqueue("block", 60)
     with Program(url, processes=1, grace_secs=HOUR) as program:
         until(lambda: values_of(redis_client, "napping"))
-        for heard in ("asked to stop, 1 processes work;", "asked to stop, 1 processes work\n"):
+        for line in ("asked to stop, 1 processes work;", "asked to stop, 1 processes work\n"):
             program.signal()
-            until(lambda heard=heard: heard in program.written())  # type: ignore[misc]
+            until(lambda line=line: line in program.written())  # type: ignore[misc]
         stop(program)
     assert nap.status() == "ready"
 

@@ -82,7 +82,7 @@ def signal_at_end_of_parent(number: int) -> None:
 
 
 def adopts_orphans() -> bool:
-    """Whether processes that lose their parents become children of this one: it is process 1, or the system was told so."""
+    """Whether processes that lose their parents become children of this one: it is process 1, or a subreaper."""
     if os.getpid() == 1:
         return True
     chosen = ctypes.c_int(0)
