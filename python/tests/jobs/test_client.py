@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import inspect
 import struct
 import subprocess
@@ -32,6 +33,8 @@ from leaseq.jobs import (
     Schedules,
     aio,
 )
+from leaseq.jobs.store._aio import store as aio_store
+from leaseq.jobs.store._sync import store as sync_store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -662,3 +665,55 @@ def test_a_client_of_one_flavour_serves_that_flavour(url: str) -> None:
             asyncio.run(other())
         app.close()
         assert client.ping()
+
+
+def test_a_dead_job_keeps_its_id_until_it_is_revived_or_purged(shop: Shop) -> None:
+    chosen = shop.fail.with_options(id="order-7")
+    first = shop.enqueue(chosen, "the first time")
+    shop.flavour.burst()
+    again = shop.enqueue(chosen, "another time")
+    assert (first.added, again.added) == (True, False)
+    assert shop.flavour(again, "status") == "failed"
+    assert shop.flavour(again, "revive") is True
+    assert shop.flavour(again, "revive") is False
+    with pytest.raises(TimeoutError, match="it is ready"):  # not the old failure
+        shop.flavour(again, "result", 0)
+    shop.flavour.burst()
+    with pytest.raises(JobFailed, match="the first time"):
+        shop.flavour(again, "result", 0)
+    assert shop.flavour(again, "purge") is True
+    assert shop.flavour(again, "purge") is False
+    third = shop.enqueue(chosen, "another time")
+    assert third.added
+    with pytest.raises(TimeoutError, match="it is ready"):
+        shop.flavour(third, "result", 0)
+    shop.flavour.burst()
+    with pytest.raises(JobFailed, match="another time"):
+        shop.flavour(third, "result", 0)
+
+
+def test_a_producer_keeps_a_bounded_number_of_queues(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (aio_store, sync_store):
+        monkeypatch.setattr(module, "MAX_QUEUES", 10)
+
+    async def client_of_loop() -> Any:
+        return for_asyncio(shop.app)._clients.aio
+
+    asynchronous = shop.flavour.asynchronous
+    client = shop.flavour.run(client_of_loop()) if asynchronous else shop.app._clients.sync
+    held = client.store.queue("q0")
+    for number in range(50):
+        name = f"q{number}"
+        handle = shop.enqueue(shop.add.with_options(queue=name), number)
+        assert shop.flavour(handle, "status") == "ready"
+        with pytest.raises(TimeoutError):
+            shop.flavour(handle, "result", 0.001)
+    assert len(client.store.queues) == 10
+    assert not client._waits
+    gc.collect()
+    assert list(client.store._dropped) == [held]  # the App closes it
+    assert shop.flavour.run(_added(held)) if asynchronous else held.add_item(leaseq.Item(b""))
+
+
+async def _added(queue: Any) -> Any:
+    return await queue.add_item(leaseq.Item(b""))

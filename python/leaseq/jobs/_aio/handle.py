@@ -21,7 +21,8 @@ class Handle(Generic[T]):
     Attributes:
         id: of the job.
         queue: the name of its queue; "" before the first call if it was found by its id.
-        added: false if a job with this id was in the queue already when this one was enqueued.
+        added: false if a job with this id was in the queue already when this one was enqueued. It may be dead: then its
+            status is "failed" and `result` raises its failure; see `revive` and `purge`.
     """
 
     _clients: Clients
@@ -54,6 +55,17 @@ class Handle(Generic[T]):
         False if it has ended already, or there is none. Its status is "cancelled" for a day.
         """
         return await self._clients.aio.cancel(self)
+
+    async def revive(self) -> bool:
+        """Put the job back if it is dead: it is ready with all its attempts, and with the arguments that it had.
+
+        False if it is not dead. As long as it is, no job is enqueued under its id.
+        """
+        return await self._clients.aio.revive(self)
+
+    async def purge(self) -> bool:
+        """Drop the job if it is dead, which frees its id for another one; false if it is not dead."""
+        return await self._clients.aio.purge(self)
 
     async def info(self) -> JobInfo:
         """All that is known of it."""

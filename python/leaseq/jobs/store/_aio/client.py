@@ -126,7 +126,7 @@ class JobClient:
         else:
             # threads: current_job.refuse_to_block()
             with current_job.waiting(self.settings.group, queue.name):
-                outcome = await self._waits_of(queue).outcome(job.id, timeout)
+                outcome = await self._wait(queue, job.id, timeout)
         if outcome.state in WAITS and not outcome.keep:
             raise ResultNotKept(f"job {job.id!r} was enqueued without `keep`: no result is kept of it")
         if outcome.state == "result":
@@ -135,11 +135,23 @@ class JobClient:
         error = "" if outcome.finished else (await queue.inspect(job.id)).error
         raise unsuccessful(job.id, job.queue, outcome, note, error)
 
-    def _waits_of(self, queue: WorkQueue) -> SharedWaits:
-        waits = self._waits.get(queue.name)
-        if waits is None:
-            waits = self._waits.setdefault(queue.name, SharedWaits(queue))
-        return waits
+    async def _wait(self, queue: WorkQueue, job_id: str, timeout: float | None) -> Outcome:
+        waits = self._waits.get(queue.name) or self._waits.setdefault(queue.name, SharedWaits(queue))
+        try:
+            return await waits.outcome(job_id, timeout)
+        finally:
+            if waits.is_idle:
+                self._waits.pop(queue.name, None)
+
+    async def revive(self, job: Job) -> bool:
+        """Make a dead job ready again; false if it is not dead."""
+        revived = await (await self.queue_of(job)).revive(job.id)
+        await self.enqueued()
+        return revived
+
+    async def purge(self, job: Job) -> bool:
+        """Drop a dead job; false if it is not dead."""
+        return await (await self.queue_of(job)).purge(job.id)
 
     async def state_of(self, job: Job) -> tuple[Outcome, JobState]:
         """Return the outcome of a job now, and the note about a job that is not there."""

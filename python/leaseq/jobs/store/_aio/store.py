@@ -1,6 +1,7 @@
 """What the job layer reads and writes: the queues of one App, and the notes beside them."""
 
 import contextlib
+import weakref
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -20,6 +21,9 @@ from leaseq.jobs.info import WAITS, JobSnapshot
 from leaseq.jobs.job_state import JobState
 from leaseq.results import ListState, Outcome
 
+MAX_QUEUES = 1000
+"""Queues that are kept for the next call: a program may use a name for each of its users."""
+
 
 class Store:
     """The queues of one App on one server. `server` is a URL or a client, as for WorkQueue."""
@@ -28,17 +32,25 @@ class Store:
         self._opened = ServerHandle(server, "the App", "App('redis://localhost')")
         self._group = group
         self.queues: dict[str, WorkQueue] = {}
+        self._dropped: weakref.WeakSet[WorkQueue] = weakref.WeakSet()
 
     def queue(self, name: str) -> WorkQueue:
-        """The queue of that name, opened once. Raises BadNameError."""
+        """Return the queue of that name, the same one unless MAX_QUEUES others were opened since. Raises BadNameError."""
         queue = self.queues.get(name)
         if queue is None:
+            if len(self.queues) >= MAX_QUEUES:
+                self._drop_oldest()
             queue = self.queues[name] = WorkQueue(name, self._opened.client, group=self._group)
         return queue
 
+    def _drop_oldest(self) -> None:
+        """Forget a queue. If it is in use somewhere, it stays open there until the App is closed."""
+        with contextlib.suppress(KeyError, RuntimeError):  # another thread does the same
+            self._dropped.add(self.queues.pop(next(iter(self.queues))))
+
     async def close(self) -> None:
         """Close the queues and what was opened here."""
-        for queue in self.queues.values():
+        for queue in [*self.queues.values(), *self._dropped]:
             await queue.close()
         await self._opened.close()
 

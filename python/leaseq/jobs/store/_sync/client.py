@@ -127,7 +127,7 @@ class JobClient:
         else:
             current_job.refuse_to_block()
             with current_job.waiting(self.settings.group, queue.name):
-                outcome = self._waits_of(queue).outcome(job.id, timeout)
+                outcome = self._wait(queue, job.id, timeout)
         if outcome.state in WAITS and not outcome.keep:
             raise ResultNotKept(f"job {job.id!r} was enqueued without `keep`: no result is kept of it")
         if outcome.state == "result":
@@ -136,11 +136,23 @@ class JobClient:
         error = "" if outcome.finished else (queue.inspect(job.id)).error
         raise unsuccessful(job.id, job.queue, outcome, note, error)
 
-    def _waits_of(self, queue: WorkQueue) -> SharedWaits:
-        waits = self._waits.get(queue.name)
-        if waits is None:
-            waits = self._waits.setdefault(queue.name, SharedWaits(queue))
-        return waits
+    def _wait(self, queue: WorkQueue, job_id: str, timeout: float | None) -> Outcome:
+        waits = self._waits.get(queue.name) or self._waits.setdefault(queue.name, SharedWaits(queue))
+        try:
+            return waits.outcome(job_id, timeout)
+        finally:
+            if waits.is_idle:
+                self._waits.pop(queue.name, None)
+
+    def revive(self, job: Job) -> bool:
+        """Make a dead job ready again; false if it is not dead."""
+        revived = (self.queue_of(job)).revive(job.id)
+        self.enqueued()
+        return revived
+
+    def purge(self, job: Job) -> bool:
+        """Drop a dead job; false if it is not dead."""
+        return (self.queue_of(job)).purge(job.id)
 
     def state_of(self, job: Job) -> tuple[Outcome, JobState]:
         """Return the outcome of a job now, and the note about a job that is not there."""

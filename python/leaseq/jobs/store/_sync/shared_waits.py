@@ -47,6 +47,11 @@ class SharedWaits:
         self._leading = threading.Lock()  # never waited for
         self._arrival = concurrency.WakeEvent()
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether there is no wait now."""
+        return not self._direct and not self._others
+
     def outcome(self, job_id: str, timeout: float | None) -> Outcome:
         """Return the outcome of a job once there is one, or what it is when it cannot have one or the time is over."""
         over = flows.deadline_after(timeout, concurrency.now)
