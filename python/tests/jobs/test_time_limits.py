@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import queue
 import re
 import socket
@@ -39,6 +40,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptio
 def flavour(url: str) -> Iterator[JobAppFlavour]:
     with JobAppFlavour(App(url), asynchronous=False) as made:
         yield made
+    gc.collect()  # what interrupted threads left is this test's, not a later one's
 
 
 def forever(step: Callable[[], object]) -> NoReturn:
