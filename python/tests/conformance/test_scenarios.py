@@ -72,6 +72,9 @@ def test_the_scenarios_of_the_package_name_rules_and_capabilities_that_there_are
         ({"steps": [ADD, {"await": "w", "ok": []}]}, "nothing is named w"),
         ({"steps": [ADD, {"unchanged": "w"}]}, "nothing is named w"),
         ({"steps": [ADD, {"stop": "p", "command": "add", "when": "before"}]}, "needs a name"),
+        ({"steps": [ADD, {"accept": "p"}]}, "nothing is named p"),
+        ({"steps": [ADD, {"refuse": "w", "command": "add", "error": "LOADING now"}]}, "no actor w"),
+        ({"steps": [ADD, {"sent": "p", "command": "add", "since": "m", "count": 0}]}, "nothing is named m"),
     ],
 )
 def test_a_scenario_that_is_not_right_is_refused_with_its_place(
@@ -94,6 +97,7 @@ def test_text_that_is_no_yaml_is_refused() -> None:
         ({"$from": "$five", "plus": 2}, "7"),
         ({"$unordered": [1, 2]}, [2, 1]),
         ({"$any": True}, None),
+        ({"$contains": "no"}, "Error: no"),
         ("$five", "5"),
         ([], []),
     ],
@@ -106,6 +110,7 @@ def test_what_matches(expected: Any, got: Any) -> None:
     ("expected", "got"),
     [
         ({"a": 1}, {"b": 1}),
+        ({"$contains": "no"}, "Error: yes"),
         ({"a": 1}, []),
         ([1], [1, 2]),
         ([1], 1),
@@ -218,3 +223,22 @@ def test_an_actor_that_is_done_works_for_the_next_case(context: Context) -> None
     assert pid(first)
     assert pid(second)
     assert pid(first) != pid(second), "each case has queues of its own"
+
+
+def test_refused_commands_get_the_error_until_they_are_accepted(context: Context) -> None:
+    refused = {"refuse": "p", "command": "SCRIPT", "error": "LOADING Redis is loading the dataset in memory"}
+    failed = {"error": {"code": None, "definite": True}}
+    steps = [
+        ADD,
+        refused,
+        {"mark": "refused", "of": "p"},
+        {**{key: ADD[key] for key in ("call", "args")}, **failed},
+        {**LEASE, **failed},
+        {"sent": "p", "command": "SCRIPT", "since": "refused", "count": 2},
+        {"keys": {"ready": ["a"], "leased": []}},
+        {"accept": "p"},
+        {**LEASE, "ok": {"leases": [{"id": "a"}]}},
+    ]
+    assert run_case(scenario(*steps), context).outcome is Outcome.PASS
+    verdict = run_case(scenario(ADD, refused, LEASE), context)
+    assert (verdict.outcome, "answered error" in verdict.message) == (Outcome.FAIL, True)
