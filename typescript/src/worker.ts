@@ -199,8 +199,13 @@ export class Worker {
       timeout,
       signal,
     });
-    if (!signal.aborted) for (const item of items) this.#dispatch(item);
-    else await Promise.all(items.map((item) => this.#giveBack(item)));
+    // a handler may stop the worker before it first waits
+    const left: LeasedItem[] = [];
+    for (const item of items) {
+      if (signal.aborted) left.push(item);
+      else this.#dispatch(item);
+    }
+    await Promise.all(left.map((item) => this.#giveBack(item)));
   }
 
   /** Starts the handler of an item. */

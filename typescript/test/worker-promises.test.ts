@@ -91,7 +91,7 @@ describe("a handler that ends", { concurrency: false }, () => {
     });
   }
 
-  test("leaves nothing of its async context to the next", async () => {
+  test("leaves nothing of its async context to the next (LQ-WORK-4)", async () => {
     const queue = client.queue("q");
     await queue.add(["a", "b", "c"].map((id) => ({ id, data: "" })));
     const context = new AsyncLocalStorage<string>();
@@ -264,6 +264,24 @@ describe("a worker that stops", { concurrency: false }, () => {
     worker.stop();
     assert.equal(await ran, 0);
     const { state, attempt } = (await queues[1]?.inspect("a")) ?? {};
+    assert.deepEqual([state, attempt], ["ready", 0]);
+  });
+
+  test("by the handler of one item starts none for those that were leased with it (LQ-WORK-9)", async () => {
+    const queue = client.queue("q");
+    await queue.add(["a", "b", "c"].map((id) => ({ id, data: "" })));
+    const seen: string[] = [];
+    const worker = client.worker(
+      queue,
+      (item) => {
+        seen.push(item.id.toString());
+        worker.stop();
+      },
+      { concurrency: 3 },
+    );
+    assert.equal(await worker.run(), 1);
+    assert.deepEqual(seen, ["a"]);
+    const { state, attempt } = await queue.inspect("b");
     assert.deepEqual([state, attempt], ["ready", 0]);
   });
 

@@ -261,6 +261,7 @@ class Setting(Hooks):
 @pytest.mark.parametrize("hooks", [None, Setting()])
 @pytest.mark.parametrize("waits", [False, True])
 def test_each_item_has_a_context(queue: Any, flavour: ClientFlavour, hooks: Any, *, waits: bool) -> None:
+    """No handler sees what that of another item left (LQ-WORK-4)."""
     queue.add_items(Item(b"", id=str(n)) for n in range(20))
     seen: list[tuple[str, str, str]] = []
 
