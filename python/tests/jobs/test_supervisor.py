@@ -190,6 +190,7 @@ def test_a_process_begins_when_it_is_time_however_late_it_is_then(
 
 
 def test_what_was_leased_and_not_begun_is_given_back_uncounted(app: App) -> None:
+    """LQ-WORK-11."""
     handles = [
         app.function("f").with_options(queue=queue, keep=keep).enqueue()
         for queue in "ab"

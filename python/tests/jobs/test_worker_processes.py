@@ -54,6 +54,7 @@ def stop(program: Program) -> str:
 def test_a_job_that_kills_its_process_dies_and_its_neighbours_succeed(
     app: App, url: str, redis_client: redis.Redis
 ) -> None:
+    """LQ-WORK-12."""
     with Program(url, processes=1) as program:
         naps = [app.enqueue("nap", 1) for _ in range(7)]
         until(lambda: len(values_of(redis_client, "napping")) == 7)
@@ -311,6 +312,7 @@ def test_the_process_of_a_job_calls_its_exit_functions_and_hooks(
 
 @pytest.mark.slow
 def test_deaths_in_a_row_are_further_and_further_apart(app: App, url: str, redis_client: redis.Redis) -> None:
+    """LQ-WORK-13."""
     with Program(url, processes=1) as program:
         for count in range(1, 6):
             until(lambda count=count: len(values_of(redis_client, "begun")) == count)  # type: ignore[misc]
