@@ -69,6 +69,7 @@ BLOCKS: Final = {
     "docs/quickstart.md": {"pip install": NAMES},
     "docs/transfer.md": {"leaseq export": f"{PASTED}the_lines_about_export_and_import"},
     "docs/typescript.md": {"make typescript-build": NAMES},
+    "docs/worker-processes.md": {" " * 26 + "fork": ""},
     "spec/11-security.md": {"ACL SETUSER reader": f"{PASTED}the_user_of_the_specification"},
 }
 """For each page how its blocks start, and the test that runs each; "" if there is nothing to run."""
