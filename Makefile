@@ -19,9 +19,9 @@ ALL_SERVERS ?= $(CORE_SERVERS),redis-7.2,redis-7.4,redis-8.0t,redis-8.2,redis-8.
 OLDEST_LIBRARIES ?= redis==5.2.0 hiredis==3.2.0
 REDIS_PY_BETWEEN ?= 5.3.1 6.4.0 7.4.0
 
-# Pythons besides the one that runs the rest, from Debian. It has no 3.12.
+# Pythons besides the one that runs the rest, from Debian; 3.12, which it does not have, from PATH or pyenv.
 NEWEST_PYTHON ?= 3.14
-OTHER_PYTHONS ?= 3.13 3.15
+OTHER_PYTHONS ?= 3.12 3.13 3.15
 
 # A part that is not there (an sdist has no benchmarks) is not an error.
 PYTHON_DIRS := $(wildcard python lua cleaner benchmarks conformance-tests examples tools docs)

@@ -5,6 +5,7 @@
 #
 # ROOT/VERSION/ has the interpreter, which finds its loader and libraries there whatever starts it; so ROOT stays where it
 # is. ROOT/VERSION/venv is the environment. PYTHON is one with pip, for what fetches. Nothing is installed on the host.
+# For a version that Debian does not have, the environment is that of pythonVERSION below pyenv or on PATH.
 #
 # Needs: a Debian x86-64 host with apt-get, dpkg-deb and the Debian archive keyring.
 # Environment: PYTHON_SUITE the suite (default: sid); DEBIAN_URI, DEBIAN_KEYRING as for servers/fetch_debian.sh.
@@ -14,6 +15,17 @@ version=$1 python=$3 suite=${PYTHON_SUITE:-sid}
 mkdir -p "$2"; root=$(cd "$2" && pwd)
 home=$root/$version apt=$root/.apt venv=$root/$version/venv
 [ ! -e "$venv/.ready" ] || exit 0
+not_in_debian=" 3.12 "
+if [[ $not_in_debian == *" $version "* ]]; then
+  # pyenv's own on PATH would only say which version is not chosen
+  own=$(find "${PYENV_ROOT:-$HOME/.pyenv}/versions" -path "*/bin/python$version" 2>/dev/null | sort | tail -1)
+  [ -n "$own" ] || own=$(command -v "python$version" || true)
+  [ -n "$own" ] || { echo "Debian has no Python $version, and there is no python$version below pyenv or on PATH" >&2; exit 1; }
+  "$own" -m venv "$venv"
+  "$venv/bin/python" -VV
+  touch "$venv/.ready"
+  exit 0
+fi
 key=${DEBIAN_KEYRING:-/usr/share/keyrings/debian-archive-keyring.gpg}
 # no host name is written here: take the first configured source whose path ends in /debian
 uri=${DEBIAN_URI:-$(cat /etc/apt/sources.list.d/*.sources /etc/apt/sources.list 2>/dev/null \
