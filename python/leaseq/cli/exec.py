@@ -19,8 +19,12 @@ from leaseq.cli.server import Server, in_group, on_server
 from leaseq.cli.stderr_writer import END_SECS, StderrWriter
 from leaseq.cli.subprocess_handler import BAD_DATA, SubprocessHandler
 from leaseq.item import LeasedItemBase
+from leaseq.orphans import adopts_orphans, reap_orphans
 from leaseq.worker import Hooks
 from leaseq.worker.aio import Worker
+
+REAP_SECS = 1.0
+"""Seconds between two looks for orphans that have ended."""
 
 
 class ResultPrinter(Hooks):
@@ -201,6 +205,14 @@ def _to_stderr(line: str) -> None:
         click.echo(line, err=True)
 
 
+async def _reap(children: SubprocessHandler) -> None:
+    """Wait for what commands leave running, where it becomes a child of this process."""
+    while adopts_orphans():
+        await asyncio.sleep(REAP_SECS)
+        if not children.starting:  # a process whose id is not known yet may be there
+            reap_orphans(children.running)
+
+
 async def _work(
     queue: leaseq.aio.WorkQueue, children: SubprocessHandler, printer: ResultPrinter, options: dict[str, Any]
 ) -> None:
@@ -209,7 +221,9 @@ async def _work(
         await queue.light_clean()
         worker = Worker(queue, children, hooks=printer, **options)
         printer.stop = worker.stop
+        reaping = asyncio.create_task(_reap(children))
         try:
             await worker.run()
         finally:
+            reaping.cancel()
             await children.stderr.write(b"", END_SECS)  # what was sent before it is written

@@ -39,6 +39,10 @@ class SubprocessHandler:
         with_result: what the command writes to stdout is the item's result.
         to_stderr: what it writes to stdout goes to stderr.
         stderr: what passes on what the commands write to stderr.
+
+    Attributes:
+        starting: items whose commands are being started.
+        running: the ids of the processes of commands.
     """
 
     command: Sequence[str]
@@ -46,6 +50,8 @@ class SubprocessHandler:
     with_result: bool = False
     to_stderr: bool = False
     stderr: StderrWriter = field(default_factory=StderrWriter)
+    starting: set[LeasedItem] = field(default_factory=set, init=False)
+    running: set[int] = field(default_factory=set, init=False)
 
     async def __call__(self, item: LeasedItem) -> None:
         """Handle an item. Raises DeadLetter, Release."""
@@ -53,8 +59,16 @@ class SubprocessHandler:
             data.write(item.data)
             data.seek(0)
             async with self._stderr() as (stderr, tail):
-                child = await self._start(item, data, result, stderr)
-                code = await _end_of(child)
+                self.starting.add(item)
+                try:
+                    child = await self._start(item, data, result, stderr)
+                    self.running.add(child.pid)
+                finally:
+                    self.starting.discard(item)
+                try:
+                    code = await _end_of(child)
+                finally:
+                    self.running.discard(child.pid)
             if self.with_result:
                 result.seek(0)
                 item.result = result.read()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import array
+import ctypes
 import fcntl
 import json
 import os
@@ -482,3 +483,20 @@ def _readable(descriptor: int) -> int:
     count = array.array("i", [0])
     fcntl.ioctl(descriptor, termios.FIONREAD, count)
     return count[0]
+
+
+def adopt_orphans() -> None:
+    """As process 1 of a container does; before the program is started."""
+    ctypes.CDLL(None).prctl(36, 1)
+
+
+def test_it_leaves_no_zombie_where_it_adopts_what_commands_leave(
+    call: Calls, queue: leaseq.WorkQueue, tmp_path: Path
+) -> None:
+    left = tmp_path / "left"
+    queue.add_item(leaseq.Item(b"", id="a"))
+    command = f"setsid sh -c 'echo $$ > \"{left}\"; exec sleep 0.05' &"
+    with start(call, "--", "sh", "-c", command, preexec_fn=adopt_orphans):
+        wait_until(lambda: left.exists() and left.read_text(), 50)
+        wait_until(lambda: not Path(f"/proc/{int(left.read_text())}").exists(), 50)
+        wait_until(lambda: not queue.queue_len() and not queue.processing(), 50)

@@ -17,7 +17,6 @@ STOPS: Final = (signal.SIGTERM, signal.SIGINT)
 """A terminal and a service manager send them to every process of a worker."""
 
 _PR_SET_PDEATHSIG: Final = 1
-_PR_GET_CHILD_SUBREAPER: Final = 37
 
 
 def fork_process() -> tuple[int, int]:
@@ -79,13 +78,3 @@ def signal_at_end_of_parent(number: int) -> None:
     """Have the system send this signal when the thread that forked this process ends, where the system can."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, number)
-
-
-def adopts_orphans() -> bool:
-    """Whether processes that lose their parents become children of this one: it is process 1, or a subreaper."""
-    if os.getpid() == 1:
-        return True
-    chosen = ctypes.c_int(0)
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_GET_CHILD_SUBREAPER, ctypes.byref(chosen))
-    return chosen.value != 0

@@ -19,6 +19,7 @@ from leaseq.jobs.worker.estate import Estate
 from leaseq.jobs.worker.job_worker import GRACE_SECS, LEASE_SECS, WorkerOptions
 from leaseq.jobs.worker.lease_journal import JournalReader, new_marks
 from leaseq.jobs.worker.worker_process import BEAT_SECS, WorkerProcess
+from leaseq.orphans import adopts_orphans, reap_orphans
 from leaseq.worker import server_health
 from leaseq.worker.hooks import logger
 
@@ -56,7 +57,7 @@ class Supervisor:
         self._failed_starts = 0
         self._deaths = 0
         self._start_at = 0.0
-        self._adopts = process_life.adopts_orphans()
+        self._adopts = adopts_orphans()
         self._watched_at = time.monotonic()
         self._done = 0
         self.performed = 0
@@ -184,7 +185,7 @@ class Supervisor:
                 del self._children[child.pid]
                 self._ended(child, code)
         if self._adopts:
-            _reap_orphans(self._children)
+            reap_orphans(self._children)
 
     def _ended(self, child: Child, code: int) -> None:
         self.performed += child.reader.performed
@@ -239,17 +240,3 @@ class Supervisor:
 def _cpus() -> int:
     """Those that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def _reap_orphans(children: dict[int, Child]) -> None:
-    """Wait for processes that lost their parents and ended here, as in a container whose process 1 is the worker."""
-    while (ended := _first_ended()) is not None and ended not in children:
-        os.waitpid(ended, 0)
-
-
-def _first_ended() -> int | None:
-    try:
-        found = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-    except ChildProcessError:
-        return None
-    return None if found is None else found.si_pid
