@@ -11,6 +11,7 @@ import redis
 
 from leaseq.doctor.finding import Verdict, ok, problem, unknown
 from leaseq.doctor.node import Node
+from leaseq.doctor.replication import replicas_of
 from leaseq.doctor.server import product, version_numbers
 from leaseq.keys import REGISTRY
 
@@ -19,12 +20,26 @@ FIRST: Final = (7, 0)
 FIXED: Final = {"redis": (8, 6), "valkey": (9, 1, 2)}
 """The first versions of each server that are known to have stopped checking."""
 
+SEVERITY: Final = ("problem", "unknown", "ok")
 RULES: Final = "default off resetpass ~* &* +@all"
 """The user whom no client can use, and whose rights are enough."""
 
 
 def replay(node: Node) -> Verdict:
-    """Report writes of scripts that a restart would drop, because `default` may not make them."""
+    """Report writes of scripts that a restart would drop, because `default` may not make them; of a replica too."""
+    verdicts = [_replay(node)]
+    for replica in replicas_of(node.info("replication")):
+        name = f"replica {replica['ip']}:{replica['port']}"
+        try:
+            with node.replica(replica["ip"], replica["port"]) as other:
+                verdict = _replay(other)
+        except (redis.RedisError, OSError) as error:
+            verdict = unknown(f"cannot be asked: {error}", "run doctor where replicas can be reached")
+        verdicts.append(verdict._replace(found=f"{name}: {verdict.found}"))
+    return min(verdicts, key=lambda verdict: SEVERITY.index(verdict.status))
+
+
+def _replay(node: Node) -> Verdict:
     if not node.info("persistence").get("aof_enabled"):
         return ok("there is no append-only file")
     if not _checks(node.info("server")):

@@ -34,7 +34,7 @@ def replication(node: Node) -> Verdict:
         time.sleep(1.0)  # as often as replicas tell how far they are
         info = node.info("replication")
         lagging = _lagging(info)
-    replicas = _replicas(info)
+    replicas = replicas_of(info)
     if lagging:
         return problem(
             "; ".join(lagging),
@@ -53,7 +53,7 @@ def replication(node: Node) -> Verdict:
 
 def replica_clocks(node: Node) -> Verdict:
     """After a failover the replica's clock decides: deadlines jump by the difference, and tokens must not go back."""
-    replicas = _replicas(node.info("replication"))
+    replicas = replicas_of(node.info("replication"))
     if not replicas:
         return ok("no replicas")
     differences = []
@@ -87,14 +87,15 @@ def _difference(node: Node, other: Node) -> tuple[float, float]:
     return there - here, here_unsure + there_unsure
 
 
-def _replicas(info: dict[str, Any]) -> list[dict[str, Any]]:
+def replicas_of(info: dict[str, Any]) -> list[dict[str, Any]]:
+    """The replicas in the section `replication` of INFO."""
     return [value for name, value in info.items() if name.startswith("slave") and isinstance(value, dict)]
 
 
 def _lagging(info: dict[str, Any]) -> list[str]:
     written = int(info.get("master_repl_offset", 0))
     lagging = []
-    for replica in _replicas(info):
+    for replica in replicas_of(info):
         name = f"replica {replica.get('ip')}:{replica.get('port')}"
         behind = written - int(replica.get("offset", written))
         if replica.get("state") != "online":

@@ -61,17 +61,6 @@ def in_containers(startable_name: str, tmp_path: Path) -> Iterator[PageServer]:
         yield started
 
 
-def survives(server: PageServer) -> None:
-    """Check that all is there after a restart and after SIGKILL."""
-    before = server.contents()
-    assert len(before) > 10
-    server.restart()
-    assert server.contents() == before
-    server.kill()
-    server.start()
-    assert server.contents() == before
-
-
 def unit(text: str) -> configparser.SectionProxy:
     """The section [Service] of a unit."""
     parser = configparser.ConfigParser(strict=False, interpolation=None)
@@ -88,13 +77,13 @@ def test_the_settings_of_operations(sync: str, startable_name: str, tmp_path: Pa
     assert all(setting.startswith("min-replicas-") for setting in settings[4:])
     with PageServer(startable_name, tmp_path, [*settings[:2], f"appendfsync {sync}"], users=[]) as server:
         page_server.fill(server.url)
-        survives(server)
+        page_server.survives(server)
 
 
 @pytest.mark.each_server
 def test_the_server_of_the_compose_file(in_containers: PageServer) -> None:
     page_server.fill(in_containers.url)
-    survives(in_containers)
+    page_server.survives(in_containers)
     assert COMPOSE["redis"]["healthcheck"]["test"][-1] == "ping"
     with in_containers.client() as client:
         assert client.ping()
@@ -117,7 +106,7 @@ def test_the_worker_of_the_unit(deployed: PageServer, tmp_path: Path) -> None:
     url = url.replace("PASSWORD", password).replace("redis.internal", f"{deployed.host}:{deployed.port}")
     assert url == deployed.users["shop"]
     worked(url, tmp_path, unit(block("docs/deployment.md", "ini").text)["ExecStart"], {name: url})
-    survives(deployed)
+    page_server.survives(deployed)
 
 
 @pytest.mark.slow

@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING
 import pytest
 from support import page_server
 from support.page_server import PageServer, lines
+from support.servers import wait_until
 
-import leaseq.doctor
 from leaseq.doctor.replay import RULES
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from leaseq.doctor import Finding
 
 pytestmark = pytest.mark.each_server
 
@@ -23,22 +21,25 @@ pytestmark = pytest.mark.each_server
 def test_a_restart_keeps_every_item(way: page_server.Way, startable_name: str, tmp_path: Path) -> None:
     with PageServer(startable_name, tmp_path, way=way) as server:
         page_server.fill(server.users["shop"])
-        before = server.contents()
-        assert len(before) > 15
-        server.restart()
-        assert server.contents() == before
-        server.kill()
-        server.start()
-        assert server.contents() == before
+        page_server.survives(server)
 
 
-def replay(server: PageServer) -> Finding:
-    """What doctor finds about the append-only file."""
-    with server.client() as client:
-        (found,) = [one for one in leaseq.doctor.doctor(client).findings if one.check == "replay"]
-    return found
+@pytest.mark.slow
+@pytest.mark.parametrize("preamble", ["yes", "no"])
+def test_a_restart_keeps_every_item_of_a_log_that_was_rewritten(
+    preamble: str, startable_name: str, tmp_path: Path
+) -> None:
+    settings = [*lines("aclfile "), f"aof-use-rdb-preamble {preamble}"]
+    with PageServer(startable_name, tmp_path, settings) as server, server.client() as client:
+        page_server.fill(server.users["shop"])
+        client.bgrewriteaof()
+        under_way = ("aof_rewrite_in_progress", "aof_rewrite_scheduled")
+        wait_until(lambda: not any(client.info("persistence")[name] for name in under_way))
+        page_server.fill(server.users["shop"])
+        page_server.survives(server)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "rules", ["off", "off ~app:* &* +@all", "off ~* &* +@all -zadd", "on >word ~app:* +@all"]
 )
@@ -49,7 +50,7 @@ def test_doctor_finds_a_log_that_the_next_restart_cannot_read(
     users = [line for line in lines("user ") if not line.startswith("user default ")]
     with PageServer(startable_name, tmp_path, users=[*users, f"user default {rules}"]) as server:
         page_server.fill(server.users["shop"])
-        before, found = server.contents(), replay(server)
+        before, found = server.contents(), page_server.replay(server)
         server.restart()
         if server.contents() == before:
             assert found.status == "ok", found
@@ -62,4 +63,4 @@ def test_doctor_finds_a_log_that_the_next_restart_cannot_read(
         (tmp_path / "users.acl").write_text("\n".join(lines("user ")) + "\n")
         server.start()
         assert server.contents() == before
-        assert replay(server).status == "ok"
+        assert page_server.replay(server).status == "ok"

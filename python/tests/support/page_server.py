@@ -9,6 +9,7 @@ from support.servers import SpawnedServer, plain_client, wait_until
 from support.snippets import ROOT, blocks
 
 import leaseq
+import leaseq.doctor
 import leaseq.jobs
 
 if TYPE_CHECKING:
@@ -141,3 +142,21 @@ def fill(url: str) -> None:
                 queue.dead_letter(item, error="the reason")
     with leaseq.jobs.App(url) as app:
         app.job(double).enqueue(4)
+
+
+def survives(server: PageServer) -> None:
+    """Check that all is there after a restart and after SIGKILL."""
+    before = server.contents()
+    assert len(before) > 10
+    server.restart()
+    assert server.contents() == before
+    server.kill()
+    server.start()
+    assert server.contents() == before
+
+
+def replay(server: PageServer) -> leaseq.doctor.Finding:
+    """What doctor finds about the append-only files of a server and its replicas."""
+    with server.client() as client:
+        (found,) = [one for one in leaseq.doctor.doctor(client).findings if one.check == "replay"]
+    return found
