@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     import redis
+    from support import servers
 
 HOUR = 3600.0
 STILL_SECS = 5.0
@@ -322,3 +323,20 @@ def test_deaths_in_a_row_are_further_and_further_apart(app: App, url: str, redis
         stop(program)
     pauses = [after - before for before, after in itertools.pairwise(moments)]
     assert pauses[3] > 4 * 0.05  # the pause after the fourth death, less what chance takes
+
+
+@pytest.mark.slow
+def test_a_death_is_settled_when_the_server_is_back(own_server: servers.StartServer) -> None:
+    server = own_server("--appendonly", "yes", "--appendfsync", "always")
+    with App(server.url) as app, Program(server.url, processes=1) as program, server.client() as client:
+        job = app.enqueue("hold", "go")
+        until(lambda: values_of(client, "holding"))
+        server.kill()
+        os.kill(program.children()[0], signal.SIGKILL)
+        until(lambda: "ended with signal 9" in program.written())
+        time.sleep(4)  # the time is what is tested: longer than a few tries take
+        server.start()
+        until(lambda: len(values_of(client, "holding")) == 2)
+        client.set("go", 1)
+        assert job.result(TIMEOUT_SECS) == "whole"
+        stop(program)

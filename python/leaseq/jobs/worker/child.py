@@ -3,6 +3,7 @@
 import contextlib
 import os
 import socket
+import time
 
 from leaseq.jobs.worker import process_life, worker_process
 from leaseq.jobs.worker.estate import Estate
@@ -25,8 +26,14 @@ class Child:
     """
 
     def __init__(
-        self, pid: int, wire: socket.socket, reader: JournalReader, estate: Estate | None, born: float
+        self,
+        pid: int,
+        wire: socket.socket,
+        reader: JournalReader,
+        estate: Estate | None,
+        lease_secs: float,
     ) -> None:
+        born = time.monotonic()
         self.pid = pid
         self.wire = wire
         self.reader = reader
@@ -36,6 +43,10 @@ class Child:
         self.blameless = False
         self._silence = 0.0
         self._ends_at: float | None = None
+        if (
+            estate is not None and not estate.suspects
+        ):  # it makes calls only, which are of no use after the leases
+            self._end_by(born + lease_secs + END_SECS)
 
     @property
     def works(self) -> bool:

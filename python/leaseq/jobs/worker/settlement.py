@@ -2,9 +2,11 @@
 
 import asyncio
 import contextlib
+import itertools
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from leaseq._aio import concurrency
 from leaseq.backoff import Backoff
 from leaseq.errors import LeaseqError
 from leaseq.item import LeasedItemBase
@@ -18,9 +20,6 @@ from leaseq.jobs.worker.suspects import SuspectSource
 from leaseq.worker import server_health
 from leaseq.worker.hooks import logger
 
-TRIES = 5
-"""How often a call is tried if the server does not answer; after that the leases expire."""
-
 
 class Settlement:
     """Settles one estate, and reports each lease that is settled to the supervisor."""
@@ -33,6 +32,7 @@ class Settlement:
         self._journal = journal
         self._estate = estate
         self._lease_secs = options.get("lease_secs", LEASE_SECS)
+        self._expire_at = concurrency.now() + self._lease_secs
         self._trial: JobWorker | None = None
         if estate.suspects:
             self._source = SuspectSource(self._store, journal, estate.suspects, self._lease_secs)
@@ -116,16 +116,17 @@ class Settlement:
         return prepared if isinstance(prepared, PreparedJob) else None
 
     async def _release(self, queue: str, held: Sequence[HeldLease], **options: Any) -> None:
-        for attempt in range(1, TRIES + 1):
+        """Release leases, with growing pauses while the server is away, until they have expired."""
+        for failures in itertools.count(1):
             try:
                 await self._store.queue(queue).release_items(map(_item, held), **options)
             except LeaseqError as error:
-                if attempt == TRIES:
-                    logger.error("worker: %d jobs wait for the end of their leases: %s", len(held), error)
-                    break
-                await asyncio.sleep(server_health.pause(attempt))
-            else:
-                break
+                pause = server_health.pause(failures)
+                if concurrency.now() + pause < self._expire_at:
+                    await asyncio.sleep(pause)
+                    continue
+                logger.error("worker: %d jobs wait for the end of their leases: %s", len(held), error)
+            break
         self._journal.settled(held)
 
 

@@ -24,7 +24,7 @@ from leaseq.worker import server_health
 from leaseq.worker.hooks import logger
 
 MAX_FAILED_STARTS: Final = 5
-"""The worker gives up after that many processes in a row that ended before they could work."""
+"""The worker gives up after that many processes in a row that ended before they could work, unless one has worked before."""
 
 MIN_STILL_SECS: Final = 5.0
 """A process stands still after half a lease without a sign of life, and not before this. Its leases last a little longer."""
@@ -49,12 +49,14 @@ class Supervisor:
         self._options = options
         self._burst = options.get("burst", False)
         self._grace_secs = options.get("grace_secs", GRACE_SECS)
-        self._still_secs = max(MIN_STILL_SECS, options.get("lease_secs", LEASE_SECS) / 2)
+        self._lease_secs = options.get("lease_secs", LEASE_SECS)
+        self._still_secs = max(MIN_STILL_SECS, self._lease_secs / 2)
         self._children: dict[int, Child] = {}
         self._stops = 0
         self._stops_forwarded = 0
         self._warned = False
         self._failed_starts = 0
+        self._has_worked = False
         self._deaths = 0
         self._start_at = 0.0
         self._adopts = adopts_orphans()
@@ -151,7 +153,7 @@ class Supervisor:
             )
         theirs.close()
         reader = JournalReader(marks, estate or ())
-        self._children[pid] = Child(pid, ours, reader, estate, time.monotonic())
+        self._children[pid] = Child(pid, ours, reader, estate, self._lease_secs)
         if self._stops:
             self._children[pid].stop(time.monotonic(), 0)
 
@@ -169,6 +171,7 @@ class Supervisor:
                 os.read(woken, 4096)
             else:
                 wires[fileno].listen()
+                self._has_worked |= bool(wires[fileno].reader.worker)
 
     def _watch(self) -> None:
         """Kill what stands still or outlives its grace. Where this process stood still itself, the others may have as well."""
@@ -191,7 +194,6 @@ class Supervisor:
         self.performed += child.reader.performed
         if code == 0:
             self._done += child.estate is None and not child.reader.stopped  # a drained process is replaced
-            self._failed_starts = 0
             return
         estate = child.left(code)
         level = logging.WARNING if child.blameless else logging.ERROR
@@ -206,7 +208,7 @@ class Supervisor:
         started = bool(child.reader.worker)
         # a killed process may start the next time
         self._failed_starts = 0 if started or code < 0 else self._failed_starts + 1
-        if self._failed_starts >= MAX_FAILED_STARTS:
+        if self._failed_starts >= MAX_FAILED_STARTS and not self._has_worked:
             raise WorkerFailedError(
                 f"{MAX_FAILED_STARTS} processes of this worker ended before they could work, the last with exit code {code}:"
                 " what they printed says why"
