@@ -495,7 +495,7 @@ def test_it_leaves_no_zombie_where_it_adopts_what_commands_leave(
 ) -> None:
     left = tmp_path / "left"
     queue.add_item(leaseq.Item(b"", id="a"))
-    command = f"setsid sh -c 'echo $$ > \"{left}\"; exec sleep 0.05' &"
+    command = f"setsid sh -c 'echo $$ > {left}; exec sleep 0.05' & while [ ! -s {left} ]; do sleep 0.01; done"
     with start(call, "--", "sh", "-c", command, preexec_fn=adopt_orphans):
         wait_until(lambda: left.exists() and left.read_text(), 50)
         wait_until(lambda: not Path(f"/proc/{int(left.read_text())}").exists(), 50)
