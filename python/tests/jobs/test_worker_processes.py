@@ -82,6 +82,29 @@ def test_jobs_of_one_queue_each_kill_their_process_and_all_die(
         stop(program)
 
 
+def test_an_exit_code_of_0_is_a_death_too(app: App, url: str, redis_client: redis.Redis) -> None:
+    neighbour = app.function("nap").with_options(retries=0).enqueue(0.5)
+    with Program(url, processes=1, burst=True) as program:
+        until(lambda: values_of(redis_client, "napping"))
+        leaver = app.function("exit").with_options(retries=0).enqueue(0)
+        with pytest.raises(JobFailed, match="ProcessDied: its process ended with exit code 0"):
+            leaver.result(TIMEOUT_SECS)
+        assert neighbour.result(TIMEOUT_SECS) == 1
+        code, _, err = program.end()
+    assert code == 0, err
+
+
+@pytest.mark.slow
+def test_processes_that_exit_with_0_before_they_work_are_given_up(
+    url: str, redis_client: redis.Redis
+) -> None:
+    redis_client.set("exit-at-start", 1)
+    with Program(url, processes=1) as program:
+        code, _, err = program.end()
+    assert code == 1
+    assert "ended before they could work, the last with exit code 0" in err
+
+
 def test_a_job_in_a_separate_process_is_no_suspect(app: App, url: str, redis_client: redis.Redis) -> None:
     forked = app.enqueue("fhold", "go")
     with Program(url, processes=1) as program:

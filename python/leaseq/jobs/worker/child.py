@@ -119,7 +119,7 @@ class Child:
 
     def left(self, code: int) -> Estate:
         """What it has left, if it did not end as it should."""
-        why = self.killed or f"ended with {f'exit code {code}' if code > 0 else f'signal {-code}'}"
+        why = self.killed or f"ended with {f'exit code {code}' if code >= 0 else f'signal {-code}'}"
         if self.estate is None:
             return Estate.of_worker(self.reader, why, blameless=self.blameless)
         return self.estate.after_death(self.reader, why, blameless=self.blameless)

@@ -60,7 +60,9 @@ class Settlement:
         await self._give_back(self._estate.free)
         for held in self._estate.charged:
             await self._charge(held)
-        return 0 if self._trial is None else await self._try(self._trial)
+        performed = 0 if self._trial is None else await self._try(self._trial)
+        self._journal.over()
+        return performed
 
     async def _try(self, trial: JobWorker) -> int:
         """Run each suspect alone; returns how many have ended."""

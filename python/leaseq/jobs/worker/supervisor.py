@@ -192,7 +192,7 @@ class Supervisor:
 
     def _ended(self, child: Child, code: int) -> None:
         self.performed += child.reader.performed
-        if code == 0:
+        if code == 0 and child.reader.over:
             self._done += child.estate is None and not child.reader.stopped  # a drained process is replaced
             return
         estate = child.left(code)
