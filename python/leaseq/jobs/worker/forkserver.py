@@ -36,6 +36,9 @@ START: Final = 1
 KILL: Final = 2
 """What the worker says: one of these, and the number of a job. With START comes one end of a pair of sockets."""
 
+AGAIN_SECS: Final = 0.1
+"""Seconds after which the alarm of a time limit comes again: forked beside a main thread, CPython 3.14 can miss the first one."""
+
 EXIT: Final = struct.Struct(">Ii")
 """A process that ended: its number, and its exit code, or the negative of a signal."""
 
@@ -220,11 +223,12 @@ def _called_within_limit(ready: PreparedJob) -> Any:
 
     def interrupt(*_: object) -> None:
         nonlocal late
+        signal.setitimer(signal.ITIMER_REAL, 0)
         late = True
         raise JobTimeout
 
     signals.handle_from_now_on((signal.SIGALRM,), interrupt)
-    signal.setitimer(signal.ITIMER_REAL, timeout)
+    signal.setitimer(signal.ITIMER_REAL, timeout, AGAIN_SECS)
     try:
         return ready.function.function(*ready.args, **ready.kwargs)
     except BaseException as error:
