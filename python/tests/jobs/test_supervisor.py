@@ -172,9 +172,10 @@ def test_a_process_begins_when_it_is_time_however_late_it_is_then(
     begun: list[float] = []
 
     class Once(Supervisor):
-        def _fork(self, _estate: Estate | None) -> None:
+        def _fork(self, _estate: Estate | None) -> bool:
             begun.append(time.monotonic())
             os.kill(os.getpid(), signal.SIGTERM)
+            return True
 
     supervisor = Once(app.program, 1, {})
     supervisor._start_at = 100.0

@@ -8,15 +8,21 @@ from __future__ import annotations
 import asyncio
 import atexit
 import ctypes
+import fcntl
 import json
 import logging
 import multiprocessing
 import os
+import resource
 import signal
 import subprocess
 import sys
+import termios
 import time
 from logging.handlers import MemoryHandler
+from multiprocessing.shared_memory import SharedMemory
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import redis
@@ -24,7 +30,7 @@ from support.job_app import extend_program_timeouts
 
 from leaseq import Item
 from leaseq.jobs import App, Backoff, Context
-from leaseq.jobs.worker import worker_process
+from leaseq.jobs.worker import forkserver, worker_process
 from leaseq.jobs.worker.job_worker import JobWorker
 
 extend_program_timeouts()
@@ -63,6 +69,8 @@ class KilledWorker(JobWorker):
 
 setattr(worker_process, "JobWorker", KilledWorker)  # noqa: B010 (mypy knows what was there)
 app = App(URL)
+kept = [TemporaryDirectory()]
+"""The first one is the supervisor's."""
 
 
 @app.job(name="effect", retries=None, backoff=AT_ONCE)
@@ -244,6 +252,36 @@ def exits() -> None:
     logging.getLogger("kept").warning("logged")
 
 
+def reads() -> list[int]:
+    """Read from what the worker was started with, and from its terminal; how each ended."""
+    commands = ["read line", "read line < /dev/tty"]
+    return [subprocess.run(["/bin/sh", "-c", each], check=False).returncode for each in commands]
+
+
+app.job(name="reads", retries=0)(reads)
+app.job(name="freads", retries=0, fork=True)(reads)
+
+
+def shares() -> list[str]:
+    """Leave shared memory and a folder, which end with the process."""
+    memory = SharedMemory(create=True, size=1)
+    memory.close()
+    kept.append(TemporaryDirectory())
+    return [str(Path("/dev", "shm", memory.name)), kept[-1].name]
+
+
+app.job(name="shares", retries=0)(shares)
+app.job(name="fshares", retries=0, fork=True)(shares)
+
+
+@app.job(name="lasts", retries=0, timeout=60, fork=True)
+def lasts() -> str:
+    """Return; what multiprocessing does at the end of the process waits for another one."""
+    multiprocessing.get_context("fork").Process(target=time.sleep, args=(3600,)).start()
+    atexit.register(time.sleep, 3600)
+    return "whole"
+
+
 class NotingHandler(logging.Handler):
     """Leaves records in Redis."""
 
@@ -285,4 +323,13 @@ if __name__ == "__main__":
     options = json.loads(sys.argv[1])
     if options.pop("subreaper", False):
         ctypes.CDLL(None).prctl(36, 1)
+    if options.pop("terminal", False):
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+    if options.pop("ignores_children", False):
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    if opened := options.pop("opens", 0):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (opened + 100, opened + 100))
+        files = [os.open(os.devnull, os.O_RDONLY) for _ in range(opened)]
+    if "exit_secs" in options:
+        setattr(forkserver, "EXIT_SECS", options.pop("exit_secs"))  # noqa: B010
     print(importable.run_worker(**options))  # noqa: T201

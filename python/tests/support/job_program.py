@@ -21,11 +21,12 @@ if TYPE_CHECKING:
 class Program:
     """A worker, as a program. It writes to a file: in a pipe that nobody reads there is no room for all of a long log."""
 
-    def __init__(self, url: str, **options: Any) -> None:
+    def __init__(self, url: str, *, stdin: int | None = None, **options: Any) -> None:
         self._wrote = tempfile.TemporaryFile("w+")  # noqa: SIM115 (closed where the process is ended)
         self.process = subprocess.Popen(
             programs.command("jobs_worker", json.dumps({"processes": 1, "lease_secs": 600, **options})),
             env=programs.environment(REDIS_URL=url),
+            stdin=stdin,
             stdout=subprocess.PIPE,
             stderr=self._wrote,
             text=True,

@@ -1,13 +1,13 @@
 """One process of a worker, as its supervisor knows it: by what it says, and by the time since then."""
 
 import contextlib
-import os
 import socket
 import time
 
-from leaseq.jobs.worker import process_life, worker_process
+from leaseq.jobs.worker import worker_process
 from leaseq.jobs.worker.estate import Estate
 from leaseq.jobs.worker.lease_journal import JournalReader
+from leaseq.jobs.worker.process_group import ProcessGroup
 
 END_SECS = 5.0
 """Seconds that a process has after its grace time, to give back its jobs, call its hooks and end."""
@@ -17,7 +17,8 @@ class Child:
     """A process that works, drains, ends, or settles the estate of another one; docs/worker-processes.md draws its life.
 
     Attributes:
-        pid: of the process, which leads a group.
+        pid: of the process.
+        group: that it leads.
         reader: what it has said.
         estate: what it settles; None for a process that works.
         born: when it was forked.
@@ -35,6 +36,7 @@ class Child:
     ) -> None:
         born = time.monotonic()
         self.pid = pid
+        self.group = ProcessGroup(pid)
         self.wire = wire
         self.reader = reader
         self.estate = estate
@@ -87,6 +89,8 @@ class Child:
 
     def watch(self, now: float, elapsed: float, still_secs: float, grace_secs: float) -> None:
         """Kill it if it stands still for `still_secs`, or outlives its grace. `elapsed` seconds have passed since the last look."""
+        if self.group.lingers:
+            return
         if self.reader.over:
             self._end_by(now + grace_secs + END_SECS)
         elif self.reader.worker:  # before that, hooks may take their time
@@ -101,21 +105,20 @@ class Child:
             )
 
     def kill(self, why: str) -> None:
-        """Kill it and its group. Its end is seen as that of any other."""
+        """Kill it. Its end is seen as that of any other."""
         if not self.killed:
             self.killed = why
-            process_life.kill_group(self.pid)
+            self.group.kill()
 
     def ended(self) -> int | None:
         """Its exit code, or the negative of a signal, if it has ended. Nothing of its group is left then."""
-        if os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+        code = self.group.ended()
+        if code is None:
             return None
         while self.wire.fileno() >= 0 and self.listen():
             pass
         self.wire.close()  # what it had said was there; who inherited its end of the wire may outlive it
-        process_life.kill_group(self.pid)
-        _, status = os.waitpid(self.pid, 0)
-        return os.waitstatus_to_exitcode(status)
+        return code
 
     def left(self, code: int) -> Estate:
         """What it has left, if it did not end as it should."""

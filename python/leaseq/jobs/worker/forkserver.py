@@ -14,7 +14,7 @@ import socket
 import struct
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, NoReturn
 
 import msgspec
@@ -26,6 +26,7 @@ from leaseq.jobs.errors import JobTimeout
 from leaseq.jobs.worker import process_life
 from leaseq.jobs.worker.execution import JobExecution, JobResult, LeasedJob, PreparedJob, UnknownFunction
 from leaseq.jobs.worker.framing import frame
+from leaseq.jobs.worker.process_group import LOOK_SECS, ProcessGroup, end_all
 from leaseq.jobs.worker.time_limit import raise_late, within
 from leaseq.worker.hooks import logger
 
@@ -37,7 +38,10 @@ KILL: Final = 2
 """What the worker says: one of these, and the number of a job. With START comes one end of a pair of sockets."""
 
 AGAIN_SECS: Final = 0.1
-"""Seconds after which the alarm of a time limit comes again: forked beside a main thread, CPython 3.14 can miss the first one."""
+"""Seconds after which an alarm comes again: forked beside a main thread, CPython 3.14 can miss the first one."""
+
+EXIT_SECS: Final = 5.0
+"""Seconds that the exit functions and hooks of the process of a job may take."""
 
 EXIT: Final = struct.Struct(">Ii")
 """A process that ended: its number, and its exit code, or the negative of a signal."""
@@ -86,20 +90,27 @@ class _ForkServer:
         self._execution = execution
         self._shutdown = shutdown
         self._worker = worker
-        self._pids: dict[int, int] = {}
+        self._groups: dict[int, ProcessGroup] = {}
 
     def work(self) -> None:
         # the wire may stay open when the worker is gone: what a job left running can have the other end
         while os.getppid() == self._worker:
-            readable, _, _ = select.select([self._wire.fileno(), self._woken], [], [])
+            readable = self._wait()
             if self._woken in readable:
                 os.read(self._woken, 4096)
+            if readable != {self._wire.fileno()}:
                 self._reap()
             if self._wire.fileno() in readable and not self._order():
                 break
-        for pid in self._pids.values():
-            process_life.kill_group(pid)
-            os.waitpid(pid, 0)
+        end_all(list(self._groups.values()))
+
+    def _wait(self) -> set[int]:
+        """Wait for an order, or until processes end; return what can be read."""
+        poll = select.poll()  # select.select takes no number from 1024 on
+        poll.register(self._wire, select.POLLIN)
+        poll.register(self._woken, select.POLLIN)
+        lingers = any(group.lingers for group in self._groups.values())
+        return {number for number, _ in poll.poll(LOOK_SECS * 1000 if lingers else None)}
 
     def _order(self) -> bool:
         """Do what the worker says; false when it is gone."""
@@ -114,8 +125,8 @@ class _ForkServer:
         what, number = ORDER.unpack(frame)
         if what == START:
             self._start(number, socket.socket(fileno=ends[0]))
-        elif number in self._pids:
-            process_life.kill_group(self._pids[number])
+        elif number in self._groups:
+            self._groups[number].kill()
         return True
 
     def _start(self, number: int, end: socket.socket) -> None:
@@ -129,15 +140,14 @@ class _ForkServer:
             self._wire.close()
             _perform(end, self._execution, self._shutdown)
         end.close()
-        self._pids[number] = pid
+        self._groups[number] = ProcessGroup(pid)
 
     def _reap(self) -> None:
-        for number, pid in list(self._pids.items()):
-            if os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None:
-                process_life.kill_group(pid)
-                _, status = os.waitpid(pid, 0)
-                del self._pids[number]
-                self._report_exit(number, os.waitstatus_to_exitcode(status))
+        for number, group in list(self._groups.items()):
+            code = group.ended()
+            if code is not None:
+                del self._groups[number]
+                self._report_exit(number, code)
 
     def _report_exit(self, number: int, code: int) -> None:
         with contextlib.suppress(OSError):  # the worker is gone, which is seen next
@@ -163,11 +173,12 @@ def _perform(end: socket.socket, execution: JobExecution, shutdown: Sequence[Hoo
         signals.handle_from_now_on((signal.SIGHUP,), bool)
         process_life.start(bool)  # the worker says when to end
         _end_with_parent()
-        ending = _ended(end, execution)
-        for hook in shutdown:
-            _call_hook(hook)
-        process_life.finish()
-        end.sendall(frame(msgspec.msgpack.encode(Ended(ending))))
+        last = frame(msgspec.msgpack.encode(Ended(_ended(end, execution))))
+        with _for_exit_secs(lambda: end.sendall(last)):
+            for hook in shutdown:
+                _call_hook(hook)
+            process_life.finish()
+        end.sendall(last)
         code = 0
     except ConnectionError:  # the worker is gone, and this process would be killed in a moment
         pass
@@ -176,6 +187,25 @@ def _perform(end: socket.socket, execution: JobExecution, shutdown: Sequence[Hoo
     finally:
         process_life.flush()
         os._exit(code)
+
+
+@contextlib.contextmanager
+def _for_exit_secs(tell: Callable[[], object]) -> Iterator[None]:
+    """If this block takes longer than EXIT_SECS, call `tell` and end the process: the job has ended, however its process does."""
+
+    def give_up(_: int) -> NoReturn:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        logger.warning(
+            "a job has ended, and the exit functions and hooks of its process not %g s later", EXIT_SECS
+        )
+        tell()
+        process_life.flush()
+        os._exit(0)
+
+    signals.handle_from_now_on((signal.SIGALRM,), give_up)
+    signal.setitimer(signal.ITIMER_REAL, EXIT_SECS, AGAIN_SECS)
+    yield
+    signal.setitimer(signal.ITIMER_REAL, 0)
 
 
 def _ended(end: socket.socket, execution: JobExecution) -> JobResult:

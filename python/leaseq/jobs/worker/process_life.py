@@ -1,4 +1,4 @@
-"""How a process of a worker starts and ends: it leads a group, and calls the exit functions that it registered itself."""
+"""How a process of a worker starts and ends: it leads a session, and calls the exit functions that it registered itself."""
 
 import atexit
 import contextlib
@@ -7,6 +7,7 @@ import logging
 import os
 import signal
 import sys
+import weakref
 from collections.abc import Callable
 from typing import Final, NoReturn
 
@@ -20,8 +21,9 @@ _PR_SET_PDEATHSIG: Final = 1
 
 
 def fork_process() -> tuple[int, int]:
-    """Fork a process that leads a group; return its id (0 in it) and how many other threads this one has.
+    """Fork a process that leads a session; return its id (0 in it) and how many other threads this one has.
 
+    No terminal belongs to that session: one that belongs to this would stop what reads from it, with its whole group.
     In the child the signals of STOPS wait until it calls `start`. Raises OSError if there is no room for a process.
     """
     flush()  # what is not written yet would be written twice
@@ -31,19 +33,37 @@ def fork_process() -> tuple[int, int]:
     except BaseException:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPS)
         raise
-    with contextlib.suppress(OSError):  # both do it, since either may come first; the child may be gone
-        os.setpgid(pid, pid)
     if pid:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPS)
     else:
-        atexit._clear()  # noqa: SLF001 (its parent's; as multiprocessing does)
+        os.setsid()
+        _forget_exit_functions()
     return pid, threads
 
 
+def _forget_exit_functions() -> None:
+    """In a child: those of its parent are not called; those that it registers itself are."""
+    atexit._clear()  # noqa: SLF001 (as multiprocessing does)
+    for finalizer in list(weakref.finalize._registry):  # type: ignore[attr-defined] # noqa: SLF001
+        finalizer.atexit = False
+    # the next one registers the exit function that calls them, which was forgotten with the others
+    weakref.finalize._registered_with_atexit = False  # type: ignore[attr-defined] # noqa: SLF001
+
+
 def start(handle: Callable[[int], object]) -> None:
-    """In a process that was just forked: call `handle` with each signal of STOPS from now on."""
+    """In a process that was just forked: call `handle` with each signal of STOPS from now on. It has nothing to read."""
+    _close_stdin()
     signals.handle_from_now_on(STOPS, handle)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPS)
+
+
+def _close_stdin() -> None:
+    """What its parent can read is not for its jobs, nor for the programs that they start."""
+    if sys.__stdin__ is None:  # it was closed, and its number can be that of anything
+        return
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
 
 
 def end(code: int) -> NoReturn:
@@ -66,12 +86,6 @@ def flush() -> None:
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(Exception):
             stream.flush()
-
-
-def kill_group(leader: int) -> None:
-    """Kill a process and all of its group, which may have outlived it. Call it before the process is waited for."""
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(leader, signal.SIGKILL)
 
 
 def signal_at_end_of_parent(number: int) -> None:

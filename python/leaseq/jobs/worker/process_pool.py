@@ -81,7 +81,10 @@ class JobProcesses:
             self._wire.shutdown(socket.SHUT_RDWR)
         self._wire.close()
         self._wire = None
-        await asyncio.to_thread(os.waitpid, self._pid, 0)
+        with contextlib.suppress(
+            ChildProcessError
+        ):  # it was waited for: something ignores SIGCHLD, or waits for any child
+            await asyncio.to_thread(os.waitpid, self._pid, 0)
 
     async def run(self, lease: LeasedJob, ready: PreparedJob, report: Report) -> JobResult:
         """Run a job. If it is cancelled, its process is killed. Raises Release if there are no more processes."""

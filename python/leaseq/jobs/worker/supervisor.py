@@ -6,6 +6,7 @@ import select
 import signal
 import socket
 import time
+from collections import deque
 from typing import Final
 
 from setproctitle import getproctitle, setproctitle
@@ -18,6 +19,7 @@ from leaseq.jobs.worker.child import Child
 from leaseq.jobs.worker.estate import Estate
 from leaseq.jobs.worker.job_worker import GRACE_SECS, LEASE_SECS, WorkerOptions
 from leaseq.jobs.worker.lease_journal import JournalReader, new_marks
+from leaseq.jobs.worker.process_group import LOOK_SECS, end_all
 from leaseq.jobs.worker.worker_process import BEAT_SECS, WorkerProcess
 from leaseq.orphans import adopts_orphans, reap_orphans
 from leaseq.worker import server_health
@@ -59,6 +61,9 @@ class Supervisor:
         self._has_worked = False
         self._deaths = 0
         self._start_at = 0.0
+        self._estates: deque[Estate] = deque()
+        self._refused = 0
+        self._room_at = 0.0
         self._adopts = adopts_orphans()
         self._watched_at = time.monotonic()
         self._done = 0
@@ -97,7 +102,9 @@ class Supervisor:
             self._stops += 1
 
     def _goes_on(self) -> bool:
-        return bool(self._children) or not (self._stops or (self._burst and self._done >= self._processes))
+        return bool(self._children or self._estates) or not (
+            self._stops or (self._burst and self._done >= self._processes)
+        )
 
     def _pass_on_stops(self) -> None:
         while self._stops_forwarded < self._stops:
@@ -115,31 +122,49 @@ class Supervisor:
                     child.kill("was killed, since the worker was asked to stop three times")
 
     def _start_missing(self) -> float | None:
-        """Start missing processes, or return in how many seconds to start them."""
+        """Start what settles estates and missing processes, or return in how many seconds to start them."""
+        pause = self._room_at - time.monotonic()
+        if pause > 0:
+            return pause
+        self._settle_estates()
         workers = [child for child in self._children.values() if child.estate is None]
         working = sum(child.works for child in workers)
         missing = self._processes - (self._done if self._burst else 0) - working
         missing = min(missing, 2 * self._processes - len(workers))  # those that drain may be long about it
         if self._stops or missing <= 0:
             return None
-        pause = self._start_at - time.monotonic()
+        pause = max(self._start_at, self._room_at) - time.monotonic()
         if pause > 0:
             return pause
-        for _ in range(missing):
-            self._fork(None)
+        while missing > 0 and self._fork(None):
+            missing -= 1
         return None
 
-    def _fork(self, estate: Estate | None) -> None:
-        ours, theirs = socket.socketpair()
-        marks = new_marks()
+    def _settle_estates(self) -> None:
+        """Have a process settle each estate. If there is no room for one, it is tried again, by a worker that stops not for long."""
+        while self._estates:
+            estate = self._estates[0]
+            if not self._fork(estate.without_trials() if self._stops else estate):
+                if not self._stops or self._refused < MAX_FAILED_STARTS:
+                    return
+                logger.error("worker: %d jobs wait for the end of their leases", len(estate))
+            self._estates.popleft()
+
+    def _fork(self, estate: Estate | None) -> bool:
+        """Fork a process; false if there is no room for one, or no descriptor."""
+        ends: tuple[socket.socket, ...] = ()
         try:
+            ends = ours, theirs = socket.socketpair()
+            marks = new_marks()
             pid, threads = process_life.fork_process()
-        except OSError as error:  # no room for another one
+        except OSError as error:
             logger.error("worker: a process cannot be started: %s", error)
-            self._delay_start()
-            ours.close()
-            theirs.close()
-            return
+            for end in ends:
+                end.close()
+            self._refused += 1
+            self._room_at = time.monotonic() + server_health.pause(self._refused)
+            return False
+        self._refused = 0
         if pid == 0:
             for fileno in (ours, *(other.wire for other in self._children.values())):
                 fileno.close()
@@ -156,6 +181,7 @@ class Supervisor:
         self._children[pid] = Child(pid, ours, reader, estate, self._lease_secs)
         if self._stops:
             self._children[pid].stop(time.monotonic(), 0)
+        return True
 
     def _wait(self, woken: int, pause: float | None) -> None:
         """Wait until a process writes or ends, a signal comes, or it is time to look at them."""
@@ -165,7 +191,8 @@ class Supervisor:
         for fileno in wires:
             if fileno >= 0:
                 poll.register(fileno, select.POLLIN)
-        pause = BEAT_SECS if pause is None else min(pause, BEAT_SECS)
+        lingers = any(child.group.lingers for child in self._children.values())
+        pause = min(LOOK_SECS if lingers else BEAT_SECS, BEAT_SECS if pause is None else pause)
         for fileno, _ in poll.poll(pause * 1000):
             if fileno == woken:
                 os.read(woken, 4096)
@@ -229,14 +256,11 @@ class Supervisor:
         if before is not None and len(estate) == len(before) and estate.charged == before.charged:
             logger.error("worker: %d jobs wait for the end of their leases", len(estate))
             return
-        self._fork(estate.without_trials() if self._stops else estate)
+        self._estates.append(estate)
 
     def _kill_all(self) -> None:
         """Only where the loop ends before its time: by an exception."""
-        for child in self._children.values():
-            child.kill("was killed, since its supervisor ends")
-            os.waitpid(child.pid, 0)
-            child.wire.close()
+        end_all([child.group for child in self._children.values()])
 
 
 def _cpus() -> int:
