@@ -108,7 +108,7 @@ class SubprocessHandler:
             stdout=result if self.with_result else sys.stderr if self.to_stderr else None,
             stderr=stderr,
             env=os.environ | environment(item),
-            process_group=0,  # Ctrl-C is for leaseq, which lets the command finish
+            start_new_session=True,  # Ctrl-C is for leaseq, which lets the command finish; a terminal would stop what reads from it
         )
 
     def _judge(self, item: LeasedItem, code: int, last_line: str) -> None:

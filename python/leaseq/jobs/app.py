@@ -1,9 +1,10 @@
 """The App of programs without an event loop, and of those that have both kinds of code."""
 
+import threading
 from typing import Unpack
 
 from leaseq import commands
-from leaseq.errors import BadTypeError
+from leaseq.errors import BadArgumentError, BadTypeError
 from leaseq.jobs import aio
 from leaseq.jobs._sync import app
 from leaseq.jobs.worker.job_worker import WorkerOptions
@@ -43,13 +44,18 @@ class App(app.App):
 
         After SIGTERM or Ctrl-C running jobs have the grace time to end; a second signal releases them; a third kills. A
         process that dies is replaced, and its jobs can be leased at once. Returns how many jobs have ended. The processes
-        are forked: call it before you start threads. Raises BadTypeError if the App has a client instead of a URL,
+        are forked: call it in the main thread, before you start others. Raises BadTypeError if the App has a client instead of a URL,
         BadArgumentError, and WorkerFailedError if the processes cannot start.
         """
         if not isinstance(self._clients.server, str | None):
             raise BadTypeError(
                 "each process of run_worker opens its own connections: give the App its URL, or run one worker"
                 " with app.aio.run_worker and a client of asyncio"
+            )
+        if threading.current_thread() is not threading.main_thread():
+            raise BadArgumentError(
+                "run_worker handles signals, which only the main thread can: call it there; in another thread, call"
+                " asyncio.run(app.aio.run_worker())"
             )
         count = None if processes is None else commands.whole(processes, "processes")
         return Supervisor(self.program, count, options).run()

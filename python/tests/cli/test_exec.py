@@ -7,6 +7,7 @@ import ctypes
 import fcntl
 import json
 import os
+import pty
 import signal
 import subprocess
 import termios
@@ -200,6 +201,26 @@ class TestCommand:
         assert done.code == 1
         assert {each["id"]: each["state"] for each in done.records} == {"a": "completed", "b": "failed"}
         assert queue.stats().items == 0
+
+
+def test_the_terminal_stops_no_command_that_reads_from_it(call: Calls, queue: leaseq.WorkQueue) -> None:
+    queue.add_item(leaseq.Item(b"data"))
+    master, slave = pty.openpty()
+    try:
+        done = work(
+            call,
+            "--",
+            "sh",
+            "-c",
+            "sh -c 'read line < /dev/tty' || echo none",
+            stdin=slave,
+            start_new_session=True,
+            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # it is the program's terminal
+        )
+    finally:
+        os.close(master)
+        os.close(slave)
+    assert (done.code, done.out) == (0, "none\n")
 
 
 class TestStopping:

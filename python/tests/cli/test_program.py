@@ -469,3 +469,23 @@ def without(module: str) -> subprocess.CompletedProcess[str]:
     program = f"import sys; from leaseq.cli import main; sys.modules['{module}'] = None; main()"
     argv = [sys.executable, "-c", program, "queues", "--url", "redis://127.0.0.1:1"]
     return subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_sigterm_ends_a_program_that_loads_also_as_process_1(call: Calls, tmp_path: Path) -> None:
+    """The system discards a signal for process 1 if there is no handler; whether there is one is seen from outside."""
+    (tmp_path / "slow.py").write_text("open('loading', 'w').close()\nimport time\ntime.sleep(3600)\n")
+    with call.process("worker", "slow:app", cwd=tmp_path) as loading:
+        wait_until((tmp_path / "loading").exists, 50)
+        status = Path(f"/proc/{loading.pid}/status").read_text(encoding="utf-8")
+        caught = int(re.findall(r"^SigCgt:\s+(\w+)", status, re.MULTILINE)[0], 16)
+        assert caught >> (signal.SIGTERM - 1) & 1
+        loading.send_signal(signal.SIGTERM)
+        assert loading.wait(50) == -signal.SIGTERM
+
+
+def test_a_process_that_outlives_its_signal_exits_as_if_it_had_not() -> None:
+    program = (
+        "import signal, leaseq.cli as cli;"
+        "signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM]); cli.end_by(signal.SIGTERM)"
+    )
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 128 + signal.SIGTERM

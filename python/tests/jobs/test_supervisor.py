@@ -8,6 +8,7 @@ import os
 import signal
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -362,6 +363,11 @@ def test_options_that_cannot_be_are_refused(app: App) -> None:
         app.run_worker(processes=0)
     with pytest.raises(BadTypeError, match="processes"):
         app.run_worker(processes=1.5)  # type: ignore[arg-type]
+
+
+def test_a_worker_of_several_processes_needs_the_main_thread(app: App) -> None:
+    with ThreadPoolExecutor(1) as pool, pytest.raises(BadArgumentError, match="only the main thread can"):
+        pool.submit(app.run_worker, processes=1).result(TIMEOUT_SECS)
 
 
 def test_a_worker_of_several_processes_takes_no_client(url: str) -> None:
