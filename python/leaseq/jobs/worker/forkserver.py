@@ -190,15 +190,15 @@ def _perform(end: socket.socket, execution: JobExecution, shutdown: Sequence[Hoo
 
 
 @contextlib.contextmanager
-def _for_exit_secs(tell: Callable[[], object]) -> Iterator[None]:
-    """If this block takes longer than EXIT_SECS, call `tell` and end the process: the job has ended, however its process does."""
+def _for_exit_secs(report: Callable[[], object]) -> Iterator[None]:
+    """If this block takes longer than EXIT_SECS, call `report` and end the process: the job has ended, however its process does."""
 
     def give_up(_: int) -> NoReturn:
         signal.setitimer(signal.ITIMER_REAL, 0)
         logger.warning(
             "a job has ended, and the exit functions and hooks of its process not %g s later", EXIT_SECS
         )
-        tell()
+        report()
         process_life.flush()
         os._exit(0)
 
