@@ -23,7 +23,7 @@ _PR_SET_PDEATHSIG: Final = 1
 def fork_process() -> tuple[int, int]:
     """Fork a process that leads a session; return its id (0 in it) and how many other threads this one has.
 
-    No terminal belongs to that session: one that belongs to this would stop what reads from it, with its whole group.
+    That session has no terminal. The terminal of this session would stop a process that reads from it, with its whole group.
     In the child the signals of STOPS wait until it calls `start`. Raises OSError if there is no room for a process.
     """
     flush()  # what is not written yet would be written twice
