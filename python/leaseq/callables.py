@@ -2,7 +2,9 @@
 
 import inspect
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from functools import partial
+from itertools import starmap
 from types import AsyncGeneratorType, GeneratorType
 from typing import Any
 
@@ -28,16 +30,45 @@ def refuse_generators(function: Callable[..., Any], what: str) -> None:
 
 
 def refuse_unfinished(value: Any, what: str) -> None:
-    """Raise BadTypeError for a returned value whose work is still to be done: a generator, or something to be awaited."""
-    if isinstance(value, GeneratorType | AsyncGeneratorType):
+    """Raise BadTypeError for a returned value whose work is still to be done.
+
+    That is a generator or the like, a future of a pool, something to be awaited, or a list, tuple, set or dict of such.
+    """
+    if isinstance(value, _LAZY):
+        name = type(value).__name__.removeprefix("async_")
         raise BadTypeError(
-            f"{what} returned a generator, and nothing of it has run: return its values as a list"
+            f"{what} returned a {name}, and nothing of it has run: return its values as a list"
         )
+    if isinstance(value, Future):
+        _end(value)
+        raise BadTypeError(f"{what} returned a future, for which nothing waits: return its result()")
     if is_awaitable(value):
         _end(value)
         raise BadTypeError(
             f"{what} returned {type(value).__name__}, which nothing awaits: await it in an async def"
         )
+    if isinstance(value, list | tuple | set | frozenset | dict):
+        _refuse_unfinished_parts(list(value.values() if isinstance(value, dict) else value), what)
+
+
+_LAZY = (GeneratorType, AsyncGeneratorType, map, filter, starmap)
+"""What runs as its values are taken."""
+
+
+def _refuse_unfinished_parts(values: list[Any], what: str) -> None:
+    unfinished = tuple(
+        kind
+        for kind in set(map(type, values))
+        if issubclass(kind, _LAZY) or issubclass(kind, Future) or hasattr(kind, "__await__")
+    )
+    if not unfinished:
+        return
+    parts = [each for each in values if isinstance(each, unfinished)]
+    for each in parts:
+        _end(each)
+    raise BadTypeError(
+        f"{what} returned {type(parts[0]).__name__} among its values, and nothing waits for its work: await or finish each"
+    )
 
 
 def _end(value: Any) -> None:

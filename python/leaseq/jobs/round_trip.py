@@ -3,6 +3,7 @@
 import dataclasses
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from datetime import UTC, datetime, time
 from itertools import zip_longest
 from typing import Any, Final
 
@@ -133,8 +134,18 @@ def _differences(path: str, sent: Any, received: Any) -> Iterator[str]:
 
 def _are_equal(sent: Any, received: Any) -> bool:
     if isinstance(sent, set | frozenset):
-        return {(type(each), each) for each in sent} == {(type(each), each) for each in received}
+        return {(type(each), _exact(each)) for each in sent} == {
+            (type(each), _exact(each)) for each in received
+        }
+    sent, received = _exact(sent), _exact(received)
     return bool(sent == received or (sent != sent and received != received))  # noqa: PLR0124 (NaN)
+
+
+def _exact(value: Any) -> Any:
+    """A value as it is compared: of a time of day that a change of the clock repeats, Python's `==` says too little or too much."""
+    if isinstance(value, datetime) and value.tzinfo is not None:
+        return value.astimezone(UTC)
+    return (value, value.fold) if isinstance(value, datetime | time) else value
 
 
 def _named(value: Any) -> str:

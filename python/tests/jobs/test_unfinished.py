@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import time
+from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -190,3 +191,27 @@ def test_a_generator_that_is_returned_is_a_failure(
 def test_a_worker_of_threads_takes_no_asynchronous_handler(handler: Any) -> None:
     with pytest.raises(BadTypeError, match="not an async def"):
         leaseq.worker.Worker([], handler)
+
+
+UNFINISHED: list[Callable[..., Any]] = [
+    lambda: [double(1), double(2)],
+    lambda: {"one": double(1)},
+    lambda: map(print, [1]),
+    Future,
+    lambda: [count(1)],
+]
+
+
+@pytest.mark.filterwarnings("ignore:coroutine .* was never awaited")
+@pytest.mark.parametrize("fork", [False, True])
+def test_work_that_nothing_waits_for_is_no_success(flavour: JobAppFlavour, fork: bool) -> None:
+    """Also where no result is kept, and nothing looks at it for that reason."""
+    functions = [
+        flavour.app.job(name=f"f{number}", fork=fork, keep=None)(function)
+        for number, function in enumerate(UNFINISHED)
+    ]
+    handles = [function.enqueue() for function in functions]
+    flavour.burst(concurrency=2)
+    for number, handle in enumerate(handles):
+        assert handle.status() == "failed", number
+        assert f"f{number} returned" in str(handle.info().error)

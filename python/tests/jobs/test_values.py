@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 import pickle
 import uuid
+import zoneinfo
 from collections import OrderedDict, defaultdict
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta
@@ -219,6 +220,35 @@ def test_a_value_that_would_change_is_refused_by_name(flavour: JobAppFlavour, va
     with pytest.raises(SerializationError, match=f"argument 1.*, of type {kind}"):
         flavour.app.enqueue("elsewhere", value)
     assert flavour.app.queue().stats().ready == 0
+
+
+BERLIN = zoneinfo.ZoneInfo("Europe/Berlin")
+
+
+@pytest.mark.parametrize("fold", [0, 1])
+@pytest.mark.parametrize("local", ["2026-10-25T02:30", "2026-03-29T02:30"], ids=["repeated", "skipped"])
+def test_times_at_a_change_of_the_clock_arrive(flavour: JobAppFlavour, local: str, fold: int) -> None:
+    moment = datetime.fromisoformat(local).replace(tzinfo=BERLIN, fold=fold)
+
+    @flavour.app.job(name="f")
+    def f(at: datetime, several: set[datetime]) -> datetime:
+        assert several == {at}
+        return at
+
+    handle = f.enqueue(moment, {moment})
+    flavour.burst()
+    assert handle.result(0).timestamp() == moment.timestamp()
+
+
+def test_a_time_whose_fold_would_be_lost_is_refused(flavour: JobAppFlavour) -> None:
+    @flavour.app.job(name="f")
+    def f(at: datetime, of_day: time | None = None) -> None: ...
+
+    moment = datetime.fromisoformat("2026-10-25T02:30").replace(fold=1)
+    with pytest.raises(SerializationError, match="argument 'at'"):
+        f.enqueue(moment)
+    with pytest.raises(SerializationError, match="argument 'of_day'"):
+        f.enqueue(moment.replace(fold=0), moment.timetz())
 
 
 def test_what_one_format_lacks_is_refused_there_and_kept_in_the_other(flavour: JobAppFlavour) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import functools
 import warnings
+from concurrent.futures import Future
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
@@ -213,7 +214,22 @@ def test_asyncio_refuses_a_function_that_says_it_returns_nothing() -> None:
     leaseq.worker.aio.Worker(queue, lambda item: work([item]))
 
 
-@pytest.mark.parametrize("returned", [work, pieces, async_pieces])
+UNFINISHED = [
+    work,
+    pieces,
+    async_pieces,
+    lambda _: map(print, [1]),
+    lambda _: filter(print, [1]),
+    lambda _: Future(),
+    lambda items: [None, work(items), work(items)],
+    lambda items: (work(items),),
+    lambda items: {"work": work(items)},
+    lambda items: [pieces(items)],
+    lambda _: [Future()],
+]
+
+
+@pytest.mark.parametrize("returned", UNFINISHED)
 def test_what_nobody_awaits_is_no_success(
     queue: Any, flavour: ClientFlavour, returned: Callable[[Any], Any]
 ) -> None:

@@ -127,10 +127,11 @@ class JobExecution:
         """The end of a job whose function returned. What cannot be written never will be: it is dead."""
         form = format_of(lease.data)
         try:
-            refuse_unfinished(value, ready.function.name)
             then = ready.job.then
-            if self.serializer is None and not are_plain((value,)):
-                self._check(ready, value, form, kept=lease.keep)
+            if not are_plain((value,)):
+                refuse_unfinished(value, ready.function.name)
+                if self.serializer is None:
+                    self._check(ready, value, form, kept=lease.keep)
             content = self._result(lease, value, form) if lease.keep else b""
             if not then:
                 return JobResult(content)
