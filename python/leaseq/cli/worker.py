@@ -11,10 +11,14 @@ import click
 
 from leaseq.cli.exit_codes import CommandError, ExitCode
 from leaseq.cli.job_layer import app_class
+from leaseq.cli.log_lines import LogLines
 from leaseq.cli.params import grace_option, lease_option
 
 if TYPE_CHECKING:
     from leaseq.jobs import App
+
+
+STDERR = 2
 
 
 @click.command()
@@ -59,7 +63,7 @@ def worker(*, app: str, verbose: bool, **options: Any) -> int:
       leaseq worker shop.tasks:app --burst && echo "there was work"
     """  # noqa: D301 (click's mark for text that is not to be wrapped)
     logging.basicConfig(
-        stream=sys.stderr,
+        handlers=[LogLines(STDERR, "leaseq worker")],
         format="leaseq worker: %(message)s",
         level=logging.INFO if verbose else logging.WARNING,
     )

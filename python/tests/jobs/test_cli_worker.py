@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -77,7 +78,36 @@ def test_burst_ends_with_0_where_there_was_work(folder: Path, url: str) -> None:
         assert (again.returncode, again.stderr) == (1, "")
 
 
-def test_a_signal_ends_it_with_0(folder: Path, url: str, redis_client: redis.Redis) -> None:
+def test_a_log_that_nobody_reads_holds_nothing_up(folder: Path, url: str) -> None:
+    read, write = os.pipe()
+    os.set_blocking(write, False)
+    with contextlib.suppress(BlockingIOError):
+        while os.write(write, b"x" * 4096):
+            pass
+    os.set_blocking(write, True)
+    command = [*COMMAND, "worker", "shop_tasks:app", "-p", "1", "--verbose"]
+    with (
+        App(url) as app,
+        subprocess.Popen(command, cwd=folder, env={**os.environ, "REDIS_URL": url}, stderr=write) as program,
+    ):
+        os.close(write)
+        try:
+            assert app.enqueue("double", 4).result(TIMEOUT_SECS) == 8
+            assert len(os.read(read, 1 << 20)) > 4096
+            assert app.enqueue("double", 5).result(TIMEOUT_SECS) == 10
+        finally:
+            program.send_signal(signal.SIGTERM)
+            program.wait(TIMEOUT_SECS)
+        err = os.read(read, 1 << 20).decode()
+        os.close(read)
+    assert program.returncode == 0
+    assert "lines of the log were not read, and are lost\n" in err
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_it_with_0(
+    folder: Path, url: str, redis_client: redis.Redis, number: signal.Signals
+) -> None:
     program = subprocess.Popen(
         [*COMMAND, "worker", "shop_tasks:app", "-p", "1", "--verbose"],
         cwd=folder,
@@ -90,7 +120,7 @@ def test_a_signal_ends_it_with_0(folder: Path, url: str, redis_client: redis.Red
             handle = app.enqueue("double", 4)
             assert handle.result(TIMEOUT_SECS) == 8
         finally:
-            program.send_signal(signal.SIGTERM)
+            program.send_signal(number)
         _, err = program.communicate(timeout=TIMEOUT_SECS)
     assert program.returncode == 0
     assert ": listens to default\n" in err

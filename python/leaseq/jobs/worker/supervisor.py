@@ -80,7 +80,7 @@ class Supervisor:
         os.set_blocking(waker, False)
         wakeup = signal.set_wakeup_fd(waker, warn_on_full_buffer=False)
         try:
-            with signals.handling((*process_life.STOPS, signal.SIGCHLD), self._on_signal):
+            with signals.handling((*process_life.STOPS, *_hangup(), signal.SIGCHLD), self._on_signal):
                 try:
                     while self._goes_on():
                         self._pass_on_stops()
@@ -261,6 +261,11 @@ class Supervisor:
     def _kill_all(self) -> None:
         """Only where the loop ends before its time: by an exception."""
         end_all([child.group for child in self._children.values()])
+
+
+def _hangup() -> tuple[signal.Signals, ...]:
+    """The signal of a terminal that closes, unless it is ignored, as under nohup."""
+    return () if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN else (signal.SIGHUP,)
 
 
 def _cpus() -> int:
