@@ -325,6 +325,31 @@ def test_stop_lets_handlers_finish_and_leases_no_more(queue: Any, flavour: Clien
     assert (stats.completed, stats.ready, stats.leased) == (2, 8, 0)
 
 
+def test_drain_waits_beyond_the_grace_time(queue: Any, flavour: ClientFlavour) -> None:
+    queue.add_items(Item(b"") for _ in range(10))
+    latch = Latch()
+    with background_worker(flavour, queue, latch.handler(flavour), concurrency=2, grace_secs=0) as work:
+        latch.reached(2)
+        work.call(work.worker.drain)
+        servers.wait_until(lambda: queue.stats().leased == 2, TIMEOUT_SECS)  # the others went back
+        latch.open()
+        assert work.result() == 2
+    stats = queue.stats()
+    assert (stats.completed, stats.ready, stats.leased) == (2, 8, 0)
+
+
+def test_a_stop_ends_a_drain(queue: Any, flavour: ClientFlavour) -> None:
+    queue.add_item(Item(b"", id="a"))
+    latch = Latch()
+    with background_worker(flavour, queue, latch.handler(flavour), grace_secs=0) as work:
+        latch.reached()
+        work.call(work.worker.drain)
+        work.stop()
+        assert work.result() == 0
+        assert (queue.inspect("a").state, queue.inspect("a").attempt) == ("ready", 0)
+        latch.open()
+
+
 @pytest.mark.parametrize("how", ["grace is over", "a second stop", "at once"])
 def test_what_does_not_finish_goes_back_uncounted(queue: Any, flavour: ClientFlavour, how: str) -> None:
     queue.add_items([Item(b"", id="a"), Item(b"", id="b")])
