@@ -114,6 +114,7 @@ pytest-between: .venvs/between/.installed servers-newest ## the client with each
 	done
 
 OF_CLIENT := python/tests/client python/tests/net python/tests/worker python/tests/jobs
+OF_PROCESSES := python/tests/jobs/test_worker_processes.py python/tests/jobs/test_process_ends.py
 
 .pythons/%/.installed: pyproject.toml conformance-tests/pyproject.toml tools/fetch_python.sh $(STAMP)
 	tools/fetch_python.sh $* .pythons $(BIN)/python
@@ -123,11 +124,13 @@ OF_CLIENT := python/tests/client python/tests/net python/tests/worker python/tes
 .PHONY: pytest-newest
 pytest-newest: .pythons/$(NEWEST_PYTHON)/.installed servers-newest ## the client, worker and jobs on the newest Python of test-all
 	.pythons/$(NEWEST_PYTHON)/venv/bin/python -m pytest -n 2 --dist loadfile --tier=quick $(OF_CLIENT)
+	.pythons/$(NEWEST_PYTHON)/venv/bin/python -m pytest -n 2 --tier=slow $(OF_PROCESSES)
 
 .PHONY: pytest-pythons
 pytest-pythons: $(OTHER_PYTHONS:%=.pythons/%/.installed) servers-newest ## the same on the other Pythons
 	for version in $(OTHER_PYTHONS); do \
 	  .pythons/$$version/venv/bin/python -m pytest -n 2 --dist loadfile --tier=quick $(OF_CLIENT); \
+	  .pythons/$$version/venv/bin/python -m pytest -n 2 --tier=slow $(OF_PROCESSES); \
 	done
 
 .PHONY: pytest-nightly
