@@ -730,20 +730,31 @@ def test_hooks_around_the_life_of_a_worker(flavour: JobAppFlavour) -> None:
     assert events == ["begin", "f", "end"]
 
 
-def test_a_hook_that_raises_keeps_no_other_from_its_turn(flavour: JobAppFlavour) -> None:
+def test_a_hook_that_raises_keeps_no_other_from_its_turn(
+    flavour: JobAppFlavour, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The worker has ended well: in a process, an error here had it started again and again."""
     events: list[str] = []
+
+    class Panic(BaseException): ...
 
     @flavour.app.on_shutdown
     def breaks() -> None:
         raise ValueError("breaks")
 
     @flavour.app.on_shutdown
+    def panics() -> None:
+        raise Panic
+
+    @flavour.app.on_shutdown
     async def closes() -> None:
         events.append("closes")
 
-    with pytest.raises(ValueError, match="breaks"):
-        flavour.burst()
+    flavour.app.job(name="f")(lambda: 1).enqueue()
+    assert flavour.burst() == 1
     assert events == ["closes"]
+    failed = [each.getMessage() for each in caplog.records if each.exc_info]
+    assert [each.rsplit(".", 1)[-1] for each in failed] == ["breaks failed", "panics failed"]
 
 
 def test_a_result_that_is_too_large_kills_the_job_with_the_reason(flavour: JobAppFlavour) -> None:

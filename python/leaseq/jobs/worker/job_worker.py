@@ -144,7 +144,7 @@ class JobWorker:
             await self._forks.close()
             async with contextlib.AsyncExitStack() as each:  # if a hook raises, the others still run
                 for hook in reversed(self._program.shutdown):
-                    each.push_async_callback(_called, hook)
+                    each.push_async_callback(_called_last, hook)
         return self._progress.performed
 
     async def _work(self) -> None:
@@ -245,3 +245,13 @@ async def _called(hook: Callable[[], Awaitable[Any] | Any]) -> None:
     answer = hook()
     if inspect.isawaitable(answer):
         await answer
+
+
+async def _called_last(hook: Callable[[], Awaitable[Any] | Any]) -> None:
+    """Call a hook of the end. What it raises is logged: the worker has ended well, and is not to be started again for that."""
+    try:
+        await _called(hook)
+    except asyncio.CancelledError:
+        raise
+    except BaseException:  # noqa: BLE001 (logged, whatever it is)
+        logger.exception("the shutdown hook %s failed", getattr(hook, "__qualname__", hook))
