@@ -40,6 +40,11 @@ def lives(pid: int) -> bool:
         return False
 
 
+def parent_of(pid: int) -> int:
+    """The process that started this one, or adopted it."""
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+
+
 def stop(program: Program) -> str:
     """End a worker, which must end well; what it wrote."""
     program.signal()
@@ -278,6 +283,21 @@ def test_what_a_job_started_ends_with_its_process(
         left = [int(each) for each in values_of(redis_client, "shells")]
         os.kill(program.children()[0], number)
         until(lambda: not any(map(lives, left)))
+        program.signal()
+        program.signal()
+        program.end()
+
+
+@pytest.mark.slow
+def test_what_a_forked_job_started_ends_with_the_process_that_forks(
+    app: App, url: str, redis_client: redis.Redis
+) -> None:
+    app.enqueue("fshell")
+    with Program(url, processes=1, grace_secs=0.1) as program:
+        until(lambda: values_of(redis_client, "shells"))
+        left = int(values_of(redis_client, "shells")[0])
+        os.kill(parent_of(parent_of(parent_of(left))), signal.SIGKILL)
+        until(lambda: not lives(left))
         program.signal()
         program.signal()
         program.end()

@@ -47,6 +47,12 @@ EXIT: Final = struct.Struct(">Ii")
 """A process that ended: its number, and its exit code, or the negative of a signal."""
 
 
+class Started(msgspec.Struct, tag="started", frozen=True):
+    """Which process runs the job; it leads a group."""
+
+    pid: int
+
+
 class Progress(msgspec.Struct, tag="progress", frozen=True):
     """How far a job is."""
 
@@ -60,7 +66,7 @@ class Ended(msgspec.Struct, tag="ended", frozen=True):
     ending: JobResult
 
 
-Message = Progress | Ended
+Message = Started | Progress | Ended
 
 
 def run(wire: socket.socket, execution: JobExecution, shutdown: Sequence[Hook], worker: int) -> NoReturn:
@@ -173,6 +179,7 @@ def _perform(end: socket.socket, execution: JobExecution, shutdown: Sequence[Hoo
         signals.handle_from_now_on((signal.SIGHUP,), bool)
         process_life.start(bool)  # the worker says when to end
         _end_with_parent()
+        end.sendall(frame(msgspec.msgpack.encode(Started(os.getpid()))))
         last = frame(msgspec.msgpack.encode(Ended(_ended(end, execution))))
         with _for_exit_secs(lambda: end.sendall(last)):
             for hook in shutdown:

@@ -116,6 +116,9 @@ class JobProcesses:
             return self._execution.failed(lease, ready, late)
         finally:
             self._order(forkserver.KILL, number)
+            if self._is_lost and channel.pid:  # what the job started outlives both
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.killpg(channel.pid, signal.SIGKILL)
             del self._ends[number]
             channel.close()
 

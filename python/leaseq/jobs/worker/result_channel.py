@@ -22,6 +22,8 @@ class ResultChannel:
         self._report = report
         self._buffer = bytearray()
         self._loop = asyncio.get_running_loop()
+        self.pid = 0
+        """The process that runs the job, 0 before it has said so."""
         self.ending: asyncio.Future[JobResult | None] = self._loop.create_future()
         """How the job ended; None where its process did not live to say so."""
         end.setblocking(False)
@@ -67,5 +69,8 @@ class ResultChannel:
             word: forkserver.Message = msgspec.msgpack.decode(content, type=forkserver.Message)
             if isinstance(word, forkserver.Ended):
                 return word.ending
-            self._report(word.done, word.total)
+            if isinstance(word, forkserver.Started):
+                self.pid = word.pid
+            else:
+                self._report(word.done, word.total)
         return None
