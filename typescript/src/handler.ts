@@ -17,10 +17,20 @@ export async function runHandler<Item>(handler: (item: Item) => unknown, item: I
   }
 }
 
-/** Whether work is left in what a handler returned: a generator, which has not begun, or promises in a list. */
+/** Whether work is left in what a handler returned: a generator, which has not begun, or promises in a collection. */
 function isUnfinished(returned: unknown): boolean {
-  if (Array.isArray(returned)) return returned.some((part) => hasMethod(part, "then"));
+  const parts = partsOf(returned);
+  if (parts) return parts.some((part) => hasMethod(part, "then"));
   return hasMethod(returned, "next") && hasMethod(returned, "return");
+}
+
+/** What is in a list, a set, a map or a plain object; nothing of an object of a class. */
+function partsOf(value: unknown): unknown[] | undefined {
+  if (Array.isArray(value)) return value.flat();
+  if (value instanceof Set || value instanceof Map) return [...value.values()];
+  const isPlain =
+    typeof value === "object" && value !== null && Object.getPrototypeOf(value) === Object.prototype;
+  return isPlain ? Object.values(value) : undefined;
 }
 
 const hasMethod = (value: unknown, name: string): boolean =>

@@ -67,6 +67,9 @@ describe("a handler that ends", { concurrency: false }, () => {
     "by a text with half a surrogate pair": () => Promise.reject(new Error("\ud83d")),
     "with a generator that nobody ran": () => (async function* () {})(),
     "with promises that nobody waited for": () => [Promise.resolve()],
+    "with a promise inside an object": () => ({ done: Promise.resolve() }),
+    "with promises in a map": () => new Map([[1, Promise.resolve()]]),
+    "with promises in lists of a list": () => [[Promise.resolve()]],
   };
   for (const [name, end] of Object.entries(ways)) {
     test(`${name} has failed, and the worker goes on (LQ-WORK-1, 2, 3)`, async () => {

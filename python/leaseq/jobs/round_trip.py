@@ -20,8 +20,9 @@ FEW: Final = 8
 _WHOLE: Final = frozenset({str, bool, type(None)})
 _STRS: Final = frozenset({str})
 _INTS: Final = {int}
-_LEAST: Final = -(2**63)
-_MOST: Final = 2**64 - 1
+_LEAST: Final = -(2**53)
+_MOST: Final = 2**53
+"""Whole numbers that a float keeps too, where a parameter asks for one."""
 
 
 def are_plain(values: Collection[Any]) -> bool:

@@ -416,3 +416,15 @@ def test_what_differs_is_named() -> None:
     for value, reason in cases:
         with pytest.raises(SerializationError, match=f"{reason}; use an App that has f"):
             check_call("f", [value], {}, None, "json")
+
+
+def test_a_whole_number_that_a_float_does_not_keep_is_refused_for_one(flavour: JobAppFlavour) -> None:
+    @flavour.app.job(name="f")
+    def f(x: float) -> float:
+        return x
+
+    with pytest.raises(SerializationError, match="x"):
+        flavour(f, "enqueue", 2**53 + 1)
+    handle = flavour(f, "enqueue", 2**53)
+    assert flavour.burst() == 1
+    assert flavour(handle, "result", 0) == 2.0**53

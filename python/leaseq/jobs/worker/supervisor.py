@@ -28,7 +28,7 @@ from leaseq.worker.hooks import logger
 MAX_FAILED_STARTS: Final = 5
 """The worker gives up after that many processes in a row that ended before they could work, unless one has worked before."""
 
-MIN_STILL_SECS: Final = 5.0
+MIN_STILL_SECS: Final = 2.0
 """A process stands still after half a lease without a sign of life, and not before this. Its leases last a little longer."""
 
 STEADY_SECS: Final = 60.0
