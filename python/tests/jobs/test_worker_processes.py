@@ -383,3 +383,16 @@ def test_a_death_is_settled_when_the_server_is_back(own_server: servers.StartSer
         client.set("go", 1)
         assert job.result(TIMEOUT_SECS) == "whole"
         stop(program)
+
+
+@pytest.mark.slow
+def test_a_process_without_a_supervisor_ends_after_its_grace(
+    app: App, url: str, redis_client: redis.Redis
+) -> None:
+    redis_client.set("hang-at-end", 1)
+    with Program(url, processes=1, grace_secs=0.1) as program:
+        app.enqueue("nap", 0.01).result(TIMEOUT_SECS)
+        (child,) = program.children()
+        program.signal(signal.SIGKILL)
+        until(lambda: not lives(child))
+        program.process.communicate(timeout=TIMEOUT_SECS)

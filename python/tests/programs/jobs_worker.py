@@ -312,7 +312,9 @@ def begin() -> None:
 
 @app.on_shutdown
 def end() -> None:
-    """Say that a process has ended as it should."""
+    """Say that a process has ended as it should; hang, where a test wants that."""
+    while has("hang-at-end"):
+        time.sleep(0.01)
     note("ended", os.getpid())
 
 

@@ -8,9 +8,7 @@ from leaseq.jobs.worker import worker_process
 from leaseq.jobs.worker.estate import Estate
 from leaseq.jobs.worker.lease_journal import JournalReader
 from leaseq.jobs.worker.process_group import ProcessGroup
-
-END_SECS = 5.0
-"""Seconds that a process has after its grace time, to give back its jobs, call its hooks and end."""
+from leaseq.jobs.worker.process_life import END_SECS
 
 
 class Child:

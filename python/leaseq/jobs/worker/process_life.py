@@ -17,6 +17,9 @@ from leaseq.process import fork
 STOPS: Final = (signal.SIGTERM, signal.SIGINT)
 """A terminal and a service manager send them to every process of a worker."""
 
+END_SECS: Final = 5.0
+"""Seconds that a process has after its grace time, to give back its jobs, call its hooks and end."""
+
 _PR_SET_PDEATHSIG: Final = 1
 
 
@@ -64,6 +67,12 @@ def _close_stdin() -> None:
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
     os.close(nothing)
+
+
+def end_by_alarm(seconds: float) -> None:
+    """Have the system end this process after that time, whatever it does then."""
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
 
 
 def end(code: int) -> NoReturn:

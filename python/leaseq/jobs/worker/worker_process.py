@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, NoReturn
 from leaseq.jobs.program import Program
 from leaseq.jobs.worker import process_life
 from leaseq.jobs.worker.estate import Estate
-from leaseq.jobs.worker.job_worker import JobWorker, WorkerOptions
+from leaseq.jobs.worker.job_worker import GRACE_SECS, JobWorker, WorkerOptions
 from leaseq.jobs.worker.lease_journal import ALIVE, LeaseJournal
 from leaseq.jobs.worker.settlement import Settlement
 
@@ -45,6 +45,7 @@ class WorkerProcess:
         self._wire = wire
         self._journal = LeaseJournal(wire.sendall, marks)
         self._options: WorkerOptions = {**options, "handle_signals": False}
+        self._grace_secs = options.get("grace_secs", GRACE_SECS)
         self._estate = estate
         self._on_signal: Callable[[], object] = (
             bool  # before it can listen, the supervisor alone says when to stop
@@ -72,7 +73,8 @@ class WorkerProcess:
             def on_command() -> None:
                 word = self._wire.recv(1)
                 service.stop(at_once=word == NOW)
-                if not word:
+                if not word:  # the supervisor is gone
+                    process_life.end_by_alarm(self._grace_secs + process_life.END_SECS)
                     loop.remove_reader(self._wire)
 
             loop.add_reader(self._wire, on_command)
