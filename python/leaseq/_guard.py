@@ -67,10 +67,14 @@ class GuardedProcess:
         return self._guard.poll() is None
 
     def stop(self) -> bool:
-        """End the child with SIGTERM and wait for it; in a forked copy of the starter return false and do nothing."""
+        """End the child with SIGTERM and wait for it; in a forked copy of the starter let go of it and return false."""
         is_ours = os.getpid() == self._owner
         if is_ours:
             self._end_guard()
+        else:
+            self._guard.returncode = 0  # no warning of a child that still runs: it is the starter's
+            if self._guard.stdin is not None:
+                self._guard.stdin.close()
         return is_ours
 
     def kill(self) -> None:
