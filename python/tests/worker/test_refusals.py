@@ -78,6 +78,7 @@ def unblock(client: Any) -> None:
             client.client_unblock(int(each["id"]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["NOREPLICAS", "READONLY"])
 def test_an_idle_worker_pauses_while_the_server_refuses(
     flavour: ClientFlavour, own_server: servers.StartServer, caplog: pytest.LogCaptureFixture, kind: str
@@ -92,9 +93,11 @@ def test_an_idle_worker_pauses_while_the_server_refuses(
         client.execute_command(*refuse)
         unblock(client)
         until(lambda: recorded.of("server_away"))
-        until(lambda: refused(client) >= before + 5)
+        until(lambda: refused(client) >= before + 6)
         took = client.info("server")["server_time_usec"] - began
-        assert took > 300_000, "the pauses grow: 0.1, 0.2, 0.4 s, less up to half"
+        assert took > 300_000, (
+            "the pauses grow: 0.1, 0.2, 0.4 s, less up to half; the outage itself ends some calls too"
+        )
         assert (recorded.of("server_back"), caplog.text.count("goes on trying")) == ([], 1)
         client.execute_command(*accept)
         until(lambda: recorded.of("server_back"))
