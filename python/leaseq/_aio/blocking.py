@@ -173,7 +173,6 @@ class BlockingCalls:
             raise await self._refused(error, is_sent=is_sent) from error
         except (redis.RedisError, OSError, ReplyTimeoutError) as error:
             connection.close()
-            self._calls.route.suspect(connection)
             self._life.raise_if_closed(cause=error)
             if not (is_sent or connection.pipelined) or isinstance(error, _TrailingCommandLostError):
                 raise _BrokenWaitError(0) from error

@@ -1,75 +1,62 @@
 """leaseq's connection, for asyncio: a protocol and hiredis. Nothing is sent twice, and no reply is read by two."""
 
 import asyncio
-import collections
 import contextlib
 import math
 import select
 import weakref
 from typing import Any, Self, cast
 
-import hiredis
 import redis
 
 from leaseq._aio import concurrency, loop_end
+from leaseq._aio.handshake import greet, network_timeout
+from leaseq._aio.reply_stream import ReplyStream
 from leaseq.commands import Argument, pack
-from leaseq.endpoint import NOTHING, Endpoint, reader
-from leaseq.errors import REFUSALS
+from leaseq.endpoint import Endpoint
 from leaseq.process import THIS, ForkGuard
+from leaseq.time_limit import LARGE_BYTES, TimeLimit, arrival_secs
 
 CLOSE_SECS = 1.0
 """How long the server may take to notice that a connection is closed."""
 
 _CLOSED = "the connection was closed"
 
+_LOOKS = 10
+"""How often in its time limit a command that the server takes in slowly is looked at."""
+
 
 class ReplyTimeoutError(Exception):
     """No reply came within the time."""
 
 
-class Connection(asyncio.Protocol):
+class Connection(ReplyStream):
     """One connection, for one user at a time; replies come in the order of the commands.
 
     Attributes:
-        endpoint: where it leads.
-        loop: the event loop that it belongs to.
         pending_replies: how many are still to come.
         asking: whether the next commands are for a slot that comes to this node.
         pipelined: whether a command was sent behind a block that is not over: what it brings would be lost with the connection.
-        shelf: where its pool keeps it between two users.
+        idle_list: where its pool keeps it between two users.
         slot: what it takes of the bound on connections in use.
         reference: a weak one, by which its pool knows it while it is in use.
     """
 
-    shelf: list[Self]
+    idle_list: list[Self]
     slot: concurrency.Slot | None = None
     reference: weakref.ref[Self]
 
     pending_replies = 0
     asking = False
     pipelined = False
-    _closed = False
     _half_closed = False
-    _is_late = False
-    _until = math.inf
-    """When its user waits no longer, by the clock of the loop."""
-    _wakes_at = math.inf
-    _timer: asyncio.TimerHandle | None = None
-    _lost: Exception | None = None
-    _is_gone = False
-    """Whether the event loop is rid of it."""
-    _transport: asyncio.Transport
+    _arrival_secs = 0.0
+    """What the replies may take longer because of large commands before them."""
 
     def __init__(self, endpoint: Endpoint) -> None:
         """Use `open`."""
-        self.endpoint = endpoint
-        self.loop = asyncio.get_running_loop()
+        super().__init__(endpoint)
         self._process = THIS.ask()
-        self._reader = reader()
-        self._replies: collections.deque[Any] = collections.deque()
-        self._waiter: asyncio.Future[None] | None = None
-        """A task waits for a reply, for room to write, or for the end."""
-        self._is_full = False
         self._poll: select.poll | None = None
 
     @classmethod
@@ -78,9 +65,9 @@ class Connection(asyncio.Protocol):
         await loop_end.watch(_connections.all)
         connection = cls(endpoint)
         try:
-            async with asyncio.timeout(endpoint.connect_secs):
+            async with network_timeout(endpoint.connect_secs):
                 await connection._connect()
-                await connection._greet()
+                await greet(connection)
         except (OSError, UnicodeError) as error:
             connection.close()
             raise connection._broken("connecting to", error) from error
@@ -102,23 +89,9 @@ class Connection(asyncio.Protocol):
         sock = self._transport.get_extra_info("socket")
         endpoint.set_up(sock)
         _connections.add(self)
-        if context is None and hasattr(select, "poll"):  # of TLS, what is not for us comes too
+        if hasattr(select, "poll"):
             self._poll = select.poll()
             self._poll.register(sock.fileno(), select.POLLIN)
-
-    async def _greet(self) -> None:
-        """Send HELLO, AUTH and the like, and read all replies."""
-        endpoint = self.endpoint
-        greeting = endpoint.greeting(await _credentials(endpoint.credentials))
-        for command in greeting:
-            await self.send(*command)
-        for command in greeting:
-            try:
-                reply = await self.read(endpoint.connect_secs)
-            except REFUSALS as error:
-                reply = error
-            if (refusal := endpoint.refusal(command, reply)) is not None:
-                raise refusal
 
     def fileno(self) -> int:
         """The number of the socket; negative when it is closed."""
@@ -133,84 +106,10 @@ class Connection(asyncio.Protocol):
             return False
         if self._process != THIS.number or self.loop is not asyncio.get_running_loop():
             return False
-        self.asking = self.pipelined = False
+        self.asking = self.pipelined = self.has_failed = False
+        self._arrival_secs = 0.0
         # the loop may not have seen yet that the server closed it
         return self._poll is None or not self._poll.poll(0)
-
-    # what the event loop calls
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """It stands."""
-        self._transport = cast("asyncio.Transport", transport)
-
-    def data_received(self, data: bytes) -> None:
-        """Something came."""
-        self._reader.feed(data)
-        try:
-            while (reply := self._reader.gets()) is not NOTHING:
-                if type(reply) is not hiredis.PushNotification:
-                    self._replies.append(reply)
-        except redis.RedisError as error:  # no reply at all
-            self._end(error)
-            self._transport.abort()
-        else:
-            if self._replies:
-                self._wake()
-
-    def connection_lost(self, error: Exception | None) -> None:
-        """It is over."""
-        self._is_gone = True
-        self._end(
-            redis.ConnectionError("the server closed the connection")
-            if error is None
-            else self._broken("reading from", error)
-        )
-
-    def pause_writing(self) -> None:
-        """The server takes nothing in."""
-        self._is_full = True
-
-    def resume_writing(self) -> None:
-        """It does again."""
-        self._is_full = False
-        self._wake()
-
-    def _expire(self) -> None:
-        """The time of a wait may be over; mostly that wait is long over. A reply that came in this moment is still read.
-
-        One timer for many waits: one for each took 3.4 us, and this 0.6.
-        """
-        self._wakes_at, self._timer = math.inf, None
-        if self._until <= self.loop.time() + 0.001:
-            self._is_late = True
-            self._wake()
-        elif self._waiter is not None and not self._waiter.done():
-            self._expire_at(self._until)
-
-    def _expire_at(self, at: float) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-        self._wakes_at = at
-        self._timer = self.loop.call_at(at, self._expire)
-
-    def _end(self, error: Exception) -> None:
-        self._lost = self._lost or error
-        self._wake()
-
-    def _wake(self) -> None:
-        if self._waiter is not None and not self._waiter.done() and not self.loop.is_closed():
-            self._waiter.set_result(None)
-
-    def _next_event(self, seconds: float) -> asyncio.Future[None]:
-        """What is done when something happens, or when the time is over: then `_is_late`."""
-        self._is_late = False
-        waiter = self._waiter = self.loop.create_future()
-        self._until = self.loop.time() + seconds
-        if self._until < self._wakes_at:
-            self._expire_at(self._until)
-        return waiter
-
-    # what its user calls
 
     async def send(self, *command: Argument) -> None:
         """Send a command. It is on its way before this waits for anything, so an interruption does not stop it."""
@@ -226,9 +125,26 @@ class Connection(asyncio.Protocol):
             await self._ask()
         self._transport.write(packed)
         self.pending_replies += 1
+        if len(packed) > LARGE_BYTES:
+            self._arrival_secs += arrival_secs(len(packed))
+        if self._is_full:
+            await self._drain()
+
+    async def _drain(self) -> None:
+        """Wait until the server takes more in, within the time limit of bytes that flow (LQ-CLIENT-19)."""
+        seconds = pause = self.endpoint.reply_secs
+        limit, now, left = TimeLimit(seconds, 0), 0.0, self._transport.get_write_buffer_size()
         while self._is_full and self._lost is None:
-            await self._next_event(self.endpoint.reply_secs)
-            if self._is_late:
+            # nothing tells of bytes that leave before the buffer is nearly empty
+            step = min(pause, seconds / _LOOKS)
+            await self._next_event(step)
+            # not what the clock says: a loop that other work holds up sends nothing
+            now, pause = now + step, pause - step
+            before, left = left, self._transport.get_write_buffer_size()
+            if left < before:
+                pause = limit.pause(before - left, now)
+            if self._is_late and pause <= 0:
+                self.has_failed = True
                 raise redis.TimeoutError("the server takes nothing in")
 
     async def _ask(self) -> None:
@@ -245,12 +161,17 @@ class Connection(asyncio.Protocol):
 
         Raises what the server answers as an error, ConnectionError, TimeoutError.
         """
+        limit = self.endpoint.reply_secs if seconds is None else seconds
         while not self._replies:
             if self._lost is not None:
                 raise self._lost
-            await self._next_event(self.endpoint.reply_secs if seconds is None else seconds)
+            await self._next_event(limit)
             if self._is_late and not self._replies:
-                raise redis.TimeoutError(f"Timeout reading from {self.endpoint}")
+                if not self._arrival_secs:
+                    self.has_failed = True
+                    raise redis.TimeoutError(f"Timeout reading from {self.endpoint}")
+                # a large command may still be on its way
+                limit, self._arrival_secs = self._arrival_secs, 0.0
         reply = self._replies.popleft()
         self.pending_replies -= 1
         if isinstance(reply, Exception):
@@ -262,6 +183,7 @@ class Connection(asyncio.Protocol):
         if not self._replies and self._lost is None:
             await self._next_event(seconds)
             if self._is_late and not self._replies and not self._reader.has_data():
+                self.has_failed = True
                 raise ReplyTimeoutError
         return await self.read()
 
@@ -269,15 +191,6 @@ class Connection(asyncio.Protocol):
     def is_elsewhere(self) -> bool:
         """Whether it belongs to another event loop, which still runs."""
         return self.loop is not asyncio.get_running_loop() and not self.loop.is_closed()
-
-    def _is_lost(self) -> bool:
-        return self._lost is not None
-
-    def _broken(self, action: str, error: Exception) -> redis.RedisError:
-        """The error of redis-py for one of the socket."""
-        if isinstance(error, TimeoutError):
-            return redis.TimeoutError(f"Timeout {action} {self.endpoint}")
-        return redis.ConnectionError(f"Error while {action} {self.endpoint}: {error}")
 
     def close(self) -> None:
         """Close it: its replies are no longer wanted."""
@@ -335,15 +248,6 @@ class Connection(asyncio.Protocol):
                 await self._next_event(CLOSE_SECS)
                 self._replies.clear()
         self.close()
-
-
-async def _credentials(provider: Any) -> Any:
-    """What a provider of credentials says now."""
-    if provider is None:
-        return None
-    if hasattr(provider, "get_credentials_async"):  # from redis-py 5.3 on
-        return await provider.get_credentials_async()
-    return provider.get_credentials()
 
 
 _connections: ForkGuard[Connection] = ForkGuard()

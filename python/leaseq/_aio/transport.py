@@ -17,7 +17,7 @@ from leaseq._aio.lifecycle import Lifecycle
 from leaseq._aio.registry import Registration
 from leaseq.commands import Command, LeaseReply, pack
 from leaseq.errors import LeaseqError, QueueClosedError
-from leaseq.flows import REPLY_GRACE, Flow, Leave, Wait
+from leaseq.flows import Flow, Leave, Wait
 from leaseq.keys import QueueKeys
 
 T = TypeVar("T")
@@ -61,7 +61,7 @@ class Transport(Calls):
                 connection = await self._acquire_after(error)
             try:
                 await connection.send_packed(command.packed or pack(command.evalsha()))
-                answer = command.parse(await connection.read(REPLY_GRACE))
+                answer = command.parse(await connection.read())
             except BaseException as error:  # noqa: BLE001 (raised there)
                 answer = await self._waiting.take_after(error, connection, command, answer)
             else:

@@ -1,25 +1,24 @@
 """A connection of our own, for threads: a socket and hiredis. Nothing is sent twice, and no reply is read by two."""
 
 import contextlib
-import os
 import select
 import socket
 import ssl
-import struct
 import weakref
 from collections.abc import Callable
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any, Self
 
 import hiredis
 import redis
 
 from leaseq._sync import concurrency
+from leaseq._sync.handshake import LEAST_SECS, connected, greet, limited_by_kernel, timeval
 from leaseq._sync.race import Stop, current
 from leaseq.commands import Argument, pack
 from leaseq.endpoint import NOTHING, Endpoint, reader
-from leaseq.errors import REFUSALS
 from leaseq.process import THIS, ForkGuard
+from leaseq.time_limit import LARGE_BYTES, TimeLimit, arrival_secs
 
 CLOSE_SECS = 1.0
 """How long the server may take to notice that a connection is closed."""
@@ -27,8 +26,6 @@ CLOSE_SECS = 1.0
 _CHUNK = 65536
 _END = object()
 _CLOSED = "the connection was closed"
-_BY_KERNEL = os.name == "posix"
-"""Whether a time limit can be the socket's own. Python's would ask before each sending whether the socket takes something in."""
 
 
 class ReplyTimeoutError(Exception):
@@ -43,20 +40,24 @@ class Connection:
         pending_replies: how many are still to come.
         asking: whether the next commands are for a slot that comes to this node.
         pipelined: whether a command was sent behind a block that is not over: what it brings would be lost with the connection.
-        shelf: where its pool keeps it between two users.
+        has_failed: whether it broke or the server was silent for too long: others may have the same fault.
+        idle_list: where its pool keeps it between two users.
         slot: what it takes of the bound on connections in use.
         reference: a weak one, by which its pool knows it while it is in use.
     """
 
-    shelf: list[Self]
+    idle_list: list[Self]
     slot: concurrency.Slot | None = None
     reference: weakref.ref[Self]
 
     pending_replies = 0
     asking = False
     pipelined = False
+    has_failed = False
     _closed = False
     _half_closed = False
+    _arrival_secs = 0.0
+    """What the replies may take longer because of large commands before them."""
     _timeout: float | None = None
     _has_timeval = False
     """Whether a time limit can be set with one call of the system."""
@@ -66,9 +67,11 @@ class Connection:
     def open(cls, endpoint: Endpoint) -> Self:
         """Connect. Raises ConnectionError, TimeoutError, AuthenticationError of redis-py, or the error that the server says."""
         connection = cls(endpoint)
+        until = concurrency.now() + endpoint.connect_secs
         try:
-            connection._connect()
-            connection._greet()
+            connection._use(connected(endpoint, until))
+            _connections.add(connection)
+            greet(connection, until)
         except (OSError, UnicodeError) as error:
             raise connection._broken("connecting to", error) from error
         except BaseException:
@@ -90,38 +93,20 @@ class Connection:
         """The number of the socket; negative when it is closed."""
         return self._socket.fileno()
 
-    def _connect(self) -> None:
-        self._use(_connected(self.endpoint))
-        _connections.add(self)
-
     def _use(self, sock: socket.socket) -> None:
         """Send and receive here."""
         self._socket = sock
         self._look = _look(sock)
         # in one step, between whose halves no signal handler can raise: the bytes would be lost, and the reply waited for
         self._received = map(self._reader.feed, iter(partial(self._socket.recv, _CHUNK), b""))
-        self._has_timeval = _BY_KERNEL and not isinstance(self._socket, ssl.SSLSocket)
-
-    def _greet(self) -> None:
-        """Say who we are, and hear all answers."""
-        endpoint = self.endpoint
-        provider = endpoint.credentials
-        greeting = endpoint.greeting(None if provider is None else provider.get_credentials())
-        for command in greeting:
-            self.send(*command)
-        for command in greeting:
-            try:
-                reply = self.read(endpoint.connect_secs)
-            except REFUSALS as error:
-                reply = error
-            if (refusal := endpoint.refusal(command, reply)) is not None:
-                raise refusal
+        self._has_timeval = limited_by_kernel(sock)
 
     def is_usable(self) -> bool:
         """Whether it stands, belongs to this process, and has nothing to read; ready for its next user then."""
         if self._closed or self._half_closed or self.pending_replies or self._process != THIS.number:
             return False
-        self.asking = self.pipelined = False
+        self.asking = self.pipelined = self.has_failed = False
+        self._arrival_secs = 0.0
         return not (self._look(0) or self._reader.has_data()) or self._has_pushes_only()
 
     def _has_pushes_only(self) -> bool:
@@ -164,9 +149,22 @@ class Connection:
                 # it is for both directions, and a block or a look for pushes set another
                 self._timeout = self.endpoint.reply_secs
                 self._socket.settimeout(self._timeout)
-            self._socket.sendall(packed)
+            sent = self._socket.send(packed)
+            if sent != len(packed) or sent > LARGE_BYTES:
+                self._arrival_secs += arrival_secs(len(packed))
+                self._send_rest(packed, sent)
         except OSError as error:
             raise self._broken("writing to", error) from error
+
+    def _send_rest(self, packed: bytes, sent: int) -> None:
+        """Send what the server did not take in at once, within the time limit of bytes that flow (LQ-CLIENT-19)."""
+        left = memoryview(packed)[sent:]
+        limit = TimeLimit(self.endpoint.reply_secs, concurrency.now())
+        while left:
+            sent = self._socket.send(left)
+            left = left[sent:]
+            if left and limit.pause(sent, concurrency.now()) <= 0:
+                raise TimeoutError
 
     def _ask(self) -> None:
         """Say that the next command is for a slot that comes here."""
@@ -183,26 +181,51 @@ class Connection:
         Raises what the server answers as an error, ConnectionError, TimeoutError.
         """
         limit = self.endpoint.reply_secs if seconds is None else seconds
+        has_come = False
         while (reply := self._reader.gets()) is NOTHING or type(reply) is hiredis.PushNotification:
             if reply is not NOTHING:
                 continue
-            if self._closed:
-                raise redis.ConnectionError(_CLOSED)
-            try:
-                if limit != self._timeout:
-                    self._timeout = limit
-                    if self._has_timeval:
-                        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, _timeval(limit))
-                    else:
-                        self._socket.settimeout(limit)
-                if next(self._received, _END) is _END:
-                    raise redis.ConnectionError("the server closed the connection")
-            except OSError as error:
-                raise self._broken("reading from", error) from error
+            if has_come and self._reader.has_data():
+                reply = self._read_rest(min(limit, self.endpoint.reply_secs))
+                break
+            self._receive(limit)
+            has_come = True
         self.pending_replies -= 1
         if isinstance(reply, Exception):
             raise reply
         return reply
+
+    def _read_rest(self, seconds: float) -> Any:
+        """Read a reply that has started, within the time limit of bytes that flow (LQ-CLIENT-19)."""
+        limit = TimeLimit(seconds, concurrency.now())
+        while (reply := self._reader.gets()) is NOTHING or type(reply) is hiredis.PushNotification:
+            if reply is NOTHING:
+                size = self._reader.len()
+                self._receive(seconds)
+                seconds = limit.pause(self._reader.len() - size, concurrency.now())
+        return reply
+
+    def _receive(self, seconds: float) -> None:
+        """Receive bytes, within this time. Raises ConnectionError, TimeoutError."""
+        if self._closed:
+            raise redis.ConnectionError(_CLOSED)
+        try:
+            if seconds != self._timeout:
+                self._timeout = seconds
+                if self._has_timeval:
+                    self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, timeval(seconds))
+                else:
+                    self._socket.settimeout(max(LEAST_SECS, seconds))
+            if next(self._received, _END) is _END:
+                self.has_failed = True
+                raise redis.ConnectionError("the server closed the connection")
+        except OSError as error:
+            if isinstance(error, TimeoutError | BlockingIOError) and self._arrival_secs:
+                # a large command may still be on its way
+                seconds, self._arrival_secs = self._arrival_secs, 0.0
+                self._receive(seconds)
+                return
+            raise self._broken("reading from", error) from error
 
     def read_within(self, seconds: float) -> Any:
         """Read a reply that may take long; what has begun within the time is read to its end. Raises ReplyTimeoutError."""
@@ -225,6 +248,7 @@ class Connection:
             if self._closed:
                 raise redis.ConnectionError(_CLOSED)
             if not stop.wait(self._socket, seconds):
+                self.has_failed = True
                 raise ReplyTimeoutError
         return self.read()
 
@@ -239,6 +263,7 @@ class Connection:
         """The error of redis-py for one of the socket."""
         if self._closed:
             return redis.ConnectionError(_CLOSED)
+        self.has_failed = True
         if isinstance(error, TimeoutError | BlockingIOError):
             return redis.TimeoutError(f"Timeout {action} {self.endpoint}")
         return redis.ConnectionError(f"Error while {action} {self.endpoint}: {error}")
@@ -285,12 +310,6 @@ class Connection:
         self.close()
 
 
-@lru_cache(maxsize=64)
-def _timeval(seconds: float) -> bytes:
-    """A time limit as a socket takes it; 0 would be none."""
-    return struct.pack("@ll", *divmod(max(1, round(seconds * 1_000_000)), 1_000_000))
-
-
 def _look(sock: socket.socket) -> Callable[[float], object]:
     """What tells within so long whether there is something to read, if only the end."""
     if not hasattr(select, "poll"):
@@ -298,39 +317,6 @@ def _look(sock: socket.socket) -> Callable[[float], object]:
     poll = select.poll()
     poll.register(sock, select.POLLIN)
     return poll.poll
-
-
-def _connected(endpoint: Endpoint) -> socket.socket:
-    """A socket that is connected. Raises OSError, UnicodeError."""
-    if endpoint.path is not None:
-        sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        return _connect(sock, endpoint.path, endpoint)
-    failure: OSError | None = None
-    for family, kind, number, _, address in socket.getaddrinfo(
-        endpoint.host, endpoint.port, endpoint.family, socket.SOCK_STREAM
-    ):
-        try:
-            return _connect(socket.socket(family, kind, number), address, endpoint)
-        except OSError as error:
-            failure = error
-    raise failure or OSError("the name of the host leads nowhere")
-
-
-def _connect(sock: socket.socket, address: Any, endpoint: Endpoint) -> socket.socket:
-    try:
-        endpoint.set_up(sock)
-        sock.settimeout(endpoint.connect_secs)
-        sock.connect(address)
-        context = endpoint.tls()
-        if context is not None:
-            sock = context.wrap_socket(sock, server_hostname=endpoint.host)
-        elif _BY_KERNEL:
-            sock.settimeout(None)
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, _timeval(endpoint.reply_secs))
-    except BaseException:
-        sock.close()
-        raise
-    return sock
 
 
 _connections: ForkGuard[Connection] = ForkGuard()

@@ -22,9 +22,9 @@ class Pool:
 
     redirects = False
 
-    def __init__(self, find: Callable[[], Endpoint], slots: concurrency.Slots | None) -> None:
-        """`find` says where a new connection leads; `slots` bounds how many are in use, if anything does."""
-        self._find = find
+    def __init__(self, resolve_endpoint: Callable[[], Endpoint], slots: concurrency.Slots | None) -> None:
+        """`resolve_endpoint` returns where a new connection leads; `slots` bounds how many are in use, if anything does."""
+        self._resolve_endpoint = resolve_endpoint
         self._slots = slots
         self._idle: list[Connection] = []
         self._in_use: set[weakref.ref[Connection]] = set()
@@ -55,16 +55,15 @@ class Pool:
         return self._open(slot)
 
     def _open(self, slot: concurrency.Slot | None) -> Connection:
-        shelf = self._idle
+        idle_list = self._idle
         try:
-            connection = Connection.open(self._find())
+            connection = Connection.open(self._resolve_endpoint())
         except BaseException:
             if self._slots is not None:
                 self._slots.release(slot)
             raise
-        connection.shelf, connection.slot = shelf, slot
-        connection.reference = weakref.ref(connection)
-        self._in_use.difference_update([each for each in list(self._in_use) if each() is None])
+        connection.idle_list, connection.slot = idle_list, slot
+        connection.reference = weakref.ref(connection, self._in_use.discard)
         self._in_use.add(connection.reference)
         return connection
 
@@ -72,20 +71,22 @@ class Pool:
         """Take a connection back; never with a reply on its way that the next user would take for its."""
         self._in_use.discard(connection.reference)
         slot, connection.slot = connection.slot, None  # first: an idle connection takes up no slot
-        if connection.pending_replies or connection.shelf is not self._idle:
+        if connection.pending_replies or connection.idle_list is not self._idle:
             connection.close()
+            if connection.has_failed:
+                self.discard_idle()
         else:
             self._idle.append(connection)
         if self._slots is not None:
             self._slots.release(slot)
 
-    def suspect(self, _connection: Connection) -> None:
-        """This one broke: idle ones may be about to, so none of them is used again."""
+    def discard_idle(self) -> None:
+        """Close the idle connections: one broke, and these may have the same fault (LQ-CLIENT-21)."""
         while self._idle:
             with contextlib.suppress(IndexError):  # another thread took it
                 self._idle.pop().close()
 
-    def drop(self) -> None:
+    def close_idle(self) -> None:
         """Close idle connections, and the others when they are returned."""
         idle, self._idle = self._idle, []
         for connection in idle:
@@ -96,7 +97,7 @@ class Pool:
         THIS.ask()
         in_use = [each for reference in list(self._in_use) if (each := reference()) is not None]
         closing = [*self._idle, *in_use]
-        self.drop()
+        self.close_idle()
         for connection in in_use:
             connection.abort()
         for connection in closing:

@@ -53,7 +53,7 @@ class OneServer(Pool):
 
     def refresh(self) -> None:
         """The server is no longer the primary: look it up before the next call."""
-        self.drop()
+        self.close_idle()
 
 
 class Cluster:
@@ -100,10 +100,6 @@ class Cluster:
     def release(self, connection: Connection) -> None:
         """Take it back."""
         self._pools[connection.endpoint.host, connection.endpoint.port].release(connection)
-
-    def suspect(self, connection: Connection) -> None:
-        """This one broke: idle connections to its node are not used again."""
-        self._pools[connection.endpoint.host, connection.endpoint.port].suspect(connection)
 
     def refresh(self) -> None:
         """Read the topology again."""

@@ -18,7 +18,7 @@ from leaseq._sync.lifecycle import Lifecycle
 from leaseq._sync.registry import Registration
 from leaseq.commands import Command, LeaseReply, pack
 from leaseq.errors import LeaseqError, QueueClosedError
-from leaseq.flows import REPLY_GRACE, Flow, Leave, Wait
+from leaseq.flows import Flow, Leave, Wait
 from leaseq.keys import QueueKeys
 
 T = TypeVar("T")
@@ -62,7 +62,7 @@ class Transport(Calls):
                 connection = self._acquire_after(error)
             try:
                 connection.send_packed(command.packed or pack(command.evalsha()))
-                answer = command.parse(connection.read(REPLY_GRACE))
+                answer = command.parse(connection.read())
             except BaseException as error:  # noqa: BLE001 (raised there)
                 answer = self._waiting.take_after(error, connection, command, answer)
             else:

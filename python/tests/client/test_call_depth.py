@@ -63,7 +63,7 @@ def found(url: str) -> dict[str, list[str]]:
 
 
 def test_a_call_passes_few_functions(found: dict[str, list[str]]) -> None:
-    most = {"add": (12, 6), "lease": (20, 8), "enqueue": (20, 11), "result": (37, 15)}
+    most = {"add": (13, 6), "lease": (20, 8), "enqueue": (21, 11), "result": (38, 15)}
     for call, (functions, files) in most.items():
         assert len(found[call]) <= functions, (call, found[call])
         read = {each.split()[0] for each in found[call]} - {
