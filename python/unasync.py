@@ -25,6 +25,7 @@ FILES = (
     "multi_queue.py",
     "registry.py",
     "route.py",
+    "sentinels.py",
     "transport.py",
     "blocking.py",
     "jobs/app.py",

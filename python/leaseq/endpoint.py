@@ -3,8 +3,8 @@
 import socket
 import ssl
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, Self
 
 import hiredis
 import redis
@@ -13,6 +13,7 @@ from redis import exceptions
 
 from leaseq._version import __version__
 from leaseq.errors import BadArgumentError, BadTypeError
+from leaseq.tls_contexts import tls_context
 
 REPLY_SECS: Final = 5.0
 """How long a reply and a connection may take where a URL says nothing of it."""
@@ -42,7 +43,6 @@ _ERRORS: Final[Mapping[str, type[Exception]]] = {
     "TRYAGAIN": exceptions.TryAgainError,
     "WRONGPASS": exceptions.AuthenticationError,
 }
-_VERIFY: Final = {"none": ssl.CERT_NONE, "optional": ssl.CERT_OPTIONAL, "required": ssl.CERT_REQUIRED}
 _OVER_TLS: Final = (redis.SSLConnection, redis.asyncio.SSLConnection)
 _UNIX: Final = (redis.UnixDomainSocketConnection, redis.asyncio.UnixDomainSocketConnection)
 _NOT_OURS: Final = (
@@ -94,11 +94,15 @@ class Endpoint:
     path: str | None
     connect_secs: float
     reply_secs: float
-    given: Mapping[str, Any]
+    given: Mapping[str, Any] = field(repr=False)  # with a password
     over_tls: bool
 
     def __str__(self) -> str:
         return self.path or f"{self.host}:{self.port}"
+
+    def within(self, seconds: float) -> Self:
+        """Return the same endpoint, with at most this time for connecting."""
+        return replace(self, connect_secs=min(self.connect_secs, max(0.001, seconds)))
 
     @property
     def family(self) -> int:
@@ -112,34 +116,7 @@ class Endpoint:
 
     def tls(self) -> ssl.SSLContext | None:
         """How to speak TLS, from files as they are now; None without TLS. Raises OSError for a file that is none."""
-        if not self.over_tls:
-            return None
-        given = self.given
-        context = ssl.create_default_context()
-        required = given.get("ssl_cert_reqs", "required")
-        verify = (
-            required
-            if isinstance(required, ssl.VerifyMode)
-            else _VERIFY["none" if required is None else required]
-        )
-        context.check_hostname = bool(given.get("ssl_check_hostname", True)) and verify is not ssl.CERT_NONE
-        context.verify_mode = verify
-        for flag in given.get("ssl_include_verify_flags") or ():
-            context.verify_flags |= flag
-        for flag in given.get("ssl_exclude_verify_flags") or ():
-            context.verify_flags &= ~flag
-        own: Any = given.get("ssl_certfile")
-        key = given.get("ssl_keyfile")
-        if own is not None or key is not None:
-            context.load_cert_chain(own or str(key), key, given.get("ssl_password"))
-        trusted = [given.get(name) for name in ("ssl_ca_certs", "ssl_ca_path", "ssl_ca_data")]
-        if any(trusted):
-            context.load_verify_locations(*trusted)
-        if given.get("ssl_min_version") is not None:
-            context.minimum_version = given["ssl_min_version"]
-        if given.get("ssl_ciphers"):
-            context.set_ciphers(given["ssl_ciphers"])
-        return context
+        return tls_context(self.given) if self.over_tls else None
 
     def set_up(self, sock: Any) -> None:
         """Set the options of a TCP connection."""

@@ -2,7 +2,6 @@
 
 import contextlib
 import weakref
-from collections.abc import Awaitable, Callable
 from os import getpid
 
 from redis.exceptions import AskError
@@ -21,11 +20,9 @@ class Pool:
 
     redirects = False
 
-    def __init__(
-        self, resolve_endpoint: Callable[[], Awaitable[Endpoint]], slots: concurrency.Slots | None
-    ) -> None:
-        """`resolve_endpoint` returns where a new connection leads; `slots` bounds how many are in use, if anything does."""
-        self._resolve_endpoint = resolve_endpoint
+    def __init__(self, endpoint: Endpoint, slots: concurrency.Slots | None) -> None:
+        """`endpoint` is where connections lead; `slots` bounds how many are in use, if anything does."""
+        self._endpoint = endpoint
         self._slots = slots
         self._idle: list[Connection] = []
         self._in_use: set[weakref.ref[Connection]] = set()
@@ -55,10 +52,14 @@ class Pool:
         self._idle[:0] = others
         return await self._open(slot)
 
+    async def resolve_endpoint(self) -> Endpoint:
+        """Return where the next connection leads. Raises errors of redis-py."""
+        return self._endpoint
+
     async def _open(self, slot: concurrency.Slot | None) -> Connection:
         idle_list = self._idle
         try:
-            connection = await Connection.open(await self._resolve_endpoint())
+            connection = await Connection.open(await self.resolve_endpoint())
         except BaseException:
             if self._slots is not None:
                 self._slots.release(slot)

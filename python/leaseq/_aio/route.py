@@ -12,8 +12,8 @@ from redis.exceptions import AskError, MovedError
 from leaseq._aio import concurrency
 from leaseq._aio.connection import Connection
 from leaseq._aio.pool import Pool
+from leaseq._aio.sentinels import Sentinels
 from leaseq.endpoint import Endpoint, endpoint
-from leaseq.errors import BadTypeError
 
 
 class OneServer(Pool):
@@ -29,29 +29,28 @@ class OneServer(Pool):
 
     def __init__(self, client: Redis) -> None:
         pool: Any = client.connection_pool
-        super().__init__(self._find_server, _slots(pool))
         self._given = pool.connection_kwargs
         self._kind = pool.connection_class
-        self._sentinels: Any = pool if isinstance(pool, SentinelConnectionPool) else None
-        if self._sentinels is not None and not pool.is_master:
-            raise BadTypeError(
-                "leaseq writes, so it takes what master_for() of a Sentinel gives, not slave_for()"
-            )
-        self._endpoint = endpoint(self._given, self._kind)
+        self._sentinels = Sentinels(pool) if isinstance(pool, SentinelConnectionPool) else None
+        super().__init__(endpoint(self._given, self._kind), _slots(pool))
         self.place = id(client)
         if type(pool) in {ConnectionPool, BlockingConnectionPool}:
             database = int(self._given.get("db") or 0)
             self.place = (str(self._endpoint), database, self._endpoint.over_tls, self._given.get("username"))
         self.users: weakref.WeakSet[object] = weakref.WeakSet()
 
-    async def _find_server(self) -> Endpoint:
+    async def resolve_endpoint(self) -> Endpoint:
+        """Return where the next connection leads: the Sentinels are asked again, within the time for connecting (LQ-CLIENT-22)."""
         if self._sentinels is None:
             return self._endpoint
-        # asked for each connection, since it may be another one by now
-        return endpoint(self._given, self._kind, await self._sentinels.get_master_address())
+        until = concurrency.now() + self._endpoint.connect_secs
+        found = endpoint(self._given, self._kind, await self._sentinels.primary(until))
+        return found.within(until - concurrency.now())
 
     async def refresh(self) -> None:
-        """The server is no longer the primary: look it up before the next call."""
+        """Look the primary up before the next call: the server is it no longer."""
+        if self._sentinels is not None:
+            self._sentinels.forget()
         self.close_idle()
 
 
@@ -89,11 +88,7 @@ class Cluster:
         if pool is None:
             given = self._client.get_connection_kwargs()
             found = endpoint(given, given.get("connection_class", RedisConnection), at)
-
-            async def find() -> Endpoint:
-                return found
-
-            pool = self._pools.setdefault(at, Pool(find, None))
+            pool = self._pools.setdefault(at, Pool(found, None))
         return pool
 
     def release(self, connection: Connection) -> None:

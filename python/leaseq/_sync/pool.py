@@ -3,7 +3,6 @@
 
 import contextlib
 import weakref
-from collections.abc import Callable
 from os import getpid
 
 from redis.exceptions import AskError
@@ -22,9 +21,9 @@ class Pool:
 
     redirects = False
 
-    def __init__(self, resolve_endpoint: Callable[[], Endpoint], slots: concurrency.Slots | None) -> None:
-        """`resolve_endpoint` returns where a new connection leads; `slots` bounds how many are in use, if anything does."""
-        self._resolve_endpoint = resolve_endpoint
+    def __init__(self, endpoint: Endpoint, slots: concurrency.Slots | None) -> None:
+        """`endpoint` is where connections lead; `slots` bounds how many are in use, if anything does."""
+        self._endpoint = endpoint
         self._slots = slots
         self._idle: list[Connection] = []
         self._in_use: set[weakref.ref[Connection]] = set()
@@ -54,10 +53,14 @@ class Pool:
         self._idle[:0] = others
         return self._open(slot)
 
+    def resolve_endpoint(self) -> Endpoint:
+        """Return where the next connection leads. Raises errors of redis-py."""
+        return self._endpoint
+
     def _open(self, slot: concurrency.Slot | None) -> Connection:
         idle_list = self._idle
         try:
-            connection = Connection.open(self._resolve_endpoint())
+            connection = Connection.open(self.resolve_endpoint())
         except BaseException:
             if self._slots is not None:
                 self._slots.release(slot)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import socket
 import threading
 import time
 from typing import TYPE_CHECKING, Any
@@ -18,11 +19,68 @@ import leaseq.aio
 from leaseq import Item
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
+    from support.client_flavours import ClientFlavour
     from support.sentinel_set import SentinelSet
 
 SAFE = 90.0
+LIMIT_SECS = 0.6
+
+
+@pytest.fixture
+def frozen() -> Iterator[list[tuple[str, int]]]:
+    """Three Sentinels that are connected to and say nothing."""
+    with contextlib.ExitStack() as opened:
+        yield [
+            opened.enter_context(socket.create_server(("127.0.0.1", 0))).getsockname()[:2] for _ in range(3)
+        ]
+
+
+def of_sentinels(flavour: ClientFlavour, places: list[tuple[str, int]], service: str) -> Any:
+    """A client of redis-py with time limits, which asks these Sentinels."""
+    kind: Any = (redis.sentinel if flavour.name == "sync" else redis.asyncio.sentinel).Sentinel
+    asked = kind(places, socket_timeout=LIMIT_SECS)
+    for each in asked.sentinels:
+        flavour.own(each)
+    return flavour.own(asked.master_for(service))
+
+
+def test_sentinels_that_are_frozen(flavour: ClientFlavour, frozen: list[tuple[str, int]]) -> None:
+    """LQ-CLIENT-22: all are asked within the time for connecting, which was over after 80 s."""
+    queue = flavour.queue("q", of_sentinels(flavour, frozen, "mymaster"))
+    began = time.monotonic()
+    with pytest.raises(leaseq.UnavailableError, match="nothing was sent"):
+        queue.stats()
+    assert time.monotonic() - began < 2 * LIMIT_SECS
+
+
+def test_a_sentinel_that_answers_behind_frozen_ones(
+    flavour: ClientFlavour, frozen: list[tuple[str, int]], sentinel: SentinelSet
+) -> None:
+    """LQ-CLIENT-22: it is asked first from then on."""
+    client = of_sentinels(flavour, [*frozen[:2], *sentinel.sentinels], sentinel.service)
+    queue: Any = flavour.queue("q", client)
+    assert queue.stats().ready == 0
+    route = queue.transport.route
+    route.close_idle()
+    route._sentinels.forget()
+    began = time.monotonic()
+    assert queue.stats().ready == 0
+    assert time.monotonic() - began < LIMIT_SECS / 3
+    with pytest.raises(leaseq.UnavailableError, match="no Sentinel knows a primary of 'other'"):
+        flavour.queue("q", of_sentinels(flavour, sentinel.sentinels, "other")).stats()
+
+
+def test_sentinels_of_a_custom_class_are_refused(flavour: ClientFlavour) -> None:
+    kind: Any = (redis.sentinel if flavour.name == "sync" else redis.asyncio.sentinel).Sentinel
+
+    class Custom(kind):  # type: ignore[misc]
+        def discover_master(self, service_name: str) -> tuple[str, int]:
+            return service_name, 1
+
+    with pytest.raises(leaseq.BadTypeError, match=r"custom class, .*Custom"):
+        flavour.queue("q", Custom([("127.0.0.1", 1)]).master_for("mymaster"))
 
 
 @pytest.mark.slow
