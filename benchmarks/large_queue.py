@@ -104,7 +104,7 @@ class LargeQueue:
         keys = self.keys
         self._timed("add, 1", commands.add(keys, self._new_items(1)))
         held = self._lease("lease, 1", 1)
-        self._timed("complete, 1", commands.complete(keys, held))
+        self._timed("complete, 1", commands.complete(keys, [commands.Completion(item) for item in held]))
 
     def _many_items(self) -> None:
         keys, n = self.keys, self._entries
@@ -115,7 +115,7 @@ class LargeQueue:
         self._timed(f"inspect, {n}", commands.inspect(keys, ids))
         self._timed(f"release, {n}", commands.release(keys, held))
         held = self._lease(f"lease, {n}", n)
-        self._timed(f"complete, {n}", commands.complete(keys, held))
+        self._timed(f"complete, {n}", commands.complete(keys, [commands.Completion(item) for item in held]))
         self._server.call(*commands.add(keys, self._new_items(n)).evalsha())
         page = self._timed(f"list, {n}", commands.list_items(keys, "ready", self.items // 4, n))
         self._timed(f"remove, {n}", commands.remove(keys, [item.id for item in page.items]))
@@ -133,7 +133,9 @@ class LargeQueue:
         held = self._lease(f"lease, {n}", n)
         both = commands.complete_and_lease(keys, held, n, LONG_MS / 1000)
         reply = self._timed(f"complete_and_lease, {n}", both)
-        self._server.call(*commands.complete(keys, leased_items(reply)).evalsha())
+        self._server.call(
+            *commands.complete(keys, [commands.Completion(item) for item in leased_items(reply)]).evalsha()
+        )
         phase = number % 6 + 1
         cursor = self._cursors.get(phase, f"{phase}:0")
         page = self._timed(f"deep_clean, page of {n}", commands.deep_clean(keys, cursor, n))

@@ -60,7 +60,7 @@ class Leaseq:
 
     def complete(self, held: list[LeasedItemBase]) -> None:
         """Complete what one lease gave."""
-        command = commands.complete(KEYS, held)
+        command = commands.complete(KEYS, [commands.Completion(item) for item in held])
         won = command.parse(self._server.call(*command.evalsha()))
         if len(won) != self._batch or not all(won):
             raise AssertionError(held)

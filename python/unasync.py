@@ -14,7 +14,7 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).parent / "leaseq"
 FILES = (
-    "calls.py",
+    "executor.py",
     "heartbeater.py",
     "lifecycle.py",
     "server_handle.py",
@@ -26,7 +26,7 @@ FILES = (
     "registry.py",
     "route.py",
     "sentinels.py",
-    "transport.py",
+    "pending_call.py",
     "blocking.py",
     "jobs/app.py",
     "jobs/chain.py",
@@ -50,7 +50,7 @@ FILES = (
 RULES = (
     (r"async (def|with)", r"\1"),
     (r"\bawait ", ""),
-    (r"Awaitable\[(\w+)\]", r"\1"),
+    (r"Awaitable\[(list\[\w+\]|\w+)\]", r"\1"),
     (r"(import .*)Awaitable, ", r"\1"),
     (r"AsyncIterator", "Iterator"),
     (r"__aenter__", "__enter__"),

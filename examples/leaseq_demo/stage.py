@@ -105,7 +105,7 @@ class Stage:
 
     def _hand_off(self, items: Sequence[leaseq.LeasedItem]) -> None:
         finished = [leaseq.Completion(item, then=[(self._beyond, self._follow_up(item))]) for item in items]
-        self._death_when_sent(commands.complete_with(self._here.keys, finished), len(items))
+        self._death_when_sent(commands.complete(self._here.keys, finished), len(items))
         done = self._here.complete_items(finished)
         self._death("answered", sum(each.completed for each in done))
         if any(each.added != [each.completed or None] for each in done):
@@ -113,7 +113,9 @@ class Stage:
             raise RuntimeError(message)
 
     def _complete_then_add(self, items: Sequence[leaseq.LeasedItem]) -> None:
-        self._death_when_sent(commands.complete(self._here.keys, items), len(items))
+        self._death_when_sent(
+            commands.complete(self._here.keys, list(map(leaseq.Completion, items))), len(items)
+        )
         answers = self._here.complete_items(items)
         won = [item for item, completed in zip(items, answers, strict=True) if completed]
         self._death("answered", len(won))

@@ -13,7 +13,7 @@ The same for asyncio is in `leaseq.aio`.
 from leaseq._sync.multi_queue import WorkQueues
 from leaseq._sync.queue import LeasedItem, WorkQueue
 from leaseq._version import __version__
-from leaseq.commands.handoff import AddOptions, Completion, FollowUp
+from leaseq.commands.completions import AddOptions, Completion, FollowUp
 from leaseq.embedded import EmbeddedServer, embedded
 from leaseq.errors import (
     AccessDeniedError,

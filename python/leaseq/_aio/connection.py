@@ -5,17 +5,20 @@ import contextlib
 import math
 import select
 import weakref
-from typing import Any, Self, cast
+from typing import Any, Self, TypeVar, cast
 
 import redis
+from redis.exceptions import NoScriptError
 
 from leaseq._aio import concurrency, loop_end
 from leaseq._aio.handshake import greet, network_timeout
 from leaseq._aio.reply_stream import ReplyStream
-from leaseq.commands import Argument, pack
+from leaseq.commands import Argument, Command, pack
 from leaseq.endpoint import Endpoint
 from leaseq.process import THIS, ForkGuard
 from leaseq.time_limit import LARGE_BYTES, TimeLimit, arrival_secs
+
+T = TypeVar("T")
 
 CLOSE_SECS = 1.0
 """How long the server may take to notice that a connection is closed."""
@@ -110,6 +113,30 @@ class Connection(ReplyStream):
         self._arrival_secs = 0.0
         # the loop may not have seen yet that the server closed it
         return self._poll is None or not self._poll.poll(0)
+
+    async def call(self, command: Command[T], timeout: float | None = None) -> T:
+        """Run a script and return its answer. See `receive`."""
+        await self.send_packed(command.packed or pack(command.evalsha()))
+        try:
+            return command.parse(await self.read(timeout))
+        except NoScriptError:
+            return await self._call_by_text(command, timeout)
+
+    async def send_call(self, command: Command[Any]) -> None:
+        """Send a script by its digest."""
+        await self.send_packed(command.packed or pack(command.evalsha()))
+
+    async def receive(self, command: Command[T], timeout: float | None = None) -> T:
+        """Return the answer of a script that was sent by its digest. Raises as `read`."""
+        try:
+            return command.parse(await self.read(timeout))
+        except NoScriptError:
+            return await self._call_by_text(command, timeout)
+
+    async def _call_by_text(self, command: Command[T], timeout: float | None) -> T:
+        """Run a script that the server does not know by its digest (LQ-SCRIPT-2)."""
+        await self.send(*command.eval())
+        return command.parse(await self.read(timeout))
 
     async def send(self, *command: Argument) -> None:
         """Send a command. It is on its way before this waits for anything, so an interruption does not stop it."""

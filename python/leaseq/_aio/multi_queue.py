@@ -7,10 +7,10 @@ from functools import partial
 
 from leaseq import commands, flows
 from leaseq._aio import concurrency
+from leaseq._aio.executor import Executor
 from leaseq._aio.lifecycle import LifecycleGroup
 from leaseq._aio.queue import LeasedItem, WorkQueue, leased_items
 from leaseq._aio.race import race
-from leaseq._aio.transport import Transport
 from leaseq.commands import LeaseReply
 from leaseq.errors import BadArgumentError, BadTypeError
 
@@ -23,9 +23,12 @@ class QueueGroup:
 
     def __init__(self, queues: Sequence[WorkQueue]) -> None:
         self.queues = queues
-        first = queues[0].transport
-        lives = LifecycleGroup([queue.transport.life for queue in queues])
-        self.transport = first if len(queues) == 1 else Transport(first.client, queues[0].keys, life=lives)
+        executors = [queue.executor for queue in queues]
+        self.executor = executors[0]
+        if len(queues) > 1:
+            registrations = [each.queues[0] for each in executors]
+            life = LifecycleGroup([each.life for each in executors])
+            self.executor = Executor(self.executor.client, self.executor.key, registrations, life)
 
     async def lease(
         self,
@@ -47,17 +50,11 @@ class QueueGroup:
             last_reply=last_reply,
             pipelined=pipelined,
         )
-        reply = await self.transport.drive(flow, self._on_reply)
-        await self.queues[reply.queue].transport.enter(reply)
-        return reply
-
-    def _on_reply(self, reply: LeaseReply) -> None:
-        for index, died in reply.died.items():
-            self.queues[index].transport.publish_later(died)
+        return await self.executor.drive(flow)
 
     def release(self, reply: LeaseReply) -> None:
         """Release the items of a reply that arrived too late. Their attempts do not count."""
-        self.transport.run_later(commands.release_uncounted(self.queues[reply.queue].keys, reply))
+        self.executor.run_later(commands.release_uncounted(self.queues[reply.queue].keys, reply))
 
 
 class WorkQueues:

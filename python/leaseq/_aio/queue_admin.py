@@ -1,18 +1,17 @@
 """A queue as its operators see it, and what all calls share: its server, running commands, closing."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
-from typing import Any, Self, TypeVar
+from typing import Self, TypeVar
 
 from leaseq import commands, flows
 from leaseq._aio import concurrency
+from leaseq._aio.executor import Executor, Registration
 from leaseq._aio.heartbeater import Heartbeater
+from leaseq._aio.lifecycle import Lifecycle
 from leaseq._aio.pages import remove_listed
 from leaseq._aio.server_handle import ServerHandle
-from leaseq._aio.transport import Transport
-from leaseq.commands import Command, LeaseReply
 from leaseq.errors import BadArgumentError, BadTypeError, LeaseqError
-from leaseq.flows import Flow
 from leaseq.keys import NamedQueue, QueueKeys
 from leaseq.results import DeepClean, ItemInfo, LightClean, ListState, Page, QueueStats, State
 
@@ -30,13 +29,15 @@ class QueueAdmin(NamedQueue):
         opened = ServerHandle(server, f"queue {name!r}", "WorkQueue(name, 'redis://localhost')")
         self._server = opened
         self.place = opened.route.place
-        self.transport = Transport(opened.client, self.keys)
-        self.heartbeater = Heartbeater(self.transport, self.keys)
+        self.executor = Executor(
+            opened.client, self.keys.key("state"), [Registration(self.keys)], Lifecycle(name)
+        )
+        self.heartbeater = Heartbeater(self.executor, self.keys)
 
     async def close(self) -> None:
         """Close the queue: waiting calls raise QueueClosedError, and so does every later call. Held items stay held."""
         await self.heartbeater.end()
-        if await self.transport.close():
+        if await self.executor.close():
             await self._server.close()
 
     async def __aenter__(self) -> Self:
@@ -48,24 +49,15 @@ class QueueAdmin(NamedQueue):
     def __repr__(self) -> str:
         return f"<{type(self).__module__}.{type(self).__name__} {self.name!r}>"
 
-    async def _drive(self, flow: Flow[T]) -> T:
-        """Do what a flow asks, until it answers."""
-        return await self.transport.drive(flow, self._on_reply)
-
-    def _on_reply(self, answer: Any) -> None:
-        if isinstance(answer, LeaseReply):
-            self.transport.publish_later(answer.died.get(0, ()))
-
     async def _in_chunks(
-        self, chunks: Iterable[list[Member]], make: Callable[[list[Member]], Command[list[T]]]
+        self, chunks: Iterable[list[Member]], call: Callable[[list[Member]], Awaitable[list[T]]]
     ) -> list[T]:
-        """One call for each chunk, one answer for each member. An error has the answers so far."""
+        """Make a call for each chunk; one answer for each member. An error has the answers so far."""
         answers: list[T] = []
         chunk: list[Member] = []
         try:
             for chunk in chunks:
-                answered = await self.transport.run(make(chunk))
-                answers += answered
+                answers += await call(chunk)
         except LeaseqError as error:
             error.answers = answers
             error.in_doubt = len(chunk)
@@ -83,7 +75,7 @@ class QueueAdmin(NamedQueue):
 
     async def stats(self) -> QueueStats:
         """Counts by state, cumulative counters, and limits."""
-        return await self.transport.run(commands.stats(self.keys))
+        return await self.executor.run(commands.stats(self.keys))
 
     async def inspect(self, item_id: str) -> ItemInfo:
         """What is known of an item: state, attempt, token, times, size, last error. "absent" if there is none."""
@@ -92,7 +84,8 @@ class QueueAdmin(NamedQueue):
     async def inspect_items(self, ids: Iterable[str]) -> list[ItemInfo]:
         """What is known of many items; answers for each, in order."""
         return await self._in_chunks(
-            flows.chunks(flows.require_iterable(ids, "ids")), lambda chunk: commands.inspect(self.keys, chunk)
+            flows.chunks(flows.require_iterable(ids, "ids")),
+            lambda chunk: self.executor.run(commands.inspect(self.keys, chunk)),
         )
 
     async def list_items(
@@ -102,7 +95,7 @@ class QueueAdmin(NamedQueue):
 
         "kept" lists the ids whose outcome is kept, that which ends first first.
         """
-        return await self.transport.run(
+        return await self.executor.run(
             commands.list_items(self.keys, state, offset, limit, backward=backward)
         )
 
@@ -121,7 +114,8 @@ class QueueAdmin(NamedQueue):
     async def revive_items(self, ids: Iterable[str]) -> list[bool]:
         """Make many dead items ready again; answers for each, in order. See `revive`."""
         return await self._in_chunks(
-            flows.chunks(flows.require_iterable(ids, "ids")), lambda chunk: commands.revive(self.keys, chunk)
+            flows.chunks(flows.require_iterable(ids, "ids")),
+            lambda chunk: self.executor.run(commands.revive(self.keys, chunk)),
         )
 
     async def revive_all(self, matching: str | None = None) -> int:
@@ -147,7 +141,7 @@ class QueueAdmin(NamedQueue):
         """Drop many dead items, those that have been dead for `older_than` seconds; answers for each, in order."""
         return await self._in_chunks(
             flows.chunks(flows.require_iterable(ids, "ids")),
-            lambda chunk: commands.purge(self.keys, chunk, older_than),
+            lambda chunk: self.executor.run(commands.purge(self.keys, chunk, older_than)),
         )
 
     async def purge_all(self, older_than: float = 0) -> int:
@@ -159,7 +153,7 @@ class QueueAdmin(NamedQueue):
             raise BadArgumentError("older_than must not be negative; 0 drops all")
 
         async def purge(ids: list[str]) -> int:
-            answers = await self.transport.run(commands.purge(self.keys, ids, older_than))
+            answers = await self.executor.run(commands.purge(self.keys, ids, older_than))
             return sum(answers)
 
         return await remove_listed(
@@ -176,7 +170,8 @@ class QueueAdmin(NamedQueue):
     async def remove_items(self, ids: Iterable[str]) -> list[State]:
         """Remove many items; answers for each, in order."""
         return await self._in_chunks(
-            flows.chunks(flows.require_iterable(ids, "ids")), lambda chunk: commands.remove(self.keys, chunk)
+            flows.chunks(flows.require_iterable(ids, "ids")),
+            lambda chunk: self.executor.run(commands.remove(self.keys, chunk)),
         )
 
     async def light_clean(self) -> LightClean:
@@ -186,9 +181,9 @@ class QueueAdmin(NamedQueue):
         """
         done = LightClean()
         while True:
-            step = await self.transport.run(commands.light_clean(self.keys, 256))
+            step = await self.executor.run(commands.light_clean(self.keys, 256))
             done = done.plus(step.done)
-            await self.transport.publish(step.died)
+            await self.executor.publish(step.died)
             if step.wait != 0:
                 return done
 
@@ -213,15 +208,15 @@ class QueueAdmin(NamedQueue):
         Use it to pause between pages. `limit` is about how many entries to look at, 1..256. Safe to repeat with the
         same cursor, at any time, after any error.
         """
-        return await self.transport.run(commands.deep_clean(self.keys, cursor, limit, dry_run=dry_run))
+        return await self.executor.run(commands.deep_clean(self.keys, cursor, limit, dry_run=dry_run))
 
     async def pause(self) -> None:
         """Lease nothing until `resume`, for all clients of the queue. Adding, completing and all else goes on."""
-        await self.transport.run(commands.configure(self.keys, paused=True))
+        await self.executor.run(commands.configure(self.keys, paused=True))
 
     async def resume(self) -> None:
         """End a pause: waiting workers get items at once."""
-        await self.transport.run(commands.configure(self.keys, paused=False))
+        await self.executor.run(commands.configure(self.keys, paused=False))
 
     async def configure(
         self, *, max_data: int | None = None, max_items: int | None = None, max_attempts: int | None = None
@@ -235,4 +230,4 @@ class QueueAdmin(NamedQueue):
         command = commands.configure(
             self.keys, max_data=max_data, max_items=max_items, max_attempts=max_attempts
         )
-        await self.transport.run(command)
+        await self.executor.run(command)

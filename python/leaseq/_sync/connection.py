@@ -7,18 +7,21 @@ import ssl
 import weakref
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import hiredis
 import redis
+from redis.exceptions import NoScriptError
 
 from leaseq._sync import concurrency
 from leaseq._sync.handshake import LEAST_SECS, connected, greet, limited_by_kernel, timeval
 from leaseq._sync.race import Stop, current
-from leaseq.commands import Argument, pack
+from leaseq.commands import Argument, Command, pack
 from leaseq.endpoint import NOTHING, Endpoint, reader
 from leaseq.process import THIS, ForkGuard
 from leaseq.time_limit import LARGE_BYTES, TimeLimit, arrival_secs
+
+T = TypeVar("T")
 
 CLOSE_SECS = 1.0
 """How long the server may take to notice that a connection is closed."""
@@ -132,6 +135,30 @@ class Connection:
         except redis.RedisError:  # no reply at all
             return False
         return not self._reader.has_data()
+
+    def call(self, command: Command[T], timeout: float | None = None) -> T:
+        """Run a script and return its answer. See `receive`."""
+        self.send_packed(command.packed or pack(command.evalsha()))
+        try:
+            return command.parse(self.read(timeout))
+        except NoScriptError:
+            return self._call_by_text(command, timeout)
+
+    def send_call(self, command: Command[Any]) -> None:
+        """Send a script by its digest."""
+        self.send_packed(command.packed or pack(command.evalsha()))
+
+    def receive(self, command: Command[T], timeout: float | None = None) -> T:
+        """Return the answer of a script that was sent by its digest. Raises as `read`."""
+        try:
+            return command.parse(self.read(timeout))
+        except NoScriptError:
+            return self._call_by_text(command, timeout)
+
+    def _call_by_text(self, command: Command[T], timeout: float | None) -> T:
+        """Run a script that the server does not know by its digest (LQ-SCRIPT-2)."""
+        self.send(*command.eval())
+        return command.parse(self.read(timeout))
 
     def send(self, *command: Argument) -> None:
         """Send a command."""

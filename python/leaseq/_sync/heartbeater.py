@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from leaseq import commands, flows
 from leaseq._sync import concurrency
-from leaseq._sync.transport import Transport
+from leaseq._sync.executor import Executor
 from leaseq.errors import LeaseqError, QueueClosedError, ReplyLostError, ServerError, UnavailableError
 from leaseq.heartbeat_schedule import HeartbeatSchedule, reply_timeout
 from leaseq.item import LeasedItemBase
@@ -22,8 +22,8 @@ FOR_ALL = (QueueClosedError, ReplyLostError, ServerError, UnavailableError)
 class Heartbeater:
     """Extends the items that are worked on, all in one call, in the background while there are any."""
 
-    def __init__(self, transport: Transport, keys: QueueKeys) -> None:
-        self.transport = transport
+    def __init__(self, executor: Executor, keys: QueueKeys) -> None:
+        self.executor = executor
         self.keys = keys
         self._over = False
         self._start_over()
@@ -52,7 +52,7 @@ class Heartbeater:
             # a worker that was cancelled or failed is replaced
             if self._worker is None or not concurrency.is_alive(self._worker):
                 self._wake_event = concurrency.WakeEvent()
-                self._worker = self.transport.background.begin(self._run)
+                self._worker = self.executor.background.begin(self._run)
             elif first < self._wakes_at:
                 self._wake_event.set()  # only then: to be woken for every item cost a thread half as much as its lease
 
@@ -104,7 +104,7 @@ class Heartbeater:
         for part in parts:
             try:
                 command = commands.extend(self.keys, part)
-                answers = self.transport.run(command, reply_timeout(part))
+                answers = self.executor.run(command, reply_timeout(part))
             except LeaseqError as error:
                 # one bad record makes the server refuse all: the others are to be extended
                 if isinstance(error, FOR_ALL) or not parts.halve(part):

@@ -3,7 +3,7 @@
 
 import asyncio
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, Self, TypeVar, Unpack, overload
 
@@ -14,7 +14,8 @@ from leaseq._sync.heartbeater import Heartbeater
 from leaseq._sync.queue_admin import QueueAdmin
 from leaseq.commands import Command, LeaseReply, Taken, pack
 from leaseq.commands.additions import Options
-from leaseq.commands.handoff import AddOptions, Completion, FollowUp, batches, check_targets
+from leaseq.commands.completions import AddOptions, Completion, FollowUp, batches, check_targets
+from leaseq.commands.releases import ReleaseRequest
 from leaseq.errors import BadArgumentError, LeaseqError, TooLargeError
 from leaseq.exception_text import text_of
 from leaseq.item import Bytes, Item, LeasedItemBase
@@ -156,9 +157,7 @@ class WorkQueue(QueueAdmin):
         if pipe is not None:
             concurrency.check_pipe(pipe).execute_command(*command.eval())
             return False
-        answer = self.transport.run(command)
-        if concurrency.now() >= self.transport.registration.due:
-            self.transport.enter()
+        answer = self.executor.run(command)
         if answer is None:
             raise commands.queue_full(self.name, [None])
         return answer
@@ -216,7 +215,7 @@ class WorkQueue(QueueAdmin):
         try:
             for chunk in chunks:
                 if wait_until is None:
-                    added = self._run_add(commands.add(self.keys, chunk, options))
+                    added = self.executor.run(commands.add(self.keys, chunk, options))
                     answers += commands.all_in(self.name, added)
                 else:
                     answers += self._add_when_room(chunk, options, wait_until)
@@ -228,14 +227,8 @@ class WorkQueue(QueueAdmin):
 
     def _add_when_room(self, items: list[Item], options: Options, wait_until: float) -> list[bool]:
         flow = flows.add_when_room(self.keys, items, options, wait_until=wait_until, clock=concurrency.now)
-        answers = self._drive(flow)
-        self.transport.enter()
+        answers = self.executor.drive(flow)
         return commands.all_in(self.name, answers)
-
-    def _run_add(self, command: Command[T]) -> T:
-        answers = self.transport.run(command)
-        self.transport.enter()
-        return answers
 
     _last_take: tuple[object, Command[LeaseReply] | None] = (None, None)
     """The last lease: how many for how long, and its command."""
@@ -266,13 +259,10 @@ class WorkQueue(QueueAdmin):
             else math.inf
         )
         # most calls end here, and need none of what a wait needs
-        reply = self.transport.take(take)
-        if reply.died:
-            self._on_reply(reply)
+        reply = self.executor.run(take)
         if not reply.items:
-            reply = self._drive(flows.lease_until(take, [self.keys], wait_until, concurrency.now, reply))
-        if concurrency.now() >= self.transport.registration.due:
-            self.transport.enter(reply)
+            flow = flows.lease_until(take, [self.keys], wait_until, concurrency.now, reply)
+            reply = self.executor.drive(flow)
         return leased_items(self, reply, lease_secs)
 
     def items(self, lease_secs: float = 30, *, timeout: float | None = 0) -> Iterator[LeasedItem]:
@@ -291,10 +281,8 @@ class WorkQueue(QueueAdmin):
         if getattr(item, "keep", 0):  # what is no item is refused below
             return self._complete_then_lease(item, lease_secs, only_current=only_current)
         command = commands.complete_and_lease(self.keys, [item], 1, lease_secs, only_current=only_current)
-        reply = ending(self, [item], partial(self.transport.take, command))
-        self.transport.publish_later(reply.died.get(0, ()))
-        self.transport.enter(reply)
-        if not reply.items and reply.wait == 0 and not self.transport.life.closed:
+        reply = end_leases(self, [item], command)
+        if not reply.items and reply.wait == 0 and not self.executor.life.closed:
             return self._then_lease(reply.completed[0], lease_secs)  # more was due than one call takes
         items = leased_items(self, reply, lease_secs)
         return reply.completed[0], items[0] if items else None
@@ -303,7 +291,7 @@ class WorkQueue(QueueAdmin):
         self, item: LeasedItemBase, lease_secs: float, *, only_current: bool
     ) -> tuple[bool, LeasedItem | None]:
         commands.check_lease_secs(lease_secs)
-        done = (self.complete_items([item], only_current=only_current))[0]
+        done = self.complete(item, only_current=only_current)
         return self._then_lease(done, lease_secs)
 
     def _then_lease(self, done: bool, lease_secs: float) -> tuple[bool, LeasedItem | None]:
@@ -324,19 +312,13 @@ class WorkQueue(QueueAdmin):
     def extend_items(self, items: Iterable[LeasedItemBase], lease_secs: float) -> list[bool]:
         """Move the deadlines of many items; answers for each, in order. See `extend`."""
         leases = [(item, lease_secs) for item in flows.require_iterable(items, "items")]
-        return self._in_chunks(
-            flows.chunks(leases),
-            lambda chunk: commands.extend(self.keys, chunk).map(
-                partial(self._apply_deadlines, chunk, concurrency.now())
-            ),
-        )
+        return self._in_chunks(flows.chunks(leases), self._extend_each)
 
-    def _apply_deadlines(
-        self, leases: Sequence[tuple[LeasedItemBase, float]], asked: float, deadlines: Sequence[float | None]
-    ) -> list[bool]:
-        """Tell the items what became of their leases; answers for each whether it is held."""
+    def _extend_each(self, leases: list[tuple[LeasedItemBase, float]]) -> list[bool]:
+        sent_at = concurrency.now()
+        deadlines = self.executor.run(commands.extend(self.keys, leases))
         for (item, lease_secs), deadline in zip(leases, deadlines, strict=True):
-            item.hold.extended(deadline, lease_secs, asked)
+            item.hold.extended(deadline, lease_secs, sent_at)
         self.heartbeater.reschedule()
         return [deadline is not None for deadline in deadlines]
 
@@ -385,13 +367,12 @@ class WorkQueue(QueueAdmin):
 
         Raises CrossGroupError, TooLargeError.
         """
-        if result is None and keep is None and then is None:
-            return (self._complete([item], [[item]], only_current=only_current))[0]
-        completion = Completion(
-            item, result=result, keep=keep, then=() if then is None else then, only_current=only_current
-        )
-        done = (self._complete_each([completion]))[0]
-        return done.completed if then is None else done
+        follow_ups = () if then is None else then
+        completion = Completion(item, result=result, keep=keep, then=follow_ups, only_current=only_current)
+        if then is not None:
+            check_targets(self.keys, self.place, [completion])
+        answers = end_leases(self, [item], commands.complete(self.keys, [completion]))
+        return bool(answers[0]) if then is None else _completed(answers[0])
 
     @overload
     def complete_items(
@@ -409,27 +390,20 @@ class WorkQueue(QueueAdmin):
         A `Completion` in place of an item has its result, `keep`, follow-ups and `only_current`. Up to 256 items and 256 follow-ups go in one call.
         """
         given: list[Any] = list(flows.require_iterable(items, "items"))
-        if any(isinstance(one, Completion) for one in given):
-            if only_current:
-                raise BadArgumentError(
-                    "only_current does not apply to a Completion: use Completion(item, only_current=True)"
-                )
-            return self._complete_each(given)
-        return self._complete(given, flows.chunks(given, _result_size), only_current=only_current)
+        if not any(isinstance(one, Completion) for one in given):
+            completions = (Completion(item, only_current=only_current) for item in given)
+            return [bool(answer) for answer in self._complete_each(completions)]
+        if only_current:
+            raise BadArgumentError(
+                "only_current does not apply to a Completion: use Completion(item, only_current=True)"
+            )
+        check_targets(self.keys, self.place, given)
+        return [_completed(answer) for answer in self._complete_each(given)]
 
-    def _complete(
-        self, leased: list[LeasedItemBase], chunks: Iterable[list[LeasedItemBase]], *, only_current: bool
-    ) -> list[bool]:
-        return self._end_each(
-            leased, chunks, lambda chunk: commands.complete(self.keys, chunk, only_current=only_current)
-        )
-
-    def _complete_each(self, completions: list[Completion]) -> list[Completed]:
-        check_targets(self.keys, self.place, completions)
-        return self._end_each(
-            [getattr(one, "item", None) for one in completions],
+    def _complete_each(self, completions: Iterable[Completion]) -> list[bool | Completed]:
+        return self._in_chunks(
             batches(completions, flows.CHUNK_BYTES),
-            lambda batch: commands.complete_with(self.keys, batch),
+            lambda batch: end_leases(self, [one.item for one in batch], commands.complete(self.keys, batch)),
         )
 
     def release(
@@ -441,7 +415,11 @@ class WorkQueue(QueueAdmin):
         which changes nothing. With `uncounted` the attempt does not count and the item keeps its original place.
         `error` is kept as the item's last error, up to 8192 bytes of UTF-8.
         """
-        return (self.release_items([item], delay=delay, uncounted=uncounted, error=error))[0]
+        command = commands.release_each(self.keys, [ReleaseRequest(item, delay, uncounted, error)])
+        answer = (end_leases(self, [item], command))[0]
+        if answer == "lost":
+            item.hold.lost = True
+        return answer
 
     def release_items(
         self,
@@ -452,7 +430,10 @@ class WorkQueue(QueueAdmin):
         error: str | None = None,
     ) -> list[Released]:
         """Give many items back; answers for each, in order. See `release`."""
-        return self._released(_mark_lost, items, delay=delay, uncounted=uncounted, error=error)
+        requests = [
+            ReleaseRequest(item, delay, uncounted, error) for item in flows.require_iterable(items, "items")
+        ]
+        return self._in_chunks(flows.chunks(requests), partial(release_each, self))
 
     def dead_letter(self, item: LeasedItemBase, *, error: str | None = None) -> bool:
         """Let an item die, whatever its attempts: it waits for a person, who looks at it (`dead_letters`), then puts
@@ -464,26 +445,13 @@ class WorkQueue(QueueAdmin):
 
     def dead_letter_items(self, items: Iterable[LeasedItemBase], *, error: str | None = None) -> list[bool]:
         """Let many items die; answers for each, in order. See `dead_letter`."""
-        return self._released(_died, items, error=error, dead=True)
+        requests = [
+            ReleaseRequest(item, error=error, dead=True) for item in flows.require_iterable(items, "items")
+        ]
+        return self._in_chunks(flows.chunks(requests), self._dead_letter_each)
 
-    def _released(
-        self,
-        on_reply: Callable[[list[LeasedItemBase], list[Released]], list[T]],
-        items: Iterable[LeasedItemBase],
-        **options: Any,
-    ) -> list[T]:
-        leased = list(flows.require_iterable(items, "items"))
-        return self._end_each(
-            leased,
-            flows.chunks(leased),
-            lambda chunk: commands.release(self.keys, chunk, **options).map(partial(on_reply, chunk)),
-        )
-
-    def _end_each(
-        self, items: list[Any], chunks: Iterable[list[Any]], make: Callable[[list[Any]], Command[list[T]]]
-    ) -> list[T]:
-        """Run calls that end items; one answer for each."""
-        return ending(self, items, partial(self._in_chunks, chunks, make))
+    def _dead_letter_each(self, requests: list[ReleaseRequest]) -> list[bool]:
+        return [answer == "dead" for answer in release_each(self, requests)]
 
     def outcome(self, item_id: str, *, timeout: float | None = None) -> Outcome:
         """Return the result of an item that was added with `keep`, or the failure that it died of.
@@ -493,7 +461,7 @@ class WorkQueue(QueueAdmin):
         returns the outcome of another item with the same id.
         """
         flow = flows.outcome(self.keys, item_id, timeout=timeout, clock=concurrency.now)
-        return (self._drive(flow))[0]
+        return (self.executor.drive(flow))[0]
 
     def outcomes(self, ids: Iterable[str]) -> list[Outcome]:
         """What became of many items, without waiting; answers for each, in order. `list_items("kept")` lists ids."""
@@ -503,7 +471,7 @@ class WorkQueue(QueueAdmin):
             # a call tells of fewer where results are large
             chunk = wanted[len(outcomes) :][:MAX_ENTRIES]
             try:
-                found = self.transport.run(commands.outcome(self.keys, chunk))
+                found = self.executor.run(commands.outcome(self.keys, chunk))
             except LeaseqError as error:
                 error.answers = outcomes
                 error.in_doubt = len(chunk)
@@ -512,21 +480,8 @@ class WorkQueue(QueueAdmin):
         return outcomes
 
 
-def _result_size(item: Any) -> int:
-    """What an item weighs in `chunks`; what is none is refused later, by name."""
-    return len(item.result or b"") if isinstance(item, LeasedItemBase) else 0
-
-
-def _mark_lost(items: list[LeasedItemBase], answers: list[Released]) -> list[Released]:
-    """Tell the items that their leases are lost, where they are."""
-    for item, answer in zip(items, answers, strict=True):
-        if answer == "lost":
-            item.hold.lost = True
-    return answers
-
-
-def _died(items: list[LeasedItemBase], answers: list[Released]) -> list[bool]:
-    return [answer == "dead" for answer in _mark_lost(items, answers)]
+def _completed(answer: bool | Completed) -> Completed:
+    return answer if isinstance(answer, Completed) else Completed(answer, [])
 
 
 def leased_items(queue: WorkQueue, reply: LeaseReply, lease_secs: float) -> list[LeasedItem]:
@@ -539,27 +494,39 @@ def leased_items(queue: WorkQueue, reply: LeaseReply, lease_secs: float) -> list
     return items
 
 
-def ending(queue: WorkQueue, items: list[Any], call: Callable[[], T]) -> T:
-    """Run a call that ends these items: a `with` block has nothing to add then, nor has the heart.
+def end_leases(
+    queue: WorkQueue, items: Sequence[LeasedItemBase], command: Command[T], timeout: float | None = None
+) -> T:
+    """Run a call that ends the leases of these items: a `with` block has nothing to add then.
 
     Meanwhile an extension may be answered that the lease is lost: because of this very call, which goes on.
     """
-    leased = [item for item in items if isinstance(item, LeasedItemBase)]
-    for item in leased:
+    for item in items:
         item.hold.ending = True
     try:
-        answer = call()
+        answer = queue.executor.run(command, timeout)
     except LeaseqError as error:
-        _end(queue, items[: flows.count_resolved_or_unknown(error)])
+        error.in_doubt = len(items)
+        if error.in_doubt:
+            # to complete or release once more would undo this call, if it took effect; else the deadline brings it back
+            for item in items:
+                item.hold.ended = True
         raise
     finally:
-        for item in leased:
+        for item in items:
             item.hold.ending = False
-    _end(queue, items)
+    for item in items:
+        item.hold.ended = True
     return answer
 
 
-def _end(queue: WorkQueue, items: list[LeasedItemBase]) -> None:
-    for item in items:
-        item.hold.ended = True
-    queue.heartbeater.drop(items)
+def release_each(
+    queue: WorkQueue, requests: Sequence[ReleaseRequest], timeout: float | None = None
+) -> list[Released]:
+    """Give up to 256 items back in one call, each in its own way; returns for each where it went."""
+    command = commands.release_each(queue.keys, requests)
+    answers = end_leases(queue, [one.item for one in requests], command, timeout)
+    for one, answer in zip(requests, answers, strict=True):
+        if answer == "lost":
+            one.item.hold.lost = True
+    return answers

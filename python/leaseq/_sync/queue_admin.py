@@ -3,17 +3,16 @@
 
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Any, Self, TypeVar
+from typing import Self, TypeVar
 
 from leaseq import commands, flows
 from leaseq._sync import concurrency
+from leaseq._sync.executor import Executor, Registration
 from leaseq._sync.heartbeater import Heartbeater
+from leaseq._sync.lifecycle import Lifecycle
 from leaseq._sync.pages import remove_listed
 from leaseq._sync.server_handle import ServerHandle
-from leaseq._sync.transport import Transport
-from leaseq.commands import Command, LeaseReply
 from leaseq.errors import BadArgumentError, BadTypeError, LeaseqError
-from leaseq.flows import Flow
 from leaseq.keys import NamedQueue, QueueKeys
 from leaseq.results import DeepClean, ItemInfo, LightClean, ListState, Page, QueueStats, State
 
@@ -31,13 +30,15 @@ class QueueAdmin(NamedQueue):
         opened = ServerHandle(server, f"queue {name!r}", "WorkQueue(name, 'redis://localhost')")
         self._server = opened
         self.place = opened.route.place
-        self.transport = Transport(opened.client, self.keys)
-        self.heartbeater = Heartbeater(self.transport, self.keys)
+        self.executor = Executor(
+            opened.client, self.keys.key("state"), [Registration(self.keys)], Lifecycle(name)
+        )
+        self.heartbeater = Heartbeater(self.executor, self.keys)
 
     def close(self) -> None:
         """Close the queue: waiting calls raise QueueClosedError, and so does every later call. Held items stay held."""
         self.heartbeater.end()
-        if self.transport.close():
+        if self.executor.close():
             self._server.close()
 
     def __enter__(self) -> Self:
@@ -49,24 +50,13 @@ class QueueAdmin(NamedQueue):
     def __repr__(self) -> str:
         return f"<{type(self).__module__}.{type(self).__name__} {self.name!r}>"
 
-    def _drive(self, flow: Flow[T]) -> T:
-        """Do what a flow asks, until it answers."""
-        return self.transport.drive(flow, self._on_reply)
-
-    def _on_reply(self, answer: Any) -> None:
-        if isinstance(answer, LeaseReply):
-            self.transport.publish_later(answer.died.get(0, ()))
-
-    def _in_chunks(
-        self, chunks: Iterable[list[Member]], make: Callable[[list[Member]], Command[list[T]]]
-    ) -> list[T]:
-        """One call for each chunk, one answer for each member. An error has the answers so far."""
+    def _in_chunks(self, chunks: Iterable[list[Member]], call: Callable[[list[Member]], list[T]]) -> list[T]:
+        """Make a call for each chunk; one answer for each member. An error has the answers so far."""
         answers: list[T] = []
         chunk: list[Member] = []
         try:
             for chunk in chunks:
-                answered = self.transport.run(make(chunk))
-                answers += answered
+                answers += call(chunk)
         except LeaseqError as error:
             error.answers = answers
             error.in_doubt = len(chunk)
@@ -84,7 +74,7 @@ class QueueAdmin(NamedQueue):
 
     def stats(self) -> QueueStats:
         """Counts by state, cumulative counters, and limits."""
-        return self.transport.run(commands.stats(self.keys))
+        return self.executor.run(commands.stats(self.keys))
 
     def inspect(self, item_id: str) -> ItemInfo:
         """What is known of an item: state, attempt, token, times, size, last error. "absent" if there is none."""
@@ -93,7 +83,8 @@ class QueueAdmin(NamedQueue):
     def inspect_items(self, ids: Iterable[str]) -> list[ItemInfo]:
         """What is known of many items; answers for each, in order."""
         return self._in_chunks(
-            flows.chunks(flows.require_iterable(ids, "ids")), lambda chunk: commands.inspect(self.keys, chunk)
+            flows.chunks(flows.require_iterable(ids, "ids")),
+            lambda chunk: self.executor.run(commands.inspect(self.keys, chunk)),
         )
 
     def list_items(
@@ -103,7 +94,7 @@ class QueueAdmin(NamedQueue):
 
         "kept" lists the ids whose outcome is kept, that which ends first first.
         """
-        return self.transport.run(commands.list_items(self.keys, state, offset, limit, backward=backward))
+        return self.executor.run(commands.list_items(self.keys, state, offset, limit, backward=backward))
 
     def dead_letters(self, *, offset: int = 0, limit: int = 100, backward: bool = False) -> list[ItemInfo]:
         """One page of the dead items with attempts, times and last errors, first died first; `limit` is 1..256."""
@@ -118,7 +109,8 @@ class QueueAdmin(NamedQueue):
     def revive_items(self, ids: Iterable[str]) -> list[bool]:
         """Make many dead items ready again; answers for each, in order. See `revive`."""
         return self._in_chunks(
-            flows.chunks(flows.require_iterable(ids, "ids")), lambda chunk: commands.revive(self.keys, chunk)
+            flows.chunks(flows.require_iterable(ids, "ids")),
+            lambda chunk: self.executor.run(commands.revive(self.keys, chunk)),
         )
 
     def revive_all(self, matching: str | None = None) -> int:
@@ -144,7 +136,7 @@ class QueueAdmin(NamedQueue):
         """Drop many dead items, those that have been dead for `older_than` seconds; answers for each, in order."""
         return self._in_chunks(
             flows.chunks(flows.require_iterable(ids, "ids")),
-            lambda chunk: commands.purge(self.keys, chunk, older_than),
+            lambda chunk: self.executor.run(commands.purge(self.keys, chunk, older_than)),
         )
 
     def purge_all(self, older_than: float = 0) -> int:
@@ -156,7 +148,7 @@ class QueueAdmin(NamedQueue):
             raise BadArgumentError("older_than must not be negative; 0 drops all")
 
         def purge(ids: list[str]) -> int:
-            answers = self.transport.run(commands.purge(self.keys, ids, older_than))
+            answers = self.executor.run(commands.purge(self.keys, ids, older_than))
             return sum(answers)
 
         return remove_listed(partial(self.list_items, "dead"), purge, (self.stats()).now - older_than)
@@ -171,7 +163,8 @@ class QueueAdmin(NamedQueue):
     def remove_items(self, ids: Iterable[str]) -> list[State]:
         """Remove many items; answers for each, in order."""
         return self._in_chunks(
-            flows.chunks(flows.require_iterable(ids, "ids")), lambda chunk: commands.remove(self.keys, chunk)
+            flows.chunks(flows.require_iterable(ids, "ids")),
+            lambda chunk: self.executor.run(commands.remove(self.keys, chunk)),
         )
 
     def light_clean(self) -> LightClean:
@@ -181,9 +174,9 @@ class QueueAdmin(NamedQueue):
         """
         done = LightClean()
         while True:
-            step = self.transport.run(commands.light_clean(self.keys, 256))
+            step = self.executor.run(commands.light_clean(self.keys, 256))
             done = done.plus(step.done)
-            self.transport.publish(step.died)
+            self.executor.publish(step.died)
             if step.wait != 0:
                 return done
 
@@ -208,15 +201,15 @@ class QueueAdmin(NamedQueue):
         Use it to pause between pages. `limit` is about how many entries to look at, 1..256. Safe to repeat with the
         same cursor, at any time, after any error.
         """
-        return self.transport.run(commands.deep_clean(self.keys, cursor, limit, dry_run=dry_run))
+        return self.executor.run(commands.deep_clean(self.keys, cursor, limit, dry_run=dry_run))
 
     def pause(self) -> None:
         """Lease nothing until `resume`, for all clients of the queue. Adding, completing and all else goes on."""
-        self.transport.run(commands.configure(self.keys, paused=True))
+        self.executor.run(commands.configure(self.keys, paused=True))
 
     def resume(self) -> None:
         """End a pause: waiting workers get items at once."""
-        self.transport.run(commands.configure(self.keys, paused=False))
+        self.executor.run(commands.configure(self.keys, paused=False))
 
     def configure(
         self, *, max_data: int | None = None, max_items: int | None = None, max_attempts: int | None = None
@@ -230,4 +223,4 @@ class QueueAdmin(NamedQueue):
         command = commands.configure(
             self.keys, max_data=max_data, max_items=max_items, max_attempts=max_attempts
         )
-        self.transport.run(command)
+        self.executor.run(command)

@@ -1,55 +1,15 @@
 # Generated from _aio/registry.py by python/unasync.py: do not edit.
-"""The registry of queues: entering one, reading all (LQ-REGISTRY-1 to LQ-REGISTRY-4)."""
+"""The registry of queues (LQ-REGISTRY-1 to LQ-REGISTRY-4)."""
 
-import contextlib
-import math
 from typing import Any
 
-from redis.exceptions import ClusterDownError
-
-from leaseq import errors
 from leaseq._sync import concurrency
-from leaseq._sync.calls import Calls, CallState
-from leaseq._sync.connection import Connection
+from leaseq._sync.executor import Executor
 from leaseq._sync.server_handle import ServerHandle
-from leaseq.errors import LeaseqError
-from leaseq.keys import REGISTRY, QueueKeys, RegisteredQueue, registered
-
-AGAIN_SECS = 300.0
-"""Seconds after which a queue is entered again, for a server that lost the registry."""
-
-REPLY_TIMEOUT_SECS = 1.0
-"""Seconds that the reply may take: the caller of the call before it waits."""
+from leaseq.keys import REGISTRY, RegisteredQueue, registered
 
 PAGE = 1000
 """About how many entries are read by one command."""
-
-
-class Registration:
-    """Keeps one queue in the registry, on behalf of the calls that add or lease."""
-
-    def __init__(self, client: concurrency.Client, keys: QueueKeys) -> None:
-        self._calls = Calls(client, REGISTRY)
-        self._entry = keys.entry
-        self.due = -math.inf
-        """When to enter it again, on `concurrency.now`."""
-
-    def enter(self) -> None:
-        """Enter the queue. Whatever goes wrong is no concern of a caller."""
-        self.due = concurrency.now() + AGAIN_SECS
-        with contextlib.suppress(LeaseqError):
-            self._calls.talk(self._send, CallState())
-
-    def _send(self, connection: Connection) -> None:
-        try:
-            connection.send("SADD", REGISTRY, self._entry)
-            connection.read(REPLY_TIMEOUT_SECS)
-        except ClusterDownError as error:
-            # the queue works also if the slot of the registry has no owner now
-            raise errors.from_server(error) from error
-        except BaseException as error:
-            self._calls.raise_named(error, connection)
-            raise
 
 
 def queues(server: str | concurrency.Client | None = None) -> list[RegisteredQueue]:
@@ -60,11 +20,11 @@ def queues(server: str | concurrency.Client | None = None) -> list[RegisteredQue
     Raises the errors of `leaseq.errors`.
     """
     with ServerHandle(server, "the registry of queues", "queues('redis://localhost')") as opened:
-        calls = Calls(opened.client, REGISTRY)
+        executor = Executor(opened.client, REGISTRY)
         found: set[RegisteredQueue] = set()
         cursor: Any = "0"
         while True:
-            cursor, entries = calls.execute("SSCAN", REGISTRY, cursor, "COUNT", str(PAGE))
+            cursor, entries = executor.execute("SSCAN", REGISTRY, cursor, "COUNT", str(PAGE))
             found.update(queue for entry in entries if (queue := registered(entry)))
             if int(cursor) == 0:
                 return sorted(found)

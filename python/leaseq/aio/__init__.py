@@ -2,7 +2,7 @@
 
 from leaseq._aio.multi_queue import WorkQueues
 from leaseq._aio.queue import LeasedItem, WorkQueue
-from leaseq.commands.handoff import Completion
+from leaseq.commands.completions import Completion
 from leaseq.item import Item
 
 __all__ = ["Completion", "Item", "LeasedItem", "WorkQueue", "WorkQueues"]

@@ -50,7 +50,7 @@ def doctor(
 
     # a queue is opened for the sake of its client: no call is made for it
     with server.queue(queues[0] if queues else "leaseq-doctor", group) as opened:
-        client = opened.transport.client
+        client = opened.executor.client
         found = registry.queues(client) if every else []
         report = checks.doctor(client, [*queues, *found], group=group, role=role)
     if as_json:

@@ -55,7 +55,7 @@ def import_redis_work_queue(
         target = stack.enter_context(server.queue(queue, group))
         # opened for the sake of its client: no call is made for it
         there = target if source is None else stack.enter_context(WorkQueue(queue, source, group=group))
-        original = OriginalQueue(there.transport.client, prefix)
+        original = OriginalQueue(there.executor.client, prefix)
         counts = original.counts()
         if not counts.total:
             raise CommandError(

@@ -92,7 +92,7 @@ def stats_of(queue: WorkQueue) -> QueueStats:
 def _other_queues(queue: WorkQueue) -> str:
     """What else may have been meant."""
     with contextlib.suppress(LeaseqError):
-        for name, group in queues(queue.transport.client):
+        for name, group in queues(queue.executor.client):
             if name == queue.name and group != queue.group:
                 return f"there is one in group {group}: say --group {group}"
     return "`leaseq queues` lists those there are"
@@ -100,7 +100,7 @@ def _other_queues(queue: WorkQueue) -> str:
 
 def data_of(queue: WorkQueue, item_id: str) -> bytes:
     """The data of an item, read without a lease, which no operation does; empty where there is none (LQ-KEY-1)."""
-    data: bytes | None = queue.transport.execute("HGET", queue.keys.key("items"), item_id)
+    data: bytes | None = queue.executor.execute("HGET", queue.keys.key("items"), item_id)
     return data or b""
 
 

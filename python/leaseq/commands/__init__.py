@@ -6,15 +6,7 @@ durations in milliseconds, tokens in microseconds. Whether a value is allowed is
 
 from leaseq.commands.additions import add, add_each, add_one, all_in, queue_full
 from leaseq.commands.codecs import add_options
-from leaseq.commands.completions import (
-    ReleaseRequest,
-    complete,
-    complete_with,
-    outcome,
-    publications,
-    release,
-    release_each,
-)
+from leaseq.commands.completions import Completion, complete
 from leaseq.commands.encoding import Argument, Command, milliseconds, pack, whole
 from leaseq.commands.inspections import inspect, list_items, stats
 from leaseq.commands.leases import (
@@ -39,11 +31,14 @@ from leaseq.commands.maintenance import (
     remove,
     revive,
 )
+from leaseq.commands.outcomes import outcome, publications
+from leaseq.commands.releases import ReleaseRequest, release, release_each
 
 __all__ = [
     "Argument",
     "Cleaned",
     "Command",
+    "Completion",
     "DeepCleaned",
     "Extra",
     "LeaseReply",
@@ -57,7 +52,6 @@ __all__ = [
     "check_lease_secs",
     "complete",
     "complete_and_lease",
-    "complete_with",
     "configure",
     "deep_clean",
     "extend",

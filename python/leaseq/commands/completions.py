@@ -1,48 +1,118 @@
-"""The ends of a lease: completing, with a result and follow-ups or without, releasing; and what became of an item."""
+"""Completing items, with results to keep and items that follow, or without."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, TypedDict
 
 from leaseq import _scripts
+from leaseq._scripts import MAX_ENTRIES, MAX_FOLLOW_UPS, MAX_TARGETS
 from leaseq.commands import codecs
-from leaseq.commands.additions import entry
-from leaseq.commands.encoding import Argument, Command, command, held, milliseconds_kept, result_key
-from leaseq.commands.handoff import Completion
-from leaseq.errors import BadTypeError
-from leaseq.item import LeasedItemBase
-from leaseq.keys import QueueKeys
-from leaseq.results import Completed, Outcome, Released
+from leaseq.commands.additions import Options, entry
+from leaseq.commands.encoding import (
+    Argument,
+    Command,
+    command,
+    for_one,
+    held,
+    milliseconds_kept,
+    result_key,
+)
+from leaseq.errors import BadArgumentError, BadTypeError, CrossGroupError
+from leaseq.item import Bytes, Item, LeasedItemBase, as_bytes
+from leaseq.keys import NamedQueue, QueueKeys
+from leaseq.results import Completed
 
 
-def complete(
-    keys: QueueKeys, items: Sequence[LeasedItemBase], *, only_current: bool = False
-) -> Command[list[bool]]:
-    """Finish items, keeping what they keep; answers for each whether this call was the one."""
-    entries = completions(items, only_current=only_current)
-    if any(item.keep for item in items):
-        kept = complete_with(keys, [Completion(item, only_current=only_current) for item in items])
-        return Command(
-            kept.script,
-            kept.keys,
-            kept.arguments,
-            lambda reply: [done.completed for done in kept.parse(reply)],
-        )
+class AddOptions(TypedDict, total=False):
+    """The options of `add_item`."""
+
+    delay: float
+    not_before: float | None
+    priority: int
+    max_attempts: int | None
+    expires_in: float | None
+    dead_on_expiry: bool
+    keep: float | None
+
+
+FollowUp = tuple[NamedQueue, Item] | tuple[NamedQueue, Item, AddOptions]
+"""A queue of the same group, the item to add to it, and options of `add_item` if there are any."""
+
+
+class Follow(NamedTuple):
+    """A follow-up that was looked at."""
+
+    queue: QueueKeys
+    item: Item
+    options: Options
+    place: Hashable
+
+
+class Completion:
+    """An item to complete with `complete_items`; the arguments are those of `complete`.
+
+    Raises BadTypeError, BadArgumentError.
+    """
+
+    __slots__ = ("item", "keep", "only_current", "plain", "result", "then")
+
+    def __init__(
+        self,
+        item: LeasedItemBase,
+        *,
+        result: Bytes | None = None,
+        keep: float | None = None,
+        then: Iterable[FollowUp] = (),
+        only_current: bool = False,
+    ) -> None:
+        if not isinstance(item, LeasedItemBase):
+            raise BadTypeError(f"this takes an item that lease gave, not {type(item).__name__}")
+        self.item = item
+        self.keep = keep
+        self.only_current = only_current
+        self.result: bytes | None = None
+        self.then: Sequence[Follow] = ()
+        self.plain = result is None and keep is None and then == ()
+        """Whether it says nothing of an outcome and has no follow-ups."""
+        if not self.plain:
+            self.result = None if result is None else as_bytes(result, "a result")
+            if keep is not None:
+                milliseconds_kept(keep, "keep")
+            self.then = _follows(then)
+
+    def __repr__(self) -> str:
+        return f"<Completion {self.item.id!r}, {len(self.then)} follow-ups>"
+
+
+_ONLY_CURRENT = codecs.complete_options(only_current=True)
+
+
+def complete(keys: QueueKeys, completions: Sequence[Completion]) -> Command[list[Any]]:
+    """Complete items, keep their results and add their follow-ups.
+
+    Returns for each whether this call completed it: a bool, or a `Completed` if one of them keeps an outcome or has follow-ups.
+    """
+    if len(completions) == 1 and completions[0].plain and not completions[0].only_current:
+        item = completions[0].item
+        alone = None if item.keep else for_one(_scripts.COMPLETE, keys, item, _completed)
+        if alone is not None:
+            return alone
+    entries = []
+    for one in completions:
+        if not one.plain or one.item.keep:
+            return _complete_with(keys, completions)
+        entries.append(codecs.complete_entry(*held(one.item), _ONLY_CURRENT if one.only_current else ()))
     return command(_scripts.COMPLETE, keys, codecs.complete_arguments(entries), codecs.complete_reply)
 
 
-def completions(items: Sequence[LeasedItemBase], *, only_current: bool) -> list[tuple[Argument, ...]]:
-    """The entries of complete and complete_and_lease."""
-    options = codecs.complete_options(only_current=only_current)
-    return [codecs.complete_entry(*held(item), options) for item in items]
+def _completed(reply: Any) -> list[bool]:
+    return [reply == 1]
 
 
-def complete_with(keys: QueueKeys, finished: Sequence[Completion]) -> Command[list[Completed]]:
-    """Finish items, keep their results and add their follow-ups."""
+def _complete_with(keys: QueueKeys, completions: Sequence[Completion]) -> Command[list[Completed]]:
     targets: dict[str, tuple[int, QueueKeys]] = {}
     results: list[str] = []
     entries: list[tuple[Argument, ...]] = []
-    for one in finished:
+    for one in completions:
         keep = _keep(one.item, one.keep)
         result = None
         if keep is not None:
@@ -57,75 +127,11 @@ def complete_with(keys: QueueKeys, finished: Sequence[Completion]) -> Command[li
     more_keys = [key for _, target in targets.values() for key in target.vector(_scripts.ADD)]
 
     def parse(reply: list[int]) -> list[Completed]:
-        answers = codecs.complete_with_reply(reply, [len(one.then) for one in finished])
+        answers = codecs.complete_with_reply(reply, [len(one.then) for one in completions])
         return [Completed(won, [_follow_up(created) for created in added]) for won, added in answers]
 
     arguments = codecs.complete_with_arguments(entries, len(targets))
     return command(_scripts.COMPLETE_WITH, keys, arguments, parse, (*more_keys, *results))
-
-
-@dataclass(frozen=True, slots=True)
-class ReleaseRequest:
-    """An item that goes back, or with `dead` dies; see `release`."""
-
-    item: LeasedItemBase
-    delay: float = 0
-    uncounted: bool = False
-    error: str | None = None
-    dead: bool = False
-
-
-def release(
-    keys: QueueKeys,
-    items: Sequence[LeasedItemBase],
-    *,
-    delay: float = 0,
-    uncounted: bool = False,
-    error: str | None = None,
-    dead: bool = False,
-) -> Command[list[Released]]:
-    """Give items back, or with `dead` let them die; answers for each where it went."""
-    return release_each(keys, [ReleaseRequest(item, delay, uncounted, error, dead) for item in items])
-
-
-def release_each(keys: QueueKeys, given: Sequence[ReleaseRequest]) -> Command[list[Released]]:
-    """Give items back, each in its own way; answers for each where it went."""
-    entries = []
-    results: list[str] = []
-    for one in given:
-        id_and_token = held(one.item)
-        options = codecs.release_options(
-            delay=one.delay,
-            uncounted=one.uncounted,
-            error=None if one.error is None else _error(one.error),
-            dead=one.dead,
-            keep=0 if one.item.keep else None,
-        )
-        if one.item.keep:
-            results.append(result_key(keys, one.item.id))
-        entries.append(codecs.release_entry(*id_and_token, options))
-    return command(_scripts.RELEASE, keys, codecs.release_arguments(entries), codecs.release_reply, results)
-
-
-def outcome(keys: QueueKeys, ids: Sequence[str]) -> Command[list[Outcome]]:
-    """Return outcomes; for fewer ids than given if the contents are large (LQ-OUTCOME-9), at least one.
-
-    Writes failures that are not written yet.
-    """
-
-    def parse(reply: list[Any]) -> list[Outcome]:
-        return [
-            Outcome(item_id, *known) for item_id, known in zip(ids, codecs.outcome_reply(reply), strict=False)
-        ]
-
-    arguments = codecs.outcome_arguments(ids)
-    return command(_scripts.OUTCOME, keys, arguments, parse, [result_key(keys, item_id) for item_id in ids])
-
-
-def publications(keys: QueueKeys, died: Sequence[str]) -> list[Command[list[Outcome]]]:
-    """The calls that publish the failures of items, by asking for them (LQ-CLIENT-8)."""
-    starts = range(0, len(died), _scripts.MAX_ENTRIES)
-    return [outcome(keys, died[start : start + _scripts.MAX_ENTRIES]) for start in starts]
 
 
 def _keep(item: LeasedItemBase, keep: float | None) -> float | None:
@@ -135,12 +141,85 @@ def _keep(item: LeasedItemBase, keep: float | None) -> float | None:
     return keep if milliseconds_kept(keep, "keep") else None
 
 
-def _error(error: str) -> bytes:
-    if not isinstance(error, str):
-        raise BadTypeError(f"an error must be a str, not {type(error).__name__}")
-    # as many bytes are kept: no more characters than that need be sent
-    return error[: _scripts.MAX_ERROR_BYTES].encode(errors="backslashreplace")
-
-
 def _follow_up(created: float) -> bool | None:
     return None if created < 0 else created > 0
+
+
+def batches(completions: Iterable[Completion], max_bytes: int) -> Iterator[list[Completion]]:
+    """Split into what one call takes. An entry that alone is too much comes alone: the script refuses it."""
+    batch: list[Completion] = []
+    follows = size = 0
+    queues: set[str] = set()
+    for one in completions:
+        if not isinstance(one, Completion):
+            raise BadTypeError(
+                f"this takes Completion, not {type(one).__name__}: wrap the item, as in Completion(item)"
+            )
+        weight, targets = _weight(one), {follow.queue.name for follow in one.then}
+        fits = (
+            len(batch) < MAX_ENTRIES
+            and follows + len(one.then) <= MAX_FOLLOW_UPS
+            and size + weight <= max_bytes
+            and len(queues | targets) <= MAX_TARGETS
+        )
+        if batch and not fits:
+            yield batch
+            batch, follows, size, queues = [], 0, 0, set()
+        batch.append(one)
+        follows += len(one.then)
+        size += weight
+        queues |= targets
+    if batch:
+        yield batch
+
+
+def check_targets(keys: QueueKeys, place: Hashable, completions: Iterable[Completion]) -> None:
+    """Refuse what no call can reach, before the first is sent (LQ-CLIENT-9). Raises CrossGroupError."""
+    for one in completions:
+        for queue, _, _, other in getattr(one, "then", ()):  # what is no Completion is refused later, by name
+            if queue.group != keys.group:
+                raise CrossGroupError(
+                    f"queue {queue.name!r} of group {queue.group!r} cannot take a follow-up of queue {keys.name!r} of"
+                    f" group {keys.group!r}: create both with the same group=, as in"
+                    f" WorkQueue({queue.name!r}, ..., group={keys.group!r})"
+                )
+            if isinstance(place, tuple) and isinstance(other, tuple) and place[:2] != other[:2]:
+                raise CrossGroupError(
+                    f"queue {queue.name!r} is on another server or database than queue {keys.name!r} and cannot take a"
+                    " follow-up of it: create both with the same URL or client"
+                )
+
+
+def _weight(one: Completion) -> int:
+    result = one.item.result if one.result is None else one.result
+    return len(result or b"") + sum(len(follow.item.data) for follow in one.then)
+
+
+def _follows(then: Iterable[FollowUp]) -> list[Follow]:
+    given: Any = then
+    if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
+        raise BadTypeError(f"then takes follow-ups, as in [(queue, item)], not {type(given).__name__}")
+    return [_follow(one) for one in given]
+
+
+def _follow(one: Any) -> Follow:
+    if not isinstance(one, tuple | list) or len(one) not in {2, 3}:
+        raise BadTypeError(
+            f"a follow-up is (queue, item) or (queue, item, options), not {type(one).__name__}"
+        )
+    queue, item, *rest = one
+    if not isinstance(queue, NamedQueue):
+        raise BadTypeError(f"a follow-up goes to a WorkQueue, not to {type(queue).__name__}")
+    if not isinstance(item, Item):
+        raise BadTypeError(
+            f"a follow-up is an Item, not {type(item).__name__}: wrap the data, as in Item(b'data')"
+        )
+    return Follow(queue.keys, item, _options(rest[0]) if rest else (), queue.place)
+
+
+def _options(options: Any) -> Options:
+    if not isinstance(options, Mapping):
+        raise BadTypeError(f"the options of a follow-up are a mapping, not {type(options).__name__}")
+    if unknown := set(options) - set(AddOptions.__annotations__):
+        raise BadArgumentError(f"add_item has no option {min(map(str, unknown))!r}")
+    return codecs.add_options(**options)

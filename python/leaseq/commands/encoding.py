@@ -15,6 +15,9 @@ MAX_SECONDS = 10**12
 
 _PLAIN = frozenset({int, float})
 
+_OTHER_PARTS = len(("EVALSHA", "digest", "keys", "1", "id", "token", "0"))
+"""Parts of a call on one item, without its keys."""
+
 Argument = bytes | str
 """What a command is made of. No numbers: see `pack`."""
 T = TypeVar("T")
@@ -40,18 +43,15 @@ class Command(NamedTuple, Generic[T]):
     undo: Callable[[Any], "Sequence[Command[Any]]"] | None = None
     """For a call that takes something: given its answer, the calls that are due if the caller cannot get that answer."""
     packed: bytes | None = None
-    """The bytes of `evalsha`, where they are there already."""
+    """The bytes of `evalsha`, if they are there already."""
+    registers: bool = False
+    """Whether the queue is to be registered after it: it adds or leases (LQ-REGISTRY-2)."""
 
     def map(self, take: Callable[[T], U]) -> "Command[U]":
         """The same call, whose answer is taken in by `take`."""
-        return Command(
-            self.script,
-            self.keys,
-            self.arguments,
-            lambda reply: take(self.parse(reply)),
-            self.undo,
-            self.packed,
-        )
+        parse: Callable[[Any], Any] = self.parse
+        mapped: Any = self
+        return cast("Command[U]", mapped._replace(parse=lambda reply: take(parse(reply))))
 
     def evalsha(self) -> tuple[Argument, ...]:
         """The call by digest, as a Redis command."""
@@ -69,10 +69,29 @@ def command(
     parse: Callable[[Any], T],
     more_keys: Iterable[str] = (),
     undo: Callable[[Any], Sequence[Command[Any]]] | None = None,
+    *,
+    registers: bool = False,
 ) -> Command[T]:
-    """A call on one queue; `more_keys` come behind the keys that the script always takes."""
+    """Return a call on one queue; `more_keys` come behind the keys that the script always takes."""
     vector = keys.vectors.get(script.name) or keys.vector(script)
-    return Command(script, (*vector, *more_keys), tuple(arguments), parse, undo)
+    return Command(script, (*vector, *more_keys), tuple(arguments), parse, undo, None, registers)
+
+
+def for_one(
+    script: Script, keys: QueueKeys, item: LeasedItemBase, parse: Callable[[Any], T]
+) -> Command[T] | None:
+    """Return a call on one leased item without options; None if its id or token is not plain.
+
+    Most of the call is the same each time, so its bytes are put together here: that takes 1.5 us less than to pack them.
+    """
+    item_id, token = item.id, item.token
+    if type(item_id) is not str or not item_id.isascii() or type(token) is not int or not 0 < token < 10**16:
+        return None
+    vector, start = keys.known.get(script.name) or keys.start(script)
+    text = str(token)
+    parts = (len(vector) + _OTHER_PARTS, start, len(item_id), item_id.encode(), len(text), token)
+    packed = b"*%d\r\n%b$1\r\n1\r\n$%d\r\n%b\r\n$%d\r\n%d\r\n$1\r\n0\r\n" % parts
+    return Command(script, vector, ("1", item_id, text, "0"), parse, None, packed)
 
 
 def milliseconds(seconds: float, what: str) -> int:

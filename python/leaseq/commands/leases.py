@@ -7,8 +7,9 @@ from typing import Any
 
 from leaseq import _scripts
 from leaseq.commands import codecs
-from leaseq.commands.completions import completions, publications, release
 from leaseq.commands.encoding import Command, command, held, milliseconds
+from leaseq.commands.outcomes import publications
+from leaseq.commands.releases import release
 from leaseq.errors import BadArgumentError
 from leaseq.item import LeasedItemBase, decoded
 from leaseq.keys import QueueKeys
@@ -54,7 +55,8 @@ class LeaseReply:
 def lease(keys: QueueKeys, count: int, lease_secs: float) -> Command[LeaseReply]:
     """Lease up to `count` items."""
     arguments = codecs.lease_arguments(count, lease_secs)
-    return command(_scripts.LEASE, keys, arguments, lease_reply, undo=partial(due_for_lost_reply, [keys]))
+    undo = partial(due_for_lost_reply, [keys])
+    return command(_scripts.LEASE, keys, arguments, lease_reply, undo=undo, registers=True)
 
 
 def lease_any(queues: Sequence[QueueKeys], count: int, lease_secs: float) -> Command[LeaseReply]:
@@ -66,9 +68,8 @@ def lease_any(queues: Sequence[QueueKeys], count: int, lease_secs: float) -> Com
 
     keys = [key for queue in queues for key in queue.vector(_scripts.LEASE)]
     arguments = codecs.lease_any_arguments(len(queues), count, lease_secs)
-    return Command(
-        _scripts.LEASE_ANY, tuple(keys), tuple(arguments), parse, partial(due_for_lost_reply, queues)
-    )
+    undo = partial(due_for_lost_reply, queues)
+    return Command(_scripts.LEASE_ANY, tuple(keys), tuple(arguments), parse, undo, registers=True)
 
 
 def complete_and_lease(
@@ -80,7 +81,8 @@ def complete_and_lease(
     only_current: bool = False,
 ) -> Command[LeaseReply]:
     """Complete items that keep no outcome, and lease the next, in one call."""
-    entries = completions(items, only_current=only_current)
+    options = codecs.complete_and_lease_options(only_current=only_current)
+    entries = [codecs.complete_and_lease_entry(*held(item), options) for item in items]
     arguments = codecs.complete_and_lease_arguments(count, lease_secs, entries)
 
     def parse(reply: list[Any]) -> LeaseReply:
@@ -89,9 +91,8 @@ def complete_and_lease(
         given.completed = tuple(completed)
         return given
 
-    return command(
-        _scripts.COMPLETE_AND_LEASE, keys, arguments, parse, undo=partial(due_for_lost_reply, [keys])
-    )
+    undo = partial(due_for_lost_reply, [keys])
+    return command(_scripts.COMPLETE_AND_LEASE, keys, arguments, parse, undo=undo, registers=True)
 
 
 def check_lease_secs(lease_secs: float) -> None:

@@ -54,7 +54,7 @@ def clock_steps(queue: WorkQueue) -> Verdict:
 
 def _last_clock(queue: WorkQueue) -> float:
     """The queue's clock in seconds since 1970, 0 where it has none."""
-    state: bytes | None = queue.transport.execute("GET", queue.keys.key("state"))
+    state: bytes | None = queue.executor.execute("GET", queue.keys.key("state"))
     if state is None or len(state) < _CLOCK.size:
         return 0.0
     clock: float = _CLOCK.unpack_from(state)[0]

@@ -3,7 +3,7 @@
 from typing import Any, cast
 
 from leaseq.commands.additions import Options
-from leaseq.commands.handoff import AddOptions
+from leaseq.commands.completions import AddOptions
 from leaseq.jobs.envelope import Stage
 
 _SECONDS = {"delay", "expires_in", "keep"}

@@ -84,14 +84,13 @@ def _entries(
 def _add(queue: WorkQueue, chunk: list[line_format.Entry], done: Imported) -> None:
     command = commands.add_each(queue.keys, [(entry.item, entry.options) for entry in chunk])
     try:
-        answers = queue.transport.run(command)
+        answers = queue.executor.run(command)
     except LeaseqError as error:
         # the server checks a call as a whole and does not always name the item
         numbers = f"{chunk[0].number} to {chunk[-1].number}" if len(chunk) > 1 else str(chunk[0].number)
         named: Any = type(error)(f"lines {numbers}: {error}; those before were imported")
         named.definite = error.definite
         raise named from error
-    queue.transport.enter()  # a single command does not
     for entry, answer in zip(chunk, answers, strict=True):
         if answer:
             done.added += 1

@@ -284,7 +284,7 @@ class TestLease:
 
     def test_wait_waits(self, call: Calls, queue: leaseq.WorkQueue) -> None:
         with call.process("lease", "q", "--wait", "0", stdout=subprocess.PIPE) as leasing:
-            client: Any = queue.transport.client
+            client: Any = queue.executor.client
             wait_until(lambda: client.info("clients")["blocked_clients"], 50)
             queue.add_item(leaseq.Item(b"data", id="a"))
             out, _ = leasing.communicate(timeout=150)

@@ -304,7 +304,7 @@ class TestEnds:
         call.yes("add", "q", "data", "--delay", "1h")
         starting = call.process("lease", "q", "--wait", "0", stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         with starting as waiting, leaseq.WorkQueue("q", call.url) as queue:
-            client: Any = queue.transport.client
+            client: Any = queue.executor.client
             wait_until(lambda: blocked(client), 50)
             waiting.send_signal(signal.SIGINT)
             out, err = waiting.communicate(timeout=150)

@@ -173,7 +173,7 @@ async def test_cancelled_waiters_for_an_outcome(url: str, redis_client: redis.Re
         await until(lambda: count_blocked(redis_client) == 1)
         await queue.complete(item, result=b"done")
         assert (await asyncio.wait_for(stays, TIMEOUT_SECS)).content == b"done"
-        await until(lambda: connections_in_use(queue.transport.client) == 0)
+        await until(lambda: connections_in_use(queue.executor.client) == 0)
 
 
 # Room.

@@ -15,7 +15,7 @@ from support.client_flavours import unwrap
 
 import leaseq
 from leaseq import Item, flows
-from leaseq.commands import add, add_each, add_one, add_options, complete
+from leaseq.commands import Completion, add, add_each, add_one, add_options, complete
 from leaseq.item import Hold, LeasedItemBase
 from leaseq.keys import QueueKeys
 from leaseq.process import fork
@@ -48,8 +48,10 @@ def test_what_a_call_ended_is_not_extended_any_more_and_all_else_is(queue: Any) 
         item.__enter__()
     assert list(beats._next) == unwrap(items)
     assert queue.complete_items(items[:2]) == [True, True]
+    assert beats.pause(0)
     assert list(beats._next) == unwrap(items[2:])
     assert queue.complete(items[2])
+    assert beats.pause(0)
     assert list(beats._next) == unwrap(items[3:])
     for item in items:
         item.__exit__(None, None, None)
@@ -217,7 +219,7 @@ def test_one_item_of_derived_types_is_written_as_it_is(item: Item, options: dict
 @pytest.mark.parametrize(("only_current", "options"), [(False, (0,)), (True, (1, "only_current", 1))])
 def test_a_count_as_text_is_the_number(*, only_current: bool, options: tuple[str | int, ...]) -> None:
     item = LeasedItemBase("a", b"", 10**15, 1, 0.0, 30)
-    sent = complete(KEYS, [item], only_current=only_current).evalsha()
+    sent = complete(KEYS, [Completion(item, only_current=only_current)]).evalsha()
     head = sent[: -len(options) - 3]
     assert packed(sent) == packed((*head, 1, "a", 10**15, *options))
 

@@ -27,7 +27,7 @@ pytestmark = pytest.mark.usefixtures("cap_of_an_hour")
 def close_with_replies_held(flavour: ClientFlavour, queue: Any, proxy: Listener) -> None:
     """Close a queue while what the server has answered is still on its way; that arrives then."""
     closing = flavour.start(queue.close)
-    servers.wait_until(lambda: unwrap(queue).transport.life.closed)
+    servers.wait_until(lambda: unwrap(queue).executor.life.closed)
     proxy.hold_replies_after = None
     closing.result(TIMEOUT_SECS)
 

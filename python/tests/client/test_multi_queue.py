@@ -310,7 +310,7 @@ async def test_cancelled_at_any_moment(
                 assert got is not None
                 assert got.attempt == 1
                 assert await got.queue.complete(got)
-        clients: list[Any] = [queue.transport.client for queue in mine]
+        clients: list[Any] = [queue.executor.client for queue in mine]
         await until(lambda: not any(connections_in_use(client) for client in clients))
 
 
@@ -351,7 +351,7 @@ def test_an_interrupted_thread_leaves_nothing(
         assert got.attempt == 1
         assert got.queue.complete(got)
         blocked(redis_client, 0)
-        clients: list[Any] = [queue.transport.client for queue in mine]
+        clients: list[Any] = [queue.executor.client for queue in mine]
         servers.wait_until(lambda: not any(connections_in_use(client) for client in clients))
 
 

@@ -15,8 +15,8 @@ import leaseq
 import leaseq.aio.registry
 import leaseq.registry
 from leaseq import Item
-from leaseq._aio import registry as aio_registry
-from leaseq._sync import registry as sync_registry
+from leaseq._aio import executor as aio_executor
+from leaseq._sync import executor as sync_executor
 from leaseq.registry import RegisteredQueue
 
 if TYPE_CHECKING:
@@ -44,8 +44,8 @@ def fill(client: redis.Redis, url: str, name: str, *, group: str | None = None) 
 @pytest.fixture
 def always(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every call comes long after the one before."""
-    for module in (aio_registry, sync_registry):
-        monkeypatch.setattr(module, "AGAIN_SECS", 0.0)
+    for module in (aio_executor, sync_executor):
+        monkeypatch.setattr(module, "REGISTER_AGAIN_SECS", 0.0)
 
 
 class TestEntering:
@@ -55,9 +55,9 @@ class TestEntering:
         self, queue: Any, redis_client: redis.Redis, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """LQ-REGISTRY-3: the while is what a machine that stalls cannot reach, or nothing at all."""
-        for module in (aio_registry, sync_registry):
-            assert 60 <= module.AGAIN_SECS <= 600
-            monkeypatch.setattr(module, "AGAIN_SECS", 3600.0)
+        for module in (aio_executor, sync_executor):
+            assert 60 <= module.REGISTER_AGAIN_SECS <= 600
+            monkeypatch.setattr(module, "REGISTER_AGAIN_SECS", 3600.0)
         redis_client.config_resetstat()
         for _ in range(5):
             queue.add_item(Item(b"x"))
@@ -97,10 +97,10 @@ class TestNoCallSuffers:
     ) -> None:
         fill(redis_client, url, "q")
 
-        def interrupted(_self: object) -> None:
+        def interrupted(*_: object, **__: object) -> None:
             raise KeyboardInterrupt
 
-        monkeypatch.setattr(sync_registry.Registration, "enter", interrupted)
+        monkeypatch.setattr(sync_executor.Executor, "execute_all", interrupted)
         with leaseq.WorkQueue("q", url) as queue:
             with pytest.raises(KeyboardInterrupt):
                 queue.lease(3600)

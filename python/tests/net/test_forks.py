@@ -188,7 +188,7 @@ def test_no_lock_of_another_thread_stays_shut(kind: str, url: str, tmp_path: Pat
 
         def hold() -> None:
             with (
-                queue.transport.life._guard,
+                queue.executor.life._guard,
                 queue.heartbeater._guard,
                 app._clients._lock.here(),
                 EMBEDDED._lock.here(),

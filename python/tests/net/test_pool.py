@@ -90,7 +90,7 @@ def test_one_that_was_reset_meanwhile_is_opened_again(flavour: ClientFlavour, pr
     """LQ-ERROR-4: nothing was sent there, so no reply is lost to it."""
     queue = flavour.queue("q", proxy.url)
     assert queue.add_item(Item(b"x", id="a"))
-    idle = route_of(flavour, queue.transport.client)._idle[-1]
+    idle = route_of(flavour, queue.executor.client)._idle[-1]
     proxy.reset()
     servers.wait_until(lambda: not in_loop(flavour, idle.is_usable))
     assert queue.add_item(Item(b"x", id="b"))
@@ -203,7 +203,7 @@ def test_what_is_given_back_in_the_background_is_given_back_once(
     """LQ-BLOCK-6: by then it may be somebody else's already, who would find it closed, or share it with a third."""
     with leaseq.WorkQueue("q", url) as queue:
         queue.lease(30, block=False)  # now the server knows the script
-        route = queue.transport.route
+        route = queue.executor.route
         taken: list[Any] = []
 
         def begin_at_once(_: Any, work: Any, **__: Any) -> None:

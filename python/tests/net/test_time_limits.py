@@ -251,7 +251,7 @@ def idle_queue(flavour: ClientFlavour, proxy: Listener) -> Any:
         "q", f"{proxy.url}{'&' if '?' in proxy.url else '?'}socket_timeout={LIMIT_SECS}"
     )
     assert queue.stats().ready == 0
-    route = queue.transport.route
+    route = queue.executor.route
     taken = [flavour.run(route.acquire("", None)) for _ in range(8)]
     for connection in taken:
         route.release(connection)
@@ -269,11 +269,11 @@ def test_dead_idle_connections_cost_one_call(idle_queue: Any, proxy: Listener, f
     with pytest.raises(leaseq.ReplyLostError):
         idle_queue.stats()
     proxy.hold_replies_after = proxy.cut_replies_after = None
-    assert not idle_queue.transport.route._idle
+    assert not idle_queue.executor.route._idle
     assert idle_queue.stats().ready == 0
 
 
 def test_a_refused_call_costs_no_connection(idle_queue: Any) -> None:
     with pytest.raises(leaseq.BadArgumentError):
         idle_queue.configure(max_data=0)
-    assert len(idle_queue.transport.route._idle) == 8
+    assert len(idle_queue.executor.route._idle) == 8

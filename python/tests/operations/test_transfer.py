@@ -260,7 +260,7 @@ def test_what_was_imported_can_be_found(queue: leaseq.WorkQueue, other: leaseq.W
     """By cleaners and `leaseq queues`: LQ-REGISTRY-2."""
     queue.add_item(Item(b"data"))
     import_lines(other, exported(queue))
-    found = [each.name for each in queues(other.transport.client)]
+    found = [each.name for each in queues(other.executor.client)]
     assert other.name in found
 
 

@@ -112,7 +112,7 @@ def with_block(queue: leaseq.WorkQueue) -> None:
 
 def opening(queue: leaseq.WorkQueue) -> None:
     """A call that opens a connection."""
-    queue.transport.route.close_idle()  # type: ignore[union-attr]
+    queue.executor.route.close_idle()  # type: ignore[union-attr]
     queue.stats()
 
 

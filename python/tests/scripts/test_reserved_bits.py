@@ -52,7 +52,7 @@ READS_THE_RECORD: dict[str, Callable[[leaseq.WorkQueue, leaseq.LeasedItem], Any]
 
 def queue_beside(queue: leaseq.WorkQueue) -> leaseq.WorkQueue:
     """Another queue of the group."""
-    return leaseq.WorkQueue("beside", queue.transport.client, group=queue.group)
+    return leaseq.WorkQueue("beside", queue.executor.client, group=queue.group)
 
 
 @pytest.fixture

@@ -172,7 +172,7 @@ def test_what_comes_to_a_worker_that_ends_goes_back(
             work.stop()
         else:
             closing = flavour.start(queue.close)
-            servers.wait_until(lambda: unwrap(queue).transport.life.closed, TIMEOUT_SECS)
+            servers.wait_until(lambda: unwrap(queue).executor.life.closed, TIMEOUT_SECS)
         proxy.hold_replies_after = None
         if ending == "stop":
             assert work.result() == 0
@@ -222,7 +222,7 @@ async def test_what_comes_to_a_cancelled_run_goes_back(
             await other.add_item(Item(b"", id="a"))
             assert (await other.inspect("a")).state == "leased"
             run.cancel()
-            await until(lambda: bool(queue.transport.background._tasks))
+            await until(lambda: bool(queue.executor.background._tasks))
             proxy.hold_replies_after = None
             with pytest.raises(asyncio.CancelledError):
                 await run
@@ -314,10 +314,10 @@ def test_a_block_that_is_refused(
         take = commands.lease(queue.keys, 10, HOUR)
         wait = Wait(("BLPOP", queue.keys.key("wake")), 4.0, take, pipelined=True)
         producer.add_item(Item(b"", id="a"))
-        reply: Any = flavour.run(queue.transport.perform(wait))
+        reply: Any = flavour.run(queue.executor.wait(wait))
         assert [taken[0] for taken in reply.items] == ["a"]
         with pytest.raises(leaseq.AccessDeniedError):
-            flavour.run(queue.transport.perform(wait))
+            flavour.run(queue.executor.wait(wait))
     finally:
         redis_client.acl_deluser("deaf")
 

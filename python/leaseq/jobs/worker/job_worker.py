@@ -176,9 +176,7 @@ class JobWorker:
         """Call the hooks of the start, which may take long: meanwhile it is among the live workers, as starting."""
         if not self._program.startup:
             return
-        presence_reporter = PresenceReporter(
-            self._queues[0].transport.client, self._worker.id, self._starting
-        )
+        presence_reporter = PresenceReporter(self._queues[0].executor.client, self._worker.id, self._starting)
         with contextlib.suppress(LeaseqError):
             await presence_reporter.announce()
         try:

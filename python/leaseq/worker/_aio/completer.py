@@ -1,11 +1,11 @@
 """Tells the server what has ended, many items in a call."""
 
-from functools import partial
 from typing import Any
 
 from leaseq import commands
 from leaseq._aio import concurrency
-from leaseq._aio.queue import LeasedItem, WorkQueue, ending, leased_items
+from leaseq._aio.queue import LeasedItem, WorkQueue, end_leases, leased_items, release_each
+from leaseq.commands import Completion
 from leaseq.errors import FormatError, LeaseqError, TooLargeError
 from leaseq.flows import REPLY_GRACE
 from leaseq.parts import Parts
@@ -16,7 +16,7 @@ OF_ONE = (FormatError, TooLargeError)
 
 
 class Completer:
-    """Makes the calls that the in_flight asks for. If one fails, the items are back in `in_flight`, and the error is raised."""
+    """Reports what has ended, as `in_flight` says. If a call fails, its items go back to `in_flight`, and the error is raised."""
 
     def __init__(self, in_flight: InFlight, lease_secs: float) -> None:
         self._in_flight = in_flight
@@ -35,7 +35,7 @@ class Completer:
             return None
         command = commands.complete_and_lease(queue.keys, items, count, self._lease_secs)
         try:
-            reply = await ending(queue, items, partial(queue.transport.take, command))
+            reply = await end_leases(queue, items, command)
         except OF_ONE:
             await self._complete(queue, items)
             return None
@@ -43,8 +43,6 @@ class Completer:
             self._not_completed(items, error)
             raise
         self._in_flight.completed(items, reply.completed)
-        queue.transport.publish_later(reply.died.get(0, ()))
-        await queue.transport.enter(reply)
         return leased_items(queue, reply, self._lease_secs)
 
     async def complete_first(self, queue: WorkQueue, items: list[LeasedItem]) -> list[LeasedItem]:
@@ -58,10 +56,8 @@ class Completer:
         queue: WorkQueue = first.queue
         parts = Parts(given)
         for part in parts:
-            command = commands.release_each(queue.keys, part)
-            call = partial(queue.transport.run, command, REPLY_GRACE)
             try:
-                answers = await ending(queue, [one.item for one in part], call)
+                answers = await release_each(queue, part, REPLY_GRACE)
             except OF_ONE as error:
                 if not parts.halve(part):
                     self._in_flight.refused(part[0].item, error)
@@ -85,9 +81,9 @@ class Completer:
     async def _finish(self, queue: WorkQueue, parts: Parts[LeasedItem]) -> list[LeasedItem]:
         won: list[LeasedItem] = []
         for part in parts:
-            command = commands.complete(queue.keys, part)
+            command = commands.complete(queue.keys, [Completion(item) for item in part])
             try:
-                answers = await ending(queue, part, partial(queue.transport.run, command, REPLY_GRACE))
+                answers = [bool(done) for done in await end_leases(queue, part, command, REPLY_GRACE)]
             except OF_ONE as error:
                 if not parts.halve(part):
                     self._in_flight.refused(part[0], error)

@@ -81,7 +81,7 @@ class ItemHeartbeater(SideLoop):
             leases = [(item, max(item.hold.secs, self._lease_secs)) for item in part]
             command = commands.extend(queue.keys, leases)
             try:
-                answers = await queue.transport.run(command, reply_timeout(leases))
+                answers = await queue.executor.run(command, reply_timeout(leases))
             except FormatError:  # of one bad record, which what ends the item will tell
                 parts.halve(part)
                 continue

@@ -4,7 +4,7 @@ import contextlib
 from collections.abc import Callable
 
 from leaseq._aio import concurrency
-from leaseq._aio.calls import Calls
+from leaseq._aio.executor import Executor
 from leaseq._aio.server_handle import ServerHandle
 from leaseq.errors import LeaseqError
 from leaseq.worker import presence
@@ -24,8 +24,8 @@ class PresenceReporter(SideLoop):
         super().__init__()
         self._id = worker_id
         self._status = status
-        self._own = Calls(client, presence.key(worker_id))
-        self._index = Calls(client, presence.INDEX)
+        self._own = Executor(client, presence.key(worker_id))
+        self._index = Executor(client, presence.INDEX)
         self._reports = 0
         self._started = 0.0
         self._warned = False
@@ -80,7 +80,7 @@ async def live_workers(server: str | concurrency.Client | None = None) -> list[W
     whose user may not write the keys, or that runs with `announce=False`. Raises the errors of `leaseq.errors`.
     """
     async with ServerHandle(server, "the live workers", "live_workers('redis://localhost')") as opened:
-        index = Calls(opened.client, presence.INDEX)
+        index = Executor(opened.client, presence.INDEX)
         found: list[WorkerInfo] = []
         seen: set[bytes] = set()
         first = 0
@@ -96,5 +96,5 @@ async def live_workers(server: str | concurrency.Client | None = None) -> list[W
 async def _read_worker(client: concurrency.Client, worker_id: bytes) -> list[WorkerInfo]:
     """The worker of that id, if it lives. Each has a key, which in a cluster can be on any node."""
     key = presence.key(worker_id.decode(errors="replace"))
-    worker = presence.read(worker_id, await Calls(client, key).execute("GET", key))
+    worker = presence.read(worker_id, await Executor(client, key).execute("GET", key))
     return [worker] if worker else []

@@ -58,7 +58,7 @@ class WorkerLoop:
             handler, settings.concurrency, self._ended, hooks.context if hooks.per_item else None
         )
         self.heartbeater = ItemHeartbeater(settings, self.in_flight, self._pool, hooks, self._on_call_result)
-        self.presence_reporter = PresenceReporter(source.queues[0].transport.client, name, self._status)
+        self.presence_reporter = PresenceReporter(source.queues[0].executor.client, name, self._status)
         self._server_health = ServerHealth()
         self._wake_event = concurrency.WakeEvent()
         self._fetcher = Fetcher(

@@ -80,7 +80,7 @@ class SharedWaits:
             self._direct.discard(place)
 
     async def _now(self, job_id: str) -> Outcome:
-        return (await self._queue.transport.run(commands.outcome(self._queue.keys, [job_id])))[0]
+        return (await self._queue.executor.run(commands.outcome(self._queue.keys, [job_id])))[0]
 
     async def _take_part(self, wait: _Wait, over: float) -> None:
         """Ask for all unless another wait does, else sleep until there is an outcome, or until this one is to ask."""

@@ -9,7 +9,6 @@ import redis
 
 from leaseq import commands, errors, flows
 from leaseq._aio import concurrency
-from leaseq._aio.calls import Calls
 from leaseq._aio.queue import WorkQueue
 from leaseq._aio.server_handle import ServerHandle
 from leaseq.commands import Argument
@@ -64,8 +63,7 @@ class Store:
         answers: list[bool] = []
         try:
             for chunk in flows.chunks(entries, lambda entry: flows.data_size(entry[0])):
-                added = await queue.transport.run(commands.add_each(queue.keys, chunk))
-                await queue.transport.enter()
+                added = await queue.executor.run(commands.add_each(queue.keys, chunk))
                 answers += commands.all_in(queue.name, added)
         except LeaseqError as error:
             error.answers = [*answers, *error.answers]
@@ -179,4 +177,4 @@ class Store:
         """Send plain commands on the keys of one queue together, and read what they answer."""
         if not entries:
             return []
-        return await Calls(self._opened.client, self.queue(name).keys.key("items")).execute_all(entries)
+        return await self.queue(name).executor.execute_all(entries)

@@ -74,9 +74,7 @@ class JobClient:
         of_item = options.of_item
         if options.needs_server_time:
             of_item = options.counted_from(self.store.now(options.queue))
-        added = queue.transport.run(commands.add_one(queue.keys, item, of_item))
-        if concurrency.now() >= queue.transport.registration.due:
-            queue.transport.enter()
+        added = queue.executor.run(commands.add_one(queue.keys, item, of_item))
         if added is None:
             raise commands.queue_full(queue.name, [None])
         if added and options.id is not None:

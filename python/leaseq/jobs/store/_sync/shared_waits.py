@@ -81,7 +81,7 @@ class SharedWaits:
             self._direct.discard(place)
 
     def _now(self, job_id: str) -> Outcome:
-        return (self._queue.transport.run(commands.outcome(self._queue.keys, [job_id])))[0]
+        return (self._queue.executor.run(commands.outcome(self._queue.keys, [job_id])))[0]
 
     def _take_part(self, wait: _Wait, over: float) -> None:
         """Ask for all unless another wait does, else sleep until there is an outcome, or until this one is to ask."""

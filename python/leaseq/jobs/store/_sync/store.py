@@ -10,7 +10,6 @@ import redis
 
 from leaseq import commands, errors, flows
 from leaseq._sync import concurrency
-from leaseq._sync.calls import Calls
 from leaseq._sync.queue import WorkQueue
 from leaseq._sync.server_handle import ServerHandle
 from leaseq.commands import Argument
@@ -65,8 +64,7 @@ class Store:
         answers: list[bool] = []
         try:
             for chunk in flows.chunks(entries, lambda entry: flows.data_size(entry[0])):
-                added = queue.transport.run(commands.add_each(queue.keys, chunk))
-                queue.transport.enter()
+                added = queue.executor.run(commands.add_each(queue.keys, chunk))
                 answers += commands.all_in(queue.name, added)
         except LeaseqError as error:
             error.answers = [*answers, *error.answers]
@@ -180,4 +178,4 @@ class Store:
         """Send plain commands on the keys of one queue together, and read what they answer."""
         if not entries:
             return []
-        return Calls(self._opened.client, self.queue(name).keys.key("items")).execute_all(entries)
+        return self.queue(name).executor.execute_all(entries)

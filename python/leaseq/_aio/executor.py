@@ -1,0 +1,418 @@
+"""Runs the calls of one queue, or of several queues of one group.
+
+A call borrows a connection, follows a cluster's redirections, and ends with an answer or a named error. It is not sent
+again if it may have taken effect. Items that the caller cannot receive are released.
+"""
+
+import contextlib
+import math
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, TypeVar, cast
+
+import redis
+from redis.exceptions import AskError, ReadOnlyError, RedisClusterException
+
+from leaseq import commands, errors
+from leaseq._aio import concurrency
+from leaseq._aio.blocking import (
+    SHORTEST_BLOCK,
+    BrokenBlockError,
+    block_and_run,
+    is_elsewhere,
+    receive_abandoned,
+)
+from leaseq._aio.connection import Connection, ReplyTimeoutError
+from leaseq._aio.lifecycle import Lifecycle
+from leaseq._aio.pending_call import PendingCall
+from leaseq._aio.route import route
+from leaseq.commands import Argument, Command, LeaseReply
+from leaseq.errors import LeaseqError
+from leaseq.flows import Flow, Wait
+from leaseq.keys import REGISTRY, QueueKeys
+
+T = TypeVar("T")
+
+MAX_REDIRECTS = 12
+"""Redirections of a cluster that a call follows, and waits for a slot that migrates, before it fails."""
+
+NOT_CONNECTED = (redis.RedisError, RedisClusterException, OSError)
+"""Errors of opening a connection."""
+
+REGISTER_AGAIN_SECS = 300.0
+"""Seconds after which a queue is registered again, for a server that lost the registry."""
+
+REGISTRY_REPLY_SECS = 1.0
+"""Seconds that the reply of the registry may take: a caller waits for it."""
+
+
+@dataclass(slots=True)
+class Registration:
+    """A queue that calls add to or lease from, and until when it need not be registered again."""
+
+    keys: QueueKeys
+    until: float = -math.inf
+
+
+class Executor:
+    """Runs calls on the keys of one slot until it is closed.
+
+    Attributes:
+        client: the redis-py client that says where the server is.
+        route: the connections to that server.
+        key: one key of the slot.
+        queues: those that calls add to or lease from, in the order of the call.
+        life: whether it is open.
+    """
+
+    def __init__(
+        self,
+        client: concurrency.Client,
+        key: str,
+        queues: Sequence[Registration] = (),
+        life: Lifecycle | None = None,
+    ) -> None:
+        self.client = client
+        self.route = route(client)
+        self.key = key
+        self.queues = queues
+        self.life = Lifecycle(key) if life is None else life
+        self._register_at = -math.inf
+        """The first time at which one of the queues is to be registered again."""
+
+    @property
+    def background(self) -> concurrency.Background:
+        """Work that outlives the call that started it; closing waits for it."""
+        return self.life.background
+
+    async def close(self) -> bool:
+        """End all waits and let other calls finish; false if this has been done before."""
+        return await self.life.end()
+
+    # scripts
+
+    async def run(self, command: Command[T], timeout: float | None = None) -> T:
+        """Run a command and return its answer. The reply may take `timeout` seconds, by default as the client says.
+
+        Raises `leaseq.errors`. If the caller is interrupted, items that the call leases are released.
+        """
+        sent_at = 0.0 if command.undo is None else concurrency.now()
+        answer: Any = None
+        call: PendingCall[T] | None = None
+        with self.life:
+            try:
+                connection = await self.route.acquire(self.key, None)
+            except NOT_CONNECTED as error:
+                connection = await self._acquire_after(error)
+            try:
+                answer = await connection.call(command, timeout)
+            except BaseException as error:  # noqa: BLE001 (raised there)
+                call = PendingCall(command, (), connection, answer=answer)
+                redirection = await self._redirection(error, call)
+                answer, sent_at = await self._run_redirected(command, timeout, redirection)
+            finally:
+                if call is None or call.connection is not None:
+                    self.route.release(connection)
+            if command.undo is not None:
+                answer = self._deliver(command, answer, sent_at)
+        if command.registers and concurrency.now() >= self._register_at:
+            await self._register(command, answer)
+        result: T = answer
+        return result
+
+    async def wait(self, wait: Wait[T]) -> T:
+        """Wait, then run the command and return its answer. A waiter that ends with an error settles (LQ-BLOCK-6)."""
+        command = wait.then
+        call = PendingCall(command, wait.settles, is_sent=False)
+        with self.life:
+            try:
+                answer: Any = await self._wait(wait, call)
+            except BaseException:
+                self._abandon(call)
+                raise
+            if command.undo is not None:
+                answer = self._deliver(command, answer, call.sent_at)
+        if command.registers and concurrency.now() >= self._register_at:
+            await self._register(command, answer)
+        result: T = answer
+        return result
+
+    async def drive(self, flow: Flow[T]) -> T:
+        """Run the requests of a flow and return its result."""
+        answer: T | None = None
+        while True:
+            try:
+                request = flow.send(answer)
+            except StopIteration as end:
+                result: T = end.value
+                return result
+            if isinstance(request, Command):
+                answer = await self.run(request)
+            elif isinstance(request, Wait):
+                answer = await self.wait(request)
+            else:
+                answer = None
+                await self._settle(request.settles)
+
+    # plain commands
+
+    async def execute(self, *command: Argument, timeout: float | None = None) -> Any:
+        """Send a plain command on keys of this slot and return its reply. Raises `leaseq.errors`."""
+        return (await self.execute_all([command], timeout))[0]
+
+    async def execute_all(
+        self,
+        entries: Sequence[tuple[Argument, ...]],
+        timeout: float | None = None,
+        max_waits: int = MAX_REDIRECTS,
+    ) -> list[Any]:
+        """Send plain commands together and return their replies. Raises the first error of all, as one of `leaseq.errors`.
+
+        `max_waits` is how often to wait for a slot that has no node now.
+        """
+
+        async def execute(connection: Connection) -> list[Any]:
+            replies: list[Any] = []
+            for entry in entries:
+                await connection.send(*entry)
+            while len(replies) < len(entries):
+                try:
+                    replies.append(await connection.read(timeout))
+                except redis.ResponseError as error:
+                    replies.append(error)
+            for reply in replies:
+                if isinstance(reply, redis.ResponseError):
+                    raise reply
+            return replies
+
+        with self.life:
+            return await self._with_connection(execute, PendingCall(), max_waits=max_waits)
+
+    # behind an answer
+
+    def _deliver(self, command: Command[T], answer: LeaseReply, sent_at: float) -> LeaseReply:
+        """Return what a call leased. If the queue was closed meanwhile, release it: it could not be completed."""
+        answer.sent_at = sent_at
+        if self.life.closed:
+            self._undo_later(command, answer)
+            if not answer.completed:
+                self.life.raise_if_closed()
+            return replace(answer, items=[], extras={}, died={})
+        for place, died in answer.died.items():
+            with contextlib.suppress(RuntimeError):  # no more threads can be started
+                self.run_later(commands.publications(self.queues[place].keys, died))
+        return answer
+
+    async def _register(self, command: Command[Any], answer: Any) -> None:
+        """Register the queue that was added to or leased from (LQ-REGISTRY-2). An error does not concern the caller."""
+        queue = self.queues[0]
+        if command.undo is not None:
+            if not answer.items:
+                return
+            queue = self.queues[answer.queue]
+        now = concurrency.now()
+        if now >= queue.until:
+            queue.until = now + REGISTER_AGAIN_SECS
+            registry = Executor(self.client, REGISTRY, life=self.life)
+            entry = ("SADD", REGISTRY, queue.keys.entry)
+            try:
+                with contextlib.suppress(LeaseqError):  # the queue works also if the registry has no node now
+                    await registry.execute_all([entry], REGISTRY_REPLY_SECS, max_waits=0)
+            except BaseException:
+                self._undo_later(command, answer)
+                raise
+        self._register_at = min(each.until for each in self.queues)
+
+    async def publish(self, died: Sequence[str]) -> None:
+        """Publish the failures of items that died in a call that could not (LQ-CLIENT-8), if that succeeds.
+
+        A caller that waits for such an outcome asks again within the wait cap.
+        """
+        await self._run_quietly(commands.publications(self.queues[0].keys, died))
+
+    def run_later(self, due: Sequence[Command[Any]]) -> None:
+        """Run commands in the background, for an answer that arrived too late. A program that exits waits for them."""
+        if due:
+            self.background.begin(partial(self._run_quietly, due), finish=True)
+
+    def _undo_later(self, command: Command[Any], answer: Any) -> None:
+        if command.undo is not None:
+            self.run_later(command.undo(answer))
+
+    async def _run_quietly(self, due: Sequence[Command[Any]]) -> None:
+        """Run commands for a caller that is gone, also on a closed queue. Errors are not reported."""
+        open_still = Executor(self.client, self.key)
+        for command in due:
+            with contextlib.suppress(LeaseqError):
+                await open_still.run(command)
+
+    async def _settle(self, settles: Sequence[Command[bool]]) -> None:
+        """Settle for a waiter that leaves without an item."""
+        if self.life.closed:
+            return
+        try:
+            await self._run_quietly(settles)
+        except BaseException:
+            self._settle_later(settles)
+            raise
+
+    def _settle_later(self, settles: Sequence[Command[bool]]) -> None:
+        if settles:
+            self.background.begin(partial(self._run_quietly, settles))
+
+    def _abandon(self, call: PendingCall[Any]) -> None:
+        """The caller is gone: what is on its way to it goes back, and a wake-up that was taken is passed on."""
+        connection, command, answer = call.connection, call.command, call.answer
+        settles, call.settles, call.answer = call.settles, (), None
+        undo = None if command is None else command.undo
+        if answer is not None and command is not None:
+            self._undo_later(command, answer)
+        elif connection is not None and connection.pending_replies and (undo or settles):
+            call.connection = None
+            self.background.begin(partial(self._finish_abandoned, call, connection, settles), finish=True)
+            return
+        self._settle_later(settles)
+
+    async def _finish_abandoned(
+        self, call: PendingCall[Any], connection: Connection, settles: Sequence[Command[bool]]
+    ) -> None:
+        """End an interrupted call so that nothing is lost: items that it still brings are released."""
+        try:
+            answer = await receive_abandoned(call, connection)
+            if answer is not None and call.command is not None and call.command.undo is not None:
+                await self._run_quietly(call.command.undo(answer))
+        finally:
+            self.route.release(connection)
+        await self._run_quietly(settles)
+
+    # a connection for a call
+
+    async def _run_redirected(
+        self, command: Command[T], timeout: float | None, redirection: redis.ResponseError
+    ) -> tuple[T, float]:
+        """Return the answer of a command that a cluster redirected, and when it was sent."""
+        call = PendingCall(command)
+        try:
+            return await self._run_at(call, timeout, redirection), call.sent_at
+        except BaseException:
+            self._abandon(call)
+            raise
+
+    async def _run_at(
+        self, call: PendingCall[T], timeout: float | None, redirection: redis.ResponseError | None = None
+    ) -> T:
+        """Run a command where a redirection leads."""
+
+        async def run(connection: Connection) -> T:
+            call.is_sent, call.sent_at = True, concurrency.now()
+            return await connection.call(cast("Command[T]", call.command), timeout)
+
+        return await self._with_connection(run, call, redirection)
+
+    async def _wait(self, wait: Wait[T], call: PendingCall[T]) -> T:
+        pause = wait.seconds
+        if pause >= SHORTEST_BLOCK:
+            try:
+                return await self._block_and_run(wait, call)
+            except BrokenBlockError as broken:
+                pause = min(pause, broken.pause)
+        await concurrency.sleep(max(0.0, pause))
+        return await self._run_at(call, None)
+
+    async def _block_and_run(self, wait: Wait[T], call: PendingCall[T]) -> T:
+        """Block, then run the command on the same connection. Raises BrokenBlockError if the command was not run."""
+        connection = call.connection = await self._acquire(None)
+        try:
+            call.answer = answer = await block_and_run(
+                wait, call, connection, self.life, self.route.redirects
+            )
+        except BrokenBlockError:
+            raise
+        except BaseException as error:
+            await self._redirection(error, call)
+            raise
+        finally:
+            self._return(call)
+        return answer
+
+    async def _with_connection(
+        self,
+        talk: Callable[[Connection], Awaitable[T]],
+        call: PendingCall[Any],
+        redirection: redis.ResponseError | None = None,
+        max_waits: int = MAX_REDIRECTS,
+    ) -> T:
+        """Borrow a connection and talk on it; again if a cluster redirects the call, since it was not run.
+
+        `redirection` is what a first try was answered.
+        """
+        hops = waits = 0
+        while hops < MAX_REDIRECTS:
+            if redirection is not None and not isinstance(redirection, AskError):
+                # while a slot migrates, its old node may send us on to the new one, which lacks a key and says TRYAGAIN
+                if waits == max_waits:
+                    raise errors.from_server(redirection) from redirection
+                await concurrency.sleep(0.02 * 2 ** min(waits, 6))
+                redirection, hops, waits = None, 0, waits + 1
+            call.connection = await self._acquire(redirection)
+            try:
+                call.answer = answer = await talk(call.connection)
+            except BaseException as error:  # noqa: BLE001 (raised there)
+                redirection = await self._redirection(error, call)
+            else:
+                return answer
+            finally:
+                self._return(call)
+            hops += 1
+        raise errors.ServerError("the cluster redirects this call in a circle; nothing was done")
+
+    async def _redirection(self, error: BaseException, call: PendingCall[Any]) -> redis.ResponseError:
+        """Return the error if a cluster redirects the call. Raise any other error by its name, an interruption as it is."""
+        try:
+            if isinstance(error, redis.ResponseError):
+                if self.route.redirects and is_elsewhere(error):
+                    return error
+                raise await self._refused(error) from error
+            if isinstance(error, redis.RedisError | OSError | ReplyTimeoutError):
+                if call.connection is not None:
+                    call.connection.close()
+                raise errors.from_connection(error, sent=True) from error
+            if not isinstance(error, LeaseqError):
+                self._abandon(call)
+            raise error
+        finally:
+            del error  # whose traceback has this frame: a connection held in such a circle would stay
+
+    async def _refused(self, error: redis.RedisError) -> LeaseqError:
+        """Return the named error for an error reply. Behind READONLY the next call looks for the new primary (3.7)."""
+        if isinstance(error, ReadOnlyError):
+            with contextlib.suppress(*NOT_CONNECTED):
+                await self.route.refresh()
+        return errors.from_server(error)
+
+    async def _acquire(self, redirection: redis.ResponseError | None) -> Connection:
+        """Return a connection to the node that has the keys, or to where a redirection leads. Raises `leaseq.errors`."""
+        try:
+            return await self.route.acquire(self.key, cast("AskError | None", redirection))
+        except NOT_CONNECTED as error:
+            if redirection is not None:
+                raise errors.from_connection(error, sent=False) from error
+            return await self._acquire_after(error)
+
+    async def _acquire_after(self, error: Exception) -> Connection:
+        """Return a connection after the first try failed. Raises `leaseq.errors`."""
+        if not self.route.redirects:
+            raise errors.from_connection(error, sent=False) from error
+        # A node of the cluster is gone: the node that took its place may be known by now.
+        try:
+            await self.route.refresh()
+            return await self.route.acquire(self.key, None)
+        except NOT_CONNECTED as again:
+            raise errors.from_connection(again, sent=False) from again
+
+    def _return(self, call: PendingCall[Any]) -> None:
+        """Return the connection, unless a background task has it now."""
+        connection, call.connection = call.connection, None
+        if connection is not None:
+            self.route.release(connection)
