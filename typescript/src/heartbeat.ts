@@ -10,6 +10,12 @@ interface ExtendableLease {
   extend(duration: number): Promise<number>;
 }
 
+/** An entry of a call that finishes items, and the leased item that it was made of. */
+interface FinishingEntry {
+  token: number;
+  lease?: { markEnded(): void };
+}
+
 /** Extends one lease in the background until it is stopped, and reports the loss of the lease. */
 export class Heartbeat {
   readonly #lease: ExtendableLease;
@@ -122,7 +128,7 @@ export class Heartbeater {
   /** Makes a call that finishes items. Their leases are extended while it is under way, since it may be refused. */
   async whileFinishing<Result>(
     keys: QueueKeys,
-    entries: readonly { token: number }[],
+    entries: readonly FinishingEntry[],
     call: () => Promise<Result>,
   ): Promise<Result> {
     const leaseNames = new Set(entries.map(({ token }) => leaseNameOf(keys, token)));
@@ -130,7 +136,9 @@ export class Heartbeater {
     for (const heartbeat of heartbeats) heartbeat.callStarted();
     let finished = true;
     try {
-      return await call();
+      const result = await call();
+      for (const { lease } of entries) lease?.markEnded();
+      return result;
     } catch (error) {
       finished = error instanceof LeaseqError && !error.definite;
       throw error;

@@ -51,6 +51,7 @@ export class LeasedItem<Q extends LeasingQueue = LeasingQueue> {
   readonly #queue: Q;
   readonly #heartbeater: Heartbeater;
   readonly #lost = new AbortController();
+  #ended = false;
   #heartbeat: Heartbeat | undefined;
 
   constructor(
@@ -80,9 +81,19 @@ export class LeasedItem<Q extends LeasingQueue = LeasingQueue> {
     return this.#queue;
   }
 
-  /** Whether the lease is still held: it was not found lost, and `heldUntil` is ahead. */
+  /** Whether the lease is still held: no call ended it, it was not found lost, and `heldUntil` is ahead (LQ-CLIENT-3, 24). */
   get held(): boolean {
-    return !this.#lost.signal.aborted && now() < this.heldUntil;
+    return !this.#ended && !this.#lost.signal.aborted && now() < this.heldUntil;
+  }
+
+  /** The lease that a call of `Queue` ends if it is given this item. */
+  get lease(): this {
+    return this;
+  }
+
+  /** A call that ends the item was answered. */
+  markEnded(): void {
+    this.#ended = true;
   }
 
   /**
@@ -165,8 +176,8 @@ export class LeasedItem<Q extends LeasingQueue = LeasingQueue> {
    * The entry of this item in a call of `Queue`, for use in `{ ...item.entry, result }`. The item itself is a valid entry too.
    * `keep` 0 keeps the outcome as the item was added (LQ-CLIENT-7).
    */
-  get entry(): { id: Buffer; token: number; keep?: number } {
-    return { id: this.id, token: this.token, ...(this.keep === undefined ? {} : { keep: 0 }) };
+  get entry(): { id: Buffer; token: number; keep?: number; lease: LeasedItem<Q> } {
+    return { id: this.id, token: this.token, lease: this, ...(this.keep === undefined ? {} : { keep: 0 }) };
   }
 
   /** Tells whoever works on the item to stop, as when the lease is lost. For a worker that gives the item back. */

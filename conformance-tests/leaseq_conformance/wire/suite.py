@@ -109,10 +109,11 @@ class Steps:
         """Play a step. Raises FailedError, UnjudgedError and AdapterError."""
         session = self._session
         ending = Ending(step, session, self._patience)
+        patience = max(self._patience, float(step.get("in_time", 0)))
         plan = self._replace_plan(step, ending)
         began = time.monotonic()
         try:
-            answer = _answer(step, session, self._patience, ending)
+            answer = _answer(step, session, patience, ending)
             secs = time.monotonic() - began
             try:
                 _check(step, answer, plan)
@@ -127,7 +128,7 @@ class Steps:
         except AdapterError as error:
             # what was answered to the wrong command may have confused the adapter: the command is what counts
             if plan.wrong or ("in_time" in step and isinstance(error, NoAnswerError)):
-                raise FailedError(plan.wrong or f"no answer in {self._patience:.0f} s") from error
+                raise FailedError(plan.wrong or f"no answer in {patience:.0f} s") from error
             raise
         if plan.wrong:
             raise FailedError(plan.wrong)

@@ -132,7 +132,7 @@ def test_every_operation_and_capability_has_a_case() -> None:
     assert [name for name in SCRIPTS if f"'script': '{name}'" not in bodies] == []
     calls = {step["call"] for case in cases() for step in case.body["steps"] if "call" in step}
     # no scripts: scenarios show what they do
-    scriptless = {"work", "handed_out", "end_handlers", "leave_off", "finish", "live_workers", "held"}
+    scriptless = {"work", "handed_out", "end_handlers", "leave_off", "finish", "live_workers"}
     assert set(SCHEMA["$defs"]["methods"]) - calls == scriptless
     named_ones = {capability for case in cases() for capability in case.capabilities}
     without = {"live_workers", "worker"}  # scenarios show them
