@@ -3,12 +3,11 @@
     python tools/rules_json.py             write the file
     python tools/rules_json.py --check     exit 1 if the file is stale
 
-Each rule has `id`, `page`, `text`, `core` (a client of the level Core keeps it) and `cases`: the cases of the conformance suite that
+Each rule has `id`, `page`, `binds` (script, client, worker, operator), `text`, `core` (a client of the level Core keeps it) and `cases`: the cases of the conformance suite that
 name it.
 """
 
 import json
-import re
 import sys
 from pathlib import Path
 from typing import Final
@@ -17,7 +16,6 @@ from leaseq_conformance import registry, rules
 
 SPEC: Final = Path(__file__).parents[1] / "spec"
 FILE: Final = SPEC / "rules.json"
-RULE: Final = re.compile(r"^\*\*(LQ-[A-Z]+-\d+)\*\* (.+)$", re.MULTILINE)
 
 
 def content() -> str:
@@ -29,14 +27,15 @@ def content() -> str:
             cases.setdefault(rule, []).append(case.name)
     found = [
         {
-            "id": match[1],
+            "id": match["id"],
             "page": page.stem,
-            "text": match[2],
-            "core": match[1] in core,
-            "cases": sorted(cases.get(match[1], [])),
+            "binds": match["binds"].split(", "),
+            "text": match["text"],
+            "core": match["id"] in core,
+            "cases": sorted(cases.get(match["id"], [])),
         }
         for page in sorted(SPEC.glob("*.md"))
-        for match in RULE.finditer(page.read_text(encoding="utf-8"))
+        for match in rules.RULE.finditer(page.read_text(encoding="utf-8"))
     ]
     return json.dumps({"rules": found}, indent=1, ensure_ascii=False) + "\n"
 

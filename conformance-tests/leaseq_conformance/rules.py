@@ -9,9 +9,14 @@ from typing import TYPE_CHECKING, Final
 from leaseq_conformance.manifest import resource
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from importlib.resources.abc import Traversable
 
-RULE: Final = re.compile(r"^\*\*(LQ-[A-Z]+-\d+)\*\* (.+)$", re.MULTILINE)
+RULE: Final = re.compile(
+    r"^\*\*(?P<id>LQ-[A-Z]+-\d+)\*\* \((?P<binds>[a-z, ]+)\) (?P<text>.+)$", re.MULTILINE
+)
+"""A rule stands alone on its line: **LQ-AREA-n** (whom it binds) One sentence."""
+ROLES: Final = ("script", "client", "worker", "operator")
 PAGE: Final = re.compile(r"\d\d-.*\.md")
 CAPABILITY: Final = re.compile(r"^\| `(\w+)` \| ", re.MULTILINE)
 CORE: Final = "core"
@@ -28,8 +33,13 @@ def rules() -> dict[str, str]:
 
     What is built on it, like jobs, is no matter of a client that speaks the protocol.
     """
-    found = sorted((page for page in pages().iterdir() if PAGE.match(page.name)), key=lambda page: page.name)
-    return {match[1]: match[2] for page in found for match in RULE.finditer(page.read_text("utf-8"))}
+    return {match["id"]: match["text"] for match in _matches()}
+
+
+@functools.cache
+def bound() -> dict[str, frozenset[str]]:
+    """The roles that each rule of the protocol binds, by the id of the rule, in the order of the pages."""
+    return {match["id"]: frozenset(match["binds"].split(", ")) for match in _matches()}
 
 
 @functools.cache
@@ -61,6 +71,13 @@ def core_rules() -> tuple[str, ...]:
     return tuple(
         name for name in rules() if name in single or (name.split("-")[1] in areas and name not in left_out)
     )
+
+
+def _matches() -> Iterator[re.Match[str]]:
+    """Every rule of the pages with numbers."""
+    found = sorted((page for page in pages().iterdir() if PAGE.match(page.name)), key=lambda page: page.name)
+    for page in found:
+        yield from RULE.finditer(page.read_text("utf-8"))
 
 
 def _named(text: str) -> set[str]:

@@ -13,18 +13,30 @@ from leaseq_conformance import __version__, registry
 from leaseq_conformance.adapter_protocol import PROTOCOL as ADAPTER_PROTOCOL
 from leaseq_conformance.cases import CASE_SCHEMA
 from leaseq_conformance.manifest import PROTOCOL
-from leaseq_conformance.rules import rules
+from leaseq_conformance.rules import ROLES, bound, rules
 
 if TYPE_CHECKING:
     from leaseq_conformance.cases import Case
 
 
 @click.command("list")
-@click.option("--json", "as_json", is_flag=True, help="Print the cases as JSON, with their bodies.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print JSON: the cases with their bodies, or the rules."
+)
+@click.option(
+    "--for",
+    "role",
+    type=click.Choice(ROLES),
+    help="List the rules of the specification that bind this role, each with its cases. A port keeps those of the client,"
+    " and those of the worker if it has a worker loop; the scripts keep their own.",
+)
 @click.argument("patterns", nargs=-1)
-def list_cases(patterns: tuple[str, ...], *, as_json: bool) -> None:
+def list_cases(patterns: tuple[str, ...], *, role: str | None, as_json: bool) -> None:
     """List the cases: name, needed capabilities, title. PATTERNS select by name, for example 'wire/*'."""
     cases = _cases(patterns)
+    if role:
+        _list_rules(role, cases, as_json=as_json, only_with_cases=bool(patterns))
+        return
     if as_json:
         click.echo(json.dumps([case.plain() for case in cases], indent=1))
         return
@@ -66,6 +78,26 @@ def export(folder: Path) -> None:
     }
     _write(folder / "index.json", {**versions, "rules": rules(), "cases": [case.name for case in cases]})
     click.echo(f"{len(cases)} cases in {folder}")
+
+
+def _list_rules(role: str, cases: list[Case], *, as_json: bool, only_with_cases: bool) -> None:
+    """Print the rules that bind a role, with those of `cases` that name them."""
+    found = {
+        name: [case.name for case in cases if name in case.rules]
+        for name, roles in bound().items()
+        if role in roles
+    }
+    if only_with_cases:
+        found = {name: named for name, named in found.items() if named}
+    if as_json:
+        listed = [{"id": name, "text": rules()[name], "cases": named} for name, named in found.items()]
+        click.echo(json.dumps(listed, indent=1, ensure_ascii=False))
+        return
+    for name, named in found.items():
+        click.echo(f"{name}  {rules()[name]}")
+        click.echo("".join(f"    {case}\n" for case in named) or "    no case\n")
+    count = len({case for named in found.values() for case in named})
+    click.echo(f"{len(found)} rules bind the {role}; {count} cases name them")
 
 
 def _write(path: Path, content: Any) -> None:

@@ -188,6 +188,29 @@ def test_cases_are_listed_explained_and_exported(tmp_path: Path) -> None:
     assert command("run", "--case", "vectors/add", *ADAPTER).returncode == 2
 
 
+@pytest.mark.parametrize(
+    ("role", "bound", "free", "case"),
+    [
+        ("client", "LQ-BLOCK-1", "LQ-ADD-1", "wire/wait-short"),
+        ("script", "LQ-ADD-1", "LQ-BLOCK-1", "vectors/add"),
+        ("worker", "LQ-WORK-1", "LQ-BLOCK-1", "scenarios/live-worker"),
+        ("operator", "LQ-SAFE-1", "LQ-BLOCK-1", "rights/worker"),
+    ],
+)
+def test_the_rules_of_a_role_are_listed_with_their_cases(role: str, bound: str, free: str, case: str) -> None:
+    text = command("list", "--for", role).stdout
+    listed = json.loads(command("list", "--for", role, "--json").stdout)
+    names = [rule["id"] for rule in listed]
+    assert bound in names
+    assert free not in names
+    assert case in {one for rule in listed for one in rule["cases"]}
+    assert f"\n    {case}\n" in text
+    assert f"{bound}  {rules()[bound]}\n" in text
+    assert f"{len(names)} rules bind the {role}" in text
+    some = json.loads(command("list", "--for", role, "--json", case).stdout)
+    assert {one for rule in some for one in rule["cases"]} == {case}
+
+
 def ran(*outcomes: tuple[str, Outcome], claimed: str = "core blocking", filtered: bool = False) -> Run:
     """A run of cases, each of which needs the capabilities in its name."""
     run = Run("a client", "a server", frozenset(claimed.split()), filtered=filtered)

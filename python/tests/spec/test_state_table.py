@@ -1,4 +1,4 @@
-"""The table of spec/01-overview.md, cell by cell on a server: what becomes of an item in each state, and the answer.
+"""The table of conformance-tests/STATES.md, cell by cell on a server: what becomes of an item in each state, and the answer.
 
 A cell reads ``-> state ...; answer`` or ``stays; answer``. The row's operation is called on an item in the column's
 state, with the row's token, and everything that the cell says is looked up.
