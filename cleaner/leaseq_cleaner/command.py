@@ -13,6 +13,7 @@ import click
 from leaseq import __version__
 from leaseq.cli.exit_codes import ExitCode
 from leaseq.cli.params import duration
+from leaseq.log_format import Format
 from leaseq_cleaner import logging_setup
 from leaseq_cleaner.cleaner import Cleaner
 from leaseq_cleaner.failures import log
@@ -126,7 +127,7 @@ def program(
     deep_every: float,
     deep_rate: float,
     listen: tuple[str, int] | None,
-    log_format: logging_setup.Format,
+    log_format: Format,
     log_level: str,
     once: bool,
     dry_run: bool,

@@ -80,13 +80,18 @@ def on_queue(function: Function) -> Function:
 def stats_of(queue: WorkQueue) -> QueueStats:
     """Its stats. Raises CommandError if there is no such queue: nothing was ever added, no limit set."""
     stats = queue.stats()
-    limited = stats.max_items or stats.max_attempts or stats.max_data != _MAX_DATA
-    if stats.items or stats.added or stats.paused or stats.kept or limited:
+    if existed(stats):
         return stats
     where = "" if queue.group == queue.name else f" in group {queue.group}"
     raise CommandError(
         f"there is no queue {queue.name}{where}: nothing was ever added; {_other_queues(queue)}"
     )
+
+
+def existed(stats: QueueStats) -> bool:
+    """Return whether the queue was ever used: something was added, or a limit set."""
+    limited = stats.max_items or stats.max_attempts or stats.max_data != _MAX_DATA
+    return bool(stats.items or stats.added or stats.paused or stats.kept or limited)
 
 
 def _other_queues(queue: WorkQueue) -> str:

@@ -8,17 +8,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+import redis
 
+from leaseq._version import __version__
 from leaseq.cli.exit_codes import CommandError, ExitCode
 from leaseq.cli.job_layer import app_class
 from leaseq.cli.log_lines import LogLines
 from leaseq.cli.params import grace_option, lease_option
+from leaseq.cli.server import existed
+from leaseq.doctor.node import address
+from leaseq.log_format import Format, formatter
 
 if TYPE_CHECKING:
     from leaseq.jobs import App
 
 
 STDERR = 2
+
+log = logging.getLogger("leaseq.cli.worker")
 
 
 @click.command()
@@ -49,8 +56,18 @@ STDERR = 2
 @click.option(
     "--verbose", "-v", is_flag=True, help="Tell on stderr what the worker does, not only what fails."
 )
-def worker(*, app: str, verbose: bool, **options: Any) -> int:
+@click.option(
+    "--log-format",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="Form of the log's lines; json is one object a line.",
+)
+def worker(*, app: str, verbose: bool, log_format: Format, **options: Any) -> int:
     """Run the jobs of an App, in several processes.
+
+    The log goes to stderr. Its first line names the server, the queues, the functions and the schedules. A line about a
+    job has its function, id and attempt.
 
     APP is a leaseq.jobs.App, or one of leaseq.jobs.aio, in MODULE, which is looked for in this folder too. A process that dies is replaced, and the
     jobs that it held are leased again at once. SIGTERM or Ctrl-C lets jobs end within --grace, a second one gives them
@@ -62,24 +79,56 @@ def worker(*, app: str, verbose: bool, **options: Any) -> int:
       leaseq worker shop.tasks:app -q urgent -q default --processes 4
       leaseq worker shop.tasks:app --burst && echo "there was work"
     """  # noqa: D301 (click's mark for text that is not to be wrapped)
-    logging.basicConfig(
-        handlers=[LogLines(STDERR, "leaseq worker")],
-        format="leaseq worker: %(message)s",
-        level=logging.INFO if verbose else logging.WARNING,
-    )
+    handler = LogLines(STDERR, "leaseq worker")
+    handler.setFormatter(formatter(log_format))
+    logging.basicConfig(handlers=[handler], level=logging.INFO if verbose else logging.WARNING)
+    log.setLevel(logging.INFO)
     loaded = _load(app)
     from leaseq.jobs.worker.supervisor import WorkerFailedError
 
-    for queue in options["queues"] or loaded.queues:
-        loaded.queue(
-            queue
-        ).stats()  # a server that is away or refuses is reported now; later the worker keeps trying
+    _introduce(loaded, options)
     given = {name: value for name, value in options.items() if value is not None}
     try:
         ended = loaded.run_worker(**given)
     except WorkerFailedError as error:
         raise CommandError(str(error)) from error
     return ExitCode.NO if options["burst"] and not ended else ExitCode.DONE
+
+
+def _introduce(app: "App", options: dict[str, Any]) -> None:
+    """Log what this worker is. A server that is away or refuses is reported now; later the worker keeps trying."""
+    names = options["queues"] or app.queues
+    fresh = [name for name in names if not existed(app.queue(name).stats()) and name not in app.queues]
+    schedules = [each.name for each in app.program.schedules]
+    processes = options["processes"]
+    log.info(
+        "leaseq %s on %s: queues %s; functions %s; schedules %s; %s, %d jobs at a time in each",
+        __version__,
+        _where(app.queue(names[0]).executor.client),
+        ", ".join(names),
+        ", ".join(sorted(app.functions)) or "none",
+        ", ".join(schedules) or "none",
+        "a process for each CPU" if processes is None else f"processes: {processes}",
+        options["concurrency"],
+    )
+    if not app.functions:
+        log.warning(
+            "this App has no functions, so it can run no job: import the modules that declare them in the module of the App"
+        )
+    for name in fresh:
+        log.warning(
+            "queue %s is new: nothing was ever added to it in group %s. Queues of this App: %s",
+            name,
+            app.group,
+            ", ".join(app.queues),
+        )
+
+
+def _where(client: Any) -> str:
+    """The server's address, without user and password."""
+    if isinstance(client, redis.Redis):
+        return address(client)
+    return f"the cluster of {client.get_default_node().name}"
 
 
 def _load(target: str) -> "App":

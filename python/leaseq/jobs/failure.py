@@ -8,6 +8,7 @@ from pathlib import Path
 
 import leaseq
 from leaseq import exception_text
+from leaseq.jobs.errors import Retry
 
 MAX_BYTES = 8192
 """Bytes of a last error that are kept."""
@@ -31,14 +32,14 @@ class Failure:
 
 
 def text_of(error: BaseException, worker: str, started: float) -> str:
-    """Return the text of an exception; its traceback starts in the code of the user."""
+    """Return the text of an exception; its traceback starts in the code of the user. A planned Retry has none."""
     begin = error.__traceback__
     while begin is not None and begin.tb_frame.f_code.co_filename.startswith(NOT_THE_USERS):
         begin = begin.tb_next
     message = exception_text.written(error)
-    return written(
-        exception_text.name_of(error), message, exception_text.formatted(error, begin), worker, started
-    )
+    planned = isinstance(error, Retry) and not (error.__cause__ or error.__context__)
+    frames = "" if planned else exception_text.formatted(error, begin)
+    return written(exception_text.name_of(error), message, frames, worker, started)
 
 
 def written(

@@ -130,17 +130,20 @@ class InFlight:
         """Of what the handler itself has decided, for no other exception's sake, the reason is all there is to tell."""
         decided = isinstance(error, (DeadLetter, Release)) and not (error.__cause__ or error.__context__)
         reason = f": {verdict.error}" if decided and verdict.error else ""
-        log_options: dict[str, Any] = {"exc_info": None if decided else error, "extra": {"item": item.id}}
+        function = error.function if isinstance(error, (DeadLetter, Release)) else ""
+        subject = f"job {item.id!r} of {function}" if function else f"item {item.id!r}"
+        extra = {"item": item.id, "attempt": item.attempt, **({"function": function} if function else {})}
+        log_options: dict[str, Any] = {"exc_info": None if decided else error, "extra": extra}
         if self._settings.at_most_once:
             logger.warning(
-                "item %r failed; it was completed before its handler ran%s", item.id, reason, **log_options
+                "%s failed; it was completed before its handler ran%s", subject, reason, **log_options
             )
         elif verdict.dead:
-            logger.error("item %r dies, attempt %d%s", item.id, item.attempt, reason, **log_options)
+            logger.error("%s dies, attempt %d%s", subject, item.attempt, reason, **log_options)
         elif verdict.uncounted:
-            logger.info("item %r goes back uncounted%s", item.id, reason, **log_options)
+            logger.info("%s goes back uncounted%s", subject, reason, **log_options)
         else:
-            logger.warning("item %r failed, attempt %d%s", item.id, item.attempt, reason, **log_options)
+            logger.warning("%s failed, attempt %d%s", subject, item.attempt, reason, **log_options)
 
     def _release_unless_ended(self, item: Item, verdict: Disposition) -> None:
         if item.hold.ended or item not in self._held:

@@ -15,6 +15,9 @@ from leaseq.worker.hooks import logger
 class DeadLetter(Exception):  # noqa: N818 (what a handler decides, no error of this package)
     """Raised by a handler: this item is for a person to look at. `reason` is kept as its last error."""
 
+    function = ""
+    """The name of the job's function, for the log; empty if the item is no job."""
+
     def __init__(self, reason: str = "") -> None:
         super().__init__(reason)
         self.reason = reason
@@ -26,6 +29,9 @@ class Release(Exception):  # noqa: N818 (likewise)
     `reason` is kept as its last error. With `uncounted` the attempt does not count; the item is then ready at once,
     or after `delay`.
     """
+
+    function = ""
+    """The name of the job's function, for the log; empty if the item is no job."""
 
     def __init__(self, reason: str = "", *, delay: float | None = None, uncounted: bool = False) -> None:
         super().__init__(reason)

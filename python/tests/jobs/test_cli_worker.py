@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -14,6 +16,7 @@ from support import programs
 from support.cli_runner import COMMAND, Calls
 from support.job_app import TIMEOUT_SECS, until
 
+import leaseq
 from leaseq.jobs import App
 
 if TYPE_CHECKING:
@@ -68,14 +71,117 @@ def test_an_app_for_asyncio_runs_too(folder: Path, url: str) -> None:
         assert (ended.returncode, handle.result(0)) == (0, 21), ended.stderr
 
 
+def send(app: App, job_id: str, kind: str) -> None:
+    app.function("shop.send").with_options(id=job_id).enqueue(kind)
+
+
+TALKATIVE = """
+import logging
+from leaseq.jobs import App, Backoff, Retry
+
+app = App()
+empty = App()
+
+@app.job(name="shop.send", retries=1, backoff=Backoff(0.001, 0.001))
+def send(kind: str) -> None:
+    logging.getLogger("shop").warning("my own line")
+    if kind == "later":
+        raise Retry("the shop is closed")
+    raise ValueError("a bug")
+
+@app.cron("0 4 * * *", name="nightly")
+def nightly() -> None: ...
+"""
+
+
+def test_the_first_line_says_what_the_worker_is(folder: Path, url: str) -> None:
+    (folder / "shop.py").write_text(TALKATIVE)
+    first, *others = run(folder, url, "shop:app", "-q", "default", "--burst", "-p", "1").stderr.splitlines()
+    assert re.match(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} INFO leaseq.cli.worker: leaseq ", first)
+    for part in (
+        leaseq.__version__,
+        "queues default",
+        "functions nightly, shop.send",
+        "schedules nightly",
+        "processes: 1, 8",
+    ):
+        assert part in first
+    assert others == []
+
+
+def test_the_first_line_does_not_have_the_password(folder: Path, url: str, redis_client: redis.Redis) -> None:
+    redis_client.acl_setuser(
+        "anna", enabled=True, passwords=["+hidden"], keys=["*"], channels=["*"], commands=["+@all"]
+    )
+    try:
+        ended = run(folder, url.replace("://", "://anna:hidden@"), "shop_tasks:app", "--burst", "-p", "1")
+    finally:
+        redis_client.acl_deluser("anna")
+    assert "leaseq.cli.worker: leaseq " in ended.stderr
+    assert "hidden" not in ended.stderr
+
+
+def test_a_queue_that_never_existed_and_an_app_without_functions_are_warned_of(
+    folder: Path, url: str
+) -> None:
+    (folder / "shop.py").write_text(TALKATIVE)
+    wrong = run(folder, url, "shop:app", "-q", "elsewhere", "--burst", "-p", "1").stderr
+    assert (
+        "queue elsewhere is new: nothing was ever added to it in group jobs. Queues of this App: default"
+        in wrong
+    )
+    assert "this App has no functions" in run(folder, url, "shop:empty", "--burst", "-p", "1").stderr
+
+
+def test_a_failure_line_has_time_level_function_job_and_attempt(folder: Path, url: str) -> None:
+    (folder / "shop.py").write_text(TALKATIVE)
+    with App(url) as app:
+        send(app, "a", "now")
+        ended = run(folder, url, "shop:app", "--burst", "-p", "1")
+    assert re.search(
+        r"^[-\d]+ [:,\d]+ WARNING leaseq.worker: job 'a' of shop.send failed, attempt 1: ValueError",
+        ended.stderr,
+        re.MULTILINE,
+    )
+    assert re.search(r"^[-\d]+ [:,\d]+ WARNING shop: my own line$", ended.stderr, re.MULTILINE)
+
+
+def test_a_planned_retry_logs_no_traceback(folder: Path, url: str) -> None:
+    (folder / "shop.py").write_text(TALKATIVE)
+    with App(url) as app:
+        send(app, "b", "later")
+        ended = run(folder, url, "shop:app", "--burst", "-p", "1")
+    assert (
+        "job 'b' of shop.send failed, attempt 1: leaseq.jobs.errors.Retry: the shop is closed" in ended.stderr
+    )
+    assert "Traceback" not in ended.stderr
+
+
+def test_a_log_in_json_has_an_object_for_each_line(folder: Path, url: str) -> None:
+    (folder / "shop.py").write_text(TALKATIVE)
+    with App(url) as app:
+        send(app, "c", "now")
+        ended = run(folder, url, "shop:app", "--burst", "-p", "1", "--log-format", "json")
+    lines = [json.loads(line) for line in ended.stderr.splitlines()]
+    failed = next(line for line in lines if "failed" in line["message"])
+    assert {name: failed[name] for name in ("level", "logger", "item", "function", "attempt")} == {
+        "level": "warning",
+        "logger": "leaseq.worker",
+        "item": "c",
+        "function": "shop.send",
+        "attempt": 1,
+    }
+    assert all(line["time"] for line in lines)
+
+
 def test_burst_ends_with_0_where_there_was_work(folder: Path, url: str) -> None:
     with App(url) as app:
         handles = [app.function("double").with_options(queue=queue).enqueue(21) for queue in ("a", "b")]
         done = run(folder, url, "shop_tasks:app", "-q", "b", "--queue", "a", "--burst", "-p", "1", "-c", "2")
-        assert (done.returncode, done.stderr) == (0, "")
+        assert done.returncode == 0, done.stderr
         assert [handle.result(0) for handle in handles] == [42, 42]
         again = run(folder, url, "shop_tasks:app", "--burst", "--processes", "2")
-        assert (again.returncode, again.stderr) == (1, "")
+        assert again.returncode == 1, again.stderr
 
 
 def test_a_log_that_nobody_reads_holds_nothing_up(folder: Path, url: str) -> None:

@@ -37,7 +37,9 @@ def test_any_exception_of_a_job_is_told(flavour: JobAppFlavour, where: str) -> N
         assert raised.value.attempt == 1, name  # whatever cannot be told is no death of a process
         assert raised.value.type.rpartition(".")[2] == kind
         assert message in raised.value.message, name
-        assert kind == "DeadLetter" or "raise_error" in raised.value.traceback or name == "huge", name
+        assert kind in {"DeadLetter", "Retry"} or "raise_error" in raised.value.traceback or name == "huge", (
+            name
+        )
         assert handles[name].info().error
 
 

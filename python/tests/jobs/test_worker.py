@@ -162,10 +162,10 @@ def test_the_log_tells_of_a_failure_what_the_jobs_author_needs(
     g.with_options(id="b").enqueue()
     with flavour.working():
         until(lambda: states(flavour) == (0, 0, 0, 2))
-    assert "item 'a' failed, attempt 1: ValueError: a bug\n" in caplog.text
+    assert "job 'a' of f failed, attempt 1: ValueError: a bug\n" in caplog.text
     assert caplog.text.count("item 'a' can be leased again in 0.0 s") == 1  # and not after its last attempt
     assert "item 'a' dies: that was the last of its attempts" in caplog.text
-    assert "item 'b' dies, attempt 1: DeadLetter: no such customer\n" in caplog.text
+    assert "job 'b' of g dies, attempt 1: DeadLetter: no such customer\n" in caplog.text
     assert caplog.text.count("raise ValueError(message)") == 2
     assert "crew.py" not in caplog.text
 

@@ -56,7 +56,7 @@ class UnknownFunction(NamedTuple):
 class JobResult(msgspec.Struct, frozen=True):
     """How a job ended: with the content of its outcome (empty: none is kept), or with the text of its failure.
 
-    `then` is the next stage of its chain, and `data` its envelope.
+    `then` is the next stage of its chain, and `data` its envelope. `function` is named if it was never called.
     """
 
     content: bytes = b""
@@ -66,13 +66,15 @@ class JobResult(msgspec.Struct, frozen=True):
     delay: float = 0.0
     then: Stage | None = None
     data: bytes = b""
+    function: str = ""
 
-    def raise_failure(self) -> None:
-        """Raises DeadLetter or Release for a job that failed, for the worker's loop."""
-        if self.dead:
-            raise DeadLetter(self.text)
-        if self.failed:
-            raise Release(self.text, delay=self.delay)
+    def raise_failure(self, function: str) -> None:
+        """Raises DeadLetter or Release for a job of `function` that failed, for the worker's loop."""
+        if not self.failed:
+            return
+        failed = DeadLetter(self.text) if self.dead else Release(self.text, delay=self.delay)
+        failed.function = function
+        raise failed
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +87,7 @@ class JobExecution:
 
     def ready(self, lease: LeasedJob, report: Report) -> PreparedJob | JobResult | UnknownFunction:
         """What to run; or the end of what can never run, which is dead (LQ-JOB-7)."""
+        job = None
         try:
             job = envelope.read(lease.data, self._serializers)
             function = self.functions.get(job.function)
@@ -92,7 +95,7 @@ class JobExecution:
                 return self._unknown(job.function)
             args, kwargs = function.signature.bind(job.args, job.kwargs)
         except (BadEnvelopeError, TypeError, msgspec.ValidationError) as error:
-            return self._dead(lease, error)
+            return self._dead(lease, error, "" if job is None else job.function)
         attempt = lease.attempt + job.attempt - 1
         if function.signature.takes_context:
             args = (self._context(lease, job, function.name, attempt, report), *args)
@@ -192,8 +195,8 @@ class JobExecution:
         text = failure.written("ProcessDied", why, "", self.worker, lease.started)
         return JobResult(failed=True, text=text, delay=ready.backoff(ready.attempt))
 
-    def _dead(self, lease: LeasedJob, error: BaseException) -> JobResult:
-        return JobResult(failed=True, text=self._text(lease, error), dead=True)
+    def _dead(self, lease: LeasedJob, error: BaseException, function: str = "") -> JobResult:
+        return JobResult(failed=True, text=self._text(lease, error), dead=True, function=function)
 
     def _text(self, lease: LeasedJob, error: BaseException) -> str:
         return failure.text_of(error, self.worker, lease.started)

@@ -83,7 +83,7 @@ class Executor:
             ending = ready if isinstance(ready, JobResult) else await self._run(item, lease, ready)
         finally:
             self._progress.end(item)
-        ending.raise_failure()
+        ending.raise_failure(ready.function if isinstance(ready, JobResult) else ready.function.name)
         if ending.then is not None:
             await self._hand_on(item, ending, ending.then)
             return
