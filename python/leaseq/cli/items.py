@@ -80,6 +80,10 @@ def inspect(*, queue: WorkQueue, ids: tuple[str, ...], with_data: bool, as_json:
     return ExitCode.NO if any(info.state == "absent" for info in infos) else ExitCode.DONE
 
 
+DEFAULT_LIMIT = 100
+"""Items that `leaseq list` shows if neither --limit nor --all is given."""
+
+
 @click.command("list", short_help="List the items of QUEUE in a STATE.")
 @on_queue
 @click.argument("state", type=click.Choice((*STATES, "kept")))
@@ -102,7 +106,7 @@ def list_(
 ) -> None:
     """List the items of QUEUE in a STATE, next first; "kept" are ids whose outcome is kept.
 
-    Exits with 1 if there are none. While others work, an item may be missed or listed twice.
+    If there are more than it shows, a line on stderr says how to see them. Exits with 1 if there are none. While others work, an item may be missed or listed twice.
 
     \b
     Examples:
@@ -112,7 +116,10 @@ def list_(
     if everything and limit is not None:
         raise click.UsageError("say --limit or --all, not both")
     now = stats_of(queue).now
-    infos = _list_infos(queue, state, offset, None if everything else limit or 100, backward=backward)
+    if everything or limit is not None:
+        infos = _list_infos(queue, state, offset, limit, backward=backward)
+    else:
+        infos = _first_infos(queue, state, offset, backward=backward)
     columns: Any = (
         ("id", "forgotten") if state == "kept" else ("id", _TIMES[state], "priority", "attempts", "size")
     )
@@ -124,6 +131,18 @@ def list_(
         nothing=f"nothing is {state}",
         as_json=as_json,
     )
+
+
+def _first_infos(
+    queue: WorkQueue, state: Any, offset: int, *, backward: bool
+) -> Iterator[ItemInfo | ListedItem]:
+    """Yield the first DEFAULT_LIMIT; if there are more, say on stderr how to see them."""
+    for number, info in enumerate(_list_infos(queue, state, offset, DEFAULT_LIMIT + 1, backward=backward)):
+        if number < DEFAULT_LIMIT:
+            yield info
+        else:
+            more = f"say --all, --limit N or --offset {offset + DEFAULT_LIMIT}"
+            click.echo(f"leaseq list: there are more; {more}", err=True)
 
 
 def _row(info: ItemInfo | ListedItem, now: float) -> tuple[Any, ...]:

@@ -136,6 +136,11 @@ def _load(target: str) -> "App":
     module_name, _, name = target.partition(":")
     if not module_name or not name:
         raise click.BadParameter(f"{target!r} does not look like shop.tasks:app", param_hint="MODULE:APP")
+    if module_name.endswith(".py") or "/" in module_name:
+        name_of_module = module_name.removesuffix(".py").removeprefix("./").replace("/", ".")
+        raise click.BadParameter(
+            f"{module_name} is a file; name the module: {name_of_module}:{name}", param_hint="MODULE:APP"
+        )
     app_type = app_class()
     sys.path.insert(0, str(Path.cwd()))
     try:

@@ -455,3 +455,17 @@ def test_a_life_in_a_shell_script(call: Calls, queue: leaseq.WorkQueue, tmp_path
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == "two bookscompleted order 1\n"
     assert queue.stats().completed == 1
+
+
+def list_ready(url: str, *more: str) -> subprocess.CompletedProcess[str]:
+    command = [*COMMAND, "list", "q", "ready", "--url", url, *more]
+    return subprocess.run(command, capture_output=True, text=True, check=True)
+
+
+def test_a_list_that_is_cut_says_how_to_see_more(queue: leaseq.WorkQueue, url: str) -> None:
+    queue.add_items(leaseq.Item(b"", id=str(number)) for number in range(101))
+    cut = list_ready(url)
+    assert "there are more; say --all, --limit N or --offset 100" in cut.stderr
+    assert len(cut.stdout.splitlines()) == 101  # with the heading
+    for more in (["--all"], ["--limit", "5"], ["--offset", "1"]):
+        assert list_ready(url, *more).stderr == ""

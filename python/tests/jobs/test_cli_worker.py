@@ -242,6 +242,8 @@ def test_a_signal_ends_it_with_0(
         ("shop_tasks:other", "other of shop_tasks is no leaseq.jobs.App"),
         ("shop_tasks:none", "none of shop_tasks is no leaseq.jobs.App"),
         ("no_such_module:app", "there is no module no_such_module"),
+        ("shop_tasks.py:app", "shop_tasks.py is a file; name the module: shop_tasks:app"),
+        ("shop/tasks.py:app", "shop/tasks.py is a file; name the module: shop.tasks:app"),
         ("shop_broken:app", "shop_broken cannot be imported: RuntimeError: no such table"),
         ("shop_lacking:app", "No module named 'nothing_like_this'"),
     ],
