@@ -67,6 +67,20 @@ def test_ended_items_are_dropped() -> None:
     assert beats.pause(5) is None
 
 
+@pytest.mark.parametrize(
+    ("later", "joins"), [(0, True), (0.06, True), (0.0834, False), (0.09, False), (0.2, False)]
+)
+def test_a_beat_takes_no_lease_along_before_a_quarter_of_it(later: float, joins: bool) -> None:
+    """LQ-CLIENT-13: leases that follow each other closely are extended together, but none too early."""
+    beats = HeartbeatSchedule()
+    first, second = (LeasedItemBase(name, b"", number, 1, 0.0, 60) for number, name in enumerate("ab"))
+    beats.add(first, now=0)
+    beats.add(second, now=60 * later)
+    now = beats.pause(0)
+    assert now == 20
+    assert [item for item, _ in beats.due(now)] == ([first, second] if joins else [first])
+
+
 @pytest.mark.parametrize("seconds", [0, 0.1])
 async def test_a_cancelled_heartbeater_is_replaced(url: str, seconds: float) -> None:
     """LQ-CLIENT-4: "cancel all tasks" hits the heart too, maybe before its first step; the next item begins another."""
