@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-from typing import TYPE_CHECKING, Self
+import os
+from typing import TYPE_CHECKING, Final, Self
 
 from leaseq_conformance.adapter_process import AdapterError, AdapterProcess, Answer, Pending
 from leaseq_conformance.fault_proxy import FaultProxy
@@ -20,6 +21,10 @@ if TYPE_CHECKING:
 
     from leaseq_conformance.fault_proxy import Listener
     from leaseq_conformance.redis_server import Server
+
+
+ZONE: Final = "Pacific/Chatham"
+"""Where adapters believe to be, 12:45 or 13:45 hours before UTC: a time that a client takes as local is far off."""
 
 
 class PooledAdapter:
@@ -86,9 +91,8 @@ class AdapterPool:
         else:
             listener = self._listeners.pop() if self._listeners else self._new_listener()
             listener.client = name
-            process = AdapterProcess(name, self.command, listener.url)
-            adapter = PooledAdapter(listener, process)
-            self.proxy.learn_scripts(process.hello["scripts"])
+            adapter = PooledAdapter(listener, self._process(name, listener))
+            self.proxy.learn_scripts(adapter.process.hello["scripts"])
         adapter.process.name = name
         adapter.begin_case(name)
         return adapter
@@ -97,11 +101,14 @@ class AdapterPool:
         """A process that is told that its server is a node of a cluster: the listener says that it has every slot."""
         listener = self._listeners.pop() if self._listeners else self._new_listener()
         listener.client, listener.has_every_slot = name, True
-        process = AdapterProcess(name, self.command, listener.url, cluster=True)
-        adapter = PooledAdapter(listener, process, is_of_cluster=True)
-        self.proxy.learn_scripts(process.hello["scripts"])
+        adapter = PooledAdapter(listener, self._process(name, listener, cluster=True), is_of_cluster=True)
+        self.proxy.learn_scripts(adapter.process.hello["scripts"])
         adapter.begin_case(name)
         return adapter
+
+    def _process(self, name: str, listener: Listener, *, cluster: bool = False) -> AdapterProcess:
+        environment = {**os.environ, "TZ": ZONE}
+        return AdapterProcess(name, self.command, listener.url, cluster=cluster, environment=environment)
 
     def _new_listener(self) -> Listener:
         return self.proxy.listener(f"listener {next(self._numbers)}")
@@ -167,14 +174,16 @@ class CaseSession:
         self._number = number
         self._adapters: dict[str, PooledAdapter] = {}
         self._groups: dict[str, str] = {}
+        self._names: dict[str, str] = {}
 
-    def declare(self, handle: str, group: str | None = None) -> None:
-        """Set the group of a queue; by default the queue is a group of its own."""
+    def declare(self, handle: str, group: str | None = None, name: str | None = None) -> None:
+        """Set the group of a queue, by default one for it alone, and its name, by default its handle."""
         self._groups[handle] = f"{group or handle}-{self._number}"
+        self._names[handle] = name or handle
 
     def queue_name(self, handle: str) -> str:
         """The name of a queue on the server."""
-        return f"{handle}-{self._number}"
+        return f"{self._names.get(handle, handle)}-{self._number}"
 
     def prefix(self, handle: str) -> str:
         """What the keys of a queue begin with."""
@@ -229,6 +238,12 @@ class CaseSession:
         adapter = self._adapters[name]
         adapter.opened.discard(handle)
         return adapter.process.close(handle)
+
+    def close_client(self, name: str) -> Pending:
+        """Close the whole client of an actor; queues are opened anew when they are used."""
+        adapter = self._adapters[name]
+        adapter.opened.clear()
+        return adapter.process.send({"op": "close_client"})
 
     def restart_server(self) -> None:
         """Restart the server; idle processes are ended, because their connections are gone."""

@@ -10,7 +10,9 @@ from leaseq_conformance.schemas import Schema
 
 Json = dict[str, Any]
 
-PROTOCOL: Final = 2
+PROTOCOL: Final = 3
+OLDEST: Final = 2
+"""An adapter of this version is run too, without the cases that need more."""
 MAX_LINE_BYTES: Final = 16 << 20
 """Bytes that a line may have: a call with 256 items and 4 MiB of data, as base64, has fewer."""
 
@@ -58,6 +60,19 @@ def check_reply(reply: Any, request: Json) -> None:
         _check(reply["ok"], "methods", request["method"], "ok")
     else:
         _check(reply["ok"], "answers", request["op"])
+
+
+def version_needed(value: Any) -> int:
+    """Return the version of the adapter protocol that a case needs, by its steps."""
+    if isinstance(value, list):
+        return max(map(version_needed, value), default=OLDEST)
+    if not isinstance(value, dict):
+        return OLDEST
+    if value.keys() & {"$text", "close_client"} or value.get("then") == "close_client":
+        return PROTOCOL
+    if any(isinstance(part, float) and name.endswith("_ms") for name, part in value.items()):
+        return PROTOCOL
+    return max(map(version_needed, value.values()), default=OLDEST)
 
 
 def described(request: Json) -> str:

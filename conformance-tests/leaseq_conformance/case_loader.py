@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 RawCase = dict[str, Any]
 LISTS = ("rules", "capabilities")
+KNOWN = {"name", "title", *LISTS}
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 """The one in C, where PyYAML was built with it, is ten times as fast."""
 
@@ -67,7 +68,8 @@ def read(
         for problem in problems(written):
             raise CaseFileError(f"{source}: {written['name']}: {problem}")
         lists = {name: tuple(written[name]) for name in LISTS}
-        cases.append(Case(f"{suite}/{written['name']}", written["title"], **lists, body=body(written)))
+        name, steps = f"{suite}/{written['name']}", {key: written[key] for key in written if key not in KNOWN}
+        cases.append(Case(name, written["title"], **lists, body=body(written), written=steps))
     return cases
 
 

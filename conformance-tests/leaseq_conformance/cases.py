@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol
 
+from leaseq_conformance.adapter_protocol import PROTOCOL
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
@@ -39,7 +41,8 @@ class Case:
         title: one line that says what is shown.
         rules: the rules of the specification that it rests on.
         capabilities: what of spec/12 the client has to claim for it; `core` is one. Empty: it needs no client.
-        body: the case as plain JSON data, for `export` and `explain`.
+        body: the case as plain JSON data, for `export`.
+        written: the case as its file has it, for `explain`; None if no file does.
     """
 
     name: str
@@ -47,6 +50,7 @@ class Case:
     rules: tuple[str, ...]
     capabilities: tuple[str, ...]
     body: Any = None
+    written: Any = None
 
     @property
     def suite(self) -> str:
@@ -139,6 +143,7 @@ class Context:
         adapter: the command that starts an adapter process; empty for suites without one.
         capabilities: what the adapter declares.
         seed: for what is drawn at random.
+        adapter_protocol: the version that the adapter speaks.
         patience: how many seconds to wait for an answer before the case is `unknown`.
         pool: the adapter processes that are kept from case to case; None for suites without an adapter.
     """
@@ -149,6 +154,7 @@ class Context:
     seed: int = 0
     patience: float = 60.0
     pool: AdapterPool | None = None
+    adapter_protocol: int = PROTOCOL
 
     def session(self) -> CaseSession:
         """The adapters and queues of one case, for suites that have an adapter."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from leaseq_conformance import registry
+from leaseq_conformance.adapter_protocol import version_needed
 from leaseq_conformance.cases import Outcome, Verdict, VerdictError
 
 if TYPE_CHECKING:
@@ -80,6 +81,12 @@ def run_case(case: Case, context: Context) -> Verdict:
     missing = sorted(set(case.capabilities) - context.capabilities)
     if missing:
         return Verdict(Outcome.SKIP, f"the client does not claim {', '.join(missing)}")
+    needed = version_needed(case.body)
+    if needed > context.adapter_protocol:
+        return Verdict(
+            Outcome.SKIP,
+            f"it needs version {needed} of the adapter protocol, the adapter speaks {context.adapter_protocol}",
+        )
     try:
         context.server.flush()
         verdict = registry.suite(case.suite).run(case, context)

@@ -129,6 +129,11 @@ class Adapter:
         await self._session.forget(message["queue"]).close()
         return {"ok": {}}
 
+    async def _close_client(self, _: Json) -> Json:
+        for queue in self._session.forget_all():
+            await queue.close()
+        return {"ok": {}}
+
     async def _cancel(self, message: Json) -> Json:
         if task := self._calls.get(message["call"]):
             task.cancel()

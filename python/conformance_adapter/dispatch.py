@@ -322,7 +322,8 @@ def _live_workers(session: Session, _: str | None, __: Json) -> Plan:
 
 
 def _ids(args: Json) -> list[str]:
-    return [unb64(one).decode("utf-8", "surrogateescape") for one in args["ids"]]
+    ids = map(values.item_id, args["ids"])
+    return [one if isinstance(one, str) else one.decode("utf-8", "surrogateescape") for one in ids]
 
 
 def _each_added(answers: Sequence[Any]) -> list[str | None]:

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 Json = dict[str, Any]
 
-PROTOCOL: Final = 2
+PROTOCOL: Final = 3
 MAX_LINE_BYTES: Final = 16 << 20
 CAPABILITIES: Final = (
     *(

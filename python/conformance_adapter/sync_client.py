@@ -137,6 +137,11 @@ class Adapter:
         self._session.forget(message["queue"]).close()
         return {"ok": {}}
 
+    def _close_client(self, _: Json) -> Json:
+        for queue in self._session.forget_all():
+            queue.close()
+        return {"ok": {}}
+
     def _cancel(self, message: Json) -> Json:
         looking = self._looking.get(message["call"])
         if looking is None:

@@ -22,9 +22,14 @@ def untext(value: str) -> Json:
     return b64(value.encode("utf-8", "surrogateescape"))
 
 
-def secs(value: str | int) -> float:
+def item_id(value: Json) -> str | bytes:
+    """An id to add: bytes, or the text that a message has."""
+    return cast("str", value["$text"]) if "$text" in value else unb64(value)
+
+
+def secs(value: str | float) -> float:
     """Milliseconds of a message, as the clients take them."""
-    return int(value) / 1000
+    return (value if isinstance(value, float) else int(value)) / 1000
 
 
 def micros(value: float) -> str:
@@ -41,7 +46,7 @@ def item(given: Json) -> Item:
     """An item to add."""
     return Item(
         unb64(given["data"]),
-        unb64(given["id"]),
+        item_id(given["id"]),
         headers={name: text(value) for name, value in given.get("headers", {}).items()},
         content_type=text(given["content_type"]) if "content_type" in given else None,
     )

@@ -3,6 +3,7 @@ import { readFileSync } from "node:fs";
 import { createInterface } from "node:readline";
 import { Redis } from "ioredis";
 import {
+  AbortError,
   appendTo,
   Client,
   commands,
@@ -41,7 +42,7 @@ const OPS: Record<string, (request: Request) => Promise<Json> | Json> = {
     ) as Json;
     const scripts = Object.entries(SCRIPTS).map(([script, { sha1 }]) => [script, sha1]);
     const client = { name, version, language: "TypeScript" };
-    return { ok: { protocol: 2, client, capabilities: CAPABILITIES, scripts: Object.fromEntries(scripts) } };
+    return { ok: { protocol: 3, client, capabilities: CAPABILITIES, scripts: Object.fromEntries(scripts) } };
   },
   open({ queue, name, group }) {
     openSession().open(queue, String(name), group as string | null);
@@ -49,6 +50,12 @@ const OPS: Record<string, (request: Request) => Promise<Json> | Json> = {
   },
   close({ queue }) {
     openSession().close(queue);
+    return { ok: {} };
+  },
+  async close_client() {
+    const { client } = openSession();
+    session = new Session(new Client(url));
+    await client.close();
     return { ok: {} };
   },
   cancel({ call }) {
@@ -80,7 +87,7 @@ async function runMethod(request: Request, stop: AbortController): Promise<Json>
   try {
     return { ok: shape(await method.run(call)) };
   } catch (error) {
-    if (signal.aborted) return { cancelled: true };
+    if (signal.aborted || error instanceof AbortError) return { cancelled: true };
     if (!(error instanceof LeaseqError)) throw error;
     const { message, definite } = error;
     const code = error.code.startsWith("LEASEQ_") ? error.code : null;

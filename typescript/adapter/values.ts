@@ -1,5 +1,5 @@
 // Values as messages have them, and as the client takes and gives them (conformance-tests/ADAPTER.md).
-import type { ItemInfo, LeasedItem, NewItem, Outcome, WorkerInfo } from "leaseq";
+import type { Bytes, ItemInfo, LeasedItem, NewItem, Outcome, WorkerInfo } from "leaseq";
 
 export type Json = Record<string, unknown>;
 export interface Bytes64 {
@@ -7,10 +7,12 @@ export interface Bytes64 {
 }
 
 export const bytes = (value: unknown): Buffer => Buffer.from((value as Bytes64).$b64, "base64");
+/** An id to add or to look up: bytes, or the text that a message has. */
+export const itemId = (value: unknown): Bytes => ((value as { $text?: string }).$text ?? bytes(value)) as Bytes;
 export const b64 = (value: Uint8Array): Bytes64 => ({ $b64: Buffer.from(value).toString("base64") });
 /** Numbers beyond 2^53 - 1 come as strings. */
 export const number = (value: unknown): number => Number(value);
-export const ids = (args: Json): Buffer[] => (args.ids as unknown[]).map(bytes);
+export const ids = (args: Json): Bytes[] => (args.ids as unknown[]).map(itemId);
 
 /** The fields that are there, under the client's names. */
 function rename(given: Json, names: Record<string, [string, (value: unknown) => unknown]>): Json {
@@ -27,7 +29,7 @@ const asIs = (value: unknown): unknown => value;
 export function newItem(item: Json, options: Json = {}): NewItem {
   const headers = Object.entries((item.headers ?? {}) as Json).map(([name, value]) => [name, bytes(value)]);
   return {
-    id: bytes(item.id),
+    id: itemId(item.id),
     data: bytes(item.data),
     ...rename(options, {
       delay_ms: ["delay", number],

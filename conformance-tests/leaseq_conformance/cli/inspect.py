@@ -59,8 +59,25 @@ def explain(name: str, *, as_json: bool) -> None:
     for rule in case.rules:
         click.echo(f"{rule}  {rules().get(rule, '')}\n")
     click.echo(f"needs  {', '.join(case.capabilities) or 'no client'}\n")
-    click.echo(yaml.safe_dump(case.body, sort_keys=False, width=110, allow_unicode=True))
+    click.echo(
+        yaml.dump(
+            case.written or case.body,
+            Dumper=_Plain,
+            default_flow_style=None,
+            sort_keys=False,
+            width=110,
+            allow_unicode=True,
+        )
+    )
     click.echo(registry.again(case))
+
+
+class _Plain(yaml.SafeDumper):
+    """Writes each value out, and short ones in a line, as case files do."""
+
+    def ignore_aliases(self, _: Any) -> bool:
+        """What several steps share is written at each."""
+        return True
 
 
 @click.command()

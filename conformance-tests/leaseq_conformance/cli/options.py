@@ -175,7 +175,8 @@ def opened(
                 continue
             pool = stack.enter_context(AdapterPool(server, adapter))
             hello = hello or _hello(pool)
-            contexts.append(Context(server, adapter, frozenset(hello["capabilities"]), seed, patience, pool))
+            claims, version = frozenset(hello["capabilities"]), hello["protocol"]
+            contexts.append(Context(server, adapter, claims, seed, patience, pool, version))
         version = contexts[0].server.version()
         if hello is None:
             yield contexts, Run("the scripts", version)

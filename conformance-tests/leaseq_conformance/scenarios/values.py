@@ -1,9 +1,10 @@
-"""What scenarios write in the place of messages: text for bytes, names for what an earlier answer gave, matchers.
+r"""What scenarios write in the place of messages: text for bytes, names for what an earlier answer gave, matchers.
 
 In arguments and expectations, what is bytes in a message may be written as text. `$name` stands for a saved value.
 
     {$b64: ...}                     bytes that are no text
     {$repeat: [text, n]}            a long text
+    {$text: 'a\ud800'}              an id that is text and no bytes, with escapes as JSON has them
     {$numbered: n}                  items whose ids are 0 to n-1, without data; $numbers: their ids
     {$times: [value, n, ...]}       a list with each value so many times
     {$save: name}                   matches anything, and saves it
@@ -18,6 +19,7 @@ In arguments and expectations, what is bytes in a message may be written as text
 from __future__ import annotations
 
 import base64
+import json
 import re
 from typing import TYPE_CHECKING, Any, Final
 
@@ -44,6 +46,8 @@ def encoded(value: Any) -> Any:
     if isinstance(value, dict) and "$repeat" in value:
         text, times = value["$repeat"]
         return {"$b64": base64.b64encode(text.encode() * times).decode()}
+    if isinstance(value, dict) and "$text" in value:
+        return {"$text": json.loads(f'"{value["$text"]}"')}
     return value
 
 

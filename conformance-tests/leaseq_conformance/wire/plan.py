@@ -3,7 +3,7 @@
 import operator
 import threading
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any, Final
 
@@ -11,7 +11,7 @@ from leaseq_conformance import resp
 from leaseq_conformance.fault_proxy import Action, Breakpoint, Command, DeferredReply
 from leaseq_conformance.fault_proxy.command import BLOCKS
 from leaseq_conformance.manifest import SCRIPTS
-from leaseq_conformance.wire import notation
+from leaseq_conformance.wire import arguments, notation
 from leaseq_conformance.wire.notation import Prefix
 
 CALLS: Final = ("EVALSHA", "EVAL", "BLPOP", "BLMOVE")
@@ -98,6 +98,9 @@ class Plan(Breakpoint):
         self._prefix = prefix
         self._port = port
         self._fates: dict[int, Action] = {}
+        self._together: defaultdict[str, list[tuple[DeferredReply, bytes]]] = defaultdict(list)
+        self._chosen: set[str] = set()
+        self._seen: Counter[str] = Counter()
         self._silent = silent
         self._done = threading.Event()
         self._look()
@@ -122,10 +125,16 @@ class Plan(Breakpoint):
 
     def missing(self) -> list[str]:
         """What has not come."""
-        sequences = self._sequences.values()
         return [
-            _name(exchange) for sequence in sequences for exchange in sequence if not exchange.get("optional")
+            f"{name} again, after {self._seen[name]} of them" if self._seen[name] else name
+            for sequence in self._sequences.values()
+            for exchange in sequence
+            if not self._may_be_left_out(exchange)
+            for name in [_name(exchange)]
         ]
+
+    def _may_be_left_out(self, exchange: Exchange) -> bool:
+        return "optional" in exchange or exchange.get("one_of") in self._chosen
 
     def optional(self) -> list[Exchange]:
         """What may still come, once nothing is missing."""
@@ -160,6 +169,8 @@ class Plan(Breakpoint):
                 place = self._sequences[sequence].index(exchange)
                 self._sequences[sequence] = self._sequences[sequence][place + 1 :]
                 self._allowed[sequence] = exchange.get("meanwhile", [])
+                self._seen[_name(exchange)] += 1
+                self._chosen |= {exchange["one_of"]} if "one_of" in exchange else set()
             elif exchange in self._late:
                 self._late.remove(exchange)
             else:
@@ -174,8 +185,9 @@ class Plan(Breakpoint):
         """What may come now: the next of each order, what is behind what need not come, and, of no order, what may come at any time."""
         for name, sequence in self._sequences.items():
             for exchange in sequence:
-                yield name, exchange
-                if not exchange.get("optional"):
+                if exchange.get("one_of") not in self._chosen:
+                    yield name, exchange
+                if not (self._may_be_left_out(exchange) or "one_of" in exchange):
                     break
         if self._left:
             for allowed in self._allowed.values():
@@ -215,9 +227,13 @@ class Plan(Breakpoint):
         if command.name == "EVAL" and source != SCRIPTS[exchange["script"]].source.encode():
             return f"expected {_name(exchange)}: the source is not that of the manifest"
         keys = [notation.key(name, self._prefix) for name in exchange["keys"]]
-        argv = [notation.argument(value, self._prefix) for value in notation.expanded(exchange["argv"])]
+        wanted = [str(len(keys)).encode(), *keys]
         sent = list(command.arguments[2:])
-        return _first_difference(_name(exchange), [str(len(keys)).encode(), *keys, *argv], sent)
+        if sent[: len(wanted)] != wanted:
+            return _first_difference(_name(exchange), wanted, sent[: len(wanted)])
+        argv = [notation.argument(value, self._prefix) for value in notation.expanded(exchange["argv"])]
+        why = arguments.difference(exchange["script"], argv, sent[len(wanted) :])
+        return why and f"{_name(exchange)}: {why}"
 
     def _difference_of_block(self, command: Command, exchange: Exchange) -> str:
         if command.name != exchange["block"]:
@@ -247,6 +263,8 @@ class Plan(Breakpoint):
         if "server" in exchange:
             return "resume"
         reply = self._reply(exchange)
+        if "together" in exchange:
+            return self._with_others(exchange["together"], reply)
         if "then" not in exchange and "after_ms" not in exchange:
             return reply
         deferred = DeferredReply()
@@ -260,6 +278,16 @@ class Plan(Breakpoint):
         threading.Thread(target=give, daemon=True).start()
         return deferred
 
+    def _with_others(self, name: str, reply: bytes) -> Action:
+        """A reply that comes at the same moment as the others of this name, once all these commands have come."""
+        deferred = DeferredReply()
+        waiting = self._together[name]
+        waiting.append((deferred, reply))
+        if not any(one.get("together") == name for part in self._sequences.values() for one in part):
+            for one, its_reply in waiting:
+                one.give(its_reply)
+        return deferred
+
     def _reply(self, exchange: Exchange) -> bytes:
         if "error" in exchange:
             return resp.error(exchange["error"].replace("PORT", str(self._port)))
@@ -271,14 +299,10 @@ class Plan(Breakpoint):
 def _first_difference(name: str, wanted: list[bytes], sent: list[bytes]) -> str:
     for number, (one, other) in enumerate(zip(wanted, sent, strict=False), 1):
         if one != other:
-            return f"{name}: word {number} is {_cut(other)}, expected {_cut(one)}"
+            return f"{name}: word {number} is {arguments.shown(other, one)}, expected {arguments.shown(one, other)}"
     if len(wanted) != len(sent):
         return f"{name}: {len(sent)} words, expected {len(wanted)}"
     return ""
-
-
-def _cut(value: bytes) -> str:
-    return repr(value if len(value) <= 100 else value[:100] + b"...")
 
 
 def _name(exchange: Exchange) -> str:
@@ -289,4 +313,4 @@ def _name(exchange: Exchange) -> str:
 
 def _shown(command: Command) -> str:
     sent_bytes = b" ".join(command.keys + command.argv if command.script else command.arguments[1:])
-    return f"{command.name} {command.script or ''} {_cut(sent_bytes)}"
+    return f"{command.name} {command.script or ''} {arguments.shown(sent_bytes, b'')}"

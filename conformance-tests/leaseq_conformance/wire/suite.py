@@ -36,7 +36,7 @@ def run(case: Case, context: Context) -> Verdict:
     """Run a case."""
     with context.session() as session:
         for queue, group in case.body["queues"].items():
-            session.declare(queue, group)
+            session.declare(queue, **({"group": group} if isinstance(group, str) else group))
         if case.body.get("cluster"):
             session.cluster_adapter(ACTOR)
         session.adapter(ACTOR)
@@ -81,7 +81,9 @@ class Ending:
         call = self._call
         if call is None:
             return
-        if how == "close" or call.cancel().answer(self._patience).kind == "unsupported":
+        if how == "close_client":
+            self._closing = self._session.close_client(ACTOR)
+        elif how == "close" or call.cancel().answer(self._patience).kind == "unsupported":
             adapter = self._session.adapter(ACTOR)
             adapter.opened.discard(self._queue)
             self._closing = adapter.process.send({"op": "close", "queue": self._queue})
@@ -174,6 +176,8 @@ def _answer(step: Step, session: CaseSession, patience: float, ending: Ending) -
     if "open" in step:
         name, group = step["open"]["name"], step["open"].get("group")
         return session.adapter(ACTOR).process.open("opened", name, group)
+    if "close_client" in step:
+        return session.close_client(ACTOR).answer(patience)
     args = plain(expanded(step.get("args", {})))
     queue = None if step["call"] in OF_NO_QUEUE else step.get("queue", "q")
     pending = session.start(ACTOR, queue, step["call"], args)

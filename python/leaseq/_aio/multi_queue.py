@@ -53,8 +53,9 @@ class QueueGroup:
         return await self.executor.drive(flow)
 
     def release(self, reply: LeaseReply) -> None:
-        """Release the items of a reply that arrived too late. Their attempts do not count."""
-        self.executor.run_later(commands.release_uncounted(self.queues[reply.queue].keys, reply))
+        """Release the items of a reply that arrived too late, uncounted, then settle their queue (LQ-BLOCK-15)."""
+        keys = self.queues[reply.queue].keys
+        self.executor.run_later([*commands.release_uncounted(keys, reply), commands.settle(keys)])
 
 
 class WorkQueues:

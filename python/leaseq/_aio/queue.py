@@ -2,7 +2,7 @@
 
 import asyncio
 import math
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, Self, TypeVar, Unpack, overload
 
@@ -393,19 +393,25 @@ class WorkQueue(QueueAdmin):
         given: list[Any] = list(flows.require_iterable(items, "items"))
         if not any(isinstance(one, Completion) for one in given):
             completions = (Completion(item, only_current=only_current) for item in given)
-            return [bool(answer) for answer in await self._complete_each(completions)]
+            return await self._complete_each(completions, bool)
         if only_current:
             raise BadArgumentError(
                 "only_current does not apply to a Completion: use Completion(item, only_current=True)"
             )
         check_targets(self.keys, self.place, given)
-        return [_completed(answer) for answer in await self._complete_each(given)]
+        return await self._complete_each(given, _completed)
 
-    async def _complete_each(self, completions: Iterable[Completion]) -> list[bool | Completed]:
-        return await self._in_chunks(
-            batches(completions, flows.CHUNK_BYTES),
-            lambda batch: end_leases(self, [one.item for one in batch], commands.complete(self.keys, batch)),
-        )
+    async def _complete_each(
+        self, completions: Iterable[Completion], shape: Callable[[bool | Completed], T]
+    ) -> list[T]:
+        """Complete in calls of 256, and return a shaped answer for each; an error has such answers too."""
+
+        async def complete(batch: list[Completion]) -> list[T]:
+            command = commands.complete(self.keys, batch)
+            answers = await end_leases(self, [one.item for one in batch], command)
+            return [shape(answer) for answer in answers]
+
+        return await self._in_chunks(batches(completions, flows.CHUNK_BYTES), complete)
 
     async def release(
         self, item: LeasedItemBase, *, delay: float = 0, uncounted: bool = False, error: str | None = None

@@ -3,7 +3,7 @@
 
 import asyncio
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, Self, TypeVar, Unpack, overload
 
@@ -392,19 +392,25 @@ class WorkQueue(QueueAdmin):
         given: list[Any] = list(flows.require_iterable(items, "items"))
         if not any(isinstance(one, Completion) for one in given):
             completions = (Completion(item, only_current=only_current) for item in given)
-            return [bool(answer) for answer in self._complete_each(completions)]
+            return self._complete_each(completions, bool)
         if only_current:
             raise BadArgumentError(
                 "only_current does not apply to a Completion: use Completion(item, only_current=True)"
             )
         check_targets(self.keys, self.place, given)
-        return [_completed(answer) for answer in self._complete_each(given)]
+        return self._complete_each(given, _completed)
 
-    def _complete_each(self, completions: Iterable[Completion]) -> list[bool | Completed]:
-        return self._in_chunks(
-            batches(completions, flows.CHUNK_BYTES),
-            lambda batch: end_leases(self, [one.item for one in batch], commands.complete(self.keys, batch)),
-        )
+    def _complete_each(
+        self, completions: Iterable[Completion], shape: Callable[[bool | Completed], T]
+    ) -> list[T]:
+        """Complete in calls of 256, and return a shaped answer for each; an error has such answers too."""
+
+        def complete(batch: list[Completion]) -> list[T]:
+            command = commands.complete(self.keys, batch)
+            answers = end_leases(self, [one.item for one in batch], command)
+            return [shape(answer) for answer in answers]
+
+        return self._in_chunks(batches(completions, flows.CHUNK_BYTES), complete)
 
     def release(
         self, item: LeasedItemBase, *, delay: float = 0, uncounted: bool = False, error: str | None = None

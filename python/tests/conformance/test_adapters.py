@@ -2,6 +2,7 @@
 
 import json
 import re
+import subprocess
 import sys
 import textwrap
 from collections.abc import Iterator
@@ -83,6 +84,25 @@ GREETING = {
     "capabilities": [],
     "scripts": {},
 }
+
+
+def test_an_adapter_of_the_version_before_runs_what_it_can(url: str) -> None:
+    """A port need not change for a new version of the adapter protocol; what it cannot be asked is skipped, not passed."""
+    body = "from conformance_adapter import dispatch, sync_client; dispatch.PROTOCOL = 2; sync_client.main()"
+    cases = ("wire/add-plain", "wire/wait-client-closed", "wire/milliseconds-and-parts")
+    chosen = [word for case in cases for word in ("--case", case)]
+    run = [sys.executable, "-c", "from leaseq_conformance.cli import main; main()", "run", "--json"]
+    ran = subprocess.run(
+        [*run, "--redis", url, *chosen, "--", sys.executable, "-c", body],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    results = {found["case"]["name"]: found["outcome"] for found in json.loads(ran.stdout)["results"]}
+    assert results == {cases[0]: "pass", cases[1]: "skip", cases[2]: "skip"}
+
+
 BROKEN = {
     "an unknown id": ("answer(99, {'ok': {}})", "an answer to nothing"),
     "an answer twice": (

@@ -59,7 +59,11 @@ def first_sent(steps: list[dict[str, Any]], step: int = 0) -> dict[str, Any]:
 
 CHANGES: dict[str, tuple[str, Any, str]] = {
     "an argument": ("wire/lease-one", lambda steps: first_sent(steps).update(argv=[1, 30]), "expected b'30'"),
-    "an argument more": ("wire/lease-one", lambda steps: first_sent(steps)["argv"].append(1), "14 words"),
+    "an argument more": (
+        "wire/lease-one",
+        lambda steps: first_sent(steps)["argv"].append(1),
+        "word 3 is missing, expected b'1'",
+    ),
     "a call less": ("wire/lease-one", lambda steps: steps[1]["sent"][""].clear(), "nothing was to be sent"),
     "a call more": (
         "wire/lease-one",
