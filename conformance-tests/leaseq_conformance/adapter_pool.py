@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 ZONE: Final = "Pacific/Chatham"
-"""Where adapters believe to be, 12:45 or 13:45 hours before UTC: a time that a client takes as local is far off."""
+"""Where adapters believe to be, 12:45 or 13:45 hours ahead of UTC: a time that a client takes as local is far off."""
 
 
 class PooledAdapter:
