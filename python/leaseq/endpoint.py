@@ -165,6 +165,10 @@ class Endpoint:
             return reply if isinstance(reply, redis.AuthenticationError) else None
         if command[0] == "AUTH" and type(reply) is redis.ResponseError:
             return redis.AuthenticationError(*reply.args)
+        if isinstance(reply, redis.ResponseError) and command[0] in {"CLIENT", "SELECT"}:
+            return type(reply)(
+                f"{' '.join(command)}: {reply}"
+            )  # of the others, there may be a password in it
         return reply
 
 
@@ -187,13 +191,13 @@ def endpoint(given: Mapping[str, Any], kind: type, at: tuple[str, int] | None = 
         )
     host, port = at or (given.get("host", "localhost"), given.get("port", 6379))
     reply = given.get("socket_timeout", REPLY_SECS)
-    reply = DEFAULT_REPLY_SECONDS if reply is None else min(float(reply), _MAX_SECONDS)
+    reply = DEFAULT_REPLY_SECONDS if reply is None else _seconds(reply, "socket_timeout")
     connect = given.get("socket_connect_timeout", reply)
     found = Endpoint(
         host=str(host),
         port=int(port),
         path=str(given.get("path", "")) if issubclass(kind, _UNIX) else None,
-        connect_secs=reply if connect is None else min(float(connect), _MAX_SECONDS),
+        connect_secs=reply if connect is None else _seconds(connect, "socket_connect_timeout"),
         reply_secs=reply,
         given=given,
         over_tls=issubclass(kind, _OVER_TLS) or bool(given.get("ssl")),
@@ -201,6 +205,15 @@ def endpoint(given: Mapping[str, Any], kind: type, at: tuple[str, int] | None = 
     if at is None:
         _check(found)
     return found
+
+
+def _seconds(given: float, name: str) -> float:
+    """Return a time limit. Raises BadArgumentError."""
+    if not float(given) > 0:  # or it is no number
+        raise BadArgumentError(
+            f"{name} is {given!r}: it must be above 0 seconds, or None for leaseq's own limit"
+        )
+    return min(float(given), _MAX_SECONDS)
 
 
 def _check(found: Endpoint) -> None:

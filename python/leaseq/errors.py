@@ -155,6 +155,16 @@ def from_server(error: redis.RedisError) -> LeaseqError:
     return refused
 
 
+def _from_greeting(error: redis.ResponseError) -> LeaseqError:
+    """The named error for what a server refused before the first call: what it refuses for now passes, the rest is for a person."""
+    text = str(error)
+    if isinstance(error, redis.exceptions.NoPermissionError):
+        return AccessDeniedError(f"the server user lacks a right that opening a connection needs: {text}")
+    if isinstance(error, _NOT_RUN) or text.split(" ", 1)[0] in NOT_RUN:
+        return from_server(error)
+    return BadArgumentError(f"the server refuses a setting of the connection, nothing was sent: {text}")
+
+
 def from_connection(error: Exception, *, sent: bool) -> LeaseqError:
     """The named error for a connection that failed before (`sent` false) or after the call was sent."""
     if isinstance(error, redis.AuthenticationError):
@@ -163,6 +173,8 @@ def from_connection(error: Exception, *, sent: bool) -> LeaseqError:
         return UnavailableError("all connections of the client are in use: raise its max_connections")
     if isinstance(error, redis.exceptions.BusyLoadingError):
         return UnavailableError(f"the server is starting, the call was not run: {error}")
+    if isinstance(error, redis.ResponseError) and not sent:
+        return _from_greeting(error)
     if isinstance(error.__context__, redis.exceptions.ReadOnlyError):
         return ServerError(f"the server became a replica: {error}")
     if _NO_ROOM.fullmatch(str(error)):

@@ -18,6 +18,10 @@ _URL: Final = re.compile(
 )
 
 
+_DATABASE: Final = re.compile(r"[^/?#]*(/\d*)?/?([?#].*)?", re.DOTALL)
+"""What a URL of a single server may have behind its scheme. redis-py takes any other path for database 0."""
+
+
 @dataclass(frozen=True, slots=True)
 class ServerSet:
     """What such a URL says.
@@ -35,7 +39,12 @@ class ServerSet:
 
 def server_set(url: str) -> ServerSet | None:
     """The set of servers that a URL names; None if it names a single server. Raises BadArgumentError."""
-    if "+" not in url.split("://", 1)[0]:
+    scheme, _, rest = url.partition("://")
+    if "+" not in scheme:
+        if scheme in {"redis", "rediss"} and not _DATABASE.fullmatch(rest):
+            raise BadArgumentError(
+                "the path of this URL is no database: it is a number, as in redis://user:password@host:6379/2"
+            )
         return None
     match = _URL.fullmatch(url)
     if match is None:

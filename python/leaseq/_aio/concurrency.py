@@ -15,7 +15,7 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import MaxConnectionsError
 
-from leaseq.errors import BadTypeError
+from leaseq.errors import BadArgumentError, BadTypeError
 from leaseq.process import THIS
 
 Client = Redis | RedisCluster
@@ -30,10 +30,13 @@ UNLIMITED = 2**31
 
 
 def connect(url: str) -> Redis:
-    """Return a client for a URL that never sends anything twice. Raises ValueError or TypeError for an invalid URL."""
+    """Return a client for a URL that never sends anything twice. Raises ValueError for an invalid URL, BadArgumentError for its options."""
     # every waiter holds a connection, so there is no limit unless the URL has one
     pool = ConnectionPool.from_url(url, retry=Retry(NoBackoff(), 0), max_connections=UNLIMITED)
-    pool.connection_class(**pool.connection_kwargs)  # does not connect; an unknown option is reported now
+    try:
+        pool.connection_class(**pool.connection_kwargs)  # does not connect
+    except Exception as error:  # of many kinds: TypeError, RedisError, AttributeError
+        raise BadArgumentError(f"redis-py refuses an option of the server URL: {error}") from error
     return Redis.from_pool(pool)
 
 

@@ -61,6 +61,8 @@ class ServerHandle:
         servers = server_set(url)
         try:
             self._clients = [concurrency.connect(url)] if servers is None else []
+        except BadArgumentError:
+            raise
         except (ValueError, TypeError):
             # neither the URL nor the cause, which quotes it: there may be a password in it
             raise BadArgumentError(

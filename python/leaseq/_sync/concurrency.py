@@ -19,7 +19,7 @@ from redis.exceptions import MaxConnectionsError
 from redis.retry import Retry
 
 from leaseq._sync.race import current
-from leaseq.errors import BadTypeError
+from leaseq.errors import BadArgumentError, BadTypeError
 from leaseq.process import THIS
 
 Client = Redis | RedisCluster
@@ -37,10 +37,13 @@ UNLIMITED = 2**31
 
 
 def connect(url: str) -> Redis:
-    """A client for a URL that never sends anything twice. Raises ValueError or TypeError for one that is none."""
+    """A client for a URL that never sends anything twice. Raises ValueError for one that is none, BadArgumentError for its options."""
     # every waiter holds a connection; a limit, which redis-py sets by itself, is for the URL to ask for
     pool = ConnectionPool.from_url(url, retry=Retry(NoBackoff(), 0), max_connections=UNLIMITED)
-    pool.connection_class(**pool.connection_kwargs)  # does not connect; an unknown option is told now
+    try:
+        pool.connection_class(**pool.connection_kwargs)  # does not connect
+    except Exception as error:  # of many kinds: TypeError, RedisError, AttributeError
+        raise BadArgumentError(f"redis-py refuses an option of the server URL: {error}") from error
     return Redis.from_pool(pool)
 
 

@@ -262,7 +262,7 @@ def test_who_it_is(flavour: ClientFlavour, url: str, redis_client: redis.Redis, 
     if options == "protocol=2":  # HELLO takes any password for a user that needs none
         with pytest.raises(leaseq.AccessDeniedError):
             flavour.queue("q", f"redis://:wrong@{host}?{options}").stats()
-    with pytest.raises(leaseq.UnavailableError, match="out of range"):
+    with pytest.raises(leaseq.BadArgumentError, match=r"SELECT 999: .*out of range"):
         flavour.queue("q", f"redis://{host}/999?{options}").stats()
 
 

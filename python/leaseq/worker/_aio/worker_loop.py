@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from leaseq._aio import concurrency
 from leaseq._aio.queue import LeasedItem
-from leaseq.errors import LeaseqError, QueueClosedError
+from leaseq.errors import AccessDeniedError, BadArgumentError, LeaseqError, QueueClosedError
 from leaseq.worker import presence, server_health
 from leaseq.worker._aio.background import BackgroundLoop
 from leaseq.worker._aio.completer import Completer
@@ -23,6 +23,9 @@ from leaseq.worker.server_health import ServerHealth
 from leaseq.worker.settings import Settings
 
 NEVER = sys.maxsize
+
+FOR_A_PERSON = (AccessDeniedError, BadArgumentError)
+"""Refusals of a user or a setting. At the start of a worker, nothing but a person can mend them (LQ-WORK-14)."""
 
 LAST_TRIES = 4
 """How often a worker that ends tries to tell what is left."""
@@ -72,6 +75,7 @@ class WorkerLoop:
         self._dry = False
         self._empty = False
         self._failures = 0
+        self._has_worked = False
         self._failure: Exception | None = None
         self._drains = False
         self._stops = 0
@@ -342,12 +346,18 @@ class WorkerLoop:
 
     def _worked(self) -> None:
         self._failures = 0
+        self._has_worked = True
         if self._server_health.is_down:
             self._on_call_result(None)
 
     def _on_call_result(self, error: LeaseqError | None) -> None:
         """A call has failed, or worked."""
+        if isinstance(error, FOR_A_PERSON) and not self._has_worked:
+            self._failure = self._failure or error
+            self._wake_event.set()
+            return
         with self._guard:
+            self._has_worked |= error is None
             now = concurrency.now()
             first = error is not None and self._server_health.mark_down(now)
             seconds = self._server_health.mark_up(now) if error is None else None
