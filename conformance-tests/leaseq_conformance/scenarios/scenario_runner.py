@@ -315,10 +315,11 @@ class ScenarioRunner:
     def announced(self, step: Step) -> None:
         """Exactly one worker of the queue is announced, as the rules say, and says these things of itself."""
         entry, began = key_inspector.entry(self._prefix(step)), time.monotonic()
-        without, beside = step.get("without", ()), step.get("beside", ())
+        wanted = step["announced"]
+        more = {name: step[name] for name in ("without", "beside", "named", "living_ms") if name in step}
         within = step.get("within_ms", self.patience * 1000) / 1000
         try:
-            self._until(lambda: workers.check(self.client, entry, step["announced"], without, beside), within)
+            self._until(lambda: workers.check(self.client, entry, wanted, **more), within)
         except values.MismatchError as error:
             if "within_ms" in step and self.session.longest_stall(began) > MAX_STALL_SECS:
                 raise UnjudgedError(f"the machine did not keep up: {error}") from error

@@ -38,10 +38,12 @@ def check(
     wanted: Mapping[str, Any],
     without: Sequence[str] = (),
     beside: Sequence[str] = (),
+    named: int | None = None,
+    living_ms: int = 1,
 ) -> None:
     """Look whether one worker is announced, of this queue, in the right form, with these members and without these texts.
 
-    `beside` are the other ids in the index.
+    `beside` are the other ids in the index, `named` is how many of its items it names, `living_ms` how long it lives at least.
 
     Raises:
         MismatchError: it is not so, or not yet.
@@ -61,8 +63,8 @@ def check(
             raise FailedError(f"it says {secret!r}")
     status = json.loads(text)
     life = client.pttl(keys[0])
-    if not 0 < life <= LIFE_MS:
-        raise MismatchError(f"{keys[0]!r} has a time to live of {life} ms, expected at most {LIFE_MS}")
+    if not living_ms <= life <= LIFE_MS:
+        raise MismatchError(f"{keys[0]!r} has a time to live of {life} ms, expected {living_ms} to {LIFE_MS}")
     seconds, _ = client.time()
     ahead = dict(index)[worker_id] - seconds * 1000
     if not 0 < ahead <= INDEX_LIFE_MS + 1000:
@@ -71,6 +73,8 @@ def check(
         if type(status.get(name)) is not kind:
             raise MismatchError(f"its {name} is {status.get(name)!r}, no {kind.__name__}")
     match({"version": 1, "queues": [entry]} | dict(wanted), status, {}, "what it says")
+    if named not in {None, len(status["items"])}:
+        raise MismatchError(f"it names {len(status['items'])} of its items, expected {named}")
     match([{"queue": entry}] * len(status["items"]), status["items"], {}, "what it says of its items")
     if abs(status["started"] - seconds * 1000) > INDEX_LIFE_MS:
         raise MismatchError(f"it started at {status['started']}, the server's time is {seconds * 1000}")

@@ -204,7 +204,8 @@ class Plan(Breakpoint):
         return ""
 
     def _difference(self, command: Command, exchange: Exchange) -> str:
-        if self._silent.names.get(exchange.get("other_than", "")) == command.connection:
+        others = exchange.get("other_than", ())
+        if command.connection in map(self._silent.names.get, [others] if isinstance(others, str) else others):
             return f"expected {_name(exchange)} on another connection"
         if "block" in exchange:
             return self._difference_of_block(command, exchange)
