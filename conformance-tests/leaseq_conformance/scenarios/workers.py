@@ -69,6 +69,15 @@ def check(
     ahead = dict(index)[worker_id] - seconds * 1000
     if not 0 < ahead <= INDEX_LIFE_MS + 1000:
         raise MismatchError(f"its score lies {ahead:.0f} ms ahead, expected at most {INDEX_LIFE_MS}")
+    _check_status(status, entry, wanted, named)
+    if abs(status["started"] - seconds * 1000) > INDEX_LIFE_MS:
+        raise MismatchError(f"it started at {status['started']}, the server's time is {seconds * 1000}")
+
+
+def _check_status(
+    status: Mapping[str, Any], entry: str, wanted: Mapping[str, Any], named: int | None
+) -> None:
+    """Look at what a worker says of itself. Raises MismatchError."""
     for name, kind in MEMBERS.items():
         if type(status.get(name)) is not kind:
             raise MismatchError(f"its {name} is {status.get(name)!r}, no {kind.__name__}")
@@ -76,8 +85,6 @@ def check(
     if named not in {None, len(status["items"])}:
         raise MismatchError(f"it names {len(status['items'])} of its items, expected {named}")
     match([{"queue": entry}] * len(status["items"]), status["items"], {}, "what it says of its items")
-    if abs(status["started"] - seconds * 1000) > INDEX_LIFE_MS:
-        raise MismatchError(f"it started at {status['started']}, the server's time is {seconds * 1000}")
 
 
 def check_none(client: redis.Redis) -> None:
