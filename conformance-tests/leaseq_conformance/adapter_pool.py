@@ -15,6 +15,7 @@ from leaseq_conformance.adapter_process import AdapterError, AdapterProcess, Ans
 from leaseq_conformance.fault_proxy import FaultProxy
 from leaseq_conformance.manifest import NAMES_BY_DIGEST
 from leaseq_conformance.stall_probe import StallProbe
+from leaseq_conformance.timestamp import timestamp
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -258,7 +259,7 @@ class CaseSession:
         """Add the messages since the last note, then this line, to the log."""
         for adapter in self._adapters.values():
             self.log += adapter.lines()
-        self.log.append(line)
+        self.log.append(f"{timestamp()} {line}")
 
     def transcript(self) -> tuple[str, ...]:
         """All that was said: the messages of the actors step by step, then the commands that they sent."""

@@ -31,6 +31,7 @@ from leaseq_conformance.adapter_protocol import (
     quoted,
 )
 from leaseq_conformance.cases import BrokenError, UnjudgedError
+from leaseq_conformance.timestamp import timestamp
 
 TIMEOUT_SECS: Final = 60.0
 """Longer than an answer takes on a busy machine; a call that waits is given its own time on top."""
@@ -290,7 +291,7 @@ class AdapterProcess:
         return error
 
     def _note(self, arrow: str, line: str) -> None:
-        self.transcript.append(f"{arrow} {line if len(line) <= 2000 else line[:2000] + '...'}")
+        self.transcript.append(f"{timestamp()} {arrow} {line if len(line) <= 2000 else line[:2000] + '...'}")
 
     def _read(self) -> None:
         assert self._process.stdout is not None

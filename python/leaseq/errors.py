@@ -30,6 +30,7 @@ __all__ = [
     "EmbeddedServerError",
     "FormatError",
     "LeaseqError",
+    "NoScriptsError",
     "NoServerError",
     "OutOfMemoryError",
     "QueueClosedError",
@@ -103,6 +104,10 @@ class ServerError(LeaseqError):
 
 class AccessDeniedError(ServerError):
     """The server refused the user: wrong password, or no right to run scripts on the queue's keys."""
+
+
+class NoScriptsError(ServerError):
+    """The server runs no Lua scripts: Valkey without its Lua module, Garnet without `--lua`, or EVAL renamed."""
 
 
 class UnavailableError(LeaseqError):

@@ -8,7 +8,8 @@ export interface Bytes64 {
 
 export const bytes = (value: unknown): Buffer => Buffer.from((value as Bytes64).$b64, "base64");
 /** An id to add or to look up: bytes, or the text that a message has. */
-export const itemId = (value: unknown): Bytes => ((value as { $text?: string }).$text ?? bytes(value)) as Bytes;
+export const itemId = (value: unknown): Bytes =>
+  ((value as { $text?: string }).$text ?? bytes(value)) as Bytes;
 export const b64 = (value: Uint8Array): Bytes64 => ({ $b64: Buffer.from(value).toString("base64") });
 /** Numbers beyond 2^53 - 1 come as strings. */
 export const number = (value: unknown): number => Number(value);

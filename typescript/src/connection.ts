@@ -6,6 +6,7 @@ import {
   BadArgumentError,
   errorFromReply,
   type LeaseqError,
+  NoScriptsError,
   ReplyLostError,
   ServerError,
   UnavailableError,
@@ -101,9 +102,34 @@ export class Connection implements Runner {
       return command.read(await this.send("EVALSHA", [sha1, ...args], timeoutMs, asking));
     } catch (error) {
       // The server may drop its scripts at any time. EVAL loads this one again (LQ-SCRIPT-2).
-      if (!(error instanceof ServerError && error.code === "NOSCRIPT")) throw error;
-      return command.read(await this.send("EVAL", [source, ...args], timeoutMs, asking));
+      if (hasCode(error, "NOSCRIPT"))
+        return await this.#runSource(command, [source, ...args], timeoutMs, asking);
+      throw await this.#named(error);
     }
+  }
+
+  async #runSource<Result>(
+    command: Command<Result>,
+    args: readonly Argument[],
+    timeoutMs: number | undefined,
+    asking: boolean,
+  ): Promise<Result> {
+    try {
+      return command.read(await this.send("EVAL", args, timeoutMs, asking));
+    } catch (error) {
+      throw await this.#named(error);
+    }
+  }
+
+  /** The error of a call. The texts of servers differ: whether this one runs scripts is asked with a script of no commands. */
+  async #named(error: unknown): Promise<unknown> {
+    if (!hasCode(error, "ERR")) return error;
+    try {
+      await this.send("EVAL", ["return 1", "0"]);
+    } catch (refusal) {
+      if (hasCode(refusal, "ERR")) return new NoScriptsError();
+    }
+    return error;
   }
 
   /** Sends a Redis command and returns its reply, with bytes as Buffers. */
@@ -210,3 +236,6 @@ export class Connection implements Runner {
     redis.disconnect();
   }
 }
+
+const hasCode = (error: unknown, code: string): boolean =>
+  error instanceof ServerError && error.code === code;

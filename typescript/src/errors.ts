@@ -38,6 +38,19 @@ export class ServerError extends LeaseqError {
   }
 }
 
+/** The server runs no Lua scripts: Valkey without its Lua module, Garnet without `--lua`, or EVAL renamed (LQ-ERROR-6). */
+export class NoScriptsError extends LeaseqError {
+  readonly code = "NO_SCRIPTS";
+  readonly definite = true;
+
+  constructor() {
+    super(
+      "the server runs no Lua scripts, nothing was done: load the Lua module of Valkey, start Garnet with --lua, do not rename " +
+        "EVAL and EVALSHA, or take Redis 6.2 or later",
+    );
+  }
+}
+
 /** The connection failed: before the call was sent (`UnavailableError`) or after (`ReplyLostError`). */
 export abstract class ConnectionError extends LeaseqError {
   readonly code = "CONNECTION";

@@ -27,6 +27,7 @@ export {
   CrossGroupError,
   FormatError,
   LeaseqError,
+  NoScriptsError,
   OutOfMemoryError,
   PartialError,
   QueueFullError,

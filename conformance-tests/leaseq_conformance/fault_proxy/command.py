@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import threading
+import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from leaseq_conformance import resp
+from leaseq_conformance.timestamp import timestamp
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -61,6 +63,7 @@ class Command:
         reply: the bytes that the server replied; None if it did not or the connection was cut.
         delivered: the bytes that the client received; None if it received nothing.
         port: the port of the listener that it came through.
+        came_at: when, on `time.time`.
         outgoing: the bytes that the client is to receive, once they are known: the server's reply or another.
         deferred: what will give these bytes, if a breakpoint says so.
     """
@@ -74,6 +77,7 @@ class Command:
     reply: bytes | None = None
     delivered: bytes | None = None
     port: int = 0
+    came_at: float = field(default_factory=time.time)
     outgoing: bytes | None = field(default=None, repr=False)
     deferred: DeferredReply | None = field(default=None, repr=False)
 
@@ -116,7 +120,7 @@ class Command:
         elif self.delivered is None and self.reply is not None:
             end += f" [the server replied {resp.shown(self.reply)}]"
         name = f"{self.name} {self.script}" if self.script else self.name
-        return f"{self.client}/{self.connection} {name} {' '.join(map(_shown, words))} -> {end}"
+        return f"{timestamp(self.came_at)} {self.client}/{self.connection} {name} {' '.join(map(_shown, words))} -> {end}"
 
 
 def _shown(part: bytes) -> str:

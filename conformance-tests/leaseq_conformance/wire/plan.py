@@ -16,6 +16,8 @@ from leaseq_conformance.wire.notation import Prefix
 
 CALLS: Final = ("EVALSHA", "EVAL", "BLPOP", "BLMOVE")
 """What counts in every case; another command, such as that of the registry, where a case watches it."""
+PROBE: Final = (b"EVAL", b"return 1", b"0")
+"""What a client may ask behind any error: whether the server runs scripts (LQ-ERROR-6). The server answers it."""
 MAX_MEANWHILE: Final = 20
 """How often a client may look again before it does what is expected: a machine that stalls makes it late, not wrong."""
 NIL: Final = b"*-1\r\n"
@@ -111,9 +113,14 @@ class Plan(Breakpoint):
             return False
         if notation.is_of_another_case(command, self._prefix):
             return False
+        if command.arguments == PROBE and not self._names_probe():
+            return False
         self._fates[command.number] = self._fate(command)
         self._look()
         return True
+
+    def _names_probe(self) -> bool:
+        return any(exchange.get("command") == "EVAL" for _, exchange in self._candidates())
 
     def stop(self, command: Command) -> Action:
         """What becomes of it."""

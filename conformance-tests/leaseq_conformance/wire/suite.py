@@ -209,9 +209,11 @@ def _check_one(wanted: Step, answer: Answer) -> None:
         return
     expected = plain(expanded(wanted[kind]))
     if kind == "error":
-        text = expected.pop("without", None)
+        text, needed = expected.pop("without", None), expected.pop("with", "")
         if text is not None and text in str(answer.value):
             raise MismatchError(f"the error holds {text!r}: {answer.value}")
+        if needed not in str(answer.value):
+            raise MismatchError(f"the error does not say {needed!r}: {answer.value}")
     match(expected, answer.value, {})
 
 

@@ -390,7 +390,32 @@ class Executor:
         if isinstance(error, ReadOnlyError):
             with contextlib.suppress(*NOT_CONNECTED):
                 await self.route.refresh()
-        return errors.from_server(error)
+        named = errors.from_server(error)
+        if type(named) is errors.ServerError and not named.definite and not await self._runs_scripts():
+            return errors.NoScriptsError(
+                "the server runs no Lua scripts, nothing was done: load the Lua module of Valkey, start Garnet with --lua,"
+                " do not rename EVAL and EVALSHA, or take Redis 6.2 or later"
+            )
+        return named
+
+    async def _runs_scripts(self) -> bool:
+        """Ask the server whether it runs a script of no commands: error texts differ between servers (LQ-ERROR-6)."""
+        connection = None
+        try:
+            connection = await self.route.acquire(self.key, None)
+            await connection.send("EVAL", "return 1", "0")
+            await connection.read()
+        except redis.ResponseError as error:
+            return (
+                type(error) is not redis.ResponseError
+            )  # an error with a code is about the user or this moment
+        except (*NOT_CONNECTED, ReplyTimeoutError):
+            if connection is not None:
+                connection.close()
+        finally:
+            if connection is not None:
+                self.route.release(connection)
+        return True
 
     async def _acquire(self, redirection: redis.ResponseError | None) -> Connection:
         """Return a connection to the node that has the keys, or to where a redirection leads. Raises `leaseq.errors`."""

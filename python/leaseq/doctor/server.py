@@ -49,8 +49,25 @@ def scripting(node: Node, role: str) -> Verdict:
     except redis.exceptions.ReadOnlyError:
         return problem("this is a replica: it runs no scripts", "connect to the primary")
     except redis.ResponseError as error:
+        if not _runs_lua(node):
+            return problem(
+                "the server runs no Lua scripts",
+                "load the Lua module of Valkey (see INFO scriptingengines), start Garnet with --lua, do not rename EVAL and"
+                " EVALSHA, or take another server: Redis 6.2 or later, Valkey",
+            )
         return problem(
             f"the server does not run leaseq's scripts: {error}",
             "give the user its rights (see rights), or take a server that has Lua scripts: Redis 6.2 or later, Valkey",
         )
     return ok("runs leaseq's scripts")
+
+
+def _runs_lua(node: Node) -> bool:
+    """Return whether a script of no commands runs, or the user may not call it."""
+    try:
+        node.execute("EVAL", "return 1", 0)
+    except redis.exceptions.NoPermissionError:
+        return True
+    except redis.ResponseError:
+        return False
+    return True

@@ -366,3 +366,17 @@ def test_durations_are_refused_in_the_unit_and_by_the_name_of_their_argument(que
     for call, expected in calls:
         with pytest.raises(leaseq.BadArgumentError, match=re.escape(expected)):
             call()
+
+
+async def test_a_server_without_lua_is_named(own_server: servers.StartServer) -> None:
+    """LQ-ERROR-6: Garnet without `--lua`, Valkey without its module, and here: a server whose scripts are renamed away."""
+    server = own_server("--rename-command", "EVAL", "", "--rename-command", "EVALSHA", "")
+    with leaseq.WorkQueue("q", server.url) as queue:
+        with pytest.raises(leaseq.NoScriptsError, match=r"runs no Lua scripts.*--lua") as raised:
+            queue.add_item(Item(b"x"))
+        assert raised.value.definite
+        with pytest.raises(leaseq.NoScriptsError):
+            queue.lease(30, timeout=1)
+    async with leaseq.aio.WorkQueue("q", server.url) as queue:
+        with pytest.raises(leaseq.NoScriptsError):
+            await queue.add_item(Item(b"x"))

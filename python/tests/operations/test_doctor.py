@@ -81,6 +81,14 @@ def test_an_eviction_policy_is_a_problem(own_server: servers.StartServer, policy
     assert "noeviction" in finding.do
 
 
+def test_a_server_without_lua_is_named(own_server: servers.StartServer) -> None:
+    with own_server("--rename-command", "EVAL", "", "--rename-command", "EVALSHA", "").client() as client:
+        finding = found(client, "scripting")
+    assert finding.status == "problem"
+    assert "no Lua scripts" in finding.found
+    assert "--lua" in finding.do
+
+
 def test_memory_near_its_limit(own_server: servers.StartServer) -> None:
     with own_server().client() as client:
         assert found(client, "memory").status == "advice"  # no limit at all
