@@ -1,4 +1,4 @@
-"""What each annotation of a function names. If one cannot be resolved at run time, the others still can."""
+"""The annotations of a function. If one cannot be resolved at run time, the others still can."""
 
 import inspect
 import logging
@@ -37,7 +37,7 @@ def signature_of(function: Callable[..., Any]) -> inspect.Signature:
 
 
 def resolved(function: Callable[..., Any], annotation: Any) -> Any:
-    """What an annotation of a function names; Unresolved if that cannot be found."""
+    """Return the type that an annotation names; Unresolved if that cannot be found."""
     if annotation is inspect.Parameter.empty:
         return annotation
     source = next((each for each in reversed(list(layers(function))) if hasattr(each, "__globals__")), None)
@@ -75,7 +75,7 @@ def _schema_of_model(kind: type) -> dict[str, Any]:
 
 
 def awaited(annotation: Any) -> Any:
-    """What a function annotated as returning a Coroutine or Awaitable gives in the end."""
+    """Return the type that a Coroutine or Awaitable of an annotation gives in the end."""
     origin = typing.get_origin(annotation)
     if isinstance(origin, type) and hasattr(origin, "__await__"):
         return typing.get_args(annotation)[-1]
@@ -83,7 +83,7 @@ def awaited(annotation: Any) -> Any:
 
 
 def is_context(annotation: Any) -> bool:
-    """Whether an annotation names Context: itself, or in Annotated, Optional or an alias, or by this name if it is unresolved."""
+    """Return whether an annotation names Context: itself, or in Annotated, Optional or an alias, or by this name if it is unresolved."""
     if isinstance(annotation, Unresolved):
         return _CONTEXT.search(annotation.text) is not None
     annotation = getattr(annotation, "__value__", annotation)

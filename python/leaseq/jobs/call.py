@@ -4,19 +4,22 @@ import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 import msgspec
 
+from leaseq.commands.additions import Options as ItemOptions
+from leaseq.commands.completions import AddOptions
 from leaseq.errors import BadArgumentError, BadTypeError
 from leaseq.item import Item
 from leaseq.jobs import envelope
 from leaseq.jobs.envelope import Envelope, Stage
 from leaseq.jobs.options import Options
 from leaseq.jobs.serializer import Format, Serializer
-from leaseq.jobs.stage import named
 
 T = TypeVar("T")
+_SECONDS = {"delay", "expires_in", "keep"}
+
 R_contra = TypeVar("R_contra", contravariant=True)
 S_co = TypeVar("S_co", covariant=True)
 
@@ -56,7 +59,7 @@ class Call(msgspec.Struct, Generic[T], frozen=True):
         return Item(data, job_id, headers=options.headers or None)
 
     def envelope(self) -> Envelope:
-        """What the item says, but for the time."""
+        """Return the envelope of the item, without the time."""
         options = self.options
         return Envelope(
             v=envelope.VERSION,
@@ -76,7 +79,7 @@ class Call(msgspec.Struct, Generic[T], frozen=True):
             queue=self.options.queue,
             job=self.envelope(),
             id=job_id,
-            add=named(self.options.of_item),
+            add=_named(self.options.of_item),
             headers=dict(self.options.headers),
         )
 
@@ -114,7 +117,7 @@ def listed(calls: Iterable[Call[T]]) -> list[Call[T]]:
 
 
 def converted(value: Any, convert: Callable[[Any], T] | None) -> T:
-    """What was kept, as what was returned."""
+    """Return a kept result as the function returned it."""
     if convert is not None:
         return convert(value)
     as_kept: T = value
@@ -123,3 +126,26 @@ def converted(value: Any, convert: Callable[[Any], T] | None) -> T:
 
 def _milliseconds(options: Options) -> tuple[int, int]:
     return round(options.backoff.first * 1000), round(options.backoff.last * 1000)
+
+
+def followed_with(stage: Stage) -> AddOptions:
+    """Return the options of a stage as `WorkQueue.complete` takes them."""
+    given: dict[str, Any] = {
+        name: int(value) / 1000 if name in _SECONDS else value for name, value in stage.add.items()
+    }
+    return cast("AddOptions", given)
+
+
+def options_of(stage: Stage) -> ItemOptions:
+    """Return the options of a stage as `add` takes them."""
+    return tuple(str(word) for pair in stage.add.items() for word in pair)
+
+
+def _named(options: ItemOptions) -> dict[str, int | str]:
+    """Return options of an item by their names; in an envelope a number is a number."""
+    words = [str(word) for word in options]
+    return {name: _number(word) for name, word in zip(words[::2], words[1::2], strict=True)}
+
+
+def _number(word: str) -> int | str:
+    return int(word) if word.removeprefix("-").isdecimal() else word

@@ -18,7 +18,7 @@ Server = str | redis.Redis | redis.RedisCluster | redis.asyncio.Redis | redis.as
 
 
 class Runner(Protocol):
-    """What runs jobs as they are enqueued."""
+    """Runs jobs as they are enqueued."""
 
     def run(self) -> None:
         """Run what is ready."""
@@ -28,7 +28,7 @@ class Runner(Protocol):
 
 
 class Clients:
-    """Those of one App.
+    """The clients of one App.
 
     Attributes:
         server: a URL or a redis-py client; None is $REDIS_URL.
@@ -70,7 +70,7 @@ class Clients:
 
     @property
     def is_embedded(self) -> bool:
-        """Whether the server ends with the process that started it."""
+        """True if the server ends with the process that started it."""
         url = self.server if self.server is not None else os.environ.get("REDIS_URL", "")
         return isinstance(url, str) and url.startswith("embedded:")
 

@@ -1,4 +1,4 @@
-"""What a job learns of itself."""
+"""The context of a job."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

@@ -12,7 +12,7 @@ from leaseq.jobs.signature import Signature
 
 
 class Definition:
-    """What an App and its workers know of a function. Raises BadTypeError for a generator function.
+    """A function as an App and its workers know it. Raises BadTypeError for a generator function.
 
     Attributes:
         name: among jobs.

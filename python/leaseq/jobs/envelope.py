@@ -142,7 +142,7 @@ def copy_of(data: bytes) -> msgspec.Raw:
 
 
 def short(data: bytes) -> bytes:
-    """What is not too long to be repeated."""
+    """Return data that is short enough to be repeated, else nothing."""
     return data if len(data) <= MAX_COPY_BYTES else b""
 
 

@@ -1,4 +1,4 @@
-"""What the job layer raises, and what a job raises to say what is to become of it."""
+"""The errors of the job layer, and the exceptions by which a job decides what becomes of it."""
 
 from leaseq.errors import LeaseqError
 
@@ -59,7 +59,7 @@ class BlockedLoopError(LeaseqError, RuntimeError):
 
 
 class BadEnvelopeError(LeaseqError, ValueError):
-    """What a queue holds is not a job that this version can read (LQ-JOB-2)."""
+    """An item is not a job that this version can read (LQ-JOB-2)."""
 
 
 class SerializationError(LeaseqError, TypeError):

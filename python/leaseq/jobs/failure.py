@@ -21,7 +21,7 @@ MAX_LINE_CHARS = 500
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """What is known of a failure. `started` and `refused` are in seconds since 1970, 0 where they are not known."""
+    """A failure. `started` and `refused` are in seconds since 1970, 0 if they are not known."""
 
     type: str = ""
     message: str = ""
@@ -60,7 +60,7 @@ def written(
 
 
 def read(text: str) -> Failure:
-    """What a text says; one of another form is a message and nothing else."""
+    """Read a failure from its text; a text of another form is only a message."""
     head, _, frames = text.partition("\n\n")
     first, *lines = head.split("\n")
     kind, colon, message = first.partition(": ")

@@ -1,4 +1,4 @@
-"""What is known of a job, from what is stored of it. No input or output."""
+"""Facts about a job, from its stored parts. No input or output."""
 
 import contextlib
 from collections.abc import Mapping, Sequence
@@ -7,11 +7,12 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
+from leaseq.errors import LeaseqError
 from leaseq.exception_text import written
 from leaseq.jobs import envelope, failure
 from leaseq.jobs.definition import Definition
 from leaseq.jobs.envelope import Envelope, Result
-from leaseq.jobs.errors import BadEnvelopeError
+from leaseq.jobs.errors import BadEnvelopeError, JobCancelled, JobFailed, ResultNotKept
 from leaseq.jobs.failure import Failure
 from leaseq.jobs.job_state import JobState
 from leaseq.jobs.serializer import Serializer
@@ -34,12 +35,12 @@ WAITS = frozenset({"ready", "delayed", "leased"})
 
 
 class JobSnapshot(NamedTuple):
-    """What four calls say of one job."""
+    """The answers of four calls about one job."""
 
     outcome: Outcome
     item: ItemInfo
     data: bytes | None
-    note: JobState
+    state: JobState
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,10 +93,10 @@ class JobInfo:
     progress: tuple[float, float | None] | None
 
 
-def status_of(outcome: Outcome, note: JobState) -> Status:
-    """The status of a job. A note of its cancellation counts where there is neither an item nor an outcome."""
+def status_of(outcome: Outcome, state: JobState) -> Status:
+    """The status of a job. A state of its cancellation counts where there is neither an item nor an outcome."""
     if outcome.state == "absent":
-        return "cancelled" if note.cancelled is not None else "unknown"
+        return "cancelled" if state.cancelled is not None else "unknown"
     if outcome.state in {"ready", "delayed"} and outcome.attempt:
         return "retrying"
     return _STATUS.get(outcome.state, "unknown")
@@ -105,9 +106,9 @@ def statuses_of_chain(states: Sequence[tuple[Outcome, JobState]]) -> list[Status
     """Each is created after the one before it: what an earlier chain of these ids has left does not count."""
     statuses: list[Status] = []
     newest = 0.0
-    for outcome, note in states:
+    for outcome, state in states:
         is_older = 0 < outcome.created < newest
-        statuses.append("unknown" if is_older else status_of(outcome, note))
+        statuses.append("unknown" if is_older else status_of(outcome, state))
         newest = max(newest, outcome.created)
     return statuses
 
@@ -119,16 +120,16 @@ def info_of(
     functions: Mapping[str, Definition],
 ) -> JobInfo:
     """All that is known of a job, to a program that has these functions."""
-    outcome, item, note = snapshot.outcome, snapshot.item, snapshot.note
+    outcome, item, state = snapshot.outcome, snapshot.item, snapshot.state
     result = _result(outcome, serializers)
-    job = _envelope(snapshot.data or bytes(result.job) or note.job, serializers)
+    job = _envelope(snapshot.data or bytes(result.job) or state.job, serializers)
     function = functions.get(job.function)
     failed = failure.read(outcome.error or item.error or "")
-    runs = note.token > 0 and note.token == item.token and item.state == "leased"
+    runs = state.token > 0 and state.token == item.token and item.state == "leased"
     return JobInfo(
         id=outcome.id,
         queue=queue,
-        status=status_of(outcome, note),
+        status=status_of(outcome, state),
         function=job.function,
         args=tuple(job.args),
         kwargs=job.kwargs,
@@ -137,19 +138,19 @@ def info_of(
         due=(job.due or job.enqueued) / 1000,
         timeout=timeout_of(job, function),
         retries=item.max_attempts + job.attempt - 2 if item.max_attempts else None,
-        started=(note.started if runs else result.started) / 1000 or failed.started,
-        ended=outcome.ended or (note.cancelled or 0) / 1000 or (item.time if item.state == "dead" else 0.0),
+        started=(state.started if runs else result.started) / 1000 or failed.started,
+        ended=outcome.ended or (state.cancelled or 0) / 1000 or (item.time if item.state == "dead" else 0.0),
         attempt=outcome.attempt and outcome.attempt + job.attempt - 1,
-        worker=note.worker if runs else result.worker or failed.worker,
+        worker=state.worker if runs else result.worker or failed.worker,
         error=_error(failed),
         traceback=failed.traceback,
         result=_returned(result, function),
-        progress=(note.done, note.total) if runs and note.done is not None else None,
+        progress=(state.done, state.total) if runs and state.done is not None else None,
     )
 
 
 def description_of(job: Envelope) -> str:
-    """What was said of a job, or the call itself."""
+    """Return the description of a job, or the call itself."""
     if job.description is not None or not job.function:
         return job.description or ""
     arguments = [written(each, repr) for each in job.args]
@@ -158,7 +159,7 @@ def description_of(job: Envelope) -> str:
 
 
 def timeout_of(job: Envelope, function: Definition | None) -> float | None:
-    """How many seconds an attempt may take: as the call said, else as the function says (LQ-JOB-4). None: without limit."""
+    """Return the seconds that an attempt may take: as the call said, else as the function says (LQ-JOB-4). None: without limit."""
     if job.timeout is None:
         return None if function is None else function.options.timeout
     return job.timeout / 1000 or None
@@ -189,3 +190,27 @@ def _envelope(data: bytes, serializers: dict[str, Serializer]) -> Envelope:
         with contextlib.suppress(BadEnvelopeError):
             return envelope.read(data, serializers)
     return Envelope(v=envelope.VERSION, function="")
+
+
+def unsuccessful(
+    job_id: str, queue: str, outcome: Outcome, state: JobState, error: str
+) -> LeaseqError | TimeoutError:
+    """Return the exception for a job without a result; `error` is the last one of its item, if that is there."""
+    if outcome.state in {"failure", "dead"}:
+        failed = failure.read(outcome.error or error)
+        return JobFailed(
+            job_id,
+            type=failed.type,
+            message=failed.message,
+            traceback=failed.traceback,
+            attempt=outcome.attempt,
+        )
+    if outcome.state in WAITS:
+        why = f", after {error.partition(chr(10))[0]}" if error else ""
+        return TimeoutError(f"job {job_id!r} has not ended: it is {status_of(outcome, state)}{why}")
+    if state.cancelled is not None:
+        return JobCancelled(f"job {job_id!r} was cancelled")
+    return ResultNotKept(
+        f"there is no job {job_id!r} in queue {queue!r} and no result of it: it expired, its result was not kept or its"
+        " time is over, or it never was"
+    )

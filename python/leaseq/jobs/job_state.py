@@ -1,4 +1,4 @@
-"""What is known of a job beside its item: who runs it and how far it is, or that it was cancelled (LQ-JOB-10)."""
+"""The state of a job beside its item: who runs it and how far it is, or that it was cancelled (LQ-JOB-10)."""
 
 import struct
 from typing import Final
@@ -8,7 +8,7 @@ import msgspec
 from leaseq.keys import QueueKeys
 
 LIFE_SECS = 600
-"""How long a note stays whose worker writes it no more."""
+"""Seconds that a state stays after its worker last wrote it."""
 
 _ENCODER = msgspec.json.Encoder()
 
@@ -27,17 +27,17 @@ class JobState(msgspec.Struct, omit_defaults=True, kw_only=True):
 
 
 def key(keys: QueueKeys, job_id: str) -> str:
-    """Where it stands who runs a job: in the slot of its queue."""
+    """Key of the state that the worker of a job writes, in the slot of its queue."""
     return keys.key(f"job:{job_id}")
 
 
-def trace_key(keys: QueueKeys, job_id: str) -> str:
+def cancelled_key(keys: QueueKeys, job_id: str) -> str:
     """The key of a cancelled job: the worker that runs it may not know yet, and writes the other key."""
     return keys.key(f"cancelled:{job_id}")
 
 
 def wake_key(keys: QueueKeys, job_id: str) -> str:
-    """What becomes, for a moment, the list on which they block who wait for an outcome; in no transaction is it seen."""
+    """Key of a temporary list. It is renamed to `result:<id>` in one transaction, to wake waiters."""
     return keys.key(f"woken:{job_id}")
 
 
@@ -45,16 +45,16 @@ NO_OUTCOME: Final = struct.pack("<BBIddd", 1, 2, 0, 0.0, 0.0, 0.0) + b"cancelled
 """An outcome that does not count, since its id is not in `kept` (LQ-KEY-10)."""
 
 
-def write(note: JobState) -> bytes:
+def write(state: JobState) -> bytes:
     """JSON, so that whatever looks after a queue can read it."""
-    return _ENCODER.encode(note)
+    return _ENCODER.encode(state)
 
 
 def read(data: bytes | None, trace: bytes | None) -> JobState:
-    """What both keys say of a job; an empty note where there is nothing, or nothing that can be read."""
-    note, cancelled = _read(data), _read(trace)
-    note.cancelled, note.job = cancelled.cancelled, cancelled.job
-    return note
+    """Read both keys of a job; an empty state if there is nothing, or nothing that can be read."""
+    state, cancelled = _read(data), _read(trace)
+    state.cancelled, state.job = cancelled.cancelled, cancelled.job
+    return state
 
 
 def _read(data: bytes | None) -> JobState:

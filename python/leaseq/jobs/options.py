@@ -1,4 +1,4 @@
-"""What can be said of a job: by its function, and by each call."""
+"""The options of a job: of its function, and of each call."""
 
 import dataclasses
 from collections.abc import Iterable, Mapping
@@ -19,7 +19,7 @@ DURATIONS = ("delay", "expires", "timeout", "keep")
 
 
 class CallOptions(TypedDict, total=False):
-    """What `with_options` takes; see `Options`."""
+    """The options that `with_options` takes; see `Options`."""
 
     id: str | None
     queue: str
@@ -37,7 +37,7 @@ class CallOptions(TypedDict, total=False):
 
 
 class FunctionOptions(CallOptions, total=False):
-    """What `@app.job` takes; see `Options`."""
+    """The options that `@app.job` takes; see `Options`."""
 
     retry_on: type[BaseException] | Iterable[type[BaseException]]
     fork: bool
@@ -88,7 +88,7 @@ class Options:
     of_item: commands.additions.Options = dataclasses.field(init=False, compare=False, repr=False)
     """As options of the item, but for what depends on the server's time."""
     needs_server_time: bool = dataclasses.field(init=False, compare=False, repr=False)
-    """Whether something does: `counted_from` tells of all."""
+    """True if some option depends on the server's time: `counted_from` has them all."""
 
     def __post_init__(self) -> None:
         if self.at is not None and self.delay:

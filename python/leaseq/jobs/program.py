@@ -1,4 +1,4 @@
-"""What a worker runs: the functions, schedules and hooks of an App, on its server."""
+"""The program of a worker: the functions, schedules and hooks of an App, on its server."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ Hook = Callable[[], Any]
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """Those of one App, which may have more of them later.
+    """The program of one App, which may get more functions later.
 
     Attributes:
         clients: that ask its server; their settings have its functions.

@@ -1,4 +1,4 @@
-"""How arguments and results become bytes: JSON or MessagePack, which every language reads, or a custom serializer."""
+"""The formats of arguments and results: JSON or MessagePack, which every language reads, or a custom serializer."""
 
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
@@ -37,7 +37,7 @@ def has_model(kind: type) -> bool:
 
 
 def converted(value: Any, kind: Any) -> Any:
-    """What was read, as a value of this type. Raises msgspec.ValidationError."""
+    """Convert a decoded value to this type. Raises msgspec.ValidationError."""
     try:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError:  # the common case costs no hooks

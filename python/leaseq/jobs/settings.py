@@ -1,4 +1,4 @@
-"""What an App knows without its server: its functions, its queues, and how arguments and results are written."""
+"""The settings of an App: its functions, its queues, and the format of arguments and results."""
 
 from collections.abc import Callable
 from typing import Any

@@ -19,7 +19,7 @@ _NAMED_REST = inspect.Parameter.VAR_KEYWORD
 
 
 class Signature:
-    """What a function takes and returns. Types that msgspec cannot make from JSON are left as they come."""
+    """The parameters and the result of a function. Types that msgspec cannot make from JSON are left as they come."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         signature = signature_of(function)
@@ -39,7 +39,7 @@ class Signature:
         self._kinds = {name: convertible(each) for name, each in named.items()}
         self._plain = not any(self._kinds.values())
         self.positional = _positional(parameters)
-        """How many arguments it takes without names."""
+        """The numbers of arguments that it takes without names."""
         kinds = [(each.name, self._kinds[each.name]) for each in parameters if each.kind in _PLACES]
         rest = [(each.name, self._kinds[each.name]) for each in parameters if each.kind is _REST]
         self._in_order = partial(chain, kinds, *map(repeat, rest))
@@ -97,7 +97,7 @@ class Signature:
 
 
 def _positional(parameters: Sequence[inspect.Parameter]) -> range:
-    """How many arguments the function takes without names; binding them, which is slow, checks no more."""
+    """Return the numbers of arguments that the function takes without names; binding them, which is slow, checks no more."""
     least = most = 0
     for each in parameters:
         needed = each.default is inspect.Parameter.empty

@@ -138,7 +138,7 @@ def test_a_process_that_dies_is_replaced_and_its_job_leased_again_at_once(
         assert first[0] != second[0]
         assert (first[1], second[1]) == ("1", "2")  # what a job had begun counts
         info = handle.info()
-        assert info.error == "ProcessDied: its process ended with signal 9"
+        assert info.error == "ProcessDied: its process was ended by SIGKILL"
         redis_client.set("go", 1)
         assert handle.result(TIMEOUT_SECS) == "whole"
         program.signal()
@@ -209,7 +209,7 @@ def test_what_was_leased_and_not_begun_is_given_back_uncounted(app: App) -> None
     for item in (items[0], items[7]):
         item.queue.complete(item)
         journal.completed(item)
-    estate = Estate.of_worker(reader, "ended with signal 9", blameless=False)
+    estate = Estate.of_worker(reader, "was ended by SIGKILL", blameless=False)
     assert len(estate) == 8  # an end is told with the next word
 
     async def settle() -> None:
@@ -220,7 +220,7 @@ def test_what_was_leased_and_not_begun_is_given_back_uncounted(app: App) -> None
     infos = [handle.info() for handle in handles]
     assert [info.attempt for info in infos] == [1, 1, 0, 0, 0, 0, 0, 0]
     assert [info.status for info in infos] == ["succeeded", "retrying", *["ready"] * 5, "unknown"]
-    assert infos[1].error == "ProcessDied: its process ended with signal 9"
+    assert infos[1].error == "ProcessDied: its process was ended by SIGKILL"
     assert infos[1].worker == "host:1:a"
 
 
@@ -270,7 +270,7 @@ def test_a_job_that_kills_its_process_dies_after_its_attempts(
     handle = app.function("poison").with_options(retries=2).enqueue()
     other = app.enqueue("pid")
     with Program(url, lease_secs=HOUR) as program:
-        with pytest.raises(JobFailed, match="ProcessDied: its process ended with signal 9") as raised:
+        with pytest.raises(JobFailed, match="ProcessDied: its process was ended by SIGKILL") as raised:
             handle.result(TIMEOUT_SECS)
         assert other.result(TIMEOUT_SECS)
         program.signal()

@@ -551,7 +551,7 @@ def test_the_trace_of_a_cancellation_outlives_the_notes_of_the_worker(
         assert handle.info().worker == worker.service.id
         assert handle.cancel()
         go_on.set()  # its worker does not know yet
-        until(lambda: [note.done for note in worker.service._progress._notes.values()] == [1])
+        until(lambda: [note.done for note in worker.service._progress._states.values()] == [1])
         worker.flush()
         assert handle.status() == "cancelled"
         worker.beat()

@@ -65,12 +65,12 @@ def test_a_job_that_kills_its_process_dies_and_its_neighbours_succeed(
         naps = [app.enqueue("nap", 1) for _ in range(7)]
         until(lambda: len(values_of(redis_client, "napping")) == 7)
         poison = app.function("poison").with_options(retries=1).enqueue()
-        with pytest.raises(JobFailed, match="ProcessDied: its process ended with signal 9") as raised:
+        with pytest.raises(JobFailed, match="ProcessDied: its process was ended by SIGKILL") as raised:
             poison.result(TIMEOUT_SECS)
         assert [nap.result(TIMEOUT_SECS) for nap in naps] == [1] * 7
         err = stop(program)
     assert raised.value.attempt == 2
-    assert "8 jobs were running in a process that ended with signal 9; each runs alone now" in err
+    assert "8 jobs were running in a process that was ended by SIGKILL; each runs alone now" in err
 
 
 @pytest.mark.slow
@@ -376,7 +376,7 @@ def test_a_death_is_settled_when_the_server_is_back(own_server: servers.StartSer
         until(lambda: values_of(client, "holding"))
         server.kill()
         os.kill(program.children()[0], signal.SIGKILL)
-        until(lambda: "ended with signal 9" in program.written())
+        until(lambda: "was ended by SIGKILL" in program.written())
         time.sleep(4)  # the time is what is tested: longer than a few tries take
         server.start()
         until(lambda: len(values_of(client, "holding")) == 2)

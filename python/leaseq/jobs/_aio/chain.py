@@ -103,7 +103,7 @@ class ChainHandle(Generic[T]):
         return _status(await self._clients.aio.chain_statuses(self.stages))
 
     async def result(self, timeout: float | None = None) -> T:
-        """What the last job returned. Waits as `Handle.result` does, for one job after the other.
+        """Return what the last job returned. Waits as `Handle.result` does, for one job after the other.
 
         Raises JobFailed for the job that failed, JobCancelled, ResultNotKept also if a job before the last keeps none,
         TimeoutError.

@@ -1,4 +1,4 @@
-"""What decorators of an App make of functions, for type checkers."""
+"""The decorators of an App, for type checkers."""
 
 from collections.abc import Callable, Coroutine
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, overload
@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 class Decorator(Protocol):
-    """What `@app.job(...)` makes a job of."""
+    """The decorator that `@app.job(...)` returns."""
 
     @overload
     def __call__(
@@ -26,7 +26,7 @@ class Decorator(Protocol):
 
 
 class Scheduler(Protocol):
-    """What `@app.cron(...)` and `@app.every(...)` schedule: a function, or a job's function."""
+    """The decorator that `@app.cron(...)` and `@app.every(...)` return, for a function or a job's function."""
 
     @overload
     def __call__(self, function: JobFunction[P, T], /) -> JobFunction[P, T]: ...  # type: ignore[overload-overlap]

@@ -29,7 +29,7 @@ class Schedules:
     # threads:     return AsyncSchedules(self._clients, self._declared)
 
     async def inspect(self, queue: str | None = None) -> list[ScheduleInfo]:
-        """Those that the server has, by name: of one queue of jobs, or of all that the App knows; up to 768 each."""
+        """Return the schedules on the server, by name: of one queue of jobs, or of all that the App knows; up to 768 each."""
         queues = self._clients.settings.queues if queue is None else [queue]
         return await schedule_store.inspect(self._clients.aio, queues)
 

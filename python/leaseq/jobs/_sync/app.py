@@ -68,7 +68,7 @@ class App:
 
     @property
     def schedules(self) -> Schedules:
-        """Those that its server has."""
+        """The schedules of its server."""
         return Schedules(self._clients, self.program.schedules)
 
     @property
@@ -83,7 +83,7 @@ class App:
 
     @property
     def functions(self) -> dict[str, JobFunction[Any, Any]]:
-        """Those that were decorated, by name."""
+        """The functions that were decorated, by name."""
         return {name: JobFunction(self._clients, each) for name, each in self._settings.functions.items()}
 
     def queue(self, name: str | None = None) -> WorkQueue:
@@ -126,7 +126,7 @@ class App:
         return JobFunction(self._clients, self._settings.define(name_of(function, name), function, options))
 
     def function(self, name: str) -> Enqueuer[..., Any]:
-        """What enqueues a function by its name, which need not be known here: `app.function("mail.send").with_options(...)`."""
+        """Return an enqueuer of a function by its name, which need not be known here: `app.function("mail.send").with_options(...)`."""
         known = self._settings.functions.get(name)
         if known is not None:
             return JobFunction(self._clients, known)

@@ -29,7 +29,7 @@ class _Following(Protocol[R_contra, Q, T]):
 
 
 class Enqueuer(Generic[P, T]):
-    """What enqueues calls of one function with the same options: `fn.with_options(delay=5).enqueue(1, 2)`."""
+    """Enqueues calls of one function with the same options: `fn.with_options(delay=5).enqueue(1, 2)`."""
 
     def __init__(
         self,

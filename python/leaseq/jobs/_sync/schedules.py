@@ -30,7 +30,7 @@ class Schedules:
         return AsyncSchedules(self._clients, self._declared)
 
     def inspect(self, queue: str | None = None) -> list[ScheduleInfo]:
-        """Those that the server has, by name: of one queue of jobs, or of all that the App knows; up to 768 each."""
+        """Return the schedules on the server, by name: of one queue of jobs, or of all that the App knows; up to 768 each."""
         queues = self._clients.settings.queues if queue is None else [queue]
         return schedule_store.inspect(self._clients.sync, queues)
 

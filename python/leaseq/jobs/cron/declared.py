@@ -8,7 +8,7 @@ from leaseq.jobs.cron.schedule import Schedule
 
 
 class DeclaredSchedules:
-    """Those of `@app.cron` and `@app.every`, which workers enter on the server; each with the queue of schedules it is in."""
+    """The schedules of `@app.cron` and `@app.every`, which workers enter on the server; each with the queue of schedules it is in."""
 
     def __init__(self) -> None:
         self._schedules: dict[tuple[str, str], Schedule] = {}

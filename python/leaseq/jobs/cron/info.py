@@ -1,4 +1,4 @@
-"""What is known of a schedule, from what is stored of it. No input or output."""
+"""Facts about a schedule, from its stored item. No input or output."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -32,6 +32,6 @@ class ScheduleInfo:
 
     @classmethod
     def of(cls, name: str, queue: str, tick: ScheduleState, *, paused: bool) -> Self:
-        """What its item says; `queue` is that of its jobs."""
+        """Read the item of a schedule; `queue` is that of its jobs."""
         function = "" if tick.job is None else tick.job.job.function
         return cls(name, queue, tick.rule, tick.missed, function, paused, tick.last / 1000, tick.next / 1000)

@@ -23,7 +23,7 @@ MAX_RUNS_PER_TURN: Final = 64
 
 
 class Turn(NamedTuple):
-    """What one turn does: these slots get their jobs, and all up to `until` are over; the next is at `due`.
+    """The work of one turn: these slots get their jobs, and all up to `until` are over; the next is at `due`.
 
     `following` is the next slot, 0 where there is none.
     """
@@ -68,7 +68,7 @@ class Schedule:
         return self.call.options.queue
 
     def turn(self, until: int, now: int, *, paused: bool) -> Turn:
-        """What is to be done `now`, when all slots up to `until` are over. Times are the server's, in milliseconds."""
+        """Return the turn to take `now`, when all slots up to `until` are over. Times are the server's, in milliseconds."""
         slots: list[int] = []
         over = max(now, until)
         if not paused:

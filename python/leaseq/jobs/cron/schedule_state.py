@@ -53,7 +53,7 @@ def item(name: str, tick: ScheduleState) -> Item:
 
 
 def read(data: bytes | None) -> ScheduleState | None:
-    """What an item says; None where it is no schedule's, or one of a later version."""
+    """Read an item; None if it is no schedule's, or one of a later version."""
     try:
         tick = None if data is None else msgspec.json.decode(data, type=ScheduleState)
     except (msgspec.DecodeError, RecursionError):

@@ -30,7 +30,7 @@ class Trigger(Protocol):
     """Slots without end."""
 
     def after(self, time: int) -> Iterator[int]:
-        """Those later than `time`, in order."""
+        """Yield the slots later than `time`, in order."""
 
     def last(self, time: int) -> int | None:
         """The last slot up to `time`."""
@@ -65,7 +65,7 @@ class CronTrigger:
         object.__setattr__(self, "_every_hour", len(times.hours) == HOURS_OF_A_DAY)
 
     def after(self, time: int) -> Iterator[int]:
-        """Those later than `time`, in order."""
+        """Yield the slots later than `time`, in order."""
         found: list[int] = []
         for shown in CronSim(self._fields, self._clock.lowest(time)):
             moments = self._moments(shown)
@@ -110,7 +110,7 @@ class IntervalTrigger:
             raise BadArgumentError("an interval is at least 0.001 seconds")
 
     def after(self, time: int) -> Iterator[int]:
-        """Those later than `time`."""
+        """Yield the slots later than `time`."""
         step = self._step
         slot = time - time % step
         while True:

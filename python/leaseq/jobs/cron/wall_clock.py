@@ -52,7 +52,7 @@ class WallClock:
         return [skipped.start + bisect_left(skipped, True, key=lambda moment: self._offset(moment) == after)]
 
     def _offset(self, moment: int) -> int:
-        """How far it is ahead of UTC, in milliseconds."""
+        """Return the offset from UTC, in milliseconds."""
         asked = EPOCH + moment * MS
         return (asked.astimezone(self.zone).replace(tzinfo=UTC) - asked) // MS
 

@@ -1,1 +1,1 @@
-"""What the job layer reads and writes on a server: jobs, schedules, and the notes beside them."""
+"""The store of the job layer on a server: jobs, schedules, and the states beside them."""

@@ -1,1 +1,1 @@
-"""What runs jobs."""
+"""The workers of jobs."""

@@ -8,7 +8,7 @@ from leaseq.jobs.worker import worker_process
 from leaseq.jobs.worker.estate import Estate
 from leaseq.jobs.worker.lease_journal import JournalReader
 from leaseq.jobs.worker.process_group import ProcessGroup
-from leaseq.jobs.worker.process_life import END_SECS
+from leaseq.jobs.worker.process_life import END_SECS, exit_text
 
 
 class Child:
@@ -50,7 +50,7 @@ class Child:
 
     @property
     def works(self) -> bool:
-        """Whether it takes jobs, or is about to."""
+        """True if it takes jobs, or is about to."""
         return self.estate is None and not self.reader.drains
 
     def listen(self) -> bool:
@@ -119,8 +119,8 @@ class Child:
         return code
 
     def left(self, code: int) -> Estate:
-        """What it has left, if it did not end as it should."""
-        why = self.killed or f"ended with {f'exit code {code}' if code >= 0 else f'signal {-code}'}"
+        """Return its estate, if it did not end as it should."""
+        why = self.killed or exit_text(code)
         if self.estate is None:
             return Estate.of_worker(self.reader, why, blameless=self.blameless)
         return self.estate.after_death(self.reader, why, blameless=self.blameless)

@@ -1,4 +1,4 @@
-"""What a process that died has left: its leases, and what its death means for each."""
+"""The estate of a process that died: its leases, and what its death means for each."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ class Estate:
     """Leases to settle.
 
     Attributes:
-        why: how the process ended, as in "ended with signal 9".
+        why: how the process ended, as in "was ended by SIGKILL".
         worker: its id.
         charged: the job that was running; its attempt has failed.
         suspects: jobs that were running together; one may be why. Each runs alone before it is charged.
@@ -27,7 +27,7 @@ class Estate:
 
     @classmethod
     def of_worker(cls, reader: JournalReader, why: str, *, blameless: bool) -> Self:
-        """What a worker's process leaves; `blameless` if it was killed for nothing that a job of its did."""
+        """The estate of a worker's process; `blameless` if it was killed for nothing that a job of its did."""
         begun, rest = reader.left()
         if blameless:
             return cls(why=why, worker=reader.worker, free=(*begun, *rest))
@@ -36,7 +36,7 @@ class Estate:
         return cls(why=why, worker=reader.worker, suspects=tuple(begun), free=tuple(rest))
 
     def after_death(self, reader: JournalReader, why: str, *, blameless: bool) -> Self:
-        """What is left of it when the process that settled it died as well: the suspect that ran then is to blame."""
+        """Return the rest of it when the process that settled it died as well: the suspect that ran then is to blame."""
         begun, rest = reader.left()
         suspects = (*reader.unsettled(self.suspects), *rest, *(begun if blameless else ()))
         return type(self)(

@@ -1,4 +1,4 @@
-"""What a job is made of before it runs, and what becomes of it after: the same in every place where jobs run."""
+"""Preparing a job before it runs, and writing how it ended: the same in every place where jobs run."""
 
 import time
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ from leaseq.worker.retry_policy import DeadLetter, Release
 
 
 class LeasedJob(msgspec.Struct, frozen=True, kw_only=True):
-    """What an item's lease says, as it can be handed to another process. `started` is in seconds since 1970."""
+    """A leased item as it can be handed to another process. `started` is in seconds since 1970."""
 
     id: str
     queue: str
@@ -54,7 +54,7 @@ class UnknownFunction(NamedTuple):
 
 
 class JobResult(msgspec.Struct, frozen=True):
-    """How a job ended: with the content of its outcome (empty: none is kept), or with the text of its failure.
+    """The end of a job: the content of its outcome (empty: none is kept), or the text of its failure.
 
     `then` is the next stage of its chain, and `data` its envelope. `function` is named if it was never called.
     """
@@ -86,7 +86,7 @@ class JobExecution:
     worker: str
 
     def ready(self, lease: LeasedJob, report: Report) -> PreparedJob | JobResult | UnknownFunction:
-        """What to run; or the end of what can never run, which is dead (LQ-JOB-7)."""
+        """Return the job to run; or the end of one that can never run, which is dead (LQ-JOB-7)."""
         job = None
         try:
             job = envelope.read(lease.data, self._serializers)

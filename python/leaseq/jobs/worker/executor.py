@@ -19,10 +19,10 @@ from leaseq.errors import (
     UnavailableError,
 )
 from leaseq.item import Item
+from leaseq.jobs.call import followed_with
 from leaseq.jobs.current_job import CurrentJob, SlotWaits, current
 from leaseq.jobs.envelope import Stage
 from leaseq.jobs.info import description_of
-from leaseq.jobs.stage import followed_with
 from leaseq.jobs.store._aio.store import Store
 from leaseq.jobs.worker.execution import JobExecution, JobResult, LeasedJob, PreparedJob, UnknownFunction
 from leaseq.jobs.worker.process_pool import JobProcesses
@@ -35,7 +35,7 @@ from leaseq.worker.hooks import logger
 from leaseq.worker.retry_policy import DeadLetter
 
 PASSING = (UnavailableError, ReplyLostError, ServerError, OutOfMemoryError)
-"""What the work that is done outlasts."""
+"""Errors after which work that is done is reported again."""
 
 
 class Executor:
@@ -175,6 +175,6 @@ class Executor:
 
 
 def _is_cancelled(error: BaseException) -> bool:
-    """Whether this task is asked to end. A job can raise CancelledError too, and has failed then."""
+    """Return whether this task is asked to end. A job can raise CancelledError too, and has failed then."""
     task = asyncio.current_task()
     return isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling() > 0

@@ -35,7 +35,7 @@ Hook = Callable[[], Any]
 ORDER: Final = struct.Struct(">BI")
 START: Final = 1
 KILL: Final = 2
-"""What the worker says: one of these, and the number of a job. With START comes one end of a pair of sockets."""
+"""The worker's messages: one of these, and the number of a job. With START comes one end of a pair of sockets."""
 
 AGAIN_SECS: Final = 0.1
 """Seconds after which an alarm comes again: forked beside a main thread, CPython 3.14 can miss the first one."""
@@ -54,14 +54,14 @@ class Started(msgspec.Struct, tag="started", frozen=True):
 
 
 class Progress(msgspec.Struct, tag="progress", frozen=True):
-    """How far a job is."""
+    """The progress of a job."""
 
     done: float
     total: float | None
 
 
 class Ended(msgspec.Struct, tag="ended", frozen=True):
-    """How a job ended."""
+    """The end of a job."""
 
     ending: JobResult
 

@@ -41,7 +41,7 @@ GRACE_SECS = 25.0
 
 
 class WorkerOptions(TypedDict, total=False):
-    """How a worker works. Seconds.
+    """The options of a worker. Durations are seconds.
 
     Attributes:
         queues: that it leases jobs from, the first one first; by default those of the App and of its functions.
@@ -124,7 +124,7 @@ class JobWorker:
 
     @property
     def stopped(self) -> bool:
-        """Whether it ends, or has ended, for another reason than that nothing is ready."""
+        """True if it ends, or has ended, for another reason than that nothing is ready."""
         return self._stopping or self._draining
 
     async def run(self) -> int:
@@ -150,16 +150,16 @@ class JobWorker:
     async def _work(self) -> None:
         self._title("idle")
         logger.info("worker %s: listens to %s", self.id, ", ".join(queue.name for queue in self._queues))
-        asides = [asyncio.create_task(self._progress.run(), name="leaseq notes")]
+        background_tasks = [asyncio.create_task(self._progress.run(), name="leaseq notes")]
         if self._scheduler.queues:
-            asides.append(asyncio.create_task(self._begin_schedules(), name="leaseq schedules"))
+            background_tasks.append(asyncio.create_task(self._begin_schedules(), name="leaseq schedules"))
         try:
             with LoopWatch(self._executor.on_loop):
                 await self._worker.run()
         finally:
-            for aside in asides:
-                aside.cancel()
-            await asyncio.wait(asides)
+            for task in background_tasks:
+                task.cancel()
+            await asyncio.wait(background_tasks)
 
     async def _begin_schedules(self) -> None:
         """A server that does not answer yet is no reason not to work."""

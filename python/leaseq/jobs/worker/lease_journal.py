@@ -1,4 +1,4 @@
-"""What a worker's process reports to its supervisor: the leases that it holds, so that they can be released at once.
+"""The reports of a worker's process to its supervisor: the leases that it holds, so that they can be released at once.
 
 Each entry is written before the process can be killed in what it is about. The start of each job is a mark in memory that
 both share.
@@ -18,7 +18,7 @@ from leaseq.worker.hooks import Hooks
 _ENCODER = msgspec.msgpack.Encoder()
 
 PLACES = 1 << 16
-"""How many jobs can be marked at a time: more than any process leases."""
+"""Jobs that can be marked at a time: more than any process leases."""
 
 
 def new_marks() -> mmap.mmap:
@@ -27,7 +27,7 @@ def new_marks() -> mmap.mmap:
 
 
 class HeldLease(msgspec.Struct, array_like=True, frozen=True):
-    """What it takes to release a lease or to run its job; a lease without a place for its mark counts as started."""
+    """A lease that can be released or whose job can be run; one without a place for its mark counts as started."""
 
     queue: str
     id: str
@@ -39,12 +39,12 @@ class HeldLease(msgspec.Struct, array_like=True, frozen=True):
 
     @property
     def key(self) -> tuple[str, int]:
-        """What no other lease has: its queue and token."""
+        """The key of a lease: its queue and token."""
         return self.queue, self.token
 
 
 class Entry(msgspec.Struct, omit_defaults=True, kw_only=True):
-    """What is said at one time. An empty one is a sign of life.
+    """One message to the supervisor. An empty one is a sign of life.
 
     Attributes:
         worker: its id, once it has started.
@@ -114,7 +114,7 @@ class LeaseJournal(Hooks):
         self._append(Entry(ended=[held.key for held in leases]))
 
     def completed(self, item: LeasedItemBase) -> None:
-        """It is reported with the next lease: releasing an ended item changes nothing."""
+        """Report a completed item, with the next lease: releasing an ended item changes nothing."""
         self._over(item)
 
     def released(self, item: LeasedItemBase, delay: float, error: str | None) -> None:  # noqa: ARG002

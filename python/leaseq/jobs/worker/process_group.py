@@ -23,7 +23,7 @@ class ProcessGroup:
 
     @property
     def lingers(self) -> bool:
-        """Whether the leader has ended, and what it started perhaps not."""
+        """True if the leader has ended; processes that it started may be there."""
         return self._code is not None
 
     def kill(self) -> None:

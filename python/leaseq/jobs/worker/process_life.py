@@ -1,4 +1,4 @@
-"""How a process of a worker starts and ends: it leads a session, and calls the exit functions that it registered itself."""
+"""Start and end of a worker's process: it leads a session, and calls the exit functions that it registered itself."""
 
 import atexit
 import contextlib
@@ -61,7 +61,7 @@ def start(handle: Callable[[int], object]) -> None:
 
 
 def _close_stdin() -> None:
-    """What its parent can read is not for its jobs, nor for the programs that they start."""
+    """Replace its standard input: jobs, and programs that they start, do not read what its parent can."""
     if sys.__stdin__ is None:  # it was closed, and its number can be that of anything
         return
     nothing = os.open(os.devnull, os.O_RDONLY)
@@ -101,3 +101,13 @@ def signal_at_end_of_parent(number: int) -> None:
     """Have the system send this signal when the thread that forked this process ends, where the system can."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, number)
+
+
+def exit_text(code: int) -> str:
+    """Return how a process ended, as the end of a sentence; `code` is negative for a signal."""
+    if code >= 0:
+        return f"ended with exit code {code}"
+    try:
+        return f"was ended by {signal.Signals(-code).name}"
+    except ValueError:
+        return f"was ended by signal {-code}"

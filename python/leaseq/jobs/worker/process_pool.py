@@ -16,6 +16,7 @@ from leaseq.jobs.errors import JobTimeout
 from leaseq.jobs.worker import forkserver, process_life
 from leaseq.jobs.worker.execution import JobExecution, JobResult, LeasedJob, PreparedJob
 from leaseq.jobs.worker.framing import frame
+from leaseq.jobs.worker.process_life import exit_text
 from leaseq.jobs.worker.result_channel import ResultChannel
 from leaseq.worker.hooks import logger
 from leaseq.worker.retry_policy import Release
@@ -123,10 +124,10 @@ class JobProcesses:
             channel.close()
 
     def _died(self, lease: LeasedJob, ready: PreparedJob, code: int | None) -> JobResult:
-        """How a job ended whose process could not say it. Raises Release if that is not known to be the job's doing."""
+        """Return the end of a job whose process did not report it. Raises Release if that is not known to be the job's doing."""
         if code is None:
             raise Release(uncounted=True, delay=LOST_SECS)
-        return self._execution.crashed(lease, ready, _describe_exit(code))
+        return self._execution.crashed(lease, ready, f"its process {exit_text(code)}")
 
     def _order(self, what: int, number: int, end: socket.socket | None = None) -> None:
         """Have something done, with an end of a pair that is closed here when it is there: else its end would not be the last."""
@@ -189,12 +190,3 @@ class JobProcesses:
             if ended_one is not None and not ended_one.done():
                 ended_one.set_result(code)
         self._buffer = self._buffer[whole:]
-
-
-def _describe_exit(code: int) -> str:
-    if code >= 0:
-        return f"its process ended with exit code {code}"
-    try:
-        return f"its process was ended by {signal.Signals(-code).name}"
-    except ValueError:
-        return f"its process was ended by signal {-code}"

@@ -14,60 +14,60 @@ from leaseq.jobs.job_state import JobState
 from leaseq.jobs.store._aio.store import Store
 
 REPORT_SECONDS = 0.25
-"""Seconds between writing notes. A job that is over by then has none."""
+"""Seconds between writing states. A job that is over by then has none."""
 
 
 class ProgressReporter:
-    """The books of what runs, and a loop that writes notes. Progress may be reported from any thread."""
+    """The books of what runs, and a loop that writes states. Progress may be reported from any thread."""
 
     def __init__(self, store: Store, worker_id: str, changed: Callable[[int, int], None]) -> None:
         """`changed` gets how many run and how many have ended, after each start and end."""
         self._on_change = changed
         self._store = store
         self._worker_id = worker_id
-        self._notes: dict[LeasedItem, JobState] = {}
+        self._states: dict[LeasedItem, JobState] = {}
         self._changed: dict[LeasedItem, None] = {}
         self._written: dict[LeasedItem, float] = {}
         self._over: dict[LeasedItem, None] = {}
         self._work = asyncio.Event()
         self.performed = 0
-        """How many jobs have ended here, however."""
+        """Number of jobs that have ended here, in any way."""
 
     def begin(self, item: LeasedItem, started: float) -> None:
         """A job starts."""
-        self._notes[item] = JobState(token=item.token, worker=self._worker_id, started=round(started * 1000))
+        self._states[item] = JobState(token=item.token, worker=self._worker_id, started=round(started * 1000))
         self._changed[item] = None
-        if len(self._notes) == 1:
+        if len(self._states) == 1:
             self._work.set()
-        self._on_change(len(self._notes), self.performed)
+        self._on_change(len(self._states), self.performed)
 
     def end(self, item: LeasedItem) -> None:
         """A job has ended."""
         self.performed += 1
-        del self._notes[item]
+        del self._states[item]
         self._changed.pop(item, None)
         if self._written.pop(item, None) is not None:
             self._over[item] = None
             self._work.set()
-        self._on_change(len(self._notes), self.performed)
+        self._on_change(len(self._states), self.performed)
 
     def __len__(self) -> int:
-        return len(self._notes)
+        return len(self._states)
 
     def reporter(self, item: LeasedItem) -> Report:
-        """What a job calls to say how far it is."""
+        """Return the function by which a job reports its progress."""
         return partial(self._report, item)
 
     def _report(self, item: LeasedItem, done: float, total: float | None) -> None:
-        noted = self._notes.get(item)
+        noted = self._states.get(item)
         if noted is not None:
             noted.done, noted.total = done, total
             self._changed[item] = None
 
     async def run(self) -> None:
-        """Write notes for as long as the worker lives. That one cannot be written does not concern the work."""
+        """Write states for as long as the worker lives. That one cannot be written does not concern the work."""
         while True:
-            if not self._notes and not self._over:
+            if not self._states and not self._over:
                 self._work.clear()
                 await self._work.wait()
             await asyncio.sleep(REPORT_SECONDS)
@@ -75,16 +75,16 @@ class ProgressReporter:
                 await self.flush()
 
     async def flush(self) -> None:
-        """Write what has changed, and again what would soon be forgotten; drop the notes of what is over."""
+        """Write what has changed, and again what would soon be forgotten; drop the states of what is over."""
         now = time.monotonic()
         old = [item for item, at in self._written.items() if now - at > job_state.LIFE_SECS / 3]
-        changed = [item for item in dict.fromkeys([*self._changed, *old]) if item in self._notes]
+        changed = [item for item in dict.fromkeys([*self._changed, *old]) if item in self._states]
         over = list(self._over)
         self._changed.clear()
         self._over.clear()
         for item in changed:
             self._written[item] = now
         for queue in {item.queue.name for item in (*changed, *over)}:
-            notes = [(item.id, self._notes[item]) for item in changed if item.queue.name == queue]
-            await self._store.write_notes(queue, notes)
-            await self._store.drop_notes(queue, [item.id for item in over if item.queue.name == queue])
+            states = [(item.id, self._states[item]) for item in changed if item.queue.name == queue]
+            await self._store.write_states(queue, states)
+            await self._store.drop_states(queue, [item.id for item in over if item.queue.name == queue])

@@ -16,7 +16,7 @@ MIB = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class RecyclePolicy:
-    """What one process may do; None is without limit."""
+    """The limits of one process; None is without limit."""
 
     jobs: int | None
     memory: float | None
@@ -33,7 +33,7 @@ class RecyclePolicy:
         return cls(jobs, memory)
 
     def reached(self, performed: int) -> bool:
-        """Whether to replace it, after that many jobs. The peak of its memory counts."""
+        """Return whether to replace it, after that many jobs. The peak of its memory counts."""
         if self.jobs is not None and performed >= self.jobs:
             return True
         if self.memory is None:

@@ -1,4 +1,4 @@
-"""What the process of one job says to the worker."""
+"""The messages of a job's process to the worker."""
 
 import asyncio
 import socket
@@ -25,12 +25,12 @@ class ResultChannel:
         self.pid = 0
         """The process that runs the job, 0 before it has said so."""
         self.ending: asyncio.Future[JobResult | None] = self._loop.create_future()
-        """How the job ended; None where its process did not live to say so."""
+        """The end of the job; None if its process died before it reported that."""
         end.setblocking(False)
         self._loop.add_reader(end, self._on_readable)
 
     def drain(self) -> JobResult | None:
-        """How the job ended. All that an ended process wrote is there."""
+        """Return the end of the job, after reading all that its ended process wrote."""
         while self._on_readable():
             pass
         return self.ending.result() if self.ending.done() else None

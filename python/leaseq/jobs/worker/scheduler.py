@@ -9,11 +9,11 @@ from leaseq._aio.queue import LeasedItem
 from leaseq.commands import add_options
 from leaseq.item import Item
 from leaseq.jobs import envelope
+from leaseq.jobs.call import followed_with
 from leaseq.jobs.cron import schedule_state
 from leaseq.jobs.cron.schedule import Schedule
 from leaseq.jobs.cron.schedule_state import ScheduleState
 from leaseq.jobs.serializer import Format
-from leaseq.jobs.stage import followed_with
 from leaseq.jobs.store._aio.schedule_store import is_paused
 from leaseq.jobs.store._aio.store import Store
 from leaseq.worker.hooks import logger
@@ -108,7 +108,7 @@ def job_id(name: str, slot: int) -> str:
 
 
 def _tick(schedule: Schedule, state: ScheduleState) -> ScheduleState:
-    """What an item says of its schedule, as this program knows it."""
+    """Return the schedule of an item, as this program knows it."""
     state.rule = str(schedule.timetable)
     state.missed = schedule.missed
     state.job = schedule.call.stage()

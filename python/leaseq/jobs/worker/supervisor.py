@@ -47,7 +47,9 @@ class Supervisor:
         self._program = program
         self._processes = _cpus() if processes is None else processes
         if self._processes < 1:
-            raise BadArgumentError("processes must be at least 1; arun_worker runs jobs in this one")
+            raise BadArgumentError(
+                "processes must be at least 1; await app.aio.run_worker() runs jobs in this one"
+            )
         self._options = options
         self._burst = options.get("burst", False)
         self._grace_secs = options.get("grace_secs", GRACE_SECS)
@@ -269,5 +271,5 @@ def _hangup() -> tuple[signal.Signals, ...]:
 
 
 def _cpus() -> int:
-    """Those that this process may use."""
+    """Return the number of processors that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

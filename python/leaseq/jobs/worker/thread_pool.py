@@ -74,7 +74,7 @@ class _Run:
             self.future.set_result((None, JobTimeout()))
 
     def settle(self, value: Any, error: BaseException | None) -> None:
-        """It has ended."""
+        """Deliver how it ended."""
         if not self.future.done():
             self.future.set_result((value, error))
 
@@ -158,7 +158,7 @@ class AdaptiveThreadPool:
         self._deliver()
 
     def _lacks(self) -> int:
-        """How many of the calls that wait find no thread that is about to look for one."""
+        """Return the number of waiting calls for which no thread is about to look."""
         return max(0, len(self._inbox) - (self._awake - len(self._progress)))
 
     def _wake(self) -> None:

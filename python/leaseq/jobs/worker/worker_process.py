@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 STOP: Final = b"s"
 NOW: Final = b"n"
-"""What the supervisor says; its end says STOP."""
+"""The supervisor's messages; the end of the channel means STOP."""
 
 BEAT_SECS: Final = 1.0
 """Seconds between two signs of life."""
@@ -31,7 +31,7 @@ FAILED: Final = 1
 
 
 class WorkerProcess:
-    """What runs in the process; with an estate it settles that, and is no worker."""
+    """Run in the process; with an estate it settles that, and is no worker."""
 
     def __init__(
         self,

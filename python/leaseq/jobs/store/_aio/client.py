@@ -1,4 +1,4 @@
-"""What is done with jobs on one server: they are enqueued, waited for, looked at and cancelled."""
+"""The client of the job layer on one server: it enqueues jobs, waits for them, reads and cancels them."""
 
 import contextlib
 import time
@@ -13,9 +13,8 @@ from leaseq.errors import BadArgumentError, LeaseqError
 from leaseq.jobs import current_job, envelope, info
 from leaseq.jobs.call import Call
 from leaseq.jobs.errors import ResultNotKept
-from leaseq.jobs.info import WAITS, JobInfo, Status
+from leaseq.jobs.info import WAITS, JobInfo, Status, unsuccessful
 from leaseq.jobs.job_state import JobState
-from leaseq.jobs.missing_result import unsuccessful
 from leaseq.jobs.options import DAY
 from leaseq.jobs.settings import Settings
 from leaseq.jobs.store._aio.shared_waits import SharedWaits
@@ -46,7 +45,7 @@ class Job(Protocol):
 
 
 class JobClient:
-    """What an App asks of its server. `server` is a URL or a client, as for WorkQueue.
+    """The calls of an App on its server. `server` is a URL or a client, as for WorkQueue.
 
     `after` is called whenever jobs were enqueued.
     """
@@ -106,7 +105,7 @@ class JobClient:
             await self._after()
 
     async def _forget_earlier(self, calls: Sequence[Call[Any]]) -> None:
-        """What was noted of earlier jobs of these ids, and of those behind them, is over. Where that fails, they still are there."""
+        """Delete the states of earlier jobs of these ids, and of the jobs behind them. If that fails, they stay."""
         ids: dict[str, list[str]] = {}
         for call in calls:
             ids.setdefault(call.options.queue, []).append(call.options.id or "")
@@ -117,7 +116,7 @@ class JobClient:
                 await self.store.forget(queue, chosen)
 
     async def result(self, job: Job, timeout: float | None) -> Any:
-        """What a job returned, as it was kept. Raises what `Handle.result` says."""
+        """Return the kept result of a job. Raises the errors of `Handle.result`."""
         queue = self.store.queues.get(job.queue) or await self.queue_of(job)
         if timeout == 0:
             outcome = await queue.outcome(job.id, timeout=0)
@@ -129,9 +128,9 @@ class JobClient:
             raise ResultNotKept(f"job {job.id!r} was enqueued without `keep`: no result is kept of it")
         if outcome.state == "result":
             return envelope.read_result(outcome.content, self.settings.serializers).result
-        note = await self._note(job, outcome)
+        state = await self._state(job, outcome)
         error = "" if outcome.finished else (await queue.inspect(job.id)).error
-        raise unsuccessful(job.id, job.queue, outcome, note, error)
+        raise unsuccessful(job.id, job.queue, outcome, state, error)
 
     async def _wait(self, queue: WorkQueue, job_id: str, timeout: float | None) -> Outcome:
         waits = self._waits.get(queue.name) or self._waits.setdefault(queue.name, SharedWaits(queue))
@@ -155,10 +154,10 @@ class JobClient:
         """Return the outcome of a job now, and the note about a job that is not there."""
         queue = await self.queue_of(job)
         outcome = await queue.outcome(job.id, timeout=0)
-        return outcome, await self._note(job, outcome)
+        return outcome, await self._state(job, outcome)
 
-    async def _note(self, job: Job, outcome: Outcome) -> JobState:
-        return (await self.store.notes(job.queue, [job.id]))[0] if outcome.state == "absent" else JobState()
+    async def _state(self, job: Job, outcome: Outcome) -> JobState:
+        return (await self.store.states(job.queue, [job.id]))[0] if outcome.state == "absent" else JobState()
 
     async def chain_statuses(self, jobs: Sequence[Job]) -> list[Status]:
         """Of each job of a chain, asked from the last to the first: what is handed on meanwhile is seen in one of them."""
@@ -166,7 +165,7 @@ class JobClient:
         return info.statuses_of_chain(states[::-1])
 
     async def chain_result(self, jobs: Sequence[Job], timeout: float | None) -> Any:
-        """What the last job of a chain returned: one after the other is waited for. Raises what `result` does."""
+        """Return what the last job of a chain returned: one after the other is waited for. Raises as `result`."""
         over = None if timeout is None else concurrency.now() + timeout
         for number, job in enumerate(jobs[:-1]):
             if set((await self.chain_statuses(jobs))[number + 1 :]) == {"unknown"}:
@@ -227,8 +226,8 @@ class JobClient:
         lost = [job for job in given if not job.queue]
         names = self.settings.queues if lost else []
         for name in names if len(names) > 1 else ():
-            for outcome, noted in await self.store.outcomes(name, [job.id for job in lost if not job.queue]):
-                if outcome.state != "absent" or noted.cancelled is not None:
+            for outcome, state in await self.store.outcomes(name, [job.id for job in lost if not job.queue]):
+                if outcome.state != "absent" or state.cancelled is not None:
                     _locate(lost, outcome.id, name)
         for job in lost:
             job.queue = job.queue or names[0]

@@ -10,10 +10,10 @@ from leaseq._scripts import MAX_ENTRIES
 from leaseq.errors import BadArgumentError
 from leaseq.item import Item
 from leaseq.jobs import envelope
+from leaseq.jobs.call import options_of
 from leaseq.jobs.cron import schedule_state
 from leaseq.jobs.cron.info import ScheduleInfo
 from leaseq.jobs.cron.schedule_state import ScheduleState
-from leaseq.jobs.stage import options_of
 from leaseq.jobs.store._aio.client import JobClient
 from leaseq.jobs.store._aio.store import Store
 
@@ -43,7 +43,7 @@ async def stored(store: Store, queue: str) -> list[Stored]:
 
 
 async def is_paused(store: Store, queue: str, name: str) -> bool:
-    """Whether a schedule is paused."""
+    """Return whether a schedule is paused."""
     return bool(
         await store.talk(queue, "SISMEMBER", schedule_state.paused_key(store.queue(queue).keys), name)
     )

@@ -48,7 +48,7 @@ class SharedWaits:
 
     @property
     def is_idle(self) -> bool:
-        """Whether there is no wait now."""
+        """True if there is no wait now."""
         return not self._direct and not self._others
 
     async def outcome(self, job_id: str, timeout: float | None) -> Outcome:
@@ -127,7 +127,7 @@ class SharedWaits:
 
 
 def may_end(outcome: Outcome) -> bool:
-    """Whether an item may yet have an outcome."""
+    """Return whether an item may yet have an outcome."""
     return outcome.state in WAITS and outcome.keep > 0
 
 

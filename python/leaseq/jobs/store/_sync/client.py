@@ -1,5 +1,5 @@
 # Generated from _aio/client.py by python/unasync.py: do not edit.
-"""What is done with jobs on one server: they are enqueued, waited for, looked at and cancelled."""
+"""The client of the job layer on one server: it enqueues jobs, waits for them, reads and cancels them."""
 
 import contextlib
 import time
@@ -14,9 +14,8 @@ from leaseq.errors import BadArgumentError, LeaseqError
 from leaseq.jobs import current_job, envelope, info
 from leaseq.jobs.call import Call
 from leaseq.jobs.errors import ResultNotKept
-from leaseq.jobs.info import WAITS, JobInfo, Status
+from leaseq.jobs.info import WAITS, JobInfo, Status, unsuccessful
 from leaseq.jobs.job_state import JobState
-from leaseq.jobs.missing_result import unsuccessful
 from leaseq.jobs.options import DAY
 from leaseq.jobs.settings import Settings
 from leaseq.jobs.store._sync.shared_waits import SharedWaits
@@ -47,7 +46,7 @@ class Job(Protocol):
 
 
 class JobClient:
-    """What an App asks of its server. `server` is a URL or a client, as for WorkQueue.
+    """The calls of an App on its server. `server` is a URL or a client, as for WorkQueue.
 
     `after` is called whenever jobs were enqueued.
     """
@@ -107,7 +106,7 @@ class JobClient:
             self._after()
 
     def _forget_earlier(self, calls: Sequence[Call[Any]]) -> None:
-        """What was noted of earlier jobs of these ids, and of those behind them, is over. Where that fails, they still are there."""
+        """Delete the states of earlier jobs of these ids, and of the jobs behind them. If that fails, they stay."""
         ids: dict[str, list[str]] = {}
         for call in calls:
             ids.setdefault(call.options.queue, []).append(call.options.id or "")
@@ -118,7 +117,7 @@ class JobClient:
                 self.store.forget(queue, chosen)
 
     def result(self, job: Job, timeout: float | None) -> Any:
-        """What a job returned, as it was kept. Raises what `Handle.result` says."""
+        """Return the kept result of a job. Raises the errors of `Handle.result`."""
         queue = self.store.queues.get(job.queue) or self.queue_of(job)
         if timeout == 0:
             outcome = queue.outcome(job.id, timeout=0)
@@ -130,9 +129,9 @@ class JobClient:
             raise ResultNotKept(f"job {job.id!r} was enqueued without `keep`: no result is kept of it")
         if outcome.state == "result":
             return envelope.read_result(outcome.content, self.settings.serializers).result
-        note = self._note(job, outcome)
+        state = self._state(job, outcome)
         error = "" if outcome.finished else (queue.inspect(job.id)).error
-        raise unsuccessful(job.id, job.queue, outcome, note, error)
+        raise unsuccessful(job.id, job.queue, outcome, state, error)
 
     def _wait(self, queue: WorkQueue, job_id: str, timeout: float | None) -> Outcome:
         waits = self._waits.get(queue.name) or self._waits.setdefault(queue.name, SharedWaits(queue))
@@ -156,10 +155,10 @@ class JobClient:
         """Return the outcome of a job now, and the note about a job that is not there."""
         queue = self.queue_of(job)
         outcome = queue.outcome(job.id, timeout=0)
-        return outcome, self._note(job, outcome)
+        return outcome, self._state(job, outcome)
 
-    def _note(self, job: Job, outcome: Outcome) -> JobState:
-        return (self.store.notes(job.queue, [job.id]))[0] if outcome.state == "absent" else JobState()
+    def _state(self, job: Job, outcome: Outcome) -> JobState:
+        return (self.store.states(job.queue, [job.id]))[0] if outcome.state == "absent" else JobState()
 
     def chain_statuses(self, jobs: Sequence[Job]) -> list[Status]:
         """Of each job of a chain, asked from the last to the first: what is handed on meanwhile is seen in one of them."""
@@ -167,7 +166,7 @@ class JobClient:
         return info.statuses_of_chain(states[::-1])
 
     def chain_result(self, jobs: Sequence[Job], timeout: float | None) -> Any:
-        """What the last job of a chain returned: one after the other is waited for. Raises what `result` does."""
+        """Return what the last job of a chain returned: one after the other is waited for. Raises as `result`."""
         over = None if timeout is None else concurrency.now() + timeout
         for number, job in enumerate(jobs[:-1]):
             if set((self.chain_statuses(jobs))[number + 1 :]) == {"unknown"}:
@@ -228,8 +227,8 @@ class JobClient:
         lost = [job for job in given if not job.queue]
         names = self.settings.queues if lost else []
         for name in names if len(names) > 1 else ():
-            for outcome, noted in self.store.outcomes(name, [job.id for job in lost if not job.queue]):
-                if outcome.state != "absent" or noted.cancelled is not None:
+            for outcome, state in self.store.outcomes(name, [job.id for job in lost if not job.queue]):
+                if outcome.state != "absent" or state.cancelled is not None:
                     _locate(lost, outcome.id, name)
         for job in lost:
             job.queue = job.queue or names[0]

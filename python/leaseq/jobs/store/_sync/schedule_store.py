@@ -11,10 +11,10 @@ from leaseq._scripts import MAX_ENTRIES
 from leaseq.errors import BadArgumentError
 from leaseq.item import Item
 from leaseq.jobs import envelope
+from leaseq.jobs.call import options_of
 from leaseq.jobs.cron import schedule_state
 from leaseq.jobs.cron.info import ScheduleInfo
 from leaseq.jobs.cron.schedule_state import ScheduleState
-from leaseq.jobs.stage import options_of
 from leaseq.jobs.store._sync.client import JobClient
 from leaseq.jobs.store._sync.store import Store
 
@@ -44,7 +44,7 @@ def stored(store: Store, queue: str) -> list[Stored]:
 
 
 def is_paused(store: Store, queue: str, name: str) -> bool:
-    """Whether a schedule is paused."""
+    """Return whether a schedule is paused."""
     return bool(store.talk(queue, "SISMEMBER", schedule_state.paused_key(store.queue(queue).keys), name))
 
 

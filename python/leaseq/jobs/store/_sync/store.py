@@ -1,5 +1,5 @@
 # Generated from _aio/store.py by python/unasync.py: do not edit.
-"""What the job layer reads and writes: the queues of one App, and the notes beside them."""
+"""The store of the job layer: the queues of one App, and the states beside them."""
 
 import contextlib
 import weakref
@@ -72,21 +72,21 @@ class Store:
         return answers
 
     def outcomes(self, name: str, ids: Sequence[str]) -> list[tuple[Outcome, JobState]]:
-        """What became of jobs, and what is noted of those that are not there: two calls for each 256 of them."""
+        """Return the outcomes of jobs, and the states of those that are not there: two calls for each 256 of them."""
         outcomes = self.queue(name).outcomes(ids)
         absent = [outcome.id for outcome in outcomes if outcome.state == "absent"]
-        notes = dict(zip(absent, self.notes(name, absent), strict=True))
-        return [(outcome, notes.get(outcome.id, JobState())) for outcome in outcomes]
+        states = dict(zip(absent, self.states(name, absent), strict=True))
+        return [(outcome, states.get(outcome.id, JobState())) for outcome in outcomes]
 
     def snapshots(self, name: str, ids: Sequence[str]) -> list[JobSnapshot]:
-        """All that is known of jobs: four calls for each 256 of them."""
+        """Return all that is known of jobs: four calls for each 256 of them."""
         found: list[JobSnapshot] = []
         for chunk in flows.chunks(ids):
             outcomes = self.queue(name).outcomes(chunk)
             items = self.queue(name).inspect_items(chunk)
             data = self.data(name, chunk)
-            notes = self.notes(name, chunk)
-            found += map(JobSnapshot, outcomes, items, data, notes)
+            states = self.states(name, chunk)
+            found += map(JobSnapshot, outcomes, items, data, states)
         return found
 
     def data(self, name: str, ids: Sequence[str]) -> list[bytes | None]:
@@ -94,36 +94,40 @@ class Store:
         found: list[bytes | None] = self.talk(name, "HMGET", self.queue(name).keys.key("items"), *ids)
         return found
 
-    def notes(self, name: str, ids: Sequence[str]) -> list[JobState]:
-        """What is noted of jobs."""
+    def states(self, name: str, ids: Sequence[str]) -> list[JobState]:
+        """Return the states of jobs."""
         found: list[JobState] = []
         keys = self.queue(name).keys
         for chunk in flows.chunks(ids):
-            places = [place(keys, each) for place in (job_state.key, job_state.trace_key) for each in chunk]
+            places = [
+                place(keys, each) for place in (job_state.key, job_state.cancelled_key) for each in chunk
+            ]
             values = self.talk(name, "MGET", *places)
             found += map(job_state.read, values[: len(chunk)], values[len(chunk) :])
         return found
 
-    def write_notes(self, name: str, notes: Iterable[tuple[str, JobState]]) -> None:
-        """JobState something of jobs, in one round trip."""
+    def write_states(self, name: str, states: Iterable[tuple[str, JobState]]) -> None:
+        """Write the states of jobs, in one round trip."""
         keys = self.queue(name).keys
         life = str(job_state.LIFE_SECS * 1000)
         entries: list[tuple[Argument, ...]] = [
-            ("SET", job_state.key(keys, job_id), job_state.write(each), "PX", life) for job_id, each in notes
+            ("SET", job_state.key(keys, job_id), job_state.write(each), "PX", life) for job_id, each in states
         ]
         self.talk_all(name, entries)
 
-    def drop_notes(self, name: str, ids: Sequence[str]) -> None:
-        """Forget who ran jobs."""
+    def drop_states(self, name: str, ids: Sequence[str]) -> None:
+        """Delete the states that workers wrote of jobs."""
         keys = self.queue(name).keys
         for chunk in flows.chunks(ids):
             self.talk(name, "DEL", *(job_state.key(keys, each) for each in chunk))
 
     def forget(self, name: str, ids: Sequence[str]) -> None:
-        """Forget all that was noted of jobs."""
+        """Delete all states of jobs."""
         keys = self.queue(name).keys
         for chunk in flows.chunks(ids):
-            places = [place(keys, each) for place in (job_state.key, job_state.trace_key) for each in chunk]
+            places = [
+                place(keys, each) for place in (job_state.key, job_state.cancelled_key) for each in chunk
+            ]
             self.talk(name, "DEL", *places)
 
     def cancel(self, name: str, job_id: str, trace: JobState, keep: float) -> bool:
@@ -137,17 +141,22 @@ class Store:
         (data,) = self.data(name, [job_id])
         trace.job = envelope.short(data or b"")
         removal = commands.remove(keys, [job_id])
-        trace_key = job_state.trace_key(keys, job_id)
+        cancelled_key = job_state.cancelled_key(keys, job_id)
         life = str(max(1, round(keep * 1000)))
         replies = self.talk_all(
             name,
-            [("MULTI",), removal.eval(), ("SET", trace_key, job_state.write(trace), "PX", life), ("EXEC",)],
+            [
+                ("MULTI",),
+                removal.eval(),
+                ("SET", cancelled_key, job_state.write(trace), "PX", life),
+                ("EXEC",),
+            ],
         )
         answer = replies[-1][0]
         if not isinstance(answer, redis.ResponseError) and removal.parse(answer)[0] != "absent":
             self._wake(name, job_id)
             return True
-        self.talk(name, "DEL", trace_key)  # it ended between the two, or could not be removed
+        self.talk(name, "DEL", cancelled_key)  # it ended between the two, or could not be removed
         if isinstance(answer, redis.ResponseError):
             raise errors.from_server(answer) from answer
         return False
