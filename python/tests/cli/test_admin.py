@@ -257,7 +257,9 @@ class TestInspection:
         queue.add_items(leaseq.Item(b"data", id=f"{n}") for n in range(600))
 
         def ids(*args: str) -> list[int]:
-            return [int(each["id"]) for each in call.yes("list", "q", "ready", "--json", *args).records]
+            done = call("list", "q", "ready", "--json", *args)
+            assert done.code == 0, done
+            return [int(each["id"]) for each in done.records]
 
         assert ids("--all") == list(range(600))
         assert ids() == list(range(100))
