@@ -86,7 +86,7 @@ class JobExecution:
     worker: str
 
     def ready(self, lease: LeasedJob, report: Report) -> PreparedJob | JobResult | UnknownFunction:
-        """Return the job to run; or the end of one that can never run, which is dead (LQ-JOB-7)."""
+        """Return the job to run, or the end of a job that can never run: it is dead (LQ-JOB-7)."""
         job = None
         try:
             job = envelope.read(lease.data, self._serializers)
