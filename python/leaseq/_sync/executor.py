@@ -135,7 +135,7 @@ class Executor:
             if command.undo is not None:
                 answer = self._deliver(command, answer, call.sent_at)
         if command.registers and concurrency.now() >= self._register_at:
-            self._register(command, answer)
+            self._register(command, answer, wait.settles)
         result: T = answer
         return result
 
@@ -205,7 +205,7 @@ class Executor:
                 self.run_later(commands.publications(self.queues[place].keys, died))
         return answer
 
-    def _register(self, command: Command[Any], answer: Any) -> None:
+    def _register(self, command: Command[Any], answer: Any, settles: Sequence[Command[bool]] = ()) -> None:
         """Register the queue that was added to or leased from (LQ-REGISTRY-2). An error does not concern the caller."""
         queue = self.queues[0]
         if command.undo is not None:
@@ -221,7 +221,7 @@ class Executor:
                 with contextlib.suppress(LeaseqError):  # the queue works also if the registry has no node now
                     registry.execute_all([entry], REGISTRY_REPLY_SECS, max_waits=0)
             except BaseException:
-                self._undo_later(command, answer)
+                self._undo_later(command, answer, settles)
                 raise
         self._register_at = min(each.until for each in self.queues)
 
@@ -237,9 +237,10 @@ class Executor:
         if due:
             self.background.begin(partial(self._run_quietly, due), finish=True)
 
-    def _undo_later(self, command: Command[Any], answer: Any) -> None:
-        if command.undo is not None:
-            self.run_later(command.undo(answer))
+    def _undo_later(self, command: Command[Any], answer: Any, settles: Sequence[Command[bool]] = ()) -> None:
+        """Release what a call leased, and settle behind that (LQ-BLOCK-15)."""
+        released = () if command.undo is None else command.undo(answer)
+        self.run_later([*released, *settles])
 
     def _run_quietly(self, due: Sequence[Command[Any]]) -> None:
         """Run commands for a caller that is gone, also on a closed queue. Errors are not reported."""
@@ -267,8 +268,8 @@ class Executor:
         connection, command, answer = call.connection, call.command, call.answer
         settles, call.settles, call.answer = call.settles, (), None
         undo = None if command is None else command.undo
-        if answer is not None and undo is not None:
-            self.run_later([*undo(answer), *settles])  # one after the other (LQ-BLOCK-15)
+        if answer is not None and command is not None and undo is not None:
+            self._undo_later(command, answer, settles)
             return
         if connection is not None and connection.pending_replies and (undo or settles):
             call.connection = None
