@@ -8,13 +8,13 @@ import {
   type WaitTarget,
 } from "./blocking.js";
 import { now } from "./clock.js";
-import type { Server } from "./connection.js";
 import { BadArgumentError } from "./errors.js";
 import { QueueKeys } from "./keys.js";
 import { ConnectionPool } from "./pool.js";
 import { listWorkers, type WorkerInfo } from "./presence.js";
 import { type LeasedItem, Queue } from "./queue.js";
 import { MAX_QUEUES } from "./scripts.generated.js";
+import type { Server } from "./server.js";
 import { type LeaseOptions, leaseTarget } from "./wait-targets.js";
 import { type Handler, Worker, type WorkerOptions } from "./worker.js";
 

@@ -4,10 +4,11 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { RedisOptions } from "ioredis";
 import { now } from "./clock.js";
 import type { Command } from "./commands.js";
-import { Connection, connectionOptions, type Runner, type Server } from "./connection.js";
+import { Connection, connectionOptions, type Runner } from "./connection.js";
 import type { Argument } from "./encoding.js";
 import { LeaseqError } from "./errors.js";
 import { groupOfKey } from "./keys.js";
+import type { Server } from "./server.js";
 
 /** How many MOVED and ASK one call follows. */
 const MAX_REDIRECTS = 16;

@@ -3,7 +3,6 @@ import { Redis, type RedisOptions, ReplyError } from "ioredis";
 import type { Command } from "./commands.js";
 import type { Argument } from "./encoding.js";
 import {
-  BadArgumentError,
   errorFromReply,
   type LeaseqError,
   NoScriptsError,
@@ -12,14 +11,12 @@ import {
   UnavailableError,
 } from "./errors.js";
 import { SCRIPTS } from "./scripts.generated.js";
+import { type Server, serverOptions } from "./server.js";
 
 /** Runs commands. `timeoutMs` is how long a reply may take. */
 export interface Runner {
   run<Result>(command: Command<Result>, timeoutMs?: number): Promise<Result>;
 }
-
-/** How to reach a server: a URL, options of ioredis, or an ioredis instance, whose options are read and which is not used. */
-export type Server = string | RedisOptions | Redis;
 
 /**
  * Overrides settings of an application that a queue cannot work with. A lease that ran twice would lease two items and return
@@ -44,33 +41,10 @@ const NO_RETRY: RedisOptions = {
   disableClientInfo: true,
 };
 
-/** The URLs that ioredis takes, and the path of a socket. */
-const URL_PATTERN = /^(rediss?:\/\/|\/(?!\/))/;
-
 /** Options for a connection to `server`. Throws BadArgumentError. */
 export function connectionOptions(server: Server): RedisOptions {
-  const source = typeof server === "string" ? redisFromUrl(server) : server;
-  if (typeof source !== "object" || source === null) {
-    throw new BadArgumentError("a server is a URL, options of ioredis or an instance of it");
-  }
-  const given: RedisOptions = source instanceof Redis ? (source.options as RedisOptions) : source;
-  const { commandTimeout: _1, socketTimeout: _2, blockingTimeout: _3, ...kept } = given;
+  const { commandTimeout: _1, socketTimeout: _2, blockingTimeout: _3, ...kept } = serverOptions(server);
   return { ...kept, ...NO_RETRY };
-}
-
-/** Throws BadArgumentError without the URL and without the error about it, which hold the password (LQ-SAFE-3). */
-function redisFromUrl(url: string): Redis {
-  // ioredis takes any other text for the path of a socket or a host, and would show it in an error.
-  if (URL_PATTERN.test(url)) {
-    try {
-      return new Redis(url, { lazyConnect: true });
-    } catch {
-      // reported below
-    }
-  }
-  throw new BadArgumentError(
-    "the URL of the server is not valid: use redis://, rediss:// or the path of a socket",
-  );
 }
 
 /**

@@ -16,7 +16,6 @@ export type {
 } from "./codecs.generated.js";
 export type { Command, ListOptions } from "./commands.js";
 export * as commands from "./commands.js";
-export type { Server } from "./connection.js";
 export type { Bytes } from "./encoding.js";
 export {
   AbortError,
@@ -53,5 +52,6 @@ export type {
   ReleaseRequest,
 } from "./requests.js";
 export { SCRIPTS } from "./scripts.generated.js";
+export type { RedisInstance, Server } from "./server.js";
 export type { LeaseOptions } from "./wait-targets.js";
 export type { Handler, Worker, WorkerOptions } from "./worker.js";

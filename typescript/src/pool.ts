@@ -5,10 +5,10 @@ import { type ConnectionProvider, type TimedCheck, type WaitTarget, waitFor } fr
 import { now } from "./clock.js";
 import { ClusterConnection, SlotTable } from "./cluster.js";
 import type { Command } from "./commands.js";
-import type { Server } from "./connection.js";
 import { Heartbeater } from "./heartbeat.js";
 import { type QueueKeys, REGISTRY } from "./keys.js";
 import { WAIT_CAP_MS } from "./scripts.generated.js";
+import type { Server } from "./server.js";
 
 /** How many connections to block on are kept for later waiters. */
 const MAX_IDLE_CONNECTIONS = 16;
