@@ -62,7 +62,7 @@ def test_a_sentinel_that_answers_behind_frozen_ones(
     client = of_sentinels(flavour, [*frozen[:2], *sentinel.sentinels], sentinel.service)
     queue: Any = flavour.queue("q", client)
     assert queue.stats().ready == 0
-    route = queue.transport.route
+    route = queue.executor.route
     route.close_idle()
     route._sentinels.forget()
     began = time.monotonic()
