@@ -229,6 +229,9 @@ class ScenarioRunner:
         found = key_inspector.picture(key_inspector.read(self.client, self._prefix(step)))
         try:
             values.match(step["keys"], found, self._saved, "the queue")
+            for name, wanted in step["keys"].items():
+                if wanted == {} and found[name]:
+                    raise values.MismatchError(f"the queue.{name} is {values.shown(found[name])}, expected none")
         except values.MismatchError as error:
             difference = "\n".join(
                 f"{name}: expected {wanted!r}\n{' ' * len(name)}   found {found.get(name)!r}"
