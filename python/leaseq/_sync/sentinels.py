@@ -77,7 +77,8 @@ class Sentinels:
         for each in masters:
             state = _state(each)
             if state.get("name") == self._service and self._is_up(state):
-                forced: str | None = self._set._force_master_ip  # noqa: SLF001 (there is no public name)
+                # there is no public name, and before redis-py 6 no such setting
+                forced: str | None = getattr(self._set, "_force_master_ip", None)
                 return forced or state["ip"], int(state["port"])
         return None
 
