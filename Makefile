@@ -209,6 +209,7 @@ lint: setup luacheck ## ruff, format, mypy, imports, shell, Docker, Lua, pages (
 	$(BIN)/python python/unasync.py --check
 	$(BIN)/python tools/retired_words.py
 	$(BIN)/python tools/prose_habits.py
+	$(BIN)/python tools/docstrings.py
 	$(BIN)/python tools/page_links.py
 	$(BIN)/python tools/typed_pages.py
 	$(BIN)/codespell

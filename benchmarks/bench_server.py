@@ -178,11 +178,11 @@ class BenchServer:
         return usec
 
     def calls(self) -> dict[str, int]:
-        """How often each command ran since the last reset, inside scripts or not; our own questions left out."""
+        """Return how often each command ran since the last reset, inside scripts or not; our own questions left out."""
         return {name: stat["calls"] for name, stat in self._commandstats().items() if name not in OURS}
 
     def usec(self) -> dict[str, int]:
-        """How long each command took since the last reset, in microseconds; likewise. A script has all it runs."""
+        """Return how long each command took since the last reset, in microseconds; likewise. A script has all it runs."""
         return {name: stat["usec"] for name, stat in self._commandstats().items() if name not in OURS}
 
     def _commandstats(self) -> dict[str, Any]:
@@ -205,7 +205,7 @@ class BenchServer:
         return last
 
     def preemptions(self) -> int:
-        """How often the machine took the CPU away from the server: the noise that time figures carry."""
+        """Return how often the machine took the CPU away from the server: the noise that time figures carry."""
         with contextlib.suppress(OSError):
             for line in Path(f"/proc/{self._process.pid}/status").read_text().splitlines():
                 if line.startswith("nonvoluntary_ctxt_switches"):

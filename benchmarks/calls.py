@@ -55,7 +55,7 @@ class Server(Protocol):
         """Where it is."""
 
     def script_usec(self) -> float:
-        """How long scripts have run."""
+        """Return how long scripts have run."""
 
 
 class Reached:
@@ -66,7 +66,7 @@ class Reached:
         self.client: Any = redis.Redis.from_url(url)
 
     def script_usec(self) -> float:
-        """How long scripts have run."""
+        """Return how long scripts have run."""
         return float(self.client.info("commandstats").get("cmdstat_evalsha", {"usec": 0})["usec"])
 
 
@@ -79,7 +79,7 @@ class Meter:
 
     @contextlib.contextmanager
     def calls(self, name: str) -> Iterator[None]:
-        """What is inside makes this call so many times."""
+        """Return what is inside makes this call so many times."""
         gc.collect()
         inside, began = self._server.script_usec(), time.process_time()
         yield

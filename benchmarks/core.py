@@ -55,7 +55,7 @@ class Target:
 
     @property
     def passed(self) -> bool:
-        """Whether it is kept."""
+        """True if it is kept."""
         return self.value <= self.limit
 
 

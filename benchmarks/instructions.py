@@ -231,7 +231,7 @@ def table(counts: dict[str, int]) -> rich.table.Table:
 
 
 def risen(counts: dict[str, int], committed: dict[str, int]) -> list[str]:
-    """What costs more than committed by over the tolerance, or is on one side only: a line each."""
+    """Return what costs more than committed by over the tolerance, or is on one side only: a line each."""
     lines = []
     for name in sorted(counts.keys() | committed.keys()):
         now, before = counts.get(name), committed.get(name)

@@ -67,7 +67,7 @@ class Leaseq:
 
 
 def leased_items(reply: LeaseReply) -> list[LeasedItemBase]:
-    """What complete and its like take, from what lease answered."""
+    """Return what complete and its like take, from what lease answered."""
     return [LeasedItemBase(*taken, reply.deadline, LEASE_SECS) for taken in reply.items]
 
 
@@ -144,7 +144,7 @@ def script_time(
 
 
 def inner_commands(server: BenchServer, *, batch: int, calls: int = 20) -> dict[str, dict[str, float]]:
-    """What each call runs inside, in the middle of a busy queue: what only a queue's first calls do is left out."""
+    """Return what each call runs inside, in the middle of a busy queue: what only a queue's first calls do is left out."""
     subject = Leaseq(server, batch)
     server.client.flushall()
     ids = ids_of((calls + 3) * batch)

@@ -181,7 +181,7 @@ def recorded(case: Case, caller: Caller) -> Record:
 
 
 def sizes(caller: Caller) -> dict[bytes, int]:
-    """How much every key has."""
+    """Return how much every key has."""
     ask = {b"hash": "HLEN", b"zset": "ZCARD", b"list": "LLEN", b"string": "STRLEN", b"set": "SCARD"}
     return {
         key: int(caller.client.execute_command(ask[caller.client.type(key)], key))
@@ -318,7 +318,7 @@ class Scale:
         return round((self._memory() - before) / self.items, 1)
 
     def _memory(self) -> int:
-        """What the server has allocated once it rests, without the buffers of connections."""
+        """Return what the server has allocated once it rests, without the buffers of connections."""
         self.server.used_memory()
         line_match: dict[str, int] = self.server.client.info("memory")
         return line_match["used_memory"] - line_match["mem_clients_normal"]

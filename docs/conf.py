@@ -1,4 +1,4 @@
-"""How `make docs` builds the documentation."""
+"""The settings of `make docs`."""
 
 from __future__ import annotations
 

@@ -97,7 +97,7 @@ def check_errors(name: str, declared: list[str], body: str) -> None:
 
 
 def more_keys(path: Path, text: str) -> dict[str, str | list[str]]:
-    """What a script takes behind its fixed keys, from `each WHAT: KEY KEY ...`."""
+    """Return what a script takes behind its fixed keys, from `each WHAT: KEY KEY ...`."""
     each = re.fullmatch(r"each (?P<what>[\w ]+): (?P<keys>\S+(?: \S+)*)", text)
     if not each:
         message = f"{path.name}: @keys says 'each WHAT: KEY ...', not {text!r}"
@@ -160,7 +160,7 @@ def load(path: Path) -> Script:
 
 
 def manifest(scripts: list[Script]) -> str:
-    """What a client in any language is generated from."""
+    """Return what a client in any language is generated from."""
     body = {
         **SHARED,
         "scripts": {

@@ -19,7 +19,7 @@ TYPES: Mapping[str, str] = {
     "text": "string",
     "any": "unknown",
 }
-"""What a value is in TypeScript. Durations are milliseconds."""
+"""The types of values in TypeScript. Durations are milliseconds."""
 
 WRITES: Mapping[str, str] = {
     **dict.fromkeys(("integer", "count"), 'encodeInteger({}, "{}")'),
@@ -32,7 +32,7 @@ WRITES: Mapping[str, str] = {
     "flag": '"1"',
     "boolean": '{} ? "1" : "0"',
 }
-"""How an argument is written; others are as they are."""
+"""The writers of arguments; others are as they are."""
 
 READS: Mapping[str, str] = {
     **dict.fromkeys(("id", "bytes"), "{}.bytes()"),
@@ -41,7 +41,7 @@ READS: Mapping[str, str] = {
     "any": "{}.value()",
     "us": "decodeWaitMs({}.number())",
 }
-"""How an element of a reply is read; others are numbers."""
+"""The readers of a reply's elements; others are numbers."""
 
 UNITS: Mapping[str, str] = {
     **dict.fromkeys(("ms", "kept_ms"), "Milliseconds"),
@@ -54,7 +54,7 @@ NAMES: Mapping[str, str] = {
     "kind": "state",
     "keepers": "deadWithOutcome",
 }
-"""What the client calls an argument or an element, where that is not its name in camel case."""
+"""The client's names of arguments and elements, if these are not their names in camel case."""
 
 WORDS: Mapping[str, tuple[str, str]] = {
     "ready|delayed|leased|dead|none|absent": (
@@ -91,7 +91,7 @@ RECORDS: Mapping[str, str] = {
     "list.items": "ListedItem",
     "outcome.entries": "Outcome",
 }
-"""What the client calls a reply, or a row of one: `SCRIPT` or `SCRIPT.GROUP`."""
+"""The client's names of a reply, or of a row of one: `SCRIPT` or `SCRIPT.GROUP`."""
 
 SUMMARIES: Mapping[str, str] = {
     "CompleteAndLeaseFields": "What was completed and leased, as it is in the reply.",

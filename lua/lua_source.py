@@ -35,7 +35,7 @@ class Token:
 
     @property
     def is_variable(self) -> bool:
-        """Whether it names a variable: not a field, a key of a table or a keyword."""
+        """True if it names a variable: not a field, a key of a table or a keyword."""
         if self.kind != "name" or KEYWORDS.fullmatch(self.text) or self.before in {".", ":"}:
             return False
         return not (self.in_table and self.before in {"{", ","} and self.after == "=")
@@ -109,7 +109,7 @@ def split_arguments(text: str) -> list[str]:
 
 
 def is_balanced(text: str) -> bool:
-    """Whether every bracket that the text closes was opened in it."""
+    """Return whether every bracket that the text closes was opened in it."""
     depth = 0
     for token in tokens(text):
         depth += (token.text == "(") - (token.text == ")")

@@ -1,4 +1,4 @@
-"""What is known of a script: above all what a call carries, read from the header of the script: arguments, options and reply, each with its type.
+"""The signature of a script, read from its header: arguments, options and reply, each with its type.
 
     -- @arg NAME TYPE [RANGE][, TEXT]              what a call has once
     -- @entry NAME TYPE [RANGE][, TEXT]            what each of its entries has, behind that
@@ -91,7 +91,7 @@ def _plain(values: dict[str, object]) -> dict[str, object]:
 
 @dataclass(frozen=True)
 class Signature:
-    """What a call carries, and what it answers."""
+    """The parts of a call and of its reply."""
 
     arguments: list[Field]
     entry: list[Field]

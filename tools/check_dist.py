@@ -32,7 +32,7 @@ assert queue.complete(queue.lease(30)) and not queue.queue_len()
 
 
 class DistError(Exception):
-    """What was built is not what may be published."""
+    """A built package is not what may be published."""
 
 
 def find(folder: Path) -> dict[str, Path]:

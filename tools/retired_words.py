@@ -53,7 +53,7 @@ RETIRED_IN_PYTHON: Final = RETIRED | {
     "told": "answer, reply, result, reported",
     "untold": "value",
 }
-"""What else Python does not say."""
+"""More words that Python does not say."""
 
 RETIRED_IN_TYPESCRIPT: Final = RETIRED | {
     "aim": "target",
@@ -76,7 +76,7 @@ RETIRED_IN_TYPESCRIPT: Final = RETIRED | {
     "word": "argument",
     "words": "arguments",
 }
-"""What else the TypeScript client does not say."""
+"""More words that the TypeScript client does not say."""
 
 LUA_TOKEN: Final = re.compile(
     r"""
@@ -117,7 +117,7 @@ def python_names(text: str) -> Iterator[tuple[int, str]]:
 
 
 def names_in_tests(text: str) -> Iterator[tuple[int, str]]:
-    """Those in a file of tests, but for the names of tests, which are sentences."""
+    """Return the words in a file of tests, but for the names of tests, which are sentences."""
     return ((line, name) for line, name in python_names(text) if not name.startswith("test_"))
 
 
@@ -166,7 +166,7 @@ FOLDERS: Final = (
 
 
 def retired_in(path: Path, folder: Folder) -> Iterator[str]:
-    """What is found in a file, a line each; line 0 is the file's own name."""
+    """Return what is found in a file, a line each; line 0 is the file's own name."""
     for line, name in ((0, path.stem), *folder.names(path.read_text(encoding="utf-8"))):
         for word in sorted(words(name) & folder.retired.keys()):
             yield f"{path.relative_to(ROOT)}:{line}: {name}: in place of {word!r} say {folder.retired[word]}"

@@ -21,7 +21,7 @@ SIDE_BY_SIDE: Final = 2
 
 @dataclass(frozen=True)
 class StepResult:
-    """How a step ended; `output` is empty if it was printed already."""
+    """The end of a step; `output` is empty if it was printed already."""
 
     step: str
     seconds: float

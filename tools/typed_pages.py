@@ -54,7 +54,7 @@ def programs(page: Path) -> Iterator[Program]:
 
 
 def checked(found: list[Program], folder: Path, *, together: bool) -> list[str]:
-    """What mypy says of some blocks, each line with its place in the page. Those of one page may import each other."""
+    """Return what mypy says of some blocks, each line with its place in the page. Those of one page may import each other."""
     places: dict[str, Program] = {}
     for program in found:
         name = program.module if together else f"{program.page.stem.replace('-', '_')}_{program.line}"

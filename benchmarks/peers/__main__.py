@@ -142,7 +142,7 @@ def _text(file: Path) -> str:
 
 
 def parts() -> dict[str, list[str]]:
-    """What belongs between the markers of each name."""
+    """Return what belongs between the markers of each name."""
     measured = {suite: _read(path) for suite, path in results.PATHS.items()}
     of_jobs, of_items = measured["jobs"], measured["items"]
     inside = _read(profile_server.RESULTS)

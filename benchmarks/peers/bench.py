@@ -143,7 +143,7 @@ class Cost:
 
 
 def cost(server: BenchServer) -> Cost:
-    """What the server has spent since it was asked to count anew; its CPU time since it started."""
+    """Return what the server has spent since it was asked to count anew; its CPU time since it started."""
     reads: dict[str, Any] = server.client.info("stats")
     return Cost(server.cpu_usec(), sum(server.calls().values()), reads["total_reads_processed"])
 
@@ -177,7 +177,7 @@ class Bench:
         return BY_NAME[name]
 
     def items(self, library: Library) -> int:
-        """How many items one worker drains in the time meant for it."""
+        """Return how many items one worker drains in the time meant for it."""
         return max(100, int(library.per_second * self.size.drain_secs))
 
     def producer(self, library: Library, server: BenchServer | None = None, **orders: Any) -> Producer:

@@ -37,13 +37,13 @@ def _pinned(name: str) -> Path:
 
 
 def _mark(name: str) -> str:
-    """What says that an environment is the one that is wanted."""
+    """Return what says that an environment is the one that is wanted."""
     requirements = f"{sys.version_info[:2]} {_pinned(name).read_text()}"
     return hashlib.sha256(requirements.encode()).hexdigest()
 
 
 def is_ready(name: str) -> bool:
-    """Whether the environment is there, with the packages that are pinned now."""
+    """Return whether the environment is there, with the packages that are pinned now."""
     stamp = FOLDER / name / "stamp"
     return stamp.exists() and stamp.read_text() == _mark(name)
 

@@ -36,7 +36,7 @@ class Library:
 
     @property
     def on_node(self) -> bool:
-        """Whether it runs on Node, otherwise on Python."""
+        """True if it runs on Node, otherwise on Python."""
         return self.adapter.endswith(".mjs")
 
 

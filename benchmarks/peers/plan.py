@@ -117,7 +117,7 @@ def steps(bench: Bench, only: Sequence[Only], suite: str = "items") -> list[Step
 
 
 def minutes(steps: Iterable[Step]) -> float:
-    """How long they take, roughly, on a machine that does nothing else."""
+    """Return how long they take, roughly, on a machine that does nothing else."""
     return sum(step.secs for step in steps) / 60
 
 

@@ -211,7 +211,7 @@ class Traces:
         self.path = Path(self._folder.name)
 
     def count(self) -> tuple[int, int, int]:
-        """How many items were handled; when the first and the last was, in ns."""
+        """Return how many items were handled; when the first and the last was, in ns."""
         seen = [COUNT.unpack(file.read_bytes()) for file in self.path.glob("*.count") if file.stat().st_size]
         seen = [each for each in seen if each[0]]
         if not seen:
@@ -239,7 +239,7 @@ class Traces:
         ]
 
     def delays(self) -> dict[int, tuple[int, int]]:
-        """What had held up the worker at each item: waiting for a CPU and collecting garbage, in ns since it started."""
+        """Return what had held up the worker at each item: waiting for a CPU and collecting garbage, in ns since it started."""
         return {
             number: (cpu, collected)
             for file in self.path.glob("*.delays")

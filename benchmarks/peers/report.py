@@ -206,7 +206,7 @@ def _share(took: Sequence[float], share: float) -> str:
 
 
 def ratios_table(results: Results) -> list[str]:
-    """How far ahead of each peer the job layer is: ratios of one repetition, their median; above 1 is ahead."""
+    """Return how far ahead of each peer the job layer is: ratios of one repetition, their median; above 1 is ahead."""
     of = records(results)
     figures = ("enqueue_per_second", "bulk_per_second", "drain_per_second", "server_us")
     cases = ((jobs.OFF, "results off"), (jobs.ON, "results on"))
@@ -248,7 +248,7 @@ def pairs_table(results: Results) -> list[str]:
 
 
 def slowest_table(results: Results) -> list[str]:
-    """What held up the slowest item in a thousand, of each side of each pair that waits."""
+    """Return what held up the slowest item in a thousand, of each side of each pair that waits."""
     head = ("slowest items, ms", "took", *(each.replace("_", ", ") for each in DELAYS), "slow commands")
     rows = []
     for pair in ab_compare.PAIRS[ab_compare.LATENCY]:

@@ -47,7 +47,7 @@ def collected(
 
 
 def remembered(path: Path) -> dict[str, Any]:
-    """What stays of the run before, once its file is written anew: both runs are in the table of targets."""
+    """Return what stays of the run before, once its file is written anew: both runs are in the table of targets."""
     if not path.exists():
         return {}
     before = json.loads(path.read_text())

@@ -31,7 +31,7 @@ SPARE: Final = 0.05
 
 
 def met(value: float, limit: float, *, at_least: bool, spare: float = SPARE) -> bool:
-    """Whether a figure keeps its limit."""
+    """Return whether a figure keeps its limit."""
     return value >= limit * (1 + spare) if at_least else value <= limit * (1 - spare)
 
 
@@ -59,7 +59,7 @@ class Target:
 
     @property
     def met(self) -> bool | None:
-        """Whether the promise is kept, with 5 % to spare; None where it was not measured."""
+        """True if the promise is kept, with 5 % to spare; None where it was not measured."""
         return None if self.value is None else met(self.value, self.limit, at_least=self.at_least)
 
     def json(self) -> dict[str, Any]:
@@ -105,7 +105,7 @@ def _rates(records: Sequence[Record]) -> list[Target]:
 
 
 def _costs(records: Sequence[Record]) -> list[Target]:
-    """What an item costs the server in its life: enqueued one by one or in bulk, then drained."""
+    """Return what an item costs the server in its life: enqueued one by one or in bulk, then drained."""
 
     def cpu(measure: str, own: str) -> list[BySlice]:
         found = _each_slice(records, measure, Pair(own, "redis-work-queue"), "server_us")
@@ -168,7 +168,7 @@ def _latencies_of(records: Sequence[Record], pair: Pair) -> list[Target]:
 
 
 def seconds(records: Sequence[Record], library: str, case: str, measure: str = "recovery") -> list[float]:
-    """How long each recovery took; NEVER where the item did not run again."""
+    """Return how long each recovery took; NEVER where the item did not run again."""
     return [
         NEVER if (value := record.values["seconds"]) is None else value
         for record in records

@@ -49,7 +49,7 @@ class Cleaner:
 
     @property
     def alive(self) -> bool:
-        """Whether its loop turns; true also before the start."""
+        """True if its loop turns; true also before the start."""
         return self._rounds is None or self._rounds.alive
 
     @property

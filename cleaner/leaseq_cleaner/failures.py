@@ -14,7 +14,7 @@ class UnexpectedError(LeaseqError):
 
 
 def is_passing(error: LeaseqError) -> bool:
-    """Whether the server, and not the queue, is what fails: it is away, starts, or is a replica just now."""
+    """Return whether the server, and not the queue, is what fails: it is away, starts, or is a replica just now."""
     if isinstance(error, AccessDeniedError):
         return False
     # a definite refusal comes before the script; one from inside it is about what the queue holds
@@ -33,11 +33,11 @@ class FailureLog:
 
     @property
     def away(self) -> bool:
-        """Whether the server does not answer."""
+        """True if the server does not answer."""
         return bool(self._away)
 
     def has(self, who: str) -> bool:
-        """Whether something else is wrong there."""
+        """Return whether something else is wrong there."""
         return any(key[0] == who for key in list(self._others))
 
     def record(self, who: str, call: str, error: LeaseqError) -> None:
@@ -54,7 +54,7 @@ class FailureLog:
             self._others[key] = text
 
     def over(self, who: str, call: str) -> None:
-        """It worked."""
+        """Note that it worked."""
         key = (who, call)
         if key in self._away:
             self._away.discard(key)
@@ -66,6 +66,6 @@ class FailureLog:
             log.info("%s of %s works again", call, who)
 
     def forget(self, who: str) -> None:
-        """It is no longer looked at."""
+        """Forget it: it is no longer looked at."""
         self._away = {key for key in self._away if key[0] != who}
         self._others = {key: text for key, text in self._others.items() if key[0] != who}

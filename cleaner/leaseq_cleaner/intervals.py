@@ -30,7 +30,7 @@ _rng = random.SystemRandom()
 
 @dataclass(frozen=True)
 class Intervals:
-    """How often queues are looked at; see `Cleaner`. Raises BadArgumentError."""
+    """The pauses between looks at queues; see `Cleaner`. Raises BadArgumentError."""
 
     light_secs: float = 1.0
     deep_secs: float = 6 * 3600.0

@@ -1,4 +1,4 @@
-"""What the cleaner tells Prometheus. docs/cleaner.md explains each metric; a test holds the page against this file."""
+"""The metrics of the cleaner. docs/cleaner.md explains each; a test compares the page with this file."""
 
 import contextlib
 import time

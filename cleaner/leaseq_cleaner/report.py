@@ -1,4 +1,4 @@
-"""What one pass over all queues did, or would do."""
+"""The report of one pass over all queues, or of a dry run."""
 
 from dataclasses import dataclass
 from typing import Any

@@ -42,11 +42,11 @@ class QueueSelector:
 
     @property
     def asks_the_registry(self) -> bool:
-        """Whether there are patterns."""
+        """True if there are patterns."""
         return bool(self._patterns)
 
     def fits(self, queue: RegisteredQueue) -> bool:
-        """Whether a queue of the registry is one of them."""
+        """Return whether a queue of the registry is one of them."""
         return any(
             fnmatch.fnmatchcase(queue.group, group) and fnmatch.fnmatchcase(queue.name, name)
             for group, name in self._patterns

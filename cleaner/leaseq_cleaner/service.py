@@ -27,7 +27,7 @@ ALIVE_SECS = 60.0
 """Seconds without a turn of its loop after which a cleaner counts as hanging."""
 
 DEEP_TICK_SECS = 1.0
-"""How late a deep clean starts, at most, with nothing else to do."""
+"""Seconds by which a deep clean starts late at most, with nothing else to do."""
 
 DEEP_RETRY_SECS = 60.0
 """Seconds after which a deep clean that failed continues where it was."""
@@ -56,7 +56,7 @@ class CleanerService:
 
     @property
     def alive(self) -> bool:
-        """Whether the loop turns. From any thread."""
+        """True if the loop turns. From any thread."""
         return time.monotonic() - self._turned < ALIVE_SECS
 
     @property

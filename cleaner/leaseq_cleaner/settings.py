@@ -8,7 +8,7 @@ import click
 
 ENVIRONMENT = "LEASEQ_CLEANER"
 NOT_IN_FILE = {"config", "once", "dry_run", "version", "help"}
-"""What is about one call and not about the service."""
+"""Options of one call, not of the service."""
 
 
 def read_file(context: click.Context, _parameter: click.Parameter, path: Path | None) -> Path | None:

@@ -102,7 +102,7 @@ def _make_user(client: redis.Redis, rules: Sequence[str]) -> None:
 
 
 def _wrong(client: redis.Redis, operations: Sequence[str], sources: Mapping[str, str]) -> Iterator[str]:
-    """What the user cannot do that it is for, and can do that it is not for; a line each."""
+    """Return what the user cannot do that it is for, and can do that it is not for; a line each."""
     bench = VectorExecutor(client)
     try:
         for script in case_file.scripts():
@@ -126,7 +126,7 @@ def _wrong(client: redis.Redis, operations: Sequence[str], sources: Mapping[str,
 
 
 def _concerns(vector: Vector, *, is_allowed: bool) -> bool:
-    """Whether the rights of a role have to do with a call: it does what it is for, or it would change something."""
+    """Return whether the rights of a role have to do with a call: it does what it is for, or it would change something."""
     if vector.server or isinstance(vector.reply, Refused):
         return False
     return is_allowed or vector.then != vector.given
@@ -185,7 +185,7 @@ def _worked(context: Context) -> Verdict:
 
 
 def _work(actor: AdapterProcess, patience: float) -> str:
-    """What a worker cannot do; nothing where all is right."""
+    """Return what a worker cannot do; nothing where all is right."""
 
     def call(method: str, **args: Any) -> Any:
         answer = actor.start("q", method, **args).answer(patience)

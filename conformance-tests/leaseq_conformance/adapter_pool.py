@@ -63,7 +63,7 @@ class PooledAdapter:
         return [f"{self.listener.client}: {line}" for line in self.process.stderr_lines(self._stderr_taken)]
 
     def is_idle(self) -> bool:
-        """Whether it owes no answer and its process lives."""
+        """Return whether it owes no answer and its process lives."""
         return not self.killed and all(call.done for call in self.pending) and self.process.fault is None
 
 
@@ -187,7 +187,7 @@ class CaseSession:
         return f"{self._names.get(handle, handle)}-{self._number}"
 
     def prefix(self, handle: str) -> str:
-        """What the keys of a queue begin with."""
+        """Return what the keys of a queue begin with."""
         group = self._groups.get(handle, self.queue_name(handle))
         return f"leaseq:{{{group}}}:{self.queue_name(handle)}:"
 

@@ -100,7 +100,7 @@ class Pending:
 
     @property
     def done(self) -> bool:
-        """Whether there is an answer, or certainly none will come."""
+        """True if there is an answer, or certainly none will come."""
         return self._done.is_set()
 
     def answer(self, secs: float = TIMEOUT_SECS) -> Answer:
@@ -219,7 +219,7 @@ class AdapterProcess:
         return pending
 
     def stderr_size(self) -> int:
-        """How many bytes it has written to stderr."""
+        """Return how many bytes it has written to stderr."""
         return 0 if self._log.closed else os.fstat(self._log.fileno()).st_size
 
     def stderr_lines(self, start: int = 0) -> list[str]:

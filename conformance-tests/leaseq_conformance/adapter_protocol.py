@@ -35,7 +35,7 @@ def b64(value: bytes) -> Json:
 
 
 def unb64(value: Json) -> bytes:
-    """What `b64` made."""
+    """Return what `b64` made."""
     return base64.b64decode(value["$b64"], validate=True)
 
 

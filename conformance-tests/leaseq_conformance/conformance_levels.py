@@ -36,7 +36,7 @@ class Level:
 
     @property
     def holds(self) -> bool:
-        """Whether the claim holds: every case of it passed, none was left out."""
+        """True if the claim holds: every case of it passed, none was left out."""
         return self.claimed and not self.filtered and 0 < self.cases == self.passed
 
     @property
@@ -87,7 +87,7 @@ def _counts(needed: Collection[str], name: str, claimed: Collection[str]) -> boo
 
 
 def claim(run: Run) -> str:
-    """What the client may call itself, in a few words; a filtered run shows nothing of the kind."""
+    """Return what the client may call itself, in a few words; a filtered run shows nothing of the kind."""
     if run.filtered:
         return "no claim, because only some cases were run"
     held = [level.name for level in levels(run) if level.holds]

@@ -94,7 +94,7 @@ def _problem(other: dict[str, Any]) -> str:
 
 
 def _call(script: dict[str, Any]) -> dict[str, list[Any]]:
-    """What a caller of the script has to know: its keys, arguments and options in order, and its reply."""
+    """Return what a caller of the script has to know: its keys, arguments and options in order, and its reply."""
     more = [key for each in script["more_keys"] for key in each["keys"]]
     return {
         "keys": [*(key["name"] for key in script["keys"]), *more],

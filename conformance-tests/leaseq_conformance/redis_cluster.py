@@ -84,7 +84,7 @@ class RedisCluster:
             self._wait("the nodes are not ready", lambda: all(self._is_ready(client) for client in clients))
 
     def _is_ready(self, client: redis.Redis) -> bool:
-        """Whether a node serves all slots, and knows each slot's replicas."""
+        """Return whether a node serves all slots, and knows each slot's replicas."""
         ranges: Sequence[Any] = cluster(client, "SLOTS")
         nodes_each = 1 + len(self.replicas) // len(self.primaries)
         return (

@@ -31,12 +31,12 @@ class Result:
 
     @property
     def passed(self) -> bool:
-        """Whether this counts for the client: it passed, and was not listed as a known failure."""
+        """True if this counts for the client: it passed, and was not listed as a known failure."""
         return self.verdict.outcome is Outcome.PASS and not self.known
 
     @property
     def wrong(self) -> bool:
-        """Whether the run fails because of it: a failure that is not known, or a known one that passed."""
+        """True if the run fails because of it: a failure that is not known, or a known one that passed."""
         if self.known:
             return self.verdict.outcome is Outcome.PASS
         return self.verdict.outcome is Outcome.FAIL

@@ -74,7 +74,7 @@ class Options:
 
     @property
     def is_whole(self) -> bool:
-        """Whether every seeded bug is run with at least the cases that have to catch it."""
+        """True if every seeded bug is run with at least the cases that have to catch it."""
         return set(PARTS) <= set(self.parts) and not (self.quick or self.bug_patterns or self.case_patterns)
 
 
@@ -149,7 +149,7 @@ def _portions(subject: Subject, cases: Sequence[Case], patience: float) -> list[
 
 
 def _is_of_kind(case: Case, bug: SeededBug) -> bool:
-    """Whether a case is one that a bug of this kind can be seen by, unless its own cases say another."""
+    """Return whether a case is one that a bug of this kind can be seen by, unless its own cases say another."""
     if bug.part != "scripts":
         return bool(case.capabilities)
     if case.suite == "vectors":

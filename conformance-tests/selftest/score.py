@@ -72,7 +72,7 @@ class Score:
 
     @property
     def is_good(self) -> bool:
-        """Whether something was run, and nothing is wrong."""
+        """True if something was run, and nothing is wrong."""
         counted = [*self.parts, *([self.rules] if self.rules else [])]
         return not self.problems and bool(counted) and all(part.of and not part.wrong for part in counted)
 

@@ -26,7 +26,7 @@ _DEFAULT, _PIPELINE = Options(), PipelineOptions()
 
 
 def _default(name: str) -> str:
-    """What the help says of a default."""
+    """Return what the help says of a default."""
     return f"{getattr(_DEFAULT, name):g}; {getattr(_PIPELINE, name):g} with --pipeline"
 
 

@@ -16,7 +16,7 @@ _FEWEST = 8  # words in a piece; the text is repeated where it is too short for 
 
 
 def count_words(text: str) -> Counter[str]:
-    """How often each word occurs."""
+    """Return how often each word occurs."""
     return Counter(_WORD.findall(text.lower()))
 
 
@@ -34,7 +34,7 @@ def _sources(folder: Traversable) -> Iterator[Traversable]:
 
 
 def copies(text: str, count: int) -> int:
-    """How many times a text is repeated to give `count` pieces."""
+    """Return how many times a text is repeated to give `count` pieces."""
     return -(-count * _FEWEST // len(text.split()))
 
 

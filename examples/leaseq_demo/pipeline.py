@@ -33,7 +33,7 @@ _KEY_PARTS: Final = frozenset(part for script in SCRIPTS for part in script.keys
 
 @dataclass(frozen=True, slots=True)
 class PipelineOptions:
-    """How much is done. `workers` is for each stage, `kills` for all."""
+    """The amount of work. `workers` is for each stage, `kills` for all."""
 
     items: int = 1000
     workers: int = 2
@@ -44,7 +44,7 @@ class PipelineOptions:
 
     @property
     def batch(self) -> int:
-        """How many items a worker leases at once: few enough that a kill leaves some of those that came last."""
+        """Items that a worker leases at once: few enough that a kill leaves some of those that came last."""
         return max(1, min(16, self.items // self.kills // 6))
 
 

@@ -1,4 +1,4 @@
-"""How a pipeline of the demo stands, and what a run of two of them found."""
+"""The state of a pipeline of the demo, and the findings of a run of two of them."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from leaseq_demo.stage import LAST, QUEUES, STAGES
 
 @dataclass(slots=True)
 class Standing:
-    """How a pipeline stands.
+    """The state of a pipeline.
 
     `kills` are of workers that were told when to die ("told"), of any worker at any time ("worker"), and of a cleaner
     ("cleaner"); `moments` those at which the told ones died. `left_behind` are items that workers had completed when
@@ -27,14 +27,14 @@ class Standing:
 
     @property
     def lost(self) -> int:
-        """How many items have left a stage and not come to the next; while it runs, some may be on their way."""
+        """The number of items that have left a stage and not come to the next; while it runs, some may be on their way."""
         if not self.stats:
             return 0
         return sum(self.stats[one].completed - self.stats[other].added for one, other in pairwise(QUEUES))
 
     @property
     def arrived(self) -> int:
-        """How many items have left the last stage."""
+        """The number of items that have left the last stage."""
         return self.stats[LAST].items if self.stats else 0
 
     def as_dict(self) -> dict[str, Any]:
@@ -61,7 +61,7 @@ class PipelineResult:
     then_add: Standing
 
     def problems(self) -> list[str]:
-        """What is not as promised; empty when all is well."""
+        """Return what is not as promised; empty when all is well."""
         found = []
         for stage in STAGES:
             stats = self.handoff.stats[stage]

@@ -1,4 +1,4 @@
-"""How the pipelines of the demo look, side by side: live in a terminal, else a line now and then; a table at the end."""
+"""The pipelines of the demo side by side: live in a terminal, else a line now and then; a table at the end."""
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -19,7 +19,7 @@ _FRAMES: Final = 10  # a second
 
 
 def title(options: PipelineOptions) -> str:
-    """What the demo is about to do."""
+    """Return what the demo is about to do."""
     return (
         f"{options.items} orders go through {len(STAGES)} stages: {', '.join(STAGES)}."
         f" {options.kills} workers and cleaners are killed (kill -9).\n"

@@ -33,11 +33,11 @@ class WorkerProcess:
         self.pid = self._process.pid
 
     def ended(self) -> bool:
-        """Whether it is gone."""
+        """Return whether it is gone."""
         return self._process.poll() is not None
 
     def failed(self) -> bool:
-        """Whether it ended by itself, and with an error."""
+        """Return whether it ended by itself, and with an error."""
         return self._process.poll() not in {None, 0}
 
     def freeze(self) -> bool:
@@ -93,7 +93,7 @@ class WorkerProcesses:
         self.workers[index] = WorkerProcess(self._settings[index], self._log, self._module)
 
     def failure(self) -> str | None:
-        """What a worker wrote that failed; None while none has."""
+        """Return what a worker wrote that failed; None while none has."""
         if not any(each.failed() for each in self.workers):
             return None
         lines = self._log.read_text(encoding="utf-8", errors="replace").strip().splitlines()

@@ -1,11 +1,11 @@
-"""What a run of the demo found, and whether that is as promised."""
+"""The findings of a run of the demo, and the check that they are as promised."""
 
 from dataclasses import dataclass
 from typing import Any, Final
 
 FEWEST_KILLS: Final = 5
 POLL_SECS: Final = 0.1
-"""How late a waiting worker may notice that a lease has ended."""
+"""Seconds by which a waiting worker may notice late that a lease has ended."""
 
 
 @dataclass(slots=True)
@@ -48,7 +48,7 @@ class Result:
 
     @property
     def leased_again(self) -> int:
-        """How many of the items whose holder was killed were leased again."""
+        """The number of items that were leased again after their holder was killed."""
         return sum(kill.recovery is not None for kill in self.kills)
 
     @property
@@ -62,7 +62,7 @@ class Result:
         return self.lease_secs + POLL_SECS
 
     def problems(self) -> list[str]:
-        """What is not as promised; empty when all is well."""
+        """Return what is not as promised; empty when all is well."""
         found = []
         if len(self.kills) < FEWEST_KILLS:
             found.append(

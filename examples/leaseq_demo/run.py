@@ -31,7 +31,7 @@ class DemoError(leaseq.LeaseqError):
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How much the demo does."""
+    """The amount of work of the demo."""
 
     items: int = 3000
     workers: int = 4
@@ -42,7 +42,7 @@ class Options:
 
 @dataclass(slots=True)
 class Progress:
-    """What there is to show while it runs."""
+    """The view of a running demo."""
 
     options: Options
     server: str = ""
@@ -153,7 +153,7 @@ class Run:
             return
 
     def _is_current(self, held: Held) -> bool:
-        """Whether the server says that this lease is the current one of its item."""
+        """Return whether the server says that this lease is the current one of its item."""
         info = self._queue.inspect(held.id)
         return info.state == "leased" and info.token == held.token
 

@@ -1,4 +1,4 @@
-"""What the processes of the demo write down beside the queue, in a few hashes on the same server."""
+"""The notes of the demo's processes, in a few hashes on the same server."""
 
 import json
 from collections import Counter
@@ -53,7 +53,7 @@ class Scoreboard:
         self._client.hincrby(self._key(_TRUE), item_id, 1)
 
     def held(self, pids: Sequence[int]) -> list[Held | None]:
-        """What each of the workers wrote down last."""
+        """Return what each of the workers wrote down last."""
         found = self._client.hmget(self._key(_HOLDS), pids)
         return [None if held is None else Held(*json.loads(held)) for held in found]
 
@@ -70,7 +70,7 @@ class Scoreboard:
         return total
 
     def completed_once(self) -> int:
-        """How many items were completed by exactly one call."""
+        """Return how many items were completed by exactly one call."""
         return sum(int(count) == 1 for _, count in self._client.hscan_iter(self._key(_TRUE), count=1000))
 
     def clear(self) -> None:

@@ -37,7 +37,7 @@ def open_queue(client: redis.Redis, name: str, stage: str) -> leaseq.WorkQueue:
 
 
 class Signals:
-    """What the demo and its workers tell each other, in a few keys on the same server."""
+    """The signals between the demo and its workers, in a few keys on the same server."""
 
     def __init__(self, client: redis.Redis, name: str) -> None:
         self._client: Any = client
@@ -70,7 +70,7 @@ class Signals:
         self._client.set(f"{self._prefix}end-{stage}", 1)
 
     def ended(self, stage: str) -> bool:
-        """Whether a stage is to end."""
+        """Return whether a stage is to end."""
         return bool(self._client.exists(f"{self._prefix}end-{stage}"))
 
     def clear(self) -> None:

@@ -1,4 +1,4 @@
-"""How the demo looks: live in a terminal, else a line now and then; a table at the end."""
+"""The view of the demo: live in a terminal, else a line now and then; a table at the end."""
 
 from contextlib import AbstractContextManager, nullcontext
 from typing import Final, Protocol, Self
@@ -24,7 +24,7 @@ class View(Protocol):
 
 
 def title(options: Options) -> str:
-    """What the demo is about to do."""
+    """Return what the demo is about to do."""
     return (
         f"{options.workers} workers count the words of {options.items} pieces of text; "
         f"leases last {options.lease_secs:g} s.\n"

@@ -1,4 +1,4 @@
-"""What all errors of this package are."""
+"""The base of all errors of this package."""
 
 from typing import Any, ClassVar, Final
 
@@ -26,7 +26,7 @@ class LeaseqError(Exception):
 
     @property
     def in_doubt(self) -> int:
-        """How many entries behind those of `answers` may have taken effect or not."""
+        """The number of entries behind those of `answers` that may have taken effect or not."""
         return 0 if self.definite else self._in_doubt
 
     @in_doubt.setter

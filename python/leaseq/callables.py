@@ -1,4 +1,4 @@
-"""What a callable does when it is called, as far as that can be known before."""
+"""The behaviour of a callable when it is called, as far as it can be known before."""
 
 import inspect
 from collections.abc import Callable, Iterator
@@ -52,7 +52,7 @@ def refuse_unfinished(value: Any, what: str) -> None:
 
 
 _LAZY = (GeneratorType, AsyncGeneratorType, map, filter, starmap)
-"""What runs as its values are taken."""
+"""Types of values that run as they are read."""
 
 
 def _refuse_unfinished_parts(values: list[Any], what: str) -> None:

@@ -97,7 +97,7 @@ def embedded(folder: str | os.PathLike[str]) -> EmbeddedServer:
 
 
 class _Shared:
-    """What the handles of one process to one folder share; it counts them."""
+    """The server that the handles of one process to one folder share; it counts them."""
 
     def __init__(self, folder: Path, url: str, process: GuardedProcess | None) -> None:
         self.folder = folder

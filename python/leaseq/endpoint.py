@@ -1,4 +1,4 @@
-"""How a client of redis-py says to connect: read from its public settings, for leaseq's connections. No input or output."""
+"""The settings by which a client of redis-py connects, read for leaseq's connections. No input or output."""
 
 import socket
 import ssl
@@ -16,7 +16,7 @@ from leaseq.errors import BadArgumentError, BadTypeError
 from leaseq.tls_contexts import tls_context
 
 REPLY_SECS: Final = 5.0
-"""How long a reply and a connection may take where a URL says nothing of it."""
+"""Seconds that a reply and a connection may take if a URL says nothing of it."""
 
 DEFAULT_REPLY_SECONDS: Final = 60.0
 """The same if a client waits without limit (socket_timeout None)."""
@@ -53,7 +53,7 @@ _NOT_OURS: Final = (
 )
 
 NOTHING: Final = object()
-"""What a reader answers when there is no whole reply."""
+"""The answer of a reader when there is no whole reply."""
 
 
 def reader() -> hiredis.Reader:
@@ -115,7 +115,7 @@ class Endpoint:
         return self.given.get("credential_provider")
 
     def tls(self) -> ssl.SSLContext | None:
-        """How to speak TLS, from files as they are now; None without TLS. Raises OSError for a file that is none."""
+        """Return how to speak TLS, from files as they are now; None without TLS. Raises OSError for a file that is none."""
         return tls_context(self.given) if self.over_tls else None
 
     def set_up(self, sock: Any) -> None:
@@ -134,7 +134,7 @@ class Endpoint:
             sock.setsockopt(socket.IPPROTO_TCP, option, value)
 
     def greeting(self, provided: Sequence[str] | None) -> list[tuple[str, ...]]:
-        """What to say before the first call, all at once; `provided` is user and password, or a password alone."""
+        """Return what to say before the first call, all at once; `provided` is user and password, or a password alone."""
         given = self.given
         user, password = given.get("username"), given.get("password")
         if provided is not None:
@@ -159,7 +159,7 @@ class Endpoint:
 
     @staticmethod
     def refusal(command: Sequence[str], reply: object) -> Exception | None:
-        """What a reply to a part of the greeting means for the connection; None if nothing."""
+        """Return what a reply to a part of the greeting means for the connection; None if nothing."""
         if not isinstance(reply, Exception) or command[:2] == ("CLIENT", "SETINFO"):
             # an old server does not know SETINFO, and not everybody may say it; NOAUTH stands for all that comes behind
             return reply if isinstance(reply, redis.AuthenticationError) else None

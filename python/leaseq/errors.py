@@ -48,13 +48,13 @@ for _each in (LeaseqError, *BY_CODE.values()):
     _each.__module__ = __name__  # where users import them from, and what tracebacks name
 
 _ACL_FAILURES = ("ACL failure in script", "The user executing the script can't")
-"""How Redis 7 and Valkey, and how Redis 6.2, say that a command inside a script was refused."""
+"""The words of Redis 7 and Valkey, and of Redis 6.2, for a command inside a script that was refused."""
 
 _NO_ROOM: Final = re.compile(r"(ERR )?max number of clients\b.* reached")
-"""What a server answers to a connection that it does not take."""
+"""The reply of a server to a connection that it does not take."""
 
 REFUSALS = (redis.ResponseError, redis.AuthenticationError, redis.exceptions.BusyLoadingError)
-"""How redis-py raises an error reply: two kinds as if the connection had failed, which stands all the same."""
+"""The errors that redis-py raises for an error reply: two kinds as if the connection had failed, which stands all the same."""
 
 _NOT_RUN = (
     redis.exceptions.AskError,
@@ -66,7 +66,7 @@ _NOT_RUN = (
     redis.exceptions.ReadOnlyError,
     redis.exceptions.TryAgainError,
 )
-"""How redis-py raises error replies of `NOT_RUN` whose first word it takes away."""
+"""The errors that redis-py raises for replies of `NOT_RUN` whose first word it takes away."""
 
 
 class QueueFullError(LeaseqError):
@@ -127,7 +127,7 @@ class EmbeddedServerError(LeaseqError):
 _MILLISECONDS: Final = re.compile(
     r"\b(duration|delay|expires_in|keep|older_than) must be a whole number(?: of milliseconds)? in (\d+)\.\.(\d+)"
 )
-"""How scripts refuse a duration, in milliseconds."""
+"""The text by which scripts refuse a duration, in milliseconds."""
 
 
 def _as_seconds(refused: re.Match[str]) -> str:

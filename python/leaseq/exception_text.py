@@ -42,7 +42,7 @@ def formatted(error: BaseException, begin: TracebackType | None) -> str:
 
 
 def is_printable(error: BaseException) -> bool:
-    """Whether a log can print an exception, wherever it goes."""
+    """Return whether a log can print an exception, wherever it goes."""
     try:
         "".join(traceback.format_exception(error)).encode()
     except BaseException:  # noqa: BLE001 (the answer)

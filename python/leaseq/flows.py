@@ -225,7 +225,7 @@ def chunks(members: Iterable[Member], size: Callable[[Member], int] = lambda _: 
 
 
 def count_resolved_or_unknown(error: LeaseqError) -> int:
-    """How many items a failed call has ended or may have ended: those answered, and unless it is definite, a chunk.
+    """Return how many items a failed call has ended or may have ended: those answered, and unless it is definite, a chunk.
 
     The fate of that chunk is unknown. To complete or release it once more would undo what its caller asked for, if that
     has happened; if not, its deadline brings it back.
@@ -234,5 +234,5 @@ def count_resolved_or_unknown(error: LeaseqError) -> int:
 
 
 def data_size(item: object) -> int:
-    """What an item weighs in `chunks`; what is no Item is refused later, by name."""
+    """Return what an item weighs in `chunks`; what is no Item is refused later, by name."""
     return len(item.data) if isinstance(item, Item) else 0

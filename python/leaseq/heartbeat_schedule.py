@@ -36,7 +36,7 @@ class HeartbeatSchedule:
 
     @property
     def any(self) -> bool:
-        """Whether there is anything to extend."""
+        """True if there is anything to extend."""
         return bool(self._next)
 
     def add(self, item: LeasedItemBase, now: float) -> float:

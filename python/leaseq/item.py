@@ -104,7 +104,7 @@ class Item:
 
 @dataclass(slots=True)
 class Hold:
-    """How this process holds an item.
+    """The hold of this process on an item.
 
     Attributes:
         deadline: when the lease ends, in seconds since 1970 on the server's clock, as last heard.
@@ -125,7 +125,7 @@ class Hold:
     ended: bool = False
 
     def is_over(self, now: float) -> bool:
-        """Whether the lease has ended as this process's clock counts it (LQ-CLIENT-3)."""
+        """Return whether the lease has ended as this process's clock counts it (LQ-CLIENT-3)."""
         return self.lost or (self.counts_from is not None and now >= self.counts_from + self.secs)
 
     def extended(self, deadline: float | None, secs: float, since: float) -> None:
@@ -137,7 +137,7 @@ class Hold:
 
 
 class LeasedItemBase(Item):
-    """What sync and async leased items share.
+    """The base of sync and async leased items.
 
     Attributes:
         hold: how this process holds it, for the code that extends and ends leases.
@@ -244,7 +244,7 @@ def encoded(text: str, what: str) -> bytes:
 
 
 def decoded(text: bytes) -> str:
-    """What `encoded` encodes."""
+    """Return what `encoded` encodes."""
     return text.decode("utf-8", "surrogateescape")
 
 

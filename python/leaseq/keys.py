@@ -37,11 +37,11 @@ class QueueKeys:
         self.entry = f"{self.group}:{self.name}"
         """Its entry in the registry."""
         self.result = f"{self._prefix}result:"
-        """How the key of an outcome starts."""
+        """The start of the key of an outcome."""
         self.vectors: dict[str, tuple[str, ...]] = {}
-        """What `vector` answered, by the name of the script."""
+        """The answers of `vector`, by the name of the script."""
         self.known: dict[str, tuple[tuple[str, ...], bytes]] = {}
-        """What `start` answered, by the name of the script."""
+        """The answers of `start`, by the name of the script."""
 
     def key(self, part: str) -> str:
         """One key, for example `key("wake")`."""
@@ -70,7 +70,7 @@ def bulk(*parts: str) -> bytes:
 
 
 class NamedQueue:
-    """What sync and async queues share: a name, and a group that decides the hash slot.
+    """The base of sync and async queues: a name, and a group that decides the hash slot.
 
     Attributes:
         keys: the names of its keys.

@@ -10,7 +10,7 @@ _PR_GET_CHILD_SUBREAPER: Final = 37
 
 
 def adopts_orphans() -> bool:
-    """Whether processes that lose their parents become children of this one: it is process 1, or a subreaper."""
+    """Return whether processes that lose their parents become children of this one: it is process 1, or a subreaper."""
     if os.getpid() == 1:
         return True
     chosen = ctypes.c_int(0)

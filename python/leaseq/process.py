@@ -9,7 +9,7 @@ from typing import Generic, Protocol, TypeVar
 
 
 class Inherited(Protocol):
-    """What has something that the child of a fork must not use."""
+    """An object with something that the child of a fork must not use."""
 
     def after_fork(self) -> None:
         """In the child: start again."""
@@ -80,7 +80,7 @@ def fork() -> tuple[int, int]:
 
 
 class HasDescriptor(Protocol):
-    """What has a socket."""
+    """An object with a socket."""
 
     def fileno(self) -> int:
         """The number of the socket; negative when it is closed."""

@@ -1,4 +1,4 @@
-"""What the operations answer, beyond plain values."""
+"""The answers of the operations, beyond plain values."""
 
 from dataclasses import dataclass, field
 from typing import Final, Literal
@@ -7,7 +7,7 @@ State = Literal["ready", "delayed", "leased", "dead", "none", "absent"]
 """`none` is an item that damage left in no state (deep_clean repairs it); `absent` is no item."""
 
 ListState = Literal["ready", "delayed", "leased", "dead", "kept"]
-"""What is listed: the items in a state, or as `kept` those that have an outcome."""
+"""A list of items: those in a state, or as `kept` those that have an outcome."""
 
 STATES: Final = ("ready", "delayed", "leased", "dead")
 """The states of items."""
@@ -19,7 +19,7 @@ COUNTERS: Final = (
 """The cumulative counters of QueueStats: one of them grows whenever an item comes, goes or moves."""
 
 MOVES: Final = ("promoted", "reclaimed", "died", "expired", "pruned")
-"""What a light clean counts."""
+"""The counts of a light clean."""
 
 OutcomeState = Literal["result", "failure", "delayed", "ready", "leased", "dead", "none", "absent"]
 """An outcome, or the state of an item that has none."""
@@ -89,7 +89,7 @@ class ItemInfo:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of an item: the result or failure that is kept of it, else its state.
+    """The outcome of an item: the result or failure that is kept of it, else its state.
 
     `content` is the result, or the text of the error, as bytes. `created` and `ended` are seconds since 1970; `ended`
     is 0 while it has not. `keep` is for how many seconds an item that is still there keeps its outcome, 0 for none.
@@ -105,7 +105,7 @@ class Outcome:
 
     @property
     def finished(self) -> bool:
-        """Whether there is an outcome: a result or a failure."""
+        """True if there is an outcome: a result or a failure."""
         return self.state in {"result", "failure"}
 
     @property
@@ -147,7 +147,7 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class LightClean:
-    """What a light clean did.
+    """The counts of one light clean.
 
     Due items promoted, expired leases requeued, items that died (of their attempts, or of their age where that was
     asked for), items dropped of age, outcomes forgotten. `wait` is how many seconds later, as things are, the next of
@@ -168,18 +168,18 @@ class LightClean:
 
     @property
     def counts(self) -> dict[str, int]:
-        """What was done, by name."""
+        """The counts, by name."""
         return {name: getattr(self, name) for name in MOVES}
 
     @property
     def total(self) -> int:
-        """How many in all."""
+        """The sum of the counts."""
         return sum(self.counts.values())
 
 
 @dataclass(frozen=True, slots=True)
 class DeepClean:
-    """What a deep clean repaired (or would, in a dry run), by kind of damage (LQ-DEEP-1)."""
+    """The repairs of a deep clean (or of a dry run), by kind of damage (LQ-DEEP-1)."""
 
     repairs: dict[str, int] = field(default_factory=dict)
 
@@ -190,5 +190,5 @@ class DeepClean:
 
     @property
     def total(self) -> int:
-        """How many repairs in all."""
+        """The number of repairs in all."""
         return sum(self.repairs.values())

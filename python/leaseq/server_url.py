@@ -19,12 +19,12 @@ _URL: Final = re.compile(
 
 
 _DATABASE: Final = re.compile(r"[^/?#]*(/\d*)?/?([?#].*)?", re.DOTALL)
-"""What a URL of a single server may have behind its scheme. redis-py takes any other path for database 0."""
+"""The part of a single server's URL behind its scheme. redis-py takes any other path for database 0."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServerSet:
-    """What such a URL says.
+    """The parts of such a URL.
 
     `hosts` are Sentinels or nodes; `service` and `database` are for Sentinel; `options` are arguments of redis-py: username,
     password, ssl.

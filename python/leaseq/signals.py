@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 _replaced: list[dict[int, Any]] = []
-"""What stood before the handlers that are set now, the last ones last."""
+"""The handlers before those that are set now, the last ones last."""
 
 
 @contextlib.contextmanager

@@ -86,12 +86,12 @@ class Orders:
 
     @property
     def quickest(self) -> bool:
-        """Whether recovery is to be as quick as it goes."""
+        """True if recovery is to be as quick as it goes."""
         return self.recovery == "quickest"
 
     @property
     def as_shipped(self) -> bool:
-        """Whether a worker polls as by default: where it is measured how soon it recovers by its defaults."""
+        """True if a worker polls as by default: where it is measured how soon it recovers by its defaults."""
         return self.handler == "hold" and not self.quickest
 
 
@@ -115,7 +115,7 @@ class _Collector:
 
 
 def waited(pid: int | str = "self") -> int:
-    """How long all threads of a process have waited for a CPU so far, in ns; 0 where the system does not say."""
+    """Return how long all threads of a process have waited for a CPU so far, in ns; 0 where the system does not say."""
     try:
         tasks = os.listdir(f"/proc/{pid}/task")  # noqa: PTH208 (quicker)
     except OSError:
@@ -223,7 +223,7 @@ _traces: Final = _Traces()
 
 
 def _holds() -> bool:
-    """Whether this is the first handler of all: it holds its item; those that run again do not."""
+    """Return whether this is the first handler of all: it holds its item; those that run again do not."""
     own = Path(ORDERS.folder, f"{os.getpid()}.holder")
     own.write_text(str(os.getpid()))
     try:
@@ -244,7 +244,7 @@ def _leave_traces(data: str | bytes) -> None:
 
 
 def handle(data: str | bytes) -> str | bytes | None:
-    """What every handler does, in threads; answers what is to be its result."""
+    """Return what every handler does, in threads; answers what is to be its result."""
     if ORDERS.handler == "count":
         _traces.count()
         return None
@@ -257,7 +257,7 @@ def handle(data: str | bytes) -> str | bytes | None:
 
 
 async def handle_async(data: str | bytes) -> str | bytes | None:
-    """What every handler does, on an event loop; answers what is to be its result."""
+    """Return what every handler does, on an event loop; answers what is to be its result."""
     if ORDERS.handler == "count":
         _traces.count()
         return None
@@ -270,7 +270,7 @@ async def handle_async(data: str | bytes) -> str | bytes | None:
 
 
 def concurrency(best: int) -> int:
-    """How many handlers run at a time."""
+    """Return how many handlers run at a time."""
     return ORDERS.concurrency or best
 
 

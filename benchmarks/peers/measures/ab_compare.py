@@ -326,7 +326,7 @@ def _turn(bench: Bench, side: Works) -> list[Waited]:
 
 
 def _less(late: Sequence[int], early: Sequence[int]) -> list[float]:
-    """What was added, in ms."""
+    """Return what was added, in ms."""
     return [round((after - before) / 1e6, 3) for after, before in zip(late, early, strict=True)]
 
 

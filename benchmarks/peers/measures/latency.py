@@ -31,7 +31,7 @@ def steps(bench: Bench, libraries: Sequence[str]) -> Iterator[Step]:
 
 
 def _samples(bench: Bench, name: str) -> tuple[int, float]:
-    """How many, and the mean seconds between them."""
+    """Return how many, and the mean seconds between them."""
     gap = sum(bench.library(name).gap_ms) / 2000
     return min(bench.size.samples, int(MAX_SECS / gap)), gap
 

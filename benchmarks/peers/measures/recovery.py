@@ -51,7 +51,7 @@ def own_recovery_steps(bench: Bench, libraries: Sequence[str]) -> Iterator[Step]
 
 
 def recovery(bench: Bench, libraries: Sequence[str]) -> list[Record]:
-    """How long until an item runs again whose worker was killed, at default settings and at the quickest."""
+    """Return how long until an item runs again whose worker was killed, at default settings and at the quickest."""
 
     def trial(name: str, repetition: int, setting: str) -> Record:
         time.sleep((repetition - 1) * STAGGER_SECS)

@@ -76,7 +76,7 @@ class _Plain(yaml.SafeDumper):
     """Writes each value out, and short ones in a line, as case files do."""
 
     def ignore_aliases(self, _: Any) -> bool:
-        """What several steps share is written at each."""
+        """Return what several steps share is written at each."""
         return True
 
 

@@ -62,7 +62,7 @@ def smoke(url: str | None, program: str | None, adapter: tuple[str, ...], *, as_
 
 
 def _wrong(session: CaseSession) -> str:
-    """What is wrong with the answers; empty if they are right. Raises AdapterError."""
+    """Return what is wrong with the answers; empty if they are right. Raises AdapterError."""
     item = {"id": ID, "data": DATA}
     added = session.call("w1", "q", "add", TIMEOUT_SECS, {"items": [item]})
     if (added.kind, added.value) != ("ok", ["added"]):

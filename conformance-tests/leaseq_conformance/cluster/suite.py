@@ -117,18 +117,18 @@ def _follow(pair: RedisCluster, context: Context, transcript: list[str]) -> str:
 
 
 def _is_reported(answer: Answer) -> bool:
-    """Whether it says that the call was not run."""
+    """Return whether it says that the call was not run."""
     return answer.kind == "error" and answer.value["code"] is None and answer.value["definite"] is True
 
 
 def _count_of_moved(client: redis.Redis) -> int:
-    """How often a node has answered MOVED."""
+    """Return how often a node has answered MOVED."""
     stats: dict[str, Any] = client.info("errorstats")
     return int(stats.get("errorstat_MOVED", {"count": 0})["count"])
 
 
 def _play(node_name: str, pair: RedisCluster, context: Context, transcript: list[str]) -> str:
-    """What is wrong; nothing where all is right."""
+    """Return what is wrong; nothing where all is right."""
     name = f"orders-{node_name}"
     prefix = f"leaseq:{{{name}}}:{name}:"
     node: Server = pair.nodes[NODES.index(node_name)]

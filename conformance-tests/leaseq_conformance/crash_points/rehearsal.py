@@ -42,7 +42,7 @@ class CrashPoint:
 
     @property
     def changes(self) -> bool:
-        """Whether the command changed a queue."""
+        """True if the command changed a queue."""
         return self.before != self.behind
 
 
@@ -103,7 +103,7 @@ class Rehearsal:
         return found
 
     def prefix(self, queue: str) -> str:
-        """What the keys of a queue begin with."""
+        """Return what the keys of a queue begin with."""
         return self.session.prefix(queue)
 
     def _start(self, actor: str, queue: str | None, call: Call) -> Pending:
@@ -118,7 +118,7 @@ class Rehearsal:
             self._tokens[values.text(lease["id"])] = lease["token"]
 
     def _make_other_calls(self) -> None:
-        """What the other client does, once, when the operation blocks."""
+        """Return what the other client does, once, when the operation blocks."""
         if not self.operation.meanwhile or self.proxy.commands_of(OTHER):
             return
         blocks = [command for name in ("BLPOP", "BLMOVE") for command in self.proxy.commands_of(CLIENT, name)]

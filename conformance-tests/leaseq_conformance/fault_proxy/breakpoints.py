@@ -69,7 +69,7 @@ class Breakpoint:
 
     @property
     def hit(self) -> bool:
-        """Whether the command has come."""
+        """True if the command has come."""
         return self._hit.is_set()
 
     def resume(self) -> None:

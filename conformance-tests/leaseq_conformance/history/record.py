@@ -38,7 +38,7 @@ class Call:
 
     @property
     def lost(self) -> bool:
-        """Whether nobody knows what it did: no answer, or an error that says so."""
+        """True if nobody knows what it did: no answer, or an error that says so."""
         return self.answer is None or ("error" in self.answer and not self.answer["error"]["definite"])
 
 
@@ -162,7 +162,7 @@ def plain(value: Any) -> Any:
 
 
 def restored(value: Any) -> Any:
-    """What `plain` made of a value."""
+    """Return what `plain` made of a value."""
     if isinstance(value, dict):
         return (
             unb64(value)

@@ -28,7 +28,7 @@ LEASING: Final = {"lease", "complete_and_lease"}
 
 
 def check(history: History) -> list[str]:
-    """What is wrong with a history, in words; nothing where all of it is right."""
+    """Return what is wrong with a history, in words; nothing where all of it is right."""
     replay = _Replay(history)
     replay.follow()
     return [*replay.wrong, *_answers(history, replay.places), *_order(history, replay.places), *replay.rest()]
@@ -114,7 +114,7 @@ class _Replay:
         return queue, reply, f"it was answered {known!r}, the model says {reply!r}"
 
     def rest(self) -> Iterator[str]:
-        """What was answered and never run, and what is left and should not be or the reverse."""
+        """Return what was answered and never run, and what is left and should not be or the reverse."""
         for sent in self._history.sent:
             if sent.reply is not None and sent.number not in self.places:
                 yield f"{sent.actor}: {sent.script} {sent.argv} was answered {sent.reply!r} and never run"
@@ -129,7 +129,7 @@ class _Replay:
 
 
 def _answers(history: History, places: dict[int, int]) -> Iterator[str]:
-    """Whether each client told its caller what the server told it."""
+    """Return whether each client told its caller what the server told it."""
     of: dict[int, list[Sent]] = {}
     for sent in sorted(history.sent, key=lambda one: one.number):
         of.setdefault(sent.call, []).append(sent)
@@ -187,7 +187,7 @@ def _answer(call: Call, of: list[Sent], places: dict[int, int]) -> str:
 
 
 def _order(history: History, places: dict[int, int]) -> Iterator[str]:
-    """Whether calls that were over before others began were also run before them.
+    """Return whether calls that were over before others began were also run before them.
 
     Who leaves settles in the background, during whichever call comes next: that is no part of the call.
     """
@@ -225,7 +225,7 @@ def _first_tick(ran: Ran, reply: Any) -> int | None:
 
 
 def _same(script: str, known: Any, expected_reply: Any) -> bool:
-    """Whether two replies are equal, but for what depends on the time of the call.
+    """Return whether two replies are equal, but for what depends on the time of the call.
 
     Of a time to wait the kind has to be the same: never, at once, later. When an item ended is told to the microsecond by
     no other reply. Whether a wake-up was passed on depends on who took the last one, which is no script.

@@ -66,7 +66,7 @@ class Item:
     indexed: bool = False
 
     def had(self, token: int) -> bool:
-        """Whether the item was ever leased under the token."""
+        """Return whether the item was ever leased under the token."""
         return self.recorded and self.created < token <= self.token
 
     def move(self, where: str, score: int) -> None:
@@ -171,7 +171,7 @@ class Base:
             item.created = clock  # nothing but its place says when it was created
 
     def _spent(self, state: State, item: Item) -> bool:
-        """Whether the attempts of an item are used up."""
+        """Return whether the attempts of an item are used up."""
         limit = limit_of(state, item)
         return 0 < limit <= item.attempt
 
@@ -199,7 +199,7 @@ class Base:
         return max(0, min(dues, default=NEVER))
 
     def _attended(self, state: State) -> bool:
-        """Whether something can be leased, so that somebody must be awake for it."""
+        """Return whether something can be leased, so that somebody must be awake for it."""
         return not state.paused and bool(self._in("ready"))
 
     def _nearer(self, state: State, dues: Sequence[int]) -> None:
@@ -269,5 +269,5 @@ def bare(answers: list[Answer]) -> Reply:
 
 
 def lost_state(held: int) -> State:
-    """What is taken for the state where it is lost: the most careful of all."""
+    """Return what is taken for the state where it is lost: the most careful of all."""
     return State(added=held, largest=2**32 - 1 if held else 0, next_due=0 if held else NEVER)

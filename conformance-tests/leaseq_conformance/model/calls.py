@@ -30,7 +30,7 @@ class Add:
     headers: Pairs = ()
 
     def pairs(self) -> Pairs:
-        """What goes into the extra, by its option names."""
+        """Return what goes into the extra, by its option names."""
         typed: Pairs = () if self.content_type is None else ((b"content_type", self.content_type),)
         return (*typed, *((b"header:" + name, value) for name, value in self.headers))
 

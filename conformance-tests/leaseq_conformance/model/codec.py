@@ -130,7 +130,7 @@ class State:
 
     @property
     def paused(self) -> bool:
-        """Whether nothing is leased."""
+        """True if nothing is leased."""
         return bool(self.flags & PAUSED)
 
     def encode(self) -> bytes:

@@ -113,6 +113,6 @@ def _state_violations(keyspace: Keyspace, state: State, completed: int | None) -
 
 
 def unattended(keyspace: Keyspace) -> bool:
-    """Whether items are ready and no wake-up lies there for a waiter, though the queue is not paused."""
+    """Return whether items are ready and no wake-up lies there for a waiter, though the queue is not paused."""
     paused = isinstance(keyspace.state, State) and keyspace.state.paused
     return bool(keyspace.ready) and not keyspace.wake and not paused

@@ -70,7 +70,7 @@ class Keyspace:
         return record if isinstance(record, Record) else None
 
     def difference(self, other: Keyspace) -> str:
-        """What differs, key by key, for a failure's message."""
+        """Return what differs, key by key, for a failure's message."""
         pairs = [(key, getattr(self, key), getattr(other, key)) for key in (*KEYS, "extras", "results")]
         return "\n".join(
             f"{key}: {mine}\n  against {theirs}" for key, mine, theirs in pairs if mine != theirs

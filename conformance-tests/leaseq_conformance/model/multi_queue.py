@@ -73,7 +73,7 @@ def _finish(now: int, source: Queue, state: State, entry: Finish) -> bool:
 
 
 def _is_repetition(source: Queue, entry: Finish) -> bool:
-    """Whether the lease that completed the item says so once more."""
+    """Return whether the lease that completed the item says so once more."""
     known = source.results.get(entry.id) if entry.id in source.kept else None
     return bool(entry.keep is not None and known and known.kind == RESULT and known.token == entry.token)
 
@@ -112,7 +112,7 @@ def _moves(queue: Queue) -> int:
 
 
 def _pass_on(now: int, queue: Queue) -> None:
-    """What a waiter knew of a queue that it no longer waits on."""
+    """Return what a waiter knew of a queue that it no longer waits on."""
     state = queue._open(now)
     if queue._attended(state) or state.next_due <= now + CAP:
         queue._wake()

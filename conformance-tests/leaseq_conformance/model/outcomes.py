@@ -29,7 +29,7 @@ class Outcomes(Base):
         self._keep(state, now, item_id, outcome, ttl)
 
     def outcome(self, now: int, entries: Sequence[bytes]) -> Reply:
-        """What became of items: six fields for each id, until their contents are too much for one call."""
+        """Return what became of items: six fields for each id, until their contents are too much for one call."""
         for item_id in entries:
             check_id(item_id)
         state = self._open(now)

@@ -120,7 +120,7 @@ def raw(client: redis.Redis, prefix: str) -> dict[str, bytes | None]:
 
 
 def is_registered(client: redis.Redis, prefix: str) -> bool:
-    """Whether the registry of queues has the queue, as `<group>:<name>`."""
+    """Return whether the registry of queues has the queue, as `<group>:<name>`."""
     return bool(client.sismember(REGISTRY, entry(prefix)))
 
 

@@ -245,7 +245,7 @@ _BY_SCRIPT: Final[dict[str, Callable[[str, Mapping[str, Any]], Call]]] = {
 
 
 def page(keys: Keyspace, arguments: Mapping[str, Any], now: int) -> tuple[Reply, Keyspace]:
-    """What a page of `deep_clean` answers and leaves, of keys that one page shows whole."""
+    """Return what a page of `deep_clean` answers and leaves, of keys that one page shows whole."""
     number = int(str(arguments["cursor"]).partition(":")[0]) or 1
     phase = PHASES[number - 1]
     looked = copy.deepcopy(keys)

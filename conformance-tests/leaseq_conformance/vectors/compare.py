@@ -41,7 +41,7 @@ class Run:
     second: Observed
 
     def wrong(self) -> str:
-        """What is not as the vector says; empty where all is."""
+        """Return what is not as the vector says; empty where all is."""
         vector = self.vector
         for title, seen, reply, then in (
             ("", self.first, vector.reply, vector.then),
@@ -85,7 +85,7 @@ def in_order(script: str, reply: Any, entries: int) -> Any:
 
 
 def agree(vector: Vector, one: Any, other: Any) -> bool:
-    """Whether two replies to a vector's call say the same; the server's own error is one without a code of the protocol."""
+    """Return whether two replies to a vector's call say the same; the server's own error is one without a code of the protocol."""
     if other == Refused(OWN_ERROR):
         return isinstance(one, Refused) and not one.code.startswith("LEASEQ_")
     entries = int(vector.argv[2]) if vector.script == "complete_and_lease" and isinstance(other, list) else 0

@@ -173,7 +173,7 @@ class VectorExecutor:
         return ["EVALSHA", digest, len(keys), *keys, *vector.argv, vector.now]
 
     def _spoilt(self, vector: Vector) -> tuple[list[list[Any]], list[list[Any]]]:
-        """What makes the server such as the vector says, and what mends it."""
+        """Return what makes the server such as the vector says, and what mends it."""
         what, _, command = vector.server.partition(" ")
         if what == "full":
             return [["CONFIG", "SET", "maxmemory", 1]], [["CONFIG", "SET", "maxmemory", 0]]
@@ -209,7 +209,7 @@ class VectorExecutor:
     def run(
         self, vectors: Sequence[Vector], sources: Mapping[str, str] = MappingProxyType({})
     ) -> Iterator[Run]:
-        """What each vector's call does, and what the same call does the second time.
+        """Return what each vector's call does, and what the same call does the second time.
 
         `sources` are other sources of scripts, by their names: seeded bugs.
 

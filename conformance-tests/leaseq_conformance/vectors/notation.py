@@ -204,7 +204,7 @@ def _unresult(yaml_value: Mapping[str, Any]) -> Kept:
 
 
 def difference(before: Dump, after: Dump) -> dict[str, Any]:
-    """What has to be changed of one keyspace to make another, as it is written."""
+    """Return what has to be changed of one keyspace to make another, as it is written."""
     found: dict[str, Any] = {}
     for key in sorted(before.keys() | after.keys()):
         old, new = before.get(key), after.get(key)

@@ -161,7 +161,7 @@ def dump_of_queue(queue: Queue, prefix: str = "") -> Dump:
 def played(
     given: Dump, made: Call, fields: Mapping[str, Any], now: int
 ) -> list[tuple[Reply | Refused, Dump]]:
-    """What the call answers and leaves, the first and the second time, by the model.
+    """Return what the call answers and leaves, the first and the second time, by the model.
 
     Raises:
         UnsoundError: the model cannot be asked.

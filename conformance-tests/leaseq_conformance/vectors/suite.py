@@ -95,7 +95,7 @@ def found_wrong(
     *,
     watched: bool,
 ) -> Generator[str]:
-    """What is not as the vectors say, a line for each."""
+    """Return what is not as the vectors say, a line for each."""
     bench = VectorExecutor(client)
     try:
         if not watched:
@@ -120,5 +120,5 @@ def _judged(runs: Any) -> Iterator[str]:
 
 
 def of_one_slot(vector: Vector) -> bool:
-    """Whether the keys of the call are of one slot, or it is the call that is refused since they are not."""
+    """Return whether the keys of the call are of one slot, or it is the call that is refused since they are not."""
     return len(slots(vector)) <= 1 or vector.reply == format_.Refused(CROSS_GROUP)

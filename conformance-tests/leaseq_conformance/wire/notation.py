@@ -73,7 +73,7 @@ def key(name: str, prefix: Prefix) -> bytes:
 
 
 def is_of_another_case(command: Command, prefix: Prefix) -> bool:
-    """Whether a command is about queues of a case before this one alone, whose end it was sent at."""
+    """Return whether a command is about queues of a case before this one alone, whose end it was sent at."""
     numbers = {found[1] for part in command.arguments[1:] if (found := _OF_A_CASE.match(part))}
     own = _OF_A_CASE.match(prefix("q").encode())
     return bool(numbers) and own is not None and own[1] not in numbers

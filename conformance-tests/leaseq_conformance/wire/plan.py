@@ -49,11 +49,11 @@ class SilentReplies:
         return reply
 
     def has_block(self, connection: int) -> bool:
-        """Whether a block on that connection is not over."""
+        """Return whether a block on that connection is not over."""
         return connection in self._blocks
 
     def misuse(self, command: Command) -> str:
-        """What is wrong with sending it on its connection; empty if nothing is."""
+        """Return what is wrong with sending it on its connection; empty if nothing is."""
         if command.connection in self._given_up:
             return "on a connection that owes a reply which it has given up"
         if command.name in BLOCKS and self.has_block(command.connection):
@@ -123,7 +123,7 @@ class Plan(Breakpoint):
         return any(exchange.get("command") == "EVAL" for _, exchange in self._candidates())
 
     def stop(self, command: Command) -> Action:
-        """What becomes of it."""
+        """Return what becomes of it."""
         return self._fates.pop(command.number)
 
     def finished(self, secs: float) -> bool:
@@ -131,7 +131,7 @@ class Plan(Breakpoint):
         return self._done.wait(secs)
 
     def missing(self) -> list[str]:
-        """What has not come."""
+        """Return what has not come."""
         return [
             f"{name} again, after {self._seen[name]} of them" if self._seen[name] else name
             for sequence in self._sequences.values()
@@ -144,11 +144,11 @@ class Plan(Breakpoint):
         return "optional" in exchange or exchange.get("one_of") in self._chosen
 
     def optional(self) -> list[Exchange]:
-        """What may still come, once nothing is missing."""
+        """Return what may still come, once nothing is missing."""
         return [*self._late, *(exchange for sequence in self._sequences.values() for exchange in sequence)]
 
     def blocked(self) -> bool:
-        """Whether every block that was expected has come."""
+        """Return whether every block that was expected has come."""
         return not any("block" in exchange for sequence in self._sequences.values() for exchange in sequence)
 
     def _look(self) -> None:
@@ -189,7 +189,7 @@ class Plan(Breakpoint):
         return "disconnect"
 
     def _candidates(self) -> Iterator[tuple[str | None, Exchange]]:
-        """What may come now: the next of each order, what is behind what need not come, and, of no order, what may come at any time."""
+        """Return what may come now: the next of each order, what is behind what need not come, and, of no order, what may come at any time."""
         for name, sequence in self._sequences.items():
             for exchange in sequence:
                 if exchange.get("one_of") not in self._chosen:

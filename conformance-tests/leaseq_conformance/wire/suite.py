@@ -157,13 +157,13 @@ class Steps:
 
 
 def _was_slow(step: Step, plan: Plan, session: CaseSession, since: float) -> bool:
-    """Whether the harness itself was late where the time of an exchange is judged."""
+    """Return whether the harness itself was late where the time of an exchange is judged."""
     timed = any("most_ms" in exchange for sequence in step["sent"].values() for exchange in sequence)
     return timed and bool(plan.wrong) and session.longest_stall(since) > MAX_STALL_SECS
 
 
 def _wait_for_the_rest(session: CaseSession, plan: Plan, patience: float) -> None:
-    """What is sent behind the answer, in the background: no later than the client's end, for which it waits."""
+    """Return what is sent behind the answer, in the background: no later than the client's end, for which it waits."""
     if plan.finished(GRACE_SECS):
         return
     session.adapter(ACTOR).process.end(patience)

@@ -54,7 +54,7 @@ class Score:
     survivors: list[tuple[str, LuaEdit]] = field(default_factory=list)
 
     def share(self, script: str) -> float:
-        """How many of a hundred mutants of a script were killed."""
+        """Return how many of a hundred mutants of a script were killed."""
         lived = sum(each == script for each, _ in self.survivors)
         return 100 * self.killed[script] / ((self.killed[script] + lived) or 1)
 
@@ -66,7 +66,7 @@ class Score:
 
     @property
     def good(self) -> bool:
-        """Whether enough mutants of every script were killed."""
+        """True if enough mutants of every script were killed."""
         return not self.below
 
 
@@ -97,7 +97,7 @@ class Killer:
         return b"".join(self.bench.link.pack_commands(commands)), len(commands), call
 
     def _answers(self, chosen: Sequence[int], digest: str) -> Iterator[tuple[int, Any]]:
-        """What the call of each of these vectors answers and leaves."""
+        """Return what the call of each of these vectors answers and leaves."""
         sent = b"".join(self._packed[at][0] for at in chosen).replace(PLACE.encode(), digest.encode())
         self.bench.link.send_packed_command([sent])
         for at in chosen:
@@ -116,7 +116,7 @@ class Killer:
             return reply
 
     def kills(self, source: str) -> bool | None:
-        """Whether a vector tells the mutant from the script; None where it is no Lua."""
+        """Return whether a vector tells the mutant from the script; None where it is no Lua."""
         try:
             digest = self.bench.load(self.script, bounded(source))
         except redis.ResponseError:
@@ -159,12 +159,12 @@ def killer_on(program: str | None, script: str) -> Iterator[Killer]:
 
 
 def judged(killers: Sequence[Killer], source: str) -> bool | None:
-    """Whether one of them kills a mutant, each asked only where those before it did not; None where it is no Lua."""
+    """Return whether one of them kills a mutant, each asked only where those before it did not; None where it is no Lua."""
     return next((judgement for each in killers if (judgement := each.kills(source)) is not False), False)
 
 
 def work(script: str, start: int) -> list[tuple[LuaEdit, bool]]:
-    """What came of a chunk of the edits of a script; those that are no Lua are left out."""
+    """Return what came of a chunk of the edits of a script; those that are no Lua are left out."""
     killed = []
     with ExitStack() as stack:
         killers = [stack.enter_context(killer_on(program, script)) for program in programs(script)]

@@ -1,4 +1,4 @@
-"""What differs between threads and asyncio: connections, waiting, work in the background.
+"""The differences between threads and asyncio: connections, waiting, work in the background.
 
 Written by hand on both sides; everything above is written once, in `_aio`, and generated for threads.
 """
@@ -109,11 +109,11 @@ async def sleep(seconds: float) -> None:
 
 
 Worker = asyncio.Task[None]
-"""What does the work in the background."""
+"""A worker in the background."""
 
 
 def is_alive(worker: Worker) -> bool:
-    """Whether it goes on working."""
+    """Return whether it goes on working."""
     return not worker.done() and not worker.cancelling() and not worker.get_loop().is_closed()
 
 
@@ -184,7 +184,7 @@ async def close(client: Client) -> None:
 
 
 Swallows = bool
-"""What the end of a block answers: whether the exception goes no further."""
+"""The answer of the end of a block: true if the exception goes no further."""
 
 
 class Stopper:

@@ -21,12 +21,12 @@ from leaseq.time_limit import LARGE_BYTES, TimeLimit, arrival_secs
 T = TypeVar("T")
 
 CLOSE_SECS = 1.0
-"""How long the server may take to notice that a connection is closed."""
+"""Seconds that the server may take to notice that a connection is closed."""
 
 _CLOSED = "the connection was closed"
 
 _LOOKS = 10
-"""How often in its time limit a command that the server takes in slowly is looked at."""
+"""Looks at a command that the server takes in slowly, in its time limit."""
 
 
 class ReplyTimeoutError(Exception):
@@ -54,7 +54,7 @@ class Connection(ReplyStream):
     pipelined = False
     _half_closed = False
     _arrival_secs = 0.0
-    """What the replies may take longer because of large commands before them."""
+    """Seconds that replies may take longer because of large commands before them."""
 
     def __init__(self, endpoint: Endpoint) -> None:
         """Use `open`."""
@@ -104,7 +104,7 @@ class Connection(ReplyStream):
         return -1 if sock is None else cast("int", sock.fileno())
 
     def is_usable(self) -> bool:
-        """Whether it stands, belongs to this process and loop, and has nothing to read; ready for its next user then."""
+        """Return whether it stands, belongs to this process and loop, and has nothing to read; ready for its next user then."""
         if self.pending_replies or self._closed or self._half_closed or self._lost or self._replies:
             return False
         if self._process != THIS.number or self.loop is not asyncio.get_running_loop():
@@ -216,7 +216,7 @@ class Connection(ReplyStream):
 
     @property
     def is_elsewhere(self) -> bool:
-        """Whether it belongs to another event loop, which still runs."""
+        """True if it belongs to another event loop, which still runs."""
         return self.loop is not asyncio.get_running_loop() and not self.loop.is_closed()
 
     def close(self) -> None:
@@ -257,7 +257,7 @@ class Connection(ReplyStream):
 
     @property
     def can_half_close(self) -> bool:
-        """Whether it can end one direction, and has only the commands in it that are sent."""
+        """True if it can end one direction, and has only the commands in it that are sent."""
         return not self.asking and self._transport.can_write_eof()
 
     def half_close(self) -> None:

@@ -1,4 +1,4 @@
-"""How a connection starts: its time limit, and what is said before the first call."""
+"""The start of a connection: its time limit, and the commands before the first call."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""Whether a queue is open, and what closing it has to wait for."""
+"""The life of a queue: open or closed, and the calls that closing waits for."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -41,7 +41,7 @@ class Lifecycle:
 
     @property
     def closed(self) -> bool:
-        """Whether it is over."""
+        """True if it is over."""
         return self._closed
 
     def __enter__(self) -> None:
@@ -112,7 +112,7 @@ class LifecycleGroup(Lifecycle):
 
     @property
     def closed(self) -> bool:
-        """Whether one of them is over."""
+        """True if one of them is over."""
         return any(life.closed for life in self._lives)
 
     @property

@@ -7,7 +7,7 @@ from typing import Protocol
 from leaseq._aio import concurrency
 
 FINISH_SECS = 1.0
-"""How long a loop that ends waits for what its cancelled calls still bring, to give it back."""
+"""Seconds that a loop that ends waits for items of its cancelled calls, to give them back."""
 
 
 class OfLoop(Protocol):
@@ -27,7 +27,7 @@ _closers: dict[asyncio.AbstractEventLoop, AsyncGenerator[None, None]] = {}
 
 
 def runs_here(loop: asyncio.AbstractEventLoop) -> bool:
-    """Whether this thread runs that event loop."""
+    """Return whether this thread runs that event loop."""
     try:
         return loop is asyncio.get_running_loop()
     except RuntimeError:

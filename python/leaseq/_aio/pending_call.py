@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class PendingCall(Generic[T]):
-    """What is due for a call if its caller is interrupted.
+    """The state of a call, for an interruption of its caller.
 
     Attributes:
         command: the script's call; None for plain commands, which are only forgotten.

@@ -23,7 +23,7 @@ from leaseq.results import Completed, Outcome, Released
 T = TypeVar("T")
 
 INTERRUPTIONS = (KeyboardInterrupt, SystemExit, GeneratorExit, asyncio.CancelledError)
-"""What ends a block that has not failed. Other exceptions that are no Exception (a panic of Rust) are failures."""
+"""Exceptions that end a block that has not failed. Others that are no Exception (a panic of Rust) are failures."""
 
 
 class LeasedItem(LeasedItemBase):
@@ -473,7 +473,7 @@ class WorkQueue(QueueAdmin):
         return (await self.executor.drive(flow))[0]
 
     async def outcomes(self, ids: Iterable[str]) -> list[Outcome]:
-        """What became of many items, without waiting; answers for each, in order. `list_items("kept")` lists ids."""
+        """Return what became of many items, without waiting; answers for each, in order. `list_items("kept")` lists ids."""
         wanted = list(flows.require_iterable(ids, "ids"))
         outcomes: list[Outcome] = []
         while len(outcomes) < len(wanted):

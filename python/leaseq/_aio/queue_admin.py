@@ -65,12 +65,12 @@ class QueueAdmin(NamedQueue):
         return answers
 
     async def queue_len(self) -> int:
-        """How many items wait: ready and delayed. With `processing` these are all that are not finished or dead."""
+        """Return how many items wait: ready and delayed. With `processing` these are all that are not finished or dead."""
         stats = await self.stats()
         return stats.ready + stats.delayed
 
     async def processing(self) -> int:
-        """How many items are leased, with expired leases that are not reclaimed yet."""
+        """Return how many items are leased, with expired leases that are not reclaimed yet."""
         return (await self.stats()).leased
 
     async def stats(self) -> QueueStats:
@@ -78,11 +78,11 @@ class QueueAdmin(NamedQueue):
         return await self.executor.run(commands.stats(self.keys))
 
     async def inspect(self, item_id: str) -> ItemInfo:
-        """What is known of an item: state, attempt, token, times, size, last error. "absent" if there is none."""
+        """Return what is known of an item: state, attempt, token, times, size, last error. "absent" if there is none."""
         return (await self.inspect_items([item_id]))[0]
 
     async def inspect_items(self, ids: Iterable[str]) -> list[ItemInfo]:
-        """What is known of many items; answers for each, in order."""
+        """Return what is known of many items; answers for each, in order."""
         return await self._in_chunks(
             flows.chunks(flows.require_iterable(ids, "ids")),
             lambda chunk: self.executor.run(commands.inspect(self.keys, chunk)),

@@ -12,11 +12,11 @@ from leaseq.endpoint import NOTHING, Endpoint, reader
 from leaseq.time_limit import TimeLimit
 
 _STALL_SECS = 0.02
-"""How late a timer is called by a loop that other work held up."""
+"""Seconds of delay after which a timer's loop counts as held up by other work."""
 
 
 class ReplyStream(asyncio.Protocol):
-    """What an event loop calls, and one waiter: for a reply, for room to write, or for the end.
+    """The protocol that an event loop calls, and one waiter: for a reply, for room to write, or for the end.
 
     Attributes:
         endpoint: where the connection leads.
@@ -40,7 +40,7 @@ class ReplyStream(asyncio.Protocol):
     _timer: asyncio.TimerHandle | None = None
     _lost: Exception | None = None
     _is_gone = False
-    """Whether the event loop is rid of it."""
+    """True if the event loop is rid of it."""
     _transport: asyncio.Transport
 
     def __init__(self, endpoint: Endpoint) -> None:
@@ -52,7 +52,7 @@ class ReplyStream(asyncio.Protocol):
         self._is_full = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """It stands."""
+        """Note that the connection is made."""
         self._transport = cast("asyncio.Transport", transport)
 
     def data_received(self, data: bytes) -> None:
@@ -74,7 +74,7 @@ class ReplyStream(asyncio.Protocol):
                 self._rest, self._until = None, self._first_until
 
     def connection_lost(self, error: Exception | None) -> None:
-        """It is over."""
+        """Note that the connection is lost."""
         self._is_gone = True
         self._end(
             redis.ConnectionError("the server closed the connection")
@@ -87,7 +87,7 @@ class ReplyStream(asyncio.Protocol):
         self._is_full = True
 
     def resume_writing(self) -> None:
-        """It does again."""
+        """Write again: the server takes data in."""
         self._is_full = False
         self._wake()
 
@@ -136,7 +136,7 @@ class ReplyStream(asyncio.Protocol):
             self._waiter.set_result(None)
 
     def _next_event(self, seconds: float) -> asyncio.Future[None]:
-        """What is done when something happens, or when the time is over: then `_is_late`."""
+        """Return what is done when something happens, or when the time is over: then `_is_late`."""
         self._is_late = False
         self._rest, self._seconds = None, seconds
         waiter = self._waiter = self.loop.create_future()

@@ -1,4 +1,4 @@
-"""What differs between threads and asyncio: connections, waiting, work in the background.
+"""The differences between threads and asyncio: connections, waiting, work in the background.
 
 Written by hand on both sides; everything above is written once, in `_aio`, and generated for threads.
 """
@@ -87,7 +87,7 @@ class Slots:
         self._start_over()
 
     def _start_over(self) -> None:
-        """What threads of a parent hold at a fork, they do not give back in its child."""
+        """Return what threads of a parent hold at a fork, they do not give back in its child."""
         self._process = THIS.number
         self._guard = Guard()
         self._taken: list[weakref.ref[Slot]] = []
@@ -137,11 +137,11 @@ def sleep(seconds: float) -> None:
 
 
 Worker = threading.Thread
-"""What does the work in the background."""
+"""A worker in the background."""
 
 
 def is_alive(worker: Worker) -> bool:
-    """Whether it goes on working."""
+    """Return whether it goes on working."""
     return worker.is_alive()
 
 
@@ -203,7 +203,7 @@ def close(client: Client) -> None:
 
 
 Swallows = Literal[False]
-"""What the end of a block answers: whether the exception goes no further."""
+"""The answer of the end of a block: true if the exception goes no further."""
 
 
 class Stopper:

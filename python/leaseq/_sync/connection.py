@@ -24,7 +24,7 @@ from leaseq.time_limit import LARGE_BYTES, TimeLimit, arrival_secs
 T = TypeVar("T")
 
 CLOSE_SECS = 1.0
-"""How long the server may take to notice that a connection is closed."""
+"""Seconds that the server may take to notice that a connection is closed."""
 
 _CHUNK = 65536
 _END = object()
@@ -60,10 +60,10 @@ class Connection:
     _closed = False
     _half_closed = False
     _arrival_secs = 0.0
-    """What the replies may take longer because of large commands before them."""
+    """Seconds that replies may take longer because of large commands before them."""
     _timeout: float | None = None
     _has_timeval = False
-    """Whether a time limit can be set with one call of the system."""
+    """True if a time limit can be set with one call of the system."""
     _socket: socket.socket
 
     @classmethod
@@ -105,7 +105,7 @@ class Connection:
         self._has_timeval = limited_by_kernel(sock)
 
     def is_usable(self) -> bool:
-        """Whether it stands, belongs to this process, and has nothing to read; ready for its next user then."""
+        """Return whether it stands, belongs to this process, and has nothing to read; ready for its next user then."""
         if self._closed or self._half_closed or self.pending_replies or self._process != THIS.number:
             return False
         self.asking = self.pipelined = self.has_failed = False
@@ -280,7 +280,7 @@ class Connection:
         return self.read()
 
     def _has_begun(self) -> bool:
-        """Whether something of a reply is here."""
+        """Return whether something of a reply is here."""
         decrypted = (
             isinstance(self._socket, ssl.SSLSocket) and not self._closed and self._socket.pending() > 0
         )
@@ -296,7 +296,7 @@ class Connection:
         return redis.ConnectionError(f"Error while {action} {self.endpoint}: {error}")
 
     is_elsewhere = False
-    """Whether it belongs to another event loop, which still runs."""
+    """True if it belongs to another event loop, which still runs."""
 
     def close(self) -> None:
         """Close it: its replies are no longer wanted."""
@@ -318,7 +318,7 @@ class Connection:
 
     @property
     def can_half_close(self) -> bool:
-        """Whether it can end one direction, and has only the commands in it that are sent."""
+        """True if it can end one direction, and has only the commands in it that are sent."""
         return not self.asking and not isinstance(self._socket, ssl.SSLSocket)
 
     def half_close(self) -> None:
@@ -338,7 +338,7 @@ class Connection:
 
 
 def _look(sock: socket.socket) -> Callable[[float], object]:
-    """What tells within so long whether there is something to read, if only the end."""
+    """Return what tells within so long whether there is something to read, if only the end."""
     if not hasattr(select, "poll"):
         return lambda seconds: select.select([sock], [], [], seconds)[0]
     poll = select.poll()

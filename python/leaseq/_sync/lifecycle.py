@@ -1,5 +1,5 @@
 # Generated from _aio/lifecycle.py by python/unasync.py: do not edit.
-"""Whether a queue is open, and what closing it has to wait for."""
+"""The life of a queue: open or closed, and the calls that closing waits for."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -42,7 +42,7 @@ class Lifecycle:
 
     @property
     def closed(self) -> bool:
-        """Whether it is over."""
+        """True if it is over."""
         return self._closed
 
     def __enter__(self) -> None:
@@ -113,7 +113,7 @@ class LifecycleGroup(Lifecycle):
 
     @property
     def closed(self) -> bool:
-        """Whether one of them is over."""
+        """True if one of them is over."""
         return any(life.closed for life in self._lives)
 
     @property

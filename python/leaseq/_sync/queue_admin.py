@@ -64,12 +64,12 @@ class QueueAdmin(NamedQueue):
         return answers
 
     def queue_len(self) -> int:
-        """How many items wait: ready and delayed. With `processing` these are all that are not finished or dead."""
+        """Return how many items wait: ready and delayed. With `processing` these are all that are not finished or dead."""
         stats = self.stats()
         return stats.ready + stats.delayed
 
     def processing(self) -> int:
-        """How many items are leased, with expired leases that are not reclaimed yet."""
+        """Return how many items are leased, with expired leases that are not reclaimed yet."""
         return (self.stats()).leased
 
     def stats(self) -> QueueStats:
@@ -77,11 +77,11 @@ class QueueAdmin(NamedQueue):
         return self.executor.run(commands.stats(self.keys))
 
     def inspect(self, item_id: str) -> ItemInfo:
-        """What is known of an item: state, attempt, token, times, size, last error. "absent" if there is none."""
+        """Return what is known of an item: state, attempt, token, times, size, last error. "absent" if there is none."""
         return (self.inspect_items([item_id]))[0]
 
     def inspect_items(self, ids: Iterable[str]) -> list[ItemInfo]:
-        """What is known of many items; answers for each, in order."""
+        """Return what is known of many items; answers for each, in order."""
         return self._in_chunks(
             flows.chunks(flows.require_iterable(ids, "ids")),
             lambda chunk: self.executor.run(commands.inspect(self.keys, chunk)),

@@ -21,7 +21,7 @@ NOBODY = -1
 """The place of an end that is no thread's."""
 
 UNWIND_SECS = 1.0
-"""How long an interrupted race waits for its threads, so that a program that ends now leaves nothing behind."""
+"""Seconds that an interrupted race waits for its threads, so that a program that ends now leaves nothing behind."""
 
 
 class InterruptedWaitError(BaseException):
@@ -91,7 +91,7 @@ def interrupt_by(stop: Stop) -> None:
 
 
 def current() -> Stop | None:
-    """What interrupts this thread, if it is one of a race."""
+    """Return what interrupts this thread, if it is one of a race."""
     stop: Stop | None = getattr(_local, "stop", None)
     return stop
 

@@ -31,7 +31,7 @@ class ServerHandle:
         """`server` is a URL or a client; None is $REDIS_URL. `what` needs it, as in `example`. Raises NoServerError."""
         self._embedded: EmbeddedServer | None = None
         self._clients: list[Any] = []
-        """Those that are to be closed here."""
+        """The clients to close here."""
         url = os.environ.get("REDIS_URL") if server is None else server
         if url is None or url == "":
             raise NoServerError(

@@ -145,7 +145,7 @@ def _read(adder: Adder, read: Read, chunk: list[tuple[int, bytes]]) -> list[Entr
 
 
 def _length(stream: BufferedReader) -> int | None:
-    """How many bytes there are to read, where that is known."""
+    """Return how many bytes there are to read, where that is known."""
     try:
         return os.fstat(stream.fileno()).st_size or None
     except (OSError, ValueError):

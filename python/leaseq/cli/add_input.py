@@ -1,4 +1,4 @@
-"""What `leaseq add` reads: arguments, files, lines, JSON lines."""
+"""The input of `leaseq add`: arguments, files, lines, JSON lines."""
 
 import json
 from collections.abc import Callable, Iterator

@@ -75,7 +75,7 @@ class Adder:
         return remaining
 
     def refusal(self, error: LeaseqError, position: str) -> CommandError:
-        """What to end with: the error, where it was met, and how many were added before it."""
+        """Return what to end with: the error, where it was met, and how many were added before it."""
         message = message_for(error)
         return CommandError(
             f"{position}: {message} ({self.added} added before)" if position else message, code_of(error)

@@ -53,7 +53,7 @@ def list_(*, queue: WorkQueue, limit: int, offset: int, backward: bool, as_json:
 
 
 def _which(option: str, metavar: str, **details: Any) -> Callable[[Function], Function]:
-    """What gives a command the ways to say which dead items: ID..., --all, and an option; one of the three."""
+    """Return what gives a command the ways to say which dead items: ID..., --all, and an option; one of the three."""
     name = option.removeprefix("--").replace("-", "_")
 
     def decorated(function: Function) -> Function:

@@ -57,20 +57,20 @@ class ResultPrinter(Hooks):
             self._seconds[item] = seconds
 
     def completed(self, item: LeasedItemBase) -> None:
-        """It is completed; with at_most_once before the command runs."""
+        """Print that an item is completed; with at_most_once before the command runs."""
         if not self._at_most_once:
             self._report(item, "completed", None)
 
     def released(self, item: LeasedItemBase, delay: float, error: str | None) -> None:
-        """It went back."""
+        """Print that an item went back."""
         self._report(item, "released", error, delay)
 
     def dead_lettered(self, item: LeasedItemBase, error: str | None) -> None:
-        """It died."""
+        """Print that an item died."""
         self._report(item, "dead", error)
 
     def lost(self, item: LeasedItemBase) -> None:
-        """It is no longer this worker's."""
+        """Print that an item is no longer this worker's."""
         self._report(item, "lost", None)
 
     def _report(self, item: LeasedItemBase, state: str, error: str | None, delay: float = 0) -> None:

@@ -1,4 +1,4 @@
-"""How a command ends: one line on stderr that says what to do, and an exit code that a script can tell apart."""
+"""The end of a command: one line on stderr that says what to do, and an exit code that a script can tell apart."""
 
 import os
 import sys
@@ -146,7 +146,7 @@ def _of_system(error: BaseException) -> tuple[str, int] | None:
 
 
 def message_for(error: errors.LeaseqError) -> str:
-    """What to say of an error of the library."""
+    """Return what to say of an error of the library."""
     cause = error.__cause__
     if isinstance(cause, redis.exceptions.MovedError):  # a URL names one node; that will do for one queue
         return (

@@ -1,4 +1,4 @@
-"""How values are written for people: no control characters, durations and sizes in words."""
+"""Values as they are written for people: no control characters, durations and sizes in words."""
 
 import time
 from collections.abc import Mapping
@@ -47,7 +47,7 @@ def one_line(text: object) -> str:
 
 
 def counted(counts: Mapping[str, int]) -> str:
-    """What there is any of, such as "promoted 1, died 2"."""
+    """Return what there is any of, such as "promoted 1, died 2"."""
     return ", ".join(f"{name} {count}" for name, count in counts.items() if count)
 
 

@@ -17,7 +17,7 @@ from leaseq.item import data_fields
 from leaseq.results import STATES
 
 _TIMES: Final = {"ready": "ready", "delayed": "due", "leased": "lease ends", "dead": "died"}
-"""What the time of an item says, by its state."""
+"""The meaning of the time of an item, by its state."""
 
 
 @click.command(short_help="Show the items of QUEUE that are leased next.")
@@ -155,7 +155,7 @@ def _row(info: ItemInfo | ListedItem, now: float) -> tuple[Any, ...]:
 def _list_infos(
     queue: WorkQueue, state: Any, offset: int, limit: int | None, *, backward: bool
 ) -> Iterator[ItemInfo | ListedItem]:
-    """What is in the state, page by page: all that is known of it, or of what is only an outcome its id and time."""
+    """Return what is in the state, page by page: all that is known of it, or of what is only an outcome its id and time."""
     max_items = sys.maxsize if limit is None else limit
     for page in pages(partial(queue.list_items, state, backward=backward), offset, max_items):
         if state == "kept":

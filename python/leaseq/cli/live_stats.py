@@ -27,7 +27,7 @@ def sparkline(values: Sequence[float]) -> str:
 
 
 class LiveStats:
-    """What was seen of a queue, look by look."""
+    """The history of a queue, look by look."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -38,7 +38,7 @@ class LiveStats:
         self._samples.append(stats)
 
     def rates(self, name: str) -> list[float]:
-        """How a counter grew, per second of the server's clock, between each look and the one before."""
+        """Return how a counter grew, per second of the server's clock, between each look and the one before."""
         return [
             max(0, getattr(after, name) - getattr(before, name)) / max(after.now - before.now, 1e-6)
             for before, after in itertools.pairwise(self._samples)
@@ -65,7 +65,7 @@ class LiveStats:
 
 
 def _notes(now: QueueStats) -> Iterator[Text]:
-    """What a person should know at a glance."""
+    """Return what a person should know at a glance."""
     if now.paused:
         yield Text("PAUSED: nothing is leased", "bold yellow")
     if now.overdue:

@@ -6,7 +6,7 @@ import select
 from typing import Final
 
 CHUNK_BYTES: Final = 512
-"""What a pipe that can be written to takes without waiting, by POSIX."""
+"""Bytes that a pipe that can be written to takes without waiting, by POSIX."""
 
 
 class LogLines(logging.Handler):

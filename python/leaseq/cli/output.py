@@ -1,4 +1,4 @@
-"""What commands write to stdout: tables and lines for people, JSON for programs."""
+"""The output of commands: tables and lines for people, JSON for programs."""
 
 import dataclasses
 import json

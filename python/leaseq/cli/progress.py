@@ -1,4 +1,4 @@
-"""How far a long command is, on stderr where that is a terminal."""
+"""The progress of a long command, on stderr if that is a terminal."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

@@ -22,7 +22,7 @@ _MAX_DATA: Final = 1048576  # until it is set (spec/04-operations.md, configure)
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """What --url says."""
+    """The value of --url."""
 
     url: str | None
 
@@ -95,7 +95,7 @@ def existed(stats: QueueStats) -> bool:
 
 
 def _other_queues(queue: WorkQueue) -> str:
-    """What else may have been meant."""
+    """Return what else may have been meant."""
     with contextlib.suppress(LeaseqError):
         for name, group in queues(queue.executor.client):
             if name == queue.name and group != queue.group:

@@ -32,7 +32,7 @@ class StderrWriter:
 
     @property
     def is_stalled(self) -> bool:
-        """Whether a chunk waits for a reader."""
+        """True if a chunk waits for a reader."""
         return self._stalled is not None and not self._stalled.done()
 
     async def write(self, chunk: bytes, seconds: float = STALL_SECS) -> None:

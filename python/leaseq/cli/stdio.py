@@ -1,4 +1,4 @@
-"""What programs start with: their standard streams, and the extras that they need."""
+"""The start of a program: its standard streams, and the extras that it needs."""
 
 import contextlib
 import os

@@ -124,7 +124,7 @@ class SubprocessHandler:
 
 
 def environment(item: LeasedItem) -> dict[str, str]:
-    """What the command gets of the item, in addition to its data."""
+    """Return what the command gets of the item, in addition to its data."""
     return {
         "LEASEQ_QUEUE": item.queue.name,
         "LEASEQ_GROUP": item.queue.group,

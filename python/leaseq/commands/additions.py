@@ -94,7 +94,7 @@ def all_in(queue: str, answers: Sequence[bool | None]) -> list[bool]:
 
 
 def queue_full(queue: str, answers: Sequence[bool | None]) -> QueueFullError:
-    """What to raise where there was no room."""
+    """Return what to raise where there was no room."""
     message = (
         f"queue {queue!r} is full: it holds as many items as configure(max_items=...) allows; add later, or wait with"
         " add_item_when_room"

@@ -72,7 +72,7 @@ class Completion:
         self.result: bytes | None = None
         self.then: Sequence[Follow] = ()
         self.plain = result is None and keep is None and then == ()
-        """Whether it says nothing of an outcome and has no follow-ups."""
+        """True if it says nothing of an outcome and has no follow-ups."""
         if not self.plain:
             self.result = None if result is None else as_bytes(result, "a result")
             if keep is not None:

@@ -19,7 +19,7 @@ _OTHER_PARTS = len(("EVALSHA", "digest", "keys", "1", "id", "token", "0"))
 """Parts of a call on one item, without its keys."""
 
 Argument = bytes | str
-"""What a command is made of. No numbers: see `pack`."""
+"""A part of a command. No numbers: see `pack`."""
 T = TypeVar("T")
 U = TypeVar("U")
 
@@ -45,7 +45,7 @@ class Command(NamedTuple, Generic[T]):
     packed: bytes | None = None
     """The bytes of `evalsha`, if they are there already."""
     registers: bool = False
-    """Whether the queue is to be registered after it: it adds or leases (LQ-REGISTRY-2)."""
+    """True if the queue is to be registered after it: it adds or leases (LQ-REGISTRY-2)."""
 
     def map(self, take: Callable[[T], U]) -> "Command[U]":
         """The same call, whose answer is taken in by `take`."""
@@ -130,7 +130,7 @@ def held(item: LeasedItemBase) -> tuple[str, int]:
 
 
 def counted(options: Sequence[Argument]) -> tuple[Argument, ...]:
-    """How many options there are, and they. As text, since most have none: a number takes three times as long to pack."""
+    """Return how many options there are, and they. As text, since most have none: a number takes three times as long to pack."""
     return (str(len(options) // 2), *options)
 
 

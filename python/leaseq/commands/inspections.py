@@ -12,7 +12,7 @@ from leaseq.keys import QueueKeys
 from leaseq.results import ItemInfo, ListedItem, ListState, Page, QueueStats
 
 _COUNTS = frozenset(field.name for field in fields(QueueStats))
-"""What is known by name; what a later protocol tells more is skipped (LQ-READ-7)."""
+"""The fields that are known; others of a later protocol are skipped (LQ-READ-7)."""
 
 
 def stats(keys: QueueKeys) -> Command[QueueStats]:
@@ -26,7 +26,7 @@ def stats(keys: QueueKeys) -> Command[QueueStats]:
 
 
 def inspect(keys: QueueKeys, ids: Sequence[str]) -> Command[list[ItemInfo]]:
-    """What is known of items."""
+    """Return what is known of items."""
 
     def parse(reply: list[Any]) -> list[ItemInfo]:
         return [

@@ -33,7 +33,7 @@ class Extra:
 
 @dataclass(slots=True)
 class LeaseReply:
-    """What lease answers.
+    """The answer of lease.
 
     `wait` is the time in seconds until something is leasable, None when nothing will be; `sent_at` is when the call was
     sent, on the client's own clock: the wait cap counts from there (LQ-BLOCK-2). `completed` is what complete_and_lease
@@ -118,7 +118,7 @@ def settle(keys: QueueKeys) -> Command[bool]:
 
 
 def lease_reply(reply: list[Any]) -> LeaseReply:
-    """What lease answers."""
+    """Return what lease answers."""
     return _leased(*codecs.lease_reply(reply))
 
 

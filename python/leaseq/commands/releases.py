@@ -25,7 +25,7 @@ class ReleaseRequest:
 
     @property
     def is_plain(self) -> bool:
-        """Whether the call needs no option for it."""
+        """True if the call needs no option for it."""
         item: Any = self.item  # what is none is refused later, by name
         return isinstance(item, LeasedItemBase) and not item.keep and self == ReleaseRequest(item)
 

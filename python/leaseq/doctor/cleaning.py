@@ -20,7 +20,7 @@ _CLOCK: Final = struct.Struct("<2xd")
 
 
 def format_(queue: WorkQueue) -> Verdict:
-    """Whether this version can read the queue, and nothing else has written to its keys."""
+    """Return whether this version can read the queue, and nothing else has written to its keys."""
     try:
         queue.stats()
         for state in get_args(ListState):

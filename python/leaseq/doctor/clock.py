@@ -9,7 +9,7 @@ STEP_SECS = 1.0
 """Two clocks that NTP keeps are closer than this by far."""
 
 CLIENT_SECS = 5.0
-"""What this machine's clock may differ by: it enters nothing but `not_before`."""
+"""Seconds that this machine's clock may differ by: it enters nothing but `not_before`."""
 
 EARLIEST = 1735689600.0  # 2025-01-01
 LATEST = 2840140800.0  # 2060-01-01
@@ -17,7 +17,7 @@ SAMPLES = 10
 
 
 def offset(node: Node) -> tuple[float, float]:
-    """How far the server's clock is ahead of this machine's, and by how much that may be wrong, in seconds.
+    """Return how far the server's clock is ahead of this machine's, and by how much that may be wrong, in seconds.
 
     Of several looks the quickest counts: a stall makes a look slower and never makes two clocks differ.
     """

@@ -1,4 +1,4 @@
-"""What a check answers, and what the doctor says of all of them."""
+"""The answer of a check, and the report of the doctor."""
 
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
@@ -8,7 +8,7 @@ Status = Literal["ok", "advice", "unknown", "problem"]
 
 
 class Verdict(NamedTuple):
-    """What one check says: how it is, what was found, and what to do about it ("" where there is nothing to do)."""
+    """The answer of one check: its status, what was found, and what to do about it ("" if there is nothing to do)."""
 
     status: Status
     found: str
@@ -21,7 +21,7 @@ def ok(found: str) -> Verdict:
 
 
 def advice(found: str, do: str) -> Verdict:
-    """It works, and could be better."""
+    """The status of a check that found something to improve."""
     return Verdict("advice", found, do)
 
 
@@ -58,9 +58,9 @@ class Report:
 
     @property
     def healthy(self) -> bool:
-        """Whether every check was made and found no problem."""
+        """True if every check was made and found no problem."""
         return all(finding.status in {"ok", "advice"} for finding in self.findings)
 
     def count(self, status: Status) -> int:
-        """How many findings have this status."""
+        """Return how many findings have this status."""
         return sum(finding.status == status for finding in self.findings)

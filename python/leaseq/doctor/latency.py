@@ -20,7 +20,7 @@ EXTREME_LATENCY_MS = 200.0
 """Heartbeats and waits reckon with a server that answers sooner."""
 
 SLOW_MS = 2.0
-"""What a script with full batches of small items takes at most; one item takes about 0.03 ms."""
+"""The most that a script with full batches of small items takes; one item takes about 0.03 ms."""
 
 ENOUGH_CALLS = 100
 """Of fewer calls the mean says little."""
@@ -71,7 +71,7 @@ def slow_scripts(node: Node) -> Verdict:
 
 
 def _slow_scripts(node: Node) -> str:
-    """Those of leaseq's scripts in the slow log that took long, such as "lease 120 ms"."""
+    """Return leaseq's scripts in the slow log that took long, such as "lease 120 ms"."""
     names = {script.sha1: script.name for script in _scripts.SCRIPTS}
     worst: dict[str, float] = {}
     for entry in node.execute("SLOWLOG", "GET", LATEST):

@@ -15,7 +15,7 @@ PROBE_QUEUE = "leaseq-doctor"
 """The name of an unused queue, to try what the user may do in its group."""
 
 REPLICA_SECS = 5.0
-"""How long a replica may take to be connected to and to answer."""
+"""Seconds that a replica may take to be connected to and to answer."""
 
 
 class Node:
@@ -27,7 +27,7 @@ class Node:
         self.keys = QueueKeys(PROBE_QUEUE) if keys is None else keys
 
     def execute(self, *command: Argument | int) -> Any:
-        """What the server answers to a command, as plain values."""
+        """Return what the server answers to a command, as plain values."""
         client: Any = self.client
         return plain(client.execute_command(*map(argument, command)))
 

@@ -70,7 +70,7 @@ def _checks(info: dict[str, Any]) -> bool:
 
 
 def _writes(node: Node) -> list[tuple[str, ...]]:
-    """What the server writes to the file for leaseq's calls."""
+    """Return what the server writes to the file for leaseq's calls."""
     key = node.keys.key("ready")
     return [
         ("SET", key, "v"),

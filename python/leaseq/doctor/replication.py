@@ -16,7 +16,7 @@ BEHIND_BYTES = 64 * 1024 * 1024
 """More than the commands of a busy second."""
 
 SAMPLES = 5
-"""How often a replica is looked at before it is found to be behind: a machine that stalls catches up."""
+"""Looks at a replica before it is found to be behind: a machine that stalls catches up."""
 
 
 def replication(node: Node) -> Verdict:
@@ -81,7 +81,7 @@ def replica_clocks(node: Node) -> Verdict:
 
 
 def _difference(node: Node, other: Node) -> tuple[float, float]:
-    """How far the other's clock is ahead of the node's, and by how much that may be wrong."""
+    """Return how far the other's clock is ahead of the node's, and by how much that may be wrong."""
     here, here_unsure = offset(node)
     there, there_unsure = offset(other)
     return there - here, here_unsure + there_unsure

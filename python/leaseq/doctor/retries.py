@@ -27,7 +27,7 @@ class _RepeatedError(Exception):
 
 
 def _times(client: redis.Redis | redis.RedisCluster) -> str | None:
-    """How often; None for never."""
+    """Return how often; None for never."""
     if isinstance(client, redis.RedisCluster):
         cluster: Any = client
         retry = getattr(cluster, "retry", None)
@@ -44,7 +44,7 @@ def _times(client: redis.Redis | redis.RedisCluster) -> str | None:
 
 
 def _repeats(retry: Any) -> bool:
-    """Whether it makes a call again that failed."""
+    """Return whether it makes a call again that failed."""
     failed = False
 
     def call() -> None:

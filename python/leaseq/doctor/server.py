@@ -37,7 +37,7 @@ def version(node: Node) -> Verdict:
 
 
 def scripting(node: Node, role: str) -> Verdict:
-    """Whether the server runs leaseq's scripts: run a script that changes nothing in an unused queue."""
+    """Return whether the server runs leaseq's scripts: run a script that changes nothing in an unused queue."""
     # each role has the right to one of them
     script = _scripts.STATS if role in {"reader", "operator"} else _scripts.SETTLE
     keys = node.keys.vector(script)

@@ -42,5 +42,5 @@ def _page(queue: WorkQueue, ids: list[str]) -> Iterator[line_format.Line]:
 
 
 def _moved(stats: QueueStats) -> tuple[int, ...]:
-    """What grows whenever an item comes, goes or moves."""
+    """Return what grows whenever an item comes, goes or moves."""
     return tuple(getattr(stats, name) for name in COUNTERS)

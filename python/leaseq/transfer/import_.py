@@ -12,7 +12,7 @@ from leaseq.transfer import line_format
 
 @dataclass(slots=True)
 class Imported:
-    """What became of the lines. All but `complete` are counts of items.
+    """The result of an import. All but `complete` are counts of items.
 
     `added` and `exist` are the answers of the queue; `dead` and `expired` were left out. Of those that were added,
     `restarted` had been leased before (attempts start again, tokens are of the new queue), `errors` had a last error,
@@ -56,7 +56,7 @@ def import_lines(
 def _entries(
     queue: WorkQueue, texts: Iterable[str | bytes], done: Imported, *, revive_dead: bool
 ) -> Iterator[line_format.Entry]:
-    """What is to be added, line by line; counts what is not."""
+    """Return what is to be added, line by line; counts what is not."""
     headed = False
     now = queue.stats().now
     for number, text in enumerate(texts, 1):

@@ -17,7 +17,7 @@ VERSION_FIELD: Final = "leaseq_export"
 """The field that only a header has; its value is the version."""
 
 _TIMES: Final = {"delayed": "due", "leased": "lease_ends", "dead": "died", "ready": "ready_since"}
-"""What the time of an item is called, by its state."""
+"""The name of an item's time, by its state."""
 
 Line = dict[str, Any]
 
@@ -96,17 +96,17 @@ class Entry:
     """Of its line."""
 
     lease: bool
-    """It was leased: it is due when that lease ends."""
+    """True if it was leased: it is due when that lease ends."""
 
     restarted: bool
-    """It had been leased: its attempts start again."""
+    """True if it had been leased: its attempts start again."""
 
     error: bool
-    """It had a last error, which is not carried."""
+    """True if it had a last error, which is not carried."""
 
 
 def entry(line: Line, number: int, now: float) -> Entry | None:
-    """What to add for the line of an item; None where its time to expire has come. Raises BadArgumentError and others."""
+    """Return what to add for the line of an item; None where its time to expire has come. Raises BadArgumentError and others."""
     expires = _number(line, "expires")
     if expires and expires <= now:
         return None

@@ -16,7 +16,7 @@ from leaseq.parts import Parts
 from leaseq.transfer.redis_work_queue import Counts, OriginalQueue
 
 MAX_REASONS = 20
-"""How many of the items that stay behind are named."""
+"""The most items that are named of those that stay behind."""
 
 
 class StillLeasedError(LeaseqError):
@@ -25,7 +25,7 @@ class StillLeasedError(LeaseqError):
 
 @dataclass(slots=True)
 class Migration:
-    """What became of the ids.
+    """The result of a migration, in counts of ids.
 
     `added` are in the queue now, `exist` were there already (an id that is added twice is one item). `without_data` are
     what completed items leave behind in the original, `refused` are items that leaseq does not take: both stay in the
@@ -40,7 +40,7 @@ class Migration:
 
     @property
     def left(self) -> int:
-        """How many ids stay in the list of claimed ones."""
+        """The number of ids that stay in the list of claimed ones."""
         return self.without_data + self.refused
 
 

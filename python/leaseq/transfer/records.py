@@ -33,7 +33,7 @@ class Stored:
 
 
 def read(queue: WorkQueue, ids: Sequence[str]) -> list[Stored | None]:
-    """What is stored of items, in order; None where there is none. Raises FormatError and those of the server."""
+    """Return what is stored of items, in order; None where there is none. Raises FormatError and those of the server."""
     if not ids:
         return []
     names = [item_id.encode() for item_id in ids]

@@ -23,10 +23,10 @@ PAGE: Final = 256
 SCAN_COUNT: Final = 1000
 
 LOCK_SECS: Final = 30
-"""How long the lock of an import lasts that was killed."""
+"""Seconds that the lock of a killed import lasts."""
 
 _LEASES: Final = (b"lease:", b"leased_by_session:")
-"""How the keys of leases start, since version 0.3 and before."""
+"""The starts of the keys of leases, since version 0.3 and before."""
 
 _RENEW: Final = """
 if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('EXPIRE', KEYS[1], ARGV[2]) end
@@ -43,7 +43,7 @@ _CLAIM: Final = ("processing", "cleaning", "queue")
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """How many ids there are: in the queue, taken by workers (and how many of them under a lease), and claimed.
+    """The numbers of ids: in the queue, taken by workers (and of these under a lease), and claimed.
 
     `longest` is for how many seconds the last of the leases goes on. `cleaning` ids are between two lists, `claimed` ones
     were taken by an import that has not ended. `stranded` ones have data and are in no list: their producer died while it
@@ -86,7 +86,7 @@ class OriginalQueue:
         self._lock = os.urandom(16).hex()
 
     def counts(self) -> Counts:
-        """What is there. Raises WrongKeyTypeError where a list of it is something else."""
+        """Return what is there. Raises WrongKeyTypeError where a list of it is something else."""
         try:
             waiting, processing, cleaning, claimed = (
                 int(self._client.llen(key))
@@ -148,7 +148,7 @@ class OriginalQueue:
         return ids[::-1]
 
     def sizes(self, ids: Sequence[bytes]) -> list[int]:
-        """How long the data are, 0 also where there are none."""
+        """Return how long the data are, 0 also where there are none."""
         return self._pipe([("STRLEN", self._item(item_id)) for item_id in ids])
 
     def data(self, ids: Sequence[bytes]) -> list[bytes | None]:
@@ -162,7 +162,7 @@ class OriginalQueue:
             self._pipe([*commands, ("DEL", *map(self._item, ids))], transaction=True)
 
     def _leases(self, count: int) -> tuple[int, float]:
-        """How many of those in `processing` are under a lease, and how long the last of them goes on, in seconds."""
+        """Return how many of those in `processing` are under a lease, and how long the last of them goes on, in seconds."""
         ttls_ms: list[int] = []
         for start in range(0, count, PAGE):
             ids = self._execute("LRANGE", self._key("processing"), start, start + PAGE - 1)

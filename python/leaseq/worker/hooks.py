@@ -43,16 +43,16 @@ class Hooks:
         """Its handler returned, or raised `error`, after `seconds`."""
 
     def completed(self, item: LeasedItemBase) -> None:
-        """It is completed."""
+        """Called when an item is completed."""
 
     def released(self, item: LeasedItemBase, delay: float, error: str | None) -> None:
-        """It went back, to be leased again after `delay` seconds. `error` is None where its handler did not fail."""
+        """Called when an item went back, to be leased again after `delay` seconds. `error` is None if its handler did not fail."""
 
     def dead_lettered(self, item: LeasedItemBase, error: str | None) -> None:
-        """It died: by a verdict of the worker, or because its own attempts are used up."""
+        """Called when an item died: by a verdict of the worker, or because its own attempts are used up."""
 
     def lost(self, item: LeasedItemBase) -> None:
-        """It is no longer this worker's: the lease was taken over, the item was removed or finished by another.
+        """Called when an item is no longer this worker's: the lease was taken over, the item was removed or finished by another.
 
         Called while the handler runs, where the worker learns of it then; in asyncio the handler is cancelled.
         """
@@ -74,10 +74,10 @@ class SafeHooks:
             if not name.startswith("_") and overriding:
                 self._calls[name] = [getattr(each, name) for each in overriding]
         self.per_item = bool(self._calls.keys() & {"started", "around", "ended"})
-        """Whether a hook for the start or end of handlers is overridden."""
+        """True if a hook for the start or end of handlers is overridden."""
 
     def wants(self, name: str) -> bool:
-        """Whether that hook is overridden."""
+        """Return whether that hook is overridden."""
         return name in self._calls
 
     def emit(self, name: str, *arguments: Any) -> None:

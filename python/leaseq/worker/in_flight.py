@@ -1,4 +1,4 @@
-"""What a worker holds, what has ended, and what is not reported yet. No input or output."""
+"""The items that a worker holds, that have ended, and that are not reported yet. No input or output."""
 
 from collections import deque
 from collections.abc import Iterable, Sequence
@@ -20,7 +20,7 @@ CancelReason = Literal["lost", "late", "stop"]
 """Why a handler is to end: the lease is lost, its time is over, the worker stops."""
 
 End = Literal["returned", "raised", "gone", "withdrawn", CancelReason]
-"""How a handler ended. Only "returned" completes an item. "gone" and "withdrawn": it did not start, as the lease was lost, or as the
+"""The end of a handler. Only "returned" completes an item. "gone" and "withdrawn": it did not start, as the lease was lost, or as the
 worker stops. Else what ended it from outside."""
 
 HandlerResult = tuple[Any, BaseException | None, float, End, bool]
@@ -66,7 +66,7 @@ class InFlight:
 
     @property
     def count(self) -> int:
-        """How many items are held."""
+        """The number of items that are held."""
         return len(self._held)
 
     def held(self) -> list[Item]:
@@ -81,7 +81,7 @@ class InFlight:
         return [item for item in self.held() if item not in ended and not item.hold.ending]
 
     def is_held(self, item: Item) -> bool:
-        """Whether an item is still held, and no call is under way that ends it."""
+        """Return whether an item is still held, and no call is under way that ends it."""
         return item in self._held and not item.hold.ending
 
     def collect(self, ends: Iterable[HandlerResult], now: float) -> None:

@@ -1,9 +1,9 @@
-"""How many items a worker leases, and when it reports which are done. No input or output, no clock."""
+"""Decisions of a worker: how many items it leases, and when it reports which are done. No input or output, no clock."""
 
 from leaseq._scripts import MAX_ENTRIES
 
 AHEAD_SECS = 0.02
-"""How much work, as measured, is leased ahead of the free slots."""
+"""Seconds of work, as measured, that are leased ahead of the free slots."""
 
 GROUP_SECS = 0.001
 """Seconds that an end waits for others, to be reported in one call."""
@@ -35,13 +35,13 @@ class Prefetcher:
         self._mean = mean if self._mean is None or mean > self._mean else (mean + self._mean) / 2
 
     def ahead(self) -> int:
-        """How many items the handlers would start within AHEAD_SECS, at most 256; none before the first is measured."""
+        """Return how many items the handlers would start within AHEAD_SECS, at most 256; none before the first is measured."""
         if self._mean is None:
             return 0
         return int(min(MAX_ENTRIES, self._ahead_secs * self.concurrency / max(self._mean, 1e-6)))
 
     def fetch_count(self) -> int:
-        """How many items to lease now: for the free slots, and ahead of them once half of that is used up."""
+        """Return how many items to lease now: for the free slots, and ahead of them once half of that is used up."""
         ahead = self.ahead()
         missing = self.concurrency + ahead - self.outstanding
         free = self.concurrency - self.outstanding
@@ -66,5 +66,5 @@ class Prefetcher:
         return max(0.0, self._first_end + self._group_secs - now)
 
     def flush_threshold(self) -> int:
-        """How many ends are reported before their time, because they make room for a lease."""
+        """Return how many ends are reported before their time, because they make room for a lease."""
         return max(1, min(MAX_ENTRIES, self.outstanding - self.concurrency - self.ahead() // 2 + 1))

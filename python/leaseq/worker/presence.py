@@ -1,4 +1,4 @@
-"""What a worker announces on the server (LQ-WORKER-1 to LQ-WORKER-5). No input or output."""
+"""The announcement of a worker on the server (LQ-WORKER-1 to LQ-WORKER-5). No input or output."""
 
 import json
 import os
@@ -19,11 +19,11 @@ LIFE_SECS = 30
 """Seconds that an announcement lives; a killed worker is listed that long."""
 
 EVERY_SECS = 10
-"""How often a worker says it."""
+"""Seconds between two announcements of a worker."""
 
 INDEX_LIFE_SECS = 600
 INDEX_EVERY = 6
-"""How long an id stays in the index, and that it is entered with every sixth word of its worker."""
+"""Seconds that an id stays in the index; it is entered with every sixth announcement of its worker."""
 
 MAX_ITEMS = 100
 """The most items that are announced with their ids; of more, only the number."""
@@ -64,7 +64,7 @@ class WorkerInfo:
 
     @property
     def state(self) -> str:
-        """What it does: "starting", "idle", "busy" or "stopping"."""
+        """Its state: "starting", "idle", "busy" or "stopping"."""
         if self.stopping:
             return "stopping"
         if not self.concurrency:
@@ -93,7 +93,7 @@ def written(
     held: Sequence[Any],
     now: float,
 ) -> str:
-    """What a worker says, as JSON; `held` are leased items, `now` is on the clock of their leases."""
+    """Return what a worker says, as JSON; `held` are leased items, `now` is on the clock of their leases."""
     items = [
         {
             "queue": f"{item.queue.group}:{item.queue.name}",

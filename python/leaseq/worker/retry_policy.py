@@ -1,4 +1,4 @@
-"""What becomes of an item whose handler failed."""
+"""Decisions about items whose handlers failed."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -42,7 +42,7 @@ class Release(Exception):  # noqa: N818 (likewise)
 
 @dataclass(frozen=True, slots=True)
 class Disposition:
-    """How an item goes back: after a delay, or dead; with the text that is kept as its last error."""
+    """The way in which an item goes back: after a delay, or dead; with the text that is kept as its last error."""
 
     delay: float = 0.0
     dead: bool = False
@@ -63,7 +63,7 @@ class RetryPolicy:
     dead_letter_on: tuple[type[BaseException], ...]
 
     def judge(self, item: LeasedItemBase, error: BaseException) -> Disposition:
-        """What becomes of an item whose handler raised this. What cannot be done is logged, and the item waits as by default."""
+        """Return what becomes of an item whose handler raised this. What cannot be done is logged, and the item waits as by default."""
         try:
             disposition = self._judge(item, error)
             _check(disposition.delay)
@@ -95,7 +95,7 @@ class RetryPolicy:
         return 0 < self.max_attempts <= item.attempt
 
     def exhausted(self, items: Sequence[LeasedItemBase]) -> dict[LeasedItemBase, Disposition]:
-        """What becomes of the items that have had their attempts before this one: those workers did not live to say so."""
+        """Return what becomes of the items that have had their attempts before this one: those workers did not live to say so."""
         max_attempts = self.max_attempts or math.inf
         return {
             item: Disposition(

@@ -1,4 +1,4 @@
-"""What a worker does while its server does not answer: one line in the log, growing pauses, no end."""
+"""The behaviour of a worker while its server does not answer: one line in the log, growing pauses, no end."""
 
 from leaseq.backoff import Backoff
 
@@ -7,14 +7,14 @@ pause = Backoff(0.1, 5.0)
 
 
 class ServerHealth:
-    """Whether the server is away, and since when. Callers see to it that one looks at a time."""
+    """The health of the server: whether it is away, and since when. One caller at a time looks."""
 
     def __init__(self) -> None:
         self._since: float | None = None
 
     @property
     def is_down(self) -> bool:
-        """Whether the last thing heard of the server was a failure."""
+        """True if the last thing heard of the server was a failure."""
         return self._since is not None
 
     def mark_down(self, now: float) -> bool:

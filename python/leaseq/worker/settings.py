@@ -45,7 +45,7 @@ def checked_policy(
     backoff: Callable[[int], float] | None,
     dead_letter_on: Iterable[type[BaseException]] | type[BaseException],
 ) -> RetryPolicy:
-    """What becomes of failures. Raises BadTypeError, BadArgumentError."""
+    """Return what becomes of failures. Raises BadTypeError, BadArgumentError."""
     if commands.whole(max_attempts, "max_attempts") < 0:
         raise BadArgumentError("max_attempts must not be negative; 0 is unlimited")
     if backoff is not None and not callable(backoff):

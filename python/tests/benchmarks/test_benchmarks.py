@@ -41,7 +41,7 @@ def program(server_name: str) -> str:
 
 @pytest.fixture(scope="module")
 def results(program: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """What a quick run wrote."""
+    """Return what a quick run wrote."""
     output = tmp_path_factory.mktemp("bench") / "core.json"
     ended = run("--quick", "--server", program, "--output", output)
     assert ended.returncode == 0, ended.stderr
@@ -94,7 +94,7 @@ def test_each_call_is_one_round_trip(results: dict[str, Any]) -> None:
 
 
 def printed(program: str, *args: str) -> dict[str, Any]:
-    """What a quick run of a program says as JSON."""
+    """Return what a quick run of a program says as JSON."""
     command = [sys.executable, str(BENCHMARKS / program), "--quick", "--json", *args]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=150, check=False)
     assert ended.returncode == 0, ended.stderr

@@ -95,7 +95,7 @@ class TestStats:
 
 
 def on_a_terminal(call: Calls, *args: str, stdin: bytes = b"") -> str:
-    """What a command draws on a terminal."""
+    """Return what a command draws on a terminal."""
     screen, terminal = pty.openpty()
     env = os.environ | {"REDIS_URL": call.url, "TERM": "xterm", "COLUMNS": "100"}
     drawn = bytearray()

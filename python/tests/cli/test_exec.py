@@ -53,7 +53,7 @@ def work(call: Calls, *args: str, **options: Any) -> Done:
 
 
 def gone(pid: int) -> bool:
-    """Whether a process is no more, or only its entry is left."""
+    """Return whether a process is no more, or only its entry is left."""
     try:
         return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0] == "Z"
     except FileNotFoundError:
@@ -302,7 +302,7 @@ class TestStopping:
 
 
 def stopping(working: subprocess.Popen[str]) -> bool:
-    """Whether the worker has heard the signal: it is no longer pending, and the process lives."""
+    """Return whether the worker has heard the signal: it is no longer pending, and the process lives."""
     status = Path(f"/proc/{working.pid}/status").read_text(encoding="utf-8")
     pending = [
         int(line.split()[1], 16) for line in status.splitlines() if line.startswith(("SigPnd", "ShdPnd"))
@@ -500,7 +500,7 @@ PAGE_BYTES = 4096
 
 
 def _readable(descriptor: int) -> int:
-    """How many bytes a pipe holds."""
+    """Return how many bytes a pipe holds."""
     count = array.array("i", [0])
     fcntl.ioctl(descriptor, termios.FIONREAD, count)
     return count[0]

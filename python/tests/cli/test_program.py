@@ -425,7 +425,7 @@ def blocked(client: Any) -> bool:
 
 
 def test_it_can_be_run_by_threads() -> None:
-    """What the tests above rest on: a call leaves nothing behind."""
+    """Return what the tests above rest on: a call leaves nothing behind."""
     before = threading.active_count()
     Calls("redis://127.0.0.1:1")("stats", "q")
     assert threading.active_count() == before
@@ -465,7 +465,7 @@ class TestParts:
 
 
 def without(module: str) -> subprocess.CompletedProcess[str]:
-    """What `leaseq queues` prints where a module is missing."""
+    """Return what `leaseq queues` prints where a module is missing."""
     program = f"import sys; from leaseq.cli import main; sys.modules['{module}'] = None; main()"
     argv = [sys.executable, "-c", program, "queues", "--url", "redis://127.0.0.1:1"]
     return subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)

@@ -60,7 +60,7 @@ class Lease:
 
     @staticmethod
     def has_come(answer: Any) -> bool:
-        """Whether that is the answer."""
+        """Return whether that is the answer."""
         return bool(answer and answer.id == "a")
 
 
@@ -250,7 +250,7 @@ def test_waits_in_the_child_of_a_fork(url: str, redis_client: redis.Redis) -> No
 
 
 def in_child(check: Callable[[], bool]) -> bool:
-    """Whether a check holds in a forked child."""
+    """Return whether a check holds in a forked child."""
     import os
 
     child, _ = fork()

@@ -59,7 +59,7 @@ print(json.dumps(found))
 
 @pytest.fixture
 def found(url: str) -> dict[str, list[str]]:
-    """What the second call of each kind passes, in a program of its own: the profiler of one that runs tests is not ours."""
+    """Return what the second call of each kind passes, in a program of its own: the profiler of one that runs tests is not ours."""
     argv = [sys.executable, "-c", COUNT, url]
     done = subprocess.run(argv, capture_output=True, text=True, timeout=120, check=False)
     assert not done.returncode, done.stderr

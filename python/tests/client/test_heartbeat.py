@@ -110,7 +110,7 @@ async def held(
 
 
 def cancelling() -> int:
-    """How many cancellations of this task have been asked for and not been taken back."""
+    """Return how many cancellations of this task have been asked for and not been taken back."""
     task = asyncio.current_task()
     assert task is not None
     return task.cancelling()

@@ -46,7 +46,7 @@ def three(flavour: ClientFlavour, server: Any, groups: tuple[str, ...]) -> list[
 
 
 def connections(groups: tuple[str, ...]) -> int:
-    """How many connections wait on the queues, which are asked in order: c cannot be asked with a before b."""
+    """Return how many connections wait on the queues, which are asked in order: c cannot be asked with a before b."""
     return 1 if len(set(groups)) == 1 else 3
 
 
@@ -122,7 +122,7 @@ def add_at_once(client: redis.Redis, *queues: Any) -> None:
 
 
 def at_rest(queues: list[Any], waiting: list[tuple[list[Any], Any]]) -> bool:
-    """Whether each that was answered has its item, no loser has one, and nobody sleeps beside an item."""
+    """Return whether each that was answered has its item, no loser has one, and nobody sleeps beside an item."""
     stats = {queue.name: queue.stats() for queue in queues}
     asleep = [queue.name for names, call in waiting if not call.done() for queue in names]
     answered = sum(call.done() for _, call in waiting)

@@ -139,12 +139,12 @@ def leased(queue: leaseq.WorkQueue) -> leaseq.LeasedItem:
 
 
 def is_elsewhere(error: redis.ResponseError) -> bool:
-    """Whether a node sends on to another; redis-py before 6 names that for clients of clusters alone."""
+    """Return whether a node sends on to another; redis-py before 6 names that for clients of clusters alone."""
     return isinstance(error, redis.exceptions.MovedError) or str(error).startswith("MOVED ")
 
 
 def holds(client: redis.Redis) -> int:
-    """How many queues are entered on one node."""
+    """Return how many queues are entered on one node."""
     try:
         return len(entries(client))
     except redis.ResponseError as error:

@@ -57,7 +57,7 @@ def right() -> HistoryBuilder:
 
 
 def wrong(history: History) -> bool:
-    """Whether the replay found something."""
+    """Return whether the replay found something."""
     return bool(replay.check(history))
 
 
@@ -339,7 +339,7 @@ def test_the_python_client_passes(name: str, url: str) -> None:
 
 
 def a_lie_is_found(made: History, method: str) -> bool:
-    """Whether it is found that a client told its caller another answer to one call than the server gave."""
+    """Return whether it is found that a client told its caller another answer to one call than the server gave."""
     call = next(call for call in made.calls if call.method == method and call.answer and call.answer["ok"])
     builder, call.answer = call.answer, {"ok": changed(call.answer["ok"]) if call.answer else None}
     found = any(f"call {call.number} " in wrong for wrong in replay.check(made))

@@ -50,7 +50,7 @@ def run(*args: str, before: str = "pass") -> subprocess.CompletedProcess[str]:
 
 
 def refused(code: int, expected: str, *args: str) -> str:
-    """What it prints of a call that it refuses."""
+    """Return what it prints of a call that it refuses."""
     result = CliRunner().invoke(demo, args)
     assert result.exit_code == code, result.output
     assert expected in result.output

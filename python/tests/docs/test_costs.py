@@ -27,7 +27,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
 
 
 def commands_of(url: str, call: Callable[[], object]) -> int:
-    """How many commands the scripts of a call run."""
+    """Return how many commands the scripts of a call run."""
     with redis.Redis.from_url(url) as client, client.monitor() as monitor:
         call()
         client.echo("the end")

@@ -111,7 +111,7 @@ class Fleet:
                 os.kill(process.pid, signal.SIGKILL)
 
     def complaints(self) -> list[str]:
-        """What the workers wrote that none may write."""
+        """Return what the workers wrote that none may write."""
         lines = (
             line
             for log in self._folder.glob("*.log")
@@ -151,7 +151,7 @@ class Load:
             self.bad.append((name, self._app.function(name).with_options(retries=0).enqueue()))
 
     def ended(self) -> bool:
-        """Whether all jobs have ended. One that died of a lease whose reply was lost with a process is revived: nobody ran it."""
+        """Return whether all jobs have ended. One that died of a lease whose reply was lost with a process is revived: nobody ran it."""
         stats = self._app.queue().stats()
         if stats.items > stats.dead:
             return False
@@ -182,7 +182,7 @@ class Load:
         ]
 
     def lost_attempts(self) -> int:
-        """How many attempts of good jobs came to nothing, and were counted."""
+        """Return how many attempts of good jobs came to nothing, and were counted."""
         return sum(info.attempt - 1 for info in self._app.inspect_jobs(self.good))
 
 
@@ -194,7 +194,7 @@ def fleet(url: str, tmp_path: Path, redis_client: redis.Redis) -> Iterator[Fleet
 
 
 def counts(client: redis.Redis, name: str) -> dict[int, int]:
-    """How often each good job was counted."""
+    """Return how often each good job was counted."""
     found: Any = client.hgetall(name)
     return {int(number): int(count) for number, count in found.items()}
 

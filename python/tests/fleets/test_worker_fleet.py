@@ -92,7 +92,7 @@ class Fleet:
             self.send(place, signal.SIGTERM)
 
     def alive(self) -> list[bool]:
-        """Whether each process runs."""
+        """Return whether each process runs."""
         return [process.poll() is None for process, _ in self.places]
 
     def end(self) -> None:
@@ -103,11 +103,11 @@ class Fleet:
 
     @staticmethod
     def count(log: Path) -> int:
-        """How many handlers a process has begun."""
+        """Return how many handlers a process has begun."""
         return log.read_text().count("handled") if log.exists() else 0
 
     def lines(self, what: str) -> list[tuple[str, int]]:
-        """What all have written down: ids and tokens."""
+        """Return what all have written down: ids and tokens."""
         found = []
         for log in self.folder.glob("*.log"):
             for line in log.read_text().splitlines():
@@ -117,7 +117,7 @@ class Fleet:
         return found
 
     def errors(self) -> str:
-        """What the processes complained of, the usual lines of the log aside."""
+        """Return what the processes complained of, the usual lines of the log aside."""
         texts = (file.read_text(errors="replace") for file in sorted(self.folder.glob("*.err")))
         return "\n".join(
             text for text in texts if "Traceback" in text and "ValueError: now and then" not in text
@@ -182,7 +182,7 @@ class FleetRun:
             client.eval(EXPIRE, 2, "leaseq:{fleet}:fleet:leased", "leaseq:{fleet}:fleet:state")
 
     def drained(self) -> bool:
-        """Whether nothing is left; what the dead held comes back."""
+        """Return whether nothing is left; what the dead held comes back."""
         if self.queue.stats().items == 0:
             return True
         self.expire()

@@ -60,7 +60,7 @@ class Killer:
             until(self._kill_one)
 
     def _kill_one(self) -> bool:
-        """Whether there was one to kill."""
+        """Return whether there was one to kill."""
         self._enqueue()
         generation = self._chance.randrange(3)
         found = generations(self._program.pid)[generation]
@@ -120,7 +120,7 @@ def each_attempt_once(effects: list[str], jobs: int) -> None:
 
 
 def is_idle(app: App) -> bool:
-    """Whether workers have taken all that they can take."""
+    """Return whether workers have taken all that they can take."""
     stats = app.queue().stats()
     return not stats.ready and not stats.delayed
 

@@ -46,7 +46,7 @@ def flavour(url: str) -> Iterator[JobAppFlavour]:
 
 
 def lives(pid: int) -> bool:
-    """Whether there is such a process, and it is none that only waits to be reaped."""
+    """Return whether there is such a process, and it is none that only waits to be reaped."""
     try:
         with open(f"/proc/{pid}/stat", encoding="utf-8") as file:  # noqa: PTH123 (gone while it is opened)
             return file.read().rpartition(")")[2].split()[0] != "Z"

@@ -79,7 +79,7 @@ def user(client: redis.Redis, url: str, *, without: str = "") -> Iterator[str]:
 
 
 def denied(client: redis.Redis) -> set[str]:
-    """What that user was refused."""
+    """Return what that user was refused."""
     entries: list[dict[str, Any]] = client.acl_log()
     return {each["object"] for each in entries if each["username"] == "jobs"}
 

@@ -30,7 +30,7 @@ def flavour(url: str) -> Iterator[JobAppFlavour]:
 
 
 def enqueued(url: str, *call: str) -> subprocess.CompletedProcess[str]:
-    """What the program in TypeScript says of a call."""
+    """Return what the program in TypeScript says of a call."""
     return subprocess.run(
         [adapters.NODE, "node", str(EXAMPLES / "enqueue.js"), url, *call],
         capture_output=True,

@@ -33,7 +33,7 @@ def app(url: str) -> Iterator[App]:
 
 
 def lives(pid: int) -> bool:
-    """Whether there is such a process, ended ones that wait for their parents left out."""
+    """Return whether there is such a process, ended ones that wait for their parents left out."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:

@@ -47,7 +47,7 @@ class Slot:
         return client.execute_command(*words)  # type: ignore[no-untyped-call]
 
     def owns(self, client: redis.Redis) -> bool:
-        """Whether a node serves the slot."""
+        """Return whether a node serves the slot."""
         try:
             client.exists(f"leaseq:{{{self.name}}}:{self.name}:state")
         except redis.ResponseError:

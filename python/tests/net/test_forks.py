@@ -218,7 +218,7 @@ def test_no_lock_of_another_thread_stays_shut(kind: str, url: str, tmp_path: Pat
 
 
 def sleeps(thread: threading.Thread | None) -> bool:
-    """Whether a thread waits, and not for the interpreter."""
+    """Return whether a thread waits, and not for the interpreter."""
     assert thread is not None
     assert thread.ident is not None
     frame = sys._current_frames()[thread.ident]
@@ -296,7 +296,7 @@ def test_a_sentinel(kind: str, sentinel: SentinelSet) -> None:
 
 
 def of_a_process(queue: leaseq.WorkQueue) -> None:
-    """What a process of multiprocessing runs."""
+    """Return what a process of multiprocessing runs."""
     reads_its_own(queue)
 
 

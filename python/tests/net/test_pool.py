@@ -44,7 +44,7 @@ def route_of(flavour: ClientFlavour, client: Any) -> Any:
 
 
 def in_loop(flavour: ClientFlavour, call: Any, *args: Any) -> Any:
-    """What a call answers that is no coroutine, where the connections live."""
+    """Return what a call answers that is no coroutine, where the connections live."""
 
     async def called() -> Any:
         return call(*args)
@@ -242,7 +242,7 @@ def test_the_bound_is_of_each_event_loop(url: str) -> None:
 
 
 def test_the_bound_is_of_each_process(url: str) -> None:
-    """What a thread of the parent holds at a fork, it does not give back in the child."""
+    """Return what a thread of the parent holds at a fork, it does not give back in the child."""
     with redis.Redis.from_url(url, max_connections=1) as client:
         pool = sync.route(client)
         used = pool.acquire("", None)

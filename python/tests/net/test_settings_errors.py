@@ -114,7 +114,7 @@ def test_what_a_server_refuses_for_now_is_no_setting(
 
 
 def is_busy(client: redis.Redis) -> bool:
-    """Whether the server runs a script for longer than it may."""
+    """Return whether the server runs a script for longer than it may."""
     try:
         client.get("k")
     except redis.ResponseError as error:

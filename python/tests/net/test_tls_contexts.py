@@ -31,7 +31,7 @@ def write(folder: Path) -> None:
 
 
 def context(given: dict[str, Any]) -> Any:
-    """What a new connection uses."""
+    """Return what a new connection uses."""
     return endpoint(given, redis.SSLConnection).tls()
 
 

@@ -25,7 +25,7 @@ HOUR = 3600.0
 
 
 def blocked(redis_client: redis.Redis) -> bool:
-    """Whether somebody waits on the server."""
+    """Return whether somebody waits on the server."""
     return any(each["cmd"] == "blpop" for each in redis_client.client_list())
 
 

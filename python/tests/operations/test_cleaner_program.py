@@ -227,7 +227,7 @@ class TestServersThatFail:
 
 
 def content(client: redis.Redis) -> dict[bytes, Any]:
-    """What all keys hold. Not DUMP: the order of a hash changes while its table grows."""
+    """Return what all keys hold. Not DUMP: the order of a hash changes while its table grows."""
     reads: dict[bytes, Callable[[bytes], Any]] = {
         b"hash": client.hgetall,
         b"zset": lambda key: client.zrange(key, 0, -1, withscores=True),
@@ -345,11 +345,11 @@ class Service:
         servers.wait_until(checked, TIMEOUT_SECS)
 
     def ready(self) -> bool:
-        """Whether it says so."""
+        """Return whether it says so."""
         return self.get("/readyz")[0] == 200
 
     def end(self, *numbers: int) -> str:
-        """What it logged until these signals ended it."""
+        """Return what it logged until these signals ended it."""
         for number in numbers:
             self.process.send_signal(number)
         _, log = self.process.communicate(timeout=TIMEOUT_SECS)

@@ -228,7 +228,7 @@ ASKING = ["+info", "+ping", "+config|get", "+slowlog|get", "+multi", "+discard"]
 
 @pytest.fixture
 def asking(server_name: str) -> list[str]:
-    """What a user needs for doctor itself."""
+    """Return what a user needs for doctor itself."""
     # Redis 6.2 takes rights of some subcommands only by the whole command
     return [right.split("|")[0] for right in ASKING] if server_name.startswith("redis-6") else ASKING
 

@@ -45,7 +45,7 @@ def note(name: str, value: Any) -> None:
 
 
 def has(name: str) -> bool:
-    """Whether a key is there."""
+    """Return whether a key is there."""
     with redis.Redis.from_url(URL) as client:
         return bool(client.exists(name))
 

@@ -71,7 +71,7 @@ class BackgroundWorker:
         self.call(self.worker.stop, **options)
 
     def result(self) -> int:
-        """What `run` answers, or raises."""
+        """Return what `run` answers, or raises."""
         self.is_started = True
         return self.future.result(TIMEOUT_SECS)
 

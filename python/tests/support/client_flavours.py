@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 def connections_in_use(client: Any) -> int:
-    """How many of the connections for a client somebody has."""
+    """Return how many of the connections for a client somebody has."""
     is_sync = isinstance(client, redis.Redis)
     route: Any = (sync_route if is_sync else aio_route).route(client)
     known: Any = (sync_connection if is_sync else aio_connection)._connections
@@ -81,7 +81,7 @@ class ClientFlavour:
         return client
 
     def run(self, answer: Any) -> Any:
-        """What a call of a client of this flavour answers."""
+        """Return what a call of a client of this flavour answers."""
         return answer
 
     def start(self, call: Callable[..., Any], *args: Any, **options: Any) -> Future[Any]:

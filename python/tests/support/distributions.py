@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def run(*command: str | Path, cwd: Path | None = None) -> str:
-    """What a program prints, which must succeed; its errors become part of the failure."""
+    """Return what a program prints, which must succeed; its errors become part of the failure."""
     # a server that tests were given is no server of the installed program; the cache of servers is everybody's
     clean = {
         name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "LEASEQ_TEST"))

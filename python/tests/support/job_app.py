@@ -181,7 +181,7 @@ class RunningWorker:
         self._flavour._loop.call_soon_threadsafe(lambda: self.service.stop(at_once=at_once))
 
     def ended(self) -> int:
-        """What `run` answers, or raises."""
+        """Return what `run` answers, or raises."""
         answer: int = self._future.result(TIMEOUT_SECS)
         return answer
 

@@ -51,7 +51,7 @@ class Program:
         os.kill(self.pid, number)
 
     def written(self) -> str:
-        """What it has written on stderr so far."""
+        """Return what it has written on stderr so far."""
         size = os.fstat(self._wrote.fileno()).st_size
         return os.pread(self._wrote.fileno(), size, 0).decode()
 

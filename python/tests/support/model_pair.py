@@ -134,7 +134,7 @@ class ModelPair:
         return actual
 
     def stored(self) -> Keyspace:
-        """What is on the server."""
+        """Return what is on the server."""
         return ks.read(self.client, self.prefix, sorted(self.published))
 
     def check(self) -> Keyspace:

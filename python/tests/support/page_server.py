@@ -156,7 +156,7 @@ def survives(server: PageServer) -> None:
 
 
 def replay(server: PageServer) -> leaseq.doctor.Finding:
-    """What doctor finds about the append-only files of a server and its replicas."""
+    """Return what doctor finds about the append-only files of a server and its replicas."""
     with server.client() as client:
         (found,) = [one for one in leaseq.doctor.doctor(client).findings if one.check == "replay"]
     return found

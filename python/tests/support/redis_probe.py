@@ -32,13 +32,13 @@ def load(client: redis.Redis) -> None:
 
 
 def calls(client: redis.Redis, *names: str) -> int:
-    """How often the server has run these commands, or scripts, since the statistics were reset."""
+    """Return how often the server has run these commands, or scripts, since the statistics were reset."""
     stats: dict[str, Any] = client.info("commandstats")
     return sum(stats[name]["calls"] for name in names or EVALS if name in stats)
 
 
 def count_blocked(client: redis.Redis) -> int:
-    """How many clients are blocked on the server."""
+    """Return how many clients are blocked on the server."""
     info: Any = client.info("clients")
     return int(info["blocked_clients"])
 
@@ -70,7 +70,7 @@ def look(queue: Any, *ids: str) -> list[tuple[str, bytes]]:
 
 
 def finished(item: Any, then: Any = (), **options: Any) -> Completion:
-    """What complete_items takes, of whatever flavour."""
+    """Return what complete_items takes, of whatever flavour."""
     return Completion(unwrap(item), then=unwrap(list(then)), **options)
 
 
@@ -81,7 +81,7 @@ def due_for_a_beat(*items: Any) -> None:
 
 
 def is_sending(thread: threading.Thread) -> bool:
-    """Whether a thread is where redis-py sends: interrupted there, it closes the connection, and the reply is lost."""
+    """Return whether a thread is where redis-py sends: interrupted there, it closes the connection, and the reply is lost."""
     frame = sys._current_frames().get(thread.ident or 0)
     while frame is not None:
         if frame.f_code.co_name == "send_packed_command":

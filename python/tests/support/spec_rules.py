@@ -86,7 +86,7 @@ class Tree:
         return [Rule(match[1], match[2], place) for place, match in found if match]
 
     def scripts(self) -> dict[str, dict[str, object]]:
-        """What the manifest says of each script."""
+        """Return what the manifest says of each script."""
         scripts: dict[str, dict[str, object]] = json.loads((self.root / "lua" / "manifest.json").read_text())[
             "scripts"
         ]

@@ -51,7 +51,7 @@ class Tiers:
         self._left_out: Counter[str] = Counter()
 
     def _lacks(self, item: pytest.Item) -> str:
-        """What would run a test that is left out, a key of `WAYS`; nothing for one that runs."""
+        """Return what would run a test that is left out, a key of `WAYS`; nothing for one that runs."""
         tier = tier_of(item)
         if self._chosen is not None and tier not in self._chosen:
             return tier

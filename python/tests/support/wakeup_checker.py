@@ -27,7 +27,7 @@ class Result:
 
 
 def _attends(worker: Worker, q: int) -> bool:
-    """Whether this worker is certain to lease from or settle queue q without waiting for anybody."""
+    """Return whether this worker is certain to lease from or settle queue q without waiting for anybody."""
     match worker.phase:
         case Phase.LEASE:
             return worker.timer == 0 or q in worker.queues[worker.at :]

@@ -31,7 +31,7 @@ def until(check: Any) -> None:
 
 
 def refused(client: Any) -> int:
-    """How many commands the server has refused."""
+    """Return how many commands the server has refused."""
     return sum(int(each["count"]) for each in client.info("errorstats").values())
 
 

@@ -19,10 +19,10 @@ from leaseq.worker.in_flight import CancelReason, End, HandlerResult
 Handler = Callable[[LeasedItem], Awaitable[object]]
 
 UNWIND_SECS = 1.0
-"""How long handlers that are cancelled at the end may take to unwind."""
+"""Seconds that handlers that are cancelled at the end may take to unwind."""
 
 TURN_SECS = 0.005
-"""How long handlers that never wait may keep the event loop to themselves."""
+"""Seconds that handlers that never wait may keep the event loop to themselves."""
 
 USE_ASYNC_DEF = "This worker awaits its handler: make it an `async def`, or use leaseq.worker.Worker"
 
@@ -103,7 +103,7 @@ class HandlerPool:
             self._begin(slot)
 
     def _ended_by_program(self) -> bool:
-        """Whether the program has cancelled all tasks of its loop: then also the witness, which has no work."""
+        """Return whether the program has cancelled all tasks of its loop: then also the witness, which has no work."""
         return self._witness is not None and (self._witness.done() or self._witness.cancelling() > 0)
 
     def put(self, items: Sequence[LeasedItem]) -> None:
@@ -117,7 +117,7 @@ class HandlerPool:
                 missing -= 1
 
     def waiting(self) -> int:
-        """How many items no handler has started."""
+        """Return how many items no handler has started."""
         return len(self._inbox)
 
     def withdraw(self) -> list[LeasedItem]:
@@ -247,7 +247,7 @@ async def _stay() -> None:
 
 
 def _runs(slot: Slot) -> bool:
-    """Whether the task of a slot is running, and not being closed by the end of its loop."""
+    """Return whether the task of a slot is running, and not being closed by the end of its loop."""
     try:
         return asyncio.current_task() is slot.task
     except RuntimeError:
@@ -266,7 +266,7 @@ def _explained(failure: BaseException, awaitable: Any) -> BaseException:
 
 
 def _awaitable(value: Any) -> Any:
-    """What a handler returned, if it can be awaited. Raises BadTypeError."""
+    """Return what a handler returned, if it can be awaited. Raises BadTypeError."""
     if is_awaitable(value):
         return value
     refuse_unfinished(value, "the handler")

@@ -1,4 +1,4 @@
-"""What runs beside the main loop of a worker."""
+"""The base of loops that run beside the main loop of a worker."""
 
 from leaseq._aio import concurrency
 

@@ -14,7 +14,7 @@ Queues = WorkQueue | WorkQueues | Iterable[WorkQueue]
 
 
 PROBE_SECS = 0.1
-"""How long a wait lasts that shows whether the server answers and takes writes again."""
+"""Seconds of a wait that shows whether the server answers and takes writes again."""
 
 
 class Source:

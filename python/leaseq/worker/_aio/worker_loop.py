@@ -28,11 +28,11 @@ FOR_A_PERSON = (AccessDeniedError, BadArgumentError)
 """Refusals of a user or a setting. At the start of a worker, nothing but a person can mend them (LQ-WORK-14)."""
 
 LAST_TRIES = 4
-"""How often a worker that ends tries to tell what is left."""
+"""The number of times that a worker that ends tries to report what is left."""
 
 
 class Delivery(NamedTuple):
-    """What was leased beside the main loop, with how many were asked for; `dispatched` has what was handed out, if it was."""
+    """Items leased beside the main loop, and how many were asked for; `dispatched` has those that were handed out."""
 
     items: list[LeasedItem]
     requested: int
@@ -84,7 +84,7 @@ class WorkerLoop:
 
     @property
     def stopping(self) -> bool:
-        """Whether it leases no more."""
+        """True if it leases no more."""
         return self._drains or self._stops > 0
 
     def drain(self) -> None:
@@ -183,7 +183,7 @@ class WorkerLoop:
         return None
 
     def _fetch_count(self) -> int:
-        """How many items to lease without waiting."""
+        """Return how many items to lease without waiting."""
         if self.stopping or self._fetcher.requested or self._deliveries:
             return 0
         fetch_count = self._prefetcher.fetch_count()
@@ -333,7 +333,7 @@ class WorkerLoop:
             self._wake_event.set()
 
     def _status(self, started: float) -> str:
-        """What is said of this worker."""
+        """Return what is said of this worker."""
         return presence.written(
             started=started,
             stopping=self.stopping,

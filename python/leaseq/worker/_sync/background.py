@@ -18,7 +18,7 @@ T = TypeVar("T")
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 END_SECS = 5.0
-"""How long a loop may take to end once it is interrupted: as long as a reply may be on its way."""
+"""Seconds that a loop may take to end once it is interrupted: as long as a reply may be on its way."""
 
 
 class BackgroundLoop:

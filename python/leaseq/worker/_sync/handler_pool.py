@@ -21,7 +21,7 @@ from leaseq.worker.in_flight import CancelReason, End, HandlerResult
 Handler = Callable[[LeasedItem], object]
 
 END_SECS = 5.0
-"""How long idle threads may take to end."""
+"""Seconds that idle threads may take to end."""
 
 
 def check_handler(handler: Any) -> None:
@@ -81,7 +81,7 @@ class HandlerPool:
             self._inbox.put(item)
 
     def waiting(self) -> int:
-        """How many items no handler has begun."""
+        """Return how many items no handler has begun."""
         return self._inbox.qsize()
 
     def withdraw(self) -> list[LeasedItem]:

@@ -1,5 +1,5 @@
 # Generated from _aio/side_loop.py by python/unasync.py: do not edit.
-"""What runs beside the main loop of a worker."""
+"""The base of loops that run beside the main loop of a worker."""
 
 from leaseq._sync import concurrency
 
