@@ -210,6 +210,7 @@ lint: setup luacheck ## ruff, format, mypy, imports, shell, Docker, Lua, pages (
 	$(BIN)/python tools/retired_words.py
 	$(BIN)/python tools/prose_habits.py
 	$(BIN)/python tools/docstrings.py
+	$(BIN)/python tools/commit_subjects.py
 	$(BIN)/python tools/page_links.py
 	$(BIN)/python tools/typed_pages.py
 	$(BIN)/codespell
