@@ -1,6 +1,7 @@
 // Waiting without polling (page 06): check, then block on a list until another client pushes a wake-up, and check again. What to
 // wait for is in wait-targets.ts; pool.ts starts the waits.
 import { setTimeout as sleep } from "node:timers/promises";
+import { onAbort } from "./aborts.js";
 import { now } from "./clock.js";
 import type { ClusterConnection } from "./cluster.js";
 import type { Command } from "./commands.js";
@@ -11,6 +12,8 @@ import { BLOCK_GRACE_MS, MIN_BLOCK_MS, WAIT_CAP_MS } from "./scripts.generated.j
 
 /** The next check is sent this long after the block should end, so that it does not queue behind a block still under way. */
 const BLOCK_END_MARGIN_MS = 4;
+/** How long an abort waits for a reply that is due, so that what was leased is given back by then. */
+const ABORT_GRACE_MS = 250;
 /** Errors that end a block and say nothing about the next one (LQ-BLOCK-5). */
 const TRANSIENT_BLOCK_ERRORS = new Set(["MOVED", "ASK", "TRYAGAIN", "CLUSTERDOWN", "UNBLOCKED"]);
 
@@ -26,7 +29,10 @@ export interface WaitTarget<Found> {
   readonly settle: readonly Command<unknown>[];
   /** Whether to send `settle` also after something was found. */
   readonly alwaysSettle: boolean;
-  /** Undoes a check whose caller has aborted. Without it, what was found is returned all the same. */
+  /**
+   * Undoes a check whose caller has aborted. Without it, what a check did cannot be undone: an abort waits for its reply, and what
+   * was found is returned all the same.
+   */
   releaseFound?(found: Found): Promise<unknown>;
 }
 
@@ -164,6 +170,24 @@ async function blockThenCheck<Found>(
   return next;
 }
 
+/**
+ * The end of a wait that runs in the background. An abort does not wait for a server that is silent: then AbortError is thrown, and
+ * the wait gives back what it leased once the reply comes.
+ */
+export function untilAborted<Found>(wait: Promise<Found>, signals: AbortSignals): Promise<Found> {
+  return new Promise((resolve, reject) => {
+    let timer: NodeJS.Timeout | undefined;
+    const leave = onAbort(signals, () => {
+      timer = setTimeout(() => reject(abortError(signals)), ABORT_GRACE_MS);
+    });
+    const end = () => {
+      leave();
+      clearTimeout(timer);
+    };
+    wait.finally(end).then(resolve, reject);
+  });
+}
+
 /** Whether a block that ended with this error may be repeated. */
 function isTransient(error: LeaseqError): boolean {
   return TRANSIENT_BLOCK_ERRORS.has(error.code) || error instanceof ConnectionError;
@@ -183,13 +207,14 @@ const NEVER = new Promise<never>(() => {});
 /** Resolves when the promise does, after `timeMs`, or when a signal is aborted. */
 function waitForFirst(promise: Promise<unknown>, timeMs: number, signals: AbortSignals): Promise<void> {
   return new Promise((resolve) => {
+    let leave = () => {};
     const done = () => {
       clearTimeout(timer);
-      for (const signal of signals) signal.removeEventListener("abort", done);
+      leave();
       resolve();
     };
     const timer = setTimeout(done, Math.max(timeMs, 0));
-    for (const signal of signals) signal.addEventListener("abort", done);
+    leave = onAbort(signals, done);
     if (promise !== NEVER) promise.then(done);
   });
 }

@@ -5,6 +5,7 @@ import {
   type TimedCheck,
   throwIfAborted,
   unlessAborted,
+  untilAborted,
   type WaitTarget,
 } from "./blocking.js";
 import { now } from "./clock.js";
@@ -69,10 +70,20 @@ export class Client {
     const targets = byGroup(queues).map((group) => leaseTarget(group, options, pool));
     const [only] = targets;
     if (only && targets.length === 1) return (await pool.wait(only, timeout, [signal])) ?? [];
-
-    // Check group by group, and block only if none has an item.
-    const timeoutAt = now() + timeout;
     const signals = signal ? [signal, pool.closing] : [pool.closing];
+    const leasing = this.#leaseOfGroups(targets, timeout, signals);
+    pool.inBackground(leasing);
+    return await untilAborted(leasing, signals);
+  }
+
+  /** Checks group by group, and blocks only if none has an item. */
+  async #leaseOfGroups(
+    targets: readonly WaitTarget<LeasedItem[]>[],
+    timeout: number,
+    signals: readonly AbortSignal[],
+  ): Promise<LeasedItem[]> {
+    const pool = this.#pool;
+    const timeoutAt = now() + timeout;
     const checks: TimedCheck<LeasedItem[]>[] = [];
     for (const target of targets) {
       throwIfAborted(signals);
@@ -80,7 +91,7 @@ export class Client {
       if ("found" in check.result) return await unlessAborted(target, check.result.found, signals);
       checks.push(check);
     }
-    return await this.#race(targets, checks, timeoutAt - now(), signal);
+    return await this.#race(targets, checks, timeoutAt - now(), signals);
   }
 
   /**
@@ -107,7 +118,7 @@ export class Client {
     targets: readonly WaitTarget<LeasedItem[]>[],
     checks: readonly TimedCheck<LeasedItem[]>[],
     timeout: number,
-    signal: AbortSignal | undefined,
+    signals: readonly AbortSignal[],
   ): Promise<LeasedItem[]> {
     const decided = new AbortController();
     let winner: LeasedItem[] | undefined;
@@ -115,7 +126,7 @@ export class Client {
     await Promise.all(
       targets.map(async (target, index) => {
         try {
-          const found = await this.#pool.wait(target, timeout, [signal, decided.signal], checks[index]);
+          const found = await this.#pool.wait(target, timeout, [...signals, decided.signal], checks[index]);
           if (!found) return;
           if (winner) await target.releaseFound?.(found).catch(() => {});
           else winner = found;

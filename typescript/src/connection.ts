@@ -30,6 +30,8 @@ const NO_RETRY: RedisOptions = {
   enableOfflineQueue: false,
   enableAutoPipelining: false,
   lazyConnect: true,
+  // A connection is closed when nothing is expected of it. A server that is silent does not close its side.
+  disconnectTimeout: 500,
   // Keys are the protocol's, numbers are numbers, and calls go to the primary.
   keyPrefix: "",
   stringNumbers: false,
@@ -55,6 +57,8 @@ export class Connection implements Runner {
   readonly #options: RedisOptions;
   readonly #replyTimeoutMs: number;
   #redis: Redis | undefined;
+  /** Every instance whose socket is open or opening: the one above, and those that end. */
+  readonly #sockets = new Set<Redis>();
   #opening: Promise<Redis> | undefined;
   #closed = false;
 
@@ -141,7 +145,7 @@ export class Connection implements Runner {
   /** Closes the connection for good: later calls throw UnavailableError. */
   close(): void {
     this.#closed = true;
-    if (this.#redis) this.#discard(this.#redis);
+    for (const redis of this.#sockets) this.#discard(redis);
   }
 
   /** The ioredis instance if it is connected. */
@@ -161,6 +165,8 @@ export class Connection implements Runner {
   async #connect(): Promise<Redis> {
     if (this.#closed) throw new UnavailableError("the client is closed");
     const redis = new Redis({ ...this.#options, replyMapping: "legacy" });
+    this.#sockets.add(redis);
+    redis.once("end", () => this.#sockets.delete(redis));
     // ioredis reports by events why a connection failed. After a failed SELECT it would go on in database 0.
     let reason: Error | undefined;
     redis.on("error", (error: Error) => {
@@ -169,14 +175,14 @@ export class Connection implements Runner {
     // connectTimeout covers the socket's handshake only. This timer covers AUTH and SELECT too.
     const timer = setTimeout(() => {
       reason ??= new Error(`no reply within ${this.#replyTimeoutMs} ms`);
-      redis.disconnect();
+      this.#discard(redis);
     }, this.#replyTimeoutMs);
     try {
       await redis.connect();
       if (reason instanceof ReplyError) throw reason;
       if (this.#closed) throw new Error("the client is closed");
     } catch (error) {
-      redis.disconnect();
+      this.#discard(redis);
       throw new UnavailableError(`not connected: ${(reason ?? (error as Error)).message}`);
     } finally {
       clearTimeout(timer);
@@ -207,7 +213,8 @@ export class Connection implements Runner {
   /** Closes a connection. The next call opens another one. */
   #discard(redis: Redis): void {
     if (this.#redis === redis) this.#redis = undefined;
-    redis.disconnect();
+    // ioredis starts a timer for each time.
+    if (this.#sockets.delete(redis)) redis.disconnect();
   }
 }
 

@@ -110,6 +110,7 @@ export class Heartbeat {
 /** The heartbeats of a client, by queue and token, so that every call that finishes an item finds its heartbeat. */
 export class Heartbeater {
   readonly #heartbeats = new Map<string, Heartbeat>();
+  #closed = false;
 
   /** Starts the heartbeat of a lease, in place of an earlier one of the same lease. */
   start(
@@ -122,7 +123,14 @@ export class Heartbeater {
     this.#heartbeats.get(leaseName)?.stop();
     const heartbeat = new Heartbeat(lease, onLost, () => this.#heartbeats.delete(leaseName));
     this.#heartbeats.set(leaseName, heartbeat);
+    if (this.#closed) heartbeat.stop();
     return heartbeat;
+  }
+
+  /** Stops all heartbeats, and those that are started later: there is no connection to extend on. */
+  close(): void {
+    this.#closed = true;
+    for (const heartbeat of this.#heartbeats.values()) heartbeat.stop();
   }
 
   /** Makes a call that finishes items. Their leases are extended while it is under way, since it may be refused. */

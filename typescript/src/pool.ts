@@ -1,8 +1,13 @@
 // The connections of a client, and its tasks in the background. client.ts creates the one pool; queues and waits use it.
-import { setMaxListeners } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
-import { type ConnectionProvider, type TimedCheck, type WaitTarget, waitFor } from "./blocking.js";
-import { now } from "./clock.js";
+import {
+  type ConnectionProvider,
+  type TimedCheck,
+  untilAborted,
+  type WaitTarget,
+  waitFor,
+} from "./blocking.js";
+import { now, within } from "./clock.js";
 import { ClusterConnection, SlotTable } from "./cluster.js";
 import type { Command } from "./commands.js";
 import { Heartbeater } from "./heartbeat.js";
@@ -14,6 +19,8 @@ import type { Server } from "./server.js";
 const MAX_IDLE_CONNECTIONS = 16;
 /** A queue is registered again after this time, in case the server lost its registry. */
 const REGISTRATION_REFRESH_MS = 300_000;
+/** How long `close` waits for replies. A server that is silent gives none. */
+const CLOSE_TIMEOUT_MS = 2000;
 /** How long `close` waits for the registration of a queue. */
 const CLOSE_REGISTRATION_TIMEOUT_MS = 1000;
 
@@ -45,8 +52,6 @@ export class ConnectionPool implements ConnectionProvider {
     this.#create = () => new ClusterConnection(slots, replyTimeoutMs);
     this.shared = this.#create();
     this.heartbeatConnection = this.#create();
-    // Every waiter adds a listener.
-    setMaxListeners(0, this.#closing.signal);
   }
 
   /** A connection to block on. Give it back with `release`. */
@@ -97,7 +102,7 @@ export class ConnectionPool implements ConnectionProvider {
     const all = [...signals, this.#closing.signal].filter((signal) => signal !== undefined);
     const waiting = waitFor(target, this, timeout, all, first);
     this.inBackground(waiting);
-    return waiting;
+    return target.releaseFound ? untilAborted(waiting, all) : waiting;
   }
 
   /** Registers a queue in the background, after a call that added or leased. No call waits for it or fails by it (LQ-REGISTRY-3). */
@@ -118,20 +123,26 @@ export class ConnectionPool implements ConnectionProvider {
     this.#background.add(ended);
   }
 
-  /** Ends every wait, waits for the tasks in the background, and closes all connections. */
+  /** Ends every wait and heartbeat, waits for the tasks in the background, and closes all connections. */
   async close(): Promise<void> {
     this.#closing.abort(new Error("the client is closed"));
+    this.heartbeater.close();
     // The blocks of released connections may take 4 s to end. Instead of waiting, settle on the shared connection.
     for (const [connection, settle] of this.#settling) {
       this.#settling.delete(connection);
       connection.close();
       this.#settleElsewhere(settle);
     }
-    while (this.#background.size > 0) await Promise.all(this.#background);
+    await within(this.#backgroundEnd(), CLOSE_TIMEOUT_MS);
     for (const connection of this.#idle) connection.close();
     this.#idle = [];
     this.shared.close();
     this.heartbeatConnection.close();
+  }
+
+  /** Resolves when no task runs in the background: one may start another. */
+  async #backgroundEnd(): Promise<void> {
+    while (this.#background.size > 0) await Promise.all(this.#background);
   }
 
   /** Sends `settle` on the shared connection, when the connection of the waiter is closed. */

@@ -3,7 +3,7 @@
 import { randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { hostname } from "node:os";
-import { now } from "./clock.js";
+import { now, within } from "./clock.js";
 import type { ClusterConnection } from "./cluster.js";
 
 /** The index: a ZSET of the ids of workers (LQ-WORKER-2). */
@@ -121,7 +121,7 @@ export class PresenceReporter {
     this.#unregistered = true;
     this.#enqueue(() => this.#send("DEL", this.#key));
     this.#enqueue(() => this.#send("ZREM", WORKERS_KEY, this.#id));
-    await this.#lastSend;
+    await within(this.#lastSend, COMMAND_TIMEOUT_MS);
     this.#connection.close();
   }
 

@@ -134,6 +134,8 @@ export function outcomeTarget(
     block: { name: "BLMOVE", args: [list, list, "LEFT", "LEFT"] },
     settle: [],
     alwaysSettle: false,
+    // reading has no effect
+    releaseFound: async () => {},
   };
   return { target, latest: () => latest };
 }

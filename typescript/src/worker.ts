@@ -2,6 +2,7 @@
 import { AsyncResource } from "node:async_hooks";
 import { setMaxListeners } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
+import { onAbort } from "./aborts.js";
 import { now } from "./clock.js";
 import { encodeMilliseconds } from "./encoding.js";
 import { BadArgumentError } from "./errors.js";
@@ -78,7 +79,8 @@ export class Worker {
   /** Aborted when it is over or the client is closed: no call is made again. */
   readonly #lastCalls: AbortSignal;
   readonly #slots = new Map<LeasedItem, Slot>();
-  readonly #presence: PresenceReporter | undefined;
+  readonly #pool: ConnectionPool;
+  #presence: PresenceReporter | undefined;
   #onSlotFree = () => {};
   #graceTimer: NodeJS.Timeout | undefined;
   #isAway = false;
@@ -93,7 +95,7 @@ export class Worker {
     handler: Handler,
     options: WorkerOptions,
   ) {
-    const { concurrency = 1, announce = true, retryDelay = 0, grace = 25_000 } = options;
+    const { concurrency = 1, retryDelay = 0, grace = 25_000 } = options;
     encodeMilliseconds(retryDelay, "retryDelay");
     if (retryDelay < 0 || retryDelay > MAX_DELAY_MS) {
       throw new BadArgumentError(`retryDelay is 0 to ${MAX_DELAY_MS} ms (10 years), not ${retryDelay}`);
@@ -106,6 +108,7 @@ export class Worker {
     }
     if (queues.length === 0) throw new BadArgumentError("no queues");
     this.#leaseAny = leaseAny;
+    this.#pool = pool;
     this.#closed = pool.closing;
     this.#lastCalls = AbortSignal.any([this.#over.signal, this.#closed]);
     this.#queues = queues;
@@ -115,9 +118,6 @@ export class Worker {
     this.#retryDelay = retryDelay;
     // Every item that waits for the end of an outage adds a listener.
     setMaxListeners(0, this.#lastCalls);
-    const entries = queues.map(({ keys }) => keys.registryEntry);
-    if (announce)
-      this.#presence = new PresenceReporter(pool.dedicated(), concurrency, entries, () => this.#status());
   }
 
   /**
@@ -134,19 +134,27 @@ export class Worker {
   }
 
   /**
-   * Works until `stop` is called or the client is closed, and returns how many items it completed. While the server is away or
-   * refuses, it tries again, with growing pauses (LQ-WORK-7). Any other error of leasing is thrown once the handlers have ended.
+   * Works until `stop` is called, and returns how many items it completed. While the server is away or refuses, it tries again, with
+   * growing pauses (LQ-WORK-7). Any other error of leasing is thrown once the handlers have ended. If the client is closed, the items
+   * of running handlers are released, uncounted, before its connections are.
    */
   async run(): Promise<number> {
     if (this.#started) throw new BadArgumentError("a worker runs once");
     this.#started = true;
-    this.#presence?.start();
-    const { signal } = this.#over;
-    const over = new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve()));
-    const stop = () => this.stop();
-    this.#closed.addEventListener("abort", stop);
+    const ran = this.#run();
+    this.#pool.inBackground(ran);
+    return await ran;
+  }
+
+  async #run(): Promise<number> {
+    this.#announce();
+    const leave = onAbort([this.#closed], () => {
+      this.stop();
+      this.#over.abort(new Error("the client is closed"));
+    });
+    const over = new Promise<void>((resolve) => onAbort([this.#over.signal], resolve));
     await Promise.race([this.#work(), over]);
-    this.#closed.removeEventListener("abort", stop);
+    leave();
     clearTimeout(this.#graceTimer);
     this.#over.abort(new Error("the worker stopped"));
     const left = [...this.#slots];
@@ -158,10 +166,18 @@ export class Worker {
     return this.#completed;
   }
 
+  /** Reports its presence to the server, unless it has nothing to do. */
+  #announce(): void {
+    if (this.#options.announce === false || this.#stopping.signal.aborted || this.#closed.aborted) return;
+    const entries = this.#queues.map(({ keys }) => keys.registryEntry);
+    const connection = this.#pool.dedicated();
+    this.#presence = new PresenceReporter(connection, this.#concurrency, entries, () => this.#status());
+    this.#presence.start();
+  }
+
   /** Leases until it is stopped, and waits for the handlers. */
   async #work(): Promise<void> {
     let failures = 0;
-    if (this.#closed.aborted) this.stop();
     while (!this.#stopping.signal.aborted) {
       const free = this.#concurrency - this.#slots.size;
       if (free === 0) {

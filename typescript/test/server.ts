@@ -72,8 +72,10 @@ export class FaultProxy {
   readonly path = join(this.#folder, "socket");
   /** What the client has sent. */
   sent = "";
-  /** Whether replies get through. */
+  /** Whether replies are dropped. */
   silent = false;
+  /** Replies that are held back, each with where it goes. */
+  #held: [Socket, Buffer][] | undefined;
   readonly #sockets = new Set<Socket>();
   readonly #server;
 
@@ -89,7 +91,8 @@ export class FaultProxy {
         server.write(data);
       });
       server.on("data", (data) => {
-        if (!this.silent) client.write(data);
+        if (this.#held) this.#held.push([client, data]);
+        else if (!this.silent) client.write(data);
       });
       client.on("close", () => server.destroy());
       server.on("close", () => client.destroy());
@@ -99,6 +102,16 @@ export class FaultProxy {
   async open(): Promise<this> {
     await new Promise<void>((resolve) => this.#server.listen(this.path, resolve));
     return this;
+  }
+
+  /** Holds replies back until `passOn`. */
+  hold(): void {
+    this.#held = [];
+  }
+
+  passOn(): void {
+    for (const [client, data] of this.#held ?? []) client.write(data);
+    this.#held = undefined;
   }
 
   cut(): void {

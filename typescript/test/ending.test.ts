@@ -1,0 +1,200 @@
+// What ends at once, and what is left behind: after an abort, a failed call, a close, on a server that answers or is silent.
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { after, before, beforeEach, describe, test } from "node:test";
+import type { Redis } from "ioredis";
+import { AbortError, Client, UnavailableError } from "../src/index.js";
+import { FaultProxy, Server, until } from "./server.js";
+
+/** What ends at once ends within this time: a call under way has a quarter of a second. */
+const AT_ONCE_MS = 1500;
+/** `close` ends within this time, whatever the server does. */
+const CLOSED_MS = 4000;
+const LONG_MS = 60_000;
+let server: Server;
+let raw: Redis;
+let proxy: FaultProxy;
+let client: Client;
+
+before(async () => {
+  server = await Server.start();
+  raw = server.raw();
+});
+beforeEach(async () => {
+  await client?.close();
+  proxy?.close();
+  await raw.flushall();
+  proxy = await new FaultProxy(server.path).open();
+  client = new Client({ path: proxy.path });
+});
+after(async () => {
+  await client.close();
+  proxy.close();
+  raw.disconnect();
+  await server.end();
+});
+
+async function elapsedMs(task: () => Promise<unknown>): Promise<number> {
+  const start = performance.now();
+  await task();
+  return performance.now() - start;
+}
+
+const timers = () => process.getActiveResourcesInfo().filter((name) => name === "Timeout").length;
+const items = async () => (await client.queue("q").stats()).get("items");
+
+describe("on a server that is silent, an abort", { concurrency: false }, () => {
+  const waits: Record<string, (signal: AbortSignal) => Promise<unknown>> = {
+    "of waitForOutcome": (signal) => client.queue("q").waitForOutcome("a", { signal }),
+    "of lease": (signal) => client.queue("q").lease({ duration: LONG_MS, timeout: LONG_MS, signal }),
+    "of leaseAny over two groups": (signal) =>
+      client.leaseAny([client.queue("q"), client.queue("p")], {
+        duration: LONG_MS,
+        timeout: LONG_MS,
+        signal,
+      }),
+  };
+  for (const [name, wait] of Object.entries(waits)) {
+    for (const connected of [true, false]) {
+      test(`${name} ends it at once, ${connected ? "on an open connection" : "while it connects"}`, async () => {
+        await client.queue("q").add({ id: "a", data: "", delay: LONG_MS });
+        await client.close();
+        client = new Client({ path: proxy.path, ...(!connected && { password: "no reply" }) });
+        proxy.sent = "";
+        proxy.silent = true;
+        const abort = new AbortController();
+        const waiting = assert.rejects(wait(abort.signal), AbortError);
+        await until(() => proxy.sent.length > 0);
+        const took = await elapsedMs(async () => {
+          abort.abort();
+          await waiting;
+        });
+        assert.ok(took < AT_ONCE_MS, `${took} ms`);
+      });
+    }
+  }
+
+  test("gives back what was leased once the reply comes", async () => {
+    const queue = client.queue("q");
+    await queue.add({ id: "a", data: "" });
+    assert.ok(await (await queue.lease({ duration: LONG_MS }))?.release({ uncounted: true }));
+    proxy.hold();
+    const abort = new AbortController();
+    const waiting = queue.lease({ duration: LONG_MS, timeout: LONG_MS, signal: abort.signal });
+    await until(async () => (await raw.zcard("leaseq:{q}:q:leased")) === 1);
+    abort.abort();
+    await assert.rejects(waiting, AbortError);
+    proxy.passOn();
+    await until(async () => (await raw.zcard("leaseq:{q}:q:ready")) === 1);
+    assert.equal((await queue.inspect("a")).attempt, 0);
+  });
+
+  test("of a worker is its stop: run ends at once", async () => {
+    const worker = client.worker(client.queue("q"), () => {}, { announce: false });
+    const ran = worker.run();
+    await until(() => proxy.sent.includes("BLPOP"));
+    proxy.silent = true;
+    const took = await elapsedMs(async () => {
+      worker.stop();
+      await ran;
+    });
+    assert.ok(took < AT_ONCE_MS, `${took} ms`);
+  });
+});
+
+describe("close", { concurrency: false }, () => {
+  test("ends on a server that is silent, and calls under way fail", async () => {
+    await client.queue("q").add({ id: "a", data: "" });
+    proxy.silent = true;
+    const waiting = assert.rejects(client.queue("q").waitForOutcome("a"), AbortError);
+    const call = assert.rejects(client.queue("q").stats(), { code: "CONNECTION" });
+    const took = await elapsedMs(() => client.close());
+    assert.ok(took < CLOSED_MS, `${took} ms`);
+    await Promise.all([waiting, call]);
+  });
+
+  test("ends while it connects", async () => {
+    proxy.silent = true;
+    const silentClient = new Client({ path: proxy.path, username: "u", password: "p" });
+    const call = assert.rejects(silentClient.queue("q").stats(), UnavailableError);
+    await until(() => proxy.sent.includes("u"));
+    assert.ok((await elapsedMs(() => silentClient.close())) < AT_ONCE_MS);
+    await call;
+  });
+
+  test("stops heartbeats, and those that are started afterwards", async () => {
+    await client.queue("q").add(["a", "b"].map((id) => ({ id, data: "" })));
+    const [a, b] = await client.queue("q").leaseItems({ duration: LONG_MS, count: 2 });
+    const before = timers();
+    a?.heartbeat();
+    await client.close();
+    b?.heartbeat();
+    await until(() => timers() <= before, 5000);
+  });
+});
+
+describe("nothing is left", { concurrency: false }, () => {
+  test("of failed calls: no timer for each", async () => {
+    await items();
+    const before = timers();
+    proxy.silent = true;
+    const calls = Array.from({ length: 50 }, () => assert.rejects(items()));
+    await until(() => proxy.sent.split("EVALSHA").length > 50);
+    proxy.cut();
+    await Promise.all(calls);
+    assert.ok(timers() <= before + 5, `${timers() - before} more timers`);
+    proxy.silent = false;
+  });
+
+  test("of many waits on one signal: no warning, no listener", async () => {
+    const warnings: Error[] = [];
+    const listen = (warning: Error) => void warnings.push(warning);
+    process.on("warning", listen);
+    const abort = new AbortController();
+    const { signal } = abort;
+    let listeners = 0;
+    signal.addEventListener = new Proxy(signal.addEventListener, {
+      apply: (add, self, args) => {
+        listeners += 1;
+        return Reflect.apply(add, self, args);
+      },
+    });
+    const waits = Array.from({ length: 30 }, (_, number) =>
+      client.queue(`q${number}`).lease({ duration: 1000, timeout: LONG_MS, signal }),
+    );
+    await until(() => proxy.sent.split("BLPOP").length > 30);
+    assert.ok(listeners < 10, `${listeners} listeners`);
+    abort.abort();
+    await Promise.all(waits.map((wait) => assert.rejects(wait, AbortError)));
+    await new Promise(setImmediate);
+    process.off("warning", listen);
+    assert.deepEqual(warnings, []);
+  });
+
+  const programs: Record<string, string> = {
+    "a worker that was stopped before it ran": "client.worker(queue, () => {}).stop();",
+    "a worker that ran after its stop": "const w = client.worker(queue, () => {}); w.stop(); await w.run();",
+    "a worker that was never run": "client.worker(queue, () => {});",
+    "a heartbeat":
+      "await queue.add({ id: 'a', data: '' }); (await queue.lease({ duration: 60_000 })).heartbeat();",
+    "a heartbeat of a worker whose handler goes on":
+      "await queue.add({ id: 'a', data: '' });" +
+      "await new Promise((inside) => void client.worker(queue, () => { inside(); return new Promise(() => {}) }, { duration: 60_000 }).run());",
+    "a failed call":
+      "await raw.call('CLIENT', 'KILL', 'TYPE', 'normal').catch(() => {}); await queue.stats().catch(() => {});",
+  };
+  for (const [what, body] of Object.entries(programs)) {
+    test(`in a process, of ${what}: it exits when the client is closed`, async () => {
+      const text =
+        `import { Client } from "${new URL("../src/index.js", import.meta.url)}"; import { Redis } from "ioredis";` +
+        `const client = new Client({ path: "${server.path}" }); const queue = client.queue("q");` +
+        `const raw = new Redis("${server.path}"); await queue.stats(); ${body} raw.disconnect(); await client.close();`;
+      const args = ["--input-type=module", "-e", text];
+      await new Promise<void>((resolve, reject) => {
+        execFile(process.execPath, args, { timeout: 5000, cwd: import.meta.dirname }, (error) =>
+          error ? reject(error) : resolve(),
+        );
+      });
+    });
+  }
+});
