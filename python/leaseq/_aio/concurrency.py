@@ -6,6 +6,7 @@ Written by hand on both sides; everything above is written once, in `_aio`, and 
 import asyncio
 import contextlib
 import time
+import weakref
 from collections.abc import Callable, Coroutine
 from typing import Any, ClassVar, cast
 
@@ -69,34 +70,45 @@ async def node_of(client: RedisCluster, key: str) -> tuple[str, int]:
 class Slot:
     """A connection that may be in use."""
 
+    def __init__(self, free: asyncio.Semaphore) -> None:
+        self.free = free
+
 
 class Slots:
-    """A bound on the connections in use."""
+    """A bound on the connections in use in each event loop."""
 
     def __init__(self, count: int, seconds: float | None) -> None:
         """Seconds to wait if none is free; None: without limit."""
         self._count = count
         self._seconds = seconds
+        self._start_over()
+
+    def _start_over(self) -> None:
+        """Forget the semaphores: tasks of a parent do not give back in its child what they hold at a fork."""
         self._process = THIS.number
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._free = asyncio.Semaphore(count)
+        self._free: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = (
+            weakref.WeakKeyDictionary()
+        )
 
     async def take(self) -> Slot:
         """Take one. Raises MaxConnectionsError."""
+        if self._process != THIS.number:
+            self._start_over()
         loop = asyncio.get_running_loop()
-        if loop is not self._loop or self._process != THIS.number:
-            # the one before has ended, with all that was in use; what tasks have waited for belongs to their loop
-            self._process, self._loop, self._free = THIS.number, loop, asyncio.Semaphore(self._count)
+        free = self._free.get(loop)
+        if free is None:  # what tasks wait for belongs to their loop
+            free = self._free[loop] = asyncio.Semaphore(self._count)
         try:
-            async with asyncio.timeout(self._seconds if self._free.locked() else None):
-                await self._free.acquire()
+            async with asyncio.timeout(self._seconds if free.locked() else None):
+                await free.acquire()
         except TimeoutError as error:
             raise MaxConnectionsError("all connections are in use") from error
-        return Slot()
+        return Slot(free)
 
-    def release(self, _slot: Slot | None) -> None:
+    def release(self, slot: Slot | None) -> None:
         """Give one back."""
-        self._free.release()
+        if slot is not None:
+            slot.free.release()
 
 
 caller = asyncio.current_task

@@ -14,7 +14,9 @@ from leaseq._aio import concurrency, loop_end
 from leaseq._aio.handshake import greet, network_timeout
 from leaseq._aio.reply_stream import ReplyStream
 from leaseq.commands import Argument, Command, pack
+from leaseq.commands.encoding import UNREADABLE
 from leaseq.endpoint import Endpoint
+from leaseq.errors import LeaseqError
 from leaseq.process import THIS, ForkGuard
 from leaseq.time_limit import LARGE_BYTES, TimeLimit, arrival_secs
 
@@ -121,6 +123,10 @@ class Connection(ReplyStream):
             return command.parse(await self.read(timeout))
         except NoScriptError:
             return await self._call_by_text(command, timeout)
+        except LeaseqError:
+            raise
+        except UNREADABLE as error:
+            raise command.unreadable(error) from error
 
     async def send_call(self, command: Command[Any]) -> None:
         """Send a script by its digest."""
@@ -132,11 +138,20 @@ class Connection(ReplyStream):
             return command.parse(await self.read(timeout))
         except NoScriptError:
             return await self._call_by_text(command, timeout)
+        except LeaseqError:
+            raise
+        except UNREADABLE as error:
+            raise command.unreadable(error) from error
 
     async def _call_by_text(self, command: Command[T], timeout: float | None) -> T:
         """Run a script that the server does not know by its digest (LQ-SCRIPT-2)."""
         await self.send(*command.eval())
-        return command.parse(await self.read(timeout))
+        try:
+            return command.parse(await self.read(timeout))
+        except LeaseqError:
+            raise
+        except UNREADABLE as error:
+            raise command.unreadable(error) from error
 
     async def send(self, *command: Argument) -> None:
         """Send a command. It is on its way before this waits for anything, so an interruption does not stop it."""

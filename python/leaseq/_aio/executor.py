@@ -86,9 +86,9 @@ class Executor:
         """Work that outlives the call that started it; closing waits for it."""
         return self.life.background
 
-    async def close(self) -> bool:
-        """End all waits and let other calls finish; false if this has been done before."""
-        return await self.life.end()
+    async def close(self) -> None:
+        """End all waits and let other calls finish."""
+        await self.life.end()
 
     # scripts
 
@@ -200,8 +200,7 @@ class Executor:
                 self.life.raise_if_closed()
             return replace(answer, items=[], extras={}, died={})
         for place, died in answer.died.items():
-            with contextlib.suppress(RuntimeError):  # no more threads can be started
-                self.run_later(commands.publications(self.queues[place].keys, died))
+            self.run_later(commands.publications(self.queues[place].keys, died))
         return answer
 
     async def _register(
@@ -262,7 +261,9 @@ class Executor:
 
     def _settle_later(self, settles: Sequence[Command[bool]]) -> None:
         if settles:
-            self.background.begin(partial(self._run_quietly, settles))
+            # without a thread for it, another waiter looks within the wait cap
+            with contextlib.suppress(LeaseqError):
+                self.background.begin(partial(self._run_quietly, settles))
 
     def _abandon(self, call: PendingCall[Any]) -> None:
         """The caller is gone: what is on its way to it goes back, and a wake-up that was taken is passed on."""

@@ -35,10 +35,13 @@ class QueueAdmin(NamedQueue):
         self.heartbeater = Heartbeater(self.executor, self.keys)
 
     async def close(self) -> None:
-        """Close the queue: waiting calls raise QueueClosedError, and so does every later call. Held items stay held."""
+        """Close the queue: waiting calls raise QueueClosedError, and so does every later call. Held items stay held.
+
+        If it is interrupted, as by a time limit, call it again: it does the rest.
+        """
         await self.heartbeater.end()
-        if await self.executor.close():
-            await self._server.close()
+        await self.executor.close()
+        await self._server.close()
 
     async def __aenter__(self) -> Self:
         return self

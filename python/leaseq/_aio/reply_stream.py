@@ -62,8 +62,8 @@ class ReplyStream(asyncio.Protocol):
             while (reply := self._reader.gets()) is not NOTHING:
                 if type(reply) is not hiredis.PushNotification:
                     self._replies.append(reply)
-        except redis.RedisError as error:  # no reply at all
-            self._end(error)
+        except (redis.RedisError, MemoryError) as error:  # no reply at all
+            self._end(self._broken("reading from", error) if isinstance(error, MemoryError) else error)
             self._transport.abort()
         else:
             if self._replies:

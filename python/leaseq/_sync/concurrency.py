@@ -19,7 +19,7 @@ from redis.exceptions import MaxConnectionsError
 from redis.retry import Retry
 
 from leaseq._sync.race import current
-from leaseq.errors import BadArgumentError, BadTypeError
+from leaseq.errors import BadArgumentError, BadTypeError, LeaseqError
 from leaseq.process import THIS
 
 Client = Redis | RedisCluster
@@ -152,7 +152,10 @@ class Background:
         self._threads: set[threading.Thread] = set()
 
     def begin(self, work: Callable[[], None], *, finish: bool = False) -> Worker:
-        """Run it. With `finish` a program does not end before it."""
+        """Run it. With `finish` a program does not end before it.
+
+        Without a further thread, what is to be finished is done here and now; for the rest, raises LeaseqError.
+        """
 
         def run() -> None:
             try:
@@ -162,7 +165,15 @@ class Background:
 
         thread = threading.Thread(target=run, name="leaseq", daemon=not finish)
         self._threads.add(thread)
-        thread.start()
+        try:
+            thread.start()
+        except RuntimeError as error:  # there is no memory or number for it, or the interpreter ends
+            self._threads.discard(thread)
+            if not finish:
+                raise LeaseqError(
+                    f"this process can start no thread for work in the background: {error}"
+                ) from error
+            work()
         return thread
 
     def end(self, seconds: float) -> None:

@@ -17,7 +17,9 @@ from leaseq._sync import concurrency
 from leaseq._sync.handshake import LEAST_SECS, connected, greet, limited_by_kernel, timeval
 from leaseq._sync.race import Stop, current
 from leaseq.commands import Argument, Command, pack
+from leaseq.commands.encoding import UNREADABLE
 from leaseq.endpoint import NOTHING, Endpoint, reader
+from leaseq.errors import LeaseqError
 from leaseq.process import THIS, ForkGuard
 from leaseq.time_limit import LARGE_BYTES, TimeLimit, arrival_secs
 
@@ -143,6 +145,10 @@ class Connection:
             return command.parse(self.read(timeout))
         except NoScriptError:
             return self._call_by_text(command, timeout)
+        except LeaseqError:
+            raise
+        except UNREADABLE as error:
+            raise command.unreadable(error) from error
 
     def send_call(self, command: Command[Any]) -> None:
         """Send a script by its digest."""
@@ -154,11 +160,20 @@ class Connection:
             return command.parse(self.read(timeout))
         except NoScriptError:
             return self._call_by_text(command, timeout)
+        except LeaseqError:
+            raise
+        except UNREADABLE as error:
+            raise command.unreadable(error) from error
 
     def _call_by_text(self, command: Command[T], timeout: float | None) -> T:
         """Run a script that the server does not know by its digest (LQ-SCRIPT-2)."""
         self.send(*command.eval())
-        return command.parse(self.read(timeout))
+        try:
+            return command.parse(self.read(timeout))
+        except LeaseqError:
+            raise
+        except UNREADABLE as error:
+            raise command.unreadable(error) from error
 
     def send(self, *command: Argument) -> None:
         """Send a command."""
@@ -209,14 +224,17 @@ class Connection:
         """
         limit = self.endpoint.reply_secs if seconds is None else seconds
         has_come = False
-        while (reply := self._reader.gets()) is NOTHING or type(reply) is hiredis.PushNotification:
-            if reply is not NOTHING:
-                continue
-            if has_come and self._reader.has_data():
-                reply = self._read_rest(min(limit, self.endpoint.reply_secs))
-                break
-            self._receive(limit)
-            has_come = True
+        try:
+            while (reply := self._reader.gets()) is NOTHING or type(reply) is hiredis.PushNotification:
+                if reply is not NOTHING:
+                    continue
+                if has_come and self._reader.has_data():
+                    reply = self._read_rest(min(limit, self.endpoint.reply_secs))
+                    break
+                self._receive(limit)
+                has_come = True
+        except MemoryError as error:  # a reply that says to be very large
+            raise self._broken("reading from", error) from error
         self.pending_replies -= 1
         if isinstance(reply, Exception):
             raise reply

@@ -78,12 +78,10 @@ class Lifecycle:
         if self.closed:
             raise errors.QueueClosedError(f"queue {self._name!r} {when}") from cause
 
-    def end(self) -> bool:
-        """End all waits and let other calls finish; false if this has been done before."""
+    def end(self) -> None:
+        """End all waits and let other calls finish. If it is interrupted, the next call does the rest."""
         self._after_fork()
         with self._guard:
-            if self._closed:
-                return False
             self._closed = True
             waiting = list(self._waiting)
         self._end_waits(waiting, gently=True)
@@ -95,7 +93,6 @@ class Lifecycle:
                 self._end_waits(waiting, gently=False)
         # what interrupted calls still bring is given back first, and wake-ups are passed on
         self._background.end(REPLY_GRACE)
-        return True
 
     def _end_waits(self, waiting: Sequence[Connection], *, gently: bool) -> None:
         """Cut the connections of waiters. With `gently`, a connection that may bring items can finish what the server has started."""

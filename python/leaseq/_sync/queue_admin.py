@@ -36,10 +36,13 @@ class QueueAdmin(NamedQueue):
         self.heartbeater = Heartbeater(self.executor, self.keys)
 
     def close(self) -> None:
-        """Close the queue: waiting calls raise QueueClosedError, and so does every later call. Held items stay held."""
+        """Close the queue: waiting calls raise QueueClosedError, and so does every later call. Held items stay held.
+
+        If it is interrupted, as by a time limit, call it again: it does the rest.
+        """
         self.heartbeater.end()
-        if self.executor.close():
-            self._server.close()
+        self.executor.close()
+        self._server.close()
 
     def __enter__(self) -> Self:
         return self

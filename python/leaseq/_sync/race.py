@@ -10,6 +10,8 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
+from leaseq.errors import LeaseqError
+
 T = TypeVar("T")
 
 _local = threading.local()
@@ -109,6 +111,15 @@ class _Race:
         self._ends: list[tuple[int, Any, BaseException | None]] = []
         self._ended = threading.Semaphore(0)
 
+    def start(self, thread: threading.Thread) -> None:
+        """Start one thread. Raises LeaseqError."""
+        try:
+            thread.start()
+        except RuntimeError as error:
+            raise LeaseqError(
+                f"this process can start no thread for one of several waits: {error}"
+            ) from error
+
     def run(self, index: int, run: Callable[[], Any]) -> None:
         """One thread."""
         _local.stop = self._stop
@@ -126,6 +137,10 @@ class _Race:
                 return
         if failure is None and self._won(answer):
             self._undo(index, answer)
+
+    def leave(self) -> None:
+        """One thread did not start."""
+        self._stop.leave()
 
     def interrupt(self) -> None:
         """End the wait for the first that wins: whoever waits is interrupted itself."""
@@ -171,12 +186,14 @@ def race(
     try:
         with contextlib.nullcontext() if outer is None else outer.passed_on(running.interrupt):
             for thread in threads:
-                thread.start()
+                running.start(thread)
             winner = running.first(len(runs))
     except BaseException:
         running.end()
         for thread in threads:
-            if thread.is_alive():
+            if thread.ident is None:
+                running.leave()
+            elif thread.is_alive():
                 thread.join(UNWIND_SECS / len(threads))
         raise
     running.end(None if winner is None else winner[0])

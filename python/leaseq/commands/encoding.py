@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Generic, NamedTuple, TypeVar, cast
 
 import hiredis
+from redis.exceptions import InvalidResponse
 
 from leaseq._scripts import Script
 from leaseq.errors import BadArgumentError, BadTypeError
@@ -33,6 +34,10 @@ def argument(word: Argument | int) -> Argument:
     return str(word) if isinstance(word, int) else word
 
 
+UNREADABLE = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError)
+"""Errors of a parser that receives a reply of another shape."""
+
+
 class Command(NamedTuple, Generic[T]):
     """One call of a script."""
 
@@ -52,6 +57,12 @@ class Command(NamedTuple, Generic[T]):
         parse: Callable[[Any], Any] = self.parse
         mapped: Any = self
         return cast("Command[U]", mapped._replace(parse=lambda reply: take(parse(reply))))
+
+    def unreadable(self, error: Exception) -> Exception:
+        """Return the error for a reply that `parse` could not read: InvalidResponse of redis-py."""
+        return InvalidResponse(
+            f"the reply to {self.script.name} is not of this protocol ({type(error).__name__}: {error})"
+        )
 
     def evalsha(self) -> tuple[Argument, ...]:
         """The call by digest, as a Redis command."""

@@ -79,7 +79,11 @@ class Clients:
         with self._lock.here():
             opened = vars(self).pop("sync", None)
         if opened is not None:
-            opened.store.close()
+            try:
+                opened.store.close()
+            except BaseException:  # it was interrupted: closing again does the rest
+                vars(self).setdefault("sync", opened)
+                raise
 
     async def aclose(self) -> None:
         """Close what was opened in this event loop, and what was for threads."""
@@ -88,9 +92,14 @@ class Clients:
 
     async def close_loop(self) -> None:
         """Close what was opened in this event loop."""
-        client = self._of_loops.pop(asyncio.get_running_loop(), None)
+        loop = asyncio.get_running_loop()
+        client = self._of_loops.pop(loop, None)
         if client is not None:
-            await client.store.close()
+            try:
+                await client.store.close()
+            except BaseException:  # it was interrupted: closing again does the rest
+                self._of_loops.setdefault(loop, client)
+                raise
 
     @contextlib.contextmanager
     def running(self, runner: Runner, server: Server | None) -> Iterator[None]:

@@ -185,10 +185,10 @@ def go_on() -> None:
 
 
 DIED, LATE = "^ProcessDied: its process ", "JobTimeout: took longer than 1 seconds"
-bad_on_loop("killed", DIED + "ended with signal 9$", kill)
-bad("group-killed", DIED + "ended with signal 9$", kill_group)
-bad("leaves-and-dies", DIED + "ended with signal 9$", leave_and_crash)
-bad("crashed", DIED + "ended with signal 11$", crash)
+bad_on_loop("killed", DIED + "was ended by SIGKILL$", kill)
+bad("group-killed", DIED + "was ended by SIGKILL$", kill_group)
+bad("leaves-and-dies", DIED + "was ended by SIGKILL$", leave_and_crash)
+bad("crashed", DIED + "was ended by SIGSEGV$", crash)
 bad("exit-3", DIED + "ended with exit code 3$", lambda: os._exit(3))
 bad("exit-0", DIED + "ended with exit code 0$", lambda: os._exit(0))
 bad("fork-killed", DIED + "was ended by SIGKILL$", kill, fork=True)
