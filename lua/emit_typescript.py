@@ -4,6 +4,7 @@ Options, elements of replies and errors have a line each.
 """
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -133,7 +134,9 @@ def scripts_module(shared: dict[str, Any], scripts: list[Script]) -> str:
     }
     lines = [NOTICE, "", f"export const KEY_PATTERN = {json.dumps(shared['key'])};"]
     lines += [f"export const {name.upper()} = {value};" for name, value in shared["constants"].items()]
-    return "\n".join([*lines, "", f"export const SCRIPTS = {json.dumps(body, indent=2)} as const;", ""])
+    # without its type the source would stand in the declarations too
+    text = re.sub(r'^( +"source": ".*")$', r"\1 as string", json.dumps(body, indent=2), flags=re.MULTILINE)
+    return "\n".join([*lines, "", f"export const SCRIPTS = {text} as const;", ""])
 
 
 def errors_module(shared: dict[str, Any], _scripts: list[Script]) -> str:

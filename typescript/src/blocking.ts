@@ -39,8 +39,8 @@ export interface WaitTarget<Found> {
 /** How long to wait, and what ends the wait earlier. */
 export interface WaitOptions {
   /** Milliseconds. 0 checks once, Infinity waits without limit. */
-  timeout?: number;
-  signal?: AbortSignal | undefined;
+  timeout?: number | undefined;
+  signal?: AbortSignal | null | undefined;
 }
 
 /** The signals that end a wait. Not AbortSignal.any: one for each wait would pile up on a long-lived signal. */
@@ -66,6 +66,13 @@ export interface TimedCheck<Found> {
 export function checkTimeout(timeout: number): number {
   if (typeof timeout === "number" && !Number.isNaN(timeout)) return timeout;
   throw new BadArgumentError(`timeout is a number of milliseconds, not ${timeout}`);
+}
+
+/** The signal of the options, if there is one. Throws BadArgumentError if it is none, before anything is sent. */
+export function checkSignal({ signal }: WaitOptions): AbortSignals {
+  if (signal === undefined || signal === null) return [];
+  if (signal instanceof AbortSignal) return [signal];
+  throw new BadArgumentError(`signal is an AbortSignal, not ${typeof signal}`);
 }
 
 /** Checks, and remembers when. */

@@ -40,15 +40,19 @@ function fitsInCall(entries: readonly HandOff[]): boolean {
   );
 }
 
-/** Runs one call after the other and returns a result for each entry. Throws PartialError if one of several calls fails. */
+/**
+ * Runs one call after the other and returns a result for each entry. `prepare` encodes a chunk before the first call is sent: what the
+ * caller changes afterwards is not sent (LQ-CLIENT-26). Throws PartialError if one of several calls fails.
+ */
 export async function runChunks<Entry, Result>(
   chunks: readonly (readonly Entry[])[],
-  run: (chunk: readonly Entry[]) => Promise<readonly Result[]>,
+  prepare: (chunk: readonly Entry[]) => () => Promise<readonly Result[]>,
 ): Promise<Result[]> {
+  const calls = chunks.map(prepare);
   const results: Result[] = [];
-  for (const chunk of chunks) {
+  for (const [index, chunk] of chunks.entries()) {
     try {
-      results.push(...(await run(chunk)));
+      results.push(...((await calls[index]?.()) ?? []));
     } catch (error) {
       // A QueueFullError already has the answers of all chunks.
       const isWhole = chunks.length === 1 || error instanceof QueueFullError;

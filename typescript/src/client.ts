@@ -1,6 +1,7 @@
 // The entry of the package: creates queues and workers, and waits for several queues at once.
 import {
   checkOnce,
+  checkSignal,
   checkTimeout,
   type TimedCheck,
   throwIfAborted,
@@ -25,7 +26,7 @@ const MAX_TIMER_MS = 2 ** 31 - 1;
 /** Settings of a client. */
 export interface ClientOptions {
   /** Milliseconds after which a call without a reply fails and its connection is closed. Default: 10000. */
-  replyTimeout?: number;
+  replyTimeout?: number | undefined;
 }
 
 /** A client of one server or cluster. Connections are opened when they are needed. */
@@ -50,7 +51,7 @@ export class Client {
    * call waits for all of them; without `group`, a queue is a group of its own. Throws BadArgumentError if `name` or `group` is
    * not a valid name (LQ-KEY-2).
    */
-  queue(name: string, options: { group?: string } = {}): Queue {
+  queue(name: string, options: { group?: string | undefined } = {}): Queue {
     return new Queue(this, this.#pool, new QueueKeys(name, options.group));
   }
 
@@ -64,13 +65,13 @@ export class Client {
     if (queues.some((queue) => queue.client !== this)) {
       throw new BadArgumentError("the queues are not all of this client");
     }
-    const { signal } = options;
     const timeout = checkTimeout(options.timeout ?? 0);
+    const given = checkSignal(options);
     const pool = this.#pool;
     const targets = byGroup(queues).map((group) => leaseTarget(group, options, pool));
     const [only] = targets;
-    if (only && targets.length === 1) return (await pool.wait(only, timeout, [signal])) ?? [];
-    const signals = signal ? [signal, pool.closing] : [pool.closing];
+    if (only && targets.length === 1) return (await pool.wait(only, timeout, given)) ?? [];
+    const signals = [...given, pool.closing];
     const leasing = this.#leaseOfGroups(targets, timeout, signals);
     pool.inBackground(leasing);
     return await untilAborted(leasing, signals);

@@ -24,10 +24,10 @@ export interface Command<Result> {
 /** Which page of a list to read, from the first or the last id on. */
 export interface ListOptions {
   /** Default: 0. */
-  offset?: number;
+  offset?: number | undefined;
   /** Default: 100. */
-  limit?: number;
-  order?: codecs.ListOrder;
+  limit?: number | undefined;
+  order?: codecs.ListOrder | undefined;
 }
 
 /** A command whose keys are those of one queue, and `moreKeys` behind them. */
@@ -42,8 +42,12 @@ function queueCommand<Result>(
 }
 
 export function add(keys: QueueKeys, items: readonly write.NewItem[]): Command<number[]> {
-  const args = codecs.encodeAddArguments(items.map(write.itemArgs));
-  return queueCommand("add", keys, args, codecs.readAddReply);
+  return addEntries(keys, items.map(write.itemArgs));
+}
+
+/** Adds items that are encoded already: what a caller changes in an item afterwards is not sent. */
+export function addEntries(keys: QueueKeys, entries: readonly Argument[][]): Command<number[]> {
+  return queueCommand("add", keys, codecs.encodeAddArguments(entries), codecs.readAddReply);
 }
 
 export function lease(keys: QueueKeys, count: number, duration: number): Command<LeaseReply> {

@@ -14,10 +14,10 @@ export function encodeId(value: Bytes): Buffer {
   return encodeBytes(value, "an id");
 }
 
-/** Bytes, without a copy. `label` names the value in the error. Throws BadArgumentError. */
+/** A copy of the bytes: they may be sent later, and be changed by then (LQ-CLIENT-26). `label` names the value in the error. Throws BadArgumentError. */
 export function encodeBytes(value: Bytes, label: string): Buffer {
   if (typeof value === "string") return Buffer.from(value);
-  if (value instanceof Uint8Array) return Buffer.from(value.buffer, value.byteOffset, value.byteLength);
+  if (value instanceof Uint8Array) return Buffer.from(value);
   throw new BadArgumentError(`${label} is a string or a Uint8Array, not ${typeof value}`);
 }
 

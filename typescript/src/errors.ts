@@ -66,7 +66,10 @@ export class ReplyLostError extends ConnectionError {
   readonly definite = false;
 }
 
-/** The caller's signal was aborted, or the client was closed, while a call waited. Items it had leased are released. */
+/**
+ * The caller's signal was aborted, or the client was closed, while a call waited. Items it had leased are released. Or a watched key
+ * was changed before a transaction.
+ */
 export class AbortError extends LeaseqError {
   readonly code = "ABORTED";
   readonly definite = true;

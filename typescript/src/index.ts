@@ -36,6 +36,7 @@ export {
   UnavailableError,
   WrongKeyTypeError,
 } from "./errors.js";
+export type { ItemStream } from "./item-stream.js";
 export type { CompleteOptions } from "./leased-item.js";
 export { appendTo, type PipelineResult } from "./pipeline.js";
 export type { HeldItem, WorkerInfo } from "./presence.js";

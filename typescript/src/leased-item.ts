@@ -12,10 +12,10 @@ const MAX_HEARTBEAT_TIMEOUT_MS = 5000;
 
 /** How to complete a leased item: see `Completion`. */
 export interface CompleteOptions {
-  onlyCurrent?: boolean;
-  result?: Bytes;
+  onlyCurrent?: boolean | undefined;
+  result?: Bytes | undefined;
   /** Milliseconds. Default: as the item was added. */
-  keep?: number;
+  keep?: number | undefined;
 }
 
 /** What a leased item needs of the queue that it was leased from. */
@@ -106,17 +106,17 @@ export class LeasedItem<Q extends LeasingQueue = LeasingQueue> {
 
   /** Returns true if this call completed the item (LQ-COMPLETE-2) or, if its outcome is kept, an earlier call with this lease. */
   async complete(options: CompleteOptions = {}): Promise<boolean> {
-    return await this.#queue.complete({ ...this.entry, ...options });
+    return await this.#queue.complete({ ...this.entry, ...given(options) });
   }
 
   /** Completes the item and adds its follow-ups in one step (LQ-HANDOFF-2). */
   async handOff(followUps: readonly FollowUp[], options: CompleteOptions = {}): Promise<Completed> {
-    return await this.#queue.completeWith({ ...this.entry, ...options, followUps });
+    return await this.#queue.completeWith({ ...this.entry, ...given(options), followUps });
   }
 
   /** Releases the item and returns its new state (LQ-RELEASE-1 to 4). */
   async release(options: Omit<ReleaseRequest, "id" | "token"> = {}): Promise<Released> {
-    return await this.#queue.release({ ...this.entry, ...options });
+    return await this.#queue.release({ ...this.entry, ...given(options) });
   }
 
   /**
@@ -189,4 +189,11 @@ export class LeasedItem<Q extends LeasingQueue = LeasingQueue> {
   #markLost(reason: Error | undefined): void {
     this.#lost.abort(reason ?? new Error("the lease is lost"));
   }
+}
+
+/** The options that are set: one that is undefined must not replace what the item was added with. */
+function given<Options extends object>(options: Options): Partial<Options> {
+  return Object.fromEntries(
+    Object.entries(options).filter(([, value]) => value !== undefined),
+  ) as Partial<Options>;
 }

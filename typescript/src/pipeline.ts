@@ -1,7 +1,7 @@
 // Commands in a pipeline or a transaction of the caller's own connection.
 import { type ChainableCommander, ReplyError } from "ioredis";
 import type { Command, ScriptName } from "./commands.js";
-import { errorFromReply, ReplyLostError } from "./errors.js";
+import { AbortError, errorFromReply, ReplyLostError } from "./errors.js";
 import { SCRIPTS } from "./scripts.generated.js";
 
 /** The scripts that each pipeline sends whole with their first use. */
@@ -18,12 +18,12 @@ export type PipelineResult = [error: Error | null, reply: unknown];
  * `Queue` does around a command (splitting long inputs, reading the outcomes of dead items, choosing `completeWith`) is left to
  * the caller too.
  *
- * The reading function throws the errors of `Queue`. Their `definite` is about this command, not about the whole pipeline.
+ * The reading function throws the errors of `Queue`, and AbortError if a watched key was changed, so that nothing ran. Their `definite` is about this command, not about the whole pipeline.
  */
 export function appendTo<Result>(
   pipe: ChainableCommander,
   command: Command<Result>,
-): (result: PipelineResult | undefined) => Result {
+): (result: PipelineResult | null | undefined) => Result {
   const { sha1, source } = SCRIPTS[command.script];
   const loaded = loadedScripts.get(pipe) ?? new Set();
   loadedScripts.set(pipe, loaded);
@@ -33,7 +33,9 @@ export function appendTo<Result>(
   const [name, script] = call as [string, string];
   pipe.callBuffer(name, [script, String(command.keys.length), ...command.keys, ...command.args]);
   return (result) => {
-    const [error, reply] = result ?? [new Error("there is no such result"), undefined];
+    // `exec` resolves to null if a watched key was changed.
+    if (!result) throw new AbortError(new Error("the transaction was not run, or it has no such result"));
+    const [error, reply] = result;
     const failure = error ?? (reply instanceof Error ? reply : null);
     if (!failure) return command.read(reply);
     if (failure instanceof ReplyError) throw errorFromReply(failure.message);

@@ -96,10 +96,10 @@ export class ConnectionPool implements ConnectionProvider {
   wait<Found>(
     target: WaitTarget<Found>,
     timeout: number,
-    signals: readonly (AbortSignal | undefined)[],
+    signals: readonly AbortSignal[],
     first?: TimedCheck<Found>,
   ): Promise<Found | undefined> {
-    const all = [...signals, this.#closing.signal].filter((signal) => signal !== undefined);
+    const all = [...signals, this.#closing.signal];
     const waiting = waitFor(target, this, timeout, all, first);
     this.inBackground(waiting);
     return target.releaseFound ? untilAborted(waiting, all) : waiting;

@@ -1,10 +1,10 @@
 // The presence of live workers (page 02.9): a worker reports itself and the items it holds to the server, and a client lists the
 // reports. worker.ts reports, client.ts lists.
 import { randomBytes } from "node:crypto";
-import { readFileSync } from "node:fs";
 import { hostname } from "node:os";
 import { now, within } from "./clock.js";
 import type { ClusterConnection } from "./cluster.js";
+import { VERSION } from "./version.js";
 
 /** The index: a ZSET of the ids of workers (LQ-WORKER-2). */
 export const WORKERS_KEY = "leaseq:workers";
@@ -107,7 +107,7 @@ export class PresenceReporter {
         version: 1,
         host: hostname(),
         pid: process.pid,
-        client: clientName(),
+        client: `leaseq (TypeScript) ${VERSION}`,
         started: this.#started,
       };
       const report = { ...fixed, ...this.#settings, ...status, items: items.slice(0, MAX_ITEMS) };
@@ -155,12 +155,6 @@ export class PresenceReporter {
   #enqueue(task: () => Promise<unknown>): void {
     this.#lastSend = this.#lastSend.then(task).catch(() => {});
   }
-}
-
-/** Name and version of this client. */
-function clientName(): string {
-  const { name, version } = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8"));
-  return `${name} (TypeScript) ${version}`;
 }
 
 /** The live workers: those in the index that have a valid report (LQ-WORKER-5). */

@@ -1,5 +1,12 @@
 // The operations of a queue: splits long inputs, waits, and sends commands over the pool. client.ts creates queues.
-import { checkTimeout, type WaitOptions } from "./blocking.js";
+import {
+  type AbortSignals,
+  checkSignal,
+  checkTimeout,
+  throwIfAborted,
+  type WaitOptions,
+  type WaitTarget,
+} from "./blocking.js";
 import { chunkHandOffs, oneOrAll, runChunks, toChunks } from "./chunks.js";
 import { now } from "./clock.js";
 import type {
@@ -14,8 +21,9 @@ import type {
   State,
 } from "./codecs.generated.js";
 import * as commands from "./commands.js";
-import type { Bytes } from "./encoding.js";
+import { type Bytes, encodeId } from "./encoding.js";
 import { AbortError, BadArgumentError, LeaseqError, PartialError, QueueFullError } from "./errors.js";
+import { ItemStream } from "./item-stream.js";
 import type { QueueKeys } from "./keys.js";
 import { LeasedItem as LeasedItemOf } from "./leased-item.js";
 import type { ConnectionPool } from "./pool.js";
@@ -82,14 +90,17 @@ export class Queue {
   add(items: NewItem | readonly NewItem[], options: WaitOptions = {}): Promise<number | number[]> {
     return oneOrAll(items, async (all) => {
       const timeoutAt = now() + checkTimeout(options.timeout ?? 0);
-      const chunks = toChunks(all);
-      const before: number[] = [];
-      for (const chunk of chunks) {
+      const signals = checkSignal(options);
+      const calls = toChunks(all).map((chunk) => {
         const answers: number[] = [];
+        return { count: chunk.length, answers, target: roomTarget(this.keys, chunk, answers) };
+      });
+      const before: number[] = [];
+      for (const { count, answers, target } of calls) {
         try {
-          await this.#addWaiting(chunk, answers, timeoutAt - now(), options.signal);
+          await this.#addWaiting(target, timeoutAt - now(), signals);
         } catch (error) {
-          throw addError(before, answers, chunks.length === 1 ? undefined : chunk.length, error);
+          throw addError(before, answers, calls.length === 1 ? undefined : count, error);
         } finally {
           if (answers.length > 0) this.#pool.register(this.keys);
         }
@@ -101,15 +112,10 @@ export class Queue {
     });
   }
 
-  /** Adds one chunk and fills in `answers` as replies come. */
-  async #addWaiting(
-    chunk: readonly NewItem[],
-    answers: number[],
-    timeout: number,
-    signal: AbortSignal | undefined,
-  ): Promise<void> {
-    const target = roomTarget(this.keys, chunk, answers);
-    if (timeout > 0) await this.#pool.wait(target, timeout, [signal]);
+  /** Adds one chunk. */
+  async #addWaiting(target: WaitTarget<number[]>, timeout: number, signals: AbortSignals): Promise<void> {
+    throwIfAborted(signals);
+    if (timeout > 0) await this.#pool.wait(target, timeout, signals);
     else await target.check(this.#pool.shared);
   }
 
@@ -124,40 +130,23 @@ export class Queue {
 
   /** Leases up to `count` items with one deadline (LQ-LEASE-4). Returns an empty array when the time is up. Otherwise as `lease`. */
   async leaseItems(options: LeaseOptions): Promise<LeasedItem[]> {
-    const { signal } = options;
-    const timeout = checkTimeout(options.timeout ?? 0);
+    return await this.#leaseUntil(options, checkTimeout(options.timeout ?? 0), checkSignal(options));
+  }
+
+  async #leaseUntil(options: LeaseOptions, timeout: number, signals: AbortSignals): Promise<LeasedItem[]> {
     const target = leaseTarget([this], options, this.#pool);
-    return (await this.#pool.wait(target, timeout, [signal])) ?? [];
+    return (await this.#pool.wait(target, timeout, signals)) ?? [];
   }
 
   /**
    * Leases items one after the other until none came for `timeout` (default: without limit), or until the signal is aborted,
    * which ends the loop without an error. Complete or release each item in the loop. With `count`, several are leased at a
-   * time; items that the loop did not reach are released.
+   * time. Items that the loop did not reach, or not before their lease was over, are released uncounted. `return` ends a wait at once.
    */
-  async *items(options: LeaseOptions): AsyncGenerator<LeasedItem, void, void> {
-    const { signal, timeout = Number.POSITIVE_INFINITY } = options;
-    let leased: LeasedItem[] = [];
-    try {
-      for (;;) {
-        try {
-          leased = await this.leaseItems({ ...options, timeout });
-        } catch (error) {
-          if (signal?.aborted) return;
-          throw error;
-        }
-        if (leased.length === 0) return;
-        for (let next = leased.shift(); next; next = leased.shift()) {
-          yield next;
-          if (signal?.aborted) return;
-        }
-      }
-    } finally {
-      if (leased.length > 0) {
-        const unreached = leased.map(({ id, token }) => ({ id, token, uncounted: true }));
-        await this.release(unreached).catch(() => {});
-      }
-    }
+  items(options: LeaseOptions): ItemStream<Queue> {
+    const timeout = checkTimeout(options.timeout ?? Number.POSITIVE_INFINITY);
+    const signals = checkSignal(options);
+    return new ItemStream<Queue>((ended) => this.#leaseUntil(options, timeout, [...signals, ended]), signals);
   }
 
   /**
@@ -168,15 +157,16 @@ export class Queue {
   complete(entries: readonly Completion[]): Promise<boolean[]>;
   complete(entries: Completion | readonly Completion[]): Promise<boolean | boolean[]> {
     return oneOrAll(entries, (all) =>
-      runChunks(toChunks(all), async (chunk) => {
+      runChunks(toChunks(all), (chunk) => {
         const { shared } = this.#pool;
         const entries = chunk.map(toEntry);
-        return await this.#whileFinishing(entries, async () => {
-          if (entries.every(isSimple)) return await shared.run(commands.complete(this.keys, entries));
-          return (await shared.run(commands.completeWith(this.keys, entries.map(withoutFollowUps)))).map(
-            (answer) => answer.completed,
-          );
-        });
+        if (entries.every(isSimple)) {
+          const command = commands.complete(this.keys, entries);
+          return () => this.#whileFinishing(entries, () => shared.run(command));
+        }
+        const command = commands.completeWith(this.keys, entries.map(withoutFollowUps));
+        return async () =>
+          (await this.#whileFinishing(entries, () => shared.run(command))).map(({ completed }) => completed);
       }),
     );
   }
@@ -197,11 +187,10 @@ export class Queue {
         }
         commands.checkTarget(this.keys, queue.keys);
       }
-      return runChunks(chunkHandOffs(all), (chunk) =>
-        this.#whileFinishing(chunk, async () =>
-          this.#pool.shared.run(commands.completeWith(this.keys, chunk.map(toEntry))),
-        ),
-      );
+      return runChunks(chunkHandOffs(all), (chunk) => {
+        const command = commands.completeWith(this.keys, chunk.map(toEntry));
+        return () => this.#whileFinishing(chunk, () => this.#pool.shared.run(command));
+      });
     });
   }
 
@@ -261,11 +250,10 @@ export class Queue {
   release(entries: readonly ReleaseRequest[]): Promise<Released[]>;
   release(entries: ReleaseRequest | readonly ReleaseRequest[]): Promise<Released | Released[]> {
     return oneOrAll(entries, (all) =>
-      runChunks(toChunks(all), (chunk) =>
-        this.#whileFinishing(chunk, async () =>
-          this.#pool.shared.run(commands.release(this.keys, chunk.map(toEntry))),
-        ),
-      ),
+      runChunks(toChunks(all), (chunk) => {
+        const command = commands.release(this.keys, chunk.map(toEntry));
+        return () => this.#whileFinishing(chunk, () => this.#pool.shared.run(command));
+      }),
     );
   }
 
@@ -275,7 +263,7 @@ export class Queue {
   }
 
   /** Drops items that have been dead for `olderThan` ms (default: 0). Returns whether each was dropped (LQ-DEAD-4). */
-  purge(ids: readonly Bytes[], options: { olderThan?: number } = {}): Promise<boolean[]> {
+  purge(ids: readonly Bytes[], options: { olderThan?: number | undefined } = {}): Promise<boolean[]> {
     return this.#all(ids, (chunk) => commands.purge(this.keys, chunk, options.olderThan ?? 0));
   }
 
@@ -289,14 +277,15 @@ export class Queue {
   outcome(ids: readonly Bytes[]): Promise<Outcome[]>;
   outcome(ids: Bytes | readonly Bytes[]): Promise<Outcome | Outcome[]> {
     return oneOrAll<Bytes, Outcome>(ids, async (all) => {
+      const copies = all.map(encodeId);
       const outcomes: Outcome[] = [];
       // A reply has fewer entries if contents are long.
-      while (outcomes.length < all.length) {
-        const rest = all.slice(outcomes.length, outcomes.length + MAX_ENTRIES);
+      while (outcomes.length < copies.length) {
+        const rest = copies.slice(outcomes.length, outcomes.length + MAX_ENTRIES);
         try {
           outcomes.push(...(await this.#pool.shared.run(commands.outcome(this.keys, rest))));
         } catch (error) {
-          if (rest.length === all.length || !(error instanceof LeaseqError)) throw error;
+          if (rest.length === copies.length || !(error instanceof LeaseqError)) throw error;
           throw new PartialError(outcomes, rest.length, error);
         }
       }
@@ -312,7 +301,7 @@ export class Queue {
   async waitForOutcome(id: Bytes, options: WaitOptions = {}): Promise<Outcome> {
     const timeout = checkTimeout(options.timeout ?? Number.POSITIVE_INFINITY);
     const { target, latest } = outcomeTarget(this.keys, id);
-    return (await this.#pool.wait(target, timeout, [options.signal])) ?? latest();
+    return (await this.#pool.wait(target, timeout, checkSignal(options))) ?? latest();
   }
 
   /** Passes a wake-up on. Returns whether one was needed (LQ-SETTLE-1). Only for callers with a custom way to wait. */
@@ -336,7 +325,7 @@ export class Queue {
   }
 
   /** One step of `lightClean`: at most `limit` of each (default: 256). If `wait` is 0, more is due now. */
-  async lightCleanStep(options: { limit?: number } = {}): Promise<LightClean> {
+  async lightCleanStep(options: { limit?: number | undefined } = {}): Promise<LightClean> {
     const cleaning = await this.#pool.shared.run(
       commands.lightClean(this.keys, options.limit ?? MAX_ENTRIES),
     );
@@ -348,7 +337,9 @@ export class Queue {
    * Checks the whole queue for damage, repairs it unless `dryRun`, and returns how often it found each kind (LQ-DEEP-1). Other
    * clients can use the queue meanwhile (LQ-DEEP-2).
    */
-  async deepClean(options: { limit?: number; dryRun?: boolean } = {}): Promise<Map<string, number>> {
+  async deepClean(
+    options: { limit?: number | undefined; dryRun?: boolean | undefined } = {},
+  ): Promise<Map<string, number>> {
     const found = new Map<string, number>();
     let cursor = "0";
     do {
@@ -360,7 +351,10 @@ export class Queue {
   }
 
   /** One page of `deepClean`. A pass starts with cursor "0" and ends when the returned cursor is "0". */
-  deepCleanPage(cursor: string, options: { limit?: number; dryRun?: boolean } = {}): Promise<DeepCleanPage> {
+  deepCleanPage(
+    cursor: string,
+    options: { limit?: number | undefined; dryRun?: boolean | undefined } = {},
+  ): Promise<DeepCleanPage> {
     const { limit = MAX_ENTRIES, dryRun = false } = options;
     return this.#pool.shared.run(commands.deepClean(this.keys, cursor, limit, dryRun));
   }
@@ -397,7 +391,10 @@ export class Queue {
     entries: readonly Entry[],
     call: (chunk: readonly Entry[]) => commands.Command<Result[]>,
   ): Promise<Result[]> {
-    return runChunks(toChunks(entries), (chunk) => this.#pool.shared.run(call(chunk)));
+    return runChunks(toChunks(entries), (chunk) => {
+      const command = call(chunk);
+      return () => this.#pool.shared.run(command);
+    });
   }
 
   /** `#all` for one entry or an array. */

@@ -28,7 +28,7 @@ export interface Completion extends LeaseRef, codecs.CompleteWithOptions {}
 /** An item to complete, and its follow-ups. */
 export interface HandOff extends Completion {
   /** At most 256, to at most 16 queues (LQ-HANDOFF-2). */
-  followUps?: readonly FollowUp[];
+  followUps?: readonly FollowUp[] | undefined;
 }
 
 /** An item to add, to a queue of the same group, if and only if this call completes its predecessor. */

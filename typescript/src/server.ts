@@ -1,5 +1,5 @@
 // How a caller names a server: a URL, options of ioredis, or an instance of it. connection.ts connects by the options that are
-// read here. What is not understood is refused by name, and never taken for localhost.
+// read here. What is not understood is refused by name, and never taken for localhost (LQ-CLIENT-27).
 import { Redis, type RedisOptions } from "ioredis";
 import { BadArgumentError } from "./errors.js";
 

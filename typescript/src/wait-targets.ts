@@ -4,12 +4,12 @@ import type { WaitOptions, WaitTarget } from "./blocking.js";
 import { now } from "./clock.js";
 import type { Outcome } from "./codecs.generated.js";
 import * as commands from "./commands.js";
-import { type Bytes, encodeId, encodeMilliseconds } from "./encoding.js";
+import { type Argument, type Bytes, encodeId, encodeMilliseconds } from "./encoding.js";
 import type { QueueKeys } from "./keys.js";
 import { LeasedItem, type LeasingQueue } from "./leased-item.js";
 import type { ConnectionPool } from "./pool.js";
 import type { LeaseReply } from "./replies.js";
-import type { NewItem } from "./requests.js";
+import { itemArgs, type NewItem } from "./requests.js";
 import { WAIT_CAP_MS } from "./scripts.generated.js";
 
 /** How to lease, and how long to wait for an item. */
@@ -17,7 +17,7 @@ export interface LeaseOptions extends WaitOptions {
   /** Milliseconds, up to 30 days. */
   duration: number;
   /** The most items to lease, 1 to 256. Default: 1. */
-  count?: number;
+  count?: number | undefined;
 }
 
 /** Returns the duration of a lease in whole milliseconds. Throws BadArgumentError before anything is sent. */
@@ -84,12 +84,13 @@ export function roomTarget(
   items: readonly NewItem[],
   answers: number[],
 ): WaitTarget<number[]> {
+  const entries = items.map(itemArgs);
   return {
     async check(on) {
-      const missing = [...items.keys()].filter((index) => (answers[index] ?? -1) === -1);
-      const command = commands.add(
+      const missing = [...entries.keys()].filter((index) => (answers[index] ?? -1) === -1);
+      const command = commands.addEntries(
         keys,
-        missing.map((index) => items[index] as NewItem),
+        missing.map((index) => entries[index] as Argument[]),
       );
       const latest = await on.run(command);
       for (const [position, index] of missing.entries()) answers[index] = latest[position] as number;

@@ -112,6 +112,8 @@ export class Worker {
     this.#closed = pool.closing;
     this.#lastCalls = AbortSignal.any([this.#over.signal, this.#closed]);
     this.#queues = queues;
+    if (typeof handler !== "function")
+      throw new BadArgumentError(`the handler is a function, not ${typeof handler}`);
     this.#handler = handler;
     this.#options = { ...options, grace };
     this.#concurrency = concurrency;

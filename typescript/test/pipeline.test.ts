@@ -35,6 +35,18 @@ describe("calls among the caller's own commands", () => {
     assert.equal(await raw.get("paid"), "yes");
   });
 
+  test("in a transaction that a watched key stopped: nothing ran", async () => {
+    const { keys } = client.queue("watched");
+    const other = server.raw();
+    await raw.watch("key");
+    await other.set("key", "changed");
+    other.disconnect();
+    const multi = raw.multi();
+    const readCreated = appendTo(multi, commands.add(keys, [{ id: "a", data: "" }]));
+    const results = await multi.exec();
+    assert.throws(() => readCreated(results?.[0]), { code: "ABORTED", definite: true });
+  });
+
   test("in a pipeline, each with its own answer or error", async () => {
     const { keys } = client.queue("pipeline");
     const pipeline = raw.pipeline();

@@ -68,6 +68,14 @@ def test_the_life_of_an_item(flavour: ClientFlavour, url: str) -> None:
     assert queue.stats().completed == 1
 
 
+def test_an_item_has_what_it_was_made_of() -> None:
+    """LQ-CLIENT-26: what becomes of a buffer afterwards is not sent."""
+    buffer = bytearray(b"before")
+    of_a_view, of_all = Item(memoryview(buffer)), Item(buffer)
+    buffer[:] = b"xxxxxx"
+    assert (of_a_view.data, of_all.data) == (b"before", b"before")
+
+
 def test_items_are_made_of_what_people_have() -> None:
     """LQ-ITEM-2: ids and data come through byte for byte, whatever they were given as."""
     assert Item("ü").data == "ü".encode()

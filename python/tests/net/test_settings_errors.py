@@ -80,7 +80,7 @@ def test_a_worker_ends_that_only_a_person_can_help(
     ],
 )
 def test_options_of_a_url(flavour: ClientFlavour, url: str, text: str) -> None:
-    """They raised errors of redis-py, or did something else without a word."""
+    """They raised errors of redis-py, or did something else without a word (LQ-CLIENT-27)."""
     with pytest.raises(leaseq.BadArgumentError, match=text):
         flavour.queue("q", url)
 

@@ -1,0 +1,168 @@
+// What a caller hands over is what is sent, whatever becomes of it afterwards; and what is no option, signal or handler.
+import assert from "node:assert/strict";
+import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, beforeEach, describe, test } from "node:test";
+import { fileURLToPath, pathToFileURL } from "node:url";
+import type { Redis } from "ioredis";
+import { AbortError, BadArgumentError, Client, type Handler } from "../src/index.js";
+import { VERSION } from "../src/version.js";
+import { Server, until } from "./server.js";
+
+const LONG_MS = 60_000;
+let server: Server;
+let raw: Redis;
+let client: Client;
+
+before(async () => {
+  server = await Server.start();
+  raw = server.raw();
+});
+beforeEach(async () => {
+  await client?.close();
+  await raw.flushall();
+  await raw.call("SCRIPT", "FLUSH");
+  client = new Client({ path: server.path });
+});
+after(async () => {
+  await client.close();
+  raw.disconnect();
+  await server.end();
+});
+
+const read = async (id: string) => (await raw.hgetBuffer("leaseq:{q}:q:items", id))?.toString();
+
+describe("what is changed after the call is sent as it was (LQ-CLIENT-26)", { concurrency: false }, () => {
+  test("bytes, while it connects and loads the script", async () => {
+    const [id, data, header] = ["a", "before", "h"].map((text) => Buffer.from(text)) as [
+      Buffer,
+      Buffer,
+      Buffer,
+    ];
+    const adding = client.queue("q").add({ id, data, headers: { name: header } });
+    for (const bytes of [id, data, header]) bytes.fill("x");
+    await adding;
+    assert.equal(await read("a"), "before");
+    const item = await client.queue("q").lease({ duration: LONG_MS });
+    assert.equal(item?.headers.get("name")?.toString(), "h");
+    const result = Buffer.from("before");
+    const completing = item?.complete({ result, keep: LONG_MS });
+    result.fill("x");
+    await completing;
+    assert.equal((await client.queue("q").outcome("a")).content.toString(), "before");
+  });
+
+  test("items of later calls, and the list itself", async () => {
+    const items = Array.from({ length: 300 }, (_, number) => ({
+      id: `${number}`,
+      data: Buffer.from("before"),
+    }));
+    const last = items.at(-1);
+    const adding = client.queue("q").add(items);
+    last?.data.fill("x");
+    items.splice(0, 300, { id: "other", data: Buffer.from("") });
+    assert.equal((await adding).length, 300);
+    assert.deepEqual([await read("299"), await read("other")], ["before", undefined]);
+  });
+
+  test("an item that waits for room", async () => {
+    const queue = client.queue("q");
+    await queue.configure({ maxItems: 1 });
+    await queue.add({ id: "first", data: "" });
+    const item = { id: "a", data: Buffer.from("before"), priority: 1 };
+    const adding = queue.add(item, { timeout: LONG_MS });
+    await until(async () => /cmd=blpop/.test(String(await raw.client("LIST"))));
+    item.data.fill("x");
+    item.priority = 99;
+    await queue.remove(["first"]);
+    await adding;
+    assert.equal(await read("a"), "before");
+  });
+
+  test("entries of completions, releases and hand-offs behind the first call", async () => {
+    const queue = client.queue("q");
+    const ids = Array.from({ length: 300 }, (_, number) => `${number}`);
+    await queue.add(ids.map((id) => ({ id, data: "" })));
+    const leased = [
+      ...(await queue.leaseItems({ duration: LONG_MS, count: 256 })),
+      ...(await queue.leaseItems({ duration: LONG_MS, count: 256 })),
+    ];
+    const errors = leased.map(({ id, token }) => ({ id, token, error: Buffer.from("before") }));
+    const releasing = queue.release(errors);
+    for (const { error } of errors) error.fill("x");
+    await releasing;
+    assert.equal((await queue.inspect("299")).error.toString(), "before");
+  });
+});
+
+describe("an option", { concurrency: false }, () => {
+  test("that is undefined is not given, and null is no signal", async () => {
+    const queue = client.queue("q", { group: undefined });
+    await queue.add({ id: "a", data: "", keep: LONG_MS }, { timeout: undefined, signal: undefined });
+    const item = await queue.lease({ duration: LONG_MS, timeout: undefined, signal: null });
+    assert.equal(await item?.complete({ keep: undefined, result: "kept", onlyCurrent: undefined }), true);
+    assert.equal((await queue.outcome("a")).state, "result");
+    await queue.add({ id: "b", data: "", keep: LONG_MS, maxAttempts: 1 });
+    const second = await queue.leaseItems({ duration: LONG_MS, count: undefined });
+    assert.equal(await second[0]?.release({ keep: undefined, error: "no" }), "dead");
+    assert.equal((await queue.outcome("b")).state, "failure");
+  });
+
+  test("that is no signal is refused before anything is sent", async () => {
+    const queue = client.queue("q");
+    const signal = "abort" as unknown as AbortSignal;
+    await assert.rejects(queue.add({ id: "a", data: "" }, { signal }), BadArgumentError);
+    await assert.rejects(queue.lease({ duration: 1, signal }), BadArgumentError);
+    await assert.rejects(client.leaseAny([queue], { duration: 1, signal }), BadArgumentError);
+    await assert.rejects(queue.waitForOutcome("a", { signal }), BadArgumentError);
+    assert.throws(() => queue.items({ duration: 1, signal }), BadArgumentError);
+    assert.equal(await read("a"), undefined);
+  });
+
+  test("signal, aborted already, adds nothing", async () => {
+    const queue = client.queue("q");
+    for (const timeout of [undefined, 0, 1000]) {
+      const adding = queue.add({ id: "a", data: "" }, { timeout, signal: AbortSignal.abort() });
+      await assert.rejects(adding, AbortError);
+    }
+    assert.equal(await read("a"), undefined);
+  });
+
+  test("of a worker: a handler that is no function is refused", () => {
+    for (const handler of [undefined, "f", {}, Promise.resolve()]) {
+      assert.throws(() => client.worker(client.queue("q"), handler as unknown as Handler), BadArgumentError);
+    }
+  });
+});
+
+describe("the package", { concurrency: false }, () => {
+  const folder = fileURLToPath(new URL("../..", import.meta.url));
+  const { version } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8"));
+
+  test("reports its version, also where there is no package.json of it, as in a bundle", async () => {
+    assert.equal(VERSION, version);
+    const elsewhere = mkdtempSync(join(tmpdir(), "leaseq-ts-bundle-"));
+    try {
+      cpSync(join(folder, "dist/src"), join(elsewhere, "bundle"), { recursive: true });
+      symlinkSync(join(folder, "node_modules"), join(elsewhere, "node_modules"));
+      writeFileSync(join(elsewhere, "package.json"), '{"type": "module"}');
+      const bundled = await import(pathToFileURL(join(elsewhere, "bundle/index.js")).href);
+      const itsClient: Client = new bundled.Client({ path: server.path });
+      const worker = itsClient.worker(itsClient.queue("q"), () => {});
+      const ran = worker.run();
+      await until(async () => (await client.liveWorkers()).length === 1);
+      assert.equal((await client.liveWorkers())[0]?.client, `leaseq (TypeScript) ${version}`);
+      await itsClient.close();
+      await ran;
+    } finally {
+      rmSync(elsewhere, { recursive: true });
+    }
+  });
+
+  test("has a license, and declarations without the sources of the scripts", () => {
+    assert.match(readFileSync(join(folder, "LICENSE"), "utf8"), /MIT License/);
+    const declarations = readFileSync(join(folder, "dist/src/scripts.generated.d.ts"), "utf8");
+    assert.ok(declarations.length < 20_000, `${declarations.length} characters`);
+  });
+});
