@@ -93,6 +93,7 @@ class Plan(Breakpoint):
         self._watched = watched
         self._last = time.monotonic()
         self.wrong = ""
+        self.is_wrong_block = False
         self._sequences = {name: list(sequence) for name, sequence in sequences.items()}
         self._allowed: dict[str, list[Exchange]] = {name: [] for name in sequences}
         self._left = MAX_MEANWHILE
@@ -183,6 +184,7 @@ class Plan(Breakpoint):
             else:
                 self._left -= 1
             return self._answer(command, exchange)
+        self.is_wrong_block = command.name in BLOCKS
         self.wrong = f"the client sent {_shown(command)}; " + (
             why[0] if why else "nothing was to be sent any more"
         )

@@ -124,7 +124,7 @@ class Steps:
             except FailedError as error:
                 if _was_slow(step, plan, session, began):
                     raise UnjudgedError(f"the machine did not keep up: {error}") from error
-                if not plan.blocked() and secs > _time_to_block(step):
+                if not plan.is_wrong_block and not plan.blocked() and secs > _time_to_block(step):
                     raise UnjudgedError(f"the machine did not keep up: {error}") from error
                 raise
         except AdapterError as error:

@@ -410,9 +410,8 @@ class Executor:
             await connection.send("EVAL", "return 1", "0")
             await connection.read()
         except redis.ResponseError as error:
-            return (
-                type(error) is not redis.ResponseError
-            )  # an error with a code is about the user or this moment
+            # an error with a code is about the user or this moment
+            return type(error) is not redis.ResponseError
         except (*NOT_CONNECTED, ReplyTimeoutError):
             if connection is not None:
                 connection.close()

@@ -407,9 +407,8 @@ class Executor:
             connection.send("EVAL", "return 1", "0")
             connection.read()
         except redis.ResponseError as error:
-            return (
-                type(error) is not redis.ResponseError
-            )  # an error with a code is about the user or this moment
+            # an error with a code is about the user or this moment
+            return type(error) is not redis.ResponseError
         except (*NOT_CONNECTED, ReplyTimeoutError):
             if connection is not None:
                 connection.close()
