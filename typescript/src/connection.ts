@@ -183,7 +183,9 @@ export class Connection implements Runner {
       if (this.#closed) throw new Error("the client is closed");
     } catch (error) {
       this.#discard(redis);
-      throw new UnavailableError(`not connected: ${(reason ?? (error as Error)).message}`);
+      const { message } = reason ?? (error as Error);
+      const refusal = reason instanceof ReplyError ? new ServerError(message) : undefined;
+      throw new UnavailableError(`not connected: ${message}`, refusal);
     } finally {
       clearTimeout(timer);
     }

@@ -59,6 +59,12 @@ export abstract class ConnectionError extends LeaseqError {
 /** The server could not be reached. The call was not sent. */
 export class UnavailableError extends ConnectionError {
   readonly definite = true;
+
+  /** `cause`: what the server replied while the connection was opened. */
+  constructor(message: string, cause?: ServerError) {
+    super(message);
+    if (cause) this.cause = cause;
+  }
 }
 
 /** No reply came after the call was sent. It may have run, and is not sent again. */
@@ -101,7 +107,7 @@ export class PartialError<Result = unknown> extends LeaseqError {
 }
 
 /** The reply of a server with too many connections, which has no special code. */
-const TOO_MANY_CLIENTS = /^ERR max number of clients\b.* reached$/;
+export const TOO_MANY_CLIENTS = /^ERR max number of clients\b.* reached$/;
 
 /** The error of an error reply: by its code, otherwise a ServerError. */
 export function errorFromReply(message: string): LeaseqError {

@@ -1,5 +1,15 @@
 // The health of the server (page 13): which errors mean that the server is away or refuses for now, and how long to wait. worker.ts uses it.
-import { ClockError, ConnectionError, OutOfMemoryError, ServerError } from "./errors.js";
+import {
+  ClockError,
+  ConnectionError,
+  FormatError,
+  NoScriptsError,
+  OutOfMemoryError,
+  ServerError,
+  TOO_MANY_CLIENTS,
+  UnavailableError,
+  WrongKeyTypeError,
+} from "./errors.js";
 
 const FIRST_PAUSE_MS = 100;
 const MAX_PAUSE_MS = 5000;
@@ -7,6 +17,21 @@ const MAX_PAUSE_MS = 5000;
 /** Whether the call may work later as it is: the server is away, is loading, has no memory, refuses writes, and the like. */
 export function isServerAway(error: unknown): boolean {
   return [ConnectionError, ServerError, OutOfMemoryError, ClockError].some((kind) => error instanceof kind);
+}
+
+/** Whether the queue cannot be read: a record is damaged, or of a newer version. It works again after a repair (page 07). */
+export function isDamaged(error: unknown): boolean {
+  return error instanceof FormatError || error instanceof WrongKeyTypeError;
+}
+
+/** Whether the server refuses because of the user, the password or the settings of the connection (LQ-WORK-14). */
+export function isMisconfigured(error: unknown): boolean {
+  const isConnecting = error instanceof UnavailableError;
+  const refusal = isConnecting ? error.cause : error;
+  if (refusal instanceof NoScriptsError) return true;
+  if (!(refusal instanceof ServerError)) return false;
+  const isSetting = isConnecting && refusal.code === "ERR" && !TOO_MANY_CLIENTS.test(refusal.message);
+  return isSetting || ["NOAUTH", "WRONGPASS", "NOPERM"].includes(refusal.code);
 }
 
 /** Milliseconds to wait after that many failures in a row, at random so that workers do not come back together (LQ-WORK-7). */

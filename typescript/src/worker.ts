@@ -10,7 +10,7 @@ import { type Ending, runHandler, textOf } from "./handler.js";
 import type { ConnectionPool } from "./pool.js";
 import { PresenceReporter } from "./presence.js";
 import type { LeasedItem, Queue } from "./queue.js";
-import { isServerAway, pauseMs } from "./server-health.js";
+import { isDamaged, isMisconfigured, isServerAway, pauseMs } from "./server-health.js";
 import type { LeaseOptions } from "./wait-targets.js";
 
 /** The longest delay of an item: 10 years. */
@@ -84,6 +84,8 @@ export class Worker {
   #onSlotFree = () => {};
   #graceTimer: NodeJS.Timeout | undefined;
   #isAway = false;
+  /** Whether a call to lease was answered, perhaps without an item. */
+  #hasLeased = false;
   #failure: { error: unknown } | undefined;
   #completed = 0;
   #started = false;
@@ -136,9 +138,10 @@ export class Worker {
   }
 
   /**
-   * Works until `stop` is called, and returns how many items it completed. While the server is away or refuses, it tries again, with
-   * growing pauses (LQ-WORK-7). Any other error of leasing is thrown once the handlers have ended. If the client is closed, the items
-   * of running handlers are released, uncounted, before its connections are.
+   * Works until `stop` is called, and returns how many items it completed. While the server is away or refuses, or a record of a queue
+   * is damaged, it tries again, with growing pauses (LQ-WORK-7). It throws, once the handlers have ended, if the server refuses its
+   * first calls because of its settings (LQ-WORK-14), and any other error of leasing. If the client is closed, the items of running
+   * handlers are released, uncounted, before its connections are.
    */
   async run(): Promise<number> {
     if (this.#started) throw new BadArgumentError("a worker runs once");
@@ -191,10 +194,12 @@ export class Worker {
       try {
         await this.#lease(free, this.#isAway ? PROBE_MS : Number.POSITIVE_INFINITY);
         failures = 0;
+        this.#hasLeased = true;
         this.#isAway = false;
       } catch (error) {
         if (this.#stopping.signal.aborted) break;
-        if (!isServerAway(error)) {
+        const isFirst = !this.#hasLeased && isMisconfigured(error);
+        if (isFirst || !(isServerAway(error) || isDamaged(error))) {
           this.#failure = { error };
           break;
         }

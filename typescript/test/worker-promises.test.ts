@@ -258,6 +258,66 @@ describe("an outage", { concurrency: false }, () => {
   }
 });
 
+describe("a queue with a damaged record", { concurrency: false }, () => {
+  for (const [what, damage] of Object.entries({
+    "another version": (id: string) => raw.hset("leaseq:{q}:q:meta", id, "damaged"),
+    "a key of another type": () => raw.set("leaseq:{q}:q:leased", "mine"),
+  })) {
+    test(`does not end the worker: ${what}`, async () => {
+      const queue = client.queue("q");
+      await queue.add({ id: "a", data: "", headers: { name: "value" } });
+      await damage("a");
+      const worker = client.worker(queue, () => worker.stop(), { announce: false, onError });
+      const ran = worker.run();
+      await until(() => reported.length > 0);
+      await raw.del("leaseq:{q}:q:meta", "leaseq:{q}:q:leased");
+      assert.equal(await ran, 1);
+      assert.equal(reported.length, 1);
+    });
+  }
+});
+
+describe("a server that refuses the first calls (LQ-WORK-14)", { concurrency: false }, () => {
+  const users: Record<string, () => ConstructorParameters<typeof Client>[0]> = {
+    "because of the password": () => ({ path: server.path, username: "u", password: "wrong" }),
+    "because of a right to lease": () => ({ path: server.path, username: "u", password: "pw" }),
+    "because of the database": () => ({ path: server.path, db: 99 }),
+  };
+  for (const [what, given] of Object.entries(users)) {
+    test(`${what} ends the worker with that error`, async () => {
+      await raw.call("ACL", "SETUSER", "u", "reset", "on", ">pw", "~*", "&*", "+@all", "-eval", "-evalsha");
+      const itsClient = new Client(given());
+      const worker = itsClient.worker(itsClient.queue("q"), () => {}, { announce: false, onError });
+      await assert.rejects(worker.run(), /NOPERM|WRONGPASS|out of range/);
+      await itsClient.close();
+    });
+  }
+
+  test("and not the first, does not end it", async () => {
+    await raw.call("ACL", "SETUSER", "u", "reset", "on", ">pw", "~*", "&*", "+@all");
+    const itsClient = new Client({ path: server.path, username: "u", password: "pw" });
+    const queue = client.queue("q");
+    await queue.add({ id: "a", data: "" });
+    const ids: string[] = [];
+    const worker = itsClient.worker(
+      itsClient.queue("q"),
+      async (item) => {
+        ids.push(item.id.toString());
+        if (ids.length === 2) worker.stop();
+      },
+      { announce: false, onError },
+    );
+    const ran = worker.run();
+    await until(async () => (await queue.stats()).get("items") === 0);
+    await raw.call("ACL", "SETUSER", "u", "-evalsha", "-eval");
+    await queue.add({ id: "b", data: "" });
+    await until(() => reported.length > 0);
+    await raw.call("ACL", "SETUSER", "u", "+evalsha", "+eval");
+    assert.equal(await ran, 2);
+    await itsClient.close();
+  });
+});
+
 describe("a worker that stops", { concurrency: false }, () => {
   test("gives back what was just leased from several groups, and starts no handler (LQ-WORK-9)", async () => {
     const queues = ["first", "second"].map((name) => client.queue(name));
