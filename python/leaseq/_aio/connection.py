@@ -133,9 +133,11 @@ class Connection(ReplyStream):
         await self.send_packed(command.packed or pack(command.evalsha()))
 
     async def receive(self, command: Command[T], timeout: float | None = None) -> T:
-        """Return the answer of a script that was sent by its digest. Raises as `read`."""
+        """Return the answer of a script that was sent by its digest. Raises as `read_within`."""
         try:
-            return command.parse(await self.read(timeout))
+            return command.parse(
+                await self.read_within(self.endpoint.reply_secs if timeout is None else timeout)
+            )
         except NoScriptError:
             return await self._call_by_text(command, timeout)
         except LeaseqError:

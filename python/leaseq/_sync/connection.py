@@ -155,9 +155,9 @@ class Connection:
         self.send_packed(command.packed or pack(command.evalsha()))
 
     def receive(self, command: Command[T], timeout: float | None = None) -> T:
-        """Return the answer of a script that was sent by its digest. Raises as `read`."""
+        """Return the answer of a script that was sent by its digest. Raises as `read_within`."""
         try:
-            return command.parse(self.read(timeout))
+            return command.parse(self.read_within(self.endpoint.reply_secs if timeout is None else timeout))
         except NoScriptError:
             return self._call_by_text(command, timeout)
         except LeaseqError:
