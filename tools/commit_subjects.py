@@ -12,7 +12,7 @@ from typing import Final
 
 ROOT: Final = Path(__file__).parents[1]
 
-FIRST: Final = "ffe935e"
+FIRST: Final = "5343cf8"
 """The last commit before the rule."""
 
 MAX_LENGTH: Final = 72
