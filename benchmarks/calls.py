@@ -79,7 +79,7 @@ class Meter:
 
     @contextlib.contextmanager
     def calls(self, name: str) -> Iterator[None]:
-        """Return what is inside makes this call so many times."""
+        """Measure a block that makes this call `count` times."""
         gc.collect()
         inside, began = self._server.script_usec(), time.process_time()
         yield

@@ -276,7 +276,7 @@ def _reply(script: str, signature: Signature, known: Mapping[str, Signature]) ->
             *_reader(
                 name,
                 f"list[tuple[{_type(one)}, list[{_type(created)}]]]",
-                "for each entry, which has so many follow-ups",
+                "for each entry; `follow_ups` has the number of its follow-ups",
                 "follow_ups: Iterable[int]",
             ),
             "    rest = iter(reply)",

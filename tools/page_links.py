@@ -34,7 +34,7 @@ def anchors(page: Path) -> frozenset[str]:
 
 
 def wrong_links(page: Path) -> Iterator[str]:
-    """Return what is wrong with the links of a page."""
+    """Yield what is wrong with the links of a page."""
     text = CODE.sub(lambda code: re.sub(r"[^\n]", "~", code[0]), page.read_text(encoding="utf-8"))
     for link in LINK.finditer(text):
         target, _, anchor = link[1].partition("#")

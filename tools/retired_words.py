@@ -166,7 +166,7 @@ FOLDERS: Final = (
 
 
 def retired_in(path: Path, folder: Folder) -> Iterator[str]:
-    """Return what is found in a file, a line each; line 0 is the file's own name."""
+    """Yield the findings in a file, a line each; line 0 is the file's name."""
     for line, name in ((0, path.stem), *folder.names(path.read_text(encoding="utf-8"))):
         for word in sorted(words(name) & folder.retired.keys()):
             yield f"{path.relative_to(ROOT)}:{line}: {name}: in place of {word!r} say {folder.retired[word]}"

@@ -102,7 +102,7 @@ def _make_user(client: redis.Redis, rules: Sequence[str]) -> None:
 
 
 def _wrong(client: redis.Redis, operations: Sequence[str], sources: Mapping[str, str]) -> Iterator[str]:
-    """Return what the user cannot do that it is for, and can do that it is not for; a line each."""
+    """Yield missing and excess rights of a user, a line each."""
     bench = VectorExecutor(client)
     try:
         for script in case_file.scripts():

@@ -114,7 +114,7 @@ def run_with(_case: Case, context: Context, sources: Mapping[str, str] = Mapping
 
 
 def _measured(client: redis.Redis, size: int, sources: Mapping[str, str]) -> dict[str, int]:
-    """Return what each call does on a queue of so many items of each kind; of a pass, the page that does most."""
+    """Return what each call does on a queue with `size` items of each kind; of a pass, the page that does most."""
     found = {}
     _fill(client, size)
     packed = {key: client.dump(key) for key in client.scan_iter(count=1000)}

@@ -33,7 +33,7 @@ def find_program(name: str | None = None) -> Path:
     if name is None:
         return _default_program()
     if "/" in name:
-        return Path(name).absolute()  # the server is started in a folder of its own
+        return Path(name).absolute()  # the server is started in a separate folder
     found = shutil.which(name) or next(_of_version(name), None)
     if found is None:
         raise ServerError(f"{name} is neither on PATH nor in {CACHE}: run `make servers`, or give a path")

@@ -37,7 +37,7 @@ class WorkerProcess:
         return self._process.poll() is not None
 
     def failed(self) -> bool:
-        """Return whether it ended by itself, and with an error."""
+        """Return whether it ended with an error, and was not stopped."""
         return self._process.poll() not in {None, 0}
 
     def freeze(self) -> bool:

@@ -11,7 +11,7 @@ from leaseq.backoff import Backoff
 from leaseq.commands import Command, LeaseReply
 from leaseq.commands.additions import Options
 from leaseq.commands.encoding import result_key
-from leaseq.errors import BadArgumentError, BadTypeError, LeaseqError
+from leaseq.errors import BadArgumentError, BadTypeError
 from leaseq.item import Item
 from leaseq.keys import QueueKeys
 from leaseq.results import Outcome
@@ -222,15 +222,6 @@ def chunks(members: Iterable[Member], size: Callable[[Member], int] = lambda _: 
         chunk.append(member)
     if chunk:
         yield chunk
-
-
-def count_resolved_or_unknown(error: LeaseqError) -> int:
-    """Return how many items a failed call has ended or may have ended: those answered, and unless it is definite, a chunk.
-
-    The fate of that chunk is unknown. To complete or release it once more would undo what its caller asked for, if that
-    has happened; if not, its deadline brings it back.
-    """
-    return len(error.answers) + error.in_doubt
 
 
 def data_size(item: object) -> int:

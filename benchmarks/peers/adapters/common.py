@@ -244,7 +244,7 @@ def _leave_traces(data: str | bytes) -> None:
 
 
 def handle(data: str | bytes) -> str | bytes | None:
-    """Return what every handler does, in threads; answers what is to be its result."""
+    """Do what every handler does, in threads, and return its result."""
     if ORDERS.handler == "count":
         _traces.count()
         return None
@@ -257,7 +257,7 @@ def handle(data: str | bytes) -> str | bytes | None:
 
 
 async def handle_async(data: str | bytes) -> str | bytes | None:
-    """Return what every handler does, on an event loop; answers what is to be its result."""
+    """Do what every handler does, on an event loop, and return its result."""
     if ORDERS.handler == "count":
         _traces.count()
         return None

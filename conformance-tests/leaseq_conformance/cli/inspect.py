@@ -76,7 +76,7 @@ class _Plain(yaml.SafeDumper):
     """Writes each value out, and short ones in a line, as case files do."""
 
     def ignore_aliases(self, _: Any) -> bool:
-        """Return what several steps share is written at each."""
+        """Write at each step what several steps share."""
         return True
 
 

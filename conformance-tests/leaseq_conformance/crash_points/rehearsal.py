@@ -118,7 +118,7 @@ class Rehearsal:
             self._tokens[values.text(lease["id"])] = lease["token"]
 
     def _make_other_calls(self) -> None:
-        """Return what the other client does, once, when the operation blocks."""
+        """Make the calls of the other client, once, when the operation blocks."""
         if not self.operation.meanwhile or self.proxy.commands_of(OTHER):
             return
         blocks = [command for name in ("BLPOP", "BLMOVE") for command in self.proxy.commands_of(CLIENT, name)]

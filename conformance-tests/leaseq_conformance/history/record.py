@@ -38,7 +38,7 @@ class Call:
 
     @property
     def lost(self) -> bool:
-        """True if nobody knows what it did: no answer, or an error that says so."""
+        """True if its effect is unknown: there is no answer, or an error that says so."""
         return self.answer is None or ("error" in self.answer and not self.answer["error"]["definite"])
 
 

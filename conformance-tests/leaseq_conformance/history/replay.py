@@ -114,7 +114,7 @@ class _Replay:
         return queue, reply, f"it was answered {known!r}, the model says {reply!r}"
 
     def rest(self) -> Iterator[str]:
-        """Return what was answered and never run, and what is left and should not be or the reverse."""
+        """Check that every answered call was run, and that the keys are as the model has them."""
         for sent in self._history.sent:
             if sent.reply is not None and sent.number not in self.places:
                 yield f"{sent.actor}: {sent.script} {sent.argv} was answered {sent.reply!r} and never run"
@@ -129,7 +129,7 @@ class _Replay:
 
 
 def _answers(history: History, places: dict[int, int]) -> Iterator[str]:
-    """Return whether each client told its caller what the server told it."""
+    """Check that each client returned what the server answered."""
     of: dict[int, list[Sent]] = {}
     for sent in sorted(history.sent, key=lambda one: one.number):
         of.setdefault(sent.call, []).append(sent)
@@ -187,7 +187,7 @@ def _answer(call: Call, of: list[Sent], places: dict[int, int]) -> str:
 
 
 def _order(history: History, places: dict[int, int]) -> Iterator[str]:
-    """Return whether calls that were over before others began were also run before them.
+    """Check that calls that ended before others started were also run before them.
 
     Who leaves settles in the background, during whichever call comes next: that is no part of the call.
     """

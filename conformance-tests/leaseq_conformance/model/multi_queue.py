@@ -112,7 +112,7 @@ def _moves(queue: Queue) -> int:
 
 
 def _pass_on(now: int, queue: Queue) -> None:
-    """Return what a waiter knew of a queue that it no longer waits on."""
+    """Pass on what a waiter knew of a queue that it no longer waits on."""
     state = queue._open(now)
     if queue._attended(state) or state.next_due <= now + CAP:
         queue._wake()

@@ -88,7 +88,7 @@ class Queue(Inspections, Outcomes):
         return created
 
     def forget_kept(self, entries: Sequence[Add], answers: Sequence[int]) -> None:
-        """Return what is kept of an earlier item of an id that was added counts no longer."""
+        """Forget the outcome of an earlier item with this id."""
         for entry, answer in zip(entries, answers, strict=True):
             if answer > 0:
                 self.kept.pop(entry.id, None)

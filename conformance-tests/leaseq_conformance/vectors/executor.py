@@ -209,7 +209,7 @@ class VectorExecutor:
     def run(
         self, vectors: Sequence[Vector], sources: Mapping[str, str] = MappingProxyType({})
     ) -> Iterator[Run]:
-        """Return what each vector's call does, and what the same call does the second time.
+        """Yield what each vector's call does, and what the same call does the second time.
 
         `sources` are other sources of scripts, by their names: seeded bugs.
 

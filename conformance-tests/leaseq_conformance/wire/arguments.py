@@ -1,4 +1,4 @@
-"""What the words of a call are, by the manifest: a difference is told by the name of an argument, not by its place."""
+"""The words of a call by the manifest, so that a difference names an argument and not a place."""
 
 from __future__ import annotations
 

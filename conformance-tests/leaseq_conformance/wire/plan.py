@@ -124,7 +124,7 @@ class Plan(Breakpoint):
         return any(exchange.get("command") == "EVAL" for _, exchange in self._candidates())
 
     def stop(self, command: Command) -> Action:
-        """Return what becomes of it."""
+        """Return the action for a command."""
         return self._fates.pop(command.number)
 
     def finished(self, secs: float) -> bool:
@@ -191,7 +191,7 @@ class Plan(Breakpoint):
         return "disconnect"
 
     def _candidates(self) -> Iterator[tuple[str | None, Exchange]]:
-        """Return what may come now: the next of each order, what is behind what need not come, and, of no order, what may come at any time."""
+        """Yield the exchanges that may come now: the next of each order, those behind optional ones, and those that may come at any time."""
         for name, sequence in self._sequences.items():
             for exchange in sequence:
                 if exchange.get("one_of") not in self._chosen:

@@ -163,7 +163,7 @@ def _was_slow(step: Step, plan: Plan, session: CaseSession, since: float) -> boo
 
 
 def _wait_for_the_rest(session: CaseSession, plan: Plan, patience: float) -> None:
-    """Return what is sent behind the answer, in the background: no later than the client's end, for which it waits."""
+    """Wait for commands that are sent in the background behind the answer, at most until the client's end."""
     if plan.finished(GRACE_SECS):
         return
     session.adapter(ACTOR).process.end(patience)

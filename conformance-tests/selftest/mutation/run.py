@@ -97,7 +97,7 @@ class Killer:
         return b"".join(self.bench.link.pack_commands(commands)), len(commands), call
 
     def _answers(self, chosen: Sequence[int], digest: str) -> Iterator[tuple[int, Any]]:
-        """Return what the call of each of these vectors answers and leaves."""
+        """Yield what the call of each of these vectors answers and leaves."""
         sent = b"".join(self._packed[at][0] for at in chosen).replace(PLACE.encode(), digest.encode())
         self.bench.link.send_packed_command([sent])
         for at in chosen:

@@ -16,7 +16,6 @@ from leaseq._aio.reply_stream import ReplyStream
 from leaseq.commands import Argument, Command, pack
 from leaseq.commands.encoding import UNREADABLE
 from leaseq.endpoint import Endpoint
-from leaseq.errors import LeaseqError
 from leaseq.process import THIS, ForkGuard
 from leaseq.time_limit import LARGE_BYTES, TimeLimit, arrival_secs
 
@@ -123,8 +122,6 @@ class Connection(ReplyStream):
             return command.parse(await self.read(timeout))
         except NoScriptError:
             return await self._call_by_text(command, timeout)
-        except LeaseqError:
-            raise
         except UNREADABLE as error:
             raise command.unreadable(error) from error
 
@@ -140,8 +137,6 @@ class Connection(ReplyStream):
             )
         except NoScriptError:
             return await self._call_by_text(command, timeout)
-        except LeaseqError:
-            raise
         except UNREADABLE as error:
             raise command.unreadable(error) from error
 
@@ -150,8 +145,6 @@ class Connection(ReplyStream):
         await self.send(*command.eval())
         try:
             return command.parse(await self.read(timeout))
-        except LeaseqError:
-            raise
         except UNREADABLE as error:
             raise command.unreadable(error) from error
 

@@ -515,8 +515,7 @@ async def end_leases(
     try:
         answer = await queue.executor.run(command, timeout)
     except LeaseqError as error:
-        error.in_doubt = len(items)
-        if error.in_doubt:
+        if not error.definite:
             # to complete or release once more would undo this call, if it took effect; else the deadline brings it back
             for item in items:
                 item.hold.ended = True

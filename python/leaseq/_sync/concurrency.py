@@ -87,7 +87,7 @@ class Slots:
         self._start_over()
 
     def _start_over(self) -> None:
-        """Return what threads of a parent hold at a fork, they do not give back in its child."""
+        """Forget the slots: threads of a parent do not give back in its child what they hold at a fork."""
         self._process = THIS.number
         self._guard = Guard()
         self._taken: list[weakref.ref[Slot]] = []

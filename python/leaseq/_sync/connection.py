@@ -19,7 +19,6 @@ from leaseq._sync.race import Stop, current
 from leaseq.commands import Argument, Command, pack
 from leaseq.commands.encoding import UNREADABLE
 from leaseq.endpoint import NOTHING, Endpoint, reader
-from leaseq.errors import LeaseqError
 from leaseq.process import THIS, ForkGuard
 from leaseq.time_limit import LARGE_BYTES, TimeLimit, arrival_secs
 
@@ -145,8 +144,6 @@ class Connection:
             return command.parse(self.read(timeout))
         except NoScriptError:
             return self._call_by_text(command, timeout)
-        except LeaseqError:
-            raise
         except UNREADABLE as error:
             raise command.unreadable(error) from error
 
@@ -160,8 +157,6 @@ class Connection:
             return command.parse(self.read_within(self.endpoint.reply_secs if timeout is None else timeout))
         except NoScriptError:
             return self._call_by_text(command, timeout)
-        except LeaseqError:
-            raise
         except UNREADABLE as error:
             raise command.unreadable(error) from error
 
@@ -170,8 +165,6 @@ class Connection:
         self.send(*command.eval())
         try:
             return command.parse(self.read(timeout))
-        except LeaseqError:
-            raise
         except UNREADABLE as error:
             raise command.unreadable(error) from error
 
@@ -356,7 +349,7 @@ class Connection:
 
 
 def _look(sock: socket.socket) -> Callable[[float], object]:
-    """Return what tells within so long whether there is something to read, if only the end."""
+    """Return a function that says whether there is something to read, if only the end; its argument is the longest wait."""
     if not hasattr(select, "poll"):
         return lambda seconds: select.select([sock], [], [], seconds)[0]
     poll = select.poll()

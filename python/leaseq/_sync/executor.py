@@ -269,8 +269,8 @@ class Executor:
         connection, command, answer = call.connection, call.command, call.answer
         settles, call.settles, call.answer = call.settles, (), None
         undo = None if command is None else command.undo
-        if answer is not None and command is not None and undo is not None:
-            self._undo_later(command, answer, settles)
+        if answer is not None and undo is not None:
+            self.run_later([*undo(answer), *settles])  # one after the other (LQ-BLOCK-15)
             return
         if connection is not None and connection.pending_replies and (undo or settles):
             call.connection = None

@@ -56,7 +56,7 @@ def import_(*, queue: WorkQueue, source: IO[bytes], revive_dead: bool, as_json: 
 
 
 def summary_lines(done: "Imported") -> Iterator[str]:
-    """Return what became of the items, line by line."""
+    """Yield what became of the items, line by line."""
     yield f"{done.added} added, {done.exist} exist"
     rest = {
         "were dead and are left out (--revive-dead adds them)": done.dead,

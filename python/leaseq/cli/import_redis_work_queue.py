@@ -91,7 +91,7 @@ def _counted(counts: "Counts") -> Iterator[str]:
 
 
 def summary_lines(done: "Migration", claimed_key: str) -> Iterator[str]:
-    """Return what became of the ids, line by line."""
+    """Yield what became of the ids, line by line."""
     yield f"{done.added} added, {done.exist} exist"
     if done.without_data:
         yield f"{done.without_data} have no data and stay in {claimed_key}: the original leaves them when it completes"

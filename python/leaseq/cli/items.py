@@ -155,7 +155,7 @@ def _row(info: ItemInfo | ListedItem, now: float) -> tuple[Any, ...]:
 def _list_infos(
     queue: WorkQueue, state: Any, offset: int, limit: int | None, *, backward: bool
 ) -> Iterator[ItemInfo | ListedItem]:
-    """Return what is in the state, page by page: all that is known of it, or of what is only an outcome its id and time."""
+    """Yield the items in the state, page by page: all that is known of an item, or the id and time of an outcome."""
     max_items = sys.maxsize if limit is None else limit
     for page in pages(partial(queue.list_items, state, backward=backward), offset, max_items):
         if state == "kept":

@@ -65,7 +65,7 @@ class LiveStats:
 
 
 def _notes(now: QueueStats) -> Iterator[Text]:
-    """Return what a person should know at a glance."""
+    """Yield the lines that a person should see at a glance."""
     if now.paused:
         yield Text("PAUSED: nothing is leased", "bold yellow")
     if now.overdue:

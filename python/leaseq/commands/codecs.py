@@ -166,7 +166,7 @@ def complete_with_arguments(entries: Sequence[Sequence[Argument]], targets: int)
 
 
 def complete_with_reply(reply: Any, follow_ups: Iterable[int]) -> list[tuple[bool, list[float]]]:
-    """Return what is answered for each entry, which has so many follow-ups."""
+    """Return what is answered for each entry; `follow_ups` has the number of its follow-ups."""
     rest = iter(reply)
     return [
         (next(rest) == 1, [next(rest) / 1_000_000 for _ in range(count)])

@@ -52,12 +52,6 @@ class Command(NamedTuple, Generic[T]):
     registers: bool = False
     """True if the queue is to be registered after it: it adds or leases (LQ-REGISTRY-2)."""
 
-    def map(self, take: Callable[[T], U]) -> "Command[U]":
-        """The same call, whose answer is taken in by `take`."""
-        parse: Callable[[Any], Any] = self.parse
-        mapped: Any = self
-        return cast("Command[U]", mapped._replace(parse=lambda reply: take(parse(reply))))
-
     def unreadable(self, error: Exception) -> Exception:
         """Return the error for a reply that `parse` could not read: InvalidResponse of redis-py."""
         return InvalidResponse(

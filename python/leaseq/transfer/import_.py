@@ -56,7 +56,7 @@ def import_lines(
 def _entries(
     queue: WorkQueue, texts: Iterable[str | bytes], done: Imported, *, revive_dead: bool
 ) -> Iterator[line_format.Entry]:
-    """Return what is to be added, line by line; counts what is not."""
+    """Yield the entries to add, line by line; count the others."""
     headed = False
     now = queue.stats().now
     for number, text in enumerate(texts, 1):

@@ -63,7 +63,7 @@ class RetryPolicy:
     dead_letter_on: tuple[type[BaseException], ...]
 
     def judge(self, item: LeasedItemBase, error: BaseException) -> Disposition:
-        """Return what becomes of an item whose handler raised this. What cannot be done is logged, and the item waits as by default."""
+        """Return the disposition of an item whose handler raised this error. A failing policy is logged, and the item waits as by default."""
         try:
             disposition = self._judge(item, error)
             _check(disposition.delay)

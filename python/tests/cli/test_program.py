@@ -425,7 +425,7 @@ def blocked(client: Any) -> bool:
 
 
 def test_it_can_be_run_by_threads() -> None:
-    """Return what the tests above rest on: a call leaves nothing behind."""
+    """The tests above rest on this: a call leaves nothing behind."""
     before = threading.active_count()
     Calls("redis://127.0.0.1:1")("stats", "q")
     assert threading.active_count() == before

@@ -78,7 +78,7 @@ forked(3)
 
 
 def test_the_child_of_a_fork_is_another_process() -> None:
-    """Return what is kept for a process (connections, locks, threads) is not for its child, nor for a child of that."""
+    """The connections, locks and threads of a process are not for its child, nor for a child of that."""
     subprocess.run([sys.executable, "-c", FORKS], check=True, timeout=240)
 
 

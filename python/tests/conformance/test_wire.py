@@ -149,7 +149,7 @@ def test_the_names_are_unique() -> None:
 
 
 def test_a_wrong_adapter_is_an_error_and_no_failure(url: str) -> None:
-    """Return what the adapter does wrong says nothing about the client."""
+    """A fault of the adapter says nothing about the client."""
     server = ExternalServer(url)
     command = (sys.executable, "-c", "print('hello')")
     with AdapterPool(server, command) as pool, pytest.raises(BrokenError):

@@ -51,7 +51,7 @@ def forever(step: Callable[[], object]) -> NoReturn:
 
 
 def ways(app: App, url: str) -> dict[str, Callable[[], object]]:
-    """Return what functions do when their time is over. Each step is short: a thread is interrupted between two of them."""
+    """Do as functions do when their time is over. Each step is short: a thread is interrupted between two of them."""
     empty: queue.Queue[None] = queue.Queue()
     taken = threading.Lock()
     taken.acquire()

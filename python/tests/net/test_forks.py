@@ -296,7 +296,7 @@ def test_a_sentinel(kind: str, sentinel: SentinelSet) -> None:
 
 
 def of_a_process(queue: leaseq.WorkQueue) -> None:
-    """Return what a process of multiprocessing runs."""
+    """Run in a process of multiprocessing."""
     reads_its_own(queue)
 
 

@@ -100,7 +100,7 @@ def test_a_queue_in_one_loop_after_the_other(run: Any, url: str, redis_client: r
 
 @of_proper_ends
 def test_a_loop_that_ends_under_a_wait(run: Any, url: str, redis_client: redis.Redis) -> None:
-    """Return what it had in use is closed, and the queue can be used and closed in another loop."""
+    """Its connections are closed, and the queue can be used and closed in another loop."""
     queue, before = leaseq.aio.WorkQueue("q", url), connections(redis_client)
     waits: set[Any] = set()
 

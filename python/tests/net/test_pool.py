@@ -242,7 +242,7 @@ def test_the_bound_is_of_each_event_loop(url: str) -> None:
 
 
 def test_the_bound_is_of_each_process(url: str) -> None:
-    """Return what a thread of the parent holds at a fork, it does not give back in the child."""
+    """A thread of the parent does not give back in the child what it holds at a fork."""
     with redis.Redis.from_url(url, max_connections=1) as client:
         pool = sync.route(client)
         used = pool.acquire("", None)

@@ -156,7 +156,7 @@ def test_a_command_takes_the_time_of_its_bytes(flavour: ClientFlavour) -> None:
 
 
 def test_the_reply_to_a_large_command_waits_until_it_has_arrived(flavour: ClientFlavour) -> None:
-    """Return what is between client and server takes the command in at once and passes it on slowly."""
+    """A proxy between client and server takes the command in at once and passes it on slowly."""
 
     def serve(peer: socket.socket, server: PacedServer) -> None:
         left = SIZE

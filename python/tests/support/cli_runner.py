@@ -94,7 +94,7 @@ def run(args: Sequence[str], **options: Any) -> subprocess.CompletedProcess[str]
 
 
 def one_line(err: str, expected: str) -> None:
-    """Return what stands on stderr: one line, after the name of the program; no traceback."""
+    """Check that stderr has one line, after the name of the program, and no traceback."""
     assert err.startswith("leaseq"), err
     assert err.count("\n") == 1, err
     assert err.endswith("\n"), err

@@ -193,7 +193,7 @@ class RandomTraffic:
             self._let_expire(before)
 
     def _let_expire(self, before: Keyspace) -> None:
-        """Return what a call took away: only items whose time was over, and each was counted."""
+        """Check that a call removed only items whose time was over, and counted each."""
         stored = self.q.stored()
         gone = self.items.keys() - stored.items.keys()
         for item_id in gone:

@@ -300,7 +300,7 @@ class Model:
             yield f" settles q{q}{note}", new
 
     def own_steps(self, state: State, n: int) -> Iterator[Outcome]:
-        """Return what worker n does next."""
+        """Yield the next steps of worker n."""
         worker = state.workers[n]
         match worker.phase:
             case Phase.LEASE if worker.at < len(worker.queues):
@@ -313,7 +313,7 @@ class Model:
                 yield "'s timer ends", _with_worker(state, n, self.awake(worker))
 
     def events(self, state: State, n: int) -> Iterator[Outcome]:
-        """Return what may happen to worker n."""
+        """Yield the events that may happen to worker n."""
         worker = state.workers[n]
         gone = _with_worker(state, n, Worker(worker.queues))
         if worker.phase == Phase.IDLE:

@@ -52,7 +52,7 @@ def state(queue: Any, item_id: str) -> tuple[str, int]:
 def test_nothing_is_sent_between_the_wake_up_and_the_handler(
     flavour: ClientFlavour, redis_client: redis.Redis, url: str, proxy: Listener, names: str
 ) -> None:
-    """Return what the worker sends no longer arrives, and its handler begins all the same.
+    """The worker's commands no longer arrive, and its handler starts all the same.
 
     Several queues of one group are waited for alike: the item comes to the last, whose lease was sent with the block on all.
     """

@@ -300,7 +300,7 @@ def test_each_item_has_a_context(queue: Any, flavour: ClientFlavour, hooks: Any,
 
 
 async def test_a_task_that_has_waited_is_of_one_item(queue: Any, url: str) -> None:
-    """Return what hangs on the task (a session, a timer that cancels it) is no other item's."""
+    """A session or a timer that belongs to the task of one item is not seen by another."""
     tasks: list[Any] = []
     async with leaseq.aio.WorkQueue(queue.name, url) as own:
         await own.add_items(Item(b"", id=str(n)) for n in range(10))

@@ -35,7 +35,7 @@ class Completer:
             return None
         command = commands.complete_and_lease(queue.keys, items, count, self._lease_secs)
         try:
-            reply = await end_leases(queue, items, command)
+            reply = await end_leases(queue, items, command, REPLY_GRACE)
         except OF_ONE:
             await self._complete(queue, items)
             return None

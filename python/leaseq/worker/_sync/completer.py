@@ -36,7 +36,7 @@ class Completer:
             return None
         command = commands.complete_and_lease(queue.keys, items, count, self._lease_secs)
         try:
-            reply = end_leases(queue, items, command)
+            reply = end_leases(queue, items, command, REPLY_GRACE)
         except OF_ONE:
             self._complete(queue, items)
             return None
