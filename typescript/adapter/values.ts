@@ -59,12 +59,15 @@ export const configuration = (args: Json): Json =>
   });
 
 export const workerOptions = (args: Json): Json =>
-  rename(args, {
-    concurrency: ["concurrency", number],
-    lease_ms: ["duration", number],
-    retry_ms: ["retryDelay", number],
-    grace_ms: ["grace", number],
-  });
+  rename(
+    { retry_ms: 0, ...args },
+    {
+      concurrency: ["concurrency", number],
+      lease_ms: ["duration", number],
+      retry_ms: ["backoff", number],
+      grace_ms: ["grace", number],
+    },
+  );
 
 export function waitOptions(args: Json): { timeout?: number } {
   if (!("wait_ms" in args)) return {};

@@ -11,6 +11,8 @@ import {
 } from "./blocking.js";
 import { now } from "./clock.js";
 import { BadArgumentError } from "./errors.js";
+import { type Logger, STDERR } from "./hooks.js";
+import type { Handler } from "./item-run.js";
 import { QueueKeys } from "./keys.js";
 import { ConnectionPool } from "./pool.js";
 import { listWorkers, type WorkerInfo } from "./presence.js";
@@ -18,7 +20,8 @@ import { type LeasedItem, Queue } from "./queue.js";
 import { MAX_QUEUES } from "./scripts.generated.js";
 import type { Server } from "./server.js";
 import { type LeaseOptions, leaseTarget } from "./wait-targets.js";
-import { type Handler, Worker, type WorkerOptions } from "./worker.js";
+import { Worker } from "./worker.js";
+import type { WorkerOptions } from "./worker-settings.js";
 
 /** Node fires a timer with a longer delay at once. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
@@ -27,12 +30,15 @@ const MAX_TIMER_MS = 2 ** 31 - 1;
 export interface ClientOptions {
   /** Milliseconds after which a call without a reply fails and its connection is closed. Default: 10000. */
   replyTimeout?: number | undefined;
+  /** Where its workers write their few lines. Default: stderr. */
+  logger?: Logger | undefined;
 }
 
 /** A client of one server or cluster. Connections are opened when they are needed. */
 export class Client {
   readonly #pool: ConnectionPool;
   readonly #replyTimeout: number;
+  readonly #logger: Logger;
 
   /** Takes one server, or several nodes of a cluster. One node that can be reached is enough to find the others. */
   constructor(servers: Server | readonly Server[], options: ClientOptions = {}) {
@@ -43,6 +49,7 @@ export class Client {
       throw new BadArgumentError(`replyTimeout is a number of milliseconds above 0, not ${replyTimeout}`);
     }
     this.#replyTimeout = replyTimeout;
+    this.#logger = options.logger ?? STDERR;
     this.#pool = new ConnectionPool(given, this.#replyTimeout);
   }
 
@@ -101,7 +108,14 @@ export class Client {
    */
   worker(queues: Queue | readonly Queue[], handler: Handler, options: WorkerOptions = {}): Worker {
     const all = Array.isArray(queues) ? (queues as readonly Queue[]) : [queues as Queue];
-    return new Worker((from, how) => this.leaseAny(from, how), this.#pool, all, handler, options);
+    return new Worker(
+      (from, how) => this.leaseAny(from, how),
+      this.#pool,
+      all,
+      handler,
+      options,
+      this.#logger,
+    );
   }
 
   /** Lists the live workers of all clients (LQ-WORKER-5). */
@@ -109,9 +123,13 @@ export class Client {
     return await listWorkers(this.#pool.shared, this.#replyTimeout);
   }
 
-  /** Ends every wait, with an AbortError, and closes the connections. */
+  /** Stops its workers, ends every wait, with an AbortError, and closes the connections. */
   async close(): Promise<void> {
     await this.#pool.close();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
   }
 
   /** Each group blocks on a separate connection. The first one that finds items ends the others. */

@@ -1,20 +1,46 @@
-// How the handler of an item ended (LQ-WORK-1, LQ-WORK-2). worker.ts calls it.
+// How the handler of an item ended (LQ-WORK-1, LQ-WORK-2). item-run.ts calls it.
 import { MAX_ERROR_BYTES } from "./scripts.generated.js";
 
 /** The handler returned, perhaps with a result to keep, or ended in another way. */
 export type Ending = { readonly result?: string | Uint8Array } | { readonly error: unknown };
 
-/** Runs a handler. Never throws. */
-export async function runHandler<Item>(handler: (item: Item) => unknown, item: Item): Promise<Ending> {
+/** What a handler gets with its item. */
+export interface HandlerContext {
+  /**
+   * Aborted when the work is to end: pass it to `fetch` and the like. Its `reason` is a `Cancellation`: the lease is "lost", the time
+   * limit is over ("late"), or the grace time behind a "stop" is.
+   */
+  readonly signal: AbortSignal;
+  /** Aborted as soon as the worker is stopped: a long handler can save what it has, and throw `Release`. */
+  readonly stopping: AbortSignal;
+  /** Reports how far the handler is, to the hook `progress`. */
+  progress(value: unknown): void;
+}
+
+/** Runs a handler. Never throws. `keepsResult`: what it returns is kept, and what is neither text nor bytes becomes JSON. */
+export async function runHandler<Item>(
+  handler: (item: Item, context: HandlerContext) => unknown,
+  item: Item,
+  context: HandlerContext,
+  keepsResult: boolean,
+): Promise<Ending> {
   try {
-    const returned = await handler(item);
+    const returned = await handler(item, context);
     if (isUnfinished(returned)) {
       return { error: new TypeError("the handler returned a generator or promises that nobody waited for") };
     }
-    return typeof returned === "string" || returned instanceof Uint8Array ? { result: returned } : {};
+    return keepsResult && returned !== undefined ? { result: resultOf(returned) } : {};
   } catch (error) {
     return { error };
   }
+}
+
+/** What is kept. Throws TypeError. */
+function resultOf(returned: unknown): string | Uint8Array {
+  if (typeof returned === "string" || returned instanceof Uint8Array) return returned;
+  const json = JSON.stringify(returned);
+  if (json === undefined) throw new TypeError(`a result is text, bytes or JSON, not ${typeof returned}`);
+  return json;
 }
 
 /** Whether work is left in what a handler returned: a generator, which has not begun, or promises in a collection. */

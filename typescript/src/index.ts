@@ -36,8 +36,11 @@ export {
   UnavailableError,
   WrongKeyTypeError,
 } from "./errors.js";
+export type { HandlerContext } from "./handler.js";
+export type { Hooks, Logger } from "./hooks.js";
+export type { Handler } from "./item-run.js";
 export type { ItemStream } from "./item-stream.js";
-export type { CompleteOptions } from "./leased-item.js";
+export { Cancellation, type CompleteOptions } from "./leased-item.js";
 export { appendTo, type PipelineResult } from "./pipeline.js";
 export type { HeldItem, WorkerInfo } from "./presence.js";
 export type { LeasedItem, Queue } from "./queue.js";
@@ -52,7 +55,9 @@ export type {
   NewItem,
   ReleaseRequest,
 } from "./requests.js";
+export { type Backoff, DeadLetter, exponentialBackoff, Release } from "./retry-policy.js";
 export { SCRIPTS } from "./scripts.generated.js";
 export type { RedisInstance, Server } from "./server.js";
 export type { LeaseOptions } from "./wait-targets.js";
-export type { Handler, Worker, WorkerOptions } from "./worker.js";
+export type { Worker } from "./worker.js";
+export type { WorkerOptions } from "./worker-settings.js";

@@ -10,6 +10,20 @@ import type { Completion, Extension, FollowUp, HandOff, ReleaseRequest } from ".
 /** The longest time that an extension by the heartbeat waits for its reply. */
 const MAX_HEARTBEAT_TIMEOUT_MS = 5000;
 
+/** Why the work on an item is to end: the reason of its signal. */
+export class Cancellation extends Error {
+  override readonly name = "Cancellation";
+
+  /** `why`: the lease is "lost", the time limit of the handler is over ("late"), or the worker gives the item back ("stop"). */
+  constructor(
+    readonly why: "lost" | "late" | "stop",
+    message: string,
+    cause?: unknown,
+  ) {
+    super(message, cause === undefined ? {} : { cause });
+  }
+}
+
 /** How to complete a leased item: see `Completion`. */
 export interface CompleteOptions {
   onlyCurrent?: boolean | undefined;
@@ -180,14 +194,14 @@ export class LeasedItem<Q extends LeasingQueue = LeasingQueue> {
     return { id: this.id, token: this.token, lease: this, ...(this.keep === undefined ? {} : { keep: 0 }) };
   }
 
-  /** Tells whoever works on the item to stop, as when the lease is lost. For a worker that gives the item back. */
-  abandon(reason: Error): void {
-    this.#markLost(reason);
+  /** Tells the work on the item to end, as when the lease is lost. For a worker that gives the item back. */
+  abandon(reason: Cancellation): void {
+    this.#lost.abort(reason);
   }
 
   /** Aborts `lostSignal`. */
-  #markLost(reason: Error | undefined): void {
-    this.#lost.abort(reason ?? new Error("the lease is lost"));
+  #markLost(cause: Error | undefined): void {
+    this.#lost.abort(new Cancellation("lost", "the lease is lost", cause));
   }
 }
 

@@ -73,7 +73,10 @@ describe("what is no number", () => {
     "the delay of a release": () => queue.release({ ...held, delay: Number.NaN }),
     "the keep of a completion": () => queue.complete({ ...held, keep: Number.NaN }),
     olderThan: () => queue.purge(["a"], { olderThan: Number.NaN }),
-    retryDelay: () => client.worker(queue, () => {}, { retryDelay: Number.NaN }),
+    backoff: () => client.worker(queue, () => {}, { backoff: Number.NaN }),
+    timeLimit: () => client.worker(queue, () => {}, { timeLimit: Number.NaN }),
+    "maxAttempts of a worker": () => client.worker(queue, () => {}, { maxAttempts: 0.5 }),
+    "the timeout of close": () => client.worker(queue, () => {}).close({ timeout: Number.NaN }),
   };
   for (const [what, call] of Object.entries(wrong)) {
     test(`${what} is refused before anything is sent`, async () => {

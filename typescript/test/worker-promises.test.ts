@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { AsyncLocalStorage } from "node:async_hooks";
 import { after, before, beforeEach, describe, test } from "node:test";
 import type { Redis } from "ioredis";
-import { BadArgumentError, Client, type LeasedItem } from "../src/index.js";
+import { BadArgumentError, Client, type Hooks, type Logger } from "../src/index.js";
 import { FaultProxy, Server, until } from "./server.js";
 
 let server: Server;
@@ -11,8 +11,18 @@ let raw: Redis;
 let client: Client;
 /** What workers reported: the error's text, and the item's id. */
 let reported: [string, string | undefined][];
-const onError = (error: unknown, item: LeasedItem | undefined) =>
-  void reported.push([error instanceof Error ? error.message : typeof error, item?.id.toString()]);
+const report = (error: unknown, id?: string) =>
+  void reported.push([error instanceof Error ? error.message : typeof error, id]);
+const hooks: Hooks = {
+  ended: (item, _ms, error) => error !== undefined && report(error, item.id.toString()),
+  serverAway: (error) => report(error),
+};
+/** Reports items that are held until their lease is over, which no hook does. */
+const logger: Logger = {
+  info: () => {},
+  warn: () => {},
+  error: (text, error) => text.includes("held") && report(error, /"(.*?)"/.exec(text)?.[1]),
+};
 
 before(async () => {
   server = await Server.start();
@@ -21,7 +31,7 @@ before(async () => {
 beforeEach(async () => {
   await client?.close();
   await raw.flushall();
-  client = new Client({ path: server.path });
+  client = new Client({ path: server.path }, { logger });
   reported = [];
 });
 after(async () => {
@@ -81,7 +91,7 @@ describe("a handler that ends", { concurrency: false }, () => {
           if (item.id.toString() === "a") return end();
           worker.stop();
         },
-        { retryDelay: 3_600_000, onError },
+        { backoff: 3_600_000, hooks },
       );
       assert.equal(await worker.run(), 1);
       const { state, attempt, error } = await queue.inspect("a");
@@ -112,7 +122,7 @@ describe("a handler that ends", { concurrency: false }, () => {
     assert.deepEqual(seen, [undefined, undefined, undefined]);
   });
 
-  test("with an onError that rejects does not end the process", async () => {
+  test("with a hook that rejects does not end the process", async () => {
     const queue = client.queue("q");
     await queue.add({ id: "a", data: "" });
     const worker = client.worker(
@@ -121,7 +131,7 @@ describe("a handler that ends", { concurrency: false }, () => {
         worker.stop();
         throw new Error("no");
       },
-      { onError: () => Promise.reject(new Error("of the listener")) },
+      { hooks: { ended: () => Promise.reject(new Error("of the listener")) } },
     );
     assert.equal(await worker.run(), 0);
   });
@@ -138,7 +148,7 @@ describe("finished work", { concurrency: false }, () => {
         reach();
         await opened;
       },
-      { onError },
+      { hooks },
     );
     const ran = worker.run();
     await reached;
@@ -168,7 +178,7 @@ describe("finished work", { concurrency: false }, () => {
         reach();
         await opened;
       },
-      { duration: 400, onError },
+      { duration: 400, hooks },
     );
     const ran = worker.run();
     await reached;
@@ -182,8 +192,8 @@ describe("finished work", { concurrency: false }, () => {
   });
 
   test("that failed is not held either, whatever the release is answered (LQ-WORK-5)", async () => {
-    assert.throws(() => client.worker(client.queue("q"), () => {}, { retryDelay: 1e12 }), BadArgumentError);
-    assert.throws(() => client.worker(client.queue("q"), () => {}, { retryDelay: -1 }), BadArgumentError);
+    assert.throws(() => client.worker(client.queue("q"), () => {}, { backoff: 1e12 }), BadArgumentError);
+    assert.throws(() => client.worker(client.queue("q"), () => {}, { backoff: -1 }), BadArgumentError);
     const queue = client.queue("q");
     await queue.add({ id: "a", data: "" });
     const worker = client.worker(
@@ -194,7 +204,7 @@ describe("finished work", { concurrency: false }, () => {
         worker.stop();
         throw new Error("no");
       },
-      { duration: 400, onError },
+      { duration: 400, hooks },
     );
     assert.equal(await worker.run(), 0);
     await until(async () => (await queue.stats()).get("overdue") === 1);
@@ -226,7 +236,7 @@ describe("an outage", { concurrency: false }, () => {
   for (const [name, [begin, end]] of Object.entries(outages)) {
     test(`${name} is waited for, in growing pauses, and takes no attempt (LQ-WORK-7, 8)`, async () => {
       const proxy = await new FaultProxy(server.path).open();
-      const itsClient = new Client({ path: proxy.path });
+      const itsClient = new Client({ path: proxy.path }, { logger });
       const queue = itsClient.queue("q");
       const attempts: number[] = [];
       const worker = itsClient.worker(
@@ -235,7 +245,7 @@ describe("an outage", { concurrency: false }, () => {
           attempts.push(attempt);
           worker.stop();
         },
-        { announce: false, onError },
+        { announce: false, hooks },
       );
       await begin();
       const ran = worker.run();
@@ -267,7 +277,7 @@ describe("a queue with a damaged record", { concurrency: false }, () => {
       const queue = client.queue("q");
       await queue.add({ id: "a", data: "", headers: { name: "value" } });
       await damage("a");
-      const worker = client.worker(queue, () => worker.stop(), { announce: false, onError });
+      const worker = client.worker(queue, () => worker.stop(), { announce: false, hooks });
       const ran = worker.run();
       await until(() => reported.length > 0);
       await raw.del("leaseq:{q}:q:meta", "leaseq:{q}:q:leased");
@@ -286,8 +296,8 @@ describe("a server that refuses the first calls (LQ-WORK-14)", { concurrency: fa
   for (const [what, given] of Object.entries(users)) {
     test(`${what} ends the worker with that error`, async () => {
       await raw.call("ACL", "SETUSER", "u", "reset", "on", ">pw", "~*", "&*", "+@all", "-eval", "-evalsha");
-      const itsClient = new Client(given());
-      const worker = itsClient.worker(itsClient.queue("q"), () => {}, { announce: false, onError });
+      const itsClient = new Client(given(), { logger });
+      const worker = itsClient.worker(itsClient.queue("q"), () => {}, { announce: false, hooks });
       await assert.rejects(worker.run(), /NOPERM|WRONGPASS|out of range/);
       await itsClient.close();
     });
@@ -295,7 +305,7 @@ describe("a server that refuses the first calls (LQ-WORK-14)", { concurrency: fa
 
   test("and not the first, does not end it", async () => {
     await raw.call("ACL", "SETUSER", "u", "reset", "on", ">pw", "~*", "&*", "+@all");
-    const itsClient = new Client({ path: server.path, username: "u", password: "pw" });
+    const itsClient = new Client({ path: server.path, username: "u", password: "pw" }, { logger });
     const queue = client.queue("q");
     await queue.add({ id: "a", data: "" });
     const ids: string[] = [];
@@ -305,7 +315,7 @@ describe("a server that refuses the first calls (LQ-WORK-14)", { concurrency: fa
         ids.push(item.id.toString());
         if (ids.length === 2) worker.stop();
       },
-      { announce: false, onError },
+      { announce: false, hooks },
     );
     const ran = worker.run();
     await until(async () => (await queue.stats()).get("items") === 0);
@@ -360,7 +370,7 @@ describe("a worker that stops", { concurrency: false }, () => {
         reach();
         await opened;
       },
-      { grace: 100, onError },
+      { grace: 100, hooks },
     );
     const ran = worker.run();
     await reached;

@@ -77,13 +77,16 @@ describe("a worker", { concurrency: false }, () => {
         if (lease.attempt === 1) throw new Error("not yet");
         worker.stop();
       },
-      { onError: (error, lease) => reported.push(String(error), lease?.attempt) },
+      {
+        backoff: 0,
+        hooks: { ended: (lease, _ms, error) => error && reported.push(String(error), lease.attempt) },
+      },
     );
     assert.equal(await worker.run(), 1);
     assert.deepEqual(reported, ["Error: not yet", 1]);
   });
 
-  test("delays an item that failed by retryDelay", async () => {
+  test("delays an item that failed by its backoff", async () => {
     const queue = client.queue("q");
     await queue.add({ id: "a", data: "" });
     const worker = client.worker(
@@ -92,7 +95,7 @@ describe("a worker", { concurrency: false }, () => {
         worker.stop();
         throw new Error("no");
       },
-      { retryDelay: 3_600_000 },
+      { backoff: 3_600_000 },
     );
     assert.equal(await worker.run(), 0);
     assert.equal((await queue.stats()).get("delayed"), 1);
