@@ -1,4 +1,4 @@
-"""What the real client sends: requests per call, and requests of a worker that waits on an empty queue."""
+"""Requests that the Python client sends: per call, and while a worker waits on an empty queue."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from bench_server import BenchServer
 
 REQUESTS = ("evalsha", "eval", "blpop")
-"""What a client sends. Everything else in the statistics ran inside a script, or was sent while connecting."""
+"""Commands that a client sends. All others in the statistics ran inside a script, or were sent while connecting."""
 
 
 def requests(server: BenchServer) -> dict[str, int]:

@@ -36,7 +36,10 @@ OURS = {"info", "config|resetstat", "config", "script|load", "script", "ping", "
 
 
 class Progress:
-    """What is going on: a live line in a terminal, plain lines elsewhere; on standard output unless told. A context manager."""
+    """The progress of a run: a live line in a terminal, otherwise plain lines. A context manager.
+
+    Written to standard output, or to standard error with `stderr=True`.
+    """
 
     def __init__(self, *, stderr: bool = False) -> None:
         self._console = Console(stderr=stderr, highlight=False, soft_wrap=True)
@@ -44,7 +47,7 @@ class Progress:
         self._started = time.monotonic()
 
     def log(self, text: str) -> None:
-        """One step is done."""
+        """Print that one step is done."""
         line = escape(f"{time.monotonic() - self._started:4.0f} s  {text}")
         if self._console.is_terminal:
             self._status.update(line)

@@ -1,4 +1,4 @@
-"""What one call of the Python client costs: its own CPU time, and the server's time inside the script beside it.
+"""Measure the cost of one call of the Python client: the client's CPU time, and the server's time inside the script.
 
     python benchmarks/calls.py                 25 rounds of 300 calls, threads and asyncio; about half a minute
     python benchmarks/calls.py --quick         does it run? the figures mean nothing
@@ -48,7 +48,7 @@ Costs = dict[str, dict[str, float]]
 
 
 class Server(Protocol):
-    """What is asked of a server."""
+    """The server of a measurement, as the rounds use it."""
 
     @property
     def url(self) -> str:

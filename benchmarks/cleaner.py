@@ -1,4 +1,4 @@
-"""What a cleaner costs: requests for each idle queue, CPU and memory of the process, beside queues with churn.
+"""Measure the cost of a cleaner: requests for each idle queue, CPU and memory of its process, while other queues are busy.
 
     python benchmarks/cleaner.py [--seconds 120] [--queues 50] [--cleaners 1] [--server valkey-9.1.2]
 

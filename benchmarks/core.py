@@ -1,4 +1,4 @@
-"""What leaseq costs the server, next to the floor, and whether it keeps its targets. Writes results/core.json.
+"""Measure the server's cost of leaseq next to the floor, and check its targets. Writes results/core.json.
 
     python benchmarks/core.py                  all measurements on three servers, about 4 minutes
     python benchmarks/core.py --quick          a smoke run of seconds with small counts; no targets
@@ -29,7 +29,7 @@ RESULTS = Path(__file__).parent / "results" / "core.json"
 
 @dataclass(frozen=True)
 class Size:
-    """How much is measured."""
+    """Counts and times of a run."""
 
     single_items: int
     batch_items: int

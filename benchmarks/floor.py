@@ -93,7 +93,7 @@ return k
 """
 
 Held = tuple[bytes, ...]
-"""What complete takes for the items of one lease: id and deadline, in turn."""
+"""Arguments of `complete` for the items of one lease: id and deadline, in turn."""
 
 
 class Floor:

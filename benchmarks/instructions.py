@@ -63,9 +63,9 @@ QUIET: Final = [
     "leaseq",
 ]
 PLAIN_ALLOCATOR: Final = "background_thread:false,dirty_decay_ms:-1,muzzy_decay_ms:-1"
-"""It gives nothing back on a timer."""
+"""Settings of jemalloc with which it returns no memory on a timer: the number of instructions stays the same."""
 PLAIN_CPU: Final = "glibc.cpu.hwcaps=-AVX2,-AVX,-AVX512F,-AVX512VL,-AVX512BW,-ERMS,-FSRM,-BMI2,-RTM"
-"""The C library picks no way that only some CPUs have."""
+"""Settings of the C library with which it uses no function that only some CPUs support."""
 
 
 STEPS: Final = ("add", "lease", "complete", "complete_and_lease")

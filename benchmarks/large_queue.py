@@ -1,4 +1,4 @@
-"""How long single calls take on a queue that holds very many items, most of them with 256 entries."""
+"""Times of single calls, most of them with 256 entries, on a queue that holds very many items."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one item costs the server in its life (add, lease, complete): script time, inner commands, memory."""
+"""The server's cost of one item's life (add, lease, complete): script time, inner commands, memory."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ KEYS = QueueKeys("bench")
 
 
 class Subject(Protocol):
-    """What can add, lease and complete."""
+    """A measured implementation of add, lease and complete."""
 
     def add(self, ids: list[str], data: bytes) -> None:
         """Add one batch."""
@@ -34,7 +34,7 @@ class Subject(Protocol):
         """Lease one batch."""
 
     def complete(self, held: Any) -> None:
-        """Complete what one lease gave."""
+        """Complete the items of one lease."""
 
 
 class Leaseq:
@@ -59,7 +59,7 @@ class Leaseq:
         return leased_items(reply)
 
     def complete(self, held: list[LeasedItemBase]) -> None:
-        """Complete what one lease gave."""
+        """Complete the items of one lease."""
         command = commands.complete(KEYS, [commands.Completion(item) for item in held])
         won = command.parse(self._server.call(*command.evalsha()))
         if len(won) != self._batch or not all(won):

@@ -146,7 +146,7 @@ def cases(singles: int, batches: int) -> tuple[Case, ...]:
 
 @dataclass
 class Record:
-    """What the calls of a case sent, the commands that ran inside each, and what they left."""
+    """Requests that the calls of a case sent, the commands that ran inside each, and the sizes of the keys they left."""
 
     sent: list[Wire]
     inside: list[list[list[bytes]]] = field(default_factory=list)

@@ -45,13 +45,13 @@ PARTS = {
     "job-ratios": ("jobs", report.ratios_table),
     "job-targets": ("jobs", report.targets_table),
 }
-"""What is generated of the results of which suite, by the name in the markers."""
+"""Generated tables, by the name in their markers: the suite whose results they show, and the function that makes them."""
 CHART = ROOT / "docs" / "pictures" / "jobs-per-second.svg"
 NOTHING_YET = ["No results have been committed yet."]
 
 
 def measure(bench: Bench, steps: Sequence[Step], progress: Progress) -> None:
-    """Do all steps. What an adapter fails at is told at the end; the others go on."""
+    """Run all steps. If an adapter fails, the others go on; `bench.failures` collects the failures for the end."""
     for at, step in enumerate(steps, 1):
         left = plan.minutes(steps[at - 1 :])
         progress.log(f"{at}/{len(steps)}, about {left:.0f} min left: {step.title}")

@@ -1,4 +1,4 @@
-"""What every measure does: a server, adapters on it, and what both cost."""
+"""The bench of every measure: a server, adapters on it, and the cost of both."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
     from peers.libraries import Library
 
 FAILURES: Final = (AdapterError, redis.RedisError, RuntimeError, OSError, ValueError)
-"""What one measurement can fail at without ending the whole run: it is told at the end."""
+"""Errors that end one measurement but not the run. They are listed at the end."""
 
 SETTLE_SECS: Final = 0.05
-"""After the last handler, for what is told of it."""
+"""Waited after the last handler, until its completion has reached the server."""
 
 
 @dataclass(frozen=True)
 class Record:
-    """What one repetition of one measure gave for one library.
+    """Figures of one library in one repetition of a measure.
 
     Attributes:
         case: what else tells repetitions apart, such as a size.
@@ -66,7 +66,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Size:
-    """How much is measured.
+    """Counts and times of a run.
 
     Attributes:
         repetitions: of every measure.
@@ -135,7 +135,7 @@ QUICK: Final = Size(
 
 @dataclass(frozen=True)
 class Cost:
-    """What the server has spent so far."""
+    """CPU time, commands and reads of a server so far."""
 
     cpu_usec: float
     commands: int

@@ -1,4 +1,4 @@
-"""How fast the machine is from moment to moment: no figure is corrected by it, but a reader sees the slow phases."""
+"""A probe of the machine's speed, taken with each measurement. It corrects no figure; it shows which were slow phases."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 ALL: Final = tuple(each.name for each in LIBRARIES if each.name not in JOBS)
 WORKERS: Final = ("leaseq", "leaseq-asyncio", *PEERS)
-"""Those that differ in how they wait: the loops of leaseq that work one by one are about throughput."""
+"""Libraries that differ in how they wait. leaseq's loops without a worker are left out: they are about throughput."""
 SWEPT: Final = ("leaseq", "redis-work-queue", "huey", "bullmq-node")
 """Where there are many cases: those that are closest, so that the run ends in time. `--only` takes any other."""
 
@@ -79,19 +79,19 @@ class NothingToDoError(Exception):
 
 @dataclass(frozen=True)
 class Only:
-    """What `--only LIBRARY/MEASURE` leaves; either part may be a pattern or be missing."""
+    """A filter `--only LIBRARY/MEASURE`; either part may be a pattern or be missing."""
 
     library: str = "*"
     measure: str = "*"
 
     @classmethod
     def parse(cls, text: str) -> Only:
-        """From the command line: "rq", "rq/drain", "/latency", "leaseq*/drain"."""
+        """Parse an argument of the command line: "rq", "rq/drain", "/latency", "leaseq*/drain"."""
         library, _, measure = text.partition("/")
         return cls(library or "*", measure or "*")
 
     def libraries(self, measure: Measure) -> list[str]:
-        """Those that take part; one that is named in full does so in every measure."""
+        """Return the libraries of a measure that the filter leaves. A library that it names in full is in every measure."""
         if not fnmatchcase(measure.name, self.measure):
             return []
         among = (self.library,) if self.library in BY_NAME else measure.libraries

@@ -33,7 +33,7 @@ TICKS: Final = os.sysconf("SC_CLK_TCK")
 
 
 class AdapterError(Exception):
-    """A adapter did not do what it was told; the message has the end of what it wrote to standard error."""
+    """An adapter did not do its orders. The message has the end of its standard error."""
 
 
 class Process:
@@ -56,7 +56,7 @@ class Process:
 
     @property
     def session(self) -> int:
-        """What its processes have in common."""
+        """Number of the session that all its processes belong to."""
         return self.process.pid
 
     def cpu_secs(self) -> float:
@@ -204,7 +204,7 @@ class Worker(Adapter):
 
 
 class Traces:
-    """What the handlers of some workers leave, in a folder of their own. A context manager."""
+    """The traces that handlers of some workers leave, in a temporary folder. A context manager."""
 
     def __init__(self) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="leaseq-bench-")

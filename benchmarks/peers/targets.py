@@ -37,7 +37,7 @@ def met(value: float, limit: float, *, at_least: bool, spare: float = SPARE) -> 
 
 @dataclass(frozen=True)
 class Target:
-    """What is promised of one ratio or figure.
+    """A promise about one ratio or figure.
 
     Attributes:
         name: what it is about.

@@ -1,1 +1,1 @@
-"""What each library does in the benchmark: one program for each, run in that library's own environment."""
+"""The adapters: one program for each library, run in the environment of that library."""

@@ -1,6 +1,6 @@
-"""What every adapter shares: its orders, what handlers do, and the producer's loop.
+"""Code that all adapters share: their orders, the handlers, and the producer's loop.
 
-Runs in the environment of every library, so it imports the standard library only. A adapter is told what to do in the
+Runs in the environment of every library, so it imports the standard library only. An adapter reads its orders from the
 environment variable LEASEQ_BENCH (see Orders). A worker runs until it is killed; its handlers leave traces in a folder:
 
     <pid>.count    24 bytes: handled (u64), first and last time (ns of the monotonic clock)
@@ -42,7 +42,7 @@ RESULT_POLL_SECS: Final = 0.02
 
 
 class Job(NamedTuple):
-    """What is enqueued: an id for the libraries that take one, and the data, which begins with the number."""
+    """A job to enqueue: an id for the libraries that take one, and the data, which starts with the number."""
 
     id: str
     data: str
@@ -50,7 +50,7 @@ class Job(NamedTuple):
 
 @dataclass(frozen=True)
 class Orders:
-    """What an adapter is told.
+    """Orders to an adapter.
 
     Attributes:
         role: "produce" or "work".
@@ -99,7 +99,7 @@ ORDERS: Final = Orders(**json.loads(os.environ.get("LEASEQ_BENCH", '{"role": "",
 
 
 class _Collector:
-    """How long the garbage collector has taken in this process, in ns."""
+    """Measures the time that garbage collection has taken in this process, in ns."""
 
     def __init__(self) -> None:
         self.took = 0
@@ -131,7 +131,7 @@ def waited(pid: int | str = "self") -> int:
 
 
 class _Count:
-    """How many items this process has handled, where the harness can see it without asking the server."""
+    """The number of items that this process has handled, in a file: the harness reads it without asking the server."""
 
     def __init__(self) -> None:
         path = Path(ORDERS.folder, f"{os.getpid()}.count")
@@ -143,7 +143,7 @@ class _Count:
         self._first = 0
 
     def add(self) -> None:
-        """One more."""
+        """Count one more item."""
         now = time.monotonic_ns()
         with self._lock:
             self._count += 1
@@ -152,7 +152,7 @@ class _Count:
 
 
 class _Tally:
-    """How often this process has handled each number, where the harness can see it without asking the server."""
+    """A count for each number that this process has handled, in a file: the harness reads it without asking the server."""
 
     def __init__(self) -> None:
         path = Path(ORDERS.folder, f"{os.getpid()}.tally")
@@ -161,12 +161,12 @@ class _Tally:
             self._seen = mmap.mmap(file.fileno(), NUMBERS)
 
     def add(self, number: int) -> None:
-        """Once more."""
+        """Count the number once more."""
         self._seen[number] = min(255, self._seen[number] + 1)
 
 
 class _Traces:
-    """What handlers leave; made at the first item, in the process that handles it: several libraries fork."""
+    """Files in which handlers leave traces. Made at the first item, in the process that handles it: several libraries fork."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -1,4 +1,4 @@
-"""What the targets compare: two libraries right beside each other, in short slices by turns.
+"""The measures of the targets: two libraries on one machine, in short slices by turns.
 
 A machine can be a third slower for seconds at a time, so that two figures that are seconds apart are of two machines.
 Here both sides are started, on one server in databases of their own, and take turns in slices of a fraction of a second:
@@ -49,7 +49,7 @@ SLOW_USEC: Final = 500
 SLOWEST: Final = 100
 """Of one in so many items it is kept what held it up: of a run, that includes the slowest in a thousand."""
 SHORT: Final = 2
-"""What is enqueued, and latency, has so many times the slices that a drain has: they are shorter."""
+"""Factor for the number of slices of enqueueing and latency: these slices are shorter than those of a drain."""
 
 
 class Pair(NamedTuple):
@@ -60,7 +60,7 @@ class Pair(NamedTuple):
 
     @property
     def case(self) -> str:
-        """What records of it are told apart by."""
+        """Name of the pair in records."""
         return f"{self.one} : {self.other}"
 
 
@@ -84,7 +84,7 @@ def among(measure: str) -> tuple[str, ...]:
 
 @dataclass
 class Slice:
-    """What one side did in one slice: so many items in so long, and the CPU time that both ends spent.
+    """One slice of one side: its items and seconds, and the CPU time of server and client.
 
     `busy` is the share of the CPU that both had together: what is missing was taken by other programs.
     """

@@ -1,4 +1,4 @@
-"""Whether every adapter does its work: each item that was enqueued is handled once, as the server is told of it."""
+"""The measure "check": every adapter handles each enqueued item, as its handlers report to the server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an idle worker asks of the server, of all libraries side by side, each with a server of its own."""
+"""The measure "idle": commands that idle workers send, all libraries at once, each on its server."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ SIZE: Final = 10
 """Bytes of the one argument: a number, which is the result too."""
 MIN_JOBS: Final = 200
 KEYS_LEFT: Final = 50
-"""What a library has on the server for itself; there are never so few jobs."""
+"""Keys that a library may leave when all jobs are gone. It is less than `MIN_JOBS`, so that the jobs cannot be among them."""
 GONE_SECS: Final = 60.0
 POLL_SECS: Final = 0.02
 

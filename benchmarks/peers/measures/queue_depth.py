@@ -1,4 +1,4 @@
-"""What an item costs on a queue where very many others wait."""
+"""The measure "growth": the cost of an item on a queue in which very many others wait."""
 
 from __future__ import annotations
 

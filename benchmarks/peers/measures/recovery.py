@@ -1,4 +1,4 @@
-"""How long until the item of a killed worker runs again, of all libraries side by side, each with a server of its own."""
+"""The measures "recovery": seconds until the item of a killed worker runs again, all libraries at once, each on its server."""
 
 from __future__ import annotations
 
