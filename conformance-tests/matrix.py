@@ -28,7 +28,7 @@ ADAPTERS: Final = {
     "typescript": (str(ROOT / "tools/node.sh"), "node", str(ROOT / "typescript/dist/adapter/main.js")),
 }
 PROCESSORS: Final = 2
-"""How many the runs share: several runs at a time, or one run with several jobs."""
+"""CPUs that the runs share: several runs at a time, or one run with several jobs."""
 
 
 @dataclass
@@ -42,14 +42,14 @@ class Cell:
     code: int = 0
     passed: int = 0
     cases: int = 0
-    """Those that need nothing which the client does not claim."""
+    """The number of cases that need only capabilities that the client claims."""
     unclaimed: int = 0
     output: str = ""
     seconds: float = 0.0
 
     @property
     def line(self) -> str:
-        """What to print."""
+        """A line about the run, for a person."""
         status = "ok" if self.code == 0 else f"FAILED (exit code {self.code})"
         others = f" ({self.unclaimed} need capabilities that it does not claim)" if self.unclaimed else ""
         return f"{self.adapter} on {self.server}: {self.passed} of {self.cases} cases passed{others}, {self.seconds:.0f} s: {status}"

@@ -30,7 +30,7 @@ USER: Final = "leaseq-conformance"
 PASSWORD: Final = "leaseq-conformance"  # noqa: S105 (of a user who is gone with the case)
 ROW: Final = re.compile(r"^\| ([\w, ]+) \| ([\w, ]+) \| `(\+.*)` \|$", re.MULTILINE)
 FOR_CONNECTIONS: Final = ("+@connection", "+role", "+info", "+cluster", "+command")
-"""What client libraries ask of a server before a user of theirs does."""
+"""Rights that client libraries need while they connect, in addition to those of a role."""
 HOUR_MS: Final = 3_600_000
 
 

@@ -36,7 +36,7 @@ from leaseq_conformance.timestamp import timestamp
 TIMEOUT_SECS: Final = 60.0
 """Longer than an answer takes on a busy machine; a call that waits is given its own time on top."""
 STDERR_LINES: Final = 40
-"""How many of the last lines of stderr are reported."""
+"""The number of last lines of stderr that are reported."""
 
 Kind = Literal["ok", "error", "cancelled", "unsupported", "killed"]
 
@@ -264,7 +264,7 @@ class AdapterProcess:
 
     @property
     def fault(self) -> AdapterError | None:
-        """How the adapter broke the protocol, if it has."""
+        """The error of an adapter that broke the protocol; otherwise None."""
         return self._end if isinstance(self._end, AdapterError) else None
 
     def __enter__(self) -> Self:

@@ -1,4 +1,4 @@
-"""What every suite of cases is made of: a case, its verdict, and what a case is given to run with."""
+"""Cases, their verdicts, and the context that a case runs in. All suites are made of these."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 
 class Outcome(StrEnum):
-    """How a case went. Only `pass` is a pass."""
+    """The outcome of a case. Only `pass` is a pass."""
 
     PASS = "pass"  # noqa: S105  # no password
     FAIL = "fail"
     SKIP = "skip"
     """The adapter does not declare a capability of the case, or the server is not the suite's to restart."""
     UNKNOWN = "unknown"
-    """It could not be judged: an answer did not come in time, or the harness itself was late."""
+    """The case could not be judged: an answer did not come in time, or the harness itself was late."""
     ERROR = "error"
     """The adapter broke the adapter protocol, or the harness broke."""
 
@@ -65,7 +65,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Verdict:
-    """How a case went, and what was seen.
+    """The outcome of a case, with the evidence.
 
     Attributes:
         message: why, in a line or two; empty for a pass.
@@ -94,11 +94,11 @@ def failed(message: str, transcript: Sequence[str] = (), difference: str = "") -
 
 
 class VerdictError(Exception):
-    """What ends a case with a verdict other than a pass; the runner makes it one."""
+    """Ends a case with a verdict other than a pass. The runner turns it into that verdict."""
 
     outcome: ClassVar[Outcome]
     stderr: tuple[str, ...] = ()
-    """What an adapter that is not in the pool wrote to stderr."""
+    """Last lines of stderr of an adapter that is not in the pool."""
 
     def __init__(self, message: str, transcript: Sequence[str] = (), difference: str = "") -> None:
         super().__init__(message)
@@ -136,7 +136,7 @@ class BrokenError(VerdictError):
 
 @dataclass(frozen=True)
 class Context:
-    """What a case is run with.
+    """The context of a run: the server, the adapter and the limits that cases get.
 
     Attributes:
         server: emptied before each case, its script cache too.

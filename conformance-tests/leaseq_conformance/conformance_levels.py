@@ -1,4 +1,4 @@
-"""What a run shows about the levels of the specification: Core, and each capability by name."""
+"""The levels of the specification that a run shows to hold: Core, and each capability by name."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Level:
 
     @property
     def status(self) -> str:
-        """What to print."""
+        """A few words about the level, for a person: "holds", "does not hold", "no case", ..."""
         if not self.claimed:
             return "not claimed"
         if self.holds:

@@ -35,7 +35,7 @@ def plain_client(url: str, **options: Any) -> redis.Redis:
 
 
 class Server:
-    """What a case needs of a server.
+    """A server that cases run on.
 
     Attributes:
         url: where it is, as redis-py takes it.

@@ -11,7 +11,7 @@ FROM: Final = 10000
 COUNT: Final = 10000
 """Ports from here on, and with `BUS` added, are below those that the kernel gives to clients."""
 BUS: Final = 10000
-"""How far above its port a server of a cluster listens for the others."""
+"""Distance from the port of a server in a cluster to the port on which it listens for the other servers."""
 
 
 class ReservedPort:

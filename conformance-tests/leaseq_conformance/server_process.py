@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 STOP_SECONDS: Final = 20.0
-"""How long a server may take to end after SIGTERM, before SIGKILL."""
+"""Seconds between SIGTERM and SIGKILL when a server is stopped."""
 _GUARD: Final = 'read -r _; kill -9 "$0" 2>/dev/null'
 """Waits for the end of a pipe that only the starter holds, then kills the server."""
 

@@ -1,4 +1,4 @@
-"""What is wrong with the seeded bugs themselves; found without running anything, and never counted."""
+"""Checks of the seeded bugs themselves. They run nothing, and their findings count in no score."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ HANGING: Final = 5.0
 
 @dataclass(frozen=True)
 class Options:
-    """What is to be run.
+    """Options of a run.
 
     Attributes:
         bug_patterns, case_patterns: names; without any, all.

@@ -34,7 +34,7 @@ CLAIMED: Final[frozenset[str]] = frozenset(SCHEMA["$defs"]["capability"]["enum"]
 
 @dataclass(frozen=True)
 class Subject:
-    """What cases are run on.
+    """The adapter and the scripts that cases are run on.
 
     Attributes:
         adapter: the command of its adapter.
@@ -63,7 +63,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Result:
-    """How a case went on a subject; both by their names."""
+    """The outcome of a case on a subject, both by name."""
 
     subject: str
     case: str

@@ -1,4 +1,4 @@
-"""What runs have seen: a file of one run's results, with which it can go on, and `caught.json`, which is kept."""
+"""Files of results: of one run, so that it can go on, and `caught.json`, which is committed."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ class Part:
 
     @property
     def right(self) -> int:
-        """How many are as they have to be."""
+        """The number of those that are as they must be."""
         return self.of - len(self.wrong)
 
 

@@ -16,7 +16,7 @@ from leaseq_conformance.manifest import SCRIPTS
 from leaseq_conformance.schemas import Schema
 
 PARTS: Final = ("scripts", "python", "typescript")
-"""What has seeded bugs: the scripts, and two clients."""
+"""Parts of the project that have seeded bugs: the scripts, and two clients."""
 
 
 class SeededBugError(ValueError):

@@ -1,4 +1,4 @@
-"""What a run prints: progress, each case that did not pass, and the levels at the end."""
+"""Output of a run: progress, each case that did not pass, and the levels at the end."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from leaseq_conformance.runner import Result, Run
 
 TRANSCRIPT_LINES: Final = 25
-"""How much of a transcript is printed; the reports have all of it."""
+"""The number of lines of a transcript that are printed. The reports have all of them."""
 COLOURS: Final = {
     Outcome.FAIL: "red",
     Outcome.ERROR: "red",

@@ -8,12 +8,12 @@ from typing import Final, Literal
 from leaseq_conformance.fault_proxy.command import Command, DeferredReply
 
 TIMEOUT_SECS: Final = 120.0
-"""How many seconds a command is held at most, and one is waited for by default."""
+"""Seconds that a command is held at most, and that `Breakpoint.wait` waits by default."""
 
 When = Literal["before", "after"]
 """Before the server receives the command, or after it replied."""
 Action = Literal["hold", "resume", "disconnect", "kill"] | bytes | DeferredReply
-"""What becomes of a command: bytes are a reply that the client gets instead of the server's."""
+"""An action on a command. Bytes are a reply that the client gets in place of the server's."""
 
 
 class FaultProxyError(Exception):

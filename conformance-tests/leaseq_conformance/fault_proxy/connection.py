@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 RESET: Final = struct.pack("ii", 1, 0)
 """SO_LINGER for a close with RST instead of FIN."""
 _POLL_SECS: Final = 0.002
-"""How often a held connection looks whether it may go on."""
+"""Pause between two checks of a held connection whether it may go on."""
 
 
 class ProxiedConnection:

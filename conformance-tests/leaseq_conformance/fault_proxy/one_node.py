@@ -1,4 +1,4 @@
-"""What a cluster of one node says of itself: redirections can then be told to a client without servers that move slots."""
+"""Replies of a cluster of one node. With them a client can be sent redirections although no server moves slots."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a client has to tell its caller, from what the server answered it."""
+"""The answers that a client must give its caller, derived from the server's replies."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ _WAITS: Final[dict[str, Callable[[Any], Any]]] = {
     "lease": lambda reply: reply[2] == 0,
     "wait_outcome": lambda reply: reply[0] not in {b"result", b"failure", b"absent"},
 }
-"""Whether a call that waits looks again after such a reply."""
+"""For each method that can wait: true of a reply after which it calls again."""
 _EACH: Final[dict[str, Callable[[Any], Any]]] = {
     "add": lambda created: "added" if created > 0 else "exists",
     "complete": lambda answer: answer == 1,

@@ -1,4 +1,4 @@
-"""What is recorded of a run, and how it is written to a file: JSON lines, one for each call, command and execution."""
+"""The record of a run, and its file: JSON lines, one for each call, command and execution."""
 
 from __future__ import annotations
 

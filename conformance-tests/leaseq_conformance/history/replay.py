@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 TICKING: Final = ("promoted", "reclaimed")
 PASSING_ON: Final = {"settle"}
-"""What a waiter that leaves calls besides: no part of its answer."""
+"""Scripts that a waiter calls when it leaves. Their replies are no part of its answer."""
 LEASING: Final = {"lease", "complete_and_lease"}
 """Scripts whose reply begins with wait, deadline and the number of leases."""
 

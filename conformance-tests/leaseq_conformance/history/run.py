@@ -76,12 +76,12 @@ def run(program: Program, context: Context) -> History:
 
 
 ACTIONS: Final[dict[str, Action]] = {"kill": "kill", "drop": "disconnect"}
-"""What the proxy does for a fault of a step."""
+"""Actions of the proxy, by the fault of a step."""
 
 
 @dataclass
 class _Recording:
-    """What all actors share.
+    """State that all actors share.
 
     Attributes:
         names: scripts by their digests.

@@ -1,4 +1,4 @@
-"""What each actor of a history does, drawn from a seed: the same seed gives the same programs.
+"""Programs for the actors of a history, drawn from a seed: the same seed gives the same programs.
 
 A step names no token, since those are the server's to give: it says which of the leases that its actor was given it means,
 counted from the newest. Items that were leased since by others, completed or added again are among them.
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 Fault = Literal["", "drop before", "drop after", "kill before", "kill after"]
-"""What is done to the script that a call runs: the connection cut, or the process killed, before or after the server ran it."""
+"""A fault of a call: its connection is dropped or its process is killed, before or after the server ran the script."""
 
 HOUR_MS: Final = 3_600_000
 """Leases and delays are long: what has to be over is forged, and no step depends on how fast the machine is."""
@@ -47,7 +47,7 @@ NEEDS: Final = {
     "hand_off": "handoff",
 }
 METHODS: Final = {"wait": "lease", "complete_keep": "complete"}
-"""What an actor is told to call, where that is not the name of the step's kind."""
+"""Methods of the adapter protocol, by the kind of a step, if the two names differ."""
 FAULTS: Final[tuple[Fault, ...]] = ("drop before", "drop after", "kill before", "kill after")
 
 
@@ -83,7 +83,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Program:
-    """What all actors of a history do."""
+    """The steps of all actors of a history."""
 
     seed: int
     actors: dict[str, list[Step]] = field(default_factory=dict)

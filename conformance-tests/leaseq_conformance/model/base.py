@@ -1,4 +1,4 @@
-"""What the reference model is made of: the items of a queue, its clock, its wake-ups, and its stored form."""
+"""The base of the reference model: the items of a queue, its clock, its wake-ups, and its stored form."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class Base:
     results: dict[bytes, Outcome] = field(default_factory=dict)
     ttls: dict[bytes, int] = field(default_factory=dict)
     finished: int = 0
-    """How many items were completed, by the answers."""
+    """Items completed so far, by the answers. No key has this number."""
 
     # The stored form
 

@@ -17,16 +17,16 @@ LEVEL: Final = 2**50
 TAIL: Final = 1
 EXTRA: Final = 2
 DIES: Final = 4
-"""What the bits of a record's options say."""
+"""Bits of a record's options: it has a tail; it has an extra; it becomes dead when it expires."""
 PAUSED: Final = 1
 OUTCOMES: Final = 2
-"""What the flags of the state say."""
+"""Bits of the state's flags."""
 UNLIMITED: Final = 65_535
 """`max_attempts` of a record that says so itself."""
 
 
 class Record(NamedTuple):
-    """What `meta` holds of an item; what comes after `options` only where these are not 0."""
+    """The record of an item in `meta`. Its tail, from `priority` on, is stored only if `options` is not 0."""
 
     attempt: int
     token: int
@@ -62,7 +62,7 @@ def decode_record(packed: bytes) -> Record | bytes:
 
 
 class Extra(NamedTuple):
-    """What `meta` holds of an item under NUL and its id."""
+    """The last error and the headers of an item, in `meta` under NUL and the id."""
 
     error: bytes = b""
     pairs: tuple[tuple[bytes, bytes], ...] = ()
@@ -87,7 +87,7 @@ def decode_extra(packed: bytes) -> Extra | bytes:
 
 
 class Outcome(NamedTuple):
-    """What a `result:<id>` holds."""
+    """An outcome, as the one element of `result:<id>`."""
 
     kind: int
     attempt: int
@@ -116,7 +116,7 @@ def decode_outcome(packed: bytes) -> Outcome | bytes:
 
 @dataclass
 class State:
-    """What `state` holds."""
+    """The value of the key `state`."""
 
     clock: int = 0
     next_due: int = 0

@@ -27,7 +27,7 @@ def reported_count(count: int) -> int:
 
 
 class Inspections(Base):
-    """What can be asked of a queue."""
+    """Operations that read a queue."""
 
     def stats(self, now: int) -> Reply:
         """All numbers of the queue."""

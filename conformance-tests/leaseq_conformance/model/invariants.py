@@ -1,4 +1,4 @@
-"""What a queue at rest promises, looked up in its keys: the invariants of the specification."""
+"""Checks of the specification's invariants, on the keys of a queue at rest."""
 
 from __future__ import annotations
 

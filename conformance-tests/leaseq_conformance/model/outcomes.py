@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 RESULT, FAILURE = 1, 2
 CONTENTS: Final = 4_194_304
-"""What one call tells of contents, and then one more."""
+"""Bytes of contents after which a call returns no further outcome. The outcome that passes the limit is returned."""
 
 
 class Outcomes(Base):
-    """What is kept of items that ended, and what can be done with those that died."""
+    """Operations on outcomes and on dead items."""
 
     def publish(self, state: State, now: int, item_id: bytes, ttl: int) -> None:
         """Keep the failure of a dead item."""

@@ -1,4 +1,4 @@
-"""What a scenario does past every client: looks at the keys of a queue, forges times in them, and damages them."""
+"""Access to the keys of a queue without a client: a scenario reads them, forges times in them, and damages them."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ ASSERTS: Final = frozenset(
         "unannounced",
     }
 )
-"""What makes a step one that can fail for what the client did."""
+"""Fields that assert something of the client. A step without any of them cannot fail."""
 NAMED_ACTORS: Final = ("kill", "stop", "refuse", "accept", "cut", "close", "blocked", "of", "sent")
 USED_NAMES: Final = (
     {"await": "start", "waiting": "start", "cancel": "start"}

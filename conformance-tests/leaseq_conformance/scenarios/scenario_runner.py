@@ -28,7 +28,7 @@ MAX_STALL_SECS: Final = 1.0
 QUEUELESS: Final = ("lease_any", "live_workers", "queues")
 BLOCKING: Final = ("BLPOP", "BLMOVE")
 ACTIONS: Final[dict[str, Action]] = {"hold": "hold", "drop": "disconnect", "kill": "kill"}
-"""What the proxy does with a command that a step stops."""
+"""Actions of the proxy on a command that a step stops, by the word of the step."""
 
 
 class ScenarioRunner:
@@ -403,7 +403,7 @@ KINDS: Final = {
         )
     },
 }
-"""What runs each kind of step, by the field that names it."""
+"""The method that runs each kind of step, by the field that names the kind."""
 
 
 def _match_empty(expected: Mapping[str, Any], found: Mapping[str, Any]) -> None:

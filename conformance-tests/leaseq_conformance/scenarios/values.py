@@ -1,4 +1,4 @@
-r"""What scenarios write in the place of messages: text for bytes, names for what an earlier answer gave, matchers.
+r"""The notation of scenarios for values of messages: text for bytes, names of saved values, matchers.
 
 In arguments and expectations, what is bytes in a message may be written as text. `$name` stands for a saved value.
 

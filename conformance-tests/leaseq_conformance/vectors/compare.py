@@ -1,4 +1,4 @@
-"""What the calls of a vector did, and whether it is as the vector says."""
+"""Comparison of the calls of a vector with the vector."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ WITHIN: Final = re.compile(rb"^([1-8]):[1-9]\d*$")
 
 @dataclass(frozen=True)
 class Observed:
-    """What a call answered and left; `extra` are keys of the database that nobody asked for."""
+    """The reply to a call, and the keys after it. `extra` counts keys of the database that the call does not name."""
 
     reply: Reply | Refused
     dump: Dump

@@ -1,4 +1,4 @@
-"""How the keys, times and byte strings of vectors are written in YAML, and read again.
+"""The notation of vectors in YAML for keys, times and byte strings, written and read.
 
 A byte string is text where it is UTF-8, `{hex: ...}` where not; a long one says what it repeats. A time is the number of
 seconds since 2026-01-01 and an s (`3600.000001s`), one far from that a date. A packed value says its fields, those that
@@ -49,7 +49,7 @@ RUN: Final = re.compile(rb"(.)\1{31,}", re.DOTALL)
 
 
 class NotationError(ValueError):
-    """What is written means nothing; the message says what."""
+    """Raised for YAML that is not in the notation. The message names it."""
 
 
 # -- byte strings

@@ -3,7 +3,7 @@
 from typing import Final
 
 ALWAYS: Final = ("LQ-CALL-7", "LQ-ITEM-3", "LQ-KEY-3", "LQ-SCRIPT-4")
-"""What is looked at with every vector of every script, and so is no single one's."""
+"""Rules that every vector of every script checks, so that no vector names them."""
 TOGETHER: Final[dict[str, tuple[str, ...]]] = {
     "add": (
         *("LQ-ADD-5", "LQ-ADD-6", "LQ-KEY-5", "LQ-KEY-6", "LQ-ORDER-1"),
@@ -20,4 +20,4 @@ TOGETHER: Final[dict[str, tuple[str, ...]]] = {
     "revive": ("LQ-CALL-4",),
     "stats": ("LQ-READ-1", "LQ-VERSION-1"),
 }
-"""What the vectors of a script show together: rules about whatever a call meets, and not about one kind of call."""
+"""Rules that only all vectors of a script together show: they are about every call, not about one kind of call."""

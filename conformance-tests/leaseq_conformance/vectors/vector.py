@@ -58,7 +58,7 @@ class Vector:
     keys: list[str] | None = None
     base: str = ""
     server: str = ""
-    """What is the matter with the server: `full`, `replica`, or `without COMMAND`, the caller lacks the right to."""
+    """A fault of the server: `full`, `replica`, or `without COMMAND` if the caller may not use that command."""
 
 
 def bare(key: str) -> str:

@@ -1,4 +1,4 @@
-"""What is written in wire cases, and the bytes that it stands for.
+"""The notation of wire cases, and the bytes that it stands for.
 
 text                    its UTF-8; in a reply, an integer is an integer and null is nil
 {$b64: ...}             bytes that are no text
@@ -19,14 +19,14 @@ from leaseq_conformance.fault_proxy import Command
 from leaseq_conformance.manifest import SCRIPTS
 
 Prefix = Callable[[str], str]
-"""What the keys of a queue begin with."""
+"""A function from the name of a queue to the start of its keys' names."""
 
 _OF_A_CASE: Final = re.compile(rb"(?:leaseq:\{[^}]*\}:|\w+-\d+:)\w+-(\d+)(?::|$)")
 """A key of a queue, or what stands for it in the registry, with the number of the case in its name."""
 
 _OF_EACH_TARGET: Final = SCRIPTS["add"].keys
 _OF_EACH_QUEUE: Final = SCRIPTS["lease"].keys
-"""What complete_with and lease_any take of each further queue, which 04 lists in the same order."""
+"""Keys that complete_with and lease_any take of each further queue, in the order of the specification's page 04."""
 
 
 def script_keys(exchange: dict[str, Any]) -> list[str]:

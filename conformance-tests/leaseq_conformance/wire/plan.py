@@ -1,4 +1,4 @@
-"""What an actor is expected to send, and what it is answered: stops every call at the gate, and compares it."""
+"""Plans of a step: the calls that an actor is expected to send, and the replies to them. Each call stops at the proxy."""
 
 import operator
 import threading
@@ -15,11 +15,11 @@ from leaseq_conformance.wire import arguments, notation
 from leaseq_conformance.wire.notation import Prefix
 
 CALLS: Final = ("EVALSHA", "EVAL", "BLPOP", "BLMOVE")
-"""What counts in every case; another command, such as that of the registry, where a case watches it."""
+"""Commands that are compared in every case. Others, such as SADD of the registry, are compared if the case watches them."""
 PROBE: Final = (b"EVAL", b"return 1", b"0")
-"""What a client may ask behind any error: whether the server runs scripts (LQ-ERROR-6). The server answers it."""
+"""A call that a client may send after any error, to find out if the server runs scripts (LQ-ERROR-6). The server answers it."""
 MAX_MEANWHILE: Final = 20
-"""How often a client may look again before it does what is expected: a machine that stalls makes it late, not wrong."""
+"""The number of extra calls that a client may make before the expected one: a machine that stalls makes it late, not wrong."""
 NIL: Final = b"*-1\r\n"
 SHORTEST_BLOCK: Final = 0.01
 

@@ -19,9 +19,9 @@ ACTOR: Final = "client"
 MAX_STALL_SECS: Final = 0.1
 """A step without its block that took so long as the block, but for this, says nothing: the machine stalled."""
 GRACE_SECS: Final = 5.0
-"""How long what is sent behind an answer is waited for before the client is ended."""
+"""Seconds to wait for commands that a client sends after its answer. Then the client is ended."""
 LEAVING_SECS: Final = 0.25
-"""How long a call that is ended is waited for before the reply that is under way to it is given."""
+"""Seconds to wait for a call that was ended. Then the reply that is on its way to it is delivered."""
 
 VERDICTS: Final = (FailedError, BrokenError, UnjudgedError)
 Step = dict[str, Any]

@@ -41,14 +41,14 @@ OLDER: Final = {"deep_clean": "redis-6.2.14"}
 CHUNK: Final = 120
 """Edits that one process takes at a time."""
 STEPS: Final = (8, 32, 128)
-"""How many vectors are sent at once to a mutant that none has killed yet; then as many as the last says."""
+"""Sizes of the batches of vectors sent to a mutant, until one kills it. The last size holds for all further batches."""
 PLACE: Final = "0123456789" * 4
 """Stands for the digest of a mutant in what is packed once for all."""
 
 
 @dataclass
 class Score:
-    """What came of the mutants: how many of each script were killed, and which were not."""
+    """The result of a run: for each script the number of mutants that were killed, and the survivors."""
 
     killed: Counter[str] = field(default_factory=Counter)
     survivors: list[tuple[str, LuaEdit]] = field(default_factory=list)
