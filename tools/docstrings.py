@@ -14,8 +14,8 @@ from typing import Final
 
 ROOT: Final = Path(__file__).parents[1]
 
-FOLDERS: Final = ("benchmarks", "cleaner", "conformance-tests", "docs", "examples", "lua", "python/leaseq", "tools")
-"""Folders whose docstrings are read. Those of tests and of the Python adapter are still to be rewritten."""
+FOLDERS: Final = ("benchmarks", "cleaner", "conformance-tests", "docs", "examples", "lua", "python", "tools")
+"""Folders whose docstrings are read."""
 
 STARTS: Final = re.compile(r"(?:What|How|Whether|Those|It|The same as)\b")
 

@@ -24,7 +24,7 @@ from leaseq.worker.aio import Worker
 
 
 class Ending:
-    """How handlers end, and whether they do by now."""
+    """The way in which handlers end, and an event that is set when they may."""
 
     def __init__(self) -> None:
         self.begun = asyncio.Event()

@@ -37,7 +37,7 @@ def end_handler(how: str) -> object:
 
 
 def worker_options(args: Json) -> dict[str, Any]:
-    """What `work` says of a Worker, beside its queues."""
+    """Return the arguments of a Worker, except its queues, from those of `work`."""
     retry_secs = values.secs(args.get("retry_ms", 0))
     return {
         "concurrency": args["concurrency"],
@@ -49,14 +49,14 @@ def worker_options(args: Json) -> dict[str, Any]:
 
 
 class Plan(NamedTuple):
-    """How to call the client, and how to tell its answer, the partial one of an error included."""
+    """A call of the client, and the function that turns its answer, also the partial answer of an error, into a message."""
 
     run: Callable[[], Any]
     shape: Shape
 
 
 class Session:
-    """What an actor has: its queues, and the leases that it was given."""
+    """The queues of an actor, and its leases."""
 
     def __init__(self, module: ModuleType, registry: ModuleType, workers: ModuleType, server: Any) -> None:
         """`registry` is the module that lists queues, `workers` the one that lists live workers."""
@@ -335,7 +335,7 @@ def _nothing(_: None) -> Json:
 
 
 def held_answer(_item: Any) -> Json:
-    """What the client tells its user of whether a lease is still held: the Python clients count none down (LQ-CLIENT-3)."""
+    """Return the answer to `held`: None, since the Python clients do not count leases down (LQ-CLIENT-3)."""
     return {"held": None}
 
 
@@ -365,7 +365,7 @@ METHODS: Final[dict[str, Method]] = {
     "queues": _queues,
     "live_workers": _live_workers,
 }
-"""What the sync and async adapters share; `hold`, `held`, `lost`, `pipeline` and the loop of a worker are theirs."""
+"""Methods that both adapters share. Each has its own `hold`, `held`, `lost` and `pipeline`, and its own loop of a worker."""
 
 
 OF_LOOPS: Final = frozenset({"work", "handed_out", "end_handlers", "leave_off", "finish"})
@@ -380,7 +380,7 @@ def pipeline_calls(args: Json) -> list[tuple[list[leaseq.Item], leaseq.AddOption
 
 
 def pipeline_answers(args: Json, replies: Sequence[Any]) -> list[list[str]]:
-    """What the pipeline answered, for each of its calls: the time of creation, 0 or -1 for each item."""
+    """Return "added", "exists" or "full" for each item of each call. `replies` has a time of creation, 0 or -1 for each item."""
     flat = [answer for reply in replies for answer in (reply if isinstance(reply, list) else [reply])]
     words = iter(["full" if answer < 0 else "added" if answer else "exists" for answer in flat])
     return [[next(words) for _ in call["items"]] for call in args["calls"]]

@@ -1,4 +1,4 @@
-"""What messages of the adapter protocol are made of (conformance-tests/ADAPTER.md)."""
+"""Values of messages of the adapter protocol (conformance-tests/ADAPTER.md)."""
 
 import base64
 from typing import Any, Final
@@ -32,5 +32,5 @@ def b64(value: bytes) -> Json:
 
 
 def unb64(value: Json) -> bytes:
-    """What `b64` made."""
+    """Return the bytes that `b64` encoded."""
     return base64.b64decode(value["$b64"], validate=True)

@@ -24,11 +24,11 @@ from leaseq import LeaseqError, QueueClosedError
 from leaseq.worker import Worker
 
 POLL_SECS = 0.005
-"""Threads are not told that a lease is lost: they look."""
+"""Pause between two looks at `lost`: threads get no call when a lease is lost."""
 
 
 class Ending:
-    """How handlers end, and whether they do by now."""
+    """The way in which handlers end, and an event that is set when they may."""
 
     def __init__(self) -> None:
         self.begun = threading.Event()

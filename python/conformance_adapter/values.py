@@ -1,4 +1,4 @@
-"""What messages say, as the Python clients take it, and their answers, as messages say them."""
+"""Conversion of values: from messages to arguments of the Python clients, and from their answers to messages."""
 
 import dataclasses
 from collections.abc import Callable, Mapping
@@ -18,7 +18,7 @@ def text(value: Json) -> str:
 
 
 def untext(value: str) -> Json:
-    """What `text` made."""
+    """Return the message's form of a text that `text` decoded."""
     return b64(value.encode("utf-8", "surrogateescape"))
 
 
@@ -96,7 +96,7 @@ def lease(held: LeasedItem | leaseq.aio.LeasedItem) -> Json:
 
 
 def outcome(kept: Outcome) -> Json:
-    """What became of an item."""
+    """Return the message's form of an outcome."""
     return {
         "id": b64(kept.id.encode()),
         "state": kept.state,
@@ -109,7 +109,7 @@ def outcome(kept: Outcome) -> Json:
 
 
 def inspection(info: ItemInfo) -> Json:
-    """What is known of an item."""
+    """Return the message's form of the information about an item."""
     return {
         "id": b64(info.id.encode()),
         "state": info.state,

@@ -133,7 +133,7 @@ class TestOnATerminal:
 
 
 class TestRender:
-    """What the live view draws, look by look."""
+    """Drawings of the live view, one after each sample."""
 
     def sample(self, now: float, **counts: Any) -> leaseq.QueueStats:
         fields = dict.fromkeys((field.name for field in dataclasses.fields(leaseq.QueueStats)), 0)

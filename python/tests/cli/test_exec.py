@@ -155,7 +155,7 @@ class TestCommand:
     def test_what_it_leaves_behind_holds_nothing_up(
         self, leave: str, call: Calls, queue: leaseq.WorkQueue, tmp_path: Path
     ) -> None:
-        """It would hold the command's stderr for an hour."""
+        """A process that the command leaves behind holds its stderr open for an hour; `exec` does not wait for it."""
         queue.add_item(leaseq.Item(b"data", id="a"))
         script = f"{leave}sh -c 'echo $$ > pid; exec sleep 3600' > /dev/null & while [ ! -s pid ]; do sleep 0.02; done; echo last >&2; exit 65"
         try:
@@ -184,7 +184,7 @@ class TestCommand:
         assert b == {"id": "b", "state": "dead", "attempt": 1, "delay": 0, "error": "exit code 65"}
 
     def test_it_ends_when_nobody_reads_its_json(self, call: Calls, queue: leaseq.WorkQueue) -> None:
-        """It would wait for more items else, and work on them unheard."""
+        """Without this, it would wait for more items and report their ends to a closed pipe."""
         queue.add_item(leaseq.Item(b"data", id="a"))
         read, write = os.pipe()
         os.close(read)

@@ -61,7 +61,7 @@ BESIDES = {
     "dead revive": ["id"],
     "dead purge": ["id"],
 }
-"""What a command takes behind the queue."""
+"""Arguments of a command after the queue."""
 
 
 def full(path: tuple[str, ...]) -> list[str]:
@@ -450,7 +450,7 @@ class TestCompletion:
 
 
 class TestParts:
-    """What an extra brings may be missing."""
+    """Commands while the modules of an extra are missing."""
 
     @pytest.mark.parametrize("missing", ["click", "rich"])
     def test_without_the_extra_one_line_says_how_to_install_it(self, missing: str) -> None:

@@ -1,4 +1,4 @@
-"""How many functions a call passes: few enough that a reader can follow one from the top to the socket."""
+"""The number of functions that a call passes: few enough that a reader can follow it from the top to the socket."""
 
 from __future__ import annotations
 

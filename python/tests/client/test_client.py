@@ -1,4 +1,4 @@
-"""What the README promises of the client, for threads and asyncio, with the connections that people have."""
+"""The client as the README promises it, for threads and asyncio, with the kinds of connections that people have."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the short ways of a call must leave as it is: the calls that are made, who lets go of what, the clocks, the bytes."""
+"""Properties that the short ways of a call must keep: the calls sent, the release of locks and connections, clocks, bytes."""
 
 from __future__ import annotations
 
@@ -181,7 +181,7 @@ class Level(int, enum.Enum):
 
 
 class Text(str):
-    """What encodes itself in a way of its own."""
+    """A str that encodes itself differently."""
 
     __slots__ = ()
 
@@ -190,7 +190,7 @@ class Text(str):
 
 
 class Data(bytes):
-    """What has a length of its own."""
+    """Bytes that report another length."""
 
     def __len__(self) -> int:
         return 1

@@ -1,4 +1,4 @@
-"""What is kept of finished items: results and failures."""
+"""Outcomes kept of finished items: results and failures."""
 
 from __future__ import annotations
 

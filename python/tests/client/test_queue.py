@@ -1,4 +1,4 @@
-"""What a queue's users have beyond add, lease and complete: headers, expiry, limits, pauses, dead letters."""
+"""Features of a queue beyond add, lease and complete: headers, expiry, limits, pauses, dead letters."""
 
 from __future__ import annotations
 

@@ -269,7 +269,7 @@ PIPELINE = ["--pipeline", "--workers", "1", "--items", "180", "--kills", "18", "
 
 
 class TestPipeline:
-    """What it shows is proved with more items and kills in test_pipeline.py."""
+    """The demo with `--pipeline`. test_pipeline.py proves the same with more items and kills."""
 
     @pytest.mark.slow
     def test_side_by_side(self, url: str, redis_client: redis.Redis) -> None:

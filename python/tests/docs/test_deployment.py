@@ -69,7 +69,7 @@ READER = (
     *(f"jobs list {state}" for state in ("ready", "delayed", "failed", "finished")),
     *("jobs status ready delayed failed", "jobs cron list"),
 )
-"""What a reader looks at; the exit code says that it is there, or that it is not."""
+"""Commands of a reader. Their exit codes report if the thing exists."""
 OPERATOR = (
     *("clean orders --deep", "pause orders", "resume orders", "configure orders --max-items 100"),
     *("dead revive orders dead", "expire orders leased", "jobs replay failed", "jobs cancel delayed"),

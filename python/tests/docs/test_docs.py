@@ -61,7 +61,7 @@ MODULES: tuple[ModuleType, ...] = (
     leaseq.worker.otel,
     leaseq.jobs,
 )
-"""What is public, each name where the reference has it."""
+"""Public modules, as the reference lists them."""
 GUIDES = "\n".join(page.read_text(encoding="utf-8") for page in DOCS.glob("*.md") if page != REFERENCE)
 LIFE = (
     "schedules",

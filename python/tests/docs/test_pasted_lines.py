@@ -1,4 +1,4 @@
-"""What the pages tell an operator to paste works as it stands, on each server: settings, units, containers, shell lines."""
+"""Blocks that the pages ask an operator to paste work unchanged, on each server: settings, units, containers, shell lines."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ def test_a_restart_keeps_every_item_of_a_log_that_was_rewritten(
 def test_doctor_finds_a_log_that_the_next_restart_cannot_read(
     rules: str, startable_name: str, tmp_path: Path
 ) -> None:
-    """It is a problem on those servers whose restart drops something, the line of the page is what to do, and all comes back."""
+    """On a server whose restart drops data, doctor reports a problem, its advice is the page's line, and that brings all back."""
     users = [line for line in lines("user ") if not line.startswith("user default ")]
     with PageServer(startable_name, tmp_path, users=[*users, f"user default {rules}"]) as server:
         page_server.fill(server.users["shop"])

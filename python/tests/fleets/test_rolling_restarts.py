@@ -46,7 +46,7 @@ COMPLAINTS: Final = (
     "Exception ignored",
     "wait for the end of their leases",
 )
-"""What no worker may write, whatever its jobs do."""
+"""Words that no worker may log, whatever its jobs do."""
 
 
 class Fleet:

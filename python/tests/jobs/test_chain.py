@@ -33,7 +33,7 @@ def flavour(url: str) -> Iterator[JobAppFlavour]:
 
 
 class Page(msgspec.Struct):
-    """What a job returns that is no plain value."""
+    """A result that is not a plain value."""
 
     text: str
     links: list[str]

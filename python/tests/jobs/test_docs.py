@@ -1,4 +1,4 @@
-"""What the pages about jobs say is so."""
+"""Checks of statements of the pages about jobs."""
 
 from __future__ import annotations
 

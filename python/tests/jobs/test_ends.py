@@ -1,4 +1,4 @@
-"""How a job ends, whatever it raises, and that nothing of one job is seen by the next."""
+"""Ends of a job, whatever it raises. Nothing of one job is seen by the next."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ RAISED = (Panic, KeyboardInterrupt, GeneratorExit, SystemExit, asyncio.Cancelled
 
 @pytest.mark.parametrize("where", ["loop", "thread"])
 def test_whatever_a_job_raises_is_a_failed_attempt(flavour: JobAppFlavour, where: str) -> None:
-    """It is told with its traceback, `retry_on` decides, and one worker with one slot runs them all (B1, B19)."""
+    """The exception is logged with its traceback, `retry_on` decides, and one worker with one slot runs all jobs (B1, B19)."""
 
     def fails(number: int) -> None:
         raise RAISED[number]("a message")

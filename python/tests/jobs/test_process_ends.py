@@ -1,4 +1,4 @@
-"""How processes of a worker end, with what they leave; and where no more can be started."""
+"""Ends of a worker's processes and what they leave; and a machine that can start no more processes."""
 
 from __future__ import annotations
 

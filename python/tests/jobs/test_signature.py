@@ -1,4 +1,4 @@
-"""What a job's function can be called with: told at once of arguments without names, and the same as by binding them."""
+"""Arguments that fit a job's function: the quick check of positional arguments agrees with `inspect.Signature.bind`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How functions that are not asynchronous come to threads, and what becomes of those that wait for one."""
+"""Threads for jobs that are not asynchronous, and the jobs that wait for a thread."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a type checker says of jobs: wrong arguments are errors, results have the type of the function."""
+"""Types of jobs for a type checker: wrong arguments are errors, and a result has the type that the function returns."""
 
 from __future__ import annotations
 

@@ -153,7 +153,7 @@ OF_JSON: list[Any] = [
     {True: 1},
     {1.5: 1},
 ]
-"""What JSON lacks, and MessagePack may have."""
+"""Values that JSON cannot hold. MessagePack can hold some of them."""
 
 OF_MESSAGEPACK: list[Any] = [2**64, -(2**63) - 1, [2**70]]
 """The other way round."""

@@ -1,4 +1,4 @@
-"""What a worker makes of jobs: on its loop and in threads, with their time limits, failures and cancellations."""
+"""Jobs run by a worker on its loop and in threads, with their time limits, failures and cancellations."""
 
 from __future__ import annotations
 

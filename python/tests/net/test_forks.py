@@ -143,7 +143,7 @@ def test_several_queues_as_one(kind: str, url: str) -> None:
 
 
 def test_a_bound_on_connections(kind: str, url: str) -> None:
-    """Those that threads of the parent have in use are not given back in the child, and are not missing there."""
+    """Connections that threads of the parent use are not returned to the pool in the child, and do not count there."""
     pool = redis.BlockingConnectionPool.from_url(url, max_connections=1, timeout=None)
     with redis.Redis.from_pool(pool) as client, leaseq.WorkQueue("q", client) as queue:
         waiting = threading.Thread(target=queue.lease, args=[60])

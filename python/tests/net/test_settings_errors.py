@@ -1,4 +1,4 @@
-"""What a person has to mend has its name, at the first call at the latest."""
+"""Settings that a person must correct are reported by name, at the first call at the latest."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What goes with the cleaner: its page, the alert rules, the Dockerfile, the unit, the benchmark."""
+"""Files around the cleaner: its page, the alert rules, the Dockerfile, the unit, the benchmark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is published: the wheel and the sdist, built and installed as a user would."""
+"""The published wheel and sdist, built and installed as by a user."""
 
 import json
 import sys

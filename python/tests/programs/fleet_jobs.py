@@ -121,7 +121,7 @@ good("thread-pool", lambda: use_pool("spawn"), fork=False)
 
 
 class Panic(BaseException):
-    """What is no Exception."""
+    """An exception that is no `Exception`."""
 
 
 def bad(
@@ -200,7 +200,7 @@ bad_on_loop("panic", "^programs.fleet_jobs.Panic: no more$", panic)
 bad("thread-panic", "^programs.fleet_jobs.Panic: no more$", panic)
 bad("fork-panic", "^programs.fleet_jobs.Panic: no more$", panic, fork=True)
 QUICK: Final = tuple(REASONS)
-"""Those that end at once; the others hang."""
+"""Bad jobs that end at once. The others hang."""
 bad("holds-interpreter", DIED + "stood still for 5 s .* needs fork=True$", hold_interpreter)
 bad_on_loop("blocks-loop", DIED + "stood still for 5 s .* needs fork=True$", lambda: time.sleep(HOUR))
 bad("endless", LATE + "$", lambda: time.sleep(HOUR), timeout=1)

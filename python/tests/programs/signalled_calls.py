@@ -32,7 +32,7 @@ MOST = 3000
 
 
 class Interrupted(BaseException):
-    """What the handler raises."""
+    """Raised by the signal handler."""
 
 
 @contextlib.contextmanager
@@ -157,7 +157,7 @@ def leave_no_reply_to_the_next(url: str, name: str) -> None:
 
 
 def call_from_the_handler(url: str, name: str) -> None:
-    """It waits for no lock of the call that it interrupted, with a bound on connections too."""
+    """A call from a signal handler waits for no lock of the call that it interrupted, also with a limit of connections."""
     bounded = f"{url}{'&' if '?' in url else '?'}max_connections=4"
     with leaseq.WorkQueue("q", bounded) as queue:
         queue.add_item(Item(b"x", id="known"), delay=3600)

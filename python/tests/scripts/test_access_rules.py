@@ -19,7 +19,7 @@ SOURCES = {script.name: script.source for script in _scripts.SCRIPTS}
 NO_COMMANDS = {"withscores", "limit", "count", "novalues", "usage"}
 """Words in capitals inside scripts that are arguments of commands."""
 BESIDES = {"evalsha", "eval", "blpop", "blmove", "sadd", "sscan"}
-"""What is called from outside of scripts."""
+"""Commands that clients send, outside of scripts."""
 
 
 def test_every_operation_is_of_a_role() -> None:

@@ -1,4 +1,4 @@
-"""What the hot paths cost: the commands that their scripts execute, counted.
+"""The cost of the hot paths: the number of commands that their scripts execute.
 
 That no script does more on a longer queue is the conformance suite's to show (`bounds`), and what everything costs in
 instructions the benchmarks' (`make bench-count`). Here is only what a change of a script must not add without being seen.

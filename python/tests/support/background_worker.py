@@ -48,15 +48,15 @@ class BackgroundWorker:
 
     @property
     def run(self) -> Any:
-        """What is inside the worker."""
+        """The private run of the worker, with its parts."""
         return self.worker._run
 
     def beat(self) -> None:
-        """Let the heart beat now."""
+        """Send a heartbeat now."""
         self.call(self.run.heartbeater.beat)
 
     def call(self, function: Callable[..., Any], *args: Any, **options: Any) -> Any:
-        """Call something of the worker where that may be done."""
+        """Call a function of the worker on its own thread or event loop."""
         if not self.asyncio:
             return function(*args, **options)
 

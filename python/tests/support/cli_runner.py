@@ -23,7 +23,7 @@ COMMAND = [sys.executable, "-W", "error", "-c", "from leaseq.cli import main; ma
 
 @dataclass(frozen=True)
 class Done:
-    """How a call ended."""
+    """The exit code and output of a call."""
 
     code: int
     out: str

@@ -209,7 +209,7 @@ class _Queue(_StandIn):
 class _Item(_StandIn):
     @property
     def result(self) -> Any:
-        """What completing the item keeps."""
+        """The result that `complete` stores."""
         return self.real.result
 
     @result.setter

@@ -1,4 +1,4 @@
-"""What may happen to the keys of a queue behind the scripts' back, and traffic that goes on meanwhile."""
+"""Damage to the keys of a queue without the scripts, and traffic during it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ABNORMAL_KINDS: Final = {
     *("leased without an attempt", "dead without an attempt", "waits in level", "without a record"),
     *("it may expire though", "the index of it disagree"),
 }
-"""What repair cannot know of an item that it found in two states, or whose record was lost."""
+"""Violations that remain after a repair: it cannot know all of an item that was in two states or had lost its record."""
 
 
 def unplace(stored: Keyspace, item_id: bytes, _place: int, _now: int) -> None:

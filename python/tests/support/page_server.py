@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 Way = Literal["aclfile", "redis.conf", "ACL SAVE", "CONFIG REWRITE"]
 WAYS: Final[tuple[Way, ...]] = ("aclfile", "redis.conf", "ACL SAVE", "CONFIG REWRITE")
-"""How the lines of users get to a server: in one of its files, or by ACL SETUSER and one of the commands that write a file."""
+"""Ways to give a server its users: in one of its files, or by ACL SETUSER and one of the commands that write a file."""
 ACL_FILE: Final = "aclfile /etc/redis/users.acl"
 """The line of the page that names the file of users."""
 

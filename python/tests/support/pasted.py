@@ -1,4 +1,4 @@
-"""What pages tell an operator to paste, as programs to run: with this machine's addresses, and nothing else changed."""
+"""Blocks that pages ask an operator to paste, as programs. Only the addresses are changed, to those of this machine."""
 
 from __future__ import annotations
 

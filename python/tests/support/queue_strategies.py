@@ -1,4 +1,4 @@
-"""What random histories are made of."""
+"""Strategies for the steps of random histories."""
 
 from __future__ import annotations
 

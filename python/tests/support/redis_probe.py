@@ -1,4 +1,4 @@
-"""What tests see of a server and of a queue, of whatever flavour: commands that it ran, clients that it blocks, outcomes."""
+"""Observations of a server and of a queue of any flavour: commands that ran, clients that are blocked, outcomes."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ __all__ = [
 ]
 
 StartServer: TypeAlias = "Callable[..., SpawnedServer]"
-"""What the fixture `own_server` gives."""
+"""The type of the fixture `own_server`."""
 DEFAULT: Final = "valkey-9.1.2"
 BY_URL: Final = "LEASEQ_TEST_URL"
 """The name of the server whose URL is in the variable of this name."""

@@ -158,7 +158,7 @@ class LifeMachine(RuleBasedStateMachine):
 
     @rule()
     def a_producer_is_woken(self) -> None:
-        """It took the element; the next call that looks puts another where there is room."""
+        """A producer takes the element of `room`. The next call that checks puts another if there is room."""
         self.q.pop_room()
         self.q.check()
 
@@ -182,7 +182,7 @@ class LifeMachine(RuleBasedStateMachine):
 
     @rule()
     def a_waiter_of_the_other_is_woken(self) -> None:
-        """It leases from both."""
+        """The waiter leases from both queues."""
         if self.r.pop_wake():
             self.r.lease_any(self.q)
             self.r.waiters -= 1

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 COMMANDS: Final = {"quick": "make test", "slow": "make test-all", "nightly": "make test-nightly"}
 """The tiers, the fastest first, and what runs each."""
 WAYS: Final = {**COMMANDS, "TypeScript": "make typescript"}
-"""What runs, or makes it possible to run, what was left out."""
+"""Commands that run the tests that were left out, or install what they need."""
 NAME: Final = "leaseq-tiers"
 
 

@@ -32,7 +32,7 @@ NEVER = 99
 
 
 class Phase(IntEnum):
-    """What a worker is doing."""
+    """Phase of a worker."""
 
     IDLE = 0  # not waiting: working, gone or dead
     LEASE = 1  # awake: leases from queues[at], then the next; blocks after the last
@@ -53,7 +53,7 @@ class Worker(NamedTuple):
 
 
 class Queue(NamedTuple):
-    """What the server holds of one queue, and the checker's `grace` (ticks left)."""
+    """State of one queue on the server, and the checker's `grace` (ticks left)."""
 
     items: tuple[int, ...] = ()
     next: int = NEVER
@@ -78,7 +78,7 @@ class Step(NamedTuple):
 
 
 Outcome = tuple[str, State]
-"""What happened, in words, and the state it led to."""
+"""A transition: its name, and the state that it leads to."""
 
 
 class Call(NamedTuple):

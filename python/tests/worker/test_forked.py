@@ -24,7 +24,7 @@ NAME = "forking"
 
 
 def connections(client: redis.Redis) -> list[Any]:
-    """Those of the worker, that the server knows."""
+    """Return the worker's connections, as the server lists them."""
     listed: Any = client.client_list()
     return [each for each in listed if each["name"] == NAME]
 

@@ -1,4 +1,4 @@
-"""How a handler ends decides: only one that returned completes its item, and every slot goes on to the next."""
+"""Ends of a handler: only a handler that returned completes its item, and every slot goes on to its next item."""
 
 from __future__ import annotations
 
@@ -233,7 +233,7 @@ UNFINISHED = [
 def test_what_nobody_awaits_is_no_success(
     queue: Any, flavour: ClientFlavour, returned: Callable[[Any], Any]
 ) -> None:
-    """It cannot be seen from outside: a lambda, or an `async def` that returns another coroutine."""
+    """A coroutine that is returned and never awaited, by a lambda or by an `async def`: the signature does not show it."""
     queue.add_item(Item(b"", id="a"))
 
     async def handle_async(item: Any) -> Any:

@@ -1,4 +1,4 @@
-"""How much a worker leases ahead of its handlers, and how long completions wait to be sent together."""
+"""The number of items that a worker leases ahead, and the time that completions wait to be sent together."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a worker does with an item whose handler failed: retry it, release it, or make it a dead letter."""
+"""The worker's decision about an item whose handler failed: retry, release, or dead letter."""
 
 from __future__ import annotations
 

@@ -368,7 +368,7 @@ def test_what_does_not_finish_goes_back_uncounted(queue: Any, flavour: ClientFla
 
 
 def test_an_idle_worker_stops(flavour: ClientFlavour, url: str) -> None:
-    """It waits for items with nothing to end the wait; an item that comes later is not taken by a ghost."""
+    """A worker that waits without limit stops. An item that is added later is leased by another worker, not by that wait."""
     queue, blocked = flavour.queue("q", url), leaseq.WorkQueue("q", url)
     with background_worker(flavour, queue, lambda _: None) as work:
         queue.add_item(Item(b""))
@@ -385,7 +385,7 @@ def test_an_idle_worker_stops(flavour: ClientFlavour, url: str) -> None:
 def test_an_idle_worker_of_several_groups_stops(
     flavour: ClientFlavour, redis_client: redis.Redis, url: str
 ) -> None:
-    """It waits in each group on a connection of its own; none of these waits is left behind."""
+    """A worker that waits on one connection for each group stops, and leaves none of these waits behind."""
     before = set(threading.enumerate())
     queues = [flavour.queue(name, url) for name in "abc"]
     with background_worker(flavour, queues, lambda _: None) as work:
