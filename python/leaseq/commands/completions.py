@@ -12,7 +12,6 @@ from leaseq.commands.encoding import (
     Command,
     command,
     for_one,
-    held,
     milliseconds_kept,
     result_key,
 )
@@ -67,7 +66,13 @@ class Completion:
         if not isinstance(item, LeasedItemBase):
             raise BadTypeError(f"this takes an item that lease gave, not {type(item).__name__}")
         self.item = item
-        self.keep = keep
+        keep_secs: float | None
+        if keep is None:
+            keep_secs = 0 if item.keep else None
+        else:
+            keep_secs = keep if milliseconds_kept(keep, "keep") else None
+        self.keep = keep_secs
+        """Seconds for which an outcome is kept, 0 for as long as the item says (LQ-CLIENT-7); None: not at all."""
         self.only_current = only_current
         self.result: bytes | None = None
         self.then: Sequence[Follow] = ()
@@ -75,8 +80,6 @@ class Completion:
         """True if it says nothing of an outcome and has no follow-ups."""
         if not self.plain:
             self.result = None if result is None else as_bytes(result, "a result")
-            if keep is not None:
-                milliseconds_kept(keep, "keep")
             self.then = _follows(then)
 
     def __repr__(self) -> str:
@@ -100,7 +103,9 @@ def complete(keys: QueueKeys, completions: Sequence[Completion]) -> Command[list
     for one in completions:
         if not one.plain or one.item.keep:
             return _complete_with(keys, completions)
-        entries.append(codecs.complete_entry(*held(one.item), _ONLY_CURRENT if one.only_current else ()))
+        entries.append(
+            codecs.complete_entry(one.item.id, one.item.token, _ONLY_CURRENT if one.only_current else ())
+        )
     return command(_scripts.COMPLETE, keys, codecs.complete_arguments(entries), codecs.complete_reply)
 
 
@@ -113,17 +118,16 @@ def _complete_with(keys: QueueKeys, completions: Sequence[Completion]) -> Comman
     results: list[str] = []
     entries: list[tuple[Argument, ...]] = []
     for one in completions:
-        keep = _keep(one.item, one.keep)
         result = None
-        if keep is not None:
+        if one.keep is not None:
             result = one.item.result if one.result is None else one.result
             results.append(result_key(keys, one.item.id))
-        options = codecs.complete_with_options(only_current=one.only_current, keep=keep, result=result)
+        options = codecs.complete_with_options(only_current=one.only_current, keep=one.keep, result=result)
         follow_ups = []
         for queue, item, added, _ in one.then:
             number, _ = targets.setdefault(queue.name, (len(targets) + 1, queue))
             follow_ups.append(codecs.complete_with_follow_up(number, entry(item, added)))
-        entries.append(codecs.complete_with_entry(*held(one.item), options, follow_ups))
+        entries.append(codecs.complete_with_entry(one.item.id, one.item.token, options, follow_ups))
     more_keys = [key for _, target in targets.values() for key in target.vector(_scripts.ADD)]
 
     def parse(reply: list[int]) -> list[Completed]:
@@ -132,13 +136,6 @@ def _complete_with(keys: QueueKeys, completions: Sequence[Completion]) -> Comman
 
     arguments = codecs.complete_with_arguments(entries, len(targets))
     return command(_scripts.COMPLETE_WITH, keys, arguments, parse, (*more_keys, *results))
-
-
-def _keep(item: LeasedItemBase, keep: float | None) -> float | None:
-    """For how many seconds an outcome is kept, 0 for as long as the item says (LQ-CLIENT-7); None: not at all."""
-    if keep is None:
-        return 0 if item.keep else None
-    return keep if milliseconds_kept(keep, "keep") else None
 
 
 def _follow_up(created: float) -> bool | None:

@@ -116,14 +116,6 @@ def listed(calls: Iterable[Call[T]]) -> list[Call[T]]:
     return found
 
 
-def converted(value: Any, convert: Callable[[Any], T] | None) -> T:
-    """Return a kept result as the function returned it."""
-    if convert is not None:
-        return convert(value)
-    as_kept: T = value
-    return as_kept
-
-
 def _milliseconds(options: Options) -> tuple[int, int]:
     return round(options.backoff.first * 1000), round(options.backoff.last * 1000)
 

@@ -49,26 +49,20 @@ class CurrentJob:
     function: str
     waits: SlotWaits
 
+    def waiting(self, group: str, queue: str) -> contextlib.AbstractContextManager[None]:
+        """Note, inside this block, that it waits for a job of a queue."""
+        return self.waits.waiting(self.function, (group, queue))
+
+    def refuse_to_block(self) -> None:
+        """Raise BlockedLoopError where waiting would stop the event loop of a worker, and with it the job that is waited for."""
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return
+        raise BlockedLoopError(
+            f"result() would block the event loop of the worker that runs {self.function}: use await handle.aio.result(), or"
+            " result(timeout=0), which does not wait"
+        )
+
 
 current: ContextVar[CurrentJob | None] = ContextVar("leaseq job", default=None)
-
-
-def waiting(group: str, queue: str) -> contextlib.AbstractContextManager[None]:
-    """Note that code waits for a job of a queue, if a job does."""
-    job = current.get()
-    return contextlib.nullcontext() if job is None else job.waits.waiting(job.function, (group, queue))
-
-
-def refuse_to_block() -> None:
-    """Raise BlockedLoopError where waiting would stop the event loop of a worker, and with it the job that is waited for."""
-    job = current.get()
-    if job is None:
-        return
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return
-    raise BlockedLoopError(
-        f"result() would block the event loop of the worker that runs {job.function}: use await handle.aio.result(), or"
-        " result(timeout=0), which does not wait"
-    )

@@ -1,12 +1,12 @@
 """A job as the data of an item, and its result as the outcome of that item (spec/jobs.md)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
 
 from leaseq.jobs.errors import BadEnvelopeError, SerializationError
-from leaseq.jobs.serializer import CODECS, Format, Serializer, format_of
+from leaseq.jobs.serializer import CODECS, Format, Serializer
 
 VERSION = 1
 
@@ -32,6 +32,10 @@ class Envelope(msgspec.Struct, omit_defaults=True, kw_only=True):
     codec: str | None = None
     body: bytes | None = None
     then: "list[Stage]" = []
+
+    def time_limit(self, default: float | None) -> float | None:
+        """Return the seconds that an attempt may take: as the call said, else `default` (LQ-JOB-4). None: without limit."""
+        return default if self.timeout is None else self.timeout / 1000 or None
 
 
 class Stage(msgspec.Struct, omit_defaults=True, kw_only=True):
@@ -96,18 +100,17 @@ def pack(envelope: Envelope, serializer: Serializer) -> None:
         envelope.codec, envelope.args, envelope.kwargs = serializer.name, [], {}
 
 
-def read(data: bytes, serializers: dict[str, Serializer]) -> Envelope:
+def read(data: bytes, serializers: Mapping[str, Serializer]) -> Envelope:
     """A job. Raises BadEnvelopeError, whose text is fit for a dead letter."""
     envelope: Envelope = _read(data, Envelope, "job")
-    unpack(envelope, serializers)
+    if envelope.codec is not None:
+        unpack(envelope, serializers)
     return envelope
 
 
-def unpack(envelope: Envelope, serializers: dict[str, Serializer]) -> None:
+def unpack(envelope: Envelope, serializers: Mapping[str, Serializer]) -> None:
     """Read what a serializer wrote. Raises BadEnvelopeError."""
-    if envelope.codec is None:
-        return
-    pair = _custom(envelope.codec, envelope.body, serializers, "arguments")
+    pair = _custom(envelope.codec or "", envelope.body, serializers, "arguments")
     try:
         args, kwargs = pair
         envelope.args, envelope.kwargs = list(args), dict(kwargs)
@@ -128,7 +131,7 @@ def write_result(result: Result, form: Format, serializer: Serializer | None) ->
     return data
 
 
-def read_result(data: bytes, serializers: dict[str, Serializer]) -> Result:
+def read_result(data: bytes, serializers: Mapping[str, Serializer]) -> Result:
     """A result. Raises BadEnvelopeError."""
     result: Result = _read(data, Result, "result")
     if result.codec is not None:
@@ -138,18 +141,17 @@ def read_result(data: bytes, serializers: dict[str, Serializer]) -> Result:
 
 def copy_of(data: bytes) -> msgspec.Raw:
     """The envelope as it stands in its result."""
-    return msgspec.Raw(short(data)) if short(data) else NOT_COPIED
+    return msgspec.Raw(data) if len(data) <= MAX_COPY_BYTES else NOT_COPIED
 
 
-def short(data: bytes) -> bytes:
-    """Return data that is short enough to be repeated, else nothing."""
-    return data if len(data) <= MAX_COPY_BYTES else b""
+def format_of(data: bytes) -> Format:
+    """Return the format of a job or a result. JSON starts with a brace; a map of MessagePack never does (LQ-JOB-1)."""
+    return "json" if data.startswith(b"{") else "msgpack"
 
 
 def _read(data: bytes, kind: Any, what: str) -> Any:
-    coder = CODECS["json" if data.startswith(b"{") else "msgpack"]  # as `format_of`
     try:
-        read = coder.decode(data, type=kind)
+        read = CODECS[format_of(data)].decode(data, type=kind)
     except (msgspec.DecodeError, RecursionError) as error:
         _check_version(data, what)
         raise BadEnvelopeError(f"this is no {what} that can be read: {error}") from error
@@ -168,7 +170,7 @@ def _check_version(data: bytes, what: str) -> None:
         raise BadEnvelopeError(f"this {what} is of version {version}, and this program knows {VERSION}")
 
 
-def _custom(name: str, body: bytes | None, serializers: dict[str, Serializer], what: str) -> Any:
+def _custom(name: str, body: bytes | None, serializers: Mapping[str, Serializer], what: str) -> Any:
     if name not in serializers:
         raise BadEnvelopeError(
             f"the {what} were written by serializer {name!r}, which this App does not have"

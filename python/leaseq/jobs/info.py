@@ -136,7 +136,7 @@ def info_of(
         description=description_of(job),
         enqueued=outcome.created or job.enqueued / 1000,
         due=(job.due or job.enqueued) / 1000,
-        timeout=timeout_of(job, function),
+        timeout=job.time_limit(None if function is None else function.options.timeout),
         retries=item.max_attempts + job.attempt - 2 if item.max_attempts else None,
         started=(state.started if runs else result.started) / 1000 or failed.started,
         ended=outcome.ended or (state.cancelled or 0) / 1000 or (item.time if item.state == "dead" else 0.0),
@@ -156,13 +156,6 @@ def description_of(job: Envelope) -> str:
     arguments = [written(each, repr) for each in job.args]
     arguments += [f"{name}={written(each, repr)}" for name, each in job.kwargs.items()]
     return f"{job.function}({', '.join(arguments)})"
-
-
-def timeout_of(job: Envelope, function: Definition | None) -> float | None:
-    """Return the seconds that an attempt may take: as the call said, else as the function says (LQ-JOB-4). None: without limit."""
-    if job.timeout is None:
-        return None if function is None else function.options.timeout
-    return job.timeout / 1000 or None
 
 
 def _returned(result: Result, function: Definition | None) -> Any:

@@ -61,11 +61,6 @@ CODECS: dict[str, Codec] = {
 }
 
 
-def format_of(data: bytes) -> Format:
-    """JSON starts with a brace; a map of MessagePack never does (LQ-JOB-1)."""
-    return "json" if data[:1] == b"{" else "msgpack"
-
-
 def check_format(given: Any) -> Format:
     """A format. Raises BadArgumentError."""
     if given not in CODECS:

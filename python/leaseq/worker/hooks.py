@@ -75,10 +75,8 @@ class SafeHooks:
                 self._calls[name] = [getattr(each, name) for each in overriding]
         self.per_item = bool(self._calls.keys() & {"started", "around", "ended"})
         """True if a hook for the start or end of handlers is overridden."""
-
-    def wants(self, name: str) -> bool:
-        """Return whether that hook is overridden."""
-        return name in self._calls
+        self.overridden = frozenset(self._calls)
+        """The names of the hooks that are overridden."""
 
     def emit(self, name: str, *arguments: Any) -> None:
         """Call one hook of all."""

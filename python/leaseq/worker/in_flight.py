@@ -52,17 +52,15 @@ class InFlight:
 
     def leased(self, items: Sequence[Item]) -> list[Item]:
         """Hold these; returns those to run. An item without attempts left dies instead."""
-        self._hooks.emit("leased", items)
+        if "leased" in self._hooks.overridden:
+            self._hooks.emit("leased", items)
         with self._guard:
             self._held.update(dict.fromkeys(items))
-        exhausted = self._settings.policy.exhausted(items)
+        policy = self._settings.policy
+        exhausted = policy.exhausted(items) if policy.max_attempts else {}
         for item, verdict in exhausted.items():
             self._release(item, verdict)
         return [item for item in items if item not in exhausted] if exhausted else list(items)
-
-    def dispatched(self, items: Sequence[Item]) -> None:
-        """These were handed to the handlers."""
-        self._prefetcher.outstanding += len(items)
 
     @property
     def count(self) -> int:
@@ -203,7 +201,7 @@ class InFlight:
         """The server's answers: true for those that this worker finished."""
         self.completed_count += sum(answers)
         self.forget(items)
-        if not all(answers) or self._hooks.wants("completed"):
+        if not all(answers) or "completed" in self._hooks.overridden:
             self._emit_each(items, answers)
         self._unconfirmed.difference_update(items)
 

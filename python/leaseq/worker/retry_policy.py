@@ -1,6 +1,5 @@
 """Decisions about items whose handlers failed."""
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -96,14 +95,13 @@ class RetryPolicy:
 
     def exhausted(self, items: Sequence[LeasedItemBase]) -> dict[LeasedItemBase, Disposition]:
         """Return what becomes of the items that have had their attempts before this one: those workers did not live to say so."""
-        max_attempts = self.max_attempts or math.inf
         return {
             item: Disposition(
                 dead=True,
-                error=f"leased {item.attempt} times, which is more than the {max_attempts} attempts of this worker",
+                error=f"leased {item.attempt} times, which is more than the {self.max_attempts} attempts of this worker",
             )
             for item in items
-            if item.attempt > max_attempts
+            if 0 < self.max_attempts < item.attempt
         }
 
 

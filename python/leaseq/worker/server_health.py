@@ -11,20 +11,17 @@ class ServerHealth:
 
     def __init__(self) -> None:
         self._since: float | None = None
-
-    @property
-    def is_down(self) -> bool:
+        self.is_down = False
         """True if the last thing heard of the server was a failure."""
-        return self._since is not None
 
     def mark_down(self, now: float) -> bool:
         """A call failed: whether it is the first of this outage."""
-        first = self._since is None
+        first = not self.is_down
         if first:
-            self._since = now
+            self._since, self.is_down = now, True
         return first
 
     def mark_up(self, now: float) -> float | None:
         """A call worked: how many seconds the outage took, if there was one."""
-        since, self._since = self._since, None
+        since, self._since, self.is_down = self._since, None, False
         return None if since is None else now - since

@@ -13,7 +13,7 @@ from leaseq.item import derived_id
 from leaseq.jobs._aio.chain import Chain as AsyncChain
 from leaseq.jobs._aio.chain import ChainHandle as AsyncChainHandle
 from leaseq.jobs._sync.handle import Handle
-from leaseq.jobs.call import Call, Partial, converted
+from leaseq.jobs.call import Call, Partial
 from leaseq.jobs.clients import Clients
 from leaseq.jobs.info import Status
 
@@ -108,7 +108,8 @@ class ChainHandle(Generic[T]):
         Raises JobFailed for the job that failed, JobCancelled, ResultNotKept also if a job before the last keeps none,
         TimeoutError.
         """
-        return converted(self._clients.sync.chain_result(self.stages, timeout), self._convert)
+        value: T = self._clients.sync.chain_result(self.stages, timeout)
+        return value if self._convert is None else self._convert(value)
 
     def cancel(self) -> bool:
         """Cancel the job whose turn it is, and with it those behind it; false where there was none."""

@@ -7,7 +7,6 @@ from typing import Any, Generic, TypeVar
 
 from leaseq.jobs import info
 from leaseq.jobs._aio.handle import Handle as AsyncHandle
-from leaseq.jobs.call import converted
 from leaseq.jobs.clients import Clients
 from leaseq.jobs.info import JobInfo, Status
 
@@ -47,7 +46,8 @@ class Handle(Generic[T]):
         BadEnvelopeError for a result that this App cannot read, and msgspec.ValidationError for a result that does not
         fit the function's annotation.
         """
-        return converted(self._clients.sync.result(self, timeout), self._convert)
+        value: T = self._clients.sync.result(self, timeout)
+        return value if self._convert is None else self._convert(value)
 
     def cancel(self) -> bool:
         """Remove it from its queue. A worker that runs it ends it at its next heartbeat.

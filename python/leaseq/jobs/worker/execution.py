@@ -3,7 +3,7 @@
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import msgspec
 
@@ -15,9 +15,9 @@ from leaseq.jobs.context import Context, Report
 from leaseq.jobs.definition import Definition
 from leaseq.jobs.envelope import Envelope, Result, Stage
 from leaseq.jobs.errors import BadEnvelopeError, JobTimeout, Retry
-from leaseq.jobs.info import timeout_of
 from leaseq.jobs.round_trip import are_plain, check_handed_on, check_result
-from leaseq.jobs.serializer import Format, Serializer, format_of
+from leaseq.jobs.serializer import Format
+from leaseq.jobs.settings import Settings
 from leaseq.worker.retry_policy import DeadLetter, Release
 
 
@@ -68,10 +68,8 @@ class JobResult(msgspec.Struct, frozen=True):
     data: bytes = b""
     function: str = ""
 
-    def raise_failure(self, function: str) -> None:
-        """Raises DeadLetter or Release for a job of `function` that failed, for the worker's loop."""
-        if not self.failed:
-            return
+    def raise_failure(self, function: str) -> NoReturn:
+        """Raise the DeadLetter or Release of a job of `function` that failed, for the worker's loop."""
         failed = DeadLetter(self.text) if self.dead else Release(self.text, delay=self.delay)
         failed.function = function
         raise failed
@@ -81,16 +79,15 @@ class JobResult(msgspec.Struct, frozen=True):
 class JobExecution:
     """Reads jobs and writes how they ended, for one worker."""
 
-    functions: Mapping[str, Definition]
-    serializer: Serializer | None
+    settings: Settings
     worker: str
 
     def ready(self, lease: LeasedJob, report: Report) -> PreparedJob | JobResult | UnknownFunction:
         """Return the job to run, or the end of a job that can never run: it is dead (LQ-JOB-7)."""
         job = None
         try:
-            job = envelope.read(lease.data, self._serializers)
-            function = self.functions.get(job.function)
+            job = envelope.read(lease.data, self.settings.serializers)
+            function = self.settings.functions.get(job.function)
             if function is None:
                 return self._unknown(job.function)
             args, kwargs = function.signature.bind(job.args, job.kwargs)
@@ -99,16 +96,11 @@ class JobExecution:
         attempt = lease.attempt + job.attempt - 1
         if function.signature.takes_context:
             args = (self._context(lease, job, function.name, attempt, report), *args)
-        return PreparedJob(
-            function, args, kwargs, timeout_of(job, function), _backoff(job, function), attempt, job
-        )
-
-    @property
-    def _serializers(self) -> dict[str, Serializer]:
-        return {self.serializer.name: self.serializer} if self.serializer is not None else {}
+        timeout = job.time_limit(function.options.timeout)
+        return PreparedJob(function, args, kwargs, timeout, _backoff(job, function), attempt, job)
 
     def _unknown(self, function: str) -> UnknownFunction:
-        names = sorted(self.functions)
+        names = sorted(self.settings.functions)
         known = ", ".join(names[:20]) + (", ..." if len(names) > 20 else "") or "none"
         return UnknownFunction(function, f"this App has no function {function!r}; it has {known}")
 
@@ -128,12 +120,12 @@ class JobExecution:
 
     def done(self, lease: LeasedJob, ready: PreparedJob, value: Any) -> JobResult:
         """The end of a job whose function returned. What cannot be written never will be: it is dead."""
-        form = format_of(lease.data)
+        form = envelope.format_of(lease.data)
         try:
             then = ready.job.then
             if not are_plain((value,)):
                 refuse_unfinished(value, ready.function.name)
-                if self.serializer is None:
+                if self.settings.serializer is None:
                     self._check(ready, value, form, kept=lease.keep)
             content = self._result(lease, value, form) if lease.keep else b""
             if not then:
@@ -148,7 +140,7 @@ class JobExecution:
             check_result(value, ready.function.name, ready.function.signature, form)
         if ready.job.then:
             following = ready.job.then[0].job.function
-            known = self.functions.get(following)
+            known = self.settings.functions.get(following)
             check_handed_on(value, following, None if known is None else known.signature, form)
 
     def _result(self, lease: LeasedJob, value: Any, form: Format) -> bytes:
@@ -160,12 +152,13 @@ class JobExecution:
             worker=self.worker,
             job=envelope.copy_of(lease.data),
         )
-        return envelope.write_result(result, form, self.serializer)
+        return envelope.write_result(result, form, self.settings.serializer)
 
     def _next(self, stages: list[Stage], value: Any, form: Format) -> bytes:
         """The envelope of the next stage: what this one returned is its first argument (LQ-JOB-16)."""
         job = stages[0].job
-        envelope.unpack(job, self._serializers)
+        if job.codec is not None:
+            envelope.unpack(job, self.settings.serializers)
         delay = int(stages[0].add.get("delay", 0))
         now = round(time.time() * 1000)
         following = msgspec.structs.replace(
@@ -177,7 +170,7 @@ class JobExecution:
             enqueued=now,
             due=now + delay if delay else None,
         )
-        return envelope.write(following, form, self.serializer)
+        return envelope.write(following, form, self.settings.serializer)
 
     def failed(self, lease: LeasedJob, ready: PreparedJob, error: BaseException) -> JobResult:
         """The end of a job whose function raised: whether there are attempts left is the item's own limit to say."""

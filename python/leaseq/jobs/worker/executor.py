@@ -5,6 +5,7 @@ import itertools
 import logging
 import time
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
 from leaseq._aio.queue import LeasedItem
@@ -75,7 +76,7 @@ class Executor:
             keep=item.keep > 0,
             started=time.time(),
         )
-        ready = self._execution.ready(lease, self._progress.reporter(item))
+        ready = self._execution.ready(lease, partial(self._progress.report, item))
         if isinstance(ready, UnknownFunction):
             await self._unknown.put_off(item, ready)
         self._progress.begin(item, lease.started)
@@ -83,7 +84,8 @@ class Executor:
             ending = ready if isinstance(ready, JobResult) else await self._run(item, lease, ready)
         finally:
             self._progress.end(item)
-        ending.raise_failure(ready.function if isinstance(ready, JobResult) else ready.function.name)
+        if ending.failed:
+            ending.raise_failure(ready.function if isinstance(ready, JobResult) else ready.function.name)
         if ending.then is not None:
             await self._hand_on(item, ending, ending.then)
             return
@@ -121,7 +123,7 @@ class Executor:
             logger.info("%s: %.200s, job %s, attempt %d", lease.queue, description, lease.id, ready.attempt)
         if function.options.fork:
             self._moved(item)
-            return await self._forks.run(lease, ready, self._progress.reporter(item))
+            return await self._forks.run(lease, ready, partial(self._progress.report, item))
         job = CurrentJob(lease.id, function.name, self._waits)
         before = current.set(job)
         try:

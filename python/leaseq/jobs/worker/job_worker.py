@@ -107,8 +107,8 @@ class JobWorker:
             hooks=[*as_hook_list(options.get("hooks")), *([] if journal is None else [journal])],
             handle_signals=options.get("handle_signals", True),
         )
-        self._progress = ProgressReporter(self._store, self._worker.id, self._changed)
-        execution = JobExecution(settings.functions, settings.serializer, self._worker.id)
+        self._progress = ProgressReporter(self._store, self._worker.id)
+        execution = JobExecution(settings, self._worker.id)
         self._forks = JobProcesses(execution, program.fork_shutdown, self.drain)
         waits = SlotWaits(
             options.get("concurrency", CONCURRENCY), [(queue.group, queue.name) for queue in self._queues]
@@ -212,12 +212,17 @@ class JobWorker:
     async def _run(self, item: Any) -> None:
         if self._draining:  # it was leased ahead, and is for the next process
             raise Release(uncounted=True)
-        if item.queue.name in self._scheduler.queues:
-            await self._scheduler(item)
-        else:
-            if self._journal is not None:
-                self._journal.begun(item)
-            await self._executor(item)
+        is_turn = item.queue.name in self._scheduler.queues
+        if self._journal is not None and not is_turn:
+            self._journal.begun(item)
+            self._title("busy")
+        try:
+            await (self._scheduler(item) if is_turn else self._executor(item))
+        finally:
+            if self._limits is not None and self._limits.reached(self._progress.performed):
+                self.drain()
+            if self._journal is not None and not self._progress:
+                self._title("idle")
         if self._journal is not None and item.hold.ended:  # told here, else the worker's loop tells
             self._journal.completed(item)
 
@@ -226,14 +231,8 @@ class JobWorker:
         if self._journal is not None:
             self._journal.moved(item)
 
-    def _changed(self, count: int, performed: int) -> None:
-        """Note how many jobs run, and how many have ended."""
-        if not self.stopped and self._limits.reached(performed):
-            self.drain()
-        self._title("busy" if count else "idle")
-
     def _title(self, state: str) -> None:
-        """Say in the list of processes what this one does, if it is a worker's own."""
+        """Say in the list of processes what this one does."""
         if self._journal is not None and state != self._state:
             self._state = state
             setproctitle(f"leaseq worker: {state}, {','.join(queue.name for queue in self._queues)}")

@@ -3,13 +3,10 @@
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable
-from functools import partial
 
 from leaseq._aio.queue import LeasedItem
 from leaseq.errors import LeaseqError
 from leaseq.jobs import job_state
-from leaseq.jobs.context import Report
 from leaseq.jobs.job_state import JobState
 from leaseq.jobs.store._aio.store import Store
 
@@ -20,9 +17,7 @@ REPORT_SECONDS = 0.25
 class ProgressReporter:
     """The books of what runs, and a loop that writes states. Progress may be reported from any thread."""
 
-    def __init__(self, store: Store, worker_id: str, changed: Callable[[int, int], None]) -> None:
-        """`changed` gets how many run and how many have ended, after each start and end."""
-        self._on_change = changed
+    def __init__(self, store: Store, worker_id: str) -> None:
         self._store = store
         self._worker_id = worker_id
         self._states: dict[LeasedItem, JobState] = {}
@@ -39,7 +34,6 @@ class ProgressReporter:
         self._changed[item] = None
         if len(self._states) == 1:
             self._work.set()
-        self._on_change(len(self._states), self.performed)
 
     def end(self, item: LeasedItem) -> None:
         """A job has ended."""
@@ -49,16 +43,12 @@ class ProgressReporter:
         if self._written.pop(item, None) is not None:
             self._over[item] = None
             self._work.set()
-        self._on_change(len(self._states), self.performed)
 
     def __len__(self) -> int:
         return len(self._states)
 
-    def reporter(self, item: LeasedItem) -> Report:
-        """Return the function by which a job reports its progress."""
-        return partial(self._report, item)
-
-    def _report(self, item: LeasedItem, done: float, total: float | None) -> None:
+    def report(self, item: LeasedItem, done: float, total: float | None) -> None:
+        """Note how far a job is, if it still runs."""
         noted = self._states.get(item)
         if noted is not None:
             noted.done, noted.total = done, total

@@ -22,15 +22,15 @@ class RecyclePolicy:
     memory: float | None
 
     @classmethod
-    def of(cls, jobs: int | None, memory: float | None) -> Self:
-        """These, checked; memory in MiB. Raises BadTypeError, BadArgumentError."""
+    def of(cls, jobs: int | None, memory: float | None) -> Self | None:
+        """Return these limits, checked; None if there is none. Memory is in MiB. Raises BadTypeError, BadArgumentError."""
         if jobs is not None and commands.whole(jobs, "max_jobs") < 1:
             raise BadArgumentError("max_jobs must be at least 1; None is without limit")
         if memory is not None and (isinstance(memory, bool) or not isinstance(memory, int | float)):
             raise BadTypeError(f"max_memory is a number of MiB, not {type(memory).__name__}")
         if memory is not None and not memory > 0:
             raise BadArgumentError("max_memory must be above 0 MiB; None is without limit")
-        return cls(jobs, memory)
+        return None if jobs is None and memory is None else cls(jobs, memory)
 
     def reached(self, performed: int) -> bool:
         """Return whether to replace it, after that many jobs. The peak of its memory counts."""

@@ -113,7 +113,7 @@ class Settlement:
             keep=held.keep,
             started=0,
         )
-        execution = JobExecution(settings.functions, settings.serializer, self._estate.worker)
+        execution = JobExecution(settings, self._estate.worker)
         prepared = execution.ready(lease, lambda *_: None)
         return prepared if isinstance(prepared, PreparedJob) else None
 

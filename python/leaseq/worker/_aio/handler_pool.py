@@ -190,7 +190,8 @@ class HandlerPool:
                     self._on_result((item, None, 0.0, "gone" if item.hold.lost else "withdrawn", True))
                     continue
                 if not self._ticking:
-                    self._await_tick()
+                    self._ticking = True
+                    asyncio.get_running_loop().call_soon(self._tick)
                 ticks = self._ticks
                 # nothing comes between the end of one and the beginning of the next: one look at the clock for both
                 moment = await self._handle(slot, item, moment)
@@ -202,10 +203,6 @@ class HandlerPool:
                     or (variables and any(context[name] is not value for name, value in variables))
                 ):
                     return
-
-    def _await_tick(self) -> None:
-        self._ticking = True
-        asyncio.get_running_loop().call_soon(self._tick)
 
     def _tick(self) -> None:
         self._ticking = False

@@ -243,7 +243,7 @@ class WorkerLoop:
             items = await self._completer.complete_first(items[0].queue, items)
             self._worked()
         self._to_begin.popleft()
-        self.in_flight.dispatched(items)
+        self._prefetcher.outstanding += len(items)
         self._last_end = concurrency.now()
         self._pool.put(items)
 
@@ -264,7 +264,7 @@ class WorkerLoop:
             self._leased(delivery.items, delivery.requested)
             return
         self._dry = len(delivery.items) < delivery.requested
-        self.in_flight.dispatched(delivery.dispatched)
+        self._prefetcher.outstanding += len(delivery.dispatched)
         self._last_end = concurrency.now()
 
     def _collect(self) -> None:

@@ -10,8 +10,9 @@ from leaseq._aio import concurrency
 from leaseq._aio.queue import WorkQueue
 from leaseq._scripts import MAX_ENTRIES
 from leaseq.errors import BadArgumentError, LeaseqError
-from leaseq.jobs import current_job, envelope, info
+from leaseq.jobs import envelope, info
 from leaseq.jobs.call import Call
+from leaseq.jobs.current_job import current
 from leaseq.jobs.errors import ResultNotKept
 from leaseq.jobs.info import WAITS, JobInfo, Status, unsuccessful
 from leaseq.jobs.job_state import JobState
@@ -19,6 +20,7 @@ from leaseq.jobs.options import DAY
 from leaseq.jobs.settings import Settings
 from leaseq.jobs.store._aio.shared_waits import SharedWaits
 from leaseq.jobs.store._aio.store import Store
+from leaseq.process import THIS
 from leaseq.results import Outcome
 
 ListState = Literal["ready", "delayed", "running", "failed", "finished"]
@@ -60,6 +62,11 @@ class JobClient:
         self.store = Store(server, settings.group)
         self._after = after
         self._waits: dict[str, SharedWaits] = {}
+        THIS.forks(self)
+
+    def after_fork(self) -> None:
+        """Forget the waits of threads that the child lacks."""
+        self._waits = {}
 
     async def enqueue(self, call: Call[Any]) -> tuple[str, bool]:
         """Enqueue a call, in one round trip, or in two where the server's time is asked for or an id was chosen.
@@ -121,9 +128,16 @@ class JobClient:
         if timeout == 0:
             outcome = await queue.outcome(job.id, timeout=0)
         else:
-            # threads: current_job.refuse_to_block()
-            with current_job.waiting(self.settings.group, queue.name):
-                outcome = await self._wait(queue, job.id, timeout)
+            waits = self._waits.get(job.queue)
+            if waits is None or waits.queue is not queue:
+                waits = self._waits_of(queue)
+            asking = current.get()
+            if asking is None:
+                outcome = await waits.outcome(job.id, timeout)
+            else:
+                # threads: asking.refuse_to_block()
+                with asking.waiting(self.settings.group, queue.name):
+                    outcome = await waits.outcome(job.id, timeout)
         if outcome.state in WAITS and not outcome.keep:
             raise ResultNotKept(f"job {job.id!r} was enqueued without `keep`: no result is kept of it")
         if outcome.state == "result":
@@ -132,13 +146,12 @@ class JobClient:
         error = "" if outcome.finished else (await queue.inspect(job.id)).error
         raise unsuccessful(job.id, job.queue, outcome, state, error)
 
-    async def _wait(self, queue: WorkQueue, job_id: str, timeout: float | None) -> Outcome:
-        waits = self._waits.get(queue.name) or self._waits.setdefault(queue.name, SharedWaits(queue))
-        try:
-            return await waits.outcome(job_id, timeout)
-        finally:
-            if waits.is_idle:
-                self._waits.pop(queue.name, None)
+    def _waits_of(self, queue: WorkQueue) -> SharedWaits:
+        """The waits of a queue that was not waited for before. Those of queues that the store has dropped are dropped too."""
+        for name, waits in list(self._waits.items()):
+            if self.store.queues.get(name) is not waits.queue:
+                self._waits.pop(name, None)
+        return self._waits.setdefault(queue.name, SharedWaits(queue))
 
     async def revive(self, job: Job) -> bool:
         """Make a dead job ready again; false if it is not dead."""

@@ -1,6 +1,7 @@
 # Generated from _aio/shared_waits.py by python/unasync.py: do not edit.
 """Waits for the ends of many jobs of one queue, over few connections."""
 
+import math
 import threading
 from collections.abc import Iterable
 from typing import Final
@@ -41,22 +42,29 @@ class SharedWaits:
     """The waits for jobs of one queue."""
 
     def __init__(self, queue: WorkQueue) -> None:
-        self._queue = queue
+        self.queue = queue
         self._direct: set[object] = set()
         self._others: dict[_Wait, None] = {}
         self._leading = threading.Lock()  # never waited for
         self._arrival = concurrency.WakeEvent()
 
-    @property
-    def is_idle(self) -> bool:
-        """True if there is no wait now."""
-        return not self._direct and not self._others
-
     def outcome(self, job_id: str, timeout: float | None) -> Outcome:
         """Return the outcome of a job once there is one, or what it is when it cannot have one or the time is over."""
         over = flows.deadline_after(timeout, concurrency.now)
-        if len(self._direct) < DIRECT:
-            return self._block(job_id, over)
+        if len(self._direct) >= DIRECT:
+            return self._share(job_id, over)
+        place = object()
+        self._direct.add(place)
+        try:
+            (outcome,) = self.queue.executor.run(commands.outcome(self.queue.keys, [job_id]))
+            if not may_end(outcome) or (left := over - concurrency.now()) <= 0:
+                return outcome
+            return self.queue.outcome(job_id, timeout=None if left == math.inf else left)
+        finally:
+            self._direct.discard(place)
+
+    def _share(self, job_id: str, over: float) -> Outcome:
+        """Wait with the others for which one of them asks."""
         wait = _Wait(job_id)
         self._others[wait] = None
         try:
@@ -67,21 +75,6 @@ class SharedWaits:
         finally:
             self._others.pop(wait, None)
             self._pass_on()
-
-    def _block(self, job_id: str, over: float) -> Outcome:
-        place = object()
-        self._direct.add(place)
-        try:
-            outcome = self._now(job_id)
-            left = over - concurrency.now()
-            if not may_end(outcome) or left <= 0:
-                return outcome
-            return self._queue.outcome(job_id, timeout=None if left == float("inf") else left)
-        finally:
-            self._direct.discard(place)
-
-    def _now(self, job_id: str) -> Outcome:
-        return (self._queue.executor.run(commands.outcome(self._queue.keys, [job_id])))[0]
 
     def _take_part(self, wait: _Wait, over: float) -> None:
         """Ask for all unless another wait does, else sleep until there is an outcome, or until this one is to ask."""
@@ -112,7 +105,7 @@ class SharedWaits:
             if not wait.is_over:
                 waits.setdefault(wait.id, []).append(wait)
         ended = False
-        for outcome in self._queue.outcomes(list(waits)):
+        for outcome in self.queue.outcomes(list(waits)):
             for wait in waits[outcome.id]:
                 wait.note(outcome)
                 if wait.is_over:

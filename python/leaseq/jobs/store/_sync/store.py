@@ -139,7 +139,7 @@ class Store:
         if (self.queue(name).outcome(job_id, timeout=0)).state not in WAITS:
             return False
         (data,) = self.data(name, [job_id])
-        trace.job = envelope.short(data or b"")
+        trace.job = data if data and len(data) <= envelope.MAX_COPY_BYTES else b""
         removal = commands.remove(keys, [job_id])
         cancelled_key = job_state.cancelled_key(keys, job_id)
         life = str(max(1, round(keep * 1000)))
