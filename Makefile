@@ -206,7 +206,7 @@ lint: setup luacheck ## ruff, format, mypy, imports, shell, Docker, Lua, pages (
 	rendered=$$(mktemp -d); trap 'rm -rf "$$rendered"' EXIT; \
 	  $(BIN)/python lua/bundle.py --render "$$rendered"; tools/luacheck.sh "$$rendered"
 	$(BIN)/python lua/bundle.py --check
-	$(BIN)/python python/unasync.py --check
+	$(BIN)/python tools/unasync.py --check
 	$(BIN)/python tools/retired_words.py
 	$(BIN)/python tools/prose_habits.py
 	$(BIN)/python tools/docstrings.py
@@ -226,7 +226,7 @@ format: setup ## let ruff rewrite what it can
 .PHONY: generate
 generate: setup ## rewrite the generated files: script modules of the clients, the sync half of the Python client, vectors, tables
 	$(BIN)/python lua/bundle.py
-	$(BIN)/python python/unasync.py
+	$(BIN)/python tools/unasync.py
 	$(BIN)/python -m leaseq_conformance.vectors.refresh
 	$(BIN)/python tools/rules_json.py
 	if [ -d benchmarks ]; then cd benchmarks && ../$(BIN)/python -m peers tables; fi

@@ -186,13 +186,13 @@ def _generated(file: str) -> str:
 
 
 def _unasync_name(file: str) -> str:
-    """As `python/unasync.py` names a file: worker/run.py for worker/_aio/worker_loop.py."""
+    """As `tools/unasync.py` names a file: worker/run.py for worker/_aio/worker_loop.py."""
     return file.replace("_aio/", "", 1)
 
 
 def _unasync() -> Any:
     """The program that generates the half for threads."""
-    specification = importlib.util.spec_from_file_location("unasync", PYTHON / "unasync.py")
+    specification = importlib.util.spec_from_file_location("unasync", ROOT / "tools/unasync.py")
     assert specification is not None
     assert specification.loader is not None
     module = importlib.util.module_from_spec(specification)

@@ -1,4 +1,4 @@
-# Generated from _aio/blocking.py by python/unasync.py: do not edit.
+# Generated from _aio/blocking.py by tools/unasync.py: do not edit.
 """A block on a server's list, and the command behind it, on one connection."""
 
 import math

@@ -1,4 +1,4 @@
-# Generated from _aio/executor.py by python/unasync.py: do not edit.
+# Generated from _aio/executor.py by tools/unasync.py: do not edit.
 """Runs the calls of one queue, or of several queues of one group.
 
 A call borrows a connection, follows a cluster's redirections, and ends with an answer or a named error. It is not sent

@@ -1,4 +1,4 @@
-# Generated from _aio/heartbeater.py by python/unasync.py: do not edit.
+# Generated from _aio/heartbeater.py by tools/unasync.py: do not edit.
 """The heartbeat of the items that are worked on."""
 
 from collections.abc import Iterable

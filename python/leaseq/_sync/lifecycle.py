@@ -1,4 +1,4 @@
-# Generated from _aio/lifecycle.py by python/unasync.py: do not edit.
+# Generated from _aio/lifecycle.py by tools/unasync.py: do not edit.
 """The life of a queue: open or closed, and the calls that closing waits for."""
 
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-# Generated from _aio/multi_queue.py by python/unasync.py: do not edit.
+# Generated from _aio/multi_queue.py by tools/unasync.py: do not edit.
 """Several queues as one, for workers."""
 
 import itertools

@@ -1,4 +1,4 @@
-# Generated from _aio/pages.py by python/unasync.py: do not edit.
+# Generated from _aio/pages.py by tools/unasync.py: do not edit.
 """Lists of items, page by page, while others move them."""
 
 import math

@@ -1,4 +1,4 @@
-# Generated from _aio/pending_call.py by python/unasync.py: do not edit.
+# Generated from _aio/pending_call.py by tools/unasync.py: do not edit.
 """A call that is under way."""
 
 from collections.abc import Sequence

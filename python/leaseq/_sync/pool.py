@@ -1,4 +1,4 @@
-# Generated from _aio/pool.py by python/unasync.py: do not edit.
+# Generated from _aio/pool.py by tools/unasync.py: do not edit.
 """Connections to one address, kept for the next call."""
 
 import contextlib

@@ -1,4 +1,4 @@
-# Generated from _aio/queue.py by python/unasync.py: do not edit.
+# Generated from _aio/queue.py by tools/unasync.py: do not edit.
 """A queue as producers and workers use it: adding, leasing, keeping and ending leases, outcomes."""
 
 import asyncio

@@ -1,4 +1,4 @@
-# Generated from _aio/queue_admin.py by python/unasync.py: do not edit.
+# Generated from _aio/queue_admin.py by tools/unasync.py: do not edit.
 """A queue as its operators see it, and what all calls share: its server, running commands, closing."""
 
 from collections.abc import Callable, Iterable

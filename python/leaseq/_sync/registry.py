@@ -1,4 +1,4 @@
-# Generated from _aio/registry.py by python/unasync.py: do not edit.
+# Generated from _aio/registry.py by tools/unasync.py: do not edit.
 """The registry of queues (LQ-REGISTRY-1 to LQ-REGISTRY-4)."""
 
 from typing import Any

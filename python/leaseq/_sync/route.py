@@ -1,4 +1,4 @@
-# Generated from _aio/route.py by python/unasync.py: do not edit.
+# Generated from _aio/route.py by tools/unasync.py: do not edit.
 """From a client of redis-py to leaseq's connections, which all queues on that client share."""
 
 import weakref

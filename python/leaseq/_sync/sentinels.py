@@ -1,4 +1,4 @@
-# Generated from _aio/sentinels.py by python/unasync.py: do not edit.
+# Generated from _aio/sentinels.py by tools/unasync.py: do not edit.
 """The Sentinels of a set of servers, which say what server is its primary."""
 
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-# Generated from _aio/server_handle.py by python/unasync.py: do not edit.
+# Generated from _aio/server_handle.py by tools/unasync.py: do not edit.
 """From what a caller passes as a server to a client of redis-py."""
 
 import os

@@ -133,6 +133,7 @@ def test_the_sdist_holds_the_protocol_too(unpacked: Path) -> None:
         path for path in unpacked.rglob("*") if path.name in {"__pycache__", ".venv", ".servers", ".git"}
     ]
     run(sys.executable, unpacked / "lua/bundle.py", "--check")
+    run(sys.executable, unpacked / "tools/unasync.py", "--check")
 
 
 def test_the_sdist_builds_the_same_wheel(unpacked: Path, wheel: Path, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-# Generated from _aio/app.py by python/unasync.py: do not edit.
+# Generated from _aio/app.py by tools/unasync.py: do not edit.
 """The App: functions by name, queues by name, a server."""
 
 from collections.abc import Callable, Coroutine, Iterable

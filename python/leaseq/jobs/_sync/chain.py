@@ -1,4 +1,4 @@
-# Generated from _aio/chain.py by python/unasync.py: do not edit.
+# Generated from _aio/chain.py by tools/unasync.py: do not edit.
 """Chains: jobs one after the other, each given what the one before it returned (LQ-JOB-16)."""
 
 import dataclasses

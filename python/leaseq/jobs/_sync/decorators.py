@@ -1,4 +1,4 @@
-# Generated from _aio/decorators.py by python/unasync.py: do not edit.
+# Generated from _aio/decorators.py by tools/unasync.py: do not edit.
 """The decorators of an App, for type checkers."""
 
 from collections.abc import Callable, Coroutine

@@ -1,4 +1,4 @@
-# Generated from _aio/function.py by python/unasync.py: do not edit.
+# Generated from _aio/function.py by tools/unasync.py: do not edit.
 """A function that can be enqueued."""
 
 from collections.abc import Callable, Coroutine, Mapping, Sequence

@@ -1,4 +1,4 @@
-# Generated from _aio/handle.py by python/unasync.py: do not edit.
+# Generated from _aio/handle.py by tools/unasync.py: do not edit.
 """A job that was enqueued, seen by who waits for it."""
 
 from collections.abc import Callable

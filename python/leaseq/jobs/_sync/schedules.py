@@ -1,4 +1,4 @@
-# Generated from _aio/schedules.py by python/unasync.py: do not edit.
+# Generated from _aio/schedules.py by tools/unasync.py: do not edit.
 """The schedules that the server has, for who operates them."""
 
 from typing import Any

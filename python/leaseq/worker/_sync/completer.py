@@ -1,4 +1,4 @@
-# Generated from _aio/completer.py by python/unasync.py: do not edit.
+# Generated from _aio/completer.py by tools/unasync.py: do not edit.
 """Tells the server what has ended, many items in a call."""
 
 from typing import Any

@@ -1,4 +1,4 @@
-# Generated from _aio/fetcher.py by python/unasync.py: do not edit.
+# Generated from _aio/fetcher.py by tools/unasync.py: do not edit.
 """Leases items in a separate loop, so that the main loop completes others while the queues are empty."""
 
 import contextlib

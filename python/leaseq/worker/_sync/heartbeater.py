@@ -1,4 +1,4 @@
-# Generated from _aio/heartbeater.py by python/unasync.py: do not edit.
+# Generated from _aio/heartbeater.py by tools/unasync.py: do not edit.
 """Extends what a worker holds, and ends handlers whose time is over."""
 
 from collections.abc import Callable

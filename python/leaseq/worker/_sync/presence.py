@@ -1,4 +1,4 @@
-# Generated from _aio/presence.py by python/unasync.py: do not edit.
+# Generated from _aio/presence.py by tools/unasync.py: do not edit.
 """Says that a worker lives and what it holds, and reads what others said (LQ-WORKER-1 to LQ-WORKER-5)."""
 
 import contextlib

@@ -1,4 +1,4 @@
-# Generated from _aio/side_loop.py by python/unasync.py: do not edit.
+# Generated from _aio/side_loop.py by tools/unasync.py: do not edit.
 """The base of loops that run beside the main loop of a worker."""
 
 from leaseq._sync import concurrency

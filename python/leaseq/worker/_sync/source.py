@@ -1,4 +1,4 @@
-# Generated from _aio/source.py by python/unasync.py: do not edit.
+# Generated from _aio/source.py by tools/unasync.py: do not edit.
 """Where a worker's items come from: one queue, or several."""
 
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-# Generated from _aio/worker.py by python/unasync.py: do not edit.
+# Generated from _aio/worker.py by tools/unasync.py: do not edit.
 """The worker, as a program uses it."""
 
 from collections.abc import Callable, Iterable

@@ -1,4 +1,4 @@
-# Generated from _aio/worker_loop.py by python/unasync.py: do not edit.
+# Generated from _aio/worker_loop.py by tools/unasync.py: do not edit.
 """One run of a worker: leases, hands out, tells, until it is stopped."""
 
 import sys

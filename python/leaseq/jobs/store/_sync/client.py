@@ -1,4 +1,4 @@
-# Generated from _aio/client.py by python/unasync.py: do not edit.
+# Generated from _aio/client.py by tools/unasync.py: do not edit.
 """The client of the job layer on one server: it enqueues jobs, waits for them, reads and cancels them."""
 
 import contextlib

@@ -1,4 +1,4 @@
-# Generated from _aio/schedule_store.py by python/unasync.py: do not edit.
+# Generated from _aio/schedule_store.py by tools/unasync.py: do not edit.
 """The schedules that a server has: looked at, paused, resumed and triggered (LQ-JOB-12)."""
 
 import time

@@ -1,4 +1,4 @@
-# Generated from _aio/shared_waits.py by python/unasync.py: do not edit.
+# Generated from _aio/shared_waits.py by tools/unasync.py: do not edit.
 """Waits for the ends of many jobs of one queue, over few connections."""
 
 import math

@@ -1,4 +1,4 @@
-# Generated from _aio/store.py by python/unasync.py: do not edit.
+# Generated from _aio/store.py by tools/unasync.py: do not edit.
 """The store of the job layer: the queues of one App, and the states beside them."""
 
 import contextlib

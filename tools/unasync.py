@@ -1,7 +1,7 @@
 """Write `leaseq/_sync` from `leaseq/_aio`: the same code for threads.
 
-    python python/unasync.py            write the generated files
-    python python/unasync.py --check    exit 1 when a generated file is stale, naming it
+    python tools/unasync.py            write the generated files
+    python tools/unasync.py --check    exit 1 when a generated file is stale, naming it
 
 The files of the worker are in `leaseq/worker/_aio` and `_sync`. `concurrency.py`, `connection.py`, `race.py`, and the
 worker's `handler_pool.py` and `background.py` are written by hand on both sides. A rule below that no file needs any more is an error.
@@ -12,7 +12,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-PACKAGE = Path(__file__).parent / "leaseq"
+PACKAGE = Path(__file__).parents[1] / "python/leaseq"
 FILES = (
     "executor.py",
     "heartbeater.py",
@@ -80,7 +80,7 @@ def generate(name: str, unused: set[str]) -> str:
     lines = (folder / "_aio" / name).read_text().split("\n")
     text = "\n".join(converted(line, unused) for line in lines)
     first, rest = text.split("\n", 1)
-    text = f"# Generated from _aio/{name} by python/unasync.py: do not edit.\n{first}\n{rest}"
+    text = f"# Generated from _aio/{name} by tools/unasync.py: do not edit.\n{first}\n{rest}"
     target = str(folder / "_sync" / name)
     for command in (["check", "--quiet", "--select", "I", "--fix-only"], ["format", "--quiet"]):
         ruff = [sys.executable, "-m", "ruff", *command, "--stdin-filename", target, "-"]
@@ -120,7 +120,7 @@ def main() -> int:
         return 1
     if check and stale:
         for path in stale:
-            print(f"stale: {path.relative_to(PACKAGE.parent.parent)}; run make generate", file=sys.stderr)
+            print(f"stale: {path.relative_to(PACKAGE.parents[1])}; run make generate", file=sys.stderr)
         return 1
     return 0
 
