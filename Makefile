@@ -7,6 +7,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 NODE_MODULES := typescript/node_modules/.package-lock.json
+COMPAT_MODULES := typescript/compat/node_modules/.package-lock.json
 export LEASEQ_SERVERS_DIR ?= $(CURDIR)/.servers
 
 # `make test` uses the newest Valkey, `make test-all` also the oldest supported Redis and Debian's, `make test-nightly` all.
@@ -59,7 +60,7 @@ demo: setup ## the queue at work, live in the terminal, on a server of its own; 
 # -- tests: three commands. Steps joined by + run side by side.
 
 TEST_STEPS := lint+typescript+vectors+conformance-python pytest
-REST_STEPS := docs+vectors-core+conformance-others pytest-slow pytest-servers pytest-oldest pytest-newest seeded-bugs bench-count
+REST_STEPS := docs+vectors-core+conformance-others+typescript-compat pytest-slow pytest-servers pytest-oldest pytest-newest seeded-bugs bench-count
 
 .PHONY: list-steps
 list-steps: # for .ci/run, which looks whether each has run
@@ -149,6 +150,14 @@ typescript: $(NODE_MODULES) ## the TypeScript client: biome, tsc, its tests on o
 .PHONY: typescript-build
 typescript-build: $(NODE_MODULES)
 	tools/node.sh npm --prefix typescript run build
+
+.PHONY: typescript-compat
+typescript-compat: typescript-build servers-newest $(COMPAT_MODULES) ## the npm package in Node 20 to 24, Bun, Deno, bundled, in CommonJS, and its types
+	tools/node.sh node --test --test-reporter=spec --test-timeout=180000 typescript/compat/compat.test.js
+
+$(COMPAT_MODULES): typescript/compat/package-lock.json $(STAMP)
+	tools/node.sh npm --prefix typescript/compat ci --ignore-scripts --no-audit --no-fund
+	touch $@
 
 $(NODE_MODULES): typescript/package-lock.json $(STAMP)
 	tools/node.sh npm --prefix typescript ci --ignore-scripts --no-audit --no-fund
@@ -279,5 +288,5 @@ servers-all: setup ## fetch every server that `make test-nightly` needs (about 4
 .PHONY: clean
 clean: ## remove .venv, .servers, caches and build results
 	rm -rf .venv .venvs .pythons .servers .peers .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist docs/_build
-	rm -rf typescript/node_modules typescript/dist
+	rm -rf typescript/node_modules typescript/compat/node_modules typescript/dist
 	find python lua cleaner conformance-tests -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

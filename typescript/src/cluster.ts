@@ -33,10 +33,8 @@ export class SlotTable {
   #default = 0;
 
   constructor(servers: readonly Server[]) {
-    this.#servers = servers.map((server, index) => ({
-      name: `given ${index}`,
-      options: connectionOptions(server),
-    }));
+    const given = servers.flatMap((server) => connectionOptions(server));
+    this.#servers = given.map((options, index) => ({ name: `given ${index}`, options }));
   }
 
   /** The node to send commands of a group to. */

@@ -44,9 +44,10 @@ const NO_RETRY: RedisOptions = {
 };
 
 /** Options for a connection to `server`. Throws BadArgumentError. */
-export function connectionOptions(server: Server): RedisOptions {
-  const { commandTimeout: _1, socketTimeout: _2, blockingTimeout: _3, ...kept } = serverOptions(server);
-  return { ...kept, ...NO_RETRY };
+export function connectionOptions(server: Server): readonly RedisOptions[] {
+  return serverOptions(server).map(
+    ({ commandTimeout: _1, socketTimeout: _2, blockingTimeout: _3, ...kept }) => ({ ...kept, ...NO_RETRY }),
+  );
 }
 
 /**

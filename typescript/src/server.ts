@@ -11,8 +11,8 @@ export interface RedisInstance {
 }
 
 /**
- * How to reach a server: a URL, options of ioredis, or an ioredis instance, whose options are read and which is not used. Options
- * name a `host`, a `port`, a `path` or `sentinels`.
+ * How to reach a server: a URL, options of ioredis, or an instance of `Redis` or `Cluster`, whose options are read and which is not
+ * used. Options name a `host`, a `port`, a `path` or `sentinels`.
  */
 export type Server = string | URL | RedisOptions | RedisInstance;
 
@@ -20,6 +20,8 @@ export type Server = string | URL | RedisOptions | RedisInstance;
 const URL_PATTERN = /^(rediss?:\/\/|\/(?!\/))/;
 /** The options of ioredis that a query of a URL can set: their values are text. */
 const URL_OPTIONS = new Set(["db", "family", "connectionName", "username", "password"]);
+/** The options of a node that its URL can set. */
+const NODE_OPTIONS = new Set(["username", "password", "tls"]);
 const MAX_PORT = 65_535;
 
 /** All options of ioredis, and nothing else: the compiler compares. */
@@ -83,15 +85,16 @@ const OPTION_NAMES: Readonly<Record<keyof RedisOptions, true>> = {
   showFriendlyErrorStack: true,
 };
 
-/** The options of ioredis for a connection to `server`. Throws BadArgumentError. */
-export function serverOptions(server: Server): RedisOptions {
-  if (typeof server === "string" || server instanceof URL) return optionsOfUrl(String(server));
+/** The options of ioredis for a connection to `server`; of a Cluster, to each of its nodes. Throws BadArgumentError. */
+export function serverOptions(server: Server): readonly RedisOptions[] {
+  if (typeof server === "string" || server instanceof URL) return [optionsOfUrl(String(server))];
   if (typeof server !== "object" || server === null) {
     throw new BadArgumentError(
       `a server is a URL, options of ioredis or an instance of it, not ${server === null ? "null" : typeof server}`,
     );
   }
-  return checked(isInstance(server) ? optionsOfInstance(server) : optionsGiven(server));
+  if (!isInstance(server)) return [checked(optionsGiven(server))];
+  return server.isCluster ? optionsOfCluster(server) : [checked(knownOptions(server.options))];
 }
 
 /** Throws BadArgumentError without the URL and without the error about it, which hold the password (LQ-SAFE-3). */
@@ -124,14 +127,48 @@ function isInstance(server: object): server is RedisInstance {
   return typeof options === "object" && typeof isCluster === "boolean" && typeof sendCommand === "function";
 }
 
-/** Of another version of ioredis, the options that this one has too. */
-function optionsOfInstance(redis: RedisInstance): RedisOptions {
-  if (redis.isCluster) {
+/** Of the options of another version of ioredis, those that this one has too. */
+function knownOptions(options: object): RedisOptions {
+  return Object.fromEntries(Object.entries(options).filter(([name]) => name in OPTION_NAMES));
+}
+
+/** What is read of an ioredis Cluster. It says nowhere else which nodes it was given. */
+interface ClusterInstance {
+  readonly startupNodes?: readonly (string | number | { host?: string; port?: number | string })[];
+  readonly options: {
+    redisOptions?: RedisOptions;
+    keyPrefix?: string;
+    natMap?: object;
+    useSRVRecords?: boolean;
+  };
+}
+
+/** How to reach each node that a Cluster was given. */
+function optionsOfCluster(cluster: object): readonly RedisOptions[] {
+  const { startupNodes, options } = cluster as ClusterInstance;
+  const { redisOptions = {}, keyPrefix, natMap, useSRVRecords } = options;
+  if (natMap || useSRVRecords) {
     throw new BadArgumentError(
-      "an ioredis Cluster cannot be used: give the URL of one or several of its nodes",
+      "a Cluster with natMap or useSRVRecords cannot be used: give the URLs of its nodes",
     );
   }
-  return Object.fromEntries(Object.entries(redis.options).filter(([name]) => name in OPTION_NAMES));
+  if (!startupNodes?.length)
+    throw new BadArgumentError("the Cluster names no nodes: give the URL of one or several");
+  const common = keyPrefix ? { ...knownOptions(redisOptions), keyPrefix } : knownOptions(redisOptions);
+  return startupNodes.map((node) => {
+    if (typeof node === "string") {
+      const { host, port, ...ofUrl } = optionsOfUrl(URL_PATTERN.test(node) ? node : `redis://${node}`);
+      const secrets = Object.entries(ofUrl).filter(([name, value]) => NODE_OPTIONS.has(name) && value);
+      return checked({
+        ...common,
+        ...Object.fromEntries(secrets),
+        host: host as string,
+        port: port as number,
+      });
+    }
+    const own = typeof node === "number" ? { port: node } : knownOptions(node);
+    return checked({ host: "127.0.0.1", ...common, ...own });
+  });
 }
 
 /** Options as the caller wrote them. ioredis would ignore what it does not know, and connect to localhost. */

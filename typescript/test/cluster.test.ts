@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Redis } from "ioredis";
+import { Cluster, type Redis } from "ioredis";
+import { Cluster as Cluster5 } from "ioredis5";
 import { Client } from "../src/index.js";
 import { freePort, Server, until } from "./server.js";
 
@@ -113,4 +114,20 @@ describe("a cluster", { concurrency: false }, () => {
     assert.ok((await both.queue(queue.keys.name).add({ id: "a", data: "" })) > 0);
     await both.close();
   });
+
+  for (const [version, Instance] of [
+    ["5", Cluster5],
+    ["6", Cluster],
+  ] as const) {
+    test(`an instance of Cluster of ioredis ${version} names its nodes`, async () => {
+      const nodes = [{ host: "127.0.0.1", port: await freePort() }, `redis://127.0.0.1:${ports[1]}`];
+      const instance = new Instance(nodes, { lazyConnect: true });
+      const given = new Client(instance);
+      const { queue } = await queueOn(0, `cluster-${version}`);
+      assert.ok((await given.queue(queue.keys.name).add({ id: "a", data: "" })) > 0);
+      await given.close();
+      assert.equal(instance.status, "wait");
+      instance.disconnect();
+    });
+  }
 });

@@ -2,14 +2,14 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { connect, createServer, type Socket } from "node:net";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { Redis } from "ioredis";
 
-// As conformance-tests/leaseq_conformance/server_programs.py finds them: a real server, by its name, in the cache that `make servers` fills.
+// A real server: the path of a program, or a name in the cache that `make servers` fills (server_programs.py of the suite).
 const CACHE = process.env.LEASEQ_SERVERS_DIR || fileURLToPath(new URL("../../../.servers", import.meta.url));
-const PROGRAM = join(CACHE, "bin", process.env.LEASEQ_TEST_SERVER || "valkey-9.1.2");
+const PROGRAM = resolve(CACHE, "bin", process.env.LEASEQ_TEST_SERVER || "valkey-9.1.2");
 const running = new Set<ChildProcess>();
 process.once("exit", () => {
   for (const server of running) server.kill("SIGKILL");
@@ -56,6 +56,13 @@ export class Server {
   async end(): Promise<void> {
     await this.stop();
     rmSync(this.folder, { recursive: true, force: true });
+  }
+
+  /** Deletes everything in it. */
+  async flush(): Promise<void> {
+    const raw = this.raw();
+    await raw.flushall();
+    raw.disconnect();
   }
 
   /** A connection of the tests, which goes around the client. */

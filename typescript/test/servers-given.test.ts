@@ -24,7 +24,18 @@ describe("a server that is not understood is refused by name", () => {
     "options of node-redis": [{ socket: { host: "h" } }, /"socket"/],
     "options of BullMQ": [{ connection: { host: "h" } }, /"connection"/],
     "an unknown option": [{ host: "h", passphrase: "hunter2" }, /"passphrase"/],
-    "a cluster": [new Cluster(["redis://h:7000"], lazy), /Cluster.*nodes/],
+    "a cluster without nodes": [
+      Object.assign(new Cluster([{ port: 1 }], lazy), { startupNodes: [] }),
+      /Cluster.*nodes/,
+    ],
+    "a cluster with a natMap": [
+      new Cluster(["redis://h:7000"], { ...lazy, natMap: { "10.0.0.1:1": { host: "h", port: 1 } } }),
+      /natMap.*nodes/,
+    ],
+    "a cluster with a key prefix": [
+      new Cluster(["redis://h:7000"], { ...lazy, keyPrefix: "a:" }),
+      /keyPrefix/,
+    ],
     "a key prefix": [{ path, keyPrefix: "hunter2:" }, /keyPrefix/],
     "an instance with a key prefix": [new Redis("redis://h", { ...lazy, keyPrefix: "app:" }), /keyPrefix/],
     "no Sentinels": [{ sentinels: [], name: "main" }, /no server|sentinels/],
