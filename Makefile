@@ -225,6 +225,7 @@ lint: setup luacheck ## ruff, format, mypy, imports, shell, Docker, Lua, pages (
 	$(BIN)/codespell
 	$(BIN)/python -m leaseq_conformance.vectors.refresh --check
 	$(BIN)/python tools/rules_json.py --check
+	$(BIN)/python tools/promises.py --check
 	if [ -d benchmarks ]; then cd benchmarks && ../$(BIN)/python -m peers tables --check; fi
 
 .PHONY: format
@@ -238,6 +239,7 @@ generate: setup ## rewrite the generated files: script modules of the clients, t
 	$(BIN)/python tools/unasync.py
 	$(BIN)/python -m leaseq_conformance.vectors.refresh
 	$(BIN)/python tools/rules_json.py
+	$(BIN)/python tools/promises.py
 	if [ -d benchmarks ]; then cd benchmarks && ../$(BIN)/python -m peers tables; fi
 
 .PHONY: docs

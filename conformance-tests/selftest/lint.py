@@ -53,7 +53,7 @@ def _texts(bug: SeededBug) -> Iterable[tuple[str, str]]:
                 raise SeededBugError(f"there is no script {file}")
             yield file, SCRIPTS[file].source
         else:
-            folder = PYTHON / "leaseq" if bug.part == "python" else TYPESCRIPT / "src"
+            folder = TYPESCRIPT / "src" if bug.part == "typescript" else PYTHON / "leaseq"
             yield file, (folder / file).read_text()
 
 

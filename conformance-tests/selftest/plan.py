@@ -11,6 +11,7 @@ from leaseq_conformance.cases import Outcome
 from leaseq_conformance.rules import CORE
 from selftest.broken_adapters import DEGENERATE
 from selftest.pool import JOBS, Subject, Task
+from selftest.promise_tests import SUITE
 from selftest.seeded_bug import PARTS
 
 if TYPE_CHECKING:
@@ -104,7 +105,7 @@ def bug_tasks(
         for bug in bugs
         if not (options.first and bug.name in caught)
     }
-    with_client = [bug for bug, found in chosen.items() if any(case.capabilities for case in found)]
+    with_client = [bug for bug, found in chosen.items() if any(_needs_client(case) for case in found)]
     adapters = copies.buggy(with_client)
     tasks = []
     for bug, found in chosen.items():
@@ -126,9 +127,8 @@ def right_tasks(
         used = [case for case in used if case.name in names]
     used = [case for case in used if options.takes_case(case.name)]
     of_clients = [case for case in used if case.capabilities]
-    tasks = _portions(
-        Subject("scripts"), [case for case in used if not case.capabilities], RIGHT_TIMEOUT_SECS
-    )
+    others = [case for case in used if not case.capabilities]
+    tasks = _portions(Subject("scripts and tests"), others, RIGHT_TIMEOUT_SECS)
     for name in ADAPTERS:
         tasks += _portions(Subject(name, copies.right(name)), of_clients, RIGHT_TIMEOUT_SECS)
     return tasks
@@ -148,8 +148,15 @@ def _portions(subject: Subject, cases: Sequence[Case], patience: float) -> list[
     ]
 
 
+def _needs_client(case: Case) -> bool:
+    """Return whether a case runs a client, and not the scripts alone."""
+    return bool(case.capabilities) or case.suite == SUITE
+
+
 def _is_of_kind(case: Case, bug: SeededBug) -> bool:
     """Return whether a case is one that a bug of this kind can be seen by, unless its own cases say another."""
+    if bug.part == "tests" or case.suite == SUITE:
+        return bug.part == "tests" and case.suite == SUITE
     if bug.part != "scripts":
         return bool(case.capabilities)
     if case.suite == "vectors":

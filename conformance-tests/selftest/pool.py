@@ -20,6 +20,7 @@ from leaseq_conformance.adapter_protocol import SCHEMA
 from leaseq_conformance.cases import Context, Outcome, Verdict, VerdictError
 from leaseq_conformance.redis_server import Server, SpawnedServer, open_server
 from leaseq_conformance.runner import run_case
+from selftest.promise_tests import SUITE, run_test
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -107,6 +108,8 @@ def run_on(server: Server, task: Task) -> list[Result]:
 
 
 def _verdict(case: Case, task: Task, server: Server, pool: AdapterPool) -> Verdict:
+    if case.suite == SUITE:
+        return run_test(case, task.subject.adapter)
     sources = task.subject.sources
     if not sources or case.capabilities:
         context = Context(server, task.subject.adapter, CLAIMED, 1, task.patience, pool)

@@ -14,6 +14,7 @@ from selftest import lint, plan, pool, records
 from selftest.client_copies import ClientCopies
 from selftest.mutation import run
 from selftest.mutation.operators import edits
+from selftest.promise_tests import SUITE, promise_tests
 from selftest.seeded_bug import PARTS, load_all
 
 if TYPE_CHECKING:
@@ -91,10 +92,17 @@ class Score:
         }
 
 
+def all_cases() -> dict[str, Case]:
+    """Return everything that a bug can be caught by, by name: the cases of the suite, and the tests of promises."""
+    found = [*registry.all_cases(), *(test.case() for test in promise_tests())]
+    return {case.name: case for case in found}
+
+
 def selftest(server: Server, progress: Progress, options: Options) -> Score:
     """Judge the suite, or parts of it."""
-    bugs, cases = load_all(), {case.name: case for case in registry.all_cases()}
-    score = Score(cases=len(cases))
+    bugs, cases = load_all(), all_cases()
+    of_suite = [name for name, case in cases.items() if case.suite != SUITE]
+    score = Score(cases=len(of_suite))
     caught = records.read_caught()
     chosen = [bug for bug in bugs if bug.part in options.parts and options.takes_bug(bug.name)]
     with ExitStack() as stack:
@@ -125,7 +133,7 @@ def selftest(server: Server, progress: Progress, options: Options) -> Score:
     if options.is_whole:
         score.rules = _rules(bugs, cases, results)
     seen = {name for names in caught.values() for name in names}
-    score.idle = [name for name in cases if name not in seen]
+    score.idle = [name for name in of_suite if name not in seen]
     return score
 
 

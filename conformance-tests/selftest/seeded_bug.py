@@ -15,8 +15,8 @@ from leaseq_conformance.case_loader import LOADER
 from leaseq_conformance.manifest import SCRIPTS
 from leaseq_conformance.schemas import Schema
 
-PARTS: Final = ("scripts", "python", "typescript")
-"""Parts of the project that have seeded bugs: the scripts, and two clients."""
+PARTS: Final = ("scripts", "python", "typescript", "tests")
+"""Parts that have seeded bugs: the scripts, two clients, and the Python client again, with bugs that its own tests have to catch."""
 
 
 class SeededBugError(ValueError):
@@ -85,10 +85,10 @@ class SeededBug:
     """A seeded bug.
 
     Attributes:
-        part: what it is of, one of PARTS.
+        part: one of PARTS.
         title: one sentence that says what it does.
         breaks: the rules that it breaks.
-        caught_by: the cases that have to fail with it.
+        caught_by: the cases that have to fail with it; of the part `tests`, tests.
         adapter: the adapter of the client that it is run with; no adapter for a bug of scripts.
     """
 
@@ -173,7 +173,7 @@ def load(text: str, part: str, source: str) -> list[SeededBug]:
 
 
 def _read(given: dict[str, Any], part: str) -> SeededBug:
-    default = {"scripts": "", "python": "python", "typescript": "typescript"}[part]
+    default = {"scripts": "", "typescript": "typescript"}.get(part, "python")
     return SeededBug(
         name=given["name"],
         part=part,

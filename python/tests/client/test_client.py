@@ -68,6 +68,7 @@ def test_the_life_of_an_item(flavour: ClientFlavour, url: str) -> None:
     assert queue.stats().completed == 1
 
 
+@pytest.mark.promise("G20")
 def test_an_item_has_what_it_was_made_of() -> None:
     """LQ-CLIENT-26: what becomes of a buffer afterwards is not sent."""
     buffer = bytearray(b"before")
@@ -163,6 +164,7 @@ def test_what_the_block_raises_passes_on_without_a_server(
         raise ZeroDivisionError
 
 
+@pytest.mark.promise("G22")
 def test_closing_ends_every_wait(queue: Any, flavour: ClientFlavour, redis_client: redis.Redis) -> None:
     """LQ-BLOCK-6: blocked callers get QueueClosedError at once, later calls too, and nothing stays connected."""
     calls = [flavour.start(queue.lease, 30) for _ in range(8)]
@@ -262,6 +264,7 @@ def test_a_blocking_pool_waits_for_a_connection(
     assert len(redis_client.client_list()) == 2
 
 
+@pytest.mark.promise("G2", "G4")
 def test_many_callers_share_one_queue(queue: Any, flavour: ClientFlavour) -> None:
     """LQ-COMPLETE-2, LQ-LEASE-2: 16 workers and 4 producers on one object; each item once, tokens all different."""
 
@@ -287,6 +290,7 @@ def test_many_callers_share_one_queue(queue: Any, flavour: ClientFlavour) -> Non
     assert queue.stats().completed == 200
 
 
+@pytest.mark.promise("G2")
 async def test_many_tasks_share_one_queue(url: str) -> None:
     """LQ-COMPLETE-2: the same inside one event loop, as asyncio programs are written."""
     async with leaseq.aio.WorkQueue("q", url) as queue:

@@ -50,6 +50,7 @@ def prepared(flavour: ClientFlavour, redis_client: redis.Redis, url: str) -> tup
     return queue, item
 
 
+@pytest.mark.promise("G9")
 def test_bad_arguments_change_nothing(
     subtests: pytest.Subtests, flavour: ClientFlavour, redis_client: redis.Redis, prepared: tuple[Any, Any]
 ) -> None:

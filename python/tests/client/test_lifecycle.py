@@ -32,6 +32,7 @@ def close_with_replies_held(flavour: ClientFlavour, queue: Any, proxy: Listener)
     closing.result(TIMEOUT_SECS)
 
 
+@pytest.mark.promise("G22")
 def test_what_a_wait_leased_is_given_back(
     flavour: ClientFlavour, redis_client: redis.Redis, url: str, proxy: Listener
 ) -> None:

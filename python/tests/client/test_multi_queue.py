@@ -131,6 +131,7 @@ def at_rest(queues: list[Any], waiting: list[tuple[list[Any], Any]]) -> bool:
     )
 
 
+@pytest.mark.promise("G6")
 def test_nobody_sleeps_beside_an_item(
     flavour: ClientFlavour, redis_client: redis.Redis, url: str, groups: tuple[str, ...]
 ) -> None:
@@ -355,6 +356,7 @@ def test_an_interrupted_thread_leaves_nothing(
         servers.wait_until(lambda: not any(connections_in_use(client) for client in clients))
 
 
+@pytest.mark.promise("G22")
 def test_what_a_loser_leased_goes_back(
     flavour: ClientFlavour, redis_client: redis.Redis, url: str, proxy: Listener
 ) -> None:

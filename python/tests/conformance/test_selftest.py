@@ -75,10 +75,9 @@ def outcomes(server: ExternalServer, subject: Subject, *names: str) -> list[Outc
 
 
 def test_the_seeded_bugs_fit_the_scripts_and_clients_of_today() -> None:
-    cases = {case.name: case for case in registry.all_cases()}
-    assert lint.problems(load_all(), cases, rules(), records.read_caught()) == []
+    assert lint.problems(load_all(), score.all_cases(), rules(), records.read_caught()) == []
     counted = {part: sum(bug.part == part for bug in load_all()) for part in PARTS}
-    assert min(counted.values()) >= 80
+    assert min(count for part, count in counted.items() if part != "tests") >= 80
 
 
 def test_a_file_of_seeded_bugs_is_read() -> None:
@@ -178,14 +177,18 @@ def test_results_of_an_older_text_of_a_bug_do_not_count(tmp_path: Path) -> None:
 
 
 def test_a_bug_is_run_with_its_cases_or_with_all_of_its_kind() -> None:
-    of_script = next(bug for bug in load_all() if bug.part == "scripts")
-    cases = {case.name: case for case in registry.all_cases()}
+    of_script, of_tests = (
+        next(bug for bug in load_all() if bug.part == part) for part in ("scripts", "tests")
+    )
+    cases = score.all_cases()
     assert [case.name for case in plan.cases_of(BUG, cases, Options())] == list(BUG.caught_by)
     assert [case.name for case in plan.cases_of(BUG, cases, Options(quick=True))] == [BUG.caught_by[0]]
     every = plan.cases_of(BUG, cases, Options(every_case=True))
     assert {case.name for case in every} == {case.name for case in cases.values() if case.capabilities}
     every = plan.cases_of(of_script, cases, Options(every_case=True))
-    assert not any(case.capabilities for case in every)
+    assert not any(case.capabilities or case.suite == "tests" for case in every)
+    every = plan.cases_of(of_tests, cases, Options(every_case=True))
+    assert {case.suite for case in every} == {"tests"}
     assert plan.cases_of(BUG, cases, Options(case_patterns=("wire/none*",))) == []
 
 

@@ -2,26 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from support.lint_tools import tool
 
 if TYPE_CHECKING:
-    from types import ModuleType
-
-TOOLS = Path(__file__).parents[3] / "tools"
-
-
-def tool(name: str) -> ModuleType:
-    """Load a program of `tools`."""
-    found = importlib.util.spec_from_file_location(name, TOOLS / f"{name}.py")
-    assert found is not None
-    assert found.loader is not None
-    module = importlib.util.module_from_spec(found)
-    found.loader.exec_module(module)
-    return module
+    from pathlib import Path
 
 
 @pytest.mark.parametrize(

@@ -236,6 +236,7 @@ def fleet_run(server: servers.SpawnedServer, folder: Path, kinds: tuple[str, ...
             made.close()
 
 
+@pytest.mark.promise("G1", "G2", "G5")
 @pytest.mark.parametrize(
     "kills",
     [pytest.param(FEW_KILLS, marks=pytest.mark.slow), pytest.param(MANY_KILLS, marks=pytest.mark.nightly)],

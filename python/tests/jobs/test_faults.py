@@ -84,6 +84,7 @@ class Killer:
             )
 
 
+@pytest.mark.promise("G1", "G5")
 @pytest.mark.parametrize("kills", [FEW_KILLS, pytest.param(MANY_KILLS, marks=pytest.mark.nightly)])
 def test_no_job_is_lost_under_kills(url: str, redis_client: redis.Redis, kills: int) -> None:
     with App(url) as app:
@@ -184,6 +185,7 @@ def test_no_job_is_lost_in_cold_shutdowns(url: str, redis_client: redis.Redis) -
         assert len(values_of(redis_client, "holding")) == 4 * len(handles)
 
 
+@pytest.mark.promise("G3")
 def test_two_workers_never_run_one_job_at_a_time(url: str) -> None:
     app = App(url)
     ran: Counter[int] = Counter()

@@ -191,6 +191,7 @@ def test_a_process_begins_when_it_is_time_however_late_it_is_then(
     assert begun == [200.0]
 
 
+@pytest.mark.promise("G16")
 def test_what_was_leased_and_not_begun_is_given_back_uncounted(app: App) -> None:
     """LQ-WORK-11."""
     handles = [

@@ -202,6 +202,7 @@ UNFINISHED: list[Callable[..., Any]] = [
 ]
 
 
+@pytest.mark.promise("G12")
 @pytest.mark.filterwarnings("ignore:coroutine .* was never awaited")
 @pytest.mark.parametrize("fork", [False, True])
 def test_work_that_nothing_waits_for_is_no_success(flavour: JobAppFlavour, fork: bool) -> None:

@@ -56,6 +56,7 @@ def stop(program: Program) -> str:
 # -- a death is charged to what is why
 
 
+@pytest.mark.promise("G16")
 @pytest.mark.slow
 def test_a_job_that_kills_its_process_dies_and_its_neighbours_succeed(
     app: App, url: str, redis_client: redis.Redis

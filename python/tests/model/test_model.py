@@ -24,6 +24,7 @@ EXAMPLES = int(os.environ.get("LEASEQ_HYPOTHESIS_EXAMPLES", "0"))
 SEED = os.environ.get("LEASEQ_HYPOTHESIS_SEED")
 
 
+@pytest.mark.promise("G1", "G3", "G4", "G11", "G28")
 @pytest.mark.parametrize(
     ("examples", "steps"),
     [

@@ -107,6 +107,7 @@ def report(result: Result) -> str:
     return "\n".join([result.broken, *result.trace])
 
 
+@pytest.mark.promise("G6")
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("name", WORLDS)

@@ -61,6 +61,7 @@ async def reads_its_own_in_a_loop(queue: Any) -> None:
         await asyncio.gather(*map(call, range(first, first + 3)))
 
 
+@pytest.mark.promise("G23")
 def test_a_queue(kind: str, url: str) -> None:
     with leaseq.WorkQueue("q", url) as queue:
         queue.add_item(Item(b"x"))
@@ -70,6 +71,7 @@ def test_a_queue(kind: str, url: str) -> None:
         assert queue.stats().items == 4 * CALLS + 1
 
 
+@pytest.mark.promise("G23")
 def test_the_child_of_a_child(kind: str, url: str) -> None:
     with leaseq.WorkQueue("q", url) as queue:
         queue.add_item(Item(b"x"))
@@ -84,6 +86,7 @@ def test_the_child_of_a_child(kind: str, url: str) -> None:
         assert ended(forked) == [0]
 
 
+@pytest.mark.promise("G23")
 def test_a_queue_of_asyncio(kind: str, url: str) -> None:
     queue = leaseq.aio.WorkQueue("q", url)
 
@@ -98,6 +101,7 @@ def test_a_queue_of_asyncio(kind: str, url: str) -> None:
         assert ended(*children) == [0, 0, 0]
 
 
+@pytest.mark.promise("G23")
 def test_an_app(kind: str, url: str) -> None:
     """Also a queue of it that was opened before the fork, as a module does."""
     app = leaseq.jobs.App(url)
@@ -122,6 +126,7 @@ def test_an_app(kind: str, url: str) -> None:
     app.close()
 
 
+@pytest.mark.promise("G23")
 def test_several_queues_as_one(kind: str, url: str) -> None:
     """Of two groups too, which takes a thread for each."""
     with leaseq.WorkQueue("a", url) as one, leaseq.WorkQueue("b", url) as other:
@@ -156,6 +161,7 @@ def test_a_bound_on_connections(kind: str, url: str) -> None:
             waiting.join(TIMEOUT_SECS)
 
 
+@pytest.mark.promise("G25")
 def test_a_child_that_closes_a_queue_ends_no_wait_of_its_parent(
     kind: str, url: str, redis_client: redis.Redis
 ) -> None:
@@ -179,6 +185,7 @@ def test_a_child_that_closes_a_queue_ends_no_wait_of_its_parent(
         assert queue.complete(leased[0])
 
 
+@pytest.mark.promise("G25")
 def test_no_lock_of_another_thread_stays_shut(kind: str, url: str, tmp_path: Path) -> None:
     """A fork between two lines of another thread, whichever lock that has."""
     app = leaseq.jobs.App(url)

@@ -32,6 +32,7 @@ STEPS = (0, 1, 2, 3, 4, 5, 6, 8, 10, 13, 17, 22)
 """Turns of the event loop, through connecting and asking."""
 
 
+@pytest.mark.promise("G22")
 @pytest.mark.parametrize("socket_timeout", [None, 5])
 async def test_a_cancelled_lease_loses_nothing(
     url: str, redis_client: redis.Redis, socket_timeout: float | None
@@ -57,6 +58,7 @@ async def test_a_cancelled_lease_loses_nothing(
                 assert await other.complete(item)
 
 
+@pytest.mark.promise("G1", "G22")
 @pytest.mark.parametrize("latency", [0.0, 0.02])
 async def test_cancelling_at_any_moment_around_a_wake_up(
     url: str, redis_client: redis.Redis, proxy: Listener, latency: float
@@ -93,6 +95,7 @@ async def test_cancelling_at_any_moment_around_a_wake_up(
         assert len(redis_client.client_list()) <= 20
 
 
+@pytest.mark.promise("G22")
 async def test_cancelling_many_waiters_leaves_no_connection(url: str, redis_client: redis.Redis) -> None:
     """LQ-BLOCK-6: the pool and the server's list are as before, and the queue works on."""
     pool = redis.asyncio.BlockingConnectionPool.from_url(url, max_connections=10, timeout=5)
@@ -162,6 +165,7 @@ with leaseq.WorkQueue("q", sys.argv[1]) as queue:
 """
 
 
+@pytest.mark.promise("G22")
 @pytest.mark.parametrize("state", ["blocked", "working"])
 def test_ctrl_c(url: str, redis_client: redis.Redis, state: str) -> None:
     """LQ-BLOCK-6, LQ-RELEASE-4: SIGINT while blocked or at work: the program ends soon, the item is there, uncounted."""
@@ -191,6 +195,7 @@ def test_ctrl_c(url: str, redis_client: redis.Redis, state: str) -> None:
         assert item.attempt == 1
 
 
+@pytest.mark.promise("G22")
 @pytest.mark.parametrize("moment", ["blocked", "wake-up on its way", "item on its way"])
 def test_an_interrupted_thread_leaves_nothing(
     url: str, redis_client: redis.Redis, proxy: Listener, moment: str

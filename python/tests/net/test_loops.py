@@ -57,6 +57,7 @@ def connections(client: redis.Redis) -> int:
     return len(client.client_list())
 
 
+@pytest.mark.promise("G24")
 @each_run
 def test_an_app_in_one_loop_after_the_other(run: Any, url: str, redis_client: redis.Redis) -> None:
     app, before = leaseq.jobs.App(url), connections(redis_client)
@@ -79,6 +80,7 @@ def test_an_app_in_one_loop_after_the_other(run: Any, url: str, redis_client: re
     servers.wait_until(lambda: connections(redis_client) == before)
 
 
+@pytest.mark.promise("G24")
 @each_run
 def test_a_queue_in_one_loop_after_the_other(run: Any, url: str, redis_client: redis.Redis) -> None:
     queue, before = leaseq.aio.WorkQueue("q", url), connections(redis_client)
@@ -119,6 +121,7 @@ def test_a_loop_that_ends_under_a_wait(run: Any, url: str, redis_client: redis.R
     servers.wait_until(lambda: connections(redis_client) == before)
 
 
+@pytest.mark.promise("G24")
 def test_several_loops_at_once(url: str, redis_client: redis.Redis) -> None:
     """Each has connections of its own, keeps them, and reads its own answers."""
     queue = leaseq.aio.WorkQueue("q", f"{url}{'&' if '?' in url else '?'}client_name=mine")

@@ -57,6 +57,7 @@ def prepare(queue: leaseq.WorkQueue) -> Any:
     return item
 
 
+@pytest.mark.promise("G7", "G8")
 @every_operation
 def test_a_lost_reply_is_no_second_run(
     flavour: ClientFlavour, watcher: leaseq.WorkQueue, redis_client: redis.Redis, proxy: Listener, name: str
@@ -76,6 +77,7 @@ def test_a_lost_reply_is_no_second_run(
     assert queue.stats().items >= 1, "the next call connects again"
 
 
+@pytest.mark.promise("G7")
 @every_operation
 def test_no_connection_is_definite(
     flavour: ClientFlavour, watcher: leaseq.WorkQueue, proxy: Listener, name: str

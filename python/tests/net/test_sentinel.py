@@ -46,6 +46,7 @@ def of_sentinels(flavour: ClientFlavour, places: list[tuple[str, int]], service:
     return flavour.own(asked.master_for(service))
 
 
+@pytest.mark.promise("G18")
 def test_sentinels_that_are_frozen(flavour: ClientFlavour, frozen: list[tuple[str, int]]) -> None:
     """LQ-CLIENT-22: all are asked within the time for connecting, which was over after 80 s."""
     queue = flavour.queue("q", of_sentinels(flavour, frozen, "mymaster"))
@@ -83,6 +84,7 @@ def test_sentinels_of_a_custom_class_are_refused(flavour: ClientFlavour) -> None
         flavour.queue("q", Custom([("127.0.0.1", 1)]).master_for("mymaster"))
 
 
+@pytest.mark.promise("G26", "G27")
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_a_failover(sentinel: SentinelSet) -> None:  # noqa: C901 (one scenario)

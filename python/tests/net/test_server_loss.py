@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.usefixtures("cap_of_an_hour"), pytest.mark.each_server]
 
 
+@pytest.mark.promise("G27")
 @pytest.mark.parametrize("protocol", [2, 3])
 def test_a_server_that_restarts(
     flavour: ClientFlavour, own_server: servers.StartServer, protocol: int
@@ -50,6 +51,7 @@ def test_a_server_that_restarts(
     assert queue.stats().items == 1
 
 
+@pytest.mark.promise("G27")
 def test_a_server_that_is_killed(flavour: ClientFlavour, own_server: servers.StartServer) -> None:
     """LQ-FAIL-5, LQ-ERROR-4: kill -9 under a blocked worker; what was answered is still there afterwards."""
     server = own_server("--appendonly", "yes", "--appendfsync", "always")

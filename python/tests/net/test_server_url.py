@@ -44,6 +44,7 @@ def test_what_a_url_says() -> None:
     )
 
 
+@pytest.mark.promise("G21")
 @pytest.mark.parametrize(
     "url",
     [

@@ -64,6 +64,7 @@ def test_a_worker_ends_that_only_a_person_can_help(
         worker.result()
 
 
+@pytest.mark.promise("G21")
 @pytest.mark.parametrize(
     ("url", "text"),
     [

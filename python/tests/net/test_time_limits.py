@@ -109,6 +109,7 @@ def in_pieces(piece: int, pause: float) -> Callable[[socket.socket, PacedServer]
     return serve
 
 
+@pytest.mark.promise("G18")
 @pytest.mark.parametrize("call", ["read", "read_within"])
 def test_a_reply_takes_the_time_of_its_bytes(flavour: ClientFlavour, call: str) -> None:
     """The whole takes three times the limit, and no pause does."""
@@ -120,6 +121,7 @@ def test_a_reply_takes_the_time_of_its_bytes(flavour: ClientFlavour, call: str) 
         connection.close()
 
 
+@pytest.mark.promise("G18")
 @pytest.mark.parametrize("call", ["read", "read_within"])
 def test_a_drip_does_not_renew_the_limit(flavour: ClientFlavour, call: str) -> None:
     with PacedServer(in_pieces(1, LIMIT_SECS / 10)) as server:
@@ -145,6 +147,7 @@ def slowly(piece: int, pause: float) -> Callable[[socket.socket, PacedServer], N
     return serve
 
 
+@pytest.mark.promise("G18")
 def test_a_command_takes_the_time_of_its_bytes(flavour: ClientFlavour) -> None:
     """Sending it takes several times the limit, and the server takes something in all the time."""
     with PacedServer(slowly(HUGE // 20, LIMIT_SECS / 5)) as server:
@@ -218,6 +221,7 @@ def test_a_loop_that_stands_still_is_not_the_network(run: Any) -> None:
         run(call(server))
 
 
+@pytest.mark.promise("G18")
 @of_each_loop
 def test_a_server_that_says_nothing_ends_connecting(run: Any) -> None:
     async def call(server: PacedServer) -> None:
@@ -228,6 +232,7 @@ def test_a_server_that_says_nothing_ends_connecting(run: Any) -> None:
         run(call(server))
 
 
+@pytest.mark.promise("G18")
 def test_connecting_has_one_limit(flavour: ClientFlavour) -> None:
     """Not one for each reply of the greeting."""
 
@@ -259,6 +264,7 @@ def idle_queue(flavour: ClientFlavour, proxy: Listener) -> Any:
     return queue
 
 
+@pytest.mark.promise("G19")
 @pytest.mark.parametrize("fault", ["timeout", "break"])
 def test_dead_idle_connections_cost_one_call(idle_queue: Any, proxy: Listener, fault: str) -> None:
     """LQ-CLIENT-21: the others may have the fault of the one that failed."""

@@ -245,6 +245,7 @@ def damage(client: redis.Redis, count: int) -> None:
 
 
 class TestDeepClean:
+    @pytest.mark.promise("G28")
     async def test_damage_is_repaired(
         self, url: str, redis_client: redis.Redis, open_queue: OpenQueue, caplog: pytest.LogCaptureFixture
     ) -> None:

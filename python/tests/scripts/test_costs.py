@@ -96,6 +96,7 @@ def test_completing_one_and_leasing_the_next_costs_less_than_two_calls(costs: Sc
     assert (costs.reply[3], costs.reply[-1]) == (b"b", 1)
 
 
+@pytest.mark.promise("G10")
 @pytest.mark.parametrize("count", [2, BATCH_FROM - 1, BATCH_FROM, 256])
 def test_a_batch_costs_as_many_commands_as_its_smallest(costs: ScriptCosts, count: int) -> None:
     costs.nobody_sleeps()

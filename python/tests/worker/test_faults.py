@@ -32,6 +32,7 @@ def until(check: Any) -> None:
     servers.wait_until(check, TIMEOUT_SECS)
 
 
+@pytest.mark.promise("G14")
 def test_a_restarted_server_is_worked_for_again(
     flavour: ClientFlavour, own_server: servers.StartServer, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -65,6 +65,7 @@ RAISED: dict[str, Callable[[], BaseException]] = {
 }
 
 
+@pytest.mark.promise("G12")
 @pytest.mark.parametrize("concurrency", [1, 3])
 def test_whatever_a_handler_raises_is_a_failed_attempt(
     queue: Any, flavour: ClientFlavour, caplog: pytest.LogCaptureFixture, concurrency: int
@@ -229,6 +230,7 @@ UNFINISHED = [
 ]
 
 
+@pytest.mark.promise("G12")
 @pytest.mark.parametrize("returned", UNFINISHED)
 def test_what_nobody_awaits_is_no_success(
     queue: Any, flavour: ClientFlavour, returned: Callable[[Any], Any]
@@ -274,6 +276,7 @@ class Setting(Hooks):
         return contextlib.nullcontext()
 
 
+@pytest.mark.promise("G17")
 @pytest.mark.parametrize("hooks", [None, Setting()])
 @pytest.mark.parametrize("waits", [False, True])
 def test_each_item_has_a_context(queue: Any, flavour: ClientFlavour, hooks: Any, *, waits: bool) -> None:
@@ -299,6 +302,7 @@ def test_each_item_has_a_context(queue: Any, flavour: ClientFlavour, hooks: Any,
     assert all(given == (item if hooks else "unset") for item, _, given in seen)
 
 
+@pytest.mark.promise("G17")
 async def test_a_task_that_has_waited_is_of_one_item(queue: Any, url: str) -> None:
     """A session or a timer that belongs to the task of one item is not seen by another."""
     tasks: list[Any] = []
@@ -344,6 +348,7 @@ async def test_a_handler_that_cancels_its_task_fails_and_its_slot_goes_on(
             )
 
 
+@pytest.mark.promise("G15")
 def test_stop_starts_nothing_that_was_leased(queue: Any, flavour: ClientFlavour) -> None:
     """LQ W4: what waits for a slot when a handler stops the worker goes back uncounted, at once."""
     queue.add_items(Item(b"", id=f"{n:03}") for n in range(400))
@@ -362,6 +367,7 @@ def test_stop_starts_nothing_that_was_leased(queue: Any, flavour: ClientFlavour)
     assert queue.inspect("301").attempt == 0
 
 
+@pytest.mark.promise("G13")
 def test_what_cannot_be_reported_while_its_lease_is_held_runs_again(
     flavour: ClientFlavour, proxy: Listener, caplog: pytest.LogCaptureFixture
 ) -> None:

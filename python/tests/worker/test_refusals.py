@@ -35,6 +35,7 @@ def refused(client: Any) -> int:
     return sum(int(each["count"]) for each in client.info("errorstats").values())
 
 
+@pytest.mark.promise("G14")
 @pytest.mark.parametrize("kind", REFUSALS)
 def test_a_server_that_refuses_is_an_outage(
     flavour: ClientFlavour, own_server: servers.StartServer, caplog: pytest.LogCaptureFixture, kind: str
@@ -78,6 +79,7 @@ def unblock(client: Any) -> None:
             client.client_unblock(int(each["id"]))
 
 
+@pytest.mark.promise("G14")
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["NOREPLICAS", "READONLY"])
 def test_an_idle_worker_pauses_while_the_server_refuses(

@@ -350,6 +350,7 @@ def test_a_stop_ends_a_drain(queue: Any, flavour: ClientFlavour) -> None:
         latch.open()
 
 
+@pytest.mark.promise("G15")
 @pytest.mark.parametrize("how", ["grace is over", "a second stop", "at once"])
 def test_what_does_not_finish_goes_back_uncounted(queue: Any, flavour: ClientFlavour, how: str) -> None:
     queue.add_items([Item(b"", id="a"), Item(b"", id="b")])
