@@ -21,7 +21,7 @@ import { MAX_QUEUES } from "./scripts.generated.js";
 import type { Server } from "./server.js";
 import { type LeaseOptions, leaseTarget } from "./wait-targets.js";
 import { Worker } from "./worker.js";
-import type { WorkerOptions } from "./worker-settings.js";
+import { type Settings, toSettings, type WorkerOptions } from "./worker-settings.js";
 
 /** Node fires a timer with a longer delay at once. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
@@ -34,8 +34,28 @@ export interface ClientOptions {
   logger?: Logger | undefined;
 }
 
+/** What the job layer uses of a client. */
+export interface ClientParts {
+  readonly pool: ConnectionPool;
+  readonly replyTimeout: number;
+  readonly logger: Logger;
+  worker(queues: readonly Queue[], handler: Handler, settings: Settings): Worker;
+}
+
+/** Returns the parts of a client. For the job layer. */
+export let partsOf: (client: Client) => ClientParts;
+
 /** A client of one server or cluster. Connections are opened when they are needed. */
 export class Client {
+  static {
+    partsOf = (client) => ({
+      pool: client.#pool,
+      replyTimeout: client.#replyTimeout,
+      logger: client.#logger,
+      worker: (queues, handler, settings) => client.#worker(queues, handler, settings),
+    });
+  }
+
   readonly #pool: ConnectionPool;
   readonly #replyTimeout: number;
   readonly #logger: Logger;
@@ -108,14 +128,12 @@ export class Client {
    */
   worker(queues: Queue | readonly Queue[], handler: Handler, options: WorkerOptions = {}): Worker {
     const all = Array.isArray(queues) ? (queues as readonly Queue[]) : [queues as Queue];
-    return new Worker(
-      (from, how) => this.leaseAny(from, how),
-      this.#pool,
-      all,
-      handler,
-      options,
-      this.#logger,
-    );
+    return this.#worker(all, handler, toSettings(options));
+  }
+
+  #worker(queues: readonly Queue[], handler: Handler, settings: Settings): Worker {
+    const leaseAny = (from: readonly Queue[], how: LeaseOptions) => this.leaseAny(from, how);
+    return new Worker(leaseAny, this.#pool, queues, handler, settings, this.#logger);
   }
 
   /** Lists the live workers of all clients (LQ-WORKER-5). */

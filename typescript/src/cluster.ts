@@ -89,6 +89,15 @@ export class ClusterConnection implements Runner {
     );
   }
 
+  /** Runs commands on keys of one slot in one transaction; otherwise as `sendToSlot`. An entry that failed is an Error. */
+  async transaction(
+    key: Argument,
+    entries: readonly (readonly [string, ...Argument[]])[],
+    timeoutMs: number,
+  ): Promise<readonly unknown[]> {
+    return await this.#sendFollowingRedirects(key, timeoutMs, (node) => node.transaction(entries, timeoutMs));
+  }
+
   /** Sends to the node of a key until a node replies to the command itself, within `timeoutMs` and `MAX_REDIRECTS`. */
   async #sendFollowingRedirects<Result>(
     key: Argument | undefined,

@@ -121,7 +121,23 @@ export class Connection implements Runner {
     const redis = this.#ready() ?? (await this.#open());
     // If ASKING fails, so does the command right behind it.
     if (asking) redis.asking().catch(() => {});
-    const reply = redis.callBuffer(name, args as Argument[]);
+    return await this.#reply(redis, redis.callBuffer(name, args as Argument[]), name, timeoutMs);
+  }
+
+  /** Runs commands in one transaction and returns the reply of each, an Error for one that failed. */
+  async transaction(
+    entries: readonly (readonly [string, ...Argument[]])[],
+    timeoutMs: number,
+  ): Promise<readonly unknown[]> {
+    const redis = this.#ready() ?? (await this.#open());
+    const multi = redis.multi();
+    for (const [name, ...args] of entries) multi.callBuffer(name, ...args);
+    const results = (await this.#reply(redis, multi.exec(), "EXEC", timeoutMs)) ?? [];
+    return results.map(([error, reply]) => (error ? this.#toLeaseqError(error, redis) : reply));
+  }
+
+  /** A reply, within the time. */
+  async #reply<Reply>(redis: Redis, reply: Promise<Reply>, name: string, timeoutMs: number): Promise<Reply> {
     return await new Promise((resolve, reject) => {
       const timer = setTimeout(() => {
         // In a busy program timers fire before sockets are read: a reply that has arrived counts.

@@ -1,8 +1,40 @@
 // How the handler of an item ended (LQ-WORK-1, LQ-WORK-2). item-run.ts calls it.
+import type { FollowUp } from "./requests.js";
 import { MAX_ERROR_BYTES } from "./scripts.generated.js";
 
-/** The handler returned, perhaps with a result to keep, or ended in another way. */
-export type Ending = { readonly result?: string | Uint8Array } | { readonly error: unknown };
+/** How to end an item whose handler returned, or what it threw. */
+export type Ending = Returned | { readonly error: unknown; readonly disposition?: Disposition | undefined };
+
+interface Returned {
+  readonly result?: string | Uint8Array;
+  readonly followUps?: readonly FollowUp[];
+}
+
+/** How an item goes back: after a delay, or dead; with the text that is kept as its last error. */
+export interface Disposition {
+  readonly delay?: number;
+  readonly dead?: true;
+  readonly uncounted?: true;
+  readonly error?: string;
+}
+
+/** Returned by a handler: complete the item with this result, and add these items in the same step (LQ-HANDOFF-2). */
+export class CompleteWith {
+  constructor(
+    readonly followUps: readonly FollowUp[],
+    readonly result?: string | Uint8Array,
+  ) {}
+}
+
+/** Thrown by a handler that says what becomes of the item. The worker logs and reports `cause`. */
+export class FailedAttempt extends Error {
+  constructor(
+    readonly disposition: Disposition,
+    override readonly cause: unknown,
+  ) {
+    super();
+  }
+}
 
 /** What a handler gets with its item. */
 export interface HandlerContext {
@@ -26,12 +58,18 @@ export async function runHandler<Item>(
 ): Promise<Ending> {
   try {
     const returned = await handler(item, context);
+    if (returned instanceof CompleteWith) {
+      const { followUps, result } = returned;
+      return result === undefined ? { followUps } : { followUps, result };
+    }
     if (isUnfinished(returned)) {
       return { error: new TypeError("the handler returned a generator or promises that nobody waited for") };
     }
     return keepsResult && returned !== undefined ? { result: resultOf(returned) } : {};
   } catch (error) {
-    return { error };
+    return error instanceof FailedAttempt
+      ? { error: error.cause, disposition: error.disposition }
+      : { error };
   }
 }
 
@@ -44,7 +82,7 @@ function resultOf(returned: unknown): string | Uint8Array {
 }
 
 /** Whether work is left in what a handler returned: a generator, which has not begun, or promises in a collection. */
-function isUnfinished(returned: unknown): boolean {
+export function isUnfinished(returned: unknown): boolean {
   const parts = partsOf(returned);
   if (parts) return parts.some((part) => hasMethod(part, "then"));
   return hasMethod(returned, "next") && hasMethod(returned, "return");

@@ -36,8 +36,9 @@ export {
   UnavailableError,
   WrongKeyTypeError,
 } from "./errors.js";
-export type { HandlerContext } from "./handler.js";
+export { CompleteWith, type HandlerContext } from "./handler.js";
 export type { Hooks, Logger } from "./hooks.js";
+export { derivedId } from "./item-id.js";
 export type { Handler } from "./item-run.js";
 export type { ItemStream } from "./item-stream.js";
 export { Cancellation, type CompleteOptions } from "./leased-item.js";

@@ -2,12 +2,12 @@
 import { AsyncResource } from "node:async_hooks";
 import { now } from "./clock.js";
 import { LeaseqError } from "./errors.js";
-import { type Ending, type HandlerContext, runHandler, textOf } from "./handler.js";
+import { type Disposition, type Ending, type HandlerContext, runHandler, textOf } from "./handler.js";
 import { nameOf, type Reporter } from "./hooks.js";
 import { Cancellation } from "./leased-item.js";
 import type { HeldItem } from "./presence.js";
 import type { LeasedItem } from "./queue.js";
-import { DeadLetter, type Disposition, exponentialBackoff, Release, UNCOUNTED } from "./retry-policy.js";
+import { DeadLetter, exponentialBackoff, Release, UNCOUNTED } from "./retry-policy.js";
 import { isServerAway, pause, type ServerHealth } from "./server-health.js";
 import type { Settings } from "./worker-settings.js";
 
@@ -81,7 +81,7 @@ export class ItemRun {
     if (this.#state !== "running") return false; // the item was given back
     let completed = false;
     await this.#end(async () => {
-      if ("error" in ending) await this.#fail(ending.error);
+      if ("error" in ending) await this.#fail(ending.error, ending.disposition);
       else completed = await this.#complete(ending);
     });
     return completed;
@@ -161,12 +161,14 @@ export class ItemRun {
     });
   }
 
-  async #complete(ending: { readonly result?: string | Uint8Array }): Promise<boolean> {
+  async #complete({ result, followUps }: Exclude<Ending, { error: unknown }>): Promise<boolean> {
     this.#state = "completing";
     const { item } = this;
     let completed: boolean;
     try {
-      completed = await this.#whileHeld(() => item.complete(ending));
+      completed = await this.#whileHeld(async () =>
+        followUps ? (await item.handOff(followUps, { result })).completed : await item.complete({ result }),
+      );
     } catch (error) {
       if (isServerAway(error)) throw error;
       await this.#fail(error); // the item cannot be completed, for example because its result is too large
@@ -177,17 +179,16 @@ export class ItemRun {
     return completed;
   }
 
-  /** Releases an item whose handler failed, as the policy says. */
-  async #fail(error: unknown): Promise<void> {
+  /** Releases an item whose handler failed, by the verdict of the handler, or of the policy. */
+  async #fail(error: unknown, verdict?: Disposition): Promise<void> {
     const { item } = this;
-    const disposition = this.#judge(error);
+    const disposition = verdict ?? this.#judge(error);
     const { dead, uncounted, delay = 0 } = disposition;
     const end = dead ? "is dead" : `goes back${uncounted ? " uncounted" : ""} for ${Math.round(delay)} ms`;
     const isVerdict = error instanceof DeadLetter || error instanceof Release;
     const level = dead ? "error" : isVerdict ? "info" : "warn";
     const text = `${nameOf(item)} ${isVerdict ? "was ended by its handler" : "failed"} and ${end}`;
-    if (isVerdict)
-      this.#worker.reporter.log(level, disposition.error ? `${text}: ${disposition.error}` : text);
+    if (isVerdict) this.#worker.reporter.log(level, error.message ? `${text}: ${error.message}` : text);
     else this.#worker.reporter.log(level, `${text}:`, error);
     await this.#release(disposition);
   }

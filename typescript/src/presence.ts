@@ -61,14 +61,20 @@ export interface HeldItem {
 /** The part of a report that changes. */
 export type WorkerStatus = Pick<WorkerInfo, "stopping" | "completed" | "held" | "items">;
 
+/** A new id of a worker: `<host>:<pid>:<random>` (LQ-WORKER-1). */
+export function workerId(): string {
+  const host = hostname()
+    .replace(/[^A-Za-z0-9_.-]/g, "_")
+    .slice(0, 100);
+  return `${host}:${process.pid}:${randomBytes(6).toString("hex")}`;
+}
+
 /**
  * Reports a worker to the server from `start` to `unregister`. It never fails or delays the work (LQ-WORKER-3): it has a
  * separate connection, and its errors are ignored.
  */
 export class PresenceReporter {
-  readonly #id = `${hostname()
-    .replace(/[^A-Za-z0-9_.-]/g, "_")
-    .slice(0, 100)}:${process.pid}:${randomBytes(6).toString("hex")}`;
+  readonly #id: string;
   readonly #connection: ClusterConnection;
   readonly #settings: { concurrency: number; queues: readonly string[] };
   readonly #status: () => WorkerStatus;
@@ -80,11 +86,13 @@ export class PresenceReporter {
   #unregistered = false;
 
   constructor(
+    id: string,
     connection: ClusterConnection,
     concurrency: number,
     queues: readonly string[],
     status: () => WorkerStatus,
   ) {
+    this.#id = id;
     this.#connection = connection;
     this.#settings = { concurrency, queues };
     this.#status = status;

@@ -1,10 +1,10 @@
 // What becomes of an item whose handler failed. item-run.ts asks it.
 import { encodeMilliseconds } from "./encoding.js";
 import { BadArgumentError } from "./errors.js";
-import { textOf } from "./handler.js";
+import { type Disposition, textOf } from "./handler.js";
 
 /** The longest delay of an item: 10 years. */
-const MAX_DELAY_MS = 315_360_000_000;
+export const MAX_DELAY_MS = 315_360_000_000;
 
 /** Thrown by a handler: never again. The item becomes a dead letter for a person to look at. `reason` is kept as its last error. */
 export class DeadLetter extends Error {
@@ -32,14 +32,6 @@ export class Release extends Error {
     this.delay = options.delay;
     this.uncounted = options.uncounted ?? false;
   }
-}
-
-/** How an item goes back: after a delay, or dead; with the text that is kept as its last error. */
-export interface Disposition {
-  readonly delay?: number;
-  readonly dead?: true;
-  readonly uncounted?: true;
-  readonly error?: string;
 }
 
 /** As if it had never been leased. */

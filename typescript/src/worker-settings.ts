@@ -61,6 +61,10 @@ export interface Settings {
   readonly policy: RetryPolicy;
   readonly hooks: Hooks;
   readonly announce: boolean;
+  /** Default: a new one. */
+  readonly id?: string;
+  /** Called before the first lease; again if the server is away. */
+  readonly prepare?: () => Promise<void>;
 }
 
 /** Checks options. Throws BadArgumentError. */

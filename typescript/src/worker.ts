@@ -6,12 +6,12 @@ import { BadArgumentError } from "./errors.js";
 import { type Logger, Reporter } from "./hooks.js";
 import { type Handler, ItemRun, type WorkerParts } from "./item-run.js";
 import type { ConnectionPool } from "./pool.js";
-import { PresenceReporter, type WorkerStatus } from "./presence.js";
+import { PresenceReporter, type WorkerStatus, workerId } from "./presence.js";
 import type { LeasedItem, Queue } from "./queue.js";
 import { MAX_ENTRIES } from "./scripts.generated.js";
 import { isDamaged, isMisconfigured, isServerAway, pause, ServerHealth } from "./server-health.js";
 import type { LeaseOptions } from "./wait-targets.js";
-import { checkGrace, type Settings, toSettings, type WorkerOptions } from "./worker-settings.js";
+import { checkGrace, type Settings } from "./worker-settings.js";
 
 /** How long to wait for an item while the outage may last: a server that is back shows it soon, by a lease and a block. */
 const PROBE_MS = 50;
@@ -29,6 +29,8 @@ type LeaseAny = (queues: readonly Queue[], options: LeaseOptions) => Promise<Lea
  * `force` and `Client.close` end "stopping" too: then the items of running handlers are given back.
  */
 export class Worker {
+  /** Its name among the live workers. */
+  readonly id: string;
   readonly #leaseAny: LeaseAny;
   readonly #pool: ConnectionPool;
   readonly #queues: readonly Queue[];
@@ -44,6 +46,7 @@ export class Worker {
   #graceTimer: NodeJS.Timeout | undefined;
   /** Whether a call to lease was answered, perhaps without an item. */
   #hasLeased = false;
+  #isPrepared = false;
   #failure: { error: unknown } | undefined;
   #completed = 0;
   #turn = 0;
@@ -54,10 +57,11 @@ export class Worker {
     pool: ConnectionPool,
     queues: readonly Queue[],
     handler: Handler,
-    options: WorkerOptions,
+    settings: Settings,
     logger: Logger,
   ) {
-    this.#settings = toSettings(options);
+    this.#settings = settings;
+    this.id = settings.id ?? workerId();
     if (queues.length === 0) throw new BadArgumentError("no queues");
     if (typeof handler !== "function") {
       throw new BadArgumentError(`the handler is a function, not ${typeof handler}`);
@@ -151,7 +155,7 @@ export class Worker {
     const entries = this.#queues.map(({ keys }) => keys.registryEntry);
     const connection = this.#pool.dedicated();
     const { concurrency } = this.#settings;
-    this.#presence = new PresenceReporter(connection, concurrency, entries, () => this.#status());
+    this.#presence = new PresenceReporter(this.id, connection, concurrency, entries, () => this.#status());
     this.#presence.start();
   }
 
@@ -166,6 +170,7 @@ export class Worker {
         continue;
       }
       try {
+        await this.#prepare();
         await this.#lease(free, health.isAway ? PROBE_MS : Number.POSITIVE_INFINITY);
         failures = 0;
         this.#hasLeased = true;
@@ -184,6 +189,13 @@ export class Worker {
     }
     this.stop();
     while (this.#runs.size > 0) await this.#slotFree();
+  }
+
+  /** Runs what the worker needs before its first lease. */
+  async #prepare(): Promise<void> {
+    if (this.#isPrepared) return;
+    await this.#settings.prepare?.();
+    this.#isPrepared = true;
   }
 
   /** Resolves when the next item is over. */

@@ -1,0 +1,188 @@
+// The entry of the job layer: functions by name, and the workers that run them.
+import { Client } from "../client.js";
+import { BadArgumentError } from "../errors.js";
+import { QueueKeys } from "../keys.js";
+import { workerId } from "../presence.js";
+import type { Queue } from "../queue.js";
+import type { Server } from "../server.js";
+import type { Worker } from "../worker.js";
+import { toSettings, type WorkerOptions } from "../worker-settings.js";
+import type { Call } from "./call.js";
+import { Chain } from "./chain.js";
+import type { JobContext } from "./context.js";
+import { checkName, type Definition, type ErrorClass } from "./definition.js";
+import type { Format } from "./format.js";
+import { Handle, type Reader } from "./handle.js";
+import { JobFunction } from "./job-function.js";
+import { JobPolicy, JobRunner } from "./job-run.js";
+import { type CallOptions, DEFAULTS, type Options, withOptions } from "./options.js";
+import { Producer } from "./producer.js";
+import { ResultWaits } from "./result-waits.js";
+import type { InputOf, OutputOf, Schema } from "./schema.js";
+import { Store } from "./store.js";
+
+const CONCURRENCY = 8;
+/** The options of a plain worker that jobs have instead. */
+const PER_JOB = ["timeLimit", "maxAttempts", "backoff", "deadLetterOn"] as const;
+
+/** The settings of an App. */
+export interface AppOptions {
+  /** Of all its queues. Default: "jobs". */
+  group?: string | undefined;
+  /** Of functions and calls without another one. Default: "default". */
+  queue?: string | undefined;
+  /** In which jobs are written. Default: "json". */
+  format?: Format | undefined;
+}
+
+/** The options of a function: those of its calls, its schema, and errors after which there is no other attempt. */
+export interface FunctionOptions extends Omit<CallOptions, "id" | "at" | "attempt"> {
+  /** A schema of zod, valibot, arktype or another library with Standard Schema. The function gets its output. */
+  input?: Schema | undefined;
+  /** Errors that make the job a dead letter at once, as `DeadLetter` does. */
+  deadLetterOn?: readonly ErrorClass[] | undefined;
+}
+
+/** How a worker of an App works. Each job has its own time limit, attempts and backoff. */
+export interface JobWorkerOptions extends Omit<WorkerOptions, (typeof PER_JOB)[number]> {
+  /** The names of its queues, the first one first. Default: those of the App and its functions. */
+  queues?: readonly string[] | undefined;
+}
+
+/** Functions that run elsewhere, and the workers that run them. */
+export class App {
+  readonly #client: Client;
+  readonly #ownsClient: boolean;
+  readonly #defaults: Options;
+  readonly #functions = new Map<string, Definition>();
+  readonly #producer: Producer;
+  readonly #reader: Reader;
+
+  /** Takes a client, which stays open when the App is closed, or what `Client` takes. */
+  constructor(server: Client | Server | readonly Server[], options: AppOptions = {}) {
+    const { group = "jobs", queue = "default", format = "json" } = options;
+    if (format !== "json" && format !== "msgpack") {
+      throw new BadArgumentError(`format is "json" or "msgpack", not ${JSON.stringify(format)}`);
+    }
+    new QueueKeys(queue, group);
+    this.#ownsClient = !(server instanceof Client);
+    this.#client = server instanceof Client ? server : new Client(server);
+    this.#defaults = { ...DEFAULTS, queue };
+    const store = new Store(this.#client, group);
+    this.#producer = new Producer(store, format);
+    const waits = new Map<string, ResultWaits>();
+    const waitsOf = (name: string) => {
+      const known = waits.get(name) ?? new ResultWaits(store.queue(name));
+      waits.set(name, known);
+      return known;
+    };
+    this.#reader = { store, waits: waitsOf };
+  }
+
+  /**
+   * Defines a function: workers of this App run its jobs. Its input is one value; arguments by name arrive as one object, several by
+   * position as an array. What it returns is kept as the result. Throws BadArgumentError if there is one of this name.
+   */
+  define<S extends Schema, Result>(
+    name: string,
+    options: FunctionOptions & { input: S },
+    run: (input: OutputOf<S>, context: JobContext) => Result,
+  ): JobFunction<InputOf<S>, Awaited<Result>>;
+  define<Input, Result>(
+    name: string,
+    options: FunctionOptions & { input?: undefined },
+    run: (input: Input, context: JobContext) => Result,
+  ): JobFunction<Input, Awaited<Result>>;
+  define<Input, Result>(
+    name: string,
+    run: (input: Input, context: JobContext) => Result,
+  ): JobFunction<Input, Awaited<Result>>;
+  define(
+    name: string,
+    options: FunctionOptions | Definition["run"],
+    run?: Definition["run"],
+    // biome-ignore lint/suspicious/noExplicitAny: each overload says what it is
+  ): JobFunction<any, any> {
+    const [given, called] = typeof options === "function" ? [{}, options] : [options, run];
+    if (typeof called !== "function")
+      throw new BadArgumentError(`a job runs a function, not ${typeof called}`);
+    if (this.#functions.has(checkName(name))) {
+      throw new BadArgumentError(
+        `there is a function ${JSON.stringify(name)} already: give one of them another name`,
+      );
+    }
+    const { input: schema, deadLetterOn = [], ...callOptions } = given as FunctionOptions;
+    const own = withOptions(this.#defaults, callOptions);
+    const definition: Definition = { name, options: own, schema, deadLetterOn, run: called };
+    this.#functions.set(name, definition);
+    return new JobFunction(this.#producer, this.#reader, definition);
+  }
+
+  /** Returns a function by its name, which another program may define, in any language. */
+  function<Input = unknown, Result = unknown>(name: string): JobFunction<Input, Result> {
+    const callee = this.#functions.get(checkName(name)) ?? { name, options: this.#defaults };
+    return new JobFunction(this.#producer, this.#reader, callee);
+  }
+
+  /** Enqueues a call of a function by its name: as `App.function(name).enqueue`. */
+  async enqueue(name: string, input?: unknown, options?: CallOptions): Promise<Handle> {
+    return await this.function(name).enqueue(input, options);
+  }
+
+  /** Enqueues calls, in one call of the server for each queue and 256 of them. Returns a handle for each, in order. */
+  async enqueueMany<Result>(calls: readonly Call<Result>[]): Promise<Handle<Result>[]> {
+    const enqueued = await this.#producer.enqueue(calls);
+    return enqueued.map(
+      ({ id, added }, index) => new Handle(this.#reader, id, calls[index]?.options.queue ?? "", added),
+    );
+  }
+
+  /** Starts a chain of jobs: `app.chain(fetch.call(url)).next(parse).next(store).enqueue()`. */
+  chain<Result>(first: Call<Result>): Chain<Result> {
+    return new Chain<Result>(this.#producer, this.#reader, first);
+  }
+
+  /** Returns a handle of a job that was enqueued before. `queue`: default that of the App. */
+  handle<Result = unknown>(id: string, queue: string = this.#defaults.queue): Handle<Result> {
+    return new Handle(this.#reader, id, queue, undefined);
+  }
+
+  /** Returns a queue of jobs: its dead letters, statistics, limits. */
+  queue(name: string = this.#defaults.queue): Queue {
+    return this.#producer.store.queue(name);
+  }
+
+  /** The names of the queues that it knows: its own and those of its functions. */
+  get queues(): string[] {
+    const ofFunctions = [...this.#functions.values()].map(({ options }) => options.queue);
+    return [...new Set([this.#defaults.queue, ...ofFunctions])];
+  }
+
+  /** Returns a worker that runs the jobs of these functions. Call its `run`. */
+  worker(options: JobWorkerOptions = {}): Worker {
+    const { queues: names = this.queues, ...rest } = options;
+    const ofJobs = PER_JOB.find((name) => name in rest);
+    if (ofJobs)
+      throw new BadArgumentError(`a worker of jobs has no option "${ofJobs}": each job has its own`);
+    const { store } = this.#producer;
+    const { logger, worker } = store.parts;
+    const id = workerId();
+    const runner = new JobRunner(store, this.#functions, id, logger);
+    const settings = toSettings({ concurrency: CONCURRENCY, ...rest });
+    const queues = [...new Set(names)].map((name) => store.queue(name));
+    return worker(queues, (item, context) => runner.run(item, context), {
+      ...settings,
+      id,
+      policy: new JobPolicy(id),
+    });
+  }
+
+  /** Closes what it opened: its client, and with it its workers and waits. */
+  async close(): Promise<void> {
+    if (this.#ownsClient) await this.#client.close();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+}

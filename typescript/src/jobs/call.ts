@@ -1,0 +1,122 @@
+// A call of a function, ready to be enqueued.
+import { randomBytes } from "node:crypto";
+import { BadArgumentError } from "../errors.js";
+import type { NewItem } from "../requests.js";
+import type { Envelope, Stage } from "./envelope.js";
+import { checkValue, type Format, write } from "./format.js";
+import { type CallOptions, itemOptions, type Options, stageOptions, withOptions } from "./options.js";
+import { checkInput, type Schema } from "./schema.js";
+
+/** Arguments by position, and by name: what functions in other languages take. */
+export class Arguments {
+  constructor(
+    readonly args: readonly unknown[] = [],
+    readonly kwargs: Readonly<Record<string, unknown>> = {},
+  ) {
+    if (!Array.isArray(args))
+      throw new BadArgumentError(`arguments by position are an array, not ${typeof args}`);
+  }
+
+  /** One value is the first argument. */
+  static of(input: unknown): Arguments {
+    if (input instanceof Arguments) return input;
+    return new Arguments(input === undefined ? [] : [input]);
+  }
+
+  /**
+   * What a function gets: one value as it is, several as an array. Arguments by name are one object, behind those by position.
+   */
+  get input(): unknown {
+    const names = Object.keys(this.kwargs);
+    const values = names.length > 0 ? [...this.args, this.kwargs] : this.args;
+    return values.length > 1 ? values : values[0];
+  }
+}
+
+/** What a call knows of its function: no more than its name if it is defined in another program. */
+export interface Callee {
+  readonly name: string;
+  readonly options: Options;
+  readonly schema?: Schema | undefined;
+}
+
+/** A call. `JobFunction.call` creates one; enqueue it with `App.enqueueMany`, or start a chain with it. */
+export class Call<Result = unknown> {
+  /** The type of what the function returns. */
+  declare readonly Result: Result;
+  readonly function: string;
+  readonly options: Options;
+  readonly #callee: Callee;
+  readonly #given: CallOptions;
+  readonly #job: Envelope;
+
+  constructor(
+    callee: Callee,
+    readonly args: Arguments,
+    given: CallOptions,
+    stages: readonly Stage[] = [],
+  ) {
+    const options = withOptions(callee.options, given);
+    this.function = callee.name;
+    this.options = options;
+    this.#callee = callee;
+    this.#given = given;
+    const { timeLimit, backoff, attempt } = options;
+    // What a call does not say, the function's program does (spec/jobs.md, The envelope).
+    this.#job = {
+      v: 1,
+      function: callee.name,
+      args: args.args.length > 0 ? args.args : undefined,
+      kwargs: Object.keys(args.kwargs).length > 0 ? args.kwargs : undefined,
+      attempt: attempt === 1 ? undefined : attempt,
+      timeout:
+        given.timeLimit === undefined ? undefined : Number.isFinite(timeLimit) ? Math.round(timeLimit) : 0,
+      backoff: given.backoff && [Math.round(backoff.first), Math.round(backoff.last)],
+      description: options.description,
+      // biome-ignore lint/suspicious/noThenProperty: the name of the specification
+      then: stages.length > 0 ? stages : undefined,
+    };
+  }
+
+  /** The stages behind it, of a chain. */
+  get stages(): readonly Stage[] {
+    return this.#job.then ?? [];
+  }
+
+  /** Throws BadInputError if its function is known here and refuses the input. */
+  async check(): Promise<void> {
+    const { schema, name } = this.#callee;
+    if (schema) await checkInput(schema, this.args.input, name);
+  }
+
+  /** The same as the first job of a chain. */
+  leading(id: string, stages: readonly Stage[]): Call<Result> {
+    return new Call(this.#callee, this.args, { ...this.#given, id }, stages);
+  }
+
+  /** The item that carries it. `serverTime`: in ms, if its options need it. Throws SerializationError. */
+  item(format: Format, serverTime?: number): NewItem & { id: string } {
+    this.#checkValues(format);
+    const { id = randomBytes(16).toString("hex"), at, delay } = this.options;
+    const enqueued = Date.now();
+    const due = at === undefined ? enqueued + delay : at;
+    const job = { ...this.#job, enqueued, due: due > enqueued ? Math.round(due) : undefined };
+    return { id, data: write(job, format), ...itemOptions(this.options, serverTime) };
+  }
+
+  /** The job for later: its time starts when it is enqueued. Throws SerializationError. */
+  stage(format: Format, id?: string): Stage {
+    this.#checkValues(format);
+    const { queue, headers } = this.options;
+    return { id, queue, job: this.#job, add: stageOptions(this.options), headers };
+  }
+
+  #checkValues(format: Format): void {
+    for (const [index, value] of this.args.args.entries()) {
+      checkValue(value, format, `argument ${index + 1} of ${this.function}`);
+    }
+    for (const [name, value] of Object.entries(this.args.kwargs)) {
+      checkValue(value, format, `argument ${name} of ${this.function}`);
+    }
+  }
+}

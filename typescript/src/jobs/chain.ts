@@ -1,0 +1,104 @@
+// Chains: jobs one after the other, each given what the one before it returned (LQ-JOB-16).
+import { randomBytes } from "node:crypto";
+import type { WaitOptions } from "../blocking.js";
+import { now } from "../clock.js";
+import { BadArgumentError } from "../errors.js";
+import { Arguments, Call } from "./call.js";
+import { Handle, type Reader } from "./handle.js";
+import { type Status, statusesOfChain } from "./info.js";
+import type { JobFunction } from "./job-function.js";
+import type { CallOptions } from "./options.js";
+import { numbered, type Producer } from "./producer.js";
+
+/**
+ * Jobs one after the other. One call of the server completes a job and enqueues the next, so no crash comes between. A dead job
+ * stops the chain; if it is revived, the chain goes on.
+ */
+export class Chain<Result> {
+  readonly #producer: Producer;
+  readonly #reader: Reader;
+  readonly #first: Call;
+  readonly #later: readonly Call[];
+
+  constructor(producer: Producer, reader: Reader, first: Call, later: readonly Call[] = []) {
+    this.#producer = producer;
+    this.#reader = reader;
+    this.#first = first;
+    this.#later = later;
+  }
+
+  /**
+   * Returns the chain with one more job, whose first argument is what the job before it returned. `more`: its other arguments.
+   * Throws BadArgumentError for `id` and `at`: the id follows from the first job, and a delay counts from the end of the job before.
+   */
+  next<Next>(
+    step: JobFunction<Result, Next>,
+    options: Omit<CallOptions, "id" | "at"> = {},
+    more = new Arguments(),
+  ): Chain<Next> {
+    const { id, at } = options as CallOptions;
+    if (id !== undefined || at !== undefined) {
+      throw new BadArgumentError("a job in a chain has neither an id nor a time of its own");
+    }
+    const call = new Call(step.callee, more, options);
+    return new Chain<Next>(this.#producer, this.#reader, this.#first, [...this.#later, call]);
+  }
+
+  /** Enqueues the first job, which brings the others along. */
+  async enqueue(): Promise<ChainHandle<Result>> {
+    const { format } = this.#producer;
+    const id = this.#first.options.id ?? randomBytes(16).toString("hex");
+    const stages = numbered(
+      id,
+      this.#later.map((call) => call.stage(format)),
+    );
+    const [enqueued] = await this.#producer.enqueue([this.#first.leading(id, stages)]);
+    const jobs = [{ id, queue: this.#first.options.queue }, ...stages];
+    return new ChainHandle(
+      jobs.map((job) => new Handle(this.#reader, job.id ?? "", job.queue, enqueued?.added)),
+    );
+  }
+}
+
+/** A chain that was enqueued. */
+export class ChainHandle<Result> {
+  /** Of each job; those whose turn has not come are "unknown". */
+  constructor(readonly stages: readonly Handle[]) {}
+
+  /** False if a job of the first one's id was there already. */
+  get added(): boolean | undefined {
+    return this.stages[0]?.added;
+  }
+
+  /** Returns what the last job returned. Throws as `Handle.result`, for the job that failed. */
+  async result({ timeout, signal }: WaitOptions = {}): Promise<Result> {
+    const endAt = timeout === undefined ? undefined : now() + timeout;
+    const left = () => ({ signal, timeout: endAt === undefined ? undefined : Math.max(0, endAt - now()) });
+    for (const [index, stage] of this.stages.slice(0, -1).entries()) {
+      const later = (await this.#statuses()).slice(index + 1);
+      if (later.every((status) => status === "unknown")) await stage.result(left());
+    }
+    return (await this.stages.at(-1)?.result(left())) as Result;
+  }
+
+  /** Returns the status of the job whose turn it is; "succeeded" when the last one has. */
+  async status(): Promise<Status> {
+    const [last, ...before] = (await this.#statuses()).reverse();
+    if (last !== "unknown") return last as Status;
+    const status = before.find((one) => one !== "unknown") ?? "unknown";
+    return status === "succeeded" ? "ready" : status; // handed on meanwhile
+  }
+
+  /** Cancels the job whose turn it is, and with it the later ones. Returns false if there was none. */
+  async cancel(): Promise<boolean> {
+    for (const stage of this.stages) if (await stage.cancel()) return true;
+    return false;
+  }
+
+  /** Of each, asked from the last to the first: what is handed on meanwhile is seen in one of them. */
+  async #statuses(): Promise<Status[]> {
+    const states: Awaited<ReturnType<Handle["state"]>>[] = [];
+    for (const stage of [...this.stages].reverse()) states.unshift(await stage.state());
+    return statusesOfChain(states);
+  }
+}

@@ -1,0 +1,28 @@
+// The functions of an App, by name.
+import { BadArgumentError } from "../errors.js";
+import type { JobContext } from "./context.js";
+import type { Options } from "./options.js";
+import type { Schema } from "./schema.js";
+
+const MAX_NAME_CHARS = 200;
+
+/** A class of errors. */
+export type ErrorClass = new (...args: never[]) => unknown;
+
+/** A function that was defined. */
+export interface Definition {
+  readonly name: string;
+  readonly options: Options;
+  readonly schema: Schema | undefined;
+  readonly deadLetterOn: readonly ErrorClass[];
+  // biome-ignore lint/suspicious/noExplicitAny: the function and its schema agree on the type
+  readonly run: (input: any, context: JobContext) => unknown;
+}
+
+/** The name of a function. Throws BadArgumentError. */
+export function checkName(name: string): string {
+  if (typeof name === "string" && name !== "" && name.isWellFormed() && [...name].length <= MAX_NAME_CHARS) {
+    return name;
+  }
+  throw new BadArgumentError(`the name of a function is text of 1 to ${MAX_NAME_CHARS} characters`);
+}

@@ -1,0 +1,87 @@
+// A job that was enqueued: its result, its state, and its end.
+import type { WaitOptions } from "../blocking.js";
+import type { ItemInfo, Outcome } from "../codecs.generated.js";
+import type { Queue } from "../queue.js";
+import { readResult } from "./envelope.js";
+import { infoOf, type JobInfo, type Status, statusOf, unsuccessful } from "./info.js";
+import type { ResultWaits } from "./result-waits.js";
+import type { Notes, Store } from "./store.js";
+
+/** What handles share: the store, and the waits for results of each queue. */
+export interface Reader {
+  readonly store: Store;
+  waits(queue: string): ResultWaits;
+}
+
+/** A job that was enqueued, perhaps by another program. */
+export class Handle<Result = unknown> {
+  readonly #reader: Reader;
+  readonly #queue: Queue;
+
+  /** `added` is false if a job of this id was in its queue already, and undefined for a handle of an earlier job. */
+  constructor(
+    reader: Reader,
+    readonly id: string,
+    readonly queue: string,
+    readonly added: boolean | undefined,
+  ) {
+    this.#reader = reader;
+    this.#queue = reader.store.queue(queue);
+  }
+
+  /**
+   * Returns what the function returned, null if it returned nothing. Waits for it, for `timeout` ms (default: without limit), without
+   * polling the server. Throws JobFailed, JobCancelled, ResultTimeout, and ResultNotKept if no result will come.
+   */
+  async result(options: WaitOptions = {}): Promise<Result> {
+    const outcome = await this.#reader.waits(this.queue).outcome(this.id, options);
+    if (outcome.state === "result") return (readResult(outcome.content).result ?? null) as Result;
+    const isKept = outcome.state === "failure";
+    const item = isKept || outcome.state === "absent" ? undefined : await this.#queue.inspect(this.id);
+    const state: [Outcome, Notes] = [outcome, await this.#notes()];
+    throw unsuccessful(this.id, this.queue, state, String(item?.error ?? ""));
+  }
+
+  async status(): Promise<Status> {
+    return statusOf(...(await this.state()));
+  }
+
+  /** Returns the outcome of the job now, and the notes beside it. */
+  async state(): Promise<[Outcome, Notes]> {
+    const [state] = await this.#reader.store.outcomes(this.#queue, [this.id]);
+    return state as [Outcome, Notes];
+  }
+
+  /** Returns all that is known of the job. */
+  async info(): Promise<JobInfo> {
+    const outcome = await this.#queue.outcome(this.id);
+    const [item, [data], notes] = await Promise.all([
+      this.#queue.inspect(this.id) as Promise<ItemInfo>,
+      this.#reader.store.data(this.#queue, [this.id]),
+      this.#notes(),
+    ]);
+    return infoOf(this.id, this.queue, { outcome, item, data, notes });
+  }
+
+  /**
+   * Removes the job from its queue. Returns false if it has ended, or there is none. A worker that runs it finds out at its next
+   * heartbeat, within a third of a lease, and aborts `signal`.
+   */
+  async cancel(): Promise<boolean> {
+    return await this.#reader.store.cancel(this.#queue, this.id);
+  }
+
+  /** Makes a dead job ready again, with all its attempts. Returns false if it is not dead. */
+  async revive(): Promise<boolean> {
+    return (await this.#queue.revive([this.id]))[0] ?? false;
+  }
+
+  /** Drops a dead job. Returns false if it is not dead. */
+  async purge(): Promise<boolean> {
+    return (await this.#queue.purge([this.id]))[0] ?? false;
+  }
+
+  async #notes(): Promise<Notes> {
+    return (await this.#reader.store.notes(this.#queue, [this.id]))[0] as Notes;
+  }
+}

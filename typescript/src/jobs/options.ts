@@ -1,0 +1,187 @@
+// The options of a job: of the App, of its function, and of each call. Durations are milliseconds.
+import { encodeMilliseconds } from "../encoding.js";
+import { BadArgumentError } from "../errors.js";
+import { QueueKeys } from "../keys.js";
+import type { NewItem } from "../requests.js";
+
+const DAY_MS = 86_400_000;
+const MAX_ATTEMPTS = 65_534;
+/** Node fires a timer with a longer delay at once. */
+const MAX_TIMER_MS = 2 ** 31 - 1;
+
+/** The options of a call; a function can set them for all its calls. */
+export interface CallOptions {
+  /** While a job with this id is in its queue, a second one is not enqueued. Default: a random id. */
+  id?: string | undefined;
+  /** Default: that of the App. */
+  queue?: string | undefined;
+  /** -7 to 7, higher first. Default: 0. */
+  priority?: number | undefined;
+  /** How long it waits before it can run. Default: 0. */
+  delay?: number | undefined;
+  /** When it can run, in place of `delay`: a Date, or milliseconds since 1970. */
+  at?: Date | number | undefined;
+  /** It is dropped if no worker started it within this time after it was due; Infinity: never. Default: a day. */
+  expires?: number | undefined;
+  /** How long one attempt may take; Infinity: without limit. Default: 300000. */
+  timeLimit?: number | undefined;
+  /** How many attempts there are after the first; Infinity: without limit. Default: 4. */
+  retries?: number | undefined;
+  /** The first and the longest delay between attempts, doubled each time, less up to half at random. Default: 1000 and 300000. */
+  backoff?: { readonly first?: number | undefined; readonly last?: number | undefined } | undefined;
+  /** How long the result or the failure is kept; 0: not at all. Default: a day. */
+  keep?: number | undefined;
+  /** For people. Default: the call. */
+  description?: string | undefined;
+  /** For other programs: at most 16. */
+  headers?: Readonly<Record<string, string>> | undefined;
+  /** The number of the first attempt, if there were others before. Default: 1. */
+  attempt?: number | undefined;
+}
+
+/** The options of a job, with the defaults. */
+export interface Options {
+  readonly id: string | undefined;
+  readonly queue: string;
+  readonly priority: number;
+  readonly delay: number;
+  readonly at: number | undefined;
+  readonly expires: number;
+  readonly timeLimit: number;
+  readonly retries: number;
+  readonly backoff: { readonly first: number; readonly last: number };
+  readonly keep: number;
+  readonly description: string | undefined;
+  readonly headers: Readonly<Record<string, string>> | undefined;
+  readonly attempt: number;
+}
+
+/** The options of an App for which nothing is set. */
+export const DEFAULTS: Options = {
+  id: undefined,
+  queue: "default",
+  priority: 0,
+  delay: 0,
+  at: undefined,
+  expires: DAY_MS,
+  timeLimit: 300_000,
+  retries: 4,
+  backoff: { first: 1000, last: 300_000 },
+  keep: DAY_MS,
+  description: undefined,
+  headers: undefined,
+  attempt: 1,
+};
+
+/** The defaults with what is given. Throws BadArgumentError. */
+export function withOptions(defaults: Options, given: CallOptions): Options {
+  const set = Object.entries(given).filter(([, value]) => value !== undefined);
+  if (set.length === 0) return defaults;
+  const unknown = set.find(([name]) => !(name in DEFAULTS));
+  if (unknown) {
+    throw new BadArgumentError(
+      `a job has no option ${JSON.stringify(unknown[0])}; it has ${Object.keys(DEFAULTS).join(", ")}`,
+    );
+  }
+  if (given.at !== undefined && given.delay) {
+    throw new BadArgumentError("a job has a delay or a time at which it is due, not both");
+  }
+  const { at, backoff, ...plain } = Object.fromEntries(set) as CallOptions;
+  const options: Options = {
+    ...defaults,
+    ...(plain as Partial<Options>),
+    ...(at === undefined ? {} : { at: Number(at), delay: 0 }),
+    ...(at === undefined && given.delay ? { at: undefined } : {}),
+    backoff: { ...defaults.backoff, ...givenOf(backoff ?? {}) },
+  };
+  check(options);
+  return options;
+}
+
+const givenOf = (backoff: NonNullable<CallOptions["backoff"]>) =>
+  Object.fromEntries(Object.entries(backoff).filter(([, value]) => value !== undefined));
+
+function check(options: Options): void {
+  new QueueKeys(options.queue);
+  for (const name of ["delay", "keep"] as const) checkDuration(options[name], name, 0);
+  for (const name of ["expires", "timeLimit"] as const) {
+    if (options[name] !== Number.POSITIVE_INFINITY) checkDuration(options[name], name, 1);
+  }
+  for (const name of ["first", "last"] as const) checkDuration(options.backoff[name], `backoff.${name}`, 0);
+  if (options.at !== undefined) encodeMilliseconds(options.at, "at");
+  const { retries, attempt } = options;
+  const isLimited = retries !== Number.POSITIVE_INFINITY;
+  if (isLimited && !(Number.isInteger(retries) && retries >= 0 && retries < MAX_ATTEMPTS)) {
+    throw new BadArgumentError(`retries is 0 to ${MAX_ATTEMPTS - 1}, or Infinity, not ${retries}`);
+  }
+  if (!Number.isSafeInteger(attempt) || attempt < 1 || attempt > retries + 1) {
+    throw new BadArgumentError(
+      `attempt is the number of the first attempt, 1 to ${retries + 1}, not ${attempt}`,
+    );
+  }
+  if (options.description !== undefined && typeof options.description !== "string") {
+    throw new BadArgumentError(`a description is text, not ${typeof options.description}`);
+  }
+}
+
+function checkDuration(value: number, name: string, least: number): void {
+  if (Number(encodeMilliseconds(value, name)) < least) {
+    throw new BadArgumentError(`${name} is a number of milliseconds from ${least} on, not ${value}`);
+  }
+}
+
+/** The limit of an attempt as a timer takes it: undefined is without limit. */
+export const timerOf = (milliseconds: number): number | undefined =>
+  milliseconds > 0 && milliseconds <= MAX_TIMER_MS ? milliseconds : undefined;
+
+/** Options of `add`. `now`: the server's time in ms; needed if `needsServerTime`. */
+export function itemOptions(options: Options, now = 0): Omit<NewItem, "id" | "data"> {
+  const { at, delay, priority, expires, keep, headers } = options;
+  const wait = at === undefined ? delay : Math.max(0, at - now);
+  return {
+    delay: delay || undefined,
+    notBefore: at,
+    priority: priority || undefined,
+    maxAttempts: maxAttempts(options),
+    expiresIn: expires === Number.POSITIVE_INFINITY ? undefined : wait + expires,
+    keep: keep || undefined,
+    headers,
+  };
+}
+
+/** Whether the expiry of the item depends on the server's time. */
+export const needsServerTime = ({ at, expires }: Options): boolean =>
+  at !== undefined && expires !== Number.POSITIVE_INFINITY;
+
+/** The attempts of the item: an attempt before it counts (spec/jobs.md, The item). */
+const maxAttempts = ({ retries, attempt }: Options): number =>
+  retries === Number.POSITIVE_INFINITY ? 0 : retries + 2 - attempt;
+
+/** The options of a stage: by their names in the protocol. */
+export function stageOptions(options: Options): Record<string, number> {
+  const { delay, priority, maxAttempts: max_attempts, expiresIn: expires_in, keep } = itemOptions(options);
+  const all = { delay, priority, max_attempts, expires_in, keep };
+  const set = Object.entries(all).filter((entry): entry is [string, number] => entry[1] !== undefined);
+  return Object.fromEntries(set.map(([name, value]) => [name, Math.round(value)]));
+}
+
+const STAGE_NAMES: Readonly<Record<string, keyof NewItem>> = {
+  delay: "delay",
+  priority: "priority",
+  max_attempts: "maxAttempts",
+  expires_in: "expiresIn",
+  expires_to: "expiresTo",
+  keep: "keep",
+  content_type: "contentType",
+};
+
+/** Options of `add`, by the options of a stage. Throws BadArgumentError for one that this version does not know. */
+export function optionsOfStage(add: Readonly<Record<string, number | string>>): Omit<NewItem, "id" | "data"> {
+  return Object.fromEntries(
+    Object.entries(add).map(([name, value]) => {
+      const known = STAGE_NAMES[name];
+      if (!known) throw new BadArgumentError(`an item has no option ${JSON.stringify(name)}`);
+      return [known, value];
+    }),
+  );
+}

@@ -1,0 +1,66 @@
+// Notes about the jobs that run here (LQ-JOB-10), for those that look at them.
+import type { LeasedItem } from "../queue.js";
+import { NOTE_LIFE_MS, type RunningNote } from "./job-state.js";
+import type { Store } from "./store.js";
+
+/** How often notes are written. A job that is over by then has none. */
+const INTERVAL_MS = 250;
+
+interface Entry {
+  note: RunningNote;
+  /** When it is to be written next, in ms since 1970; 0: as soon as can be. */
+  writeAt: number;
+  isWritten: boolean;
+}
+
+/** Writes notes about running jobs. Its errors do not concern the work. */
+export class ProgressReporter {
+  readonly #store: Store;
+  readonly #worker: string;
+  readonly #entries = new Map<LeasedItem, Entry>();
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(store: Store, worker: string) {
+    this.#store = store;
+    this.#worker = worker;
+  }
+
+  /** A job starts. */
+  start(item: LeasedItem, started: number): void {
+    const note = { token: item.token, worker: this.#worker, started };
+    this.#entries.set(item, { note, writeAt: 0, isWritten: false });
+    this.#timer ??= setInterval(() => this.#write(), INTERVAL_MS).unref();
+  }
+
+  /** A job reports its progress. */
+  report(item: LeasedItem, done: number, total: number | undefined): void {
+    const entry = this.#entries.get(item);
+    if (!entry) return;
+    entry.note = { ...entry.note, done, total };
+    entry.writeAt = 0;
+  }
+
+  /** A job has ended. */
+  end(item: LeasedItem): void {
+    const entry = this.#entries.get(item);
+    this.#entries.delete(item);
+    if (entry?.isWritten) this.#inBackground(this.#store.deleteRunning(item.queue, item.id.toString()));
+    if (this.#entries.size > 0) return;
+    clearInterval(this.#timer);
+    this.#timer = undefined;
+  }
+
+  #write(): void {
+    const now = Date.now();
+    for (const [item, entry] of this.#entries) {
+      if (now < entry.writeAt) continue;
+      entry.writeAt = now + NOTE_LIFE_MS / 3;
+      entry.isWritten = true;
+      this.#inBackground(this.#store.writeRunning(item.queue, item.id.toString(), entry.note));
+    }
+  }
+
+  #inBackground(call: Promise<void>): void {
+    this.#store.parts.pool.inBackground(call);
+  }
+}

@@ -1,0 +1,170 @@
+// The calls of the job layer beside those of the queues: notes, cancelling, data. All on the client's connections.
+import { type Client, type ClientParts, partsOf } from "../client.js";
+import type { Outcome, State } from "../codecs.generated.js";
+import * as commands from "../commands.js";
+import type { Argument } from "../encoding.js";
+
+import type { Queue } from "../queue.js";
+import { MAX_ENTRIES, SCRIPTS, WAIT_CAP_MS } from "../scripts.generated.js";
+import { MAX_COPY_BYTES } from "./envelope.js";
+import {
+  type CancelledNote,
+  cancelledKey,
+  NO_OUTCOME,
+  NOTE_LIFE_MS,
+  type RunningNote,
+  readCancelled,
+  readRunning,
+  runningKey,
+  wokenKey,
+  writeCancelled,
+  writeRunning,
+} from "./job-state.js";
+
+/** How long a note about a cancellation stays. */
+const CANCELLED_LIFE_MS = 86_400_000;
+
+/** States from which an outcome may come. */
+export const WAITING: ReadonlySet<string> = new Set<State>(["ready", "delayed", "leased"]);
+
+/** The notes beside a job. */
+export interface Notes {
+  readonly running: RunningNote | undefined;
+  readonly cancelled: CancelledNote | undefined;
+}
+
+/** The queues of one App, and what stands beside them. */
+export class Store {
+  readonly #parts: ClientParts;
+
+  constructor(
+    readonly client: Client,
+    readonly group: string,
+  ) {
+    this.#parts = partsOf(client);
+  }
+
+  queue(name: string): Queue {
+    return this.client.queue(name, { group: this.group });
+  }
+
+  /** What the worker of an App is made of. */
+  get parts(): ClientParts {
+    return this.#parts;
+  }
+
+  /** The server's time, in milliseconds since 1970. */
+  async serverTime(queue: Queue): Promise<number> {
+    return Math.round(((await queue.stats()).get("now") ?? 0) / 1000);
+  }
+
+  /** The data of items, undefined for a missing one. */
+  async data(queue: Queue, ids: readonly string[]): Promise<(Buffer | undefined)[]> {
+    const found = await inChunks(ids, (some) => this.#send("HMGET", queue.keys.key("items"), ...some));
+    return found.map((data) => data ?? undefined);
+  }
+
+  /** The notes beside jobs. */
+  async notes(queue: Queue, ids: readonly string[]): Promise<Notes[]> {
+    const { keys } = queue;
+    const found = await inChunks(
+      ids.flatMap((id) => [runningKey(keys, id), cancelledKey(keys, id)]),
+      ([first = "", ...rest]) => this.#send("MGET", first, ...rest),
+    );
+    return ids.map((_, index) => ({
+      running: readRunning(found[2 * index] ?? null),
+      cancelled: readCancelled(found[2 * index + 1] ?? null),
+    }));
+  }
+
+  async writeRunning(queue: Queue, id: string, note: RunningNote): Promise<void> {
+    await this.#send("SET", runningKey(queue.keys, id), writeRunning(note), "PX", String(NOTE_LIFE_MS));
+  }
+
+  async deleteRunning(queue: Queue, id: string): Promise<void> {
+    await this.#send("DEL", runningKey(queue.keys, id));
+  }
+
+  /** Deletes all notes beside jobs (LQ-JOB-26). If that fails, they stay. */
+  async forget(queue: Queue, ids: readonly string[]): Promise<void> {
+    const keys = ids.flatMap((id) => [runningKey(queue.keys, id), cancelledKey(queue.keys, id)]);
+    await this.#send("DEL", keys[0] as string, ...keys.slice(1)).catch(() => {});
+  }
+
+  /** Removes the item of a job and notes that it was cancelled, in one step (LQ-JOB-11). Returns false if there was none. */
+  async cancel(queue: Queue, id: string): Promise<boolean> {
+    if (!WAITING.has((await queue.outcome(id)).state)) return false;
+    const [data] = await this.data(queue, [id]);
+    const note = { cancelled: Date.now(), job: data && data.length <= MAX_COPY_BYTES ? data : undefined };
+    const removal = commands.remove(queue.keys, [id]);
+    const key = cancelledKey(queue.keys, id);
+    const [reply] = await this.#transaction(key, [
+      ["EVAL", SCRIPTS.remove.source, String(removal.keys.length), ...removal.keys, ...removal.args],
+      ["SET", key, writeCancelled(note), "PX", String(CANCELLED_LIFE_MS)],
+    ]);
+    const isRemoved = !(reply instanceof Error) && removal.read(reply)[0] !== "absent";
+    if (!isRemoved) await this.#send("DEL", key); // it ended meanwhile, or could not be removed
+    if (reply instanceof Error) throw reply;
+    if (isRemoved) await this.#wake(queue, id);
+    return isRemoved;
+  }
+
+  /** Wakes those who wait for the outcome of a job that was cancelled. Without this they look again at the wait cap. */
+  async #wake(queue: Queue, id: string): Promise<void> {
+    const woken = wokenKey(queue.keys, id);
+    await this.#transaction(woken, [
+      ["RPUSH", woken, NO_OUTCOME],
+      ["PEXPIRE", woken, String(WAIT_CAP_MS)],
+      // Not in place of an outcome: the id may be in use again.
+      ["RENAMENX", woken, queue.keys.key(`result:${id}`)],
+      ["DEL", woken],
+    ]).catch(() => {});
+  }
+
+  /** Whether a schedule is paused, each of these. */
+  async arePaused(queue: Queue, names: readonly string[]): Promise<boolean[]> {
+    const found = await Promise.all(
+      names.map((name) => this.#send("SISMEMBER", queue.keys.key("paused"), name)),
+    );
+    return found.map((reply) => reply === 1);
+  }
+
+  async setPaused(queue: Queue, name: string, paused: boolean): Promise<void> {
+    await this.#send(paused ? "SADD" : "SREM", queue.keys.key("paused"), name);
+  }
+
+  /** Outcomes of jobs, and the notes of those that are absent. */
+  async outcomes(queue: Queue, ids: readonly string[]): Promise<[Outcome, Notes][]> {
+    const outcomes = await queue.outcome(ids);
+    const absent = ids.filter((_, index) => outcomes[index]?.state === "absent");
+    const notes = absent.length > 0 ? await this.notes(queue, absent) : [];
+    const byId = new Map(absent.map((id, index) => [id, notes[index]]));
+    const none: Notes = { running: undefined, cancelled: undefined };
+    return outcomes.map((outcome, index) => [outcome, byId.get(ids[index] as string) ?? none]);
+  }
+
+  async #send(name: string, key: string, ...args: Argument[]): Promise<unknown> {
+    const { pool, replyTimeout } = this.#parts;
+    return await pool.shared.sendToSlot(name, [key, ...args], replyTimeout);
+  }
+
+  async #transaction(
+    key: string,
+    entries: readonly (readonly [string, ...Argument[]])[],
+  ): Promise<readonly unknown[]> {
+    const { pool, replyTimeout } = this.#parts;
+    return await pool.shared.transaction(key, entries, replyTimeout);
+  }
+}
+
+/** Reads many values, so many at a time. */
+async function inChunks(
+  keys: readonly string[],
+  call: (some: readonly string[]) => Promise<unknown>,
+): Promise<(Buffer | null)[]> {
+  const found: (Buffer | null)[] = [];
+  for (let from = 0; from < keys.length; from += MAX_ENTRIES) {
+    found.push(...((await call(keys.slice(from, from + MAX_ENTRIES))) as (Buffer | null)[]));
+  }
+  return found;
+}
