@@ -12,7 +12,7 @@ import { isServerAway, pause, type ServerHealth } from "./server-health.js";
 import type { Settings } from "./worker-settings.js";
 
 /** How long a handler whose time limit is over may take to end, before its item goes back and its slot takes the next. */
-const UNWIND_MS = 1000;
+export const UNWIND_MS = 1000;
 
 /**
  * Works on one item. If it returns or resolves to something, that is the result of an item that was added with `keep`: text and bytes

@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
-import { after, before, beforeEach, describe, test } from "node:test";
-import type { Redis } from "ioredis";
-import { BadArgumentError, Client, type Worker } from "../src/index.js";
+import { describe, test } from "node:test";
+import { BadArgumentError } from "../src/index.js";
 import {
   App,
   Arguments,
@@ -14,46 +13,10 @@ import {
   type Schema,
   SerializationError,
 } from "../src/jobs/index.js";
-import { Server, until } from "./server.js";
+import { JobFixture } from "./job-fixture.js";
+import { until } from "./server.js";
 
-let server: Server;
-let raw: Redis;
-let client: Client;
-let app: App;
-const logged: string[] = [];
-const log = (text: string, error?: unknown) => logged.push(`${text} ${error ?? ""}`);
-const logger = { info: log, warn: log, error: log };
-const workers: { worker: Worker; ran: Promise<number> }[] = [];
-
-before(async () => {
-  server = await Server.start();
-  raw = server.raw();
-});
-beforeEach(async () => {
-  await end();
-  await raw.flushall();
-  logged.length = 0;
-  client = new Client({ path: server.path }, { logger });
-  app = new App(client);
-});
-after(async () => {
-  await end();
-  raw.disconnect();
-  await server.end();
-});
-
-async function end(): Promise<void> {
-  await Promise.all(workers.splice(0).map(({ worker }) => worker.close({ force: true })));
-  await client?.close();
-}
-
-function startWorker(of: App = app, options: Parameters<App["worker"]>[0] = {}): Worker {
-  const worker = of.worker(options);
-  workers.push({ worker, ran: worker.run() });
-  return worker;
-}
-
-const key = (part: string, queue = "default") => `leaseq:{jobs}:${queue}:${part}`;
+const jobs = JobFixture.inThisFile();
 
 /** A schema by hand: an object whose `to` is text; `count` is made a number. */
 const mail: Schema<{ to: string; count?: string }, { to: string; count: number }> = {
@@ -70,8 +33,8 @@ const mail: Schema<{ to: string; count?: string }, { to: string; count: number }
 
 describe("a job", { concurrency: false }, () => {
   test("is enqueued, runs, and its result is read", async () => {
-    const double = app.define("double", (n: number, { attempt }) => ({ twice: 2 * n, attempt }));
-    startWorker();
+    const double = jobs.app.define("double", (n: number, { attempt }) => ({ twice: 2 * n, attempt }));
+    jobs.work();
     const handle = await double.enqueue(21);
     assert.equal(handle.added, true);
     const result: { twice: number; attempt: number } = await handle.result();
@@ -80,8 +43,8 @@ describe("a job", { concurrency: false }, () => {
   });
 
   test("gets arguments by position and by name as one value", async () => {
-    const given = app.define("given", (input: unknown) => input ?? "nothing");
-    startWorker();
+    const given = jobs.app.define("given", (input: unknown) => input ?? "nothing");
+    jobs.work();
     const inputs = [
       undefined,
       { a: 1 },
@@ -89,13 +52,13 @@ describe("a job", { concurrency: false }, () => {
       new Arguments([], { tax: 1 }),
       new Arguments([[1]], { tax: 1 }),
     ];
-    const handles = await app.enqueueMany(inputs.map((input) => given.call(input)));
+    const handles = await jobs.app.enqueueMany(inputs.map((input) => given.call(input)));
     const results = await Promise.all(handles.map((handle) => handle.result()));
     assert.deepEqual(results, ["nothing", { a: 1 }, [1, 2], { tax: 1 }, [[1], { tax: 1 }]]);
   });
 
   test("is written as the specification says", async () => {
-    const send = app.define("mail.send", { timeLimit: 7 }, () => null);
+    const send = jobs.app.define("mail.send", { timeLimit: 7 }, () => null);
     const at = Date.now() + 3_600_000;
     const { id } = await send.enqueue(new Arguments(["a"], { urgent: true }), {
       at: new Date(at),
@@ -106,7 +69,7 @@ describe("a job", { concurrency: false }, () => {
       keep: 5000,
       headers: { trace: "x" },
     });
-    const { enqueued, ...job } = JSON.parse((await raw.hget(key("items"), id)) ?? "");
+    const { enqueued, ...job } = JSON.parse((await jobs.raw.hget(jobs.key("items"), id)) ?? "");
     assert.ok(Math.abs(enqueued - Date.now()) < 60_000);
     assert.deepEqual(job, {
       v: 1,
@@ -117,7 +80,7 @@ describe("a job", { concurrency: false }, () => {
       attempt: 2,
       backoff: [5, 300_000],
     });
-    const item = await app.queue().inspect(id);
+    const item = await jobs.app.queue().inspect(id);
     assert.deepEqual(
       [item.state, item.priority, item.maxAttempts, item.keep, item.time],
       ["delayed", 3, 2, 5000, at * 1000],
@@ -127,9 +90,9 @@ describe("a job", { concurrency: false }, () => {
   });
 
   test("in MessagePack holds bytes, dates, NaN and 64-bit integers, and its result is in MessagePack too", async () => {
-    const packed = new App(client, { format: "msgpack" });
+    const packed = new App(jobs.client, { format: "msgpack" });
     const echo = packed.define("echo", (input: unknown) => input);
-    startWorker(packed);
+    jobs.work(packed);
     const value = {
       bytes: new Uint8Array([1, 2]),
       at: new Date(5),
@@ -141,7 +104,7 @@ describe("a job", { concurrency: false }, () => {
   });
 
   test("is refused if its format would write another value", async () => {
-    const echo = app.define("echo", (input: unknown) => input);
+    const echo = jobs.app.define("echo", (input: unknown) => input);
     const circle: unknown[] = [];
     circle.push(circle);
     const bad: unknown[] = [
@@ -166,74 +129,76 @@ describe("a job", { concurrency: false }, () => {
       /argument 1 of echo\.a\[1\] is an object of class Set/,
     );
     await assert.rejects(echo.enqueue(new Arguments([], { x: Number.NaN })), /argument x of echo is NaN/);
-    assert.equal(await raw.hlen(key("items")), 0);
+    assert.equal(await jobs.raw.hlen(jobs.key("items")), 0);
   });
 
   test("with a schema is checked by the producer and the worker, and gets its output", async () => {
-    const send = app.define("send", { input: mail }, ({ to, count }) => `${to} ${count + 1}`);
+    const send = jobs.app.define("send", { input: mail }, ({ to, count }) => `${to} ${count + 1}`);
     await assert.rejects(send.enqueue({} as { to: string }), (error: Error) => {
       assert.ok(error instanceof BadInputError);
       assert.equal(error.message, "the input of send does not fit: input.to: no text");
       return true;
     });
-    startWorker();
+    jobs.work();
     assert.equal(await (await send.enqueue({ to: "a", count: "2" })).result(), "a 3");
-    const other = new App(client); // it does not know the schema
+    const other = new App(jobs.client); // it does not know the schema
     const lost = await other.function("send").enqueue({ to: 1 });
     await assert.rejects(lost.result(), { type: "BadInputError", attempt: 1 });
-    assert.equal((await app.queue().inspect(lost.id)).state, "dead");
+    assert.equal((await jobs.app.queue().inspect(lost.id)).state, "dead");
   });
 
   test("with an id is enqueued once", async () => {
-    const echo = app.define("echo", (input: number) => input);
+    const echo = jobs.app.define("echo", (input: number) => input);
     const first = await echo.enqueue(1, { id: "only" });
     const second = await echo.enqueue(2, { id: "only" });
     assert.deepEqual([first.added, second.added, second.id], [true, false, "only"]);
-    startWorker();
+    jobs.work();
     assert.equal(await second.result(), 1);
   });
 
   test("under an id that was used forgets the notes of the earlier one", async () => {
-    const echo = app.define("echo", (input: number) => input);
-    const notes = [key("job:only"), key("cancelled:only")];
-    for (const note of notes) await raw.set(note, "{}");
+    const echo = jobs.app.define("echo", (input: number) => input);
+    const notes = [jobs.key("job:only"), jobs.key("cancelled:only")];
+    for (const note of notes) await jobs.raw.set(note, "{}");
     await echo.enqueue(1, { id: "only" });
-    assert.equal(await raw.exists(...notes), 0);
-    for (const note of notes) await raw.set(note, "{}");
+    assert.equal(await jobs.raw.exists(...notes), 0);
+    for (const note of notes) await jobs.raw.set(note, "{}");
     await echo.enqueue(1, { id: "only" });
-    assert.equal(await raw.exists(...notes), 2);
+    assert.equal(await jobs.raw.exists(...notes), 2);
   });
 
   test("without keep leaves nothing, and its result is refused", async () => {
     let ran = 0;
-    const count = app.define("count", { keep: 0 }, () => ++ran);
+    const count = jobs.app.define("count", { keep: 0 }, () => ++ran);
     const handle = await count.enqueue();
     await assert.rejects(handle.result(), ResultNotKept);
-    startWorker();
-    await until(async () => ran === 1 && (await raw.hlen(key("items"))) === 0);
-    assert.equal(await raw.exists(key(`result:${handle.id}`)), 0);
+    jobs.work();
+    await until(async () => ran === 1 && (await jobs.raw.hlen(jobs.key("items"))) === 0);
+    assert.equal(await jobs.raw.exists(jobs.key(`result:${handle.id}`)), 0);
     await assert.rejects(handle.result(), /there is no job/);
   });
 
   test("that has not ended in time throws ResultTimeout", async () => {
-    const wait = app.define("wait", () => 1);
+    const wait = jobs.app.define("wait", () => 1);
     const handle = await wait.enqueue();
     await assert.rejects(handle.result({ timeout: 10 }), ResultTimeout);
     await assert.rejects(handle.result({ timeout: 0 }), /has not ended: it is ready/);
   });
 
   test("has results for many that wait, over few connections", async () => {
-    const echo = app.define("echo", (input: number) => input);
-    const handles = await app.enqueueMany(Array.from({ length: 100 }, (_, n) => echo.call(n)));
+    const echo = jobs.app.define("echo", (input: number) => input);
+    const handles = await jobs.app.enqueueMany(Array.from({ length: 100 }, (_, n) => echo.call(n)));
     const results = Promise.all(handles.map((handle) => handle.result()));
-    await until(async () => ((await raw.info("clients")).match(/blocked_clients:(\d+)/)?.[1] ?? "") === "16");
-    startWorker(app, { concurrency: 50 });
+    await until(
+      async () => ((await jobs.raw.info("clients")).match(/blocked_clients:(\d+)/)?.[1] ?? "") === "16",
+    );
+    jobs.work(jobs.app, { concurrency: 50 });
     assert.deepEqual(await results, [...Array(100).keys()]);
     await assert.rejects(handles[0]?.result({ signal: AbortSignal.abort() }) ?? Promise.resolve());
   });
 
   test("options that make no sense are refused", async () => {
-    const echo = app.define("echo", (input: number) => input);
+    const echo = jobs.app.define("echo", (input: number) => input);
     for (const options of [
       { delay: 5, at: 7 },
       { delay: -1 },
@@ -248,24 +213,24 @@ describe("a job", { concurrency: false }, () => {
     ]) {
       await assert.rejects(echo.enqueue(1, options as object), BadArgumentError, JSON.stringify(options));
     }
-    assert.throws(() => app.define("echo", () => 1), /already/);
-    assert.throws(() => app.define("", () => 1), BadArgumentError);
-    assert.throws(() => app.define("x".repeat(201), () => 1), BadArgumentError);
-    assert.throws(() => app.worker({ nope: 1 } as object), /no option "nope"/);
-    assert.throws(() => app.worker({ timeLimit: 1 } as object), /no option "timeLimit"/);
-    assert.throws(() => new App(client, { format: "xml" as "json" }), BadArgumentError);
+    assert.throws(() => jobs.app.define("echo", () => 1), /already/);
+    assert.throws(() => jobs.app.define("", () => 1), BadArgumentError);
+    assert.throws(() => jobs.app.define("x".repeat(201), () => 1), BadArgumentError);
+    assert.throws(() => jobs.app.worker({ nope: 1 } as object), /no option "nope"/);
+    assert.throws(() => jobs.app.worker({ timeLimit: 1 } as object), /no option "timeLimit"/);
+    assert.throws(() => new App(jobs.client, { format: "xml" as "json" }), BadArgumentError);
   });
 });
 
 describe("a failed attempt", { concurrency: false }, () => {
   test("goes back after the backoff of the call, and is reported as the specification says", async () => {
-    const fail = app.define("fail", { backoff: { first: 3_600_000, last: 3_600_000 } }, () => {
+    const fail = jobs.app.define("fail", { backoff: { first: 3_600_000, last: 3_600_000 } }, () => {
       throw new RangeError("no\nsuch order");
     });
-    const worker = startWorker();
+    const worker = jobs.work();
     const handle = await fail.enqueue(undefined, { backoff: { first: 7_200_000, last: 7_200_000 } });
     await until(async () => (await handle.status()) === "retrying");
-    const { error, time, attempt } = await app.queue().inspect(handle.id);
+    const { error, time, attempt } = await jobs.app.queue().inspect(handle.id);
     const [first, second, third, fourth, ...rest] = String(error).split("\n");
     assert.equal(first, "RangeError: no such order");
     assert.equal(second, `worker: ${worker.id}`);
@@ -281,7 +246,7 @@ describe("a failed attempt", { concurrency: false }, () => {
 
   test("is repeated until the attempts are used up", async () => {
     const attempts: number[] = [];
-    const fail = app.define(
+    const fail = jobs.app.define(
       "fail",
       { retries: 2, backoff: { first: 0, last: 0 } },
       (_: undefined, { attempt }) => {
@@ -289,7 +254,7 @@ describe("a failed attempt", { concurrency: false }, () => {
         throw new TypeError(`at ${attempt}`);
       },
     );
-    startWorker();
+    jobs.work();
     const handle = await fail.enqueue();
     await assert.rejects(handle.result(), (error: unknown) => {
       assert.ok(error instanceof JobFailed);
@@ -308,7 +273,7 @@ describe("a failed attempt", { concurrency: false }, () => {
 
   test("counts the attempts before it", async () => {
     const seen: number[] = [];
-    const fail = app.define(
+    const fail = jobs.app.define(
       "fail",
       { retries: 2, backoff: { first: 0, last: 0 } },
       (_: undefined, { attempt }) => {
@@ -316,16 +281,16 @@ describe("a failed attempt", { concurrency: false }, () => {
         throw new Error("no");
       },
     );
-    startWorker();
+    jobs.work();
     await assert.rejects((await fail.enqueue(undefined, { attempt: 2 })).result(), JobFailed);
     assert.deepEqual(seen, [2, 3]);
   });
 
   test("is final after DeadLetter and the errors of deadLetterOn", async () => {
-    const fail = app.define("fail", { deadLetterOn: [RangeError] }, (kind: string) => {
+    const fail = jobs.app.define("fail", { deadLetterOn: [RangeError] }, (kind: string) => {
       throw kind === "range" ? new RangeError("never") : new DeadLetter("never");
     });
-    startWorker();
+    jobs.work();
     await assert.rejects((await fail.enqueue("range")).result(), { type: "RangeError", attempt: 1 });
     await assert.rejects((await fail.enqueue("dead")).result(), {
       type: "DeadLetter",
@@ -335,14 +300,14 @@ describe("a failed attempt", { concurrency: false }, () => {
   });
 
   test("goes back as Release says", async () => {
-    const fail = app.define("fail", (uncounted: boolean) => {
+    const fail = jobs.app.define("fail", (uncounted: boolean) => {
       throw new Release("later", { delay: 3_600_000, uncounted });
     });
-    startWorker();
-    const [counted, uncounted] = await app.enqueueMany([fail.call(false), fail.call(true)]);
+    jobs.work();
+    const [counted, uncounted] = await jobs.app.enqueueMany([fail.call(false), fail.call(true)]);
     await until(async () => (await counted?.info())?.error === "Release: later");
     await until(async () => (await uncounted?.info())?.error === "Release: later");
-    const items = await app.queue().inspect([counted?.id ?? "", uncounted?.id ?? ""]);
+    const items = await jobs.app.queue().inspect([counted?.id ?? "", uncounted?.id ?? ""]);
     assert.deepEqual(
       items.map(({ state, attempt }) => [state, attempt]),
       [
@@ -360,14 +325,14 @@ describe("a failed attempt", { concurrency: false }, () => {
       new Error("ä".repeat(20_000)),
       Object.assign(new Error("x"), { name: "no kind" }),
     ];
-    const fail = app.define("fail", { retries: 0 }, (index: number) => {
+    const fail = jobs.app.define("fail", { retries: 0 }, (index: number) => {
       throw thrown[index];
     });
-    startWorker();
+    jobs.work();
     for (const [index] of thrown.entries()) {
       const handle = await fail.enqueue(index);
       await assert.rejects(handle.result(), JobFailed);
-      const error = (await app.queue().inspect(handle.id)).error;
+      const error = (await jobs.app.queue().inspect(handle.id)).error;
       assert.ok(error.length <= 8192);
       assert.match(String(error), /^Error: .+\nworker: .+\nstarted: .+\n\n/);
       assert.ok(!String(error).includes("\ufffd"));
@@ -375,22 +340,22 @@ describe("a failed attempt", { concurrency: false }, () => {
   });
 
   test("by promises that nobody waited for", async () => {
-    const fail = app.define("fail", { retries: 0, keep: 0 }, () => [Promise.resolve(1)]);
-    startWorker();
+    const fail = jobs.app.define("fail", { retries: 0, keep: 0 }, () => [Promise.resolve(1)]);
+    jobs.work();
     const handle = await fail.enqueue();
-    await until(async () => (await app.queue().inspect(handle.id)).state === "dead");
+    await until(async () => (await jobs.app.queue().inspect(handle.id)).state === "dead");
   });
 });
 
 describe("a worker of jobs", { concurrency: false }, () => {
   const add = async (id: string, data: string | Buffer, keep = 60_000) => {
-    await app.queue().add({ id, data, keep, maxAttempts: 5 });
-    return app.handle(id);
+    await jobs.app.queue().add({ id, data, keep, maxAttempts: 5 });
+    return jobs.app.handle(id);
   };
 
   test("makes an item that is no job dead at once", async () => {
-    app.define("echo", (input: unknown) => input);
-    startWorker();
+    jobs.app.define("echo", (input: unknown) => input);
+    jobs.work();
     const bad = [
       "no job",
       "",
@@ -426,69 +391,75 @@ describe("a worker of jobs", { concurrency: false }, () => {
   });
 
   test("ignores members that it does not know, and null in arguments", async () => {
-    app.define("echo", (input: unknown) => input);
-    startWorker();
+    jobs.app.define("echo", (input: unknown) => input);
+    jobs.work();
     const handle = await add(
       "a",
       '{"v":1,"new":{},"function":"echo","args":[{"n":null,"s":"9007199254740993"}]}',
     );
     assert.deepEqual(await handle.result(), { n: null, s: "9007199254740993" });
-    const result = JSON.parse((await app.queue().outcome("a")).content.toString());
+    const result = JSON.parse((await jobs.app.queue().outcome("a")).content.toString());
     assert.deepEqual(result.job.new, {});
     assert.deepEqual(Object.keys(result).sort(), ["ended", "job", "result", "started", "v", "worker"]);
   });
 
   test("keeps no copy of a job above 4096 bytes", async () => {
-    app.define("size", (input: string) => input.length);
-    startWorker();
-    const handle = await app.enqueue("size", "x".repeat(5000));
+    jobs.app.define("size", (input: string) => input.length);
+    jobs.work();
+    const handle = await jobs.app.enqueue("size", "x".repeat(5000));
     assert.equal(await handle.result(), 5000);
-    assert.ok(!JSON.parse((await app.queue().outcome(handle.id)).content.toString()).job);
+    assert.ok(!JSON.parse((await jobs.app.queue().outcome(handle.id)).content.toString()).job);
   });
 
   test("makes a job dead whose result cannot be written or is too large", async () => {
-    app.define("date", () => new Date());
-    app.define("large", () => "x".repeat(2000));
-    await app.queue().configure({ maxData: 1000 });
-    startWorker();
-    await assert.rejects((await app.enqueue("date")).result(), { type: "SerializationError", attempt: 1 });
-    const large = await app.enqueue("large");
+    jobs.app.define("date", () => new Date());
+    jobs.app.define("large", () => "x".repeat(2000));
+    await jobs.app.queue().configure({ maxData: 1000 });
+    jobs.work();
+    await assert.rejects((await jobs.app.enqueue("date")).result(), {
+      type: "SerializationError",
+      attempt: 1,
+    });
+    const large = await jobs.app.enqueue("large");
     await assert.rejects(large.result(), { type: "TooLargeError", attempt: 1 });
-    assert.match(String((await app.queue().inspect(large.id)).error), /^TooLargeError: .*\nworker: .*\n\n/);
+    assert.match(
+      String((await jobs.app.queue().inspect(large.id)).error),
+      /^TooLargeError: .*\nworker: .*\n\n/,
+    );
   });
 
   test("puts a job of an unknown function off, uncounted, and makes it dead 10 minutes after the first refusal", async () => {
-    app.define("other", () => 1);
-    const worker = startWorker();
-    const handle = await app.enqueue("absent", 1);
-    await until(async () => (await app.queue().inspect(handle.id)).error.length > 0);
-    const item = await app.queue().inspect(handle.id);
+    jobs.app.define("other", () => 1);
+    const worker = jobs.work();
+    const handle = await jobs.app.enqueue("absent", 1);
+    await until(async () => (await jobs.app.queue().inspect(handle.id)).error.length > 0);
+    const item = await jobs.app.queue().inspect(handle.id);
     const refused = /\nrefused: (\S+)\n\n/.exec(String(item.error))?.[1] ?? "";
     assert.match(String(item.error), /^UnknownFunction: this App has no function "absent"; it has other\n/);
     assert.deepEqual([item.state, item.attempt], ["delayed", 0]);
     const delay = item.time / 1000 - Date.now();
     assert.ok(delay > 5_000 && delay <= 60_000, String(delay));
     assert.ok(Math.abs(Date.parse(refused) - Date.now()) < 30_000);
-    assert.equal(logged.filter((line) => line.includes("put off")).length, 1);
+    assert.equal(jobs.logged.filter((line) => line.includes("put off")).length, 1);
     await worker.close();
 
     // as if it had been refused for the first time that many minutes ago, with a delay that is over
     const refuse = async (minutes: number, id: string) => {
       const text = new Date(Date.now() - minutes * 60_000).toISOString().replace("Z", "+00:00");
-      await app.queue().add({ id, data: '{"v":1,"function":"absent"}', keep: 60_000, maxAttempts: 1 });
-      const leased = await app.queue().lease({ duration: 60_000 });
+      await jobs.app.queue().add({ id, data: '{"v":1,"function":"absent"}', keep: 60_000, maxAttempts: 1 });
+      const leased = await jobs.app.queue().lease({ duration: 60_000 });
       await leased?.release({ uncounted: true, error: `UnknownFunction: x\nrefused: ${text}\n\n` });
     };
     await refuse(9, "soon");
-    startWorker();
-    await until(async () => (await app.queue().inspect("soon")).state === "delayed");
-    const soon = await app.queue().inspect("soon");
+    const second = jobs.work();
+    await until(async () => (await jobs.app.queue().inspect("soon")).state === "delayed");
+    const soon = await jobs.app.queue().inspect("soon");
     assert.ok(soon.time / 1000 - Date.now() > 50_000, "it waits a minute");
     assert.match(String(soon.error), /\nrefused: /);
-    await workers.at(-1)?.worker.close();
+    await second.close();
     await refuse(11, "late");
-    startWorker();
-    await until(async () => (await app.queue().inspect("late")).state === "dead");
-    assert.doesNotMatch(String((await app.queue().inspect("late")).error), /refused/);
+    jobs.work();
+    await until(async () => (await jobs.app.queue().inspect("late")).state === "dead");
+    assert.doesNotMatch(String((await jobs.app.queue().inspect("late")).error), /refused/);
   });
 });

@@ -1,14 +1,12 @@
 // The time limit of one attempt (LQ-JOB-4, LQ-JOB-20).
 import { onAbort } from "../aborts.js";
+import { UNWIND_MS } from "../item-run.js";
 import { Cancellation } from "../leased-item.js";
 import { JobTimeout } from "./errors.js";
 
-/** How long a function whose time is over may take to end, before its item goes back. */
-const UNWIND_MS = 5000;
-
 /**
  * Calls a function with a signal that is aborted at the limit, or with `outer`. A function that returns past the limit has returned;
- * if it throws then, or does not end within 5 s, this throws JobTimeout. `isVerdict`: errors that are thrown as they are.
+ * if it throws then, or does not end within a second, this throws JobTimeout. `isVerdict`: errors that are thrown as they are.
  */
 export async function withinLimit<Result>(
   limitMs: number | undefined,

@@ -1,0 +1,336 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { Cancellation } from "../src/index.js";
+import {
+  App,
+  Arguments,
+  DeadLetter,
+  JobCancelled,
+  JobFailed,
+  Release,
+  ResultNotKept,
+} from "../src/jobs/index.js";
+import { JobFixture } from "./job-fixture.js";
+import { until } from "./server.js";
+
+const jobs = JobFixture.inThisFile();
+
+/** Resolves when the signal is aborted, with its reason. */
+const aborted = (signal: AbortSignal): Promise<unknown> =>
+  new Promise((resolve) => signal.addEventListener("abort", () => resolve(signal.reason), { once: true }));
+
+describe("the time limit of a job", { concurrency: false }, () => {
+  const once = { retries: 0, timeLimit: 30 };
+
+  test("aborts its signal, and the attempt has failed whatever it throws", async () => {
+    const reasons: unknown[] = [];
+    const slow = jobs.app.define(
+      "slow",
+      { ...once, deadLetterOn: [TypeError] },
+      async (_: undefined, { signal }) => {
+        reasons.push(await aborted(signal));
+        throw new TypeError("another");
+      },
+    );
+    jobs.work();
+    await assert.rejects((await slow.enqueue()).result(), {
+      type: "JobTimeout",
+      reason: "the function ran longer than 30 ms",
+      attempt: 1,
+    });
+    assert.deepEqual(
+      reasons.map((reason) => reason instanceof Cancellation && reason.why),
+      ["late"],
+    );
+  });
+
+  test("of the call replaces that of the function; 0 in the envelope is none", async () => {
+    const quick = jobs.app.define("quick", once, async (_: undefined, { signal }) => {
+      await Promise.race([aborted(signal), until(async () => (await jobs.raw.exists("go")) === 1)]);
+      signal.throwIfAborted();
+      return "done";
+    });
+    jobs.work();
+    const handle = await quick.enqueue(undefined, { timeLimit: Number.POSITIVE_INFINITY });
+    assert.equal(JSON.parse((await jobs.raw.hget(jobs.key("items"), handle.id)) ?? "{}").timeout ?? 0, 0);
+    const limited = await quick.enqueue(undefined, { timeLimit: 10 });
+    await assert.rejects(limited.result(), { reason: "the function ran longer than 10 ms" });
+    await jobs.raw.set("go", 1);
+    assert.equal(await handle.result(), "done");
+  });
+
+  test("leaves another attempt although the errors of the function are final", async () => {
+    const slow = jobs.app.define(
+      "slow",
+      { retries: 1, timeLimit: 30, backoff: { first: 0, last: 0 }, deadLetterOn: [Error] },
+      async (_: undefined, { signal, attempt }) => {
+        if (attempt === 1) throw await aborted(signal);
+        return attempt;
+      },
+    );
+    jobs.work();
+    assert.equal(await (await slow.enqueue()).result(), 2);
+  });
+
+  test("does not take back what the function returned, nor its verdict", async () => {
+    const late = jobs.app.define("late", { timeLimit: 20 }, async (how: string, { signal, attempt }) => {
+      if (attempt === 2) return "again";
+      if (how === "blocks") for (const end = Date.now() + 40; Date.now() < end; );
+      else await aborted(signal);
+      if (how === "dead") throw new DeadLetter("no");
+      if (how === "release") throw new Release("later", { delay: 1 });
+      return "returned";
+    });
+    jobs.work();
+    assert.equal(await (await late.enqueue("returns")).result(), "returned");
+    assert.equal(await (await late.enqueue("blocks")).result(), "returned");
+    assert.equal(await (await late.enqueue("release")).result(), "again");
+    await assert.rejects((await late.enqueue("dead")).result(), { type: "DeadLetter" });
+  });
+
+  test("frees the slot of a function that does not end", async () => {
+    jobs.app.define("stuck", once, () => new Promise(() => {}));
+    const quick = jobs.app.define("quick", () => "done");
+    jobs.work(jobs.app, { concurrency: 1 });
+    const stuck = await jobs.app.enqueue("stuck");
+    await until(async () => (await stuck.status()) === "running");
+    assert.equal(await (await quick.enqueue()).result(), "done");
+    await assert.rejects(stuck.result(), { type: "JobTimeout" });
+  });
+});
+
+describe("cancelling a job", { concurrency: false }, () => {
+  test("removes one that waits, and wakes those who wait for its result", async () => {
+    const echo = jobs.app.define("echo", (input: number) => input);
+    const handle = await echo.enqueue(1, { delay: 60_000 });
+    const waiting = assert.rejects(handle.result(), JobCancelled);
+    await until(async () => /blocked_clients:1/.test(await jobs.raw.info("clients")));
+    const startedAt = Date.now();
+    assert.equal(await handle.cancel(), true);
+    await waiting;
+    assert.ok(Date.now() - startedAt < 2000, "woken before the wait cap");
+    assert.deepEqual([await handle.status(), await handle.cancel()], ["cancelled", false]);
+    const note = JSON.parse((await jobs.raw.get(jobs.key(`cancelled:${handle.id}`))) ?? "");
+    assert.deepEqual(Object.keys(note), ["v", "cancelled", "job"]);
+    assert.equal(JSON.parse(Buffer.from(note.job, "base64").toString()).function, "echo");
+    const info = await handle.info();
+    assert.deepEqual([info.function, info.args, info.ended], ["echo", [1], note.cancelled]);
+    assert.equal(await jobs.raw.zscore(jobs.key("kept"), handle.id), null);
+  });
+
+  test("aborts the signal of one that runs", async () => {
+    let reason: unknown;
+    const wait = jobs.app.define("wait", async (_: undefined, { signal }) => {
+      reason = await aborted(signal);
+    });
+    jobs.work(jobs.app, { duration: 300 });
+    const handle = await wait.enqueue();
+    await until(async () => (await handle.status()) === "running");
+    assert.equal(await handle.cancel(), true);
+    await assert.rejects(handle.result(), JobCancelled);
+    await until(() => reason instanceof Cancellation && reason.why === "lost");
+    assert.equal(await handle.status(), "cancelled");
+  });
+
+  test("does nothing to one that ended, is dead, or never was", async () => {
+    const fail = jobs.app.define("fail", { retries: 0 }, (ok: boolean) => {
+      if (!ok) throw new Error("no");
+    });
+    jobs.work();
+    const [done, dead] = await jobs.app.enqueueMany([fail.call(true), fail.call(false)]);
+    await done?.result();
+    await assert.rejects(dead?.result() ?? Promise.resolve(), JobFailed);
+    for (const handle of [done, dead, jobs.app.handle("absent")]) {
+      assert.equal(await handle?.cancel(), false);
+      assert.equal(await jobs.raw.exists(jobs.key(`cancelled:${handle?.id}`)), 0);
+    }
+    assert.equal(await dead?.purge(), true);
+    assert.equal((await jobs.app.queue().inspect(dead?.id ?? "")).state, "absent");
+  });
+});
+
+describe("a running job", { concurrency: false }, () => {
+  test("reports its worker, its start and its progress", async () => {
+    const wait = jobs.app.define("wait", async (_: undefined, { progress, signal }) => {
+      progress(1, 4);
+      await Promise.race([aborted(signal), until(async () => (await jobs.raw.exists("go")) === 1)]);
+      return "done";
+    });
+    const seen: unknown[] = [];
+    const worker = jobs.work(jobs.app, { hooks: { progress: (_item, value) => seen.push(value) } });
+    const handle = await wait.enqueue();
+    await until(async () => (await handle.info()).progress !== undefined);
+    const info = await handle.info();
+    assert.deepEqual(
+      [info.status, info.worker, info.progress],
+      ["running", worker.id, { done: 1, total: 4 }],
+    );
+    assert.deepEqual(seen, [{ done: 1, total: 4 }]);
+    const key = jobs.key(`job:${handle.id}`);
+    const note = JSON.parse((await jobs.raw.get(key)) ?? "");
+    assert.deepEqual([note.v, note.done, note.total, note.started], [1, 1, 4, info.started]);
+    const life = await jobs.raw.pttl(key);
+    assert.ok(life > 0 && life <= 3_600_000, String(life));
+
+    // a note of another lease does not count
+    await jobs.raw.set(key, JSON.stringify({ ...note, token: note.token - 1 }), "KEEPTTL");
+    assert.deepEqual([(await handle.info()).progress, (await handle.info()).worker], [undefined, ""]);
+    await jobs.raw.set("go", 1);
+    assert.equal(await handle.result(), "done");
+    await until(async () => (await jobs.raw.exists(key)) === 0);
+    assert.deepEqual([(await handle.info()).result, (await handle.info()).worker], ["done", worker.id]);
+  });
+
+  test("is given back, uncounted, when the grace time is over", async () => {
+    let why: unknown;
+    const wait = jobs.app.define("wait", async (_: undefined, { signal, stopping, attempt }) => {
+      if (attempt > 1 || why) return "again";
+      await aborted(stopping);
+      why = ((await aborted(signal)) as Cancellation).why;
+    });
+    const worker = jobs.work();
+    const handle = await wait.enqueue();
+    await until(async () => (await handle.status()) === "running");
+    await worker.close({ timeout: 20 });
+    await until(() => why === "stop");
+    const { state, attempt } = await jobs.app.queue().inspect(handle.id);
+    assert.deepEqual([state, attempt], ["ready", 0]);
+    jobs.work();
+    assert.equal(await handle.result(), "again");
+  });
+
+  test("is described, with times", async () => {
+    const echo = jobs.app.define("echo", (input: number) => input);
+    const before = Date.now();
+    const handle = await echo.enqueue(new Arguments([1, "a"], { b: true }), { retries: 3, delay: 3_600_000 });
+    const info = await handle.info();
+    assert.equal(info.description, 'echo(1, "a", b=true)');
+    assert.deepEqual([info.status, info.retries, info.attempt, info.result], ["delayed", 3, 0, undefined]);
+    assert.ok((info.due ?? 0) >= before + 3_600_000 && (info.enqueued ?? 0) >= before - 60_000);
+    const named = await echo.enqueue(1, { description: "for people" });
+    assert.equal((await named.info()).description, "for people");
+    assert.equal((await jobs.app.handle("absent").info()).status, "unknown");
+  });
+});
+
+describe("a chain", { concurrency: false }, () => {
+  const shop = () => ({
+    fetch: jobs.app.define("fetch", (url: string) => [url.length, 20]),
+    total: jobs.app.define("total", (input: number[] | [number[], number]) => {
+      const [prices, tax] = (Array.isArray(input[0]) ? input : [input, 0]) as [number[], number];
+      return prices.reduce((sum, price) => sum + price, 0) * (1 + tax);
+    }),
+    text: jobs.app.define("text", { queue: "texts" }, (sum: number) => `it is ${sum}`),
+  });
+
+  test("hands on what each job returns, over queues", async () => {
+    const { fetch, total, text } = shop();
+    const chain = await jobs.app
+      .chain(fetch.call("0123456789", { id: "first" }))
+      .next(total, { priority: 2 }, new Arguments([0.5]))
+      .next(text, { keep: 5000, headers: { a: "b" }, delay: 1 })
+      .enqueue();
+    assert.deepEqual(
+      chain.stages.map(({ id, queue }) => [id, queue]),
+      [
+        ["first", "default"],
+        ["first/1", "default"],
+        ["first/2", "texts"],
+      ],
+    );
+    assert.equal(await chain.status(), "ready");
+    const { then } = JSON.parse((await jobs.raw.hget(jobs.key("items"), "first")) ?? "");
+    const day = 86_400_000;
+    assert.deepEqual(then[0], {
+      id: "first/1",
+      queue: "default",
+      job: { v: 1, function: "total", args: [0.5] },
+      add: { priority: 2, max_attempts: 5, expires_in: day, keep: day },
+    });
+    assert.deepEqual(then[1].add, { delay: 1, max_attempts: 5, expires_in: day + 1, keep: 5000 });
+    assert.deepEqual(then[1].headers, { a: "b" });
+    jobs.work();
+    const result: string = await chain.result({ timeout: 20_000 });
+    assert.equal(result, "it is 45");
+    assert.equal(await chain.status(), "succeeded");
+    assert.deepEqual(
+      await Promise.all(chain.stages.map((stage) => stage.status())),
+      Array(3).fill("succeeded"),
+    );
+    const last = await chain.stages[2]?.info();
+    assert.deepEqual([last?.args, last?.description], [[45], "text(45)"]);
+  });
+
+  test("stops at a job that fails, and goes on when it is revived", async () => {
+    let isOpen = false;
+    const { text } = shop();
+    const gate = jobs.app.define("gate", { retries: 0 }, () => {
+      if (!isOpen) throw new Error("closed");
+      return 7;
+    });
+    jobs.work();
+    const chain = await jobs.app.chain(gate.call()).next(text).enqueue();
+    await assert.rejects(chain.result(), { type: "Error", reason: "closed" });
+    assert.equal(await chain.status(), "failed");
+    isOpen = true;
+    await chain.stages[0]?.revive();
+    assert.equal(await chain.result(), "it is 7");
+  });
+
+  test("is cancelled as a whole, and can be enqueued under the same id again", async () => {
+    const { fetch, total } = shop();
+    const chain = jobs.app.chain(fetch.call("x", { id: "a" })).next(total);
+    const first = await chain.enqueue();
+    assert.equal((await chain.enqueue()).added, false);
+    assert.equal(await first.cancel(), true);
+    await assert.rejects(first.result(), JobCancelled);
+    assert.equal(await first.cancel(), false);
+    const notes = ["job:a", "cancelled:a", "job:a/1", "cancelled:a/1"].map((part) => jobs.key(part));
+    for (const note of notes) await jobs.raw.set(note, "{}");
+    const again = await chain.enqueue();
+    assert.equal(again.added, true);
+    assert.equal(await jobs.raw.exists(...notes), 0);
+    jobs.work();
+    assert.equal(await again.result(), 21);
+    // what the first chain left does not count
+    const next = await chain.enqueue();
+    assert.equal(await next.result(), 21);
+  });
+
+  test("keeps no results but the last, and then waits for it alone", async () => {
+    const { fetch, total } = shop();
+    jobs.work();
+    const chain = await jobs.app
+      .chain(fetch.call("x", { keep: 0 }))
+      .next(total)
+      .enqueue();
+    await assert.rejects(chain.result(), ResultNotKept);
+    await until(async () => (await chain.status()) === "succeeded");
+    assert.equal(await chain.result(), 21);
+  });
+
+  test("makes a job dead whose next stage cannot be enqueued", async () => {
+    jobs.app.define("one", () => 1);
+    jobs.work();
+    const stages = {
+      id: { queue: "default", job: { v: 1, function: "one" } },
+      option: { id: "x", queue: "default", job: { v: 1, function: "one" }, add: { nope: 1 } },
+      queue: { id: "x", queue: "no name", job: { v: 1, function: "one" } },
+      codec: { id: "x", queue: "default", job: { v: 1, function: "one", codec: "c", body: "AA==" } },
+    };
+    for (const [id, stage] of Object.entries(stages)) {
+      const data = `{"v":1,"function":"one","then":[${JSON.stringify(stage)}]}`;
+      await jobs.app.queue().add({ id, data, keep: 60_000, maxAttempts: 5 });
+      await assert.rejects(jobs.app.handle(id).result(), { name: "JobFailed", attempt: 1 }, id);
+    }
+    assert.equal((await jobs.app.queue().outcome("x")).state, "absent");
+  });
+
+  test("takes the result in MessagePack", async () => {
+    const app = new App(jobs.client, { format: "msgpack" });
+    const bytes = app.define("bytes", () => new Uint8Array([1, 2]));
+    const size = app.define("size", (input: Uint8Array) => input.length);
+    jobs.work(app);
+    assert.equal(await (await app.chain(bytes.call()).next(size).enqueue()).result(), 2);
+  });
+});
