@@ -299,12 +299,12 @@ describe("a chain", { concurrency: false }, () => {
 
   test("keeps no results but the last, and then waits for it alone", async () => {
     const { fetch, total } = shop();
-    jobs.work();
     const chain = await jobs.app
       .chain(fetch.call("x", { keep: 0 }))
       .next(total)
       .enqueue();
     await assert.rejects(chain.result(), ResultNotKept);
+    jobs.work();
     await until(async () => (await chain.status()) === "succeeded");
     assert.equal(await chain.result(), 21);
   });
