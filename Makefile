@@ -226,6 +226,7 @@ lint: setup luacheck ## ruff, format, mypy, imports, shell, Docker, Lua, pages (
 	$(BIN)/python -m leaseq_conformance.vectors.refresh --check
 	$(BIN)/python tools/rules_json.py --check
 	$(BIN)/python tools/promises.py --check
+	$(BIN)/python tools/api_page.py --check
 	if [ -d benchmarks ]; then cd benchmarks && ../$(BIN)/python -m peers tables --check; fi
 
 .PHONY: format
@@ -234,17 +235,18 @@ format: setup ## let ruff rewrite what it can
 	$(BIN)/ruff format $(PYTHON_DIRS)
 
 .PHONY: generate
-generate: setup ## rewrite the generated files: script modules of the clients, the sync half of the Python client, vectors, tables
+generate: setup ## rewrite the generated files: script modules of the clients, the sync half of the Python client, vectors, tables, the API page
 	$(BIN)/python lua/bundle.py
 	$(BIN)/python tools/unasync.py
 	$(BIN)/python -m leaseq_conformance.vectors.refresh
 	$(BIN)/python tools/rules_json.py
 	$(BIN)/python tools/promises.py
+	$(BIN)/python tools/api_page.py
 	if [ -d benchmarks ]; then cd benchmarks && ../$(BIN)/python -m peers tables; fi
 
 .PHONY: docs
 docs: setup ## build the documentation into docs/_build; a warning is an error
-	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build
+	$(BIN)/sphinx-build -W --keep-going -q -c docs . docs/_build
 
 .PHONY: pictures
 pictures: setup ## draw the pictures of the documentation anew: what the command line shows on a server at work

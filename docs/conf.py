@@ -1,11 +1,8 @@
-"""The settings of `make docs`."""
+"""The settings of `make docs`. The site is the Markdown pages where they are, so that the forge and the site follow the same links."""
 
 from __future__ import annotations
 
-import re
-from typing import TYPE_CHECKING, Any
-
-from sphinx.ext.napoleon.docstring import GoogleDocstring
+from typing import TYPE_CHECKING
 
 import leaseq
 
@@ -17,27 +14,57 @@ author = "The leaseq authors"
 project_copyright = author
 version = release = leaseq.__version__
 
-extensions = ["myst_parser", "sphinx.ext.autodoc"]
-exclude_patterns = ["_build", "from-fennel.md"]
+extensions = ["myst_parser"]
+root_doc = "docs/index"
+include_patterns = ["docs/*.md", "docs/adr/*.md", "spec/*.md", "conformance-tests/*.md"]
+exclude_patterns = [
+    ".*",
+    "build",
+    "dist",
+    "lua",
+    "python",
+    "typescript",
+    "benchmarks",
+    "docs/_build",
+    "docs/from-fennel.md",
+]
 html_theme = "furo"
 html_title = f"leaseq {release}"
 
-default_role = "literal"  # docstrings write code between single backticks
-autodoc_member_order = "bysource"
-autodoc_typehints_format = "short"
-autodoc_class_signature = "mixed"
-autodoc_default_options = {"members": True}
-myst_heading_anchors = 3
+myst_heading_anchors = 4
+
+NAVIGATION = {
+    "docs/index": {
+        "Get started": "quickstart jobs typescript concepts",
+        "Guides": "worker delays priorities attempts expiry outcomes handoff limits cancelling headers",
+        "How to": "fastapi django deployment",
+        "Operating": "operations worker-processes cleaner doctor transfer embedded",
+        "Reference": "api typescript-api cli settings metrics /spec/README",
+        "Explanation": "guarantees promises comparison benchmarks architecture adr/README",
+        "Migration": "from-redis-work-queue from-arq from-rq from-celery",
+        "Porting": "porting /conformance-tests/README",
+    },
+    "docs/adr/README": {"Records": "0*"},
+    "spec/README": {"Pages": "[0-9]* jobs"},
+    "conformance-tests/README": {"Pages": "[A-Q]* S*"},
+}
+"""The pages below a page, by caption; a name with `*` stands for several."""
 
 
-def read_docstring(_app: Sphinx, what: str, _name: str, _of: Any, _options: Any, lines: list[str]) -> None:
-    """Read a docstring as what it is: text, with sections such as Args, no markup."""
-    # an underscore at the end of a word would become a link
-    lines[:] = [re.sub(r"(?<=\w)_(?!\w)", r"\\_", line) if "`" not in line else line for line in lines]
-    if what != "property":  # there, what comes before a colon would be taken for a type
-        lines[:] = GoogleDocstring(lines).lines()
+def add_navigation(_app: Sphinx, page: str, source: list[str]) -> None:
+    """Add the lists of pages, which readers of the files need not see."""
+    for caption, names in NAVIGATION.get(page, {}).items():
+        source[0] += (
+            f"\n\n```{{toctree}}\n:hidden:\n:glob:\n:caption: {caption}\n\n{names.replace(' ', chr(10))}\n```\n"
+        )
+
+
+def add_entry(app: Sphinx, _error: Exception | None) -> None:
+    """Lead from the folder of the site to its first page."""
+    (app.outdir / "index.html").write_text('<meta http-equiv="refresh" content="0; url=docs/index.html">\n')
 
 
 def setup(app: Sphinx) -> None:
     """Connect what is above."""
-    app.connect("autodoc-process-docstring", read_docstring)
+    app.connect("source-read", add_navigation)
+    app.connect("build-finished", add_entry)

@@ -9,6 +9,10 @@ class Backoff:
     """Seconds until the next try: `first`, doubled with each failure, at most `last`; less up to half, by chance.
 
     So items that fail together do not come back together.
+
+    Attributes:
+        first: seconds after the first attempt.
+        last: the most seconds.
     """
 
     first: float = 1.0

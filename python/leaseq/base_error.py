@@ -9,11 +9,13 @@ BY_CODE: Final[dict[str, type["LeaseqError"]]] = {}
 class LeaseqError(Exception):
     """Base of all errors of this package.
 
-    `definite` is true when the effect of the call is known: nothing, but for what `answers` says. It is false when the
-    effect is unknown (a lost reply).
-    `answers` holds what was answered before the error, for calls that send several batches: a list, one answer for
-    each item in order. `in_doubt` is how many entries behind those may have taken effect or not; it is 0 where the error
-    is definite. What comes behind them has not been done.
+    Attributes:
+        definite: true if the effect of the call is known: it changed nothing, except what `answers` reports. False if the effect is
+            unknown, for example because the reply was lost (LQ-ERROR-4).
+        answers: the answers before the error, for a call that sends several batches: one for each item, in order.
+        in_doubt: how many entries after those of `answers` may have taken effect; 0 if the error is definite. Later entries were not
+            sent.
+        code: the protocol's name of the error, such as `LEASEQ_BAD_ID`; None if it has none.
     """
 
     code: ClassVar[str | None] = None

@@ -25,6 +25,12 @@ class Item:
     `headers` (at most 16, of str; names of 1 to 100 letters, digits or `_ . -`) and `content_type` travel beside the
     data, for example a trace context; together they have 4096 bytes.
 
+    Attributes:
+        id: 1 to 256 bytes of UTF-8, without NUL.
+        data: may be empty.
+        headers: empty if it has none.
+        content_type: what the data are; None if it has none.
+
     Raises BadTypeError, BadArgumentError, BadIdError.
     """
 
@@ -140,7 +146,10 @@ class LeasedItemBase(Item):
     """The base of sync and async leased items.
 
     Attributes:
-        hold: how this process holds it, for the code that extends and ends leases.
+        token: the number of this lease, greater than that of every earlier lease of the queue: a fencing token.
+        attempt: how many times the item has been leased since it was added or revived, with this lease.
+        keep: for how many seconds its outcome is kept; 0 for none.
+        hold: how this process holds it, for the code that extends and ends leases; read `deadline` and `lost`.
     """
 
     __slots__ = ("_result", "attempt", "hold", "keep", "token")
@@ -161,7 +170,7 @@ class LeasedItemBase(Item):
         self.content_type = None
         self.token = token
         self.attempt = attempt
-        self.keep = 0.0
+        self.keep: float = 0.0
         self.hold = Hold(deadline, lease_secs, since, since)
         self._result: bytes | None = None
 

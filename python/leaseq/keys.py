@@ -14,7 +14,12 @@ REGISTRY = "leaseq:queues"
 
 
 class RegisteredQueue(NamedTuple):
-    """A queue as the registry has it."""
+    """A queue as the registry has it.
+
+    Attributes:
+        name: its name.
+        group: its group.
+    """
 
     name: str
     group: str

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal
 
 State = Literal["ready", "delayed", "leased", "dead", "none", "absent"]
-"""`none` is an item that damage left in no state (deep_clean repairs it); `absent` is no item."""
+"""The state of an item. "none" is an item that damage left in no state, which `deep_clean` repairs; "absent" is no item."""
 
 ListState = Literal["ready", "delayed", "leased", "dead", "kept"]
 """A list of items: those in a state, or as `kept` those that have an outcome."""
@@ -25,14 +25,41 @@ OutcomeState = Literal["result", "failure", "delayed", "ready", "leased", "dead"
 """An outcome, or the state of an item that has none."""
 
 Released = Literal["ready", "delayed", "dead", "lost"]
-"""Where a released item went; `lost` when the lease was no longer current."""
+"""The place of a released item; "lost" if the lease was no longer current."""
 
 
 @dataclass(frozen=True, slots=True)
 class QueueStats:
     """Counts of one queue at one moment, its cumulative counters and its limits. Times are seconds, sizes bytes.
 
-    `kept` counts outcomes. `max_items` and `max_attempts` are 0 without a limit.
+    Attributes:
+        now: the server's time, in seconds since 1970.
+        items: items in any state.
+        ready: items that can be leased now.
+        delayed: items that wait for their time, with those that are due and not promoted yet.
+        leased: items with a lease, with those whose lease has expired and is not reclaimed yet.
+        dead: dead letters.
+        kept: outcomes that are kept, with those that are over and that `light_clean` has not deleted yet.
+        overdue: leased items whose lease has expired.
+        due: delayed items whose time has come.
+        waited: seconds that the next ready item has waited; 0 without one.
+        added: items ever added.
+        leases: leases ever given.
+        completed: items ever completed.
+        promoted: delayed items that became ready.
+        reclaimed: leases that ended after their deadline, with those whose item then died.
+        released: leases that were given back.
+        died: items that became dead.
+        expired: items that were deleted because no worker leased them in time.
+        revived: dead items that were made ready again.
+        purged: dead items that were deleted.
+        removed: items that were removed.
+        dropped: ids without data that `deep_clean` deleted.
+        largest: no item has longer data, in bytes; 4294967295 if that is not known.
+        max_data: the longest data that an item may have, in bytes.
+        max_items: the most items that the queue holds, without dead ones; 0 without a limit.
+        max_attempts: leases after which an item dies, unless it has its own limit; 0 without a limit.
+        paused: true while the queue is paused.
     """
 
     now: float
@@ -66,11 +93,21 @@ class QueueStats:
 
 @dataclass(frozen=True, slots=True)
 class ItemInfo:
-    """An item without its data.
+    """An item without its data. Times are seconds since 1970.
 
-    `time` is its place, due time, deadline or time of death, in seconds since 1970 like `created` and `expires` (0: it does
-    not expire). `max_attempts` is the limit that applies, 0 without one; `keep` is how many seconds its outcome is kept, 0
-    for none; `error` is the last error, "" without one.
+    Attributes:
+        id: the id that was asked for.
+        state: its state.
+        time: when it became ready, is due (delayed), when its lease ends (leased) or when it died.
+        attempt: how many times it has been leased.
+        token: the token of its last lease; 0 before the first.
+        created: when it was added.
+        size: the length of its data, in bytes.
+        priority: -7 to 7, higher first.
+        max_attempts: leases after which it dies, by its own limit or the queue's; 0 without a limit.
+        keep: for how many seconds its outcome is kept; 0 for none.
+        expires: when it is deleted, or dies, if it is not leased before; 0 if it does not expire.
+        error: the last error; "" without one.
     """
 
     id: str
@@ -91,8 +128,14 @@ class ItemInfo:
 class Outcome:
     """The outcome of an item: the result or failure that is kept of it, else its state.
 
-    `content` is the result, or the text of the error, as bytes. `created` and `ended` are seconds since 1970; `ended`
-    is 0 while it has not. `keep` is for how many seconds an item that is still there keeps its outcome, 0 for none.
+    Attributes:
+        id: the id that was asked for.
+        state: "result" or "failure"; without an outcome the state of the item, or "absent".
+        created: when the item was added: seconds since 1970.
+        ended: when it was completed or died: seconds since 1970; 0 before.
+        attempt: how many times it had been leased.
+        keep: for how many seconds an item that is still there will keep its outcome; 0 for none.
+        content: the result, or the text of the error; empty without an outcome.
     """
 
     id: str
@@ -118,8 +161,10 @@ class Outcome:
 class Completed:
     """The answer of a call that completes an item and adds follow-ups: true if this call completed the item.
 
-    `added` has an answer for each follow-up, in order: true, false (its id exists), or None (not added, because this call
-    did not complete the item, or repeats the call that did).
+    Attributes:
+        completed: true if this call completed the item.
+        added: an answer for each follow-up, in order: true, false (its id exists), or None (not added, because this call
+            did not complete the item, or repeats the call that did).
     """
 
     completed: bool
@@ -131,7 +176,13 @@ class Completed:
 
 @dataclass(frozen=True, slots=True)
 class ListedItem:
-    """An id of a list, and when it took its place, is due, its lease, its outcome or it itself ended: seconds since 1970."""
+    """One entry of a list.
+
+    Attributes:
+        id: the id of the item.
+        time: when it became ready, is due (delayed), when its lease ends (leased), when it died, or when its outcome ends (kept):
+            seconds since 1970.
+    """
 
     id: str
     time: float
@@ -139,7 +190,12 @@ class ListedItem:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """One page of a list by state; `total` counts all items in the state."""
+    """One page of a list by state.
+
+    Attributes:
+        total: how many items are in the state, on all pages.
+        items: the entries of this page.
+    """
 
     total: int
     items: list[ListedItem]
@@ -147,11 +203,15 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class LightClean:
-    """The counts of one light clean.
+    """The counts of one light clean. `==` ignores `wait`.
 
-    Due items promoted, expired leases requeued, items that died (of their attempts, or of their age where that was
-    asked for), items dropped of age, outcomes forgotten. `wait` is how many seconds later, as things are, the next of
-    these is due: None for never. It does not count when two answers are compared.
+    Attributes:
+        promoted: due items that became ready.
+        reclaimed: expired leases whose items became ready.
+        died: items that died, because their attempts are used up or because they expired.
+        expired: items that were deleted because no worker leased them in time.
+        pruned: ids whose outcome was over, deleted from the list of what is kept.
+        wait: seconds until the next of these is due; None for never.
     """
 
     promoted: int = 0
@@ -179,7 +239,11 @@ class LightClean:
 
 @dataclass(frozen=True, slots=True)
 class DeepClean:
-    """The repairs of a deep clean (or of a dry run), by kind of damage (LQ-DEEP-1)."""
+    """The repairs of a deep clean, or of a dry run (LQ-DEEP-1).
+
+    Attributes:
+        repairs: how many repairs, by kind of damage.
+    """
 
     repairs: dict[str, int] = field(default_factory=dict)
 

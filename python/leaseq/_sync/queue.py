@@ -30,15 +30,15 @@ INTERRUPTIONS = (KeyboardInterrupt, SystemExit, GeneratorExit, asyncio.Cancelled
 class LeasedItem(LeasedItemBase):
     """An item that this process holds.
 
-    `id`, `data`, `headers`, `content_type`; `token`; `attempt` (1 for the first lease); `deadline`; `lost`; `keep` (for
-    how many seconds its outcome is kept, 0 for none); `queue` (that it was leased from); `result`, which can be set.
-
     As a context manager it is extended in the background, completed at the end (with `result`), and released with
     exponential backoff when the block raises an exception of any type, which is kept as the last error and then passes on.
     An interruption (KeyboardInterrupt, SystemExit, GeneratorExit) releases it at once and uncounted. What the
     block completed or released itself is left alone. In asyncio, when the server says that the lease is lost (another worker
     took over, or the item was removed), the task is cancelled where it waits inside the block, and the block ends
     quietly: `lost` is true then. Threads cannot be cancelled: look at `lost` in work that takes long.
+
+    Attributes:
+        queue: the queue that it was leased from.
     """
 
     __slots__ = ("_heartbeater", "_stopper", "queue")

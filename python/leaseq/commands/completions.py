@@ -22,7 +22,17 @@ from leaseq.results import Completed
 
 
 class AddOptions(TypedDict, total=False):
-    """The options of `add_item`."""
+    """The options of `add_item`. Durations are seconds.
+
+    Attributes:
+        delay: before the item can be leased.
+        not_before: the time before which it cannot be leased: seconds since 1970, instead of `delay`.
+        priority: -7 to 7, higher first.
+        max_attempts: leases after which it dies; 0 without a limit, None as the queue is configured.
+        expires_in: after which it is deleted if it was not leased.
+        dead_on_expiry: it then dies instead.
+        keep: for how long its outcome is kept.
+    """
 
     delay: float
     not_before: float | None
@@ -34,7 +44,7 @@ class AddOptions(TypedDict, total=False):
 
 
 FollowUp = tuple[NamedQueue, Item] | tuple[NamedQueue, Item, AddOptions]
-"""A queue of the same group, the item to add to it, and options of `add_item` if there are any."""
+"""A follow-up: a queue of the same group, the item to add to it, and options of `add_item` if there are any."""
 
 
 class Follow(NamedTuple):
@@ -48,6 +58,14 @@ class Follow(NamedTuple):
 
 class Completion:
     """An item to complete with `complete_items`; the arguments are those of `complete`.
+
+    Attributes:
+        item: the item to complete.
+        result: the result to keep; None for the result that was set at the item.
+        keep: for how many seconds an outcome is kept, 0 for as long as the item says (LQ-CLIENT-7); None: not at all.
+        then: the follow-ups, checked.
+        only_current: true if this lease must still be the current one.
+        plain: true if it says nothing of an outcome and has no follow-ups.
 
     Raises BadTypeError, BadArgumentError.
     """
@@ -72,12 +90,10 @@ class Completion:
         else:
             keep_secs = keep if milliseconds_kept(keep, "keep") else None
         self.keep = keep_secs
-        """Seconds for which an outcome is kept, 0 for as long as the item says (LQ-CLIENT-7); None: not at all."""
         self.only_current = only_current
         self.result: bytes | None = None
         self.then: Sequence[Follow] = ()
         self.plain = result is None and keep is None and then == ()
-        """True if it says nothing of an outcome and has no follow-ups."""
         if not self.plain:
             self.result = None if result is None else as_bytes(result, "a result")
             self.then = _follows(then)

@@ -25,16 +25,16 @@ S_co = TypeVar("S_co", covariant=True)
 
 
 class Call(msgspec.Struct, Generic[T], frozen=True):
-    """A function's name, its arguments, and what is said of the job. Enqueue it with `app.enqueue_many`.
+    """A function's name, its arguments, and the options of the job. Enqueue it with `app.enqueue_many`.
 
     Attributes:
-        function: its name among jobs.
+        function: the name of the function.
         args: its arguments.
-        kwargs: by name.
-        options: what is said of the job.
+        kwargs: its arguments by name.
+        options: the options of the job.
         given: the options that this call gave itself: of `timeout` and `backoff` the worker knows the function's own.
         convert: makes what the function returned of what was kept of it; None where that is the same.
-        then: the jobs behind it, in a chain.
+        then: the later jobs of a chain.
     """
 
     function: str
@@ -89,7 +89,7 @@ class Partial(Generic[R_contra, S_co]):
     """A call whose first argument is what the job before it returns: `fn.partial(2, 3)`. Raises BadArgumentError.
 
     Attributes:
-        call: without its first argument.
+        call: the call without its first argument.
     """
 
     call: Call[Any]

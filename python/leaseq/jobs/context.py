@@ -14,15 +14,15 @@ class Context:
     """Given to a function whose first parameter is annotated with this class.
 
     Attributes:
-        id: of the job.
-        function: its name.
-        queue: that it was enqueued in.
-        attempt: 1 for the first, unless the call said otherwise.
-        enqueued: when it was, in seconds since 1970 by the clock of who enqueued it.
-        due: when it was, likewise: when it was enqueued, unless it was delayed.
-        headers: that it was enqueued with.
-        token: of its lease; grows with each attempt, so that what a job writes elsewhere can be fenced with it.
-        worker: that runs it.
+        id: the id of the job.
+        function: the name of the function.
+        queue: the queue of the job.
+        attempt: the number of this attempt: 1 for the first, unless the call set another.
+        enqueued: when the job was enqueued: seconds since 1970, by the clock of the program that enqueued it.
+        due: when the job was due: seconds since 1970 by the same clock. Without a delay it is `enqueued`.
+        headers: the headers of the call.
+        token: the token of its lease. It grows with each attempt, so it works as a fencing token.
+        worker: the id of the worker that runs it.
     """
 
     id: str

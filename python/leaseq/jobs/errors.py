@@ -36,11 +36,10 @@ class JobFailed(LeaseqError):  # noqa: N818 (likewise)
     """The job is dead: it failed for the last time.
 
     Attributes:
-        type: of the exception, such as "ValueError"; "" where no worker wrote one.
-        message: of the exception.
-        traceback: as the worker had it; "" where there is none. It is long where the exception had long messages, and
-            then lacks its beginning.
-        attempt: how many attempts there were.
+        type: the name of the exception, such as "ValueError"; "" if no worker wrote one.
+        message: the text of the exception.
+        traceback: the traceback of the worker; "" if there is none. The start of a long one is cut off.
+        attempt: the number of attempts.
     """
 
     def __init__(self, job_id: str, *, type: str, message: str, traceback: str, attempt: int) -> None:  # noqa: A002

@@ -19,6 +19,7 @@ from leaseq.jobs.serializer import Serializer
 from leaseq.results import ItemInfo, Outcome
 
 Status = Literal["delayed", "ready", "running", "retrying", "succeeded", "failed", "cancelled", "unknown"]
+"""The status of a job, see `JobInfo.status`."""
 
 _STATUS: dict[str, Status] = {
     "delayed": "delayed",
@@ -48,16 +49,16 @@ class JobInfo:
     """A job as it is now. Times are seconds since 1970. Unknown values are 0.0, "" or None.
 
     Attributes:
-        id: of the job.
-        queue: that it was enqueued in.
+        id: the id of the job.
+        queue: the queue of the job.
         status: "delayed", "ready", "running", "retrying" (it waits for another attempt), "succeeded", "failed",
             "cancelled", or "unknown": there is none, it expired, or nothing is kept of it.
-        function: its name.
+        function: the name of the function.
         args: its arguments.
-        kwargs: by name.
-        description: what the call said, else the call itself.
-        enqueued: when it was, by the server's clock.
-        due: when it was to run, by the clock of the program that enqueued it.
+        kwargs: its arguments by name.
+        description: the description of the call; by default the call itself.
+        enqueued: when the job was enqueued, by the server's clock.
+        due: when the job was due, by the clock of the program that enqueued it.
         timeout: how many seconds an attempt may take: as the call said, else as its function says where the App has it.
             None: without limit, or not known.
         retries: how many attempts it has after the first. None: without limit, or the job is gone from its queue.
@@ -66,7 +67,7 @@ class JobInfo:
         attempt: the number of its last attempt, 0 before the first.
         worker: the id of the worker that runs it, or ran it last.
         error: the last failure: "ValueError: no such order".
-        traceback: of the last failure.
+        traceback: the traceback of the last failure.
         result: what the function returned, converted to its annotation if the App has the function; None before, and if
             none is kept.
         progress: what it reported: how much is done, and of how much, if it said so.

@@ -33,7 +33,15 @@ _ID = re.compile(r"[A-Za-z0-9_.:-]{1,200}", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class HeldItem:
-    """An item that a live worker holds: its queue and group, id, attempt, and for how many seconds so far."""
+    """An item that a live worker holds.
+
+    Attributes:
+        queue: the name of its queue.
+        group: the group of its queue.
+        id: its id.
+        attempt: the number of this attempt.
+        seconds: for how long it has been held.
+    """
 
     queue: str
     group: str
@@ -46,8 +54,18 @@ class HeldItem:
 class WorkerInfo:
     """A worker that announced itself within the last 30 seconds, as it was then.
 
-    `started` is in seconds since 1970 by the server's clock; `queues` are pairs of group and name; `held` counts the items
-    that it holds; `items` are the first hundred.
+    Attributes:
+        id: its name: host, process and a random part.
+        host: the name of its machine.
+        pid: its process.
+        client: name and version of its client.
+        started: when it was first announced: seconds since 1970, by the server's clock.
+        stopping: true if it leases no more.
+        concurrency: how many items it works on at a time.
+        completed: how many items it has completed.
+        held: how many items it holds.
+        queues: the queues that it leases from: pairs of group and name.
+        items: the first hundred items that it holds.
     """
 
     id: str

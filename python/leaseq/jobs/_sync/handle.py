@@ -18,7 +18,7 @@ class Handle(Generic[T]):
     """One job, by its id.
 
     Attributes:
-        id: of the job.
+        id: the id of the job.
         queue: the name of its queue; "" before the first call if it was found by its id.
         added: false if a job with this id was in the queue already when this one was enqueued. It may be dead: then its
             status is "failed" and `result` raises its failure; see `revive` and `purge`.

@@ -11,12 +11,12 @@ class ScheduleInfo:
     """A schedule as the server has it. Times are seconds since 1970, 0.0 for none.
 
     Attributes:
-        name: of the schedule.
-        queue: where its jobs go.
-        rule: when: a line of crontab and its time zone, or an interval.
-        missed: what becomes of slots at which no worker ran.
-        function: that its jobs call.
-        paused: whether its slots pass without jobs.
+        name: the name of the schedule.
+        queue: the queue of its jobs.
+        rule: a line of crontab and its time zone, or an interval.
+        missed: what happens to slots at which no worker ran: "last", "all" or "none", see `App.cron`.
+        function: the name of the function of its jobs.
+        paused: true if its slots pass without jobs.
         last: the last slot that got a job.
         next: the next slot.
     """
