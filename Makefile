@@ -33,6 +33,7 @@ SHELL_SCRIPTS := .ci/run $(wildcard tools/*.sh tools/*/*.sh)
 PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile
 STEPS := $(BIN)/python tools/run_steps.py
 CONFORMANCE := $(BIN)/python conformance-tests/matrix.py
+BUNDLER := PYTHONPATH=lua $(BIN)/python -m bundler
 
 .PHONY: help
 help: ## list the targets
@@ -213,8 +214,8 @@ lint: setup luacheck ## ruff, format, mypy, imports, shell, Docker, Lua, pages (
 	$(BIN)/hadolint cleaner/Dockerfile
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
 	rendered=$$(mktemp -d); trap 'rm -rf "$$rendered"' EXIT; \
-	  $(BIN)/python lua/bundle.py --render "$$rendered"; tools/luacheck.sh "$$rendered"
-	$(BIN)/python lua/bundle.py --check
+	  $(BUNDLER) --render "$$rendered"; tools/luacheck.sh "$$rendered"
+	$(BUNDLER) --check
 	$(BIN)/python tools/unasync.py --check
 	$(BIN)/python tools/retired_words.py
 	$(BIN)/python tools/prose_habits.py
@@ -236,7 +237,7 @@ format: setup ## let ruff rewrite what it can
 
 .PHONY: generate
 generate: setup ## rewrite the generated files: script modules of the clients, the sync half of the Python client, vectors, tables, the API page
-	$(BIN)/python lua/bundle.py
+	$(BUNDLER)
 	$(BIN)/python tools/unasync.py
 	$(BIN)/python -m leaseq_conformance.vectors.refresh
 	$(BIN)/python tools/rules_json.py

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from leaseq import _scripts
 from leaseq.commands import codecs
-from leaseq.commands.encoding import Command, command, counted
+from leaseq.commands.encoding import Command, command
 from leaseq.keys import QueueKeys
 from leaseq.results import DeepClean, LightClean, State
 
@@ -76,4 +76,4 @@ def configure(
     options = codecs.configure_options(
         max_data=max_data, max_items=max_items, max_attempts=max_attempts, paused=paused
     )
-    return command(_scripts.CONFIGURE, keys, counted(options), lambda _: None)
+    return command(_scripts.CONFIGURE, keys, codecs.configure_arguments(options), lambda _: None)

@@ -118,9 +118,9 @@ def test_the_sdist_holds_the_protocol_too(unpacked: Path) -> None:
         "LICENSE",
         "pyproject.toml",
         "lua/manifest.json",
-        "lua/bundle.py",
-        "lua/library.py",
-        "lua/lua_source.py",
+        "lua/bundler/library.py",
+        "lua/bundler/templates/python/codecs.py.j2",
+        "lua/bundler/templates/python/values.toml",
         "lua/add.lua",
         "lua/lib/time.lua",
     ):
@@ -132,7 +132,7 @@ def test_the_sdist_holds_the_protocol_too(unpacked: Path) -> None:
     assert not [
         path for path in unpacked.rglob("*") if path.name in {"__pycache__", ".venv", ".servers", ".git"}
     ]
-    run(sys.executable, unpacked / "lua/bundle.py", "--check")
+    run(sys.executable, "-m", "bundler", "--check", cwd=unpacked / "lua")
     run(sys.executable, unpacked / "tools/unasync.py", "--check")
 
 

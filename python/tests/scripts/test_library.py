@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from library import Library, LinkError
+from bundler.library import Library, LinkError
 
 CONSTANTS = "-- numbers\nlocal LIMIT = 64\nlocal FORM = '<I2'\n"
 FUNCTIONS = """-- A file.

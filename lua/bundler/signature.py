@@ -27,31 +27,14 @@ has a number and so many rows; `rest` has rows up to the end; `follow_ups` has a
 name and value in any order; the name of a script is all of its reply. A reply of one value is that value.
 """
 
-import hashlib
 import re
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-VALUES = frozenset(
-    (
-        "integer",
-        "ms",
-        "kept_ms",
-        "us",
-        "time_ms",
-        "time_us",
-        "token",
-        "id",
-        "bytes",
-        "text",
-        "flag",
-        "boolean",
-        "word",
-        "any",
-    )
-)
-GROUPS = frozenset(("each", "entries", "count", "rest", "follow_ups", "named"))
+TIMES = {"ms", "kept_ms", "us", "time_ms", "time_us"}
+VALUES = TIMES | {"integer", "token", "id", "bytes", "text", "flag", "boolean", "word", "any"}
+GROUPS = {"each", "entries", "count", "rest", "follow_ups", "named"}
 MAX_HEADERS = 16
 LINE = re.compile(
     r"(?P<name>\w+(?::NAME)?) (?P<type>\w+)"
@@ -66,7 +49,7 @@ class HeaderError(ValueError):
 
 @dataclass(frozen=True)
 class Field:
-    """One value, or one group of values."""
+    """One value, or one group of values, of the script `owner`."""
 
     name: str
     type: str
@@ -76,17 +59,29 @@ class Field:
     default: int | None = None
     text: str = ""
     fields: "list[Field]" = field(default_factory=list)
+    owner: str = ""
 
-    def plain(self) -> dict[str, object]:
-        """As JSON data, without what is empty."""
-        return _plain(asdict(self))
+    @property
+    def prefix(self) -> str:
+        """Of an option that is given any number of times, as `header:NAME`: what stands before each name; else empty."""
+        return self.name.removesuffix(":NAME") if self.name.endswith(":NAME") else ""
 
+    @property
+    def switch(self) -> str:
+        """Of an option that is given or not: the one value it has; else empty."""
+        words = ["1"] if self.type == "flag" else self.words or []
+        return words[0] if len(words) == 1 else ""
 
-def _plain(values: dict[str, object]) -> dict[str, object]:
-    found = {name: value for name, value in values.items() if value not in (None, "", [])}
-    if "fields" in found:
-        found["fields"] = [_plain(each) for each in found["fields"]]  # type: ignore[attr-defined]
-    return found
+    @property
+    def zero_is_none(self) -> bool:
+        """True for a duration of which 0 is not sent: it stands for none."""
+        return self.type == "kept_ms" and bool(self.min)
+
+    def plain(self) -> dict[str, Any]:
+        """Return it as JSON data, without what is empty."""
+        names = ("name", "type", "min", "max", "words", "default", "text")
+        found = {name: getattr(self, name) for name in names if getattr(self, name) not in (None, "")}
+        return found | ({"fields": [each.plain() for each in self.fields]} if self.fields else {})
 
 
 @dataclass(frozen=True)
@@ -99,42 +94,58 @@ class Signature:
     options: list[Field]
     reply: list[Field]
 
+    def given(self, fields: Iterable[Field]) -> list[Field]:
+        """Return what a caller gives for fields of a call: lists in place of their lengths, an entry in place of its script.
 
-@dataclass(frozen=True)
-class Script:
-    """One script: what its header says, and the text the server gets."""
-
-    name: str
-    summary: str
-    keys: list[dict[str, str]]
-    more_keys: list[dict[str, str | list[str]]]
-    signature: Signature
-    errors: list[str]
-    complexity: str
-    source: str
+        Entries of one value are its `ids`.
+        """
+        lists = {"entries": "ids" if len(self.entry) == 1 else "entries", "follow_ups": "follow_ups"}
+        return [
+            replace(each, name=lists[each.name], type=lists[each.name])
+            if each.name in lists
+            else each
+            if each.type in VALUES | {"count", "options"}
+            else replace(each, type="entry")
+            for each in fields
+        ]
 
     @property
-    def sha1(self) -> str:
-        """The digest that EVALSHA takes."""
-        return hashlib.sha1(self.source.encode(), usedforsecurity=False).hexdigest()
+    def shape(self) -> str:
+        """The form of the reply.
+
+        `value`: one value; `each`: one for each entry; `rows`: rows and nothing else; `follow_ups`: a value for each entry, and
+        a row for each of its follow-ups; `named`: names and values, at most one value before them; `fields`: values, then groups.
+        """
+        *before, last = self.reply
+        if last.type == "named":
+            return "named"
+        if before or last.type not in VALUES | GROUPS:
+            return "fields"
+        if not last.fields:
+            return "value"
+        inner = {each.type for each in last.fields}
+        return "each" if last.type == "each" else "follow_ups" if "follow_ups" in inner else "rows"
+
+    def plain(self) -> dict[str, Any]:
+        """Return it as JSON data."""
+        return {part: [each.plain() for each in fields] for part, fields in vars(self).items()}
 
 
 def parse(script: str, tags: dict[str, list[str]], scripts: Iterable[str]) -> Signature:
-    """The signature of a script, from the tags of its header. Raises HeaderError."""
-    others = frozenset(scripts)
+    """Return the signature of a script, from the tags of its header.
+
+    Raises:
+        HeaderError: a line of the header is malformed, or lines contradict each other.
+    """
+    others = {*scripts}
     options = [_field(script, text, VALUES) for text in tags.get("option", [])]
-    counted = GROUPS & {"count"} | {"options"} | others
-    parts = {
-        tag: [_field(script, text, VALUES | counted) for text in tags.get(tag, [])]
-        for tag in ("arg", "entry", "follow_up")
-    }
-    most = sum(MAX_HEADERS if each.name.endswith(":NAME") else 1 for each in options)
-    for part, found in parts.items():
-        parts[part] = [
-            Field(each.name, each.type, int(part == "arg"), most, text=each.text)
-            if each.type == "options"
-            else each
-            for each in found
+    most = sum(MAX_HEADERS if each.prefix else 1 for each in options)
+    parts = {}
+    for tag in ("arg", "entry", "follow_up"):
+        found = [_field(script, text, VALUES | {"count", "options"} | others) for text in tags.get(tag, [])]
+        least = int(tag == "arg")
+        parts[tag] = [
+            replace(each, min=least, max=most) if each.type == "options" else each for each in found
         ]
     has_options = any(each.type == "options" for found in parts.values() for each in found)
     if has_options != bool(options):
@@ -150,8 +161,8 @@ def parse(script: str, tags: dict[str, list[str]], scripts: Iterable[str]) -> Si
     )
 
 
-def _reply(script: str, lines: list[str], known: frozenset[str]) -> list[Field]:
-    """The fields of a reply; those with stars belong to the group above them with a star less."""
+def _reply(script: str, lines: list[str], known: set[str]) -> list[Field]:
+    """Return the fields of a reply; those with stars belong to the group above them with a star less."""
     top: list[Field] = []
     groups = [top]
     for line in lines:
@@ -166,12 +177,12 @@ def _reply(script: str, lines: list[str], known: frozenset[str]) -> list[Field]:
     return top
 
 
-def _field(script: str, text: str, known: frozenset[str]) -> Field:
+def _field(script: str, text: str, known: set[str]) -> Field:
     match = LINE.fullmatch(text)
     if not match or match["type"] not in known or (match["type"] == "word") != bool(match["words"]):
         raise HeaderError(f"{script}: no argument, option or reply: {text}")
-    number: dict[str, Any] = {
+    words = match["words"].split("|") if match["words"] else None
+    numbers: dict[str, Any] = {
         name: int(match[name]) for name in ("min", "max", "default") if match[name] is not None
     }
-    words = match["words"].split("|") if match["words"] else None
-    return Field(match["name"], match["type"], words=words, text=match["text"] or "", **number)
+    return Field(match["name"], match["type"], words=words, text=match["text"] or "", owner=script, **numbers)

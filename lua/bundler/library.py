@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING, Final
 
-from lua_source import (
+from bundler.lua_source import (
     MARKER,
     assigned,
     declared,

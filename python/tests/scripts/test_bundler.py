@@ -5,17 +5,15 @@ Every test works on a copy of `lua/` in a folder of its own; the project's files
 
 import contextlib
 import hashlib
-import importlib.util
 import io
 import json
 import shutil
-import sys
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 import redis
 
+from bundler.__main__ import main
 from leaseq import _scripts
 
 ROOT = Path(__file__).parents[3]
@@ -31,25 +29,15 @@ GENERATED = ("lua/manifest.json", *CLIENTS)
 
 
 class Tree:
-    """A copy of what the bundler reads and writes, and the bundler in it."""
+    """A copy of what the bundler reads and writes."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
         self.lua = root / "lua"
-        shutil.copytree(ROOT / "lua", self.lua, ignore=shutil.ignore_patterns("__pycache__"))
-        for module in CLIENTS:
-            (root / module).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(ROOT / module, root / module)
-        self.bundle = self._load()
-
-    def _load(self) -> ModuleType:
-        spec = importlib.util.spec_from_file_location("bundle_under_test", self.lua / "bundle.py")
-        assert spec
-        assert spec.loader
-        module = importlib.util.module_from_spec(spec)
-        sys.modules[spec.name] = module
-        spec.loader.exec_module(module)
-        return module
+        shutil.copytree(ROOT / "lua", self.lua, ignore=shutil.ignore_patterns("bundler"))
+        for file in ("pyproject.toml", *CLIENTS):
+            (root / file).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / file, root / file)
 
     def edit(self, path: str, old: str, new: str) -> None:
         """Replace text that is there exactly once."""
@@ -61,9 +49,8 @@ class Tree:
     def run(self, *args: str) -> tuple[int, str]:
         """Run the command line; its exit code and what it says on stderr."""
         output = io.StringIO()
-        with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stderr(output):
-            patch.setattr(sys, "argv", ["bundle.py", *args])
-            return self.bundle.main(), output.getvalue()
+        with contextlib.redirect_stderr(output):
+            return main(args, self.root), output.getvalue()
 
     def texts(self) -> dict[str, str]:
         return {path: (self.root / path).read_text() for path in GENERATED}
@@ -74,10 +61,8 @@ def tree(tmp_path: Path) -> Tree:
     return Tree(tmp_path)
 
 
-def refused(tree: Tree, script: str, message: str) -> None:
-    """Loading the script raises an error, and the command line writes nothing."""
-    with pytest.raises(ValueError, match=message):
-        tree.bundle.load(tree.lua / f"{script}.lua")
+def refused(tree: Tree, message: str) -> None:
+    """The bundler raises an error and writes nothing."""
     before = tree.texts()
     for args in ((), ("--check",)):
         with pytest.raises(ValueError, match=message):
@@ -135,7 +120,7 @@ FEWER_KEYS = "local ready, state, wake, items, dead = KEYS[1], KEYS[2], KEYS[3],
 )
 def test_a_header_that_the_code_contradicts_is_refused(tree: Tree, old: str, new: str, message: str) -> None:
     tree.edit("lua/settle.lua", old, new)
-    refused(tree, "settle", message)
+    refused(tree, message)
 
 
 OUTCOME_KEYS = "local result_keys = {unpack(KEYS, 9)}"
@@ -157,7 +142,7 @@ def test_keys_behind_the_fixed_ones_are_bound_once_and_said(
     tree: Tree, old: str, new: str, message: str
 ) -> None:
     tree.edit("lua/outcome.lua", old, new)
-    refused(tree, "outcome", message)
+    refused(tree, message)
 
 
 @pytest.mark.parametrize("tag", ["key", "reply", "error", "complexity"])
@@ -165,12 +150,12 @@ def test_a_header_without_a_tag_that_every_script_needs_is_refused(tree: Tree, t
     file = tree.lua / "settle.lua"
     kept = [line for line in file.read_text().splitlines() if not line.startswith(f"-- @{tag} ")]
     file.write_text("\n".join(kept) + "\n")
-    refused(tree, "settle", f"lacks @{tag}")
+    refused(tree, f"lacks @{tag}")
 
 
 def test_an_error_raised_in_the_library_must_be_in_the_header(tree: Tree) -> None:
     tree.edit("lua/lib/time.lua", "error('LEASEQ_CLOCK", "error('LEASEQ_ODD")
-    refused(tree, "settle", "LEASEQ_ODD")
+    refused(tree, "LEASEQ_ODD")
 
 
 # -- generated files
