@@ -16,7 +16,7 @@ from bundler.signature import HeaderError, parse
 TAG = re.compile(r"^-- @(?P<tag>\w+)(?P<text>\** .+)$")
 TAGS = {"key", "keys", "arg", "entry", "follow_up", "option", "reply", "error", "complexity"}
 KEY_TYPES = {"HASH", "ZSET", "STRING", "LIST"}
-FRAME = environment().get_template("script.lua.j2")
+FRAME = environment().get_template("script.lua.jinja")
 NAMED_FROM_THE_SERVER = {"LEASEQ_WRONG_TYPE", "LEASEQ_OUT_OF_MEMORY"}
 
 

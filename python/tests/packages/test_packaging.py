@@ -119,7 +119,7 @@ def test_the_sdist_holds_the_protocol_too(unpacked: Path) -> None:
         "pyproject.toml",
         "lua/manifest.json",
         "lua/bundler/library.py",
-        "lua/bundler/templates/python/codecs.py.j2",
+        "lua/bundler/templates/python/codecs.py.jinja",
         "lua/bundler/templates/python/values.toml",
         "lua/add.lua",
         "lua/lib/time.lua",
