@@ -1,13 +1,14 @@
 // The entry of the job layer: functions by name, and the workers that run them.
 import { Client } from "../client.js";
 import { BadArgumentError } from "../errors.js";
+import type { Handler } from "../item-run.js";
 import { QueueKeys } from "../keys.js";
 import { workerId } from "../presence.js";
 import type { Queue } from "../queue.js";
 import type { Server } from "../server.js";
 import type { Worker } from "../worker.js";
 import { toSettings, type WorkerOptions } from "../worker-settings.js";
-import type { Call } from "./call.js";
+import { Arguments, Call } from "./call.js";
 import { Chain } from "./chain.js";
 import type { JobContext } from "./context.js";
 import { checkName, type Definition, type ErrorClass } from "./definition.js";
@@ -18,8 +19,12 @@ import { JobPolicy, JobRunner } from "./job-run.js";
 import { type CallOptions, DEFAULTS, type Options, withOptions } from "./options.js";
 import { Producer } from "./producer.js";
 import { ResultWaits } from "./result-waits.js";
+import { type Missed, Schedule } from "./schedule.js";
+import { Scheduler } from "./scheduler.js";
+import { Schedules } from "./schedules.js";
 import type { InputOf, OutputOf, Schema } from "./schema.js";
 import { Store } from "./store.js";
+import { CronTimetable, IntervalTimetable, type Timetable } from "./timetable.js";
 
 const CONCURRENCY = 8;
 /** The options of a plain worker that jobs have instead. */
@@ -49,14 +54,27 @@ export interface JobWorkerOptions extends Omit<WorkerOptions, (typeof PER_JOB)[n
   queues?: readonly string[] | undefined;
 }
 
+/** The options of a schedule: those of its jobs, which keep no result unless `keep` is given. */
+export interface ScheduleOptions<Input = unknown> extends Omit<CallOptions, "id" | "at"> {
+  /** Default: that of the function. */
+  name?: string | undefined;
+  /** What the function gets. */
+  input?: Input | Arguments | undefined;
+  /** If no worker ran at some slots: "last" runs the last of them, "all" runs each, "none" runs none that is more than a minute late. Default: "last". */
+  missed?: Missed | undefined;
+}
+
 /** Functions that run elsewhere, and the workers that run them. */
 export class App {
   readonly #client: Client;
   readonly #ownsClient: boolean;
   readonly #defaults: Options;
   readonly #functions = new Map<string, Definition>();
+  readonly #schedules: Schedule[] = [];
   readonly #producer: Producer;
   readonly #reader: Reader;
+  /** The schedules that the server has. */
+  readonly schedules: Schedules;
 
   /** Takes a client, which stays open when the App is closed, or what `Client` takes. */
   constructor(server: Client | Server | readonly Server[], options: AppOptions = {}) {
@@ -77,6 +95,7 @@ export class App {
       return known;
     };
     this.#reader = { store, waits: waitsOf };
+    this.schedules = new Schedules(this.#producer, this.#reader, this.#schedules, () => this.queues);
   }
 
   /**
@@ -116,6 +135,38 @@ export class App {
     const definition: Definition = { name, options: own, schema, deadLetterOn, run: called };
     this.#functions.set(name, definition);
     return new JobFunction(this.#producer, this.#reader, definition);
+  }
+
+  /**
+   * Enqueues a function at the times of a line of crontab: minute, hour, day of month, month, day of week, and a second before them if
+   * there are six; or `@hourly` and the like. `timeZone`: by default UTC. Every worker that listens to its queue and has the schedule
+   * takes part; a slot gets one job. Throws BadArgumentError.
+   */
+  cron<Input>(
+    called: JobFunction<Input>,
+    line: string,
+    options: ScheduleOptions<Input> & { timeZone?: string | undefined } = {},
+  ): void {
+    const { timeZone = "UTC", ...rest } = options;
+    this.#schedule(called, new CronTimetable(line, timeZone), rest);
+  }
+
+  /** Enqueues a function at the multiples of an interval in ms since 1970; otherwise as `cron`. */
+  every<Input>(called: JobFunction<Input>, interval: number, options: ScheduleOptions<Input> = {}): void {
+    this.#schedule(called, new IntervalTimetable(interval), options);
+  }
+
+  #schedule<Input>(called: JobFunction<Input>, timetable: Timetable, options: ScheduleOptions<Input>): void {
+    const { name = called.name, input, missed = "last", ...callOptions } = options;
+    const call = new Call(called.callee, Arguments.of(input), { keep: 0, ...callOptions });
+    const schedule = new Schedule(name, call, timetable, missed);
+    call.stage("json"); // refused here, not by the worker
+    if (this.#schedules.some((one) => one.name === name && one.queue === schedule.queue)) {
+      throw new BadArgumentError(
+        `there is a schedule ${JSON.stringify(name)} already: give one of them another name`,
+      );
+    }
+    this.#schedules.push(schedule);
   }
 
   /** Returns a function by its name, which another program may define, in any language. */
@@ -169,12 +220,12 @@ export class App {
     const id = workerId();
     const runner = new JobRunner(store, this.#functions, id, logger);
     const settings = toSettings({ concurrency: CONCURRENCY, ...rest });
-    const queues = [...new Set(names)].map((name) => store.queue(name));
-    return worker(queues, (item, context) => runner.run(item, context), {
-      ...settings,
-      id,
-      policy: new JobPolicy(id),
-    });
+    const scheduler = new Scheduler(store, this.#producer.format, this.#schedules, names);
+    const queues = [...scheduler.queues, ...[...new Set(names)].map((name) => store.queue(name))];
+    const handler: Handler = (item, context) =>
+      scheduler.has(item) ? scheduler.turn(item) : runner.run(item, context);
+    const policy = new JobPolicy(id);
+    return worker(queues, handler, { ...settings, id, policy, prepare: () => scheduler.start() });
   }
 
   /** Closes what it opened: its client, and with it its workers and waits. */

@@ -121,11 +121,15 @@ export class Store {
     ]).catch(() => {});
   }
 
-  /** Whether a schedule is paused, each of these. */
+  /** Whether a schedule is paused (LQ-JOB-15). `queue`: of the schedules. */
+  async isPaused(queue: Queue, name: string): Promise<boolean> {
+    return (await this.#send("SISMEMBER", queue.keys.key("paused"), name)) === 1;
+  }
+
+  /** As `isPaused`, for up to 768. */
   async arePaused(queue: Queue, names: readonly string[]): Promise<boolean[]> {
-    const found = await Promise.all(
-      names.map((name) => this.#send("SISMEMBER", queue.keys.key("paused"), name)),
-    );
+    if (names.length === 0) return [];
+    const found = (await this.#send("SMISMEMBER", queue.keys.key("paused"), ...names)) as number[];
     return found.map((reply) => reply === 1);
   }
 

@@ -1,0 +1,132 @@
+// The schedules that a server has: listed, paused, resumed and triggered. app.ts has it as `schedules`.
+import { randomBytes } from "node:crypto";
+import { BadArgumentError } from "../errors.js";
+import type { Queue } from "../queue.js";
+import { MAX_ENTRIES } from "../scripts.generated.js";
+import { write } from "./format.js";
+import { Handle, type Reader } from "./handle.js";
+import { optionsOfStage } from "./options.js";
+import type { Producer } from "./producer.js";
+import { readSchedule, type Schedule, type ScheduleState, scheduleQueue } from "./schedule.js";
+
+/** A schedule as the server has it. Times are milliseconds since 1970. */
+export interface ScheduleInfo {
+  readonly name: string;
+  /** Where its jobs go. */
+  readonly queue: string;
+  /** A line of crontab and its time zone, or an interval. */
+  readonly rule: string;
+  readonly missed: string;
+  /** The name of the function that its jobs call. */
+  readonly function: string;
+  readonly paused: boolean;
+  /** The last slot that got a job. */
+  readonly last: number | undefined;
+  /** The next slot. */
+  readonly next: number | undefined;
+}
+
+interface Stored {
+  readonly name: string;
+  readonly state: ScheduleState;
+}
+
+/**
+ * The schedules on the server. A worker writes those of its App there when it starts. `queue` is that of their jobs: by default that
+ * of the App's one schedule of this name, else the App's. `pause`, `resume` and `trigger` throw BadArgumentError if there is none.
+ */
+export class Schedules {
+  readonly #producer: Producer;
+  readonly #reader: Reader;
+  readonly #declared: readonly Schedule[];
+  readonly #queues: () => readonly string[];
+
+  /** `queues`: those of the App, its own first. */
+  constructor(
+    producer: Producer,
+    reader: Reader,
+    declared: readonly Schedule[],
+    queues: () => readonly string[],
+  ) {
+    this.#producer = producer;
+    this.#reader = reader;
+    this.#declared = declared;
+    this.#queues = queues;
+  }
+
+  /** Returns the schedules of one queue of jobs, or of all that the App knows; up to 768 each. */
+  async list(queue?: string): Promise<ScheduleInfo[]> {
+    const { store } = this.#producer;
+    const found: ScheduleInfo[] = [];
+    for (const name of queue === undefined ? this.#queues() : [queue]) {
+      const ofSchedules = store.queue(scheduleQueue(name));
+      const stored = await this.#stored(ofSchedules);
+      const paused = await store.arePaused(
+        ofSchedules,
+        stored.map((one) => one.name),
+      );
+      found.push(...stored.map((one, index) => infoOf(one, name, paused[index] ?? false)));
+    }
+    return found;
+  }
+
+  /** Lets its slots pass without jobs, on all workers. */
+  async pause(name: string, queue?: string): Promise<void> {
+    const { ofSchedules } = await this.#one(name, queue);
+    await this.#producer.store.setPaused(ofSchedules, name, true);
+  }
+
+  /** Goes on with the next slot. */
+  async resume(name: string, queue?: string): Promise<void> {
+    const { ofSchedules } = await this.#one(name, queue);
+    await this.#producer.store.setPaused(ofSchedules, name, false);
+  }
+
+  /** Enqueues its job now, in addition to its slots. */
+  async trigger(name: string, queue?: string): Promise<Handle> {
+    const stage = (await this.#one(name, queue)).state.job;
+    if (!stage) throw new BadArgumentError(`schedule ${JSON.stringify(name)} does not say what its jobs are`);
+    const options = optionsOfStage(stage.add ?? {});
+    const enqueued = Date.now();
+    const job = { ...stage.job, enqueued, due: options.delay ? enqueued + options.delay : undefined };
+    const id = randomBytes(16).toString("hex");
+    const data = write(job, this.#producer.format);
+    await this.#producer.store.queue(stage.queue).add({ ...options, id, data, headers: stage.headers });
+    return new Handle(this.#reader, id, stage.queue, true);
+  }
+
+  async #one(name: string, queue?: string): Promise<{ ofSchedules: Queue; state: ScheduleState }> {
+    const ofSchedules = this.#producer.store.queue(scheduleQueue(queue ?? this.#queueOf(name)));
+    const stored = await this.#stored(ofSchedules);
+    const found = stored.find((one) => one.name === name);
+    if (found) return { ofSchedules, state: found.state };
+    const known = stored.map((one) => one.name).join(", ") || "none";
+    throw new BadArgumentError(
+      `there is no schedule ${JSON.stringify(name)} in queue ${ofSchedules.name}: it has ${known}; a worker adds its schedules when it starts`,
+    );
+  }
+
+  #queueOf(name: string): string {
+    const declared = this.#declared.filter((schedule) => schedule.name === name);
+    return (declared.length === 1 ? declared[0]?.queue : this.#queues()[0]) as string;
+  }
+
+  async #stored(queue: Queue): Promise<Stored[]> {
+    const pages = [];
+    // In this order: an item that moves on meanwhile is seen.
+    for (const state of ["ready", "delayed", "leased"] as const) {
+      pages.push(await queue.listItems(state, { limit: MAX_ENTRIES }));
+    }
+    const names = [...new Set(pages.flatMap(({ items }) => items.map(({ id }) => id.toString())))].sort();
+    const data = await this.#producer.store.data(queue, names);
+    return names.flatMap((name, index) => {
+      const state = data[index] && readSchedule(data[index]);
+      return state ? [{ name, state }] : [];
+    });
+  }
+}
+
+function infoOf({ name, state }: Stored, queue: string, paused: boolean): ScheduleInfo {
+  const { rule = "", missed = "", last, next } = state;
+  return { name, queue, rule, missed, function: state.job?.job.function ?? "", paused, last, next };
+}

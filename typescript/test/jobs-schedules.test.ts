@@ -1,0 +1,279 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { BadArgumentError } from "../src/index.js";
+import { App, type Missed } from "../src/jobs/index.js";
+import type { ScheduleState } from "../src/jobs/schedule.js";
+import { CronTimetable, IntervalTimetable } from "../src/jobs/timetable.js";
+import { JobFixture } from "./job-fixture.js";
+import { until } from "./server.js";
+
+const jobs = JobFixture.inThisFile();
+const HOUR = 3_600_000;
+const DAY = 24 * HOUR;
+
+const serverTime = async (): Promise<number> =>
+  Math.floor(((await jobs.app.queue().stats()).get("now") ?? 0) / 1000);
+const ofSchedules = () => jobs.app.queue("default.cron");
+
+async function state(name: string): Promise<ScheduleState> {
+  return JSON.parse((await jobs.raw.hget(jobs.key("items", "default.cron"), name)) ?? "null");
+}
+
+/** Adds the item of a schedule as an earlier worker left it, due now. */
+async function leave(name: string, data: Partial<ScheduleState>): Promise<void> {
+  await ofSchedules().add({ id: name, data: JSON.stringify({ v: 1, ...data }), maxAttempts: 0 });
+}
+
+/** Resolves when the schedule has had a turn after `before`. */
+async function turned(name: string, before: number): Promise<ScheduleState> {
+  await until(async () => ((await state(name))?.until ?? 0) > before);
+  return await state(name);
+}
+
+describe("a schedule", { concurrency: false }, () => {
+  test("gets one job for each slot, with any number of workers", async () => {
+    const slots = new Map<string, number>();
+    const poll = jobs.app.define("poll", (_: undefined, { id, due }) => {
+      assert.ok(!slots.has(id));
+      slots.set(id, due);
+    });
+    jobs.app.every(poll, 50, { missed: "all" });
+    const startedAt = await serverTime();
+    for (let count = 0; count < 3; count += 1) jobs.work();
+    await until(() => slots.size >= 5);
+    const found = [...slots.values()].sort((a, b) => a - b);
+    assert.deepEqual(
+      found,
+      found.map((_, index) => (found[0] as number) + 50 * index),
+    );
+    assert.ok((found[0] as number) > startedAt);
+    for (const [id, due] of slots) assert.equal(id, `cron:poll:${due}`);
+    const { rule, missed, job, v } = await state("poll");
+    assert.deepEqual(
+      [v, rule, missed, job?.queue, job?.job.function],
+      [1, "every 0.05 s", "all", "default", "poll"],
+    );
+  });
+
+  test("starts with the server's time, and stays as it is if it is there", async () => {
+    const report = jobs.app.define("report", () => {});
+    jobs.app.cron(report, "0 0 1 1 *", { name: "yearly" });
+    const before = await serverTime();
+    const worker = jobs.work();
+    await until(async () => (await ofSchedules().inspect("yearly")).state === "delayed");
+    const first = await state("yearly");
+    assert.ok(first.until >= before);
+    const { time, maxAttempts } = await ofSchedules().inspect("yearly");
+    assert.equal(maxAttempts, 0);
+    // due at a minute after its turn, as its next slot is later
+    assert.ok(Math.abs(time / 1000 - first.until - 60_000) <= 1 || time / 1000 === first.next);
+    assert.equal(new Date(first.next ?? 0).toISOString().slice(4), "-01-01T00:00:00.000Z");
+    await worker.close();
+    jobs.work();
+    await (await report.enqueue()).result(); // a worker starts its schedules first
+    assert.deepEqual(await state("yearly"), first);
+  });
+
+  for (const [missed, count] of [
+    ["all", 3],
+    ["last", 1],
+    ["none", 0],
+  ] as const satisfies readonly (readonly [Missed, number])[]) {
+    test(`with missed "${missed}" runs ${count} of 3 slots that were missed`, async () => {
+      const ran: number[] = [];
+      const report = jobs.app.define("report", (text: string, { due }) => {
+        assert.equal(text, "input");
+        ran.push(due);
+      });
+      const now = await serverTime();
+      // three slots since 1970, the last one half an hour ago
+      const interval = Math.floor((now - HOUR / 2) / 3);
+      jobs.app.every(report, interval, { missed, input: "input", expires: Number.POSITIVE_INFINITY });
+      await leave("report", { until: 0, last: 5 });
+      jobs.work();
+      const after = await turned("report", 0);
+      const slots = [interval, 2 * interval, 3 * interval].slice(3 - count);
+      await until(() => ran.length === count);
+      assert.deepEqual(
+        ran.sort((a, b) => a - b),
+        slots,
+      );
+      assert.deepEqual([after.last, after.next], [slots.at(-1) ?? 5, 4 * interval]);
+      assert.ok(after.until >= now);
+    });
+  }
+
+  test("adds 64 jobs in a turn, and the others in the next", async () => {
+    const report = jobs.app.define("report", { queue: "idle" }, () => {});
+    const now = await serverTime();
+    const interval = Math.floor((now - HOUR) / 100);
+    jobs.app.every(report, interval, { missed: "all", expires: Number.POSITIVE_INFINITY });
+    await jobs.app.queue("idle.cron").add({ id: "report", data: '{"v":1,"until":0}', maxAttempts: 0 });
+    await jobs.app.queue("idle").configure({ paused: true });
+    jobs.work();
+    await until(async () => (await jobs.app.queue("idle").stats()).get("ready") === 100);
+    assert.equal((await jobs.app.queue("idle.cron").stats()).get("completed"), 2);
+  });
+
+  test("gives no job to a slot that is over, and does not set its time back", async () => {
+    const report = jobs.app.define("report", () => assert.fail());
+    const ahead = (await serverTime()) + HOUR;
+    jobs.app.every(report, 1000);
+    await leave("report", { until: ahead });
+    jobs.work();
+    await until(async () => (await ofSchedules().inspect("report")).state === "delayed");
+    const after = await state("report");
+    assert.equal(after.until, ahead);
+    assert.equal(after.next, Math.floor(ahead / 1000) * 1000 + 1000);
+    assert.equal((await ofSchedules().inspect("report")).time / 1000, after.next);
+  });
+
+  test("skips its slots while it is paused, and goes on when it is resumed", async () => {
+    let ran = 0;
+    const poll = jobs.app.define("poll", () => {
+      ran += 1;
+    });
+    jobs.app.every(poll, 20);
+    await jobs.raw.sadd(jobs.key("paused", "default.cron"), "poll");
+    await leave("poll", { until: (await serverTime()) - HOUR });
+    jobs.work();
+    const first = await turned("poll", (await serverTime()) - HOUR / 2);
+    await turned("poll", first.until);
+    assert.equal(ran, 0);
+    assert.deepEqual(
+      (await jobs.app.schedules.list()).map(({ paused }) => paused),
+      [true],
+    );
+    await jobs.app.schedules.resume("poll");
+    await until(() => ran > 0);
+    await jobs.app.schedules.pause("poll");
+    const paused = await jobs.raw.smembers(jobs.key("paused", "default.cron"));
+    assert.deepEqual(paused, ["poll"]);
+  });
+
+  test("that no worker here knows is put off, and dropped after a day", async () => {
+    jobs.app.every(
+      jobs.app.define("poll", () => {}),
+      HOUR,
+    );
+    const now = await serverTime();
+    await leave("recent", { until: now - DAY + HOUR });
+    await leave("old", { until: now - DAY - HOUR });
+    await ofSchedules().add({ id: "rubbish", data: "no schedule", maxAttempts: 0 });
+    jobs.work();
+    await until(async () => (await ofSchedules().inspect("recent")).state === "delayed");
+    await until(async () => (await ofSchedules().inspect("old")).state === "absent");
+    await until(async () => (await ofSchedules().inspect("rubbish")).state === "dead");
+    const { attempt, time } = await ofSchedules().inspect("recent");
+    assert.equal(attempt, 0);
+    assert.ok(time / 1000 - now > 30_000 && time / 1000 - now < 120_000);
+  });
+
+  test("is listed and triggered", async () => {
+    const seen: unknown[] = [];
+    const report = jobs.app.define("report", (input: { to: string }, { headers }) => {
+      seen.push(input, headers.get("a")?.toString());
+    });
+    jobs.app.cron(report, "30 2 * * *", {
+      timeZone: "Europe/Berlin",
+      input: { to: "x" },
+      headers: { a: "b" },
+      keep: HOUR,
+    });
+    await assert.rejects(jobs.app.schedules.trigger("report"), /there is no schedule "report".* it has none/);
+    jobs.work();
+    await until(async () => (await ofSchedules().inspect("report")).state === "delayed");
+    const [info, ...others] = await jobs.app.schedules.list();
+    assert.deepEqual(others, []);
+    const { next, ...fixed } = info ?? assert.fail();
+    assert.deepEqual(fixed, {
+      name: "report",
+      queue: "default",
+      rule: "30 2 * * * Europe/Berlin",
+      missed: "last",
+      function: "report",
+      paused: false,
+      last: undefined,
+    });
+    assert.ok((next ?? 0) > Date.now() - HOUR);
+    const other = new App(jobs.client); // it has no schedules
+    await (await other.schedules.trigger("report")).result();
+    assert.deepEqual(seen, [{ to: "x" }, "b"]);
+  });
+
+  test("that makes no sense is refused", () => {
+    const report = jobs.app.define("report", (_: unknown) => {});
+    const far = jobs.app.define("far", { queue: "x".repeat(96) }, () => {});
+    jobs.app.cron(report, "@daily");
+    for (const schedule of [
+      () => jobs.app.every(report, 0),
+      () => jobs.app.every(report, 0.4),
+      () => jobs.app.every(report, Number.NaN),
+      () => jobs.app.every(report, 1000), // its name is taken
+      () => jobs.app.every(report, 1000, { name: "" }),
+      () => jobs.app.every(report, 1000, { name: "x".repeat(201) }),
+      () => jobs.app.every(report, 1000, { name: "a", missed: "some" as Missed }),
+      () => jobs.app.every(report, 1000, { name: "a", id: "x" } as object),
+      () => jobs.app.every(report, 1000, { name: "a", at: 5 } as object),
+      () => jobs.app.every(far, 1000),
+      () => jobs.app.cron(report, "* * * *", { name: "a" }),
+      () => jobs.app.cron(report, "* * * * * * *", { name: "a" }),
+      () => jobs.app.cron(report, "60 * * * *", { name: "a" }),
+      () => jobs.app.cron(report, "? * * * *", { name: "a" }),
+      () => jobs.app.cron(report, "0 0 30 2 *", { name: "a" }),
+      () => jobs.app.cron(report, "@sometimes", { name: "a" }),
+      () => jobs.app.cron(report, 5 as unknown as string, { name: "a" }),
+      () => jobs.app.cron(report, "@daily", { name: "a", timeZone: "Mars/Olympus" }),
+    ]) {
+      assert.throws(schedule, BadArgumentError, String(schedule));
+    }
+    assert.throws(() => jobs.app.every(report, 1000, { name: "a", input: new Date() }), /of class Date/);
+  });
+});
+
+describe("a line of crontab", () => {
+  /** The slots of a line between two times, in UTC. */
+  function slots(line: string, zone: string, from: string, to: string): string[] {
+    const found: string[] = [];
+    for (const slot of new CronTimetable(line, zone).after(Date.parse(from))) {
+      if (slot > Date.parse(to)) break;
+      found.push(new Date(slot).toISOString().slice(5, 16));
+    }
+    return found;
+  }
+  const berlin = (line: string, from: string, to: string) =>
+    slots(line, "Europe/Berlin", `2026-${from}:00Z`, `2026-${to}:00Z`);
+
+  test("that names hours has a slot for each local time when the clock is set forward (LQ-JOB-40)", () => {
+    assert.deepEqual(berlin("30 2 * * *", "03-27T12:00", "03-30T12:00"), [
+      "03-28T01:30",
+      "03-29T01:00",
+      "03-30T00:30",
+    ]);
+    assert.deepEqual(berlin("0,30 2,3 * * *", "03-29T00:00", "03-29T12:00"), ["03-29T01:00", "03-29T01:30"]);
+  });
+
+  test("that names hours has one slot for two equal times when the clock is set back (LQ-JOB-40)", () => {
+    assert.deepEqual(berlin("30 2 * * *", "10-24T12:00", "10-26T12:00"), ["10-25T00:30", "10-26T01:30"]);
+    assert.deepEqual(berlin("30 2 * * *", "10-25T00:45", "10-25T12:00"), []);
+  });
+
+  test("for every hour has a slot whenever the clock shows a time of the line (LQ-JOB-41)", () => {
+    assert.equal(berlin("*/15 * * * *", "03-29T00:00", "03-29T02:00").length, 8);
+    assert.equal(berlin("*/15 0-23 * * *", "10-25T00:00", "10-25T02:00").length, 8);
+    assert.deepEqual(berlin("30 * * * *", "10-24T23:59", "10-25T02:00"), ["10-25T00:30", "10-25T01:30"]);
+    assert.deepEqual(berlin("0 30 * * * *", "03-29T00:00", "03-29T02:00"), ["03-29T00:30", "03-29T01:30"]);
+  });
+
+  test("in a zone that is changed by half an hour", () => {
+    const lordHowe = (from: string, to: string) => slots("15 2 * * *", "Australia/Lord_Howe", from, to);
+    assert.deepEqual(lordHowe("2026-10-03T12:00:00Z", "2026-10-04T00:00:00Z"), ["10-03T15:30"]);
+    assert.deepEqual(lordHowe("2026-04-04T12:00:00Z", "2026-04-05T00:00:00Z"), ["04-04T15:45"]);
+  });
+
+  test("an interval has its slots at its multiples", () => {
+    const timetable = new IntervalTimetable(700);
+    const slots = timetable.after(1400);
+    assert.deepEqual([slots.next().value, slots.next().value, timetable.rule], [2100, 2800, "every 0.7 s"]);
+  });
+});
