@@ -14,7 +14,7 @@ author = "The leaseq authors"
 project_copyright = author
 version = release = leaseq.__version__
 
-extensions = ["myst_parser"]
+extensions = ["myst_parser", "sphinx_copybutton"]
 root_doc = "docs/index"
 include_patterns = ["docs/*.md", "docs/adr/*.md", "spec/*.md", "conformance-tests/*.md"]
 exclude_patterns = [
@@ -30,8 +30,13 @@ exclude_patterns = [
 ]
 html_theme = "furo"
 html_title = f"leaseq {release}"
+html_static_path = ["site"]
+html_css_files = ["site.css"]
 
 myst_heading_anchors = 4
+
+copybutton_prompt_text = "$ "
+copybutton_exclude = ".linenos, .gp, .go"  # what a program prints
 
 NAVIGATION = {
     "docs/index": {
@@ -61,7 +66,9 @@ def add_navigation(_app: Sphinx, page: str, source: list[str]) -> None:
 
 def add_entry(app: Sphinx, _error: Exception | None) -> None:
     """Lead from the folder of the site to its first page."""
-    (app.outdir / "index.html").write_text('<meta http-equiv="refresh" content="0; url=docs/index.html">\n')
+    (app.outdir / "index.html").write_text(
+        '<meta http-equiv="refresh" content="0; url=docs/index.html">\n'
+    )
 
 
 def setup(app: Sphinx) -> None:

@@ -29,8 +29,10 @@ if TYPE_CHECKING:
 FOLDER: Final = Path(__file__).parent / "pictures"
 WIDTH: Final = 96
 LOOKS: Final = 40
-FORMAT: Final = re.sub(  # the reader's own font: a picture in a page fetches nothing from elsewhere
-    r"@font-face \{\{.*?\}\}", "", CONSOLE_SVG_FORMAT, flags=re.DOTALL
+FORMAT: Final = (
+    re.sub(  # the reader's own font: a picture in a page fetches nothing from elsewhere
+        r"@font-face \{\{.*?\}\}", "", CONSOLE_SVG_FORMAT, flags=re.DOTALL
+    )
 )
 
 
@@ -54,7 +56,10 @@ def type_in(console: Console, *commands: str) -> None:
     """Run commands as if they were typed."""
     with mock.patch.object(output, "show", console.print):
         for number, command in enumerate(commands):
-            console.print(f"{'' if number == 0 else chr(10)}[bold green]$[/] leaseq {command}", markup=True)
+            console.print(
+                f"{'' if number == 0 else chr(10)}[bold green]$[/] leaseq {command}",
+                markup=True,
+            )
             with contextlib.suppress(SystemExit):
                 program(shlex.split(command), prog_name="leaseq")
 
@@ -77,7 +82,9 @@ def watch_a_day(orders: leaseq.WorkQueue, console: Console) -> None:
     working.start()
     for look in range(LOOKS):
         wave = 30 if look % 15 < 5 else 6
-        orders.add_items(leaseq.Item(b"two books", id=f"order-{look}-{n}") for n in range(wave))
+        orders.add_items(
+            leaseq.Item(b"two books", id=f"order-{look}-{n}") for n in range(wave)
+        )
         orders.add_item(leaseq.Item(b"a reminder", id=f"reminder-{look}"), delay=3)
         time.sleep(0.15)
         seen.add(orders.stats())
@@ -89,13 +96,21 @@ def watch_a_day(orders: leaseq.WorkQueue, console: Console) -> None:
 
 def main() -> None:
     """Draw all."""
-    logging.getLogger("leaseq").setLevel(logging.CRITICAL)  # failures are part of the picture
+    logging.getLogger("leaseq").setLevel(
+        logging.CRITICAL
+    )  # failures are part of the picture
     FOLDER.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="leaseq-pictures-") as folder:
         os.environ["REDIS_URL"] = f"embedded:{folder}"
-        with leaseq.WorkQueue("orders") as orders, leaseq.WorkQueue("mails", group="shop") as mails:
+        with (
+            leaseq.WorkQueue("orders") as orders,
+            leaseq.WorkQueue("mails", group="shop") as mails,
+        ):
             draw("stats-watch", "leaseq", lambda console: watch_a_day(orders, console))
-            mails.add_items(leaseq.Item(f"Dear {name}", id=f"mail-{name}") for name in ("Ada", "Bob", "Eve"))
+            mails.add_items(
+                leaseq.Item(f"Dear {name}", id=f"mail-{name}")
+                for name in ("Ada", "Bob", "Eve")
+            )
             mails.lease(30)
             commands = (
                 "queues",

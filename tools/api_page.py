@@ -24,7 +24,7 @@ PAGE: Final = ROOT / "docs" / "api.md"
 PARTS: Final = Path(__file__).with_suffix(".toml")
 TEMPLATE: Final = Path(__file__).with_suffix(".md.jinja")
 
-MAX_LINE: Final = 96
+MAX_LINE: Final = 88
 """Characters of a signature that stays on one line."""
 
 CODE_BLOCK: Final = re.compile(r"(?:^ {4}.*\n?|^\n(?= {4}))+", re.MULTILINE)

@@ -305,6 +305,14 @@ def test_the_worker_of_several_queues(url: str, tmp_path: Path) -> None:
             assert double.with_options(queue=queue).enqueue(4).result(timeout=60) == 8
 
 
+@pytest.mark.slow
+def test_the_worker_of_the_quick_start(tmp_path: Path) -> None:
+    files(tmp_path, "docs/quickstart.md")
+    total = "from shop import total; print(total.enqueue([10, 20], tax=0.5).result(timeout=60))"
+    with service(block("docs/quickstart.md", "sh", "leaseq worker").text, tmp_path, {}):
+        assert shell(f'python -c "{total}"', tmp_path, {}) == "45.0\n"
+
+
 def files(folder: Path, page: str) -> None:
     """Write the modules of a page."""
     for one in blocks(ROOT / page):
