@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from leaseq.jobs.errors import BadEnvelopeError, SerializationError
-from leaseq.jobs.serializer import CODECS, Format, Serializer
+from leaseq.jobs.serializer import CODECS, UNREADABLE, Format, Serializer
 
 VERSION = 1
 
@@ -152,7 +152,7 @@ def format_of(data: bytes) -> Format:
 def _read(data: bytes, kind: Any, what: str) -> Any:
     try:
         read = CODECS[format_of(data)].decode(data, type=kind)
-    except (msgspec.DecodeError, RecursionError) as error:
+    except UNREADABLE as error:
         _check_version(data, what)
         raise BadEnvelopeError(f"this is no {what} that can be read: {error}") from error
     if read.v != VERSION:
@@ -164,7 +164,7 @@ def _check_version(data: bytes, what: str) -> None:
     """A newer version may differ in everything but `v`. Raises BadEnvelopeError for one."""
     try:
         version = CODECS[format_of(data)].decode(data, type=_Version).v
-    except (msgspec.DecodeError, RecursionError):
+    except UNREADABLE:
         return
     if version != VERSION:
         raise BadEnvelopeError(f"this {what} is of version {version}, and this program knows {VERSION}")

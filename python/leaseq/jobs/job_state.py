@@ -5,7 +5,10 @@ from typing import Final
 
 import msgspec
 
+from leaseq.jobs.serializer import UNREADABLE
 from leaseq.keys import QueueKeys
+
+VERSION: Final = 1
 
 LIFE_SECS = 600
 """Seconds that a state stays after its worker last wrote it."""
@@ -16,7 +19,7 @@ _ENCODER = msgspec.json.Encoder()
 class JobState(msgspec.Struct, omit_defaults=True, kw_only=True):
     """The members of LQ-JOB-10 and LQ-JOB-11; times are ms since 1970."""
 
-    v: int = 1
+    v: int = 0
     token: int = 0
     worker: str = ""
     started: int = 0
@@ -47,6 +50,7 @@ NO_OUTCOME: Final = struct.pack("<BBIddd", 1, 2, 0, 0.0, 0.0, 0.0) + b"cancelled
 
 def write(state: JobState) -> bytes:
     """JSON, so that whatever looks after a queue can read it."""
+    state.v = VERSION
     return _ENCODER.encode(state)
 
 
@@ -60,5 +64,5 @@ def read(data: bytes | None, trace: bytes | None) -> JobState:
 def _read(data: bytes | None) -> JobState:
     try:
         return JobState() if data is None else msgspec.json.decode(data, type=JobState)
-    except (msgspec.DecodeError, RecursionError):
+    except UNREADABLE:
         return JobState()

@@ -1,13 +1,16 @@
 """The formats of arguments and results: JSON or MessagePack, which every language reads, or a custom serializer."""
 
 from collections.abc import Callable
-from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
+from typing import Any, Final, Literal, NamedTuple, Protocol, runtime_checkable
 
 import msgspec
 
 from leaseq.errors import BadArgumentError, BadTypeError
 
 Format = Literal["msgpack", "json"]
+
+UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""Errors of decoding, for bytes of any kind: a string that is no UTF-8 raises no DecodeError."""
 
 
 @runtime_checkable
@@ -28,7 +31,7 @@ class Codec(NamedTuple):
 
     encode: Callable[[Any], bytes]
     decode: Callable[..., Any]
-    """Data, and the `type` to make of it. Raises msgspec.DecodeError; ValidationError is a subclass."""
+    """Data, and the `type` to make of it. Raises one of UNREADABLE; ValidationError is a subclass of the first."""
 
 
 def has_model(kind: type) -> bool:

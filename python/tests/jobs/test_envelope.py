@@ -15,8 +15,11 @@ from support.job_app import JobAppFlavour
 import leaseq
 import leaseq.jobs
 from leaseq.errors import BadTypeError
-from leaseq.jobs import App, BadEnvelopeError, envelope, failure
+from leaseq.jobs import App, BadEnvelopeError, envelope, failure, job_state
+from leaseq.jobs.cron import schedule_state
+from leaseq.jobs.cron.schedule_state import ScheduleState
 from leaseq.jobs.envelope import Envelope, Result
+from leaseq.jobs.job_state import JobState
 
 if TYPE_CHECKING:
     import redis
@@ -51,11 +54,30 @@ def test_the_bytes_of_a_call_are_those_of_the_specification() -> None:
         (b'{"v":1,"function":"f","kwargs":[]}', "Expected `object`"),
         (b'{"v":1,"function":"f","codec":"own"}', "serializer 'own', which this App does not have"),
         (b"[" * 5000, "no job that can be read"),
+        (b'{"v":1,"function":"\xff"}', "no job that can be read"),
+        (b"\x82\xa1v\x01\xa8function\xa1\xff", "no job that can be read"),
+        (b'{"v":2,"function":"\xff"}', "of version 2|no job that can be read"),
     ],
 )
 def test_what_is_no_envelope_is_refused_with_the_reason(data: bytes, why: str) -> None:
     with pytest.raises(BadEnvelopeError, match=why):
         envelope.read(data, {})  # LQ-JOB-19
+
+
+def test_notes_and_schedules_say_their_version() -> None:
+    note = json.loads(job_state.write(JobState(token=5, worker="w")))
+    assert note == {"v": 1, "token": 5, "worker": "w"}  # LQ-JOB-10, LQ-JOB-11
+    schedule = json.loads(schedule_state.item("s", ScheduleState(until=7)).data)
+    assert schedule == {"v": 1, "until": 7}  # LQ-JOB-12
+    unsaid = schedule_state.read(b'{"until":7}')  # earlier releases wrote none
+    assert unsaid is not None
+    assert unsaid.until == 7
+
+
+@pytest.mark.parametrize("data", [b'{"worker":"\xff"}', b'{"until":1,"rule":"\xff"}', b"["])
+def test_a_note_or_schedule_that_cannot_be_read_is_none(data: bytes) -> None:
+    assert job_state.read(data, data) == JobState()
+    assert schedule_state.read(data) is None
 
 
 def test_members_that_are_not_known_are_ignored() -> None:

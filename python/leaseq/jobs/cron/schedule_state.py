@@ -7,9 +7,13 @@ import msgspec
 from leaseq.errors import BadNameError
 from leaseq.item import Item
 from leaseq.jobs.envelope import Stage
+from leaseq.jobs.serializer import UNREADABLE
 from leaseq.keys import QueueKeys
 
 SUFFIX: Final = ".cron"
+VERSION: Final = 1
+UNSAID: Final = 0
+"""The version of an item without one: earlier releases wrote none."""
 
 _ENCODER = msgspec.json.Encoder()
 
@@ -21,7 +25,7 @@ class ScheduleState(msgspec.Struct, omit_defaults=True, kw_only=True):
     `missed` they are for people. `job`: what each slot gets.
     """
 
-    v: int = 1
+    v: int = UNSAID
     until: int
     last: int = 0
     next: int = 0
@@ -49,6 +53,7 @@ def paused_key(keys: QueueKeys) -> str:
 
 def item(name: str, tick: ScheduleState) -> Item:
     """The item of a schedule."""
+    tick.v = VERSION
     return Item(_ENCODER.encode(tick), name)
 
 
@@ -56,6 +61,6 @@ def read(data: bytes | None) -> ScheduleState | None:
     """Read an item; None if it is no schedule's, or one of a later version."""
     try:
         tick = None if data is None else msgspec.json.decode(data, type=ScheduleState)
-    except (msgspec.DecodeError, RecursionError):
+    except UNREADABLE:
         return None
-    return tick if tick is not None and tick.v == 1 else None
+    return tick if tick is not None and tick.v in {VERSION, UNSAID} else None
