@@ -183,6 +183,11 @@ conformance-python: servers-newest # the Python client through the conformance s
 .PHONY: conformance-others
 conformance-others: servers typescript-build # the other clients through the conformance suite
 	$(CONFORMANCE) --servers $(NEWEST_SERVER) --adapters asyncio,typescript
+	$(CONFORMANCE) --servers $(NEWEST_SERVER) --adapters fork --case 'jobs/*'
+
+.PHONY: jobs-conformance
+jobs-conformance: servers-newest ## the Python client through the cases of jobs: threads, event loop, processes
+	$(CONFORMANCE) --servers $(NEWEST_SERVER) --adapters python,asyncio,fork --case 'jobs/*'
 
 .PHONY: conformance
 conformance: servers typescript-build ## every client through the conformance suite, on the core servers

@@ -25,6 +25,7 @@ SCRIPTS: Final = "scripts"
 ADAPTERS: Final = {
     "python": (sys.executable, "-m", "conformance_adapter.sync_client"),
     "asyncio": (sys.executable, "-m", "conformance_adapter.asyncio_client"),
+    "fork": (sys.executable, "-m", "conformance_adapter.sync_client", "fork"),
     "typescript": (str(ROOT / "tools/node.sh"), "node", str(ROOT / "typescript/dist/adapter/main.js")),
 }
 PROCESSORS: Final = 2

@@ -9,23 +9,20 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Self
 
 from leaseq_conformance.adapter_process import AdapterError, AdapterProcess, Answer, Pending
 from leaseq_conformance.fault_proxy import FaultProxy
 from leaseq_conformance.manifest import NAMES_BY_DIGEST
 from leaseq_conformance.stall_probe import StallProbe
 from leaseq_conformance.timestamp import timestamp
+from leaseq_conformance.worker_program import ZONE, WorkerPrograms
 
 if TYPE_CHECKING:
     from types import TracebackType
 
     from leaseq_conformance.fault_proxy import Listener
     from leaseq_conformance.redis_server import Server
-
-
-ZONE: Final = "Pacific/Chatham"
-"""Where adapters believe to be, 12:45 or 13:45 hours ahead of UTC: a time that a client takes as local is far off."""
 
 
 class PooledAdapter:
@@ -73,6 +70,7 @@ class AdapterPool:
     Attributes:
         stderr: what the adapters of the last case wrote to stderr, its last lines.
         stalls: measures how late the harness itself was.
+        workers: the job worker programs, which end when a case of another suite begins.
     """
 
     def __init__(self, server: Server, command: tuple[str, ...]) -> None:
@@ -81,6 +79,7 @@ class AdapterPool:
         self.command = command
         self.stderr: list[str] = []
         self.stalls = StallProbe()
+        self.workers = WorkerPrograms(self.proxy, self._job_worker)
         self._idle: list[PooledAdapter] = []
         self._listeners: list[Listener] = []
         self._numbers = itertools.count(1)
@@ -143,8 +142,16 @@ class AdapterPool:
         while self._idle:
             self.discard(self._idle.pop())
 
-    def session(self) -> CaseSession:
+    def _job_worker(self) -> tuple[str, ...]:
+        """The command of the job worker program, as an adapter names it."""
+        adapter = self.acquire("hello")
+        self.release(adapter)
+        return tuple(adapter.process.hello.get("job_worker", ()))
+
+    def session(self, *, keeps_workers: bool = False) -> CaseSession:
         """The actors and queues of one case."""
+        if not keeps_workers:
+            self.workers.end()
         self.stderr = []
         return CaseSession(self, next(self._numbers))
 
@@ -155,6 +162,7 @@ class AdapterPool:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self.workers.end()
         self.discard_idle()
         self.proxy.__exit__(kind, error, trace)
         self.stalls.__exit__(kind, error, trace)

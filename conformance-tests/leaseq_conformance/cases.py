@@ -156,11 +156,11 @@ class Context:
     pool: AdapterPool | None = None
     adapter_protocol: int = PROTOCOL
 
-    def session(self) -> CaseSession:
-        """The adapters and queues of one case, for suites that have an adapter."""
+    def session(self, *, keeps_workers: bool = False) -> CaseSession:
+        """The adapters and queues of one case, for suites that have an adapter; job workers end before it unless it keeps them."""
         if self.pool is None:
             raise BrokenError("this suite needs an adapter: name its command behind --")
-        return self.pool.session()
+        return self.pool.session(keeps_workers=keeps_workers)
 
 
 class Suite(Protocol):

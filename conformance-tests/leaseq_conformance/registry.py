@@ -21,9 +21,10 @@ MODULES: Final[dict[str, str]] = {
     "crash-points": "leaseq_conformance.crash_points",
     "history": "leaseq_conformance.history.suite",
     "cluster": "leaseq_conformance.cluster",
+    "jobs": "leaseq_conformance.jobs",
 }
 """Name of a suite, with which the names of its cases begin, and its module."""
-OF_CLIENTS: Final = ("wire", "scenarios", "crash-points", "history", "cluster", "rights")
+OF_CLIENTS: Final = ("wire", "scenarios", "crash-points", "history", "cluster", "rights", "jobs")
 OF_SCRIPTS: Final = ("vectors", "rights", "bounds")
 """`rights` has cases of both kinds."""
 

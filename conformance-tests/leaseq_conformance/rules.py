@@ -17,7 +17,7 @@ RULE: Final = re.compile(
 )
 """A rule stands alone on its line: **LQ-AREA-n** (whom it binds) One sentence."""
 ROLES: Final = ("script", "client", "worker", "operator")
-PAGE: Final = re.compile(r"\d\d-.*\.md")
+PAGE: Final = re.compile(r"(\d\d-.*|jobs)\.md")
 CAPABILITY: Final = re.compile(r"^\| `(\w+)` \| ", re.MULTILINE)
 CORE: Final = "core"
 
@@ -29,16 +29,13 @@ def pages() -> Traversable:
 
 @functools.cache
 def rules() -> dict[str, str]:
-    """The text of every rule of the protocol by its id, in the order of its pages, which have numbers.
-
-    What is built on it, like jobs, is no matter of a client that speaks the protocol.
-    """
+    """The text of every rule by its id, in the order of the pages: those with numbers, then that of jobs."""
     return {match["id"]: match["text"] for match in _matches()}
 
 
 @functools.cache
 def bound() -> dict[str, frozenset[str]]:
-    """The roles that each rule of the protocol binds, by the id of the rule, in the order of the pages."""
+    """The roles that each rule binds, by the id of the rule, in the order of the pages."""
     return {match["id"]: frozenset(match["binds"].split(", ")) for match in _matches()}
 
 
@@ -74,7 +71,7 @@ def core_rules() -> tuple[str, ...]:
 
 
 def _matches() -> Iterator[re.Match[str]]:
-    """Every rule of the pages with numbers."""
+    """Every rule of the pages."""
     found = sorted((page for page in pages().iterdir() if PAGE.match(page.name)), key=lambda page: page.name)
     for page in found:
         yield from RULE.finditer(page.read_text("utf-8"))

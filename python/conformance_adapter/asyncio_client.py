@@ -16,7 +16,7 @@ from redis.backoff import NoBackoff
 import leaseq.aio
 import leaseq.aio.registry
 import leaseq.worker.aio.registry
-from conformance_adapter import dispatch, values
+from conformance_adapter import dispatch, job_client, values
 from conformance_adapter.dispatch import METHODS, HarnessError, Session, end_handler, held_answer
 from conformance_adapter.messages import MAX_LINE_BYTES, Json
 from leaseq import LeaseqError, QueueClosedError
@@ -93,8 +93,8 @@ class Adapter:
         loops = [loop.run for loop in self._loops.values()]
         for task in (*self._calls.values(), *self._holding.values(), *loops):
             task.cancel()
-        for queue in self._session.forget_all() if self._url else []:
-            await queue.close()
+        for each in self._session.forget_all() if self._url else []:
+            await each.close()
         await asyncio.gather(*self._calls.values(), *self._holding.values(), *loops, return_exceptions=True)
         if self._cluster is not None:
             await self._cluster.aclose()
@@ -119,19 +119,20 @@ class Adapter:
         self._session = Session(
             leaseq.aio, leaseq.aio.registry, leaseq.worker.aio.registry, self._cluster or self._url
         )
-        return {"ok": dispatch.hello("Python, asyncio")}
+        return {"ok": dispatch.hello("Python, asyncio", "asyncio")}
 
     async def _open(self, message: Json) -> Json:
         self._session.open(message["queue"], message["name"], message["group"])
         return {"ok": {}}
 
     async def _close(self, message: Json) -> Json:
-        await self._session.forget(message["queue"]).close()
+        for each in self._session.forget(message["queue"]):
+            await each.close()
         return {"ok": {}}
 
     async def _close_client(self, _: Json) -> Json:
-        for queue in self._session.forget_all():
-            await queue.close()
+        for each in self._session.forget_all():
+            await each.close()
         return {"ok": {}}
 
     async def _cancel(self, message: Json) -> Json:
@@ -141,6 +142,8 @@ class Adapter:
 
     async def _call(self, message: Json) -> Json:
         name, handle, args = message["method"], message["queue"], message["args"]
+        if name in job_client.METHODS:
+            return await self._of_jobs(job_client.METHODS[name](self._session, handle, args), name)
         if name in METHODS:
             plan = METHODS[name](self._session, handle, args)
             try:
@@ -160,6 +163,15 @@ class Adapter:
             return await self._hold(item)
         await asyncio.shield(self._holding[item])
         return {"ok": {}}
+
+    async def _of_jobs(self, plan: dispatch.Plan, name: str) -> Json:
+        try:
+            return {"ok": plan.shape(await plan.run())}
+        except (LeaseqError, TimeoutError) as error:
+            answer = job_client.ending(error) if name == "job_result" else None
+            if answer is None:
+                raise
+            return {"ok": answer}
 
     async def _of_loop(self, name: str, handle: str, args: Json) -> Json:
         if name == "work":

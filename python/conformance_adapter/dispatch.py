@@ -5,6 +5,9 @@ looks like; the answer itself is waited for by the sync or the async adapter.
 """
 
 import asyncio
+import importlib
+import os
+import sys
 from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any, Final, NamedTuple
@@ -65,6 +68,7 @@ class Session:
         self._workers = workers
         self._server = server
         self._queues: dict[str, Any] = {}
+        self._apps: dict[tuple[str, str], Any] = {}
         self._leases: dict[tuple[str, bytes, int], Any] = {}
 
     def open(self, handle: str, name: str, group: str | None) -> None:
@@ -83,15 +87,26 @@ class Session:
         """The queues that `work` names."""
         return [self.queue(name) for name in (handle, *args.get("also", ()))]
 
-    def forget(self, handle: str) -> Any:
-        """The queue of this handle, which is no longer open."""
+    def app(self, handle: str | None, form: str = "json") -> Any:
+        """The App whose jobs go to the queue of this handle."""
+        queue = self.queue(handle)
+        found = self._apps.get((queue.name, form))
+        if found is None:
+            made = importlib.import_module("leaseq.jobs" if self._module is leaseq else "leaseq.jobs.aio").App
+            found = made(self._server, group=queue.group, queue=queue.name, format=form)
+            self._apps[queue.name, form] = found
+        return found
+
+    def forget(self, handle: str) -> list[Any]:
+        """Return what there is of this handle, to be closed: it is no longer open."""
         queue = self.queue(handle)
         del self._queues[handle]
-        return queue
+        apps = [self._apps.pop(key) for key in list(self._apps) if key[0] == queue.name]
+        return [queue, *apps]
 
     def forget_all(self) -> list[Any]:
-        """All queues, none of which is open any longer."""
-        return [self.forget(handle) for handle in list(self._queues)]
+        """Return what there is of all handles, none of which is open any longer."""
+        return [each for handle in list(self._queues) for each in self.forget(handle)]
 
     def together(self, handles: Sequence[str]) -> Any:
         """Several queues as one."""
@@ -386,7 +401,20 @@ def pipeline_answers(args: Json, replies: Sequence[Any]) -> list[list[str]]:
     return [[next(words) for _ in call["items"]] for call in args["calls"]]
 
 
-def hello(language: str) -> Json:
+JOB_WORKER: Final = "conformance_adapter.job_worker"
+
+
+def job_worker(flavour: str) -> list[str]:
+    """The command of the job worker program, with the modules that this adapter has."""
+    settings = [
+        f"{name}={os.environ[name]}"
+        for name in ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE")
+        if name in os.environ
+    ]
+    return ["/usr/bin/env", *settings, sys.executable, "-m", JOB_WORKER, flavour]
+
+
+def hello(language: str, flavour: str = "threads") -> Json:
     """Who this is. The sync and async adapters do all that the protocol has methods for."""
     from leaseq import _scripts
 
@@ -396,4 +424,5 @@ def hello(language: str) -> Json:
         "client": {"name": "leaseq", "version": leaseq.__version__, "language": language},
         "capabilities": list(CAPABILITIES),
         "scripts": {script.name: script.sha1 for script in scripts},
+        "job_worker": job_worker(flavour),
     }

@@ -21,7 +21,7 @@ CAPABILITIES: Final = (
         "handoff",
     ),
     *("dead_letters", "limits", "many_queues", "cancel", "look", "registry", "live_workers", "worker"),
-    *("clean", "configure", "pipeline", "cluster"),
+    *("clean", "configure", "pipeline", "cluster", "jobs", "job_worker"),
 )
 """All that spec/12 knows: both Python clients claim everything."""
 

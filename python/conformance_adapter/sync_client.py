@@ -1,5 +1,7 @@
 """The adapter of `leaseq.WorkQueue`: python -m conformance_adapter.sync_client.
 
+With `fork` behind it, its job worker program runs each job in a process of its own.
+
 A thread for each call, since any of them may wait. Threads cannot be cancelled: closing the queue ends what waits.
 """
 
@@ -17,7 +19,7 @@ from redis.retry import Retry
 import leaseq
 import leaseq.registry
 import leaseq.worker.registry
-from conformance_adapter import dispatch, values
+from conformance_adapter import dispatch, job_client, values
 from conformance_adapter.dispatch import METHODS, HarnessError, Session, end_handler, held_answer
 from conformance_adapter.messages import MAX_LINE_BYTES, Json
 from leaseq import LeaseqError, QueueClosedError
@@ -105,8 +107,8 @@ class Adapter:
 
     def end(self) -> None:
         """Close all connections."""
-        for queue in self._session.forget_all() if self._url else []:
-            queue.close()
+        for each in self._session.forget_all() if self._url else []:
+            each.close()
 
     def _answer(self, message: Json) -> None:
         try:
@@ -127,19 +129,20 @@ class Adapter:
         self._url, self._cluster = values.patient(message["url"]), message.get("cluster", False)
         server = redis.RedisCluster.from_url(self._url) if self._cluster else self._url
         self._session = Session(leaseq, leaseq.registry, leaseq.worker.registry, server)
-        return {"ok": dispatch.hello("Python")}
+        return {"ok": dispatch.hello("Python", *(sys.argv[1:] or ["threads"]))}
 
     def _open(self, message: Json) -> Json:
         self._session.open(message["queue"], message["name"], message["group"])
         return {"ok": {}}
 
     def _close(self, message: Json) -> Json:
-        self._session.forget(message["queue"]).close()
+        for each in self._session.forget(message["queue"]):
+            each.close()
         return {"ok": {}}
 
     def _close_client(self, _: Json) -> Json:
-        for queue in self._session.forget_all():
-            queue.close()
+        for each in self._session.forget_all():
+            each.close()
         return {"ok": {}}
 
     def _cancel(self, message: Json) -> Json:
@@ -151,6 +154,8 @@ class Adapter:
 
     def _call(self, message: Json) -> Json:
         name, handle, args = message["method"], message["queue"], message["args"]
+        if name in job_client.METHODS:
+            return self._of_jobs(job_client.METHODS[name](self._session, handle, args), name)
         if name in METHODS:
             plan = METHODS[name](self._session, handle, args)
             try:
@@ -170,6 +175,15 @@ class Adapter:
             self._holding.enter_context(item)
             return {"ok": {}}
         return self._lost(item, self._looking[message["id"]])
+
+    def _of_jobs(self, plan: dispatch.Plan, name: str) -> Json:
+        try:
+            return {"ok": plan.shape(plan.run())}
+        except (LeaseqError, TimeoutError) as error:
+            answer = job_client.ending(error) if name == "job_result" else None
+            if answer is None:
+                raise
+            return {"ok": answer}
 
     def _of_loop(self, name: str, handle: str, args: Json) -> Json:
         if name == "work":
