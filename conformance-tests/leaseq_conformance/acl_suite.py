@@ -14,12 +14,13 @@ import redis
 
 from leaseq_conformance.adapter_process import AdapterFaultError, AdapterProcess, NoAnswerError
 from leaseq_conformance.adapter_protocol import b64
-from leaseq_conformance.cases import BrokenError, Case, Context, UnjudgedError, Verdict, failed, passed
+from leaseq_conformance.cases import Case, Context
 from leaseq_conformance.rules import pages
 from leaseq_conformance.vectors import case_file
 from leaseq_conformance.vectors.compare import agree
 from leaseq_conformance.vectors.executor import BATCH, VectorExecutor, refused
 from leaseq_conformance.vectors.vector import Refused
+from leaseq_conformance.verdict import BrokenError, UnjudgedError, Verdict, failed, passed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -30,8 +30,8 @@ from leaseq_conformance.adapter_protocol import (
     described,
     quoted,
 )
-from leaseq_conformance.cases import BrokenError, UnjudgedError
 from leaseq_conformance.timestamp import timestamp
+from leaseq_conformance.verdict import BrokenError, UnjudgedError
 
 TIMEOUT_SECS: Final = 60.0
 """Longer than an answer takes on a busy machine; a call that waits is given its own time on top."""

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import redis
 
-from leaseq_conformance.cases import Case, Context, UnjudgedError, Verdict, failed, passed
+from leaseq_conformance.cases import Case, Context
 from leaseq_conformance.manifest import SCRIPTS
 from leaseq_conformance.model.codec import EPOCH, LEVEL, Record, State
 from leaseq_conformance.vectors.executor import PREFIX, whole
 from leaseq_conformance.vectors.vector import NOW, START
+from leaseq_conformance.verdict import UnjudgedError, Verdict, failed, passed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from leaseq_conformance.cases import Outcome
 from leaseq_conformance.rules import CORE, capabilities
+from leaseq_conformance.verdict import Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Collection

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from leaseq_conformance import registry
 from leaseq_conformance.adapter_protocol import version_needed
-from leaseq_conformance.cases import Outcome, Verdict, VerdictError
+from leaseq_conformance.verdict import Outcome, Verdict, VerdictError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

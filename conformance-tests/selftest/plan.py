@@ -7,8 +7,8 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from leaseq_conformance.cases import Outcome
 from leaseq_conformance.rules import CORE
+from leaseq_conformance.verdict import Outcome
 from selftest.broken_adapters import DEGENERATE
 from selftest.pool import JOBS, Subject, Task
 from selftest.promise_tests import SUITE

@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING, Final
 from leaseq_conformance import registry
 from leaseq_conformance.adapter_pool import AdapterPool
 from leaseq_conformance.adapter_protocol import SCHEMA
-from leaseq_conformance.cases import Context, Outcome, Verdict, VerdictError
+from leaseq_conformance.cases import Context
 from leaseq_conformance.redis_server import Server, SpawnedServer, open_server
 from leaseq_conformance.runner import run_case
+from leaseq_conformance.verdict import Outcome, Verdict, VerdictError
 from selftest.promise_tests import SUITE, run_test
 
 if TYPE_CHECKING:

@@ -9,7 +9,8 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from leaseq_conformance.cases import Case, Outcome, Verdict, failed, passed
+from leaseq_conformance.cases import Case
+from leaseq_conformance.verdict import Outcome, Verdict, failed, passed
 from selftest.client_copies import PYTHON
 
 if TYPE_CHECKING:

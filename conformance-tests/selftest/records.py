@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from leaseq_conformance.cases import Outcome
+from leaseq_conformance.verdict import Outcome
 from selftest.pool import Result
 
 if TYPE_CHECKING:

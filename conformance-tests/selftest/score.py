@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from leaseq_conformance import registry
-from leaseq_conformance.cases import Outcome
 from leaseq_conformance.manifest import SCRIPTS
 from leaseq_conformance.rules import rules
+from leaseq_conformance.verdict import Outcome
 from selftest import lint, plan, pool, records
 from selftest.client_copies import ClientCopies
 from selftest.mutation import run

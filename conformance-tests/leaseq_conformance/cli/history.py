@@ -13,7 +13,6 @@ import click
 from rich.console import Console
 from rich.markup import escape
 
-from leaseq_conformance.cases import Outcome
 from leaseq_conformance.cli.options import (
     EXIT_BROKEN,
     EXIT_CODES,
@@ -26,11 +25,13 @@ from leaseq_conformance.cli.options import (
 from leaseq_conformance.cli.terminal import progress_bar
 from leaseq_conformance.history import suite
 from leaseq_conformance.history.record import History
+from leaseq_conformance.verdict import Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from leaseq_conformance.cases import Context, Verdict
+    from leaseq_conformance.cases import Context
+    from leaseq_conformance.verdict import Verdict
 
 EXITS: Final = {
     Outcome.FAIL: EXIT_FAILED,

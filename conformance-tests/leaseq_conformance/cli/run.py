@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from leaseq_conformance import registry
-from leaseq_conformance.cases import Outcome
 from leaseq_conformance.cli.options import (
     EXIT_BROKEN,
     EXIT_CODES,
@@ -26,6 +25,7 @@ from leaseq_conformance.reports.json_report import results_of, write_badge, writ
 from leaseq_conformance.reports.junit import write_junit
 from leaseq_conformance.rules import CORE
 from leaseq_conformance.runner import run_all
+from leaseq_conformance.verdict import Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

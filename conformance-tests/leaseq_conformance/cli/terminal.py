@@ -10,8 +10,8 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from leaseq_conformance.cases import Outcome
 from leaseq_conformance.conformance_levels import claim, levels
+from leaseq_conformance.verdict import Outcome
 
 if TYPE_CHECKING:
     from types import TracebackType

@@ -11,12 +11,13 @@ from leaseq_conformance.adapter_process import (
     NoAnswerError,
 )
 from leaseq_conformance.adapter_protocol import b64
-from leaseq_conformance.cases import BrokenError, Case, Context, UnjudgedError, Verdict, failed, passed
+from leaseq_conformance.cases import Case, Context
 from leaseq_conformance.history.monitor_log import Witness
 from leaseq_conformance.manifest import NAMES_BY_DIGEST
 from leaseq_conformance.redis_cluster import SLOTS, RedisCluster, cluster
 from leaseq_conformance.redis_server import SpawnedServer
 from leaseq_conformance.server_process import ServerError
+from leaseq_conformance.verdict import BrokenError, UnjudgedError, Verdict, failed, passed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

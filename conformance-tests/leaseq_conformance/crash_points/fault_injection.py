@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from leaseq_conformance.cases import FailedError
 from leaseq_conformance.crash_points.operations import GROUPS
 from leaseq_conformance.crash_points.rehearsal import CLIENT
 from leaseq_conformance.queue_admin import drain_queue, expire_everything
 from leaseq_conformance.scenarios import key_inspector, values
+from leaseq_conformance.verdict import FailedError
 
 if TYPE_CHECKING:
     import redis

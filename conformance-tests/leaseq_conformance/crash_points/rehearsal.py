@@ -7,10 +7,10 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from leaseq_conformance.cases import FailedError
 from leaseq_conformance.crash_points.operations import GROUPS
 from leaseq_conformance.fault_proxy import ANY_CALL, Breakpoint
 from leaseq_conformance.scenarios import key_inspector, values
+from leaseq_conformance.verdict import FailedError
 
 if TYPE_CHECKING:
     import redis

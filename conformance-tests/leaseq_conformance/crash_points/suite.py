@@ -14,21 +14,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from leaseq_conformance.cases import Case, VerdictError, passed
+from leaseq_conformance.cases import Case
 from leaseq_conformance.crash_points.fault_injection import FaultInjection
 from leaseq_conformance.crash_points.operations import OPERATIONS
 from leaseq_conformance.crash_points.rehearsal import Rehearsal, crash_points
+from leaseq_conformance.verdict import VerdictError, passed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import redis
 
-    from leaseq_conformance.cases import Context, Verdict
+    from leaseq_conformance.cases import Context
     from leaseq_conformance.crash_points.fault_injection import Fault
     from leaseq_conformance.crash_points.operations import Operation
     from leaseq_conformance.crash_points.rehearsal import CrashPoint
     from leaseq_conformance.fault_proxy import When
+    from leaseq_conformance.verdict import Verdict
 
 DROP_RULES: Final = ("LQ-CLIENT-1", "LQ-ERROR-4", "LQ-COMPLETE-2")
 KILL_RULES: Final = ("LQ-FAIL-1", "LQ-FAIL-3", "LQ-ITEM-3", "LQ-COMPLETE-2")

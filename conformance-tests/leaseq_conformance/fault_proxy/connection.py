@@ -1,4 +1,4 @@
-"""One connection through the proxy."""
+"""One connection through the proxy, and the link that it is part of."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Final
 from leaseq_conformance import resp
 from leaseq_conformance.fault_proxy import one_node
 from leaseq_conformance.fault_proxy.command import DeferredReply
+from leaseq_conformance.fault_proxy.link_faults import LinkFaults
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from leaseq_conformance.fault_proxy.breakpoints import Breakpoint
     from leaseq_conformance.fault_proxy.command import Command
-    from leaseq_conformance.fault_proxy.proxy import Listener
+    from leaseq_conformance.fault_proxy.command_log import CommandLog
 
 RESET: Final = struct.pack("ii", 1, 0)
 """SO_LINGER for a close with RST instead of FIN."""
@@ -27,21 +28,48 @@ _POLL_SECS: Final = 0.002
 """Pause between two checks of a held connection whether it may go on."""
 
 
-class ProxiedConnection:
-    """A connection through the proxy: one thread for commands, one for replies."""
+class Link(LinkFaults):
+    """What the connections of one client have in common.
 
-    def __init__(self, listener: Listener, client: socket.socket, server: socket.socket, number: int) -> None:
-        self._listener = listener
+    Attributes:
+        log: what their commands are written into.
+        client: the client's name; after a change, commands have the new name on them.
+        port: where the client connects.
+        kill: ends the client.
+        has_every_slot: whether it answers CLUSTER in the server's place, as a cluster of one node on this port.
+    """
+
+    def __init__(self, log: CommandLog, client: str, port: int) -> None:
+        super().__init__()
+        self.log = log
+        self.client = client
+        self.port = port
+        self.kill: Callable[[], object] = lambda: None
+        self.has_every_slot = False
+
+
+class ProxiedConnection:
+    """A connection through the proxy: one thread for commands, one for replies. `on_end` is called with it at its end."""
+
+    def __init__(
+        self,
+        link: Link,
+        client: socket.socket,
+        server: socket.socket,
+        on_end: Callable[[ProxiedConnection], object],
+    ) -> None:
+        self._link = link
         self._client = client
         self._server = server
-        self._number = number
+        self._on_end = on_end
+        self._number = number = link.log.connection_number()
         self._unanswered: deque[tuple[Command, Breakpoint | None]] = deque()
         self._lock = threading.Lock()
         self._delivering = False
         self._ended = threading.Event()
         self._held: set[Breakpoint] = set()
         self._threads = [
-            threading.Thread(target=self._run, args=(part,), name=f"{listener.client}/{number}", daemon=True)
+            threading.Thread(target=self._run, args=(part,), name=f"{link.client}/{number}", daemon=True)
             for part in (self._forward_commands, self._forward_replies)
         ]
         self._left = len(self._threads)
@@ -79,13 +107,13 @@ class ProxiedConnection:
             if last:
                 self._client.close()
                 self._server.close()
-                self._listener.forget(self)
+                self._on_end(self)
 
     def _forward_commands(self) -> None:
         stream = resp.Stream()
         while data := self._receive(self._client):
-            self._listener.count_from_client(len(data))
-            self._wait(self._listener.delay())
+            self._link.count_from_client(len(data))
+            self._wait(self._link.delay())
             stream.feed(data)
             while (frame := stream.frame()) is not None:
                 self._command(frame)
@@ -95,7 +123,7 @@ class ProxiedConnection:
     def _forward_replies(self) -> None:
         stream = resp.Stream()
         while data := self._receive(self._server):
-            self._wait(self._listener.delay())
+            self._wait(self._link.delay())
             stream.feed(data)
             while (frame := stream.frame()) is not None:
                 self._reply(frame)
@@ -103,15 +131,15 @@ class ProxiedConnection:
             self._client.shutdown(socket.SHUT_RDWR)  # wakes the other thread too
 
     def _command(self, frame: bytes) -> None:
-        faults, arguments = self._listener, resp.arguments(frame)
-        command, points = faults.proxy.record(faults.client, self._number, arguments, faults.port)
-        if faults.has_every_slot:
-            command.outgoing = one_node.reply(arguments, faults.port)
+        link, arguments = self._link, resp.arguments(frame)
+        command, points = link.log.record(link.client, self._number, arguments, link.port)
+        if link.has_every_slot:
+            command.outgoing = one_node.reply(arguments, link.port)
         for point in points:
             if point.when == "before":
                 self._stop_at(point, command)
-        self._hold_while(lambda: faults.hold_commands)
-        if faults.discard_commands:
+        self._hold_while(lambda: link.hold_commands)
+        if link.discard_commands:
             return
         with self._lock:
             after = next((point for point in points if point.when == "after"), None)
@@ -165,13 +193,13 @@ class ProxiedConnection:
 
     def _deliver(self, data: bytes) -> bool:
         """Send the client bytes of the server through the faults of the link; returns whether it got them."""
-        faults = self._listener
-        if faults.discard_replies:
+        link = self._link
+        if link.discard_replies:
             return False
-        for part, is_held in zip(faults.split_held(data), (False, True), strict=True):
+        for part, is_held in zip(link.split_held(data), (False, True), strict=True):
             if is_held and part:
-                self._hold_while(lambda: faults.hold_replies_after is not None)
-            part, cut = faults.split_cut(part) if part else (part, False)  # noqa: PLW2901
+                self._hold_while(lambda: link.hold_replies_after is not None)
+            part, cut = link.split_cut(part) if part else (part, False)  # noqa: PLW2901
             self._send(self._client, part)
             if cut:
                 raise ConnectionResetError
@@ -206,7 +234,7 @@ class ProxiedConnection:
             command.deferred = action
         elif action in {"disconnect", "kill"}:
             if action == "kill":
-                self._listener.kill()
+                self._link.kill()
             raise ConnectionResetError
 
     def _wait(self, seconds: float) -> None:

@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
-import itertools
 import socket
 import threading
 from typing import TYPE_CHECKING, Self
 from urllib.parse import urlsplit
 
-from leaseq_conformance.fault_proxy.breakpoints import Breakpoint
-from leaseq_conformance.fault_proxy.command import Command
-from leaseq_conformance.fault_proxy.connection import RESET, ProxiedConnection
-from leaseq_conformance.fault_proxy.link_faults import LinkFaults
+from leaseq_conformance.fault_proxy.command_log import CommandLog
+from leaseq_conformance.fault_proxy.connection import RESET, Link, ProxiedConnection
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from types import TracebackType
 
-    from leaseq_conformance.fault_proxy.breakpoints import Action, When
+    from leaseq_conformance.fault_proxy.breakpoints import Action, Breakpoint, When
 
 
-class FaultProxy:
+class FaultProxy(CommandLog):
     """Listeners for clients in front of one server. Starts and ends with its `with` block, threads and sockets included.
 
     Args:
@@ -31,18 +27,9 @@ class FaultProxy:
     """
 
     def __init__(self, server_url: str, scripts: Mapping[str, str] | None = None) -> None:
+        super().__init__(scripts)
         self.server_url = server_url
-        self.commands: list[Command] = []
-        self._scripts = dict(scripts or {})
-        self._breakpoints: list[Breakpoint] = []
         self._listeners: dict[str, Listener] = {}
-        self._numbers = itertools.count(1)
-        self._connections = itertools.count(1)
-        self._lock = threading.Lock()
-
-    def learn_scripts(self, digests: Mapping[str, str]) -> None:
-        """Know these scripts too: name -> digest, as a client declares them."""
-        self._scripts.update({digest: name for name, digest in digests.items()})
 
     def listener(self, client: str, kill: Callable[[], object] = lambda: None) -> Listener:
         """Return the listener of a client, opened at the first call; `kill` is called when a breakpoint says so."""
@@ -52,82 +39,11 @@ class FaultProxy:
         listener.kill = kill
         return listener
 
-    def add_breakpoint(
-        self,
-        client: str,
-        label: str | None = None,
-        when: When = "before",
-        action: Action = "hold",
-        nth: int = 1,
-    ) -> Breakpoint:
-        """Stop the nth command from now on that this client sends, of those that `Command.is_named` so."""
-        point = Breakpoint(client, label, when, action, nth)
-        self.add(point)
-        return point
-
-    def add(self, point: Breakpoint) -> None:
-        """Ask this breakpoint about every command from now on."""
-        with self._lock:
-            self._breakpoints.append(point)
-
-    def replace(self, point: Breakpoint, new: Breakpoint) -> None:
-        """Ask another one in its place, with no command in between."""
-        with self._lock:
-            self._breakpoints[self._breakpoints.index(point)] = new
-
-    def remove(self, point: Breakpoint) -> None:
-        """Stop asking it."""
-        with self._lock:
-            self._breakpoints.remove(point)
-
-    def clear(self) -> None:
-        """Remove all breakpoints, resume what they hold, and forget the commands that were seen."""
-        with self._lock:
-            points, self._breakpoints = self._breakpoints, []
-            self.commands = []
-        for point in points:
-            point.resume()
-
     def reset(self, client: str) -> None:
         """Reset the connections of a client, blocked ones too."""
         for listener in self._listeners.values():
             if listener.client == client:
                 listener.reset()
-
-    def transcript(self) -> list[str]:
-        """Return the commands and their replies, one line each."""
-        with self._lock:
-            return [command.describe() for command in self.commands]
-
-    def commands_of(self, client: str, label: str | None = None) -> list[Command]:
-        """Return the commands that a client sent: all, or those that `Command.is_named` so."""
-        with self._lock:
-            return [
-                command for command in self.commands if command.client == client and command.is_named(label)
-            ]
-
-    def record(
-        self, client: str, connection: int, arguments: tuple[bytes, ...], port: int
-    ) -> tuple[Command, list[Breakpoint]]:
-        """Write a command down, and find the breakpoints that stop it."""
-        script = self._script(arguments)
-        command = Command(next(self._numbers), client, connection, arguments, script, port=port)
-        with self._lock:
-            self.commands.append(command)
-            return command, [point for point in self._breakpoints if point.matches(command)]
-
-    def _script(self, arguments: tuple[bytes, ...]) -> str | None:
-        if len(arguments) < 3:
-            return None
-        if arguments[0].upper() == b"EVALSHA":
-            return self._scripts.get(arguments[1].decode("ascii", "replace").lower())
-        if arguments[0].upper() == b"EVAL":
-            return self._scripts.get(hashlib.sha1(arguments[1], usedforsecurity=False).hexdigest())
-        return None
-
-    def connection_number(self) -> int:
-        """Return a number for a new connection."""
-        return next(self._connections)
 
     def __enter__(self) -> Self:
         return self
@@ -140,24 +56,18 @@ class FaultProxy:
             listener.close()
 
 
-class Listener(LinkFaults):
-    """The port of one client, with the faults of its link.
+class Listener(Link):
+    """The port of one client, and its link.
 
     Attributes:
-        client: the client's name; after a change, commands have the new name on them.
-        kill: ends the client.
-        has_every_slot: whether it answers CLUSTER in the server's place, as a cluster of one node that listens here.
-        port, url: where it connects; the URL has the user, password and database of the server's.
+        url: where the client connects, with the user, password and database of the server's.
     """
 
     def __init__(self, proxy: FaultProxy, client: str) -> None:
-        super().__init__()
+        port = socket.create_server(("127.0.0.1", 0))
+        super().__init__(proxy, client, port.getsockname()[1])
+        self._socket = port
         self.proxy = proxy
-        self.client = client
-        self.kill: Callable[[], object] = lambda: None
-        self.has_every_slot = False
-        self._socket = socket.create_server(("127.0.0.1", 0))
-        self.port: int = self._socket.getsockname()[1]
         self.url = _url_at(proxy.server_url, self.port)
         self._connections: set[ProxiedConnection] = set()
         self._lock = threading.Lock()
@@ -182,7 +92,7 @@ class Listener(LinkFaults):
                 client.close()
                 continue
             client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            connection = ProxiedConnection(self, client, server, self.proxy.connection_number())
+            connection = ProxiedConnection(self, client, server, self._forget)
             with self._lock:
                 self._connections.add(connection)
             connection.start()
@@ -195,8 +105,7 @@ class Listener(LinkFaults):
         client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
         return None
 
-    def forget(self, connection: ProxiedConnection) -> None:
-        """Leave out a connection that has ended."""
+    def _forget(self, connection: ProxiedConnection) -> None:
         with self._lock:
             self._connections.discard(connection)
 

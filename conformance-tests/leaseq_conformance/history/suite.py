@@ -4,16 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from leaseq_conformance.cases import (
-    BrokenError,
-    Case,
-    UnjudgedError,
-    Verdict,
-    failed,
-    passed,
-)
+from leaseq_conformance.cases import Case
 from leaseq_conformance.history import replay, workload
 from leaseq_conformance.history.run import run as run_program
+from leaseq_conformance.verdict import BrokenError, UnjudgedError, Verdict, failed, passed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

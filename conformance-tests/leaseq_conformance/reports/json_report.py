@@ -6,10 +6,11 @@ import json
 from typing import TYPE_CHECKING, Any, Final
 
 from leaseq_conformance import __version__
-from leaseq_conformance.cases import Case, Outcome, Verdict
+from leaseq_conformance.cases import Case
 from leaseq_conformance.conformance_levels import claim, levels
 from leaseq_conformance.rules import CORE
 from leaseq_conformance.runner import Result, Run
+from leaseq_conformance.verdict import Outcome, Verdict
 
 if TYPE_CHECKING:
     from pathlib import Path

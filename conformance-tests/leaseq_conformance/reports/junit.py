@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Final
 from xml.etree import ElementTree as ET
 
-from leaseq_conformance.cases import Outcome
+from leaseq_conformance.verdict import Outcome
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,10 +7,10 @@ import time
 from typing import TYPE_CHECKING, Any, Final
 
 from leaseq_conformance.adapter_process import NoAnswerError
-from leaseq_conformance.cases import FailedError, SkippedError, UnjudgedError
 from leaseq_conformance.fault_proxy import ANY_SCRIPT, Breakpoint, FaultProxyError, Refusal
 from leaseq_conformance.manifest import SCRIPTS
 from leaseq_conformance.scenarios import key_inspector, values, workers
+from leaseq_conformance.verdict import FailedError, SkippedError, UnjudgedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

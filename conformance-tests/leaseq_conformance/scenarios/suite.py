@@ -5,14 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from leaseq_conformance.adapter_process import AdapterFaultError, NoAnswerError
-from leaseq_conformance.cases import BrokenError, UnjudgedError, passed
 from leaseq_conformance.scenarios.load import load_all
 from leaseq_conformance.scenarios.scenario_runner import ScenarioRunner
+from leaseq_conformance.verdict import BrokenError, UnjudgedError, passed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from leaseq_conformance.cases import Case, Context, Verdict
+    from leaseq_conformance.cases import Case, Context
+    from leaseq_conformance.verdict import Verdict
 
 
 def cases() -> Sequence[Case]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Final
 
-from leaseq_conformance.cases import FailedError
 from leaseq_conformance.scenarios.values import MismatchError, match
+from leaseq_conformance.verdict import FailedError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

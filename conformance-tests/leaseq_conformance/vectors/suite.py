@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import redis
 
-from leaseq_conformance.cases import Case, Context, UnjudgedError, Verdict, failed, passed
+from leaseq_conformance.cases import Case, Context
 from leaseq_conformance.vectors import case_file
 from leaseq_conformance.vectors import vector as format_
 from leaseq_conformance.vectors.executor import BATCH, VectorExecutor, slots
 from leaseq_conformance.vectors.monitor import Watch
 from leaseq_conformance.vectors.rules import ALWAYS, TOGETHER
+from leaseq_conformance.verdict import UnjudgedError, Verdict, failed, passed
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Mapping, Sequence

@@ -9,8 +9,9 @@ from typing import Any, Final
 
 from leaseq_conformance.adapter_pool import CaseSession
 from leaseq_conformance.adapter_process import AdapterError, AdapterFaultError, Answer, NoAnswerError, Pending
-from leaseq_conformance.cases import BrokenError, Case, Context, FailedError, UnjudgedError, Verdict, passed
+from leaseq_conformance.cases import Case, Context
 from leaseq_conformance.scenarios.values import MismatchError, match, plain, shown
+from leaseq_conformance.verdict import BrokenError, FailedError, UnjudgedError, Verdict, passed
 from leaseq_conformance.wire.load import OF_NO_QUEUE, load_all
 from leaseq_conformance.wire.notation import expanded
 from leaseq_conformance.wire.plan import CALLS, Exchange, Interrupt, Plan, SilentReplies

@@ -9,10 +9,11 @@ import pytest
 
 from leaseq_conformance import acl_suite, complexity_suite
 from leaseq_conformance.adapter_pool import AdapterPool
-from leaseq_conformance.cases import Context, Outcome, Verdict
+from leaseq_conformance.cases import Context
 from leaseq_conformance.redis_server import ExternalServer
 from leaseq_conformance.rules import capabilities
 from leaseq_conformance.runner import run_case
+from leaseq_conformance.verdict import Outcome, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

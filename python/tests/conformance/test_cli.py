@@ -12,7 +12,7 @@ from xml.etree import ElementTree as ET
 import pytest
 from click.testing import CliRunner
 
-from leaseq_conformance.cases import Case, Outcome, Verdict
+from leaseq_conformance.cases import Case
 from leaseq_conformance.cli import program
 from leaseq_conformance.cli.run import exit_code
 from leaseq_conformance.conformance_levels import claim, levels
@@ -22,6 +22,7 @@ from leaseq_conformance.reports.json_report import ResultsError, badge, read_res
 from leaseq_conformance.reports.junit import write_junit
 from leaseq_conformance.rules import rules
 from leaseq_conformance.runner import Result, Run
+from leaseq_conformance.verdict import Outcome, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -9,20 +9,21 @@ import pytest
 
 from leaseq_conformance.adapter_pool import AdapterPool
 from leaseq_conformance.adapter_protocol import SCHEMA
-from leaseq_conformance.cases import Context, Outcome
+from leaseq_conformance.cases import Context
 from leaseq_conformance.crash_points import cases
 from leaseq_conformance.crash_points.operations import OPERATIONS
 from leaseq_conformance.queue_admin import drain_queue, expire_everything, run_script
 from leaseq_conformance.redis_server import SpawnedServer
 from leaseq_conformance.rules import capabilities, rules
 from leaseq_conformance.runner import run_case
+from leaseq_conformance.verdict import Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     import redis
 
-    from leaseq_conformance.cases import Verdict
+    from leaseq_conformance.verdict import Verdict
 
 
 WRONG_CLIENT = (sys.executable, "-m", "selftest.buggy_adapter")

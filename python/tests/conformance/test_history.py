@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 from support.history_builder import HOUR, HistoryBuilder
 
-from leaseq_conformance.cases import BrokenError, Context, Outcome, UnjudgedError
+from leaseq_conformance.cases import Context
 from leaseq_conformance.cli.history import history as history_command
 from leaseq_conformance.history import replay, suite, workload
 from leaseq_conformance.history.expected_answers import expected
@@ -17,6 +17,7 @@ from leaseq_conformance.history.monitor_log import Witness
 from leaseq_conformance.history.record import History, Left
 from leaseq_conformance.history.replies import decoded
 from leaseq_conformance.redis_server import ExternalServer
+from leaseq_conformance.verdict import BrokenError, Outcome, UnjudgedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,16 +12,17 @@ import yaml
 from leaseq_conformance.adapter_pool import AdapterPool
 from leaseq_conformance.adapter_protocol import b64
 from leaseq_conformance.case_loader import CaseFileError
-from leaseq_conformance.cases import Case, Context, Outcome
+from leaseq_conformance.cases import Case, Context
 from leaseq_conformance.redis_server import open_server
 from leaseq_conformance.rules import capabilities, rules
 from leaseq_conformance.runner import run_case
 from leaseq_conformance.scenarios import load, values
+from leaseq_conformance.verdict import Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from leaseq_conformance.cases import Verdict
+    from leaseq_conformance.verdict import Verdict
 
 ADAPTER = (sys.executable, "-m", "conformance_adapter.sync_client")
 CLAIMED = frozenset(capabilities())

@@ -15,9 +15,10 @@ from click.testing import CliRunner
 from support.servers import wait_until
 
 from leaseq_conformance import registry
-from leaseq_conformance.cases import Case, Outcome
+from leaseq_conformance.cases import Case
 from leaseq_conformance.redis_server import ExternalServer, open_server
 from leaseq_conformance.rules import core_rules, rules
+from leaseq_conformance.verdict import Outcome
 from selftest import lint, plan, pool, records, score
 from selftest.client_copies import ClientCopies
 from selftest.command import selftest_command

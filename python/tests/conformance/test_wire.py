@@ -13,9 +13,10 @@ from support import adapters
 from leaseq_conformance.adapter_pool import AdapterPool
 from leaseq_conformance.adapter_protocol import SCHEMA
 from leaseq_conformance.case_loader import CaseFileError
-from leaseq_conformance.cases import BrokenError, Case, Context, FailedError
+from leaseq_conformance.cases import Case, Context
 from leaseq_conformance.manifest import SCRIPTS
 from leaseq_conformance.redis_server import ExternalServer
+from leaseq_conformance.verdict import BrokenError, FailedError
 from leaseq_conformance.wire import cases, run
 from leaseq_conformance.wire.load import load
 
