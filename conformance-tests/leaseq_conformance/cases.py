@@ -1,4 +1,4 @@
-"""What every suite of cases is made of: a case, and what a case is given to run with."""
+"""A case of a suite, and the context that it is run in."""
 
 from __future__ import annotations
 

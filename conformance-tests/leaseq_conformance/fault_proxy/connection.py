@@ -29,7 +29,7 @@ _POLL_SECS: Final = 0.002
 
 
 class Link(LinkFaults):
-    """What the connections of one client have in common.
+    """The link between one client and the server, which all connections of the client share.
 
     Attributes:
         log: what their commands are written into.
