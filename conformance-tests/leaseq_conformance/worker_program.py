@@ -7,8 +7,8 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from leaseq_conformance.cases import BrokenError
 from leaseq_conformance.server_process import ServerError, ServerProcess
+from leaseq_conformance.verdict import BrokenError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import redis
 
-from leaseq_conformance.cases import FailedError
 from leaseq_conformance.jobs import payload
 from leaseq_conformance.jobs.job_queue import JobQueue
 from leaseq_conformance.scenarios import key_inspector
 from leaseq_conformance.scenarios.values import MismatchError, Saved, filled, match
+from leaseq_conformance.verdict import FailedError
 from leaseq_conformance.worker_program import GROUP
 
 if TYPE_CHECKING:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from leaseq_conformance import case_loader
-from leaseq_conformance.cases import VerdictError, passed
 from leaseq_conformance.jobs.job_case import ONE_WORKER, JobCaseRunner
+from leaseq_conformance.verdict import VerdictError, passed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from leaseq_conformance.cases import Case, Context, Verdict
+    from leaseq_conformance.cases import Case, Context
+    from leaseq_conformance.verdict import Verdict
 
 SUITE: Final = "jobs"
 WORKER: Final = "job_worker"

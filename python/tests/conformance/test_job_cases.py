@@ -12,16 +12,17 @@ import yaml
 from leaseq_conformance import jobs, registry
 from leaseq_conformance.adapter_pool import AdapterPool
 from leaseq_conformance.case_loader import CaseFileError
-from leaseq_conformance.cases import Case, Context, Outcome
+from leaseq_conformance.cases import Case, Context
 from leaseq_conformance.jobs import payload, suite
 from leaseq_conformance.redis_server import open_server
 from leaseq_conformance.rules import bound, capabilities
 from leaseq_conformance.runner import run_case
+from leaseq_conformance.verdict import Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from leaseq_conformance.cases import Verdict
+    from leaseq_conformance.verdict import Verdict
 
 CLAIMED = frozenset(capabilities())
 CASES = {case.name: case for case in jobs.cases()}
