@@ -1,4 +1,4 @@
-"""Habits of writing that a reader has to decipher: in pages, and in the docstrings, comments and messages of the packages. Run by `make lint`.
+"""Habits of writing that a reader has to decipher: in pages, and in docstrings, comments and messages. Run by `make lint`.
 
     python tools/prose_habits.py
 
@@ -8,6 +8,7 @@ the words around the habit. An entry there that no longer fits is an error too.
 
 import io
 import re
+import subprocess
 import sys
 import tokenize
 from collections.abc import Iterator
@@ -18,27 +19,16 @@ from typing import Final, NamedTuple
 ROOT: Final = Path(__file__).parents[1]
 ACCEPTED: Final = Path(__file__).with_name("prose_accepted.txt")
 
-PAGES: Final = (
-    "README.md",
-    "CONTRIBUTING.md",
-    "SECURITY.md",
-    "benchmarks/*.md",
-    "conformance-tests/*.md",
-    "docs/*.md",
-    "spec/*.md",
-    "typescript/README.md",
+SUFFIXES: Final = (".md", ".py", ".lua", ".ts")
+"""In pages, code is not looked at. In code, comments and strings with several words are."""
+
+LEFT_OUT: Final = (
+    *("_sync", "codecs.py", "script_errors.py", "_scripts.py", "core.md"),  # generated
+    *("codecs.generated.ts", "script-errors.generated.ts", "scripts.generated.ts"),
+    "CALL_COSTS.md",  # a log
+    "prose_habits.py",
 )
-"""Code and generated tables in them are not looked at."""
-
-MODULES: Final = ("python/leaseq/**/*.py", "cleaner/leaseq_cleaner/**/*.py")
-"""In modules, comments and strings with several words are looked at. Generated modules are not."""
-
-GENERATED: Final = ("_sync", "codecs.py", "script_errors.py", "_scripts.py")
-
-NOT_YET: Final = (
-    "benchmarks/CALL_COSTS.md",  # a log
-)
-"""Pages that are being rewritten. Take a page out of here when it is done."""
+"""Names of files and folders that are not looked at."""
 
 HABITS: Final = {
     r"\bwhoever\b|\bwhosoever\b": "if you, a worker that",
@@ -67,6 +57,18 @@ HABITS: Final = {
 CODE: Final = re.compile(
     r"^```.*?^```$|<!-- peers: begin.*?<!-- peers: end[^\n]*|`[^`\n]*`", re.DOTALL | re.MULTILINE
 )
+FSTRING_PART: Final = getattr(tokenize, "FSTRING_MIDDLE", tokenize.STRING)
+STRING: Final = r""" "(?:[^"\\\n]|\\.)*" | '(?:[^'\\\n]|\\.)*' """
+NO_WORDS: Final = re.compile(r"`[^`\n]*`|\n[ \t]*(?:\*(?!/)|#|//|--)?")
+"""Code in a text, and a line break with the mark of a comment behind it."""
+TEXTS: Final = {
+    ".lua": re.compile(rf"--\[\[.*?\]\] | --[^\n]* | {STRING}", re.VERBOSE | re.DOTALL),
+    ".ts": re.compile(
+        rf"//[^\n]* | /\*.*?\*/ | {STRING} | `(?:[^`\\]|\\.)*` | (?<=[=(,:!&|?{{;\[] )(?P<pattern>/(?:[^/\\\n]|\\.)+/)",
+        re.VERBOSE | re.DOTALL,
+    ),
+}
+"""Comments and strings of a language; in TypeScript regular expressions too, so that their quotes start no string."""
 
 
 class Place(NamedTuple):
@@ -83,32 +85,50 @@ class Place(NamedTuple):
 
 
 def pages() -> list[Path]:
-    """The pages to look at."""
-    left_out = {path for pattern in NOT_YET for path in ROOT.glob(pattern)}
-    modules = {path for pattern in MODULES for path in ROOT.glob(pattern) if not {*path.parts} & {*GENERATED}}
-    return sorted({path for pattern in PAGES for path in ROOT.glob(pattern)} - left_out | modules)
+    """Return the files to look at."""
+    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
+    names = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout.splitlines()
+    paths = [Path(name) for name in sorted(set(names))]
+    return [
+        ROOT / path
+        for path in paths
+        if path.suffix in SUFFIXES and not {*path.parts} & {*LEFT_OUT} and (ROOT / path).exists()
+    ]
+
+
+def texts(suffix: str, text: str) -> Iterator[tuple[int, str]]:
+    """Yield the comments and strings of a file of code, each with its place."""
+    if suffix != ".py":
+        yield from ((hit.start(), hit[0]) for hit in TEXTS[suffix].finditer(text) if hit.lastgroup is None)
+        return
+    starts = [0, *accumulate(len(line) for line in text.splitlines(keepends=True))]
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type in (tokenize.COMMENT, tokenize.STRING, FSTRING_PART):
+            yield starts[token.start[0] - 1] + token.start[1], token.string
 
 
 def prose_of(page: Path, text: str) -> str:
-    """The same text with everything that is not prose replaced, so that places stay. A line break becomes a space."""
-    if page.suffix != ".py":
+    """Return the text with everything replaced that is not prose, so that places stay. A line break becomes a space."""
+    if page.suffix == ".md":
         return CODE.sub(lambda code: re.sub(r"[^\n]", "~", code[0]), text).replace("\n", " ")
-    starts = [0, *accumulate(len(line) for line in text.splitlines(keepends=True))]
     prose = ["~"] * len(text)
-    for token in tokenize.generate_tokens(io.StringIO(text).readline):
-        if token.type in (tokenize.COMMENT, tokenize.STRING) and " " in token.string:
-            start = starts[token.start[0] - 1] + token.start[1]
-            words = re.sub(r"`[^`\n]*`", lambda code: "~" * len(code[0]), token.string)
-            prose[start : start + len(words)] = words.replace("\n", " ")
+    for start, words in texts(page.suffix, text):
+        if " " in words:
+            prose[start : start + len(words)] = NO_WORDS.sub(_blank, words)
     return "".join(prose)
 
 
+def _blank(hit: re.Match[str]) -> str:
+    return (" " if hit[0][0] == "\n" else "~") * len(hit[0])
+
+
 def places(page: Path) -> Iterator[Place]:
-    """The habits in a page, in order. A line break counts as a space."""
+    """Yield the habits in a page, in order."""
     text = page.read_text(encoding="utf-8")
     prose = prose_of(page, text)
     for pattern, instead in HABITS.items():
-        for hit in re.finditer(pattern, prose, re.IGNORECASE if "Who " not in pattern else 0):
+        spaced = pattern if "(?<" in pattern else pattern.replace(" ", " +")
+        for hit in re.finditer(spaced, prose, re.IGNORECASE if "Who " not in pattern else 0):
             around = " ".join(text[max(0, hit.start() - 30) : hit.end() + 30].split())
             yield Place(
                 str(page.relative_to(ROOT)), text.count("\n", 0, hit.start()) + 1, hit[0], around, instead
@@ -116,7 +136,7 @@ def places(page: Path) -> Iterator[Place]:
 
 
 def main() -> int:
-    """Name what is found; 1 if there is something."""
+    """Print what is found; return 1 if there is anything."""
     accepted = [
         tuple(line.split(": ", 1))
         for line in ACCEPTED.read_text(encoding="utf-8").splitlines()
