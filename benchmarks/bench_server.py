@@ -107,7 +107,7 @@ def find(name: str) -> Path:
 
 
 class BenchServer:
-    """A server of its own on a unix socket; it ends with this process. A context manager.
+    """A server for one benchmark, on a unix socket; it ends with this process. A context manager.
 
     Args:
         name: see `find`.
@@ -241,7 +241,7 @@ class BenchServer:
 
 
 def free_port() -> int:
-    """A port of 127.0.0.1 that nobody listens on."""
+    """Return a port of 127.0.0.1 that no process listens on."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port: int = free.getsockname()[1]

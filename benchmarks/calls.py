@@ -5,12 +5,12 @@
     python benchmarks/calls.py --json          the same as JSON: every round
     python benchmarks/calls.py --beside PYTHON another version of leaseq beside this one: that which PYTHON imports
 
-In each round threads and asyncio take turns, each on a queue of its own: add_item, lease, complete, complete_and_lease,
-each so many times, one after the other. `client` is the CPU time of this process, whatever waits left out; `server` is
+In each round threads and asyncio take turns, each on a separate queue: 300 times add_item, then lease, complete and
+complete_and_lease as often. `client` is the CPU time of this process, without its waits; `server` is
 `usec` of EVALSHA by INFO commandstats, so the script without the network. PING by redis-py is there to compare. The
 table has the least of the rounds and their median: what else runs on the machine makes a round slower, never faster.
 
-With --beside each version has a process of its own, on one server; they take rounds in turns, and the ratio is that of
+With --beside each version has a separate process, on one server; they take rounds in turns, and the ratio is that of
 the medians.
 """
 

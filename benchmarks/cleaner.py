@@ -3,7 +3,7 @@
     python benchmarks/cleaner.py [--seconds 120] [--queues 50] [--cleaners 1] [--server valkey-9.1.2]
 
 Starts a server and `leaseq-cleaner` with the settings that are built in. Half of the queues are idle: they hold items
-and long leases that nobody touches. In the others items are added, leased for half a second and completed, and one in
+and long leases that no client touches. In the others items are added, leased for half a second and completed, and one in
 four is dropped, so that its lease expires. The requests for idle queues are counted at the server, with MONITOR. Prints
 one JSON object; ends with 1 where an idle queue costs more than 0.3 requests a second.
 """
@@ -37,7 +37,7 @@ TARGET: Final = 0.3
 PROGRAM: Final = Path(sys.executable).with_name("leaseq-cleaner")
 TICKS: Final = os.sysconf("SC_CLK_TCK")
 SETTLE_SECS: Final = 5.0
-"""After the start, and once the idle queues have been looked at, so long until it is counted."""
+"""Waited after the start, and after the first look at the idle queues, before requests are counted."""
 
 
 class Requests:

@@ -75,7 +75,7 @@ BATCHES: Final = (1, 100)
 
 
 class ServerUnderValgrind:
-    """A server whose instructions are counted from start to end, on a unix socket of its own folder."""
+    """A server whose instructions are counted from start to end, on a unix socket in a temporary folder."""
 
     def __init__(self, folder: Path) -> None:
         socket = folder / "socket"

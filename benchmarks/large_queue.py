@@ -83,7 +83,7 @@ class LargeQueue:
         return leased_items(reply)
 
     def _expire(self, entries: int) -> None:
-        """So many leases expire and as many delayed items become due, all at once."""
+        """The number of leases that expire, and of delayed items that become due, all at once."""
         keys = self.keys
         short = commands.add_options(delay=SHORT_MS / 1000)
         # in this order: a lease would promote what is due already

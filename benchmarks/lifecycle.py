@@ -116,7 +116,7 @@ def _sliced(server: BenchServer, inputs: list[Any], call: Callable[[Any], Any]) 
 def script_time(
     server: BenchServer, *, batch: int, items: int, repetitions: int, log: Callable[[str], None]
 ) -> dict[str, Any]:
-    """Floor and leaseq in turn; each repetition is a pair, and changes who begins."""
+    """Measure floor and leaseq in turn. Each repetition is a pair; the first of the two alternates."""
     pairs: list[dict[str, Any]] = []
     for number in range(repetitions):
         pair: dict[str, Any] = {}

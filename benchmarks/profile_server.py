@@ -79,7 +79,7 @@ class Caller:
         self.send(commands.add(KEYS, items).evalsha())
 
     def lease(self, count: int) -> None:
-        """Lease so many in one call."""
+        """Lease `count` items in one call."""
         call = commands.lease(KEYS, count, LEASE_SECS)
         self.held = leased_items(call.parse(self.send(call.evalsha())))
 
@@ -106,7 +106,7 @@ class Case:
     call: Callable[[Caller, int], None]
 
     def ready(self, caller: Caller) -> None:
-        """Make the state that the calls begin with."""
+        """Make the state before the calls."""
         caller.client.flushall()
         for first in range(0, self.waiting, 100):
             caller.add(first, min(100, self.waiting - first))
@@ -120,7 +120,7 @@ class Case:
 
 
 def cases(singles: int, batches: int) -> tuple[Case, ...]:
-    """The hot calls, with so many of one item and so many of a hundred."""
+    """Return the hot calls: some of one item, and some of a hundred items."""
     return (
         Case("add, 1 item", 1, singles, 0, 0, lambda caller, number: caller.add(number, 1)),
         Case("add, 100 items", 100, batches, 0, 0, lambda caller, number: caller.add(number * 100, 100)),
@@ -300,7 +300,7 @@ BATCH: Final = 100
 
 
 class Scale:
-    """Weighs what is built on a server, in bytes for each of so many items."""
+    """Weighs the keys on a server, in bytes per item."""
 
     def __init__(self, server: BenchServer, items: int) -> None:
         self.server, self.items = server, items
@@ -412,7 +412,7 @@ def redis_work_queue(scale: Scale) -> dict[str, Any]:
 
 
 def weights(server: BenchServer, items: int) -> dict[str, Any]:
-    """Both, for each of so many items."""
+    """Return the weights of floor and leaseq, in bytes per item."""
     scale = Scale(server, items)
     return {"items": items, "leaseq": weigh_leaseq(scale), "redis-work-queue": redis_work_queue(scale)}
 

@@ -1,4 +1,4 @@
-"""Draw the pictures of the command line (`make pictures`): commands run on a server of its own, their output as SVG."""
+"""Draw the pictures of the command line (`make pictures`): commands run on a temporary server, their output as SVG."""
 
 from __future__ import annotations
 

@@ -88,8 +88,8 @@ if check_records(records) then
   check_records(records)
 end
 if now >= next_due then
-  -- Planned twice: before anything is written, so that bad records are refused, and again without what was completed,
-  -- each of which makes room for one more.
+  -- Planned twice: before anything is written, so that bad records are refused, and again without the completed
+  -- items: each of them makes room for one more.
   plan_reclaim(queue, now, RECLAIM_LIMIT + entries)
   queue.clock = clock
   not_leased = write_completions(queue, ids, answers, completed, extras)

@@ -1,4 +1,4 @@
---- Move the deadline of current leases, also past ones that nobody has reclaimed: heartbeat and cancel signal.
+--- Move the deadline of current leases, also of expired leases that no call has reclaimed: heartbeat and cancel signal.
 -- @key meta HASH id -> record
 -- @key leased ZSET id -> deadline, us
 -- @key state STRING packed

@@ -3,7 +3,7 @@
 -- @arg queues count 1..16, each brings its keys
 -- @arg count integer 1..256
 -- @arg duration ms 1..2592000000
--- @reply queue integer, the number of the one that gave; 0 when none did
+-- @reply queue integer, the number of the queue that gave items; 0 when none did
 -- @reply leased lease, its wait is the least of all
 -- @error LEASEQ_BAD_ARGUMENT LEASEQ_CLOCK LEASEQ_FORMAT LEASEQ_WRONG_TYPE
 -- @complexity O(log n) for each item leased, promoted or reclaimed, and for each queue

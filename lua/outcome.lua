@@ -1,4 +1,4 @@
---- What became of items: their outcomes where they are kept. Publishes the failure of a dead item where nobody has yet.
+--- What became of items: their outcomes where they are kept. Publishes the failure of a dead item if no call has yet.
 -- @key items HASH id -> data
 -- @key meta HASH id -> record, NUL id -> extra
 -- @key ready ZSET id -> place

@@ -3,11 +3,11 @@
 -- @key meta HASH id -> record, NUL id -> extra
 -- @key dead ZSET id -> time of death, us
 -- @key counters HASH name -> count
--- @arg older_than ms 0..315360000000, only those that died so long ago
+-- @arg older_than ms 0..315360000000, only items that died at least this long ago
 -- @arg entries count 1..256
 -- @entry id id
 -- @reply entries each
--- @reply* purged boolean, 0 where no such item is dead for so long
+-- @reply* purged boolean, 0 if no such item has been dead for that time
 -- @error LEASEQ_BAD_ID LEASEQ_BAD_ARGUMENT LEASEQ_CLOCK LEASEQ_WRONG_TYPE
 -- @complexity O(log n) for each entry
 local items, meta, dead, counters = KEYS[1], KEYS[2], KEYS[3], KEYS[4]

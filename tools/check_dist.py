@@ -1,4 +1,4 @@
-"""Check what `make dist` built: every package is there, has the version, and works in an environment of its own.
+"""Check what `make dist` built: every package is there, has the version, and works in a separate environment.
 
     python tools/check_dist.py DIST [VERSION]
 
@@ -58,7 +58,7 @@ def version(what: str, file: Path) -> str:
 
 
 def smoke(wheels: list[Path]) -> None:
-    """Install each wheel into an environment of its own and use it."""
+    """Install each wheel into a separate environment and use it."""
     with tempfile.TemporaryDirectory() as folder:
         for wheel in wheels:
             place = Path(folder) / wheel.name

@@ -48,7 +48,7 @@ class Record:
 
 @dataclass(frozen=True)
 class Step:
-    """A part of a run: what it measures, of which libraries, how long it takes roughly, and how it is done."""
+    """A part of a run: the measure, its libraries, roughly its seconds, and the function that runs it."""
 
     measure: str
     libraries: tuple[str, ...]
@@ -72,7 +72,7 @@ class Size:
         repetitions: of every measure.
         drain_secs: how long the drain of one worker takes, roughly.
         samples: latencies of one repetition.
-        recovery_secs: after so long without a second run it is "never".
+        recovery_secs: seconds without a second run after which the result is "never".
         idle_secs: how long idle workers are watched.
         waiting: how many items wait while others are added and worked on.
         payloads: bytes of data.
@@ -158,7 +158,7 @@ def per_item(before: Cost, after: Cost, items: int) -> dict[str, float]:
 
 
 def start_server(name: str, options: Sequence[str] = ()) -> BenchServer:
-    """Start one that adapters reach."""
+    """Start a server that adapters reach."""
     return BenchServer(name, free_port(), options)
 
 
@@ -197,7 +197,7 @@ class Bench:
     def workers(
         self, library: Library, count: int = 1, **orders: Any
     ) -> Iterator[tuple[Traces, list[Worker]]]:
-        """Start so many, with a folder for their traces."""
+        """Start workers, with a folder for their traces."""
         with contextlib.ExitStack() as stack:
             traces = stack.enter_context(Traces())
             yield traces, [stack.enter_context(self.worker(library, traces, **orders)) for _ in range(count)]
@@ -218,7 +218,7 @@ class Bench:
     def drain(
         self, library: Library, count: int, server: BenchServer | None = None, **orders: Any
     ) -> dict[str, float]:
-        """Let one worker handle what waits, so many items: how many in a second, and what they cost the server."""
+        """Let one worker handle the `count` items that wait. Return items per second, and their cost for the server."""
         with self.drained(library, count, server, **orders) as (found, _):
             return found
 
@@ -226,7 +226,7 @@ class Bench:
     def drained(
         self, library: Library, count: int, server: BenchServer | None = None, **orders: Any
     ) -> Iterator[tuple[dict[str, float], Traces]]:
-        """The same, with the traces, and the worker still there to end what it has begun."""
+        """Drain with one worker; give its figures and traces, with the worker still running so that it can end its calls."""
         on = server or self.server
         on.reset()
         before = cost(on)

@@ -1,4 +1,4 @@
-"""The picture of the README: jobs a second of each job library, with an empty function and with one that takes 5 ms.
+"""The picture of the README: jobs a second of each job library, with an empty function and with a function that takes 5 ms.
 
 `make generate` draws it from the committed results. `def` functions stand beside `def` functions, `async def` beside `async def`.
 """

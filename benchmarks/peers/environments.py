@@ -37,7 +37,7 @@ def _pinned(name: str) -> Path:
 
 
 def _mark(name: str) -> str:
-    """Return what says that an environment is the one that is wanted."""
+    """Return the mark of an environment that is up to date."""
     requirements = f"{sys.version_info[:2]} {_pinned(name).read_text()}"
     return hashlib.sha256(requirements.encode()).hexdigest()
 

@@ -17,10 +17,10 @@ class Library:
         environment: the folder under .peers/ with its packages; "" is the checkout's own.
         package: what its version is looked up by.
         variant: see `common.Orders`.
-        per_second: items that one worker drains in a second, roughly: so many items make a measurement long enough.
+        per_second: items that one worker drains in a second, roughly. The number of items in a measurement follows from it.
         bulk: its call for many items: "call", "gather" (single calls side by side), or "" where there is none.
         is_peer: not leaseq itself.
-        gap_ms: least and longest pause between items where an idle worker is wanted; long for what polls by itself.
+        gap_ms: least and longest pause between items where an idle worker is wanted; long for libraries that poll.
     """
 
     name: str

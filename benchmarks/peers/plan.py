@@ -70,7 +70,7 @@ LAYERS: Final = (
     Measure("workers", (*JOBS, *JOB_PEERS), parameter_sweep.workers_steps, "by 20 handlers side by side that take 5 ms"),
 )  # fmt: skip
 SUITES: Final = {"items": ITEMS, "jobs": LAYERS}
-"""Each is a run of its own, so that the whole stays well within 40 minutes."""
+"""The suites. Each is a separate run, so that a run stays well within 40 minutes."""
 
 
 class NothingToDoError(Exception):

@@ -1,6 +1,6 @@
 """Runs a command and ends it, with all that it started, once its own starter is gone: python process_guard.py FD COMMAND...
 
-FD is the reading end of a pipe whose other end only the starter holds. A program of its own, standard library only: it
+FD is the reading end of a pipe whose other end only the starter holds. A separate program, standard library only: it
 is started as the leader of a session, and everything in that session ends with it, also what a library forked.
 """
 
@@ -28,7 +28,7 @@ def in_session(session: int) -> list[int]:
 
 
 def kill_session(session: int) -> None:
-    """Kill every process of a session, but not the one that calls."""
+    """Kill every process of a session except the calling process."""
     while others := [pid for pid in in_session(session) if pid != os.getpid()]:
         for pid in others:
             with contextlib.suppress(ProcessLookupError):

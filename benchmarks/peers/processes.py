@@ -37,7 +37,7 @@ class AdapterError(Exception):
 
 
 class Process:
-    """One command in a session of its own, which ends with this process. A context manager."""
+    """One command in a separate session, which ends with this process. A context manager."""
 
     def __init__(self, argv: Sequence[str], environment: dict[str, str] | None = None) -> None:
         guard_fd, self._hold = os.pipe()
@@ -254,7 +254,7 @@ class Traces:
     def wait_count(
         self, wanted: int, workers: Sequence[Process], seconds: float = ANSWER_SECS, *, exactly: bool = True
     ) -> tuple[int, int]:
-        """Wait until so many items were handled; when the first and the last was. Raises AdapterError."""
+        """Wait until `count` items were handled. Return the times of the first and the last. Raises AdapterError."""
         deadline = time.monotonic() + seconds
         while (seen := self.count())[0] < wanted:
             for worker in workers:

@@ -141,7 +141,7 @@ def _costs(records: Sequence[Record]) -> list[Target]:
 
 
 def averaged(slices: BySlice, several: int) -> BySlice:
-    """The mean of each so many slices of a repetition, in their order: where another measure has that many fewer."""
+    """Return means of groups of slices of a repetition, in their order: for a measure with more slices than the other."""
     grouped: dict[tuple[int, int], list[float]] = {}
     for (repetition, at), value in sorted(slices.items()):
         grouped.setdefault((repetition, at // several), []).append(value)
@@ -182,7 +182,7 @@ def _recoveries(records: Sequence[Record]) -> list[Target]:
     for library in WORKERS:
         own = seconds(records, library, "default")
         ratio = [each / min(peers) for each in own] if peers and min(peers) < NEVER else []
-        # where every peer is never, whoever runs again at all is first
+        # if no peer ever runs the item again, any finite time is first
         first = ratio or ([0.0 if each < NEVER else NEVER for each in own] if peers else [])
         name = f"runs again after kill -9, defaults, {library}, of the first peer's"
         found.append(target_of(name, 1.0, first, at_least=False))

@@ -1,7 +1,7 @@
 """The adapter processes of a run, behind the fault proxy. They are kept from case to case, because starting one takes time.
 
 A case works with a session: names for actors, which the pool finds processes for, and queue names that no other case has.
-When the case ends, a process that owes no answer goes back to the pool. One that was killed or still waits is ended.
+When the case ends, a process that owes no answer goes back to the pool. A process that was killed or still waits is ended.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class AdapterPool:
         return adapter
 
     def of_cluster(self, name: str) -> PooledAdapter:
-        """A process that is told that its server is a node of a cluster: the listener says that it has every slot."""
+        """Start a process whose server looks like a node of a cluster: the listener replies that the node has every slot."""
         listener = self._listeners.pop() if self._listeners else self._new_listener()
         listener.client, listener.has_every_slot = name, True
         adapter = PooledAdapter(listener, self._process(name, listener, cluster=True), is_of_cluster=True)
@@ -195,7 +195,7 @@ class CaseSession:
         return f"{self._names.get(handle, handle)}-{self._number}"
 
     def prefix(self, handle: str) -> str:
-        """Return what the keys of a queue begin with."""
+        """Return the prefix of a queue's keys."""
         group = self._groups.get(handle, self.queue_name(handle))
         return f"leaseq:{{{group}}}:{self.queue_name(handle)}:"
 

@@ -306,7 +306,7 @@ class AdapterProcess:
         if self._is_ended and code == 0:
             self._fail(Answer("killed"))
         else:
-            self._fail(self._fault(f"the adapter's process ended before it was told to: {_exit(code)}"))
+            self._fail(self._fault(f"the adapter's process ended too early: {_exit(code)}"))
 
     def _receive(self, line: bytes) -> None:
         """Resolve the request that a line answers. Raises ValueError if it answers none."""

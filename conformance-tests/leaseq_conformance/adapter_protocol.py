@@ -1,4 +1,4 @@
-"""The messages of the adapter protocol: every one of them is checked, whoever sent it (conformance-tests/ADAPTER.md)."""
+"""The messages of the adapter protocol: each is checked, from either side (conformance-tests/ADAPTER.md)."""
 
 import base64
 import functools

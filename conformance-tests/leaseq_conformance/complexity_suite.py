@@ -153,7 +153,7 @@ def _pass(client: redis.Redis, digest: Any, keys: Sequence[str], argv: Sequence[
 
 
 def _fill(client: redis.Redis, size: int) -> None:
-    """Put a queue there with so many items that are ready, due, expired leases, dead, over, and outcomes that are over."""
+    """Store a queue with `size` items of each kind: ready, due, leased past the deadline, dead, expired; and old outcomes."""
     ids = {kind: [f"{kind}{number}" for number in range(size)] for kind in "rpexok"}
     place = float(START - EPOCH)
     ready = {name: place + at for at, name in enumerate(ids["r"])}

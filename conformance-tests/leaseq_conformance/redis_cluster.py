@@ -32,7 +32,7 @@ class RedisCluster:
 
     Args:
         program: see `find_program`.
-        apart: each node at a loopback address of its own, where the machine has more than one, as Linux does.
+        apart: each node at a separate loopback address, if the machine has more than one, as Linux does.
 
     Attributes:
         nodes: all of them, the primaries first.
@@ -69,7 +69,7 @@ class RedisCluster:
                     cluster(client, "ADDSLOTS", *slots[start - slots.start :][:1024])
                 cluster(client, "SET-CONFIG-EPOCH", place + 1)
             for place, client in enumerate(clients):
-                for node in self.nodes[place + 1 :]:  # each meets each: nobody waits for gossip
+                for node in self.nodes[place + 1 :]:  # each meets each, without waiting for gossip
                     cluster(client, "MEET", node.host, node.port)
             self._wait(
                 "the nodes do not meet", lambda: all(_knows(client, len(clients)) for client in clients)
@@ -141,7 +141,7 @@ def _hosts(count: int) -> list[str]:
 
 
 def cluster(client: redis.Redis, *words: str | int) -> Any:
-    """Return the plain reply to a CLUSTER command: of one that is named in two words redis-py makes other things."""
+    """Return the plain reply to a CLUSTER command. redis-py converts the reply of a command that is named in two words."""
     untyped: Any = client
     return untyped.execute_command("CLUSTER", *words)
 

@@ -1,4 +1,4 @@
-"""A real server: one that is started here, or the one at a URL.
+"""A real server: started here, or found at a URL.
 
 A server that is started here runs in a temporary folder on a port that is reserved for it, and ends with this process
 however that ends. A server that was given by URL is the user's: its database has to be empty, is flushed between cases,
@@ -59,7 +59,7 @@ class Server:
         """Return product and version, such as Valkey 9.1.2."""
         with self.client() as client:
             info: dict[str, Any] = client.info("server")
-        for product in ("valkey", "redict", "redis"):  # the forks report a Redis version besides their own
+        for product in ("valkey", "redict", "redis"):  # the forks report a Redis version too
             if info.get(f"{product}_version"):
                 return f"{product.capitalize()} {info[f'{product}_version']}"
         return "unknown"
@@ -218,5 +218,5 @@ class SpawnedServer(Server):
 
 
 def open_server(url: str | None = None, program: str | None = None) -> Server:
-    """Return the server at a URL, or start one that keeps its data over a restart; the caller closes it."""
+    """Return the server at a URL, or start a server that keeps its data over a restart. The caller closes it."""
     return ExternalServer(url) if url else SpawnedServer(program, *PERSISTENT)

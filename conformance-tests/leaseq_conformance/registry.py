@@ -23,7 +23,7 @@ MODULES: Final[dict[str, str]] = {
     "cluster": "leaseq_conformance.cluster",
     "jobs": "leaseq_conformance.jobs",
 }
-"""Name of a suite, with which the names of its cases begin, and its module."""
+"""Suites, by the name with which the names of their cases start, and their modules."""
 OF_CLIENTS: Final = ("wire", "scenarios", "crash-points", "history", "cluster", "rights", "jobs")
 OF_SCRIPTS: Final = ("vectors", "rights", "bounds")
 """`rights` has cases of both kinds."""
@@ -40,7 +40,7 @@ def of_scripts(name: str) -> ScriptSuite:
 
 
 def all_cases(names: Iterable[str] = (), patterns: Iterable[str] = ()) -> list[Case]:
-    """The cases of the suites of these names (all, where none is given) whose names fit one of the patterns (likewise).
+    """The cases of the suites of these names (default: all) whose names fit one of the patterns (likewise).
 
     Raises:
         ValueError: two cases have one name, a case has the name of another suite, or a pattern fits none.

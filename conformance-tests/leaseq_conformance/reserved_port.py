@@ -1,4 +1,4 @@
-"""Ports of 127.0.0.1 that nobody else gets while they are reserved."""
+"""Ports of 127.0.0.1 that no other process gets while they are reserved."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ BUS: Final = 10000
 
 
 class ReservedPort:
-    """A port, and the one that a server of a cluster needs besides, which no other process gets until `close`.
+    """A port, and the second port of a server in a cluster, which no other process gets until `close`.
 
     Each is held by a socket that is bound and does not listen. Since that allows the reuse of its address, a server may
     bind the port and listen; on Linux that is so for servers that allow it too, as Redis and Valkey do, and a second

@@ -36,7 +36,7 @@ class Result:
 
     @property
     def wrong(self) -> bool:
-        """True if the run fails because of it: a failure that is not known, or a known one that passed."""
+        """True if the run fails because of it: a failure that is not known, or a known failure that passed."""
         if self.known:
             return self.verdict.outcome is Outcome.PASS
         return self.verdict.outcome is Outcome.FAIL
@@ -66,7 +66,7 @@ class Run:
 
 
 class Observer(Protocol):
-    """Is told how a run goes on."""
+    """Receives the progress of a run."""
 
     def started(self, case: Case) -> None:
         """A case is run now."""

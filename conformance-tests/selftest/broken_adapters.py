@@ -65,7 +65,7 @@ def all_unsupported(message: Json) -> Json | None:
 
 
 def wrong_id(message: Json) -> Json | None:
-    """Answers calls that nobody made."""
+    """Answer calls that were never made."""
     print(json.dumps({"id": message["id"] + 1000, "ok": {}}), flush=True)
     return None
 
@@ -96,7 +96,7 @@ def main() -> int:
             reply = answer(message)
         if reply is not None:
             print(json.dumps({"id": message["id"], **reply}), flush=True)
-    while answer is hang:  # nor does it end when it is told to
+    while answer is hang:  # nor does it end at the end of its input
         time.sleep(3600)
     return 0
 

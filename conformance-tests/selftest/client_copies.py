@@ -226,7 +226,7 @@ def _edit_python(bug: SeededBug, package: Path) -> None:
         try:
             compile(text, file, "exec")
         except SyntaxError as error:
-            raise SeededBugError(f"{bug.name}: {file} is no Python any more: {error}") from error
+            raise SeededBugError(f"{bug.name}: {file} is no longer Python: {error}") from error
         (package / file).write_text(text)
         if _generated(file) != file:
             generated = unasync.generate(_unasync_name(file), set())

@@ -136,7 +136,7 @@ class _Shown:
 
 
 def show(score: Score, console: Console) -> None:
-    """Print the score; what is wrong is said here again, where one who sees the end alone finds it."""
+    """Print the score, and once more what is wrong: some readers see the end alone."""
     for line in [*score.problems, *(line for part in score.parts for line in part.wrong)]:
         console.print(f"[red]wrong[/]  {escape(line)}")
     for line in score.rules.wrong if score.rules else []:

@@ -30,7 +30,7 @@ ADAPTERS: Final = ("python", "asyncio", "typescript")
 TOGETHER: Final = 8
 """Cases that are run on the same adapter processes, one after the other."""
 TIMEOUT_SECS: Final = 30.0
-"""Seconds to wait for an answer of a client with a bug. One that hangs is not judged, and a case that gives that does not catch it."""
+"""Seconds to wait for an answer of a client with a bug. A client that hangs is not judged: a case with that outcome does not catch the bug."""
 RIGHT_TIMEOUT_SECS: Final = 60.0
 HANGING: Final = 5.0
 """Seconds to wait for an answer of a broken adapter: all that they decide is that it does not pass."""
@@ -154,7 +154,7 @@ def _needs_client(case: Case) -> bool:
 
 
 def _is_of_kind(case: Case, bug: SeededBug) -> bool:
-    """Return whether a case is one that a bug of this kind can be seen by, unless its own cases say another."""
+    """Return whether a case can show a bug of this kind. A bug's own list of cases goes before this."""
     if bug.part == "tests" or case.suite == SUITE:
         return bug.part == "tests" and case.suite == SUITE
     if bug.part != "scripts":

@@ -127,7 +127,7 @@ _own: list[Server] = []
 
 
 def _end_with_starter() -> None:
-    """End this process with its starter: one that is killed cannot end it, and it would wait for a task that never comes."""
+    """End this process with its starter. A starter that is killed cannot end it, and it would wait for a task that never comes."""
     starter = multiprocessing.parent_process()
     assert starter is not None
 

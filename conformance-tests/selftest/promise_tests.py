@@ -26,7 +26,7 @@ HAS_FAILED: Final = 1
 
 @dataclass(frozen=True)
 class PromiseTest:
-    """A test, or all runs of one that has parameters.
+    """A test, or all runs of a test with parameters.
 
     Attributes:
         name: file::name or file::class::name, the file below `python/tests`.

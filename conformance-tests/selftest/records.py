@@ -62,7 +62,7 @@ def read_caught(path: Path = CAUGHT) -> Caught:
 def write_caught(
     known: Caught, results: Iterable[Result], bugs: Iterable[str], cases: Iterable[str], path: Path = CAUGHT
 ) -> None:
-    """Write `caught.json` with what this run saw, and without what is no bug or case any more.
+    """Write `caught.json` with what this run saw, and without former bugs and cases.
 
     Args:
         known: what it had; of pairs that were not run, that stays.

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class Progress(Protocol):
-    """Who is told how it goes on."""
+    """Receives the progress of a run."""
 
     def begin(self, title: str, steps: int) -> None:
         """Say what is run now, and how much of it there is."""

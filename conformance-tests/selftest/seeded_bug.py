@@ -29,7 +29,7 @@ class Edit:
 
     Attributes:
         file: a script's name, or a path below `python/leaseq` or `typescript/src`.
-        old: text that the file has once. Whole lines, if it begins with no white space and ends with a line end: then
+        old: text that the file has once. Whole lines, if it starts with no white space and ends with a line end: then
             the file may indent them, all by the same amount, and `new` is indented likewise.
         nth: which `old` it is, counted from 1, if the file has several.
     """

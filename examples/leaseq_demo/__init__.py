@@ -1,1 +1,1 @@
-"""The demo: real workers count words, some are killed while they work, and the answer is right all the same. `make demo` runs it."""
+"""The demo: real workers count words, some are killed while they work, and the result is right all the same. `make demo` runs it."""

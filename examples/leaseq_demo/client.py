@@ -1,4 +1,4 @@
-"""The connections of the demo's processes, which die of an error: only of one that is the server's."""
+"""Connections of the demo's processes. A process dies only of an error of the server."""
 
 from typing import Any, Final
 

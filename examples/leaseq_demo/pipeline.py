@@ -93,7 +93,7 @@ class Pipeline:
         self._observe()
 
     def _finish(self, stage: str) -> Iterator[None]:
-        """Wait until a stage is empty, and its workers are gone: then nothing comes to the next one any more."""
+        """Wait until a stage is empty and its workers are gone. Then nothing more comes to the next stage."""
         queue, workers = self.queues[stage], self._of_stage(stage)
         yield from self._until(lambda: queue.stats().items == 0, f"{stage} to become empty")
         self._signals.end(stage)

@@ -13,7 +13,7 @@ from leaseq_demo.stage import LAST, QUEUES, STAGES
 class Standing:
     """The state of a pipeline.
 
-    `kills` are of workers that were told when to die ("told"), of any worker at any time ("worker"), and of a cleaner
+    `kills` are of workers with a planned time of death ("told"), of any worker at any time ("worker"), and of a cleaner
     ("cleaner"); `moments` those at which the told ones died. `left_behind` are items that workers had completed when
     they died, knew that, and had not yet added to the next stage.
     """

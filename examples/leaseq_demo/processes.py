@@ -87,7 +87,7 @@ class WorkerProcesses:
             raise
 
     def replace(self, ended_worker: WorkerProcess) -> None:
-        """Start another worker in the place of one that is gone."""
+        """Start another worker in the place of a worker that is gone."""
         ended_worker.request_stop()
         index = self.workers.index(ended_worker)
         self.workers[index] = WorkerProcess(self._settings[index], self._log, self._module)

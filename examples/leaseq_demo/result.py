@@ -77,7 +77,7 @@ class Result:
         if self.completed_once != self.items:
             found.append(f"{self.completed_once} of {self.items} items were completed exactly once")
         if not self.answer_right:
-            found.append("the answer is wrong")
+            found.append("the counted words are wrong")
         return found
 
     def exit_code(self) -> int:

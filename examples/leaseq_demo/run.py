@@ -101,7 +101,7 @@ class Run:
                 self._kill_one(processes)
             failure = processes.failure()
             if failure is not None:
-                raise DemoError(f"a worker ended by itself: {failure}")
+                raise DemoError(f"a worker ended without being killed: {failure}")
             time.sleep(_TICK_SECS)
 
     def _kill_times(self) -> list[int]:

@@ -38,7 +38,7 @@ class Scoreboard:
         self._prefix = f"leaseq-demo:{name}:"
 
     def leased(self, pid: int, item: LeasedItemBase, lease_secs: float) -> None:
-        """Write down that a worker begins with an item."""
+        """Write down that a worker starts on an item."""
         self._client.hset(self._key(_HOLDS), pid, json.dumps(Held(item.id, item.token)))
         if item.attempt > 1:
             again = Again(pid, item.token, item.deadline - lease_secs)

@@ -1,7 +1,7 @@
 """A process of the pipeline demo: passes the orders of one stage on to the next, or cleans, until it is killed.
 
 Passing on is done in one of two ways: by a hand-off, which completes and adds in one step, or by a complete and then an
-add, between which a worker can die. Some workers are told the moment at which to wait for their death, so that kills
+add, between which a worker can die. Some workers get a moment at which to wait for their death, so that kills
 really meet the moments that matter.
 """
 
@@ -135,7 +135,7 @@ class Stage:
 
 
 def clean(url: str, name: str) -> None:
-    """Clean the queues of the stages, for ever. There is nothing to repair: whoever dies leaves no damage."""
+    """Clean the queues of the stages without end. There is nothing to repair: a process that dies leaves no damage."""
     client = open_client(url)
     queues = [open_queue(client, name, stage) for stage in STAGES]
     while True:

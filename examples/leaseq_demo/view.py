@@ -78,7 +78,7 @@ def _kill_table(kills: list[Kill]) -> Table:
             Text(str(kill.pid), "red"),
             f"{kill.time:.1f} s",
             kill.item,
-            Text("nobody yet", "dim") if kill.recovery is None else Text(str(kill.again_by), "green"),
+            Text("no worker yet", "dim") if kill.recovery is None else Text(str(kill.again_by), "green"),
             "" if kill.recovery is None else f"{kill.recovery:.2f} s",
         )
     return table

@@ -15,7 +15,7 @@ SETTINGS = "LEASEQ_DEMO_WORKER"
 
 
 def work(url: str, name: str, lease_secs: float, pause: float) -> None:
-    """Lease, count, complete, for ever. `pause` is for the waiting that real work has."""
+    """Lease, count, complete, without end. `pause` stands for the waiting of real work."""
     pid = os.getpid()
     client = open_client(url)
     scoreboard = Scoreboard(client, name)
@@ -27,7 +27,7 @@ def work(url: str, name: str, lease_secs: float, pause: float) -> None:
                 time.sleep(pause)
                 scoreboard.counted(
                     item.id, counts
-                )  # before complete: once that answers, nobody does this again
+                )  # before complete: after its reply, no worker does this again
                 if queue.complete(item):
                     scoreboard.completed(item.id)
 

@@ -3,14 +3,14 @@
     -- @arg NAME TYPE [RANGE][, TEXT]              what a call has once
     -- @entry NAME TYPE [RANGE][, TEXT]            what each of its entries has, behind that
     -- @follow_up NAME TYPE [RANGE][, TEXT]        what each follow-up of an entry has
-    -- @option NAME TYPE [RANGE][ = DEFAULT][, TEXT]   in canonical order; one that has its default value is not sent
+    -- @option NAME TYPE [RANGE][ = DEFAULT][, TEXT]   in canonical order; an option with its default value is not sent
     -- @reply NAME TYPE[, TEXT]                    in order; with a star, one field of the group above it
 
 Types of values:
 
     integer         decimal digits
     ms              a duration in milliseconds
-    kept_ms         the same, where 0 has a meaning of its own that a shorter duration must not get
+    kept_ms         the same, where 0 has a special meaning that a shorter duration must not get
     us              a duration in microseconds
     time_ms, time_us   a time since 1970
     token, id, bytes, text
@@ -23,7 +23,7 @@ Of an argument: `count` is the number of entries, queues or the like that follow
 name and value; the name of a script is one entry of it.
 
 Of a reply: `each` has the fields for each entry, bare where the call has one; `entries` has them in a row for each entry; `count`
-has a number and so many rows; `rest` has rows up to the end; `follow_ups` has a row for each follow-up of its entry; `named` has
+has a number and then that many rows; `rest` has rows up to the end; `follow_ups` has a row for each follow-up of its entry; `named` has
 name and value in any order; the name of a script is all of its reply. A reply of one value is that value.
 """
 

@@ -37,7 +37,7 @@ local function parse_token(text)
   return text + 0
 end
 
--- Takes the arguments of the call and the place behind the last one that was read.
+-- Takes the arguments of the call and the place after the last argument that was read.
 --#inline
 local function check_argument_count(argv, next_arg)
   if #argv ~= next_arg - 1 then

@@ -1,4 +1,4 @@
--- Room in a queue with a limit of items, and those who wait for it.
+-- Room in a queue with a limit of items, and producers that wait for it.
 
 -- Takes the limits of the queue and the keys. Gives the limit of items (0: none), and whether producers may be waiting for room
 -- without a signal. Costs nothing where the queue has no limit.

@@ -34,7 +34,7 @@ local DEFAULT_MAX_DATA = 1048576
 -- A call reads about this much data at most: 200 items of 1 MiB in one call took 1.7 s.
 local MAX_BATCH_BYTES = 1048576
 local MAX_OUTCOME_BYTES = 4194304
--- Items whose size nobody knows may be as large as this.
+-- Items of unknown size may be as large as this.
 local UNKNOWN_SIZE = 4294967295
 -- Of this many items on a batch takes the way that is better for many.
 local LARGE_BATCH = 16

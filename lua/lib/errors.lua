@@ -19,8 +19,8 @@ local function error_text(raised)
   return text
 end
 
--- Takes a sorted set. A server out of memory refuses most first writes of a script, but none behind a write that it allows: here
--- one that does nothing, since no id is empty. So items move, and memory is freed, on a full server.
+-- Takes a sorted set. A server out of memory refuses most first writes of a script, but none after a write that it allows. This
+-- write does nothing, since no id is empty. So items move, and memory is freed, on a full server.
 --#inline
 local function allow_writes_when_full(zset)
   call('ZREM', zset, '')

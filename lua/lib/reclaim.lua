@@ -48,7 +48,7 @@ local function plan_reclaim(queue, now, limit)
 end
 
 -- Takes a queue and what plan_reclaim gave for it; leaves the exact next_due in `queue`. Gives how many leases were reclaimed. The
--- counters come first: one that is no number (damage) must not stop the script between two states of an item.
+-- counters come first: a counter that is no number (damage) must not stop the script between two states of an item.
 local function reclaim(queue, plan)
   local due, expired_leases, deaths = plan.due, plan.expired_leases, plan.deaths
   local reclaimed = #expired_leases - #deaths / 2

@@ -1,4 +1,4 @@
--- The record of an item: what is known of it besides its data. Items that were never leased and have no options have none.
+-- The record of an item: what is known of it apart from its data. Items that were never leased and have no options have none.
 
 -- Takes a record. Gives options (0 none; else 1, plus 2 where there is an extra, plus 4 where the item dies when it expires), the
 -- attempt, the latest token and the time of creation.

@@ -27,7 +27,7 @@ local function decode_state(state, items)
   return stored, flags, clock, next_due, largest, added, leases, limits
 end
 
--- As decode_state, for every script but the one that repairs: a state whose times are not times is refused, since
+-- As decode_state, for every script except deep_clean: a state whose times are not times is refused, since
 -- every later place and token would be wrong.
 --#inline
 local function load_state(state, items)
@@ -71,7 +71,7 @@ local function keeps_outcomes(flags)
   return flags >= 2
 end
 
--- Takes flags. Gives them with the one that says that outcomes are kept.
+-- Takes flags. Gives them with the flag for kept outcomes set.
 --#inline
 local function with_outcomes_flag(flags)
   return keeps_outcomes(flags) and flags or flags + 2

@@ -48,7 +48,7 @@ class Loop:
         return end_handler(ending.how)
 
     async def handed_out(self, count: int) -> None:
-        """Wait until so many more items were handed to handlers."""
+        """Wait until `count` more items were handed to handlers."""
         for _ in range(count):
             await self._handed_out.acquire()
 
@@ -65,7 +65,7 @@ class Loop:
             self._worker.stop()
 
     async def finish(self) -> int:
-        """Let the handlers end; answers how many items were completed, once the loop has ended."""
+        """Let the handlers end. Return the number of completed items, once the loop has ended."""
         self.leave_off()
         self._ending.begun.set()
         return await self.run
@@ -83,7 +83,7 @@ class Adapter:
         self._loops: dict[str, Loop] = {}
 
     def take(self, message: Json) -> None:
-        """Begin to answer a message."""
+        """Start to answer a message."""
         number = message["id"]
         task = self._calls[number] = asyncio.create_task(self._answer(message))
         task.add_done_callback(lambda _: self._calls.pop(number))

@@ -29,7 +29,7 @@ class Panic(BaseException):
 
 
 def end_handler(how: str) -> object:
-    """End a handler: well, or by an exception, or with a coroutine that nobody awaits."""
+    """End a handler: normally, by an exception, or with a coroutine that is never awaited."""
     if how == "raise":
         raise RuntimeError("handler failed")
     if how == "panic":
@@ -62,7 +62,7 @@ class Session:
     """The queues of an actor, and its leases."""
 
     def __init__(self, module: ModuleType, registry: ModuleType, workers: ModuleType, server: Any) -> None:
-        """`registry` is the module that lists queues, `workers` the one that lists live workers."""
+        """`registry` is the module that lists queues, `workers` the module that lists live workers."""
         self._module = module
         self._registry = registry
         self._workers = workers
@@ -105,7 +105,7 @@ class Session:
         return [queue, *apps]
 
     def forget_all(self) -> list[Any]:
-        """Return what there is of all handles, none of which is open any longer."""
+        """Forget all handles. Return what there is of them, to be closed."""
         return [each for handle in list(self._queues) for each in self.forget(handle)]
 
     def together(self, handles: Sequence[str]) -> Any:

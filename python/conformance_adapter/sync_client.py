@@ -51,7 +51,7 @@ class Loop:
     def _run(self) -> None:
         try:
             self._ended.set_result(self._worker.run())
-        except BaseException as error:  # noqa: BLE001 (whoever asks is told)
+        except BaseException as error:  # noqa: BLE001 (`finish` raises it)
             self._ended.set_exception(error)
 
     def _hold(self, _item: leaseq.LeasedItem) -> object:
@@ -61,7 +61,7 @@ class Loop:
         return end_handler(ending.how)
 
     def handed_out(self, count: int) -> None:
-        """Wait until so many more items were handed to handlers."""
+        """Wait until `count` more items were handed to handlers."""
         for _ in range(count):
             self._handed_out.acquire()
 
@@ -78,7 +78,7 @@ class Loop:
             self._worker.stop()
 
     def finish(self) -> int:
-        """Let the handlers end; answers how many items were completed, once the loop has ended."""
+        """Let the handlers end. Return the number of completed items, once the loop has ended."""
         self.leave_off()
         self._ending.begun.set()
         return self._ended.result()
@@ -97,7 +97,7 @@ class Adapter:
         self._holding = contextlib.ExitStack()  # never left: what ends a block early would release its item
 
     def take(self, message: Json) -> None:
-        """Answer a message, or begin to."""
+        """Answer a message, or start to."""
         if message["op"] == "call":
             if message["method"] == "lost":
                 self._looking[message["id"]] = threading.Event()

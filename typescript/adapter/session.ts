@@ -100,7 +100,7 @@ export class Session {
   }
 }
 
-/** Ends a handler: well, by what it throws, or with work that nobody waited for. */
+/** Ends a handler: well, by what it throws, or with work that nothing waited for. */
 function endHandler(how: string | undefined): unknown {
   if (how === "raise") throw new Error("handler failed");
   if (how === "panic") throw Object.create(null);

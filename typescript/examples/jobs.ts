@@ -80,7 +80,7 @@ export async function result(queue: Queue, id: string, timeout: number): Promise
       return decodeResult(content);
     case "failure":
       throw decodeFailure(content.toString());
-    case "dead": // of which no outcome is kept
+    case "dead": // no outcome is kept of it
       throw decodeFailure((await queue.inspect(id)).error.toString());
     case "absent":
       throw new Error(`there is no job ${id}, and nothing is kept of it`);

@@ -1,4 +1,4 @@
-// The base of all errors, in a file of its own: the generated classes extend it.
+// The base of all errors, in a separate file: the generated classes extend it.
 
 /**
  * The base of all errors of this client. Decide by `code` and `definite` (LQ-ERROR-2, LQ-ERROR-4), never by the text.

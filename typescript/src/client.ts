@@ -75,7 +75,7 @@ export class Client {
 
   /**
    * Returns a queue. It is created when the first item is added. Queues of one group can hand items off to each other, and one
-   * call waits for all of them; without `group`, a queue is a group of its own. Throws BadArgumentError if `name` or `group` is
+   * call waits for all of them; without `group`, a queue is a separate group. Throws BadArgumentError if `name` or `group` is
    * not a valid name (LQ-KEY-2).
    */
   queue(name: string, options: { group?: string | undefined } = {}): Queue {
@@ -150,7 +150,7 @@ export class Client {
     await this.close();
   }
 
-  /** Each group blocks on a separate connection. The first one that finds items ends the others. */
+  /** Each group blocks on a separate connection. The first group that finds items ends the others. */
   async #race(
     targets: readonly WaitTarget<LeasedItem[]>[],
     checks: readonly TimedCheck<LeasedItem[]>[],

@@ -389,7 +389,7 @@ export function encodeLeaseAnyArguments(queues: number, count: number, duration:
 
 /** What was leased from one of several queues, as it is in the reply. */
 export interface LeaseAnyFields {
-  /** The number of the one that gave; 0 when none did. */
+  /** The number of the queue that gave items; 0 when none did. */
   queue: number;
   /** Milliseconds, and Infinity for -1: until something is leasable; 0: ask again at once; -1 when nothing will be. */
   wait: number;

@@ -124,7 +124,7 @@ export class Connection implements Runner {
     return await this.#reply(redis, redis.callBuffer(name, args as Argument[]), name, timeoutMs);
   }
 
-  /** Runs commands in one transaction and returns the reply of each, an Error for one that failed. */
+  /** Runs commands in one transaction and returns the reply of each, an Error for a command that failed. */
   async transaction(
     entries: readonly (readonly [string, ...Argument[]])[],
     timeoutMs: number,
@@ -214,14 +214,14 @@ export class Connection implements Runner {
   #toLeaseqError(error: Error, redis: Redis): LeaseqError {
     if (error instanceof ReplyError) {
       const named = errorFromReply(error.message);
-      // The server is not the primary any more. The next call connects to the new one; pending replies still arrive.
+      // The server is no longer the primary. The next call connects to the new one; pending replies still arrive.
       if (named.code === "READONLY" && this.#redis === redis) {
         this.#redis = undefined;
         redis.quit().catch(() => {});
       }
       return named;
     }
-    // The connection cannot be used any more, even if ioredis has not noticed yet.
+    // The connection can no longer be used, even if ioredis has not noticed yet.
     this.#discard(redis);
     const isUnsent = error.message.startsWith("Stream isn't writeable");
     return isUnsent

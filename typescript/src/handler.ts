@@ -63,7 +63,7 @@ export async function runHandler<Item>(
       return result === undefined ? { followUps } : { followUps, result };
     }
     if (isUnfinished(returned)) {
-      return { error: new TypeError("the handler returned a generator or promises that nobody waited for") };
+      return { error: new TypeError("the handler returned a generator or promises that were never awaited") };
     }
     return keepsResult && returned !== undefined ? { result: resultOf(returned) } : {};
   } catch (error) {
@@ -81,7 +81,7 @@ function resultOf(returned: unknown): string | Uint8Array {
   return json;
 }
 
-/** Whether work is left in what a handler returned: a generator, which has not begun, or promises in a collection. */
+/** Whether work is left in what a handler returned: a generator, which has not started, or promises in a collection. */
 export function isUnfinished(returned: unknown): boolean {
   const parts = partsOf(returned);
   if (parts) return parts.some((part) => hasMethod(part, "then"));

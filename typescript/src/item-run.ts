@@ -123,7 +123,7 @@ export class ItemRun {
     this.#state = "over";
   }
 
-  /** Runs the handler in an async context of its own. */
+  /** Runs the handler in a separate async context. */
   async #runHandler(): Promise<Ending> {
     const { item } = this;
     const { handler, settings, reporter, stopping } = this.#worker;

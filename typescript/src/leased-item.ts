@@ -205,7 +205,7 @@ export class LeasedItem<Q extends LeasingQueue = LeasingQueue> {
   }
 }
 
-/** The options that are set: one that is undefined must not replace what the item was added with. */
+/** The options that are set: an undefined option must not replace what the item was added with. */
 function given<Options extends object>(options: Options): Partial<Options> {
   return Object.fromEntries(
     Object.entries(options).filter(([, value]) => value !== undefined),

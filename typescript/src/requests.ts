@@ -59,7 +59,7 @@ function completionOptions(entry: Completion): Argument[] {
   return codecs.encodeCompleteWithOptions({ ...entry, keep });
 }
 
-/** An entry of a script that completes. One that keeps no outcome refuses the options for it. */
+/** An entry of `complete` and `complete_and_lease`. */
 export function completionArgs(entry: Completion): Argument[] {
   return codecs.encodeCompleteEntry(entry.id, entry.token, completionOptions(entry));
 }

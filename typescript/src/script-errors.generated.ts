@@ -77,7 +77,7 @@ export const NOT_RUN: readonly string[] = [
   "WRONGPASS",
 ];
 
-/** But where a message begins like this, a right was missing inside the script, which may have written before. */
+/** If a message starts like this, a right was missing inside the script, which may have written before. */
 export const STOPPED_INSIDE: readonly string[] = [
   "NOPERM ACL failure in script",
 ];

@@ -14,7 +14,7 @@ export interface WorkerOptions {
   duration?: number | undefined;
   /** The most items to work on at a time, of all queues together. Default: 1. */
   concurrency?: number | undefined;
-  /** Each lease starts with another queue, so that one that is never empty does not block the others. Default: false. */
+  /** Each lease starts with another queue, so that a queue that is never empty does not block the others. Default: false. */
   fair?: boolean | undefined;
   /** How long a handler may run: then its `signal` is aborted and the attempt has failed. Default: without limit. */
   timeLimit?: number | undefined;
@@ -101,7 +101,7 @@ export function toSettings(options: WorkerOptions): Settings {
   };
 }
 
-/** A time for handlers to end in; Infinity for one that is too long for a timer. Throws BadArgumentError. */
+/** A time for handlers to end in; Infinity if it is too long for a timer. Throws BadArgumentError. */
 export function checkGrace(grace: number, label: string): number {
   if (typeof grace === "number" && grace >= 0)
     return grace <= MAX_TIMER_MS ? grace : Number.POSITIVE_INFINITY;

@@ -108,7 +108,7 @@ describe("a cluster", { concurrency: false }, () => {
     assert.equal((await waiting)?.id.toString(), "a");
   });
 
-  test("several nodes are given, one of which is not there", async () => {
+  test("several nodes are given, and one is not there", async () => {
     const both = new Client([`redis://127.0.0.1:${await freePort()}`, `redis://127.0.0.1:${ports[1]}`]);
     const { queue } = await queueOn(0, "given");
     assert.ok((await both.queue(queue.keys.name).add({ id: "a", data: "" })) > 0);

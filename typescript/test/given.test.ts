@@ -140,7 +140,7 @@ describe("the package", { concurrency: false }, () => {
   const folder = fileURLToPath(new URL("../..", import.meta.url));
   const { version } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8"));
 
-  test("reports its version, also where there is no package.json of it, as in a bundle", async () => {
+  test("reports its version, also without its package.json, as in a bundle", async () => {
     assert.equal(VERSION, version);
     const elsewhere = mkdtempSync(join(tmpdir(), "leaseq-ts-bundle-"));
     try {

@@ -73,7 +73,7 @@ describe("a client reaches a server", { concurrency: false }, () => {
       });
     });
 
-    test("not with one that nobody has signed: nothing is sent, and the error names the reason", async () => {
+    test("not with an unsigned certificate: nothing is sent, and the error names the reason", async () => {
       const client = new Client(`rediss://127.0.0.1:${tlsPort}`);
       const queue = client.queue("q");
       await assert.rejects(queue.add({ id: "a", data: "" }), (error: Error & { definite?: boolean }) => {

@@ -73,10 +73,10 @@ describe("a handler that ends", { concurrency: false }, () => {
       throw Object.create(null);
     },
     "by an empty text": () => Promise.reject(""),
-    "by an abort of its own": () => Promise.reject(AbortSignal.abort().reason),
+    "by a separate abort": () => Promise.reject(AbortSignal.abort().reason),
     "by a text with half a surrogate pair": () => Promise.reject(new Error("\ud83d")),
-    "with a generator that nobody ran": () => (async function* () {})(),
-    "with promises that nobody waited for": () => [Promise.resolve()],
+    "with a generator that was never run": () => (async function* () {})(),
+    "with promises that were never awaited": () => [Promise.resolve()],
     "with a promise inside an object": () => ({ done: Promise.resolve() }),
     "with promises in a map": () => new Map([[1, Promise.resolve()]]),
     "with promises in lists of a list": () => [[Promise.resolve()]],

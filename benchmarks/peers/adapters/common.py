@@ -35,7 +35,7 @@ COUNT: Final = struct.Struct("<QQQ")
 TIME: Final = struct.Struct("<QQ")
 DELAYS: Final = struct.Struct("<QQQ")
 NUMBERS: Final = 1 << 16
-"""So many are told apart by the handler "tally"."""
+"""The count of different numbers that the handler "tally" can record."""
 DAY: Final = 86_400
 RESULT_SECS: Final = 60.0
 RESULT_POLL_SECS: Final = 0.02
@@ -210,7 +210,7 @@ class _Traces:
             os.write(self._times, TIME.pack(number, now))
 
     def record(self, number: int) -> None:
-        """Put the number into the server, over a connection of its own."""
+        """Put the number into the server, over a separate connection."""
         with self._lock:
             if self._server is None:
                 self._server = socket.create_connection(("127.0.0.1", ORDERS.port))
@@ -324,8 +324,8 @@ def produce(
     """Enqueue as told on standard input, one order a line: one by one, in bulk, or one by one with pauses.
 
     `bulk` is None where the library has no call for many. Where results are kept, `one` answers the id that `result`
-    finds it by, None while it is not there; the order "results" has every one looked at, and ends the adapter with an
-    error for one that is not what its handler returned.
+    finds it by, None while it is not there; with the order "results" each result is compared, and a wrong result ends
+    the adapter with an error.
     """
     collector = _Collector()
     _answer(ready=True, bulk=bulk is not None)

@@ -6,9 +6,9 @@ Settings:
   have been taken, and drains a quarter as fast; more than 100 is no faster
 - it polls, and waits longer each time it finds nothing, to the most of `dramatiq_worker_timeout`: 20 ms in place of its
   default of 1 s. Shorter is quicker, but at 10 ms its threads, which wake as often, keep an idle worker at a seventh
-  of the CPU. Idle cost is with the same 20 ms; recovery by defaults with the defaults, since each poll may be one that
-  looks for dead workers
-- its default middleware, of which Prometheus's is not installed; no results
+  of the CPU. Idle cost is with the same 20 ms; recovery by defaults with the defaults, since any poll may look for
+  dead workers
+- its default middleware, without that of Prometheus; no results
 - results on: the middleware `Results`, `store_results=True`, `result_ttl` of a day
 - bulk: it has no call for many
 - quickest recovery: `heartbeat_timeout=1000` and `maintenance_chance=1_000_000`, which is always

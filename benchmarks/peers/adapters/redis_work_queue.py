@@ -5,7 +5,7 @@ Settings:
   are several such loops in threads
 - `socket_timeout=None`, since `lease` waits without end and redis-py 8 gives up after 5 s by default
 - bulk: `add_item_to_pipeline` on pipelines of 1000, the documented way to add many
-- a lease of 30 s; nobody cleans by default, since the library starts no cleaner
+- a lease of 30 s; no cleaner runs by default, since the library starts none
 - quickest recovery: a lease of 1 s, `light_clean` every 0.1 s in a thread of the worker
 
 Reference: https://github.com/MeVitae/redis-work-queue#readme
@@ -56,7 +56,7 @@ def clean() -> None:
 
 
 def work() -> None:
-    """Work in so many threads; by default in this one."""
+    """Work in as many threads as `concurrency` says; by default in this thread."""
     if common.ORDERS.quickest:
         threading.Thread(target=clean, daemon=True).start()
     for _ in range(common.concurrency(1) - 1):

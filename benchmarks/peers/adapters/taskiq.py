@@ -8,7 +8,7 @@ Settings:
 - results on: `RedisAsyncResultBackend` with a `result_ex_time` of a day
 - bulk: it has no call for many; 100 calls at a time with `asyncio.gather`
 - recovery: none on a list; quickest on a stream: `idle_timeout=1000`, `xread_block=100`. It looks for what others
-  have abandoned only behind a read that brought new messages: where none come, an item is never taken over
+  have abandoned only behind a read that brought new messages: without new messages an item is never taken over
 
 Reference: https://taskiq-python.github.io/guide/cli.html, https://github.com/taskiq-python/taskiq-redis#readme
 """

@@ -1,13 +1,13 @@
 """The measures of the targets: two libraries on one machine, in short slices by turns.
 
 A machine can be a third slower for seconds at a time, so that two figures that are seconds apart are of two machines.
-Here both sides are started, on one server in databases of their own, and take turns in slices of a fraction of a second:
+Here both sides are started, on one server in separate databases, and take turns in slices of a fraction of a second:
 A B, B A, A B, and so on. Each couple of slices gives one ratio. The first slice of each side is thrown away.
 
-Enqueueing, a side is told how many items, and is idle meanwhile; the database is emptied after each slice. Draining, a
+To enqueue, a side gets a number of items and is idle between slices; the database is emptied after each slice. To drain, a
 side is a worker process that is stopped (SIGSTOP) but for its slices. Its queue is filled up to the same number of
 items before each, so that it never runs dry. What counts is what was handled from the signal that continues it to the
-one that stops it, in the time until the server, too, has done what the worker asked of it.
+signal that stops it, in the time until the server, too, has done the worker's commands.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 ENQUEUE, BULK, DRAIN, LATENCY = "pairs-enqueue", "pairs-bulk", "pairs-drain", "pairs-latency"
 DEPTH: Final = 3.0
-"""Before each slice so many times the items wait that a side drains in it, roughly."""
+"""Factor for the items that wait before each slice: roughly this many times as many as a side drains in it."""
 WARM_UP: Final = 2
 """Items at the beginning of a turn whose latency is not counted: the worker was stopped."""
 COOL_DOWN: Final = 1
@@ -45,9 +45,9 @@ COOL_DOWN: Final = 1
 SETTLE_SECS: Final = 0.02
 """Before each slice, for what a producer still clears away after its answer, and for the server."""
 SLOW_USEC: Final = 500
-"""A command that takes the server so long is in its slow log."""
+"""A command that takes the server this long is in its slow log."""
 SLOWEST: Final = 100
-"""Of one in so many items it is kept what held it up: of a run, that includes the slowest in a thousand."""
+"""The causes of delay are kept of the slowest item in a group of this size. That includes the slowest in a thousand of a run."""
 SHORT: Final = 2
 """Factor for the number of slices of enqueueing and latency: these slices are shorter than those of a drain."""
 
@@ -127,7 +127,7 @@ class Database:
 
 
 class Enqueues:
-    """A producer that enqueues the same number of items each time it is told."""
+    """A producer that enqueues the same number of items in each slice."""
 
     def __init__(self, database: Database, stack: contextlib.ExitStack, how: str, items: int) -> None:
         self._database, self._how, self._items = database, how, items
@@ -231,7 +231,7 @@ def _secs(bench: Bench, measure: str) -> float:
 
 
 def turns(slices: int, repetition: int) -> Iterator[tuple[int, int]]:
-    """Which side begins: A B, B A, A B; another one in the next repetition."""
+    """The order of the sides: A B, B A, A B. The next repetition starts with the other side."""
     for at in range(slices):
         yield (0, 1) if (at + repetition) % 2 else (1, 0)
 

@@ -79,7 +79,7 @@ def jobs(bench: Bench, name: str, repetition: int, *, results: bool) -> list[Rec
 
 
 def _wait_gone(bench: Bench, name: str) -> None:
-    """Until the server has nothing of the jobs any more. Raises AdapterError."""
+    """Wait until the server has no key of the jobs. Raises AdapterError."""
     deadline = time.monotonic() + GONE_SECS
     while (keys := bench.server.client.dbsize()) > KEYS_LEFT:
         if time.monotonic() > deadline:

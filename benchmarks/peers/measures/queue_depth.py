@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 NAME: Final = "growth"
 PASS: Final = 3_000
-"""Items added and worked on in one pass, so that a thousand that wait stay about so many."""
+"""Items added and worked on in one pass: few, so that the number of waiting items stays about the same."""
 FILL_PER_SECOND: Final = 50_000
 """In bulk, roughly."""
 
@@ -50,7 +50,7 @@ def growth(bench: Bench, name: str, sizes: Sequence[int]) -> list[Record]:
 
 
 def one_pass(bench: Bench, library: Library, server: BenchServer) -> dict[str, float]:
-    """Add some items, then work on about so many."""
+    """Add some items, then work on about as many."""
     items = min(PASS, bench.items(library))
     added = enqueue(bench, library, "one", items, server)
     server.reset()

@@ -30,7 +30,7 @@ HELD_SECS: Final = 0.1
 START_SECS: Final = 90.0
 POLL_SECS: Final = 0.02
 CONCURRENT_CASES: Final = threading.Semaphore(4)
-"""So many adapters start side by side: more would take each other's CPU until their deadlines."""
+"""The number of adapters that start at the same time. More would take each other's CPU until their deadlines."""
 
 
 def recovery_steps(bench: Bench, libraries: Sequence[str]) -> Iterator[Step]:
@@ -83,9 +83,9 @@ def own_recovery(bench: Bench, name: str, repetition: int, case: str, *, cleaned
 
 
 def recovered_after(bench: Bench, server: BenchServer, name: str, setting: str) -> float | None:
-    """Of two workers, kill the one that has the one item; seconds until the other has it, None for never.
+    """Kill the one of two workers that has the only item. Return seconds until the other has it, None for never.
 
-    Soon after the handler began: several libraries do not extend a lease, however long the handler takes.
+    Soon after the start of the handler: several libraries do not extend a lease, however long the handler takes.
     """
     library = bench.library(name)
     orders = {"handler": "hold", "recovery": setting, "concurrency": 1}
@@ -119,7 +119,7 @@ def _holder_and_other(traces: Traces, workers: Sequence[Worker]) -> tuple[Worker
         for worker in workers:
             worker.check()
         if time.monotonic() > deadline:
-            raise workers[0].failure(f"no handler began in {START_SECS:.0f} s")
+            raise workers[0].failure(f"no handler started in {START_SECS:.0f} s")
         time.sleep(POLL_SECS)
     one, two = workers
     return (one, two) if os.getsid(pid) == one.session else (two, one)

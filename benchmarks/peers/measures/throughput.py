@@ -56,7 +56,7 @@ def life(bench: Bench, name: str, repetition: int) -> list[Record]:
 def enqueue(
     bench: Bench, library: Library, how: str, count: int, server: BenchServer, *, size: int = 100
 ) -> dict[str, Any]:
-    """Enqueue so many: how many in a second, and what they cost the server."""
+    """Enqueue items. Return items per second, and their cost for the server."""
     with bench.producer(library, server) as producer:
         return enqueue_with(producer, server, how, count, size=size)[0]
 

@@ -31,15 +31,15 @@ ITEMS: Final = 4
 NODES: Final = ("primary", "replica")
 MOVED: Final = "cluster/moved-is-learned"
 CALLS: Final = 10
-"""More than a client with several connections, or one that enters the queue in the registry, is answered MOVED once each."""
+"""More than the replies MOVED that a client gets if each of its connections, and the registry's call, gets one."""
 
 
 def cases() -> Sequence[Case]:
-    """One case, for both nodes as the one that the client is told."""
+    """Return the cases. In the first, one client is given the primary and another the replica."""
     return [
         Case(
             "cluster/calls-go-to-the-primary",
-            "A client of a cluster sends every call to the primary, whichever node it was told, and none to the replica",
+            "A client of a cluster sends every call to the primary, whichever node it was given, and none to the replica",
             ("LQ-CLIENT-5",),
             ("core", "cluster"),
             {
@@ -49,7 +49,7 @@ def cases() -> Sequence[Case]:
         ),
         Case(
             MOVED,
-            "A client that is told MOVED follows to that host and port, and learns it: later calls go there at once",
+            "A client that receives MOVED follows to that host and port, and learns it: later calls go there at once",
             ("LQ-CLUSTER-3",),
             ("core", "cluster"),
             {"calls": ["lease", "add"], "moved": "the slot, between the first call and the others"},
@@ -58,7 +58,7 @@ def cases() -> Sequence[Case]:
 
 
 def run(case: Case, context: Context) -> Verdict:
-    """Run a case on a cluster of its own."""
+    """Run a case on a temporary cluster."""
     program = context.server.program if isinstance(context.server, SpawnedServer) else None
     transcript: list[str] = []
     moved = case.name == MOVED
@@ -82,7 +82,7 @@ def run(case: Case, context: Context) -> Verdict:
 
 
 def _follow(pair: RedisCluster, context: Context, transcript: list[str]) -> str:
-    """Make calls before and after a slot moves from the node that the client was told; what is wrong, if anything."""
+    """Make calls before and after a slot moves from the node that the client was given. Return what is wrong, if anything."""
     first, second = pair.primaries
     with first.client() as client:
         name, slot = next(

@@ -103,7 +103,7 @@ class Rehearsal:
         return found
 
     def prefix(self, queue: str) -> str:
-        """Return what the keys of a queue begin with."""
+        """Return the prefix of a queue's keys."""
         return self.session.prefix(queue)
 
     def _start(self, actor: str, queue: str | None, call: Call) -> Pending:
@@ -128,7 +128,7 @@ class Rehearsal:
 
 
 def crash_points(rehearsal: Rehearsal, patience: float) -> list[CrashPoint]:
-    """Run the operation undisturbed and return its commands: those that were held in turn, then those sent besides.
+    """Run the operation undisturbed and return its commands: those that were held, in turn, then the others.
 
     Raises:
         FailedError: it does not succeed.

@@ -2,7 +2,7 @@
 
 Nothing about a client is written down here. Each case first runs the operation undisturbed, command by command, and takes a
 snapshot of the queues behind each. Then it runs the operation anew for each command, with a fault there. A command is found
-again as the nth of its name, because what a client sends besides (greetings, the registry) may come earlier, later or not at
+again as the nth of its name, because other commands of a client (greetings, the registry) may come earlier, later or not at
 all. What is left must be the snapshot before the command or behind it, the invariants must hold, and every item must still be
 completed, once.
 

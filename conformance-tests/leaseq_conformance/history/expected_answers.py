@@ -19,11 +19,11 @@ def expected(method: str, replies: Sequence[Any], *, args: Mapping[str, Any]) ->
     """The answer of a call, in the form of the adapter protocol.
 
     `replies` are those of the scripts that the call ran, in their order. One call runs one script, but for `lease` and
-    `light_clean`, which call again where they are told to at once (LQ-BLOCK-4), and for calls that wait: they look again
+    `light_clean`, which call again at once if the reply says so (LQ-BLOCK-4), and for calls that wait: they look again
     as long as nothing came, and are answered by the last look.
 
     Raises:
-        UnexplainedError: the client ran another number of scripts, which is a second run of its own account (LQ-CLIENT-1).
+        UnexplainedError: the client ran another number of scripts, so it repeated one without being asked (LQ-CLIENT-1).
     """
     if not replies:
         raise UnexplainedError("it was answered though no script was run")

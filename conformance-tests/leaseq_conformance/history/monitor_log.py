@@ -1,4 +1,4 @@
-"""The order in which a server ran scripts, as the server itself tells it: MONITOR, read by a thread until it is told to end."""
+"""The order in which a server ran scripts, from the server's MONITOR, which a thread reads until it is ended."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Witness:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        # what this server ran before the mark is told before the mark
+        # MONITOR reports what this server ran before the mark before it reports the mark
         self._client.execute_command("ECHO", self._mark)  # type: ignore[no-untyped-call]
         self._thread.join()
         self._connection.disconnect()

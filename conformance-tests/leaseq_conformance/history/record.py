@@ -19,9 +19,9 @@ class Call:
     """A call that an actor made of its client.
 
     Attributes:
-        number: counts up in the order in which calls began.
+        number: counts up in the order in which calls started.
         args: as the adapter was sent them.
-        begin: nanoseconds on the harness's clock, before the adapter was asked.
+        `begin`: nanoseconds on the harness's clock, before the adapter was asked.
         end: after it answered; None where it never did, since it was killed.
         answer: the adapter's answer without its id: `{"ok": ...}` or `{"error": ...}`; None without one.
         fault: what was done to it, such as "drop after"; empty for nothing.
@@ -93,7 +93,7 @@ class History:
 
     Attributes:
         seed: what it was drawn from.
-        began, ended: the server's time before and after all of it, microseconds.
+        `began`, `ended`: the server's time before and after all of it, microseconds.
         ran: executions in the server's order.
         left: the items that are there at the end, by their ids.
         complaints: what could not be recorded, such as an adapter that broke its protocol; with one, nothing is judged.

@@ -24,7 +24,7 @@ TICKING: Final = ("promoted", "reclaimed")
 PASSING_ON: Final = {"settle"}
 """Scripts that a waiter calls when it leaves. Their replies are no part of its answer."""
 LEASING: Final = {"lease", "complete_and_lease"}
-"""Scripts whose reply begins with wait, deadline and the number of leases."""
+"""Scripts whose reply starts with wait, deadline and the number of leases."""
 
 
 def check(history: History) -> list[str]:
@@ -197,7 +197,7 @@ def _order(history: History, places: dict[int, int]) -> Iterator[str]:
     for sent in sorted(known, key=lambda one: places[one.number]):
         call = calls[sent.call]
         if latest is not None and call.end is not None and call.end < latest.begin:
-            yield f"call {call.number} was over before call {latest.number} began, and was run after it"
+            yield f"call {call.number} was over before call {latest.number} started, and was run after it"
         if latest is None or call.begin > latest.begin:
             latest = call
 
@@ -227,7 +227,7 @@ def _first_tick(ran: Ran, reply: Any) -> int | None:
 def _same(script: str, known: Any, expected_reply: Any) -> bool:
     """Return whether two replies are equal, but for what depends on the time of the call.
 
-    Of a time to wait the kind has to be the same: never, at once, later. When an item ended is told to the microsecond by
+    Of a time to wait the kind has to be the same: never, at once, later. The time at which an item ended is given to the microsecond by
     no other reply. Whether a wake-up was passed on depends on who took the last one, which is no script.
     """
     if script in PASSING_ON:

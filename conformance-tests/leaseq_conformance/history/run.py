@@ -85,8 +85,8 @@ class _Recording:
 
     Attributes:
         names: scripts by their digests.
-        begun: for each actor the calls that it made, and how many commands the gate had seen before each.
-        pace: counts the steps that actors made, for whoever keeps pace with them.
+        `begun`: for each actor the calls that it made, and how many commands the gate had seen before each.
+        pace: counts the steps that actors made, for threads that keep pace with them.
     """
 
     history: History
@@ -99,7 +99,7 @@ class _Recording:
     pace: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
 
     def begin(self, actor: str, method: str, args: dict[str, Any], fault: str = "") -> Call:
-        """Write a call down that begins now."""
+        """Record a call that starts now."""
         with self.lock:
             call = Call(next(self.numbers), actor, method, args, time.monotonic_ns(), fault=fault)
             self.history.calls.append(call)
@@ -188,7 +188,7 @@ class _Part:
             self._own += [(lease["id"], lease["token"]) for lease in call.answer["ok"]["leases"]]
 
     def _args(self, step: Step, number: int) -> dict[str, Any] | None:
-        """The arguments of a step; None where there is no lease yet that it could mean."""
+        """Return the arguments of a step; None if its actor has no lease yet that it could mean."""
         wait = {"wait_ms": step.wait_ms} if step.wait_ms else {}
         if step.method == "add":
             data = f"{self.name} {number}".encode()
@@ -205,7 +205,7 @@ class _Part:
         return self._args_of_leases(step, number) if self._own else None
 
     def _args_of_leases(self, step: Step, number: int) -> dict[str, Any]:
-        """The arguments of a step that names leases of its own."""
+        """Return the arguments of a step that names leases of its actor."""
         chosen = [self._own[-1 - place] for place in step.leases if place < len(self._own)] or self._own[-1:]
         items: list[dict[str, Any]] = [{"id": item_id, "token": token} for item_id, token in chosen]
         data = f"{self.name} {number}".encode()

@@ -35,7 +35,7 @@ def cases() -> Sequence[Case]:
     return [
         Case(
             "history/crowd",
-            "four clients at random on eight items: every answer is one that some order of their calls explains",
+            "four clients at random on eight items: some order of their calls explains every answer",
             ALWAYS,
             ("core",),
             _BODIES["crowd"],
@@ -79,7 +79,7 @@ def judge(history: History) -> Verdict:
 
 
 def lines(history: History) -> list[str]:
-    """The calls of a history in the order in which they began, one line each, with times in milliseconds."""
+    """Return the calls of a history in the order in which they started, one line each, with times in milliseconds."""
     zero = history.calls[0].begin if history.calls else 0
     return [_line(call, zero) for call in history.calls]
 

@@ -57,7 +57,7 @@ class Step:
 
     Attributes:
         ids: of the items to add, remove, forge or ask about, or of the follow-ups of a hand-off.
-        leases: which leases of its own the actor means, counted from the newest.
+        leases: which of its leases the actor means, counted from the newest.
         flag: `only_current` of complete, `uncounted` of release.
         wait_ms: how long a lease or a question for an outcome waits; 0: not at all.
         keep: whether a complete keeps its result.

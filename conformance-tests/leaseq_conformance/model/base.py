@@ -47,7 +47,7 @@ class Item:
     """An item; `score` is its place, due time, deadline or time of death, whichever its state makes it.
 
     `recorded` says whether it has a record, `options` what kind of one; `max_attempts` is that of the record, where 0 and
-    65535 mean something of their own; `indexed` is whether it is in `expiry`.
+    65535 have special meanings; `indexed` is whether it is in `expiry`.
     """
 
     data: bytes
@@ -199,7 +199,7 @@ class Base:
         return max(0, min(dues, default=NEVER))
 
     def _attended(self, state: State) -> bool:
-        """Return whether something can be leased, so that somebody must be awake for it."""
+        """Return whether something can be leased, so that a waiter must be awake for it."""
         return not state.paused and bool(self._in("ready"))
 
     def _nearer(self, state: State, dues: Sequence[int]) -> None:

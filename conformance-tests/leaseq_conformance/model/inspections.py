@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from leaseq_conformance.model.calls import Answer, Reply
 
 LARGEST = 2**63 - 1024
-"""The largest count that is told: the last double that 64 bits hold."""
+"""The largest count that is reported: the last double that 64 bits hold."""
 COUNTED = (
     *("promoted", "reclaimed", "released", "died", "expired"),
     *("revived", "purged", "removed", "dropped"),

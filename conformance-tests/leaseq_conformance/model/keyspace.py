@@ -50,7 +50,7 @@ class Keyspace:
     state: State | bytes | None = None
     results: dict[bytes, Outcome | bytes] = field(default_factory=dict)
     ttls: dict[bytes, int] = field(default_factory=dict, compare=False)
-    """The time to live of each result, ms; that of a server runs by itself."""
+    """The time to live of each result, ms. On a server it runs down."""
 
     def zsets(self) -> dict[str, dict[bytes, int]]:
         """The four states by name."""
@@ -89,7 +89,7 @@ return out
 
 
 def keys_of(prefix: str) -> list[str]:
-    """The keys of a queue by its prefix, `leaseq:{group}:name:`, its results aside."""
+    """Return the keys of a queue by its prefix, `leaseq:{group}:name:`, without its results."""
     return [prefix + key for key in KEYS]
 
 
@@ -160,7 +160,7 @@ def write(client: redis.Redis, prefix: str, keyspace: Keyspace) -> None:
 
 
 def copy(client: redis.Redis, source: str, target: str) -> None:
-    """Make the queue `target` byte for byte what `source` is, its results aside."""
+    """Make the queue `target` a copy of `source`, byte for byte, without its results."""
     pipe = client.pipeline(transaction=True)
     pipe.delete(*keys_of(target))
     for key in KEYS:

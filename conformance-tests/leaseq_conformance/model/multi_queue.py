@@ -81,7 +81,7 @@ def _is_repetition(source: Queue, entry: Finish) -> bool:
 def lease_any(now: int, queues: Sequence[Queue], count: int, duration: int) -> Reply:
     """Lease from the first queue that gives something; the others are settled then.
 
-    Items that died and keep an outcome are told with minus the number of their queue.
+    Items that died and keep an outcome are reported with minus the number of their queue.
     """
     states = [queue._open(now) for queue in queues]
     wait, died = -1, []

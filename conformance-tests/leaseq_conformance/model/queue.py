@@ -301,7 +301,7 @@ class Queue(Inspections, Outcomes):
         if paused == 0 and (self._attended(state) or state.next_due < NEVER):
             self._wake()  # any timer will do: this call has no clock
         if max_items == 0:
-            self.room = self.room or 1  # whoever waits need not wait any longer
+            self.room = self.room or 1  # producers that wait need not wait longer
         elif max_items:
             self._signal_room(state)
         return 1

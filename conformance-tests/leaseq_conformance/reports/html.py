@@ -40,7 +40,7 @@ def write_html(run: Run, path: Path) -> None:
 
 
 def word(outcome: str, *, known: bool) -> str:
-    """The outcome of a case for people, where known failures have words of their own."""
+    """Return the outcome of a case for people. Known failures have separate words."""
     if not known:
         return outcome
     return "fixed" if outcome == "pass" else "known"

@@ -40,7 +40,7 @@ def now(client: redis.Redis) -> int:
 
 
 def forge(client: redis.Redis, prefix: str, what: str, item_id: str, after_ms: int) -> None:
-    """Move a time of an item to so many milliseconds after now, as if it had been given so.
+    """Move a time of an item to `in_ms` milliseconds after now, as if it had been added or leased with it.
 
     Raises:
         ValueError: the item is not in that state.
@@ -137,10 +137,10 @@ def misregistered(client: redis.Redis) -> list[str]:
 
 
 def fill_registry(client: redis.Redis, members: Sequence[str], more: int) -> None:
-    """Enter these members into the registry, and so many queues besides that one page does not hold them."""
+    """Enter these members into the registry, and more queues, so that one page does not hold them."""
     client.sadd(REGISTRY, *members, *(f"filled:{number}" for number in range(more)))
 
 
 def spoil_registry(client: redis.Redis) -> None:
-    """Make the registry one that nobody can write."""
+    """Make the registry a key that no client can write."""
     client.set(REGISTRY, "no set")

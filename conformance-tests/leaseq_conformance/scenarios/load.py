@@ -59,7 +59,7 @@ def _body(scenario: dict[str, Any]) -> dict[str, Any]:
 
 
 def _deepest(error: Any) -> str:
-    """Of a step that fits no kind, why it does not fit the one that it comes closest to."""
+    """Return why a step that fits no kind does not fit the closest kind."""
     kinds = error.context or []
     wanted = [part for part in kinds if part.validator != "required" and len(part.relative_schema_path) > 1]
     close = [

@@ -130,7 +130,7 @@ class ScenarioRunner:
     def waiting(self, step: Step) -> None:
         call = self._calls[step["waiting"]][2]
         if call.done:
-            raise FailedError(f"{step['waiting']} does not wait any more: {call.answer()}")
+            raise FailedError(f"{step['waiting']} no longer waits: {call.answer()}")
 
     def cancel(self, step: Step) -> None:
         actor, queue, call = self._calls[step["cancel"]]

@@ -6,7 +6,7 @@ In arguments and expectations, what is bytes in a message may be written as text
     {$repeat: [text, n]}            a long text
     {$text: 'a\ud800'}              an id that is text and no bytes, with escapes as JSON has them
     {$numbered: n}                  items whose ids are 0 to n-1, without data; $numbers: their ids
-    {$times: [value, n, ...]}       a list with each value so many times
+    {$times: [value, n, ...]}       a list with each value n times
     {$save: name}                   matches anything, and saves it
     {$above: value, plus: n}        a number above that value plus n (and not below it, with $from)
     {$from: value, plus: n}

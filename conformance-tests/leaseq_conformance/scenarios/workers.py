@@ -97,7 +97,7 @@ def check_none(client: redis.Redis) -> None:
 def write(client: redis.Redis, workers: Mapping[str, Any], before: int = 0, *, passed: bool = False) -> None:
     """Enter ids into the index, and what they say of themselves: an object, a text, or nothing for null.
 
-    `before` is how many that say nothing come before them, the first of which is no id. `passed`: their time is over.
+    `before`: number of ids without a report that precede them; the first is malformed. `passed`: their time is over.
     """
     seconds, _ = client.time()
     forget_at = seconds * 1000 + (-1000 if passed else INDEX_LIFE_MS)
@@ -112,5 +112,5 @@ def write(client: redis.Redis, workers: Mapping[str, Any], before: int = 0, *, p
 
 
 def spoil(client: redis.Redis) -> None:
-    """Make the index one that nobody can write."""
+    """Make the index a key that no client can write."""
     client.set(INDEX, "no set")

@@ -64,7 +64,7 @@ def _cut(value: Any) -> str:
 
 
 def unordered_part(script: str, reply: Sequence[Any], entries: int) -> tuple[int, int, int]:
-    """Where what a reply tells in no order begins and ends, and how many elements each has; nothing where it does not."""
+    """Return start and end of the unordered part of a reply, and the number of elements in each of its groups; it is empty if all is in order."""
     if script in {"lease", "lease_any", "complete_and_lease"}:
         first = int(script == "lease_any")
         return first + 3 + 4 * reply[first + 2], len(reply) - entries, 3

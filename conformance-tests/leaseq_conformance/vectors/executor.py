@@ -1,6 +1,6 @@
 """Puts a vector's keyspace on a server, calls the script at the vector's time, and sees what came of it.
 
-Three commands for each vector, sent many at once: one that clears the database and puts the keys there, the call, and one
+Three commands for each vector, sent many at once: a script that clears the database and puts the keys there, the call, and a script
 that reads every key. The script runs as it is but for one line before it, which answers TIME and counts times to live in
 units that no test outlasts.
 """
@@ -49,7 +49,7 @@ redis.call('FLUSHDB', 'ASYNC')
 for i = 1, #KEYS do redis.call('RESTORE', KEYS[i], ARGV[2 * i - 1] .. (ARGV[2 * i - 1] == '0' and '' or '000000'), ARGV[2 * i]) end
 return #KEYS
 """
-# Every key with its type, its content in an order of its own, and its time to live; as one digest where that is enough.
+# Every key with its type, its content in a fixed order, and its time to live; as one digest where that is enough.
 READ: Final = """
 local out, flat = {}, {}
 for i, key in ipairs(KEYS) do
@@ -80,9 +80,9 @@ return redis.sha1hex(table.concat(parts))
 """
 
 
-BEGUN: Final = ["ECHO", "the call begins"]
+BEGUN: Final = ["ECHO", "the call starts"]
 ENDED: Final = ["ECHO", "the call is over"]
-"""For whoever listens with MONITOR."""
+"""Marks around the call, for a reader of MONITOR."""
 
 
 def whole(name: str) -> str:

@@ -47,7 +47,7 @@ class Watch:
         within = False
         while True:
             line: bytes = self.link.read_response()
-            if line.endswith(b'"the call begins"'):
+            if line.endswith(b'"the call starts"'):
                 within = True
             elif line.endswith(b'"the call is over"'):
                 return

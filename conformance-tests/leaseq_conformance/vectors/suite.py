@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 CROSS_GROUP: Final = "LEASEQ_CROSS_GROUP"
 SHOWN: Final = 5
-"""Failures of one case that are told in full."""
+"""Failures of one case that are reported in full."""
 
 
 def cases() -> Sequence[Case]:

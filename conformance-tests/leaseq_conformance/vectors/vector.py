@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 START: Final = 1_767_225_600_000_000
-"""When the queues begin: 2026-01-01."""
+"""Start of the queues: 2026-01-01."""
 NOW: Final = START + 3_600_000_000
 """When the calls are made: an hour later."""
 HASHES: Final = {"items", "meta", "counters"}
@@ -25,7 +25,7 @@ class Kept:
 
 Value = bytes | list[bytes] | Fields | Scores | Kept
 Dump = dict[str, Value]
-"""Keys by their names without the prefix of the queue; those of the second queue begin with `other:`."""
+"""Keys by their names without the prefix of the queue; those of the second queue start with `other:`."""
 Reply = int | bytes | list[int | bytes]
 
 

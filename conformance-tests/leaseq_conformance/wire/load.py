@@ -101,7 +101,7 @@ def _queues(part: dict[str, Any]) -> set[str]:
 
 
 def _explicit(step: dict[str, Any]) -> dict[str, Any]:
-    """With digests and all keys in the place of the names of scripts, so that the case can be read by itself."""
+    """With digests and all keys in the place of the names of scripts, so that the case can be read alone."""
     sent = step.get("sent", [])
     sequences = sent if isinstance(sent, dict) else {"": sent}
     explicit = {

@@ -25,7 +25,7 @@ SHORTEST_BLOCK: Final = 0.01
 
 Exchange = dict[str, Any]
 Interrupt = Callable[[str], None]
-"""Ends the call of the step as a user would; returns when the client has begun to."""
+"""Ends the call of the step as a user would; returns when the client has started to."""
 
 
 class SilentReplies:
@@ -186,7 +186,7 @@ class Plan(Breakpoint):
             return self._answer(command, exchange)
         self.is_wrong_block = command.name in BLOCKS
         self.wrong = f"the client sent {_shown(command)}; " + (
-            why[0] if why else "nothing was to be sent any more"
+            why[0] if why else "nothing more was expected"
         )
         return "disconnect"
 

@@ -1,4 +1,4 @@
-"""Cases that are tables: what a case writes once, for leases that it begins with and for each row, is written out.
+"""Cases that are tables: what a case writes once, for its first leases and for each row, is written out.
 
 leased: {a: {}, b: {keep: 60000}}   a first step that leases these; `$a` is then the token of a, wherever it stands alone
 each: {op: [...], error: [...]}     the steps once for each op, and for each of them once for each error, and so on

@@ -60,7 +60,7 @@ class Score:
 
     @property
     def below(self) -> list[str]:
-        """The scripts of which fewer were killed than have to be."""
+        """Scripts with fewer killed mutants than required."""
         ran = {*self.killed, *(script for script, _ in self.survivors)}
         return sorted(script for script in ran if self.share(script) < THRESHOLD)
 
@@ -134,7 +134,7 @@ class Killer:
 
 
 def programs(script: str) -> list[str | None]:
-    """The servers that a script is judged on: the one that leaseq embeds, and the older one.
+    """Return the servers that a script is judged on: the server that leaseq embeds, and an older one.
 
     Raises:
         SystemExit: the older one is not there.
@@ -151,7 +151,7 @@ def programs(script: str) -> list[str | None]:
 
 @contextmanager
 def killer_on(program: str | None, script: str) -> Iterator[Killer]:
-    """A killer with a server of its own."""
+    """A killer with a separate server. A context manager."""
     with SpawnedServer(program) as server, server.client() as client:
         client.config_set("appendonly", "no")
         with closing(Killer(client, script)) as killer:
@@ -211,7 +211,7 @@ def main() -> None:
     options = parser.parse_args()
     scripts = options.scripts or sorted(SOURCES)
     for script in scripts:
-        programs(script)  # what is not there is told at once, and not after an hour
+        programs(script)  # a missing server is reported at once, and not after an hour
     score = run(scripts)
     if options.survivors:
         for script, edit in score.survivors:

@@ -106,7 +106,7 @@ def test_a_crash_shows_the_stderr_of_the_adapter_in_every_report(tmp_path: Path)
     panic = "[print('panic', number, file=sys.stderr) for number in range(60)]; sys.exit(7)"
     done = command("run", "--case", FIRST, *options, *adapter(panic))
     assert done.returncode == 4
-    assert "ended before it was told to: exit code 7" in done.stdout
+    assert "ended too early: exit code 7" in done.stdout
     for text in (done.stdout, *(path.read_text() for path in paths)):
         assert ("panic 19" in text, "panic 20" in text, "panic 59" in text) == (False, True, True)
 
@@ -116,7 +116,7 @@ def test_a_crash_shows_the_stderr_of_the_adapter_in_every_report(tmp_path: Path)
     [
         ("print('Loading...', flush=True)", 4, "printed a line that is no message: 'Loading...'"),
         ("answer({'ok': ['added', 1]})", 4, "1 is not one of ['added', 'exists']; it is '{\"id\""),
-        ("import os; os.abort()", 4, "ended before it was told to: signal SIGABRT"),
+        ("import os; os.abort()", 4, "ended too early: signal SIGABRT"),
         ("time.sleep(60)", 3, 'no answer within 1 s to request 3 (call {"queue": "q", "method": "add"'),
         ("time.sleep(60)", 3, "since then the client has sent nothing to the server"),
     ],

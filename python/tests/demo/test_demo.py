@@ -172,7 +172,7 @@ class TestRun:
         before = "import leaseq_demo.run as r; r._PAUSE_SECS = 'no number'"
         done = run(*SMALL, before=before)
         assert done.returncode == 3
-        assert "a worker ended by itself: TypeError" in done.stderr
+        assert "a worker ended without being killed: TypeError" in done.stderr
         assert "Traceback" not in done.stderr
 
     def test_without_a_server_program_one_line_says_the_ways_out(
@@ -261,7 +261,7 @@ def test_the_live_picture_shows_workers_and_kills() -> None:
     progress.kills.append(Kill(9, "piece-00982", 6, 4.8))
     with view.view(console) as show:
         show(progress)
-    for expected in ("1489 of 3000 completed", "starting", "piece-00373", "2.00 s", "nobody yet"):
+    for expected in ("1489 of 3000 completed", "starting", "piece-00373", "2.00 s", "no worker yet"):
         assert expected in out.getvalue()
 
 

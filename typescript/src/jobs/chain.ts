@@ -38,7 +38,7 @@ export class Chain<Result> {
   ): Chain<Next> {
     const { id, at } = options as CallOptions;
     if (id !== undefined || at !== undefined) {
-      throw new BadArgumentError("a job in a chain has neither an id nor a time of its own");
+      throw new BadArgumentError("a job in a chain cannot have an id or a time: the chain sets them");
     }
     const call = new Call(step.callee, more, options);
     return new Chain<Next>(this.#producer, this.#reader, this.#first, [...this.#later, call]);

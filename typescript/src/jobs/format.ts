@@ -97,7 +97,7 @@ const FORMAT_NAMES = { json: "JSON", msgpack: "MessagePack" };
 const MIN_INT64 = -(2n ** 63n);
 const MAX_UINT64 = 2n ** 64n - 1n;
 
-/** What is wrong with a value, its parts aside. */
+/** What is wrong with a value itself, without its parts. */
 function problemOf(value: unknown, format: Format): string | undefined {
   const isJson = format === "json";
   switch (typeof value) {

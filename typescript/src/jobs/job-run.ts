@@ -52,7 +52,7 @@ export class JobRunner {
     this.#unknown = new UnknownFunctions(worker, logger);
   }
 
-  /** Runs a job. Throws FailedAttempt for one that failed. */
+  /** Runs a job. Throws FailedAttempt if it fails. */
   async run(item: LeasedItem, context: HandlerContext): Promise<CompleteWith> {
     const started = Date.now();
     const { job, definition, input } = await this.#prepare(item, started);
@@ -105,7 +105,7 @@ export class JobRunner {
       async (signal) => {
         const returned = await definition.run(input, this.#context(running, context, signal));
         if (isUnfinished(returned)) {
-          throw new TypeError(`${definition.name} returned a generator or promises that nobody waited for`);
+          throw new TypeError(`${definition.name} returned a generator or promises that were never awaited`);
         }
         return returned;
       },

@@ -22,7 +22,7 @@ export interface CancelledNote {
 
 export const runningKey = (keys: QueueKeys, id: string): string => keys.key(`job:${id}`);
 export const cancelledKey = (keys: QueueKeys, id: string): string => keys.key(`cancelled:${id}`);
-/** A temporary list, renamed to `result:<id>` to wake those who wait. */
+/** A temporary list, renamed to `result:<id>` to wake waiting clients. */
 export const wokenKey = (keys: QueueKeys, id: string): string => keys.key(`woken:${id}`);
 
 /** An outcome that does not count, since its id is not in `kept`: version, kind, and zeros (02.5). */

@@ -175,7 +175,7 @@ const STAGE_NAMES: Readonly<Record<string, keyof NewItem>> = {
   content_type: "contentType",
 };
 
-/** Options of `add`, by the options of a stage. Throws BadArgumentError for one that this version does not know. */
+/** Options of `add`, by the options of a stage. Throws BadArgumentError for an option that this version does not know. */
 export function optionsOfStage(add: Readonly<Record<string, number | string>>): Omit<NewItem, "id" | "data"> {
   return Object.fromEntries(
     Object.entries(add).map(([name, value]) => {

@@ -109,7 +109,7 @@ export class Store {
     return isRemoved;
   }
 
-  /** Wakes those who wait for the outcome of a job that was cancelled. Without this they look again at the wait cap. */
+  /** Wakes clients that wait for the outcome of a job that was cancelled. Without this they look again at the wait cap. */
   async #wake(queue: Queue, id: string): Promise<void> {
     const woken = wokenKey(queue.keys, id);
     await this.#transaction(woken, [
@@ -161,7 +161,7 @@ export class Store {
   }
 }
 
-/** Reads many values, so many at a time. */
+/** Reads many values in chunks. */
 async function inChunks(
   keys: readonly string[],
   call: (some: readonly string[]) => Promise<unknown>,
