@@ -185,9 +185,7 @@ class Plan(Breakpoint):
                 self._left -= 1
             return self._answer(command, exchange)
         self.is_wrong_block = command.name in BLOCKS
-        self.wrong = f"the client sent {_shown(command)}; " + (
-            why[0] if why else "nothing more was expected"
-        )
+        self.wrong = f"the client sent {_shown(command)}; " + (why[0] if why else "nothing more was expected")
         return "disconnect"
 
     def _candidates(self) -> Iterator[tuple[str | None, Exchange]]:
