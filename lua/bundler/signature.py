@@ -74,7 +74,7 @@ class Field:
 
     @property
     def zero_is_none(self) -> bool:
-        """True for a duration of which 0 is not sent: it stands for none."""
+        """True for a duration whose 0 is not sent: it stands for none."""
         return self.type == "kept_ms" and bool(self.min)
 
     def plain(self) -> dict[str, Any]:

@@ -100,7 +100,7 @@ describe("the time limit of a job", { concurrency: false }, () => {
 });
 
 describe("cancelling a job", { concurrency: false }, () => {
-  test("removes one that waits, and wakes those who wait for its result", async () => {
+  test("removes a job that waits, and wakes clients that wait for its result", async () => {
     const echo = jobs.app.define("echo", (input: number) => input);
     const handle = await echo.enqueue(1, { delay: 60_000 });
     const waiting = assert.rejects(handle.result(), JobCancelled);
@@ -118,7 +118,7 @@ describe("cancelling a job", { concurrency: false }, () => {
     assert.equal(await jobs.raw.zscore(jobs.key("kept"), handle.id), null);
   });
 
-  test("aborts the signal of one that runs", async () => {
+  test("aborts the signal of a job that runs", async () => {
     let reason: unknown;
     const wait = jobs.app.define("wait", async (_: undefined, { signal }) => {
       reason = await aborted(signal);
@@ -132,7 +132,7 @@ describe("cancelling a job", { concurrency: false }, () => {
     assert.equal(await handle.status(), "cancelled");
   });
 
-  test("does nothing to one that ended, is dead, or never was", async () => {
+  test("does nothing to a job that ended, is dead, or never was", async () => {
     const fail = jobs.app.define("fail", { retries: 0 }, (ok: boolean) => {
       if (!ok) throw new Error("no");
     });

@@ -339,7 +339,7 @@ describe("a failed attempt", { concurrency: false }, () => {
     }
   });
 
-  test("by promises that nobody waited for", async () => {
+  test("by promises that were never awaited", async () => {
     const fail = jobs.app.define("fail", { retries: 0, keep: 0 }, () => [Promise.resolve(1)]);
     jobs.work();
     const handle = await fail.enqueue();
