@@ -65,7 +65,11 @@ CHANGES: dict[str, tuple[str, Any, str]] = {
         lambda steps: first_sent(steps)["argv"].append(1),
         "word 3 is missing, expected b'1'",
     ),
-    "a call less": ("wire/lease-one", lambda steps: steps[1]["sent"][""].clear(), "nothing more was expected"),
+    "a call less": (
+        "wire/lease-one",
+        lambda steps: steps[1]["sent"][""].clear(),
+        "nothing more was expected",
+    ),
     "a call more": (
         "wire/lease-one",
         lambda steps: steps[1]["sent"][""].append(first_sent(steps)),
