@@ -70,7 +70,7 @@ class AdapterPool:
     Attributes:
         stderr: what the adapters of the last case wrote to stderr, its last lines.
         stalls: measures how late the harness itself was.
-        workers: the job worker programs, which end when a case of another suite begins.
+        workers: the job worker programs, which end when a case of another suite starts.
     """
 
     def __init__(self, server: Server, command: tuple[str, ...]) -> None:

@@ -38,7 +38,7 @@ class WorkerPrograms:
         self._with_schedules = False
 
     def need(self, *, schedules: bool, count: int, fresh: bool) -> None:
-        """Have so many run. Raises BrokenError if one cannot be started or has ended."""
+        """Run `count` programs. Raises BrokenError if a program cannot be started or has ended."""
         if fresh or schedules != self._with_schedules or len(self._running) != count:
             self.end()
         for program in self._running:
@@ -51,7 +51,7 @@ class WorkerPrograms:
             self._running.append(_WorkerProgram(command, self._config(schedules=schedules)))
 
     def check(self) -> None:
-        """Raise BrokenError if one of them has ended by itself."""
+        """Raise BrokenError if one of them has ended too early."""
         for program in self._running:
             program.check()
 
@@ -92,7 +92,7 @@ class _WorkerProgram:
         """Raise BrokenError if it has ended."""
         if self._process.running():
             return
-        error = BrokenError("the job worker program ended before it was told to")
+        error = BrokenError("the job worker program ended too early")
         error.stderr = tuple(self.printed())
         raise error
 

@@ -45,7 +45,7 @@ def fail(message: str) -> None:
 
 
 def fail_times(context: Context, times: int) -> int:
-    """Fail in so many attempts; return the number of the attempt after them."""
+    """Fail in the first `times` attempts. Return the number of the attempt after them."""
     if context.attempt <= times:
         raise ValueError(f"attempt {context.attempt}")
     return context.attempt

@@ -1,6 +1,6 @@
 """The adapter of `leaseq.WorkQueue`: python -m conformance_adapter.sync_client.
 
-With `fork` behind it, its job worker program runs each job in a process of its own.
+With the argument `fork`, its job worker program runs each job in a separate process.
 
 A thread for each call, since any of them may wait. Threads cannot be cancelled: closing the queue ends what waits.
 """

@@ -136,7 +136,7 @@ class JobCaseRunner:
         self._queue(step).revive(step["id"])
 
     def add_schedule(self, step: Step) -> None:
-        """Put the item of a schedule, whose slots up to a time are over, in the place of the one that is there."""
+        """Put the item of a schedule, whose slots up to a time are over, in place of the stored schedule."""
         data = json.dumps({"v": 1, "until": int(filled(step["until"], self._saved))})
         queue = self._queue({"queue": CRON})
         queue.remove(step["id"])  # a worker that has just started may have added it
@@ -291,7 +291,7 @@ class JobCaseRunner:
         self._eventually(look)
 
     def sent(self, step: Step) -> None:
-        """Wait until so many commands about an id were sent, or all of these in one transaction or one after the other."""
+        """Wait until `count` commands about an id were sent, or a list of commands, in one transaction or one after the other."""
 
         def look() -> None:
             found = [each for each in self._session.proxy.commands_of(step["by"]) if _was_run(each)]

@@ -110,8 +110,8 @@ def test_a_case_that_fails_says_at_which_step_what_was_expected(context: Context
     ("job_worker", "expected"),
     [
         ([], "hello names no job_worker"),
-        (["/bin/sh", "-c", "echo too old >&2; exit 1"], "ended before it was told to"),
-        (["/nowhere/worker"], "ended before it was told to"),
+        (["/bin/sh", "-c", "echo too old >&2; exit 1"], "ended too early"),
+        (["/nowhere/worker"], "ended too early"),
     ],
 )
 def test_a_worker_program_that_does_not_run_breaks_the_protocol(
