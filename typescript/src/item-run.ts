@@ -184,7 +184,8 @@ export class ItemRun {
     const { item } = this;
     const disposition = verdict ?? this.#judge(error);
     const { dead, uncounted, delay = 0 } = disposition;
-    const end = dead ? "is dead" : `goes back${uncounted ? " uncounted" : ""} for ${Math.round(delay)} ms`;
+    const goesBack = `goes back${uncounted ? " uncounted" : ""} for ${Math.round(delay)} ms`;
+    const end = this.#isLost ? "is left to another" : dead ? "is dead" : goesBack;
     const isVerdict = error instanceof DeadLetter || error instanceof Release;
     const level = dead ? "error" : isVerdict ? "info" : "warn";
     const text = `${nameOf(item)} ${isVerdict ? "was ended by its handler" : "failed"} and ${end}`;

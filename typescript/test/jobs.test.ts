@@ -101,6 +101,9 @@ describe("a job", { concurrency: false }, () => {
       ms: 2 ** 41,
     };
     assert.deepEqual(await (await echo.enqueue(value)).result(), value);
+    const { id } = await echo.enqueue(-(2 ** 40), { delay: 60_000 });
+    const data = (await jobs.raw.hgetBuffer(jobs.key("items"), id)) ?? Buffer.alloc(0);
+    assert.ok(data.includes(Buffer.from("d3ffffff0000000000", "hex")), "an integer is written as one");
   });
 
   test("is refused if its format would write another value", async () => {

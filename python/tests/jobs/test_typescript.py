@@ -1,26 +1,80 @@
-"""Jobs between languages: programs in TypeScript, written from spec/jobs.md alone, enqueue what a worker in Python runs, and
-run what a program in Python enqueues."""
+"""Jobs between languages: `leaseq/jobs` of TypeScript and `leaseq.jobs` enqueue, run and read each other's jobs, chains and schedules."""
 
 from __future__ import annotations
 
 import json
+import math
 import subprocess
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from itertools import islice, pairwise
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 from support import adapters
-from support.job_app import TIMEOUT_SECS, JobAppFlavour
+from support.job_app import TIMEOUT_SECS, JobAppFlavour, until
 
 from leaseq import Item
-from leaseq.jobs import App, Backoff, Context, JobFailed
+from leaseq.jobs import App, Backoff, Context, JobCancelled, JobFailed
+from leaseq.jobs.cron.trigger import CronTrigger, zone
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 pytestmark = pytest.mark.typescript
 
-EXAMPLES = adapters.ROOT / "typescript" / "dist" / "examples"
+PEER: Final = adapters.ROOT / "typescript" / "dist" / "test" / "job-peer.js"
+LEASE_MS: Final = 600_000
+
+
+class PeerError(Exception):
+    """An error that the program in TypeScript threw, by its fields."""
+
+    def __init__(self, reply: dict[str, Any]) -> None:
+        super().__init__(reply)
+        self.reply = reply
+
+
+class Peer:
+    """The program `job-peer.js`."""
+
+    def __init__(self, url: str, form: str) -> None:
+        self._process = subprocess.Popen(
+            [adapters.NODE, "node", str(PEER), url, form],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def __call__(self, do: str, **request: Any) -> Any:
+        """Return the reply to one request. Raises PeerError."""
+        assert self._process.stdin
+        assert self._process.stdout
+        self._process.stdin.write(json.dumps({"do": do, **request}) + "\n")
+        self._process.stdin.flush()
+        reply = json.loads(self._process.stdout.readline())
+        if "error" in reply:
+            raise PeerError(reply)
+        return reply["value"]
+
+    def enqueue(self, function: str, *args: Any, options: dict[str, Any] | None = None, **kwargs: Any) -> str:
+        """Enqueue a call and return its id."""
+        call = {"function": function, "args": args, "kwargs": kwargs, "options": options or {}}
+        found: str = self("enqueue", call=call)
+        return found
+
+    def result(self) -> Any:
+        """Return the result of the job or the chain that was enqueued last. Raises PeerError."""
+        return self("result", timeout=TIMEOUT_SECS * 1000)
+
+    def work(self, *queues: str, duration: int = LEASE_MS) -> str:
+        """Start a worker and return its id."""
+        found: str = self("work", queues=queues, duration=duration)
+        return found
+
+    def close(self) -> None:
+        """End it as a program ends whose input does."""
+        with self._process:
+            pass
+        assert self._process.returncode == 0
 
 
 @pytest.fixture
@@ -29,124 +83,253 @@ def flavour(url: str) -> Iterator[JobAppFlavour]:
         yield made
 
 
-def enqueued(url: str, *call: str) -> subprocess.CompletedProcess[str]:
-    """Return what the program in TypeScript says of a call."""
-    return subprocess.run(
-        [adapters.NODE, "node", str(EXAMPLES / "enqueue.js"), url, *call],
-        capture_output=True,
-        text=True,
-        timeout=2 * TIMEOUT_SECS,
-        check=False,
-    )
+@pytest.fixture
+def peer(url: str) -> Iterator[Peer]:
+    found = Peer(url, "json")
+    yield found
+    found.close()
 
 
-def test_a_program_in_typescript_enqueues_a_job_and_reads_its_result(
-    flavour: JobAppFlavour, url: str
-) -> None:
+@pytest.fixture
+def packed_peer(url: str) -> Iterator[Peer]:
+    found = Peer(url, "msgpack")
+    yield found
+    found.close()
+
+
+def in_node(flavour: JobAppFlavour, name: str, **options: Any) -> Any:
+    return flavour.app.function(name).with_options(queue="node", **options)
+
+
+def test_python_runs_what_typescript_enqueues(flavour: JobAppFlavour, peer: Peer) -> None:
     seen: list[Any] = []
 
-    @flavour.app.job(name="shop.place")
-    async def place(
-        ctx: Context, number: int, *, at: datetime, names: list[str]
-    ) -> dict[str, datetime | list[str]]:
-        seen.append((number, at, ctx.headers, ctx.attempt, flavour.app.handle(ctx.id, queue="default")))
-        return {"at": at, "names": names}
+    @flavour.app.job(name="py.place")
+    def place(ctx: Context, number: int, *, names: list[str]) -> dict[str, Any]:
+        seen.append((number, names, ctx.headers, ctx.attempt, flavour.app.handle(ctx.id, queue="default")))
+        return {"names": names, "none": None, "half": 0.5}
 
-    with flavour.working():
-        done = enqueued(
-            url, "shop.place", "[7]", json.dumps({"at": "2026-03-01T12:00:00Z", "names": ["ü", "𝄞"]})
-        )
-    assert (done.returncode, done.stderr) == (0, "")
-    assert json.loads(done.stdout) == {"at": "2026-03-01T12:00:00Z", "names": ["ü", "𝄞"]}
-    number, at, headers, attempt, handle = seen[0]
-    assert (number, at, attempt) == (7, datetime(2026, 3, 1, 12, tzinfo=UTC), 1)
-    assert headers == {"from": "typescript"}
-    # what it wrote is a job like any other, for programs in Python too
-    info = handle.info()
-    assert (info.status, info.function, info.args) == ("succeeded", "shop.place", (7,))
-    assert info.description.startswith("shop.place(7, at='2026-03-01T12:00:00Z'")
-    assert 0 < info.due <= info.ended + 600
-    assert handle.result(0)["names"] == ["ü", "𝄞"]
-
-
-@pytest.mark.parametrize(
-    ("function", "args", "expected"),
-    [
-        ("shop.fail", '["no such order"]', "ValueError: no such order\nTraceback"),
-        ("shop.fail", "[]", "missing a required argument: 'why'"),
-    ],
-)
-def test_a_program_in_typescript_is_told_why_a_job_failed(
-    flavour: JobAppFlavour, url: str, function: str, args: str, expected: str
-) -> None:
-    @flavour.app.job(name="shop.fail", retry_on=())
+    @flavour.app.job(name="py.fail", retry_on=())
     def fail(why: str) -> None:
         raise ValueError(why)
 
     with flavour.working():
-        done = enqueued(url, function, args)
-    assert (done.returncode, done.stdout) == (1, "")
-    assert expected in done.stderr
+        options = {"headers": {"from": "node"}, "retries": 3, "attempt": 2, "timeLimit": 60_000}
+        job_id = peer.enqueue("py.place", 7, names=["ü", "𝄞"], options=options)
+        assert peer.result() == {"names": ["ü", "𝄞"], "none": None, "half": 0.5}
+        number, names, headers, attempt, handle = seen[0]
+        assert (number, names, headers, attempt) == (7, ["ü", "𝄞"], {"from": "node"}, 2)
+        info = handle.info()
+        assert (info.status, info.function, info.args, info.timeout) == ("succeeded", "py.place", (7,), 60)
+        of_peer = peer("info", id=job_id, queue="default")
+        assert (of_peer["status"], of_peer["worker"], of_peer["attempt"]) == ("succeeded", info.worker, 2)
+        assert of_peer["started"] == round(info.started * 1000)
+        peer.enqueue("py.fail", "no such order")
+        with pytest.raises(PeerError) as failed:
+            peer.result()
+        reply = failed.value.reply
+        assert (reply["error"], reply["type"], reply["reason"]) == (
+            "JobFailed",
+            "ValueError",
+            "no such order",
+        )
+        assert "in fail" in reply["traceback"]
+        peer.enqueue("py.fail")
+        with pytest.raises(PeerError, match="missing a required argument: 'why'"):
+            peer.result()
 
 
-def test_a_program_in_typescript_sends_no_other_value(flavour: JobAppFlavour, url: str) -> None:
-    done = enqueued(url, "shop.fail", "[1e999]")
-    assert done.returncode == 1
-    assert "is Infinity, which JSON does not have" in done.stderr  # LQ-JOB-60
-    assert flavour.app.queue().stats().ready == 0
+def test_typescript_runs_what_python_enqueues(flavour: JobAppFlavour, peer: Peer) -> None:
+    """Each kind of arguments and of end."""
+    worker = peer.work("node")
+    echo, number = in_node(flavour, "node.echo"), in_node(flavour, "node.number")
+    value = {"text": "ü𝄞", "list": [1, 0.5, True, None], "empty": {}}
+    assert echo.enqueue(value).result(TIMEOUT_SECS) == value
+    assert echo.enqueue().result(TIMEOUT_SECS) is None
+    assert echo.enqueue(1, "two").result(TIMEOUT_SECS) == [1, "two"]
+    assert echo.enqueue(text="a").result(TIMEOUT_SECS) == {"text": "a"}
+    assert echo.enqueue("a", separator="-").result(TIMEOUT_SECS) == ["a", {"separator": "-"}]
+    assert number.enqueue("7").result(TIMEOUT_SECS) == 7
 
-
-def test_a_worker_in_typescript_runs_what_a_program_in_python_enqueues(
-    flavour: JobAppFlavour, url: str
-) -> None:
-    """Each kind of end once: what returns, what is tried again, what dies, what nobody can run, what goes on elsewhere."""
-
-    @flavour.app.job(name="count")
-    def count(words: list[str], more: int) -> int:
-        return len(words) + more
-
-    words, number = (
-        flavour.app.function("text.words").with_options(queue="node"),
-        flavour.app.function("text.number"),
-    )
-    number = number.with_options(queue="node", backoff=Backoff(0.001, 0.001))
-    split = words.enqueue("a-b", separator="-")
     failing = number.with_options(retries=1).enqueue("seven")
-    waiting = number.with_options(backoff=Backoff(3600, 7200)).enqueue("seven")
-    unkept = number.with_options(keep=None).enqueue("7")
-    unknown = flavour.app.function("text.none").with_options(queue="node").enqueue()
-    flavour.app.queue("node").add_item(Item(b"{rubbish", id="rubbish"), max_attempts=5, keep=60)
-    endless = number.enqueue("1e999")
-    chain = flavour.app.chain(words.call("a b c")).then(count.with_options(delay=0.001).partial(10)).enqueue()
-    ends = 9
-    done = subprocess.run(
-        [adapters.NODE, "node", str(EXAMPLES / "work.js"), url, str(ends)],
-        capture_output=True,
-        text=True,
-        timeout=2 * TIMEOUT_SECS,
-        check=False,
-    )
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-    assert split.result(0) == ["a", "b"]
-    info = split.info()
-    assert (info.function, info.kwargs) == ("text.words", {"separator": "-"})
-    assert 0 < info.started <= info.ended + 600
     with pytest.raises(JobFailed, match="RangeError: seven is no number") as failed:
-        failing.result(0)
+        failing.result(TIMEOUT_SECS)
     assert (failed.value.type, failed.value.attempt) == ("RangeError", 2)
-    assert "work.js" in failed.value.traceback
-    with pytest.raises(JobFailed, match=r"result cannot be written: .* Infinity") as unwritten:
-        endless.result(0)
+    assert "job-peer.js" in failed.value.traceback
+    info = failing.info()
+    assert (info.status, info.worker) == ("failed", worker)
+    with pytest.raises(JobFailed, match="DeadLetter: not again") as dead:
+        in_node(flavour, "node.never").enqueue("not again").result(TIMEOUT_SECS)
+    assert dead.value.attempt == 1
+    with pytest.raises(JobFailed, match=r"SerializationError: .* Infinity") as unwritten:
+        number.enqueue("Infinity").result(TIMEOUT_SECS)
     assert unwritten.value.attempt == 1  # LQ-JOB-61
-    assert waiting.status() == "retrying"
-    assert waiting.info().error == "RangeError: seven is no number"
+    with pytest.raises(JobFailed, match=r"9007199254740993: send it as text"):
+        echo.enqueue(2**53 + 1).result(TIMEOUT_SECS)  # JavaScript would round it
+    with pytest.raises(JobFailed, match="JobTimeout: the function ran longer than 50 ms"):
+        in_node(flavour, "node.wait", timeout=0.05, retries=0).enqueue().result(TIMEOUT_SECS)
+
+    waiting = number.with_options(backoff=Backoff(3600, 7200)).enqueue("seven")
+    until(lambda: waiting.status() == "retrying")
     queue = flavour.app.queue("node")
-    assert queue.inspect(waiting.id).time - queue.stats().now > 3600 - 600
-    assert unkept.status() == "unknown"
+    assert queue.inspect(waiting.id).time - queue.stats().now > 1800 - 600
+    assert waiting.info().error == "RangeError: seven is no number"
+
+    given = in_node(flavour, "node.attempt", attempt=2, headers={"from": "python"}, delay=0.05)
+    assert given.enqueue().result(TIMEOUT_SECS) == {"attempt": 2, "late": 50, "headers": {"from": "python"}}
+    unkept = number.with_options(keep=None).enqueue("7")
+    until(lambda: unkept.status() == "unknown")
+    unknown = in_node(flavour, "node.none").enqueue()
+    until(lambda: "this App has no function" in unknown.info().error)
     assert (unknown.status(), unknown.info().attempt) == ("delayed", 0)  # LQ-JOB-42
-    assert "no function 'text.none'" in unknown.info().error
-    with pytest.raises(JobFailed, match="no job that can be read") as refused:
-        flavour.app.handle("rubbish", queue="node").result(0)
+    queue.add_item(Item(b"{rubbish", id="rubbish"), max_attempts=5, keep=60)
+    with pytest.raises(JobFailed, match="BadEnvelopeError: it cannot be read") as refused:
+        flavour.app.handle("rubbish", queue="node").result(TIMEOUT_SECS)
     assert refused.value.attempt == 1
-    with flavour.working(queues=["default"]):
-        assert chain.result(TIMEOUT_SECS) == 13
+
+
+def test_each_reads_progress_of_the_other_and_cancels_what_it_runs(
+    flavour: JobAppFlavour, peer: Peer
+) -> None:
+    worker = peer.work("node", duration=300)
+    running = in_node(flavour, "node.wait").enqueue()
+    until(lambda: running.info().progress == (1, 2))
+    assert running.info().worker == worker
+    assert running.cancel()
+    with pytest.raises(JobCancelled):
+        running.result(TIMEOUT_SECS)
+    assert peer("info", id=running.id, queue="node")["status"] == "cancelled"
+
+    @flavour.app.job(name="py.wait")
+    def wait(ctx: Context) -> None:
+        ctx.progress(2, 3)
+        until(lambda: flavour.app.handle(ctx.id, queue="default").status() == "cancelled")
+
+    with flavour.working():
+        job_id = peer.enqueue("py.wait")
+        until(lambda: peer("info", id=job_id, queue="default").get("progress") == {"done": 2, "total": 3})
+        assert peer("cancel", id=job_id, queue="default")
+        with pytest.raises(PeerError, match="JobCancelled"):
+            peer.result()
+        assert flavour.app.handle(job_id, queue="default").status() == "cancelled"
+
+
+def test_messagepack_goes_both_ways(url: str, packed_peer: Peer) -> None:
+    with JobAppFlavour(App(url, format="msgpack"), asynchronous=False) as flavour:
+        packed_peer.work("node")
+        echo = in_node(flavour, "node.echo")
+        value = {"bytes": b"\0\xff", "big": 2**63 - 1, "small": -(2**40), "half": 0.5, "none": None}
+        assert echo.enqueue(value).result(TIMEOUT_SECS) == value
+        assert math.isnan(echo.enqueue(math.nan).result(TIMEOUT_SECS))
+        with pytest.raises(JobFailed, match="a map has the key 1, which is no text"):
+            echo.enqueue({1: 2}).result(TIMEOUT_SECS)
+
+        @flavour.app.job(name="py.double")
+        def double(number: float) -> float:
+            return 2 * number
+
+        with flavour.working():
+            packed_peer.enqueue("py.double", 2**40)
+            assert packed_peer.result() == 2**41
+            chain = flavour.app.chain(echo.call(21)).then(double.partial()).enqueue()
+            assert chain.result(TIMEOUT_SECS) == 42
+
+
+def test_chains_go_from_one_to_the_other_and_back(flavour: JobAppFlavour, peer: Peer) -> None:
+    @flavour.app.job(name="py.sum")
+    def add(numbers: list[float], *more: float, factor: float = 1) -> float:
+        return (sum(numbers) + sum(more)) * factor
+
+    @flavour.app.job(name="py.numbers")
+    def numbers() -> list[int]:
+        return [1, 2]
+
+    peer.work("node")
+    echo = in_node(flavour, "node.echo")
+    with flavour.working():
+        chain = (
+            flavour.app.chain(numbers.call())
+            .then(echo.partial())
+            .then(add.with_options(delay=0.001).partial(10, factor=2))
+            .then(echo.with_options(keep=60).partial(unit="EUR"))
+            .enqueue()
+        )
+        assert chain.result(TIMEOUT_SECS) == [26, {"unit": "EUR"}]
+        assert [stage.status() for stage in chain.stages] == ["succeeded"] * 4
+        node = {"queue": "node"}
+        ids = peer(
+            "chain",
+            calls=[
+                {"function": "node.echo", "args": [[4, 5]], "options": node},
+                {"function": "py.sum", "args": [1], "kwargs": {"factor": 10}},
+                {"function": "node.echo", "options": node},
+            ],
+        )
+        assert peer.result() == 100
+        assert flavour.app.handle(ids[2], queue="node").result(0) == 100
+        assert ids[1:] == [f"{ids[0]}/1", f"{ids[0]}/2"]
+
+
+def test_workers_of_both_take_turns_of_one_schedule(flavour: JobAppFlavour, peer: Peer) -> None:
+    """Each slot gets one job, whichever worker takes the turn and whichever runs the job."""
+
+    @flavour.app.every(0.05, missed="all", keep=600)
+    @flavour.app.job(name="both.tick", queue="both")
+    def tick() -> str:
+        return "python"
+
+    peer("every", ms=50)
+    queue = flavour.app.queue("both")
+
+    def more() -> None:
+        before = queue.stats().completed
+        until(lambda: queue.stats().completed >= before + 5)
+
+    with flavour.working(queues=["both"]):
+        more()
+        (of_python,) = flavour.app.schedules.inspect("both")
+        peer.work("both")
+        more()
+    more()
+    (of_node,) = peer("schedules", queue="both")
+    assert (
+        (of_node["name"], of_node["function"]) == (of_python.name, of_python.function) == ("both.tick",) * 2
+    )
+    assert (of_node["rule"], of_node["missed"]) == (of_python.rule, of_python.missed)
+    flavour.app.schedules.pause("both.tick", queue="both")
+    assert peer("schedules", queue="both")[0]["paused"]
+    until(lambda: flavour.app.queue("both").queue_len() == 0)
+
+    ids = [each.id for each in queue.list_items("kept", limit=256).items]
+    slots = sorted(int(each.removeprefix("cron:both.tick:")) for each in ids)
+    assert slots == list(range(slots[0], slots[-1] + 50, 50))
+    assert queue.stats().completed == len(slots)
+    ran = [flavour.app.handle(each, queue="both").result(0) for each in ids]
+    assert set(ran) == {"python", "node"}
+
+
+LINES: Final = (
+    "*/15 * * * *",
+    "30 2 * * *",
+    "0 */4 * * *",
+    "@hourly",
+    "0 0 29 2 *",
+    "0 0 13 * 5",
+    "0 0 */2 * 5",
+    "0 0 13 * */2",
+    "*/20 30 2 * * *",
+    "0 12 L * *",
+    "0 12 * * 5#2",
+    "0 9-17/2 1,15 JAN-MAR mon-fri",
+    "0 0 * * 7",
+)
+
+
+@pytest.mark.parametrize("name", ["UTC", "Europe/Berlin", "Australia/Lord_Howe"])
+def test_both_find_the_same_slots(peer: Peer, name: str) -> None:
+    """From evenings before clocks change, and from any other time."""
+    for after in (1_774_728_000_000, 1_792_872_000_000, 1_775_297_229_005):
+        for line in LINES:
+            expected = list(islice(CronTrigger(line, zone(name)).after(after), 8))
+            assert all(before < later for before, later in pairwise(expected))
+            assert peer("slots", line=line, zone=name, after=after, count=8) == expected, line

@@ -13,7 +13,10 @@ export const formatOf = (data: Uint8Array): Format => (data[0] === OPENING_BRACE
 /** Writes a value whose parts were checked by `checkValue`. */
 export function write(value: unknown, format: Format): Buffer {
   if (format === "json") return Buffer.from(JSON.stringify(value));
-  return Buffer.from(encode(value, { useBigInt64: true, ignoreUndefined: true }));
+  // The library writes other integers above 32 bits as floats then.
+  const integers = (part: unknown) =>
+    typeof part === "number" && Number.isSafeInteger(part) && Math.abs(part) >= 2 ** 31 ? BigInt(part) : part;
+  return Buffer.from(encode(replaced(value, integers), { useBigInt64: true, ignoreUndefined: true }));
 }
 
 /** Reads a value. Throws BadEnvelopeError. */
@@ -34,16 +37,17 @@ function readMessagePack(data: Uint8Array): unknown {
     throw new TypeError(`a map has the key ${String(key)}, which is no text`);
   };
   const bytes = Uint8Array.from(data); // of a Buffer it would make Buffers
-  return withNumbers(decode(bytes, { useBigInt64: true, mapKeyConverter }));
+  // Those 64-bit integers that a number holds exactly become numbers.
+  const numbers = (part: unknown) =>
+    typeof part === "bigint" && Number.isSafeInteger(Number(part)) ? Number(part) : part;
+  return replaced(decode(bytes, { useBigInt64: true, mapKeyConverter }), numbers);
 }
 
-/** Makes numbers of those 64-bit integers that a number holds exactly. */
-function withNumbers(value: unknown): unknown {
-  if (typeof value === "bigint") return Number.isSafeInteger(Number(value)) ? Number(value) : value;
-  if (Array.isArray(value)) return value.map(withNumbers);
-  if (!isMap(value)) return value;
-  for (const [name, part] of Object.entries(value)) value[name] = withNumbers(part);
-  return value;
+/** A copy of a value, with its parts replaced that are neither arrays nor plain objects. */
+function replaced(value: unknown, replace: (part: unknown) => unknown): unknown {
+  if (Array.isArray(value)) return value.map((part) => replaced(part, replace));
+  if (!isMap(value)) return replace(value);
+  return Object.fromEntries(Object.entries(value).map(([name, part]) => [name, replaced(part, replace)]));
 }
 
 /** Throws if JSON has an integer that `JSON.parse` would round. */

@@ -50,10 +50,13 @@ export function readCancelled(data: Buffer | null): CancelledNote | undefined {
   return { cancelled: note.cancelled, job };
 }
 
+/** Earlier releases of the Python client wrote no version into notes and schedules. */
+export const isKnownVersion = (version: unknown): boolean => version === 1 || version === undefined;
+
 function readNote(data: Buffer | null): Record<string, unknown> | undefined {
   try {
     const note: unknown = data && JSON.parse(data.toString());
-    return isMap(note) && note.v === 1 ? note : undefined;
+    return isMap(note) && isKnownVersion(note.v) ? note : undefined;
   } catch {
     return undefined;
   }

@@ -4,6 +4,7 @@ import { QueueKeys } from "../keys.js";
 import type { Call } from "./call.js";
 import type { Stage } from "./envelope.js";
 import { isMap } from "./format.js";
+import { isKnownVersion } from "./job-state.js";
 import type { Timetable } from "./timetable.js";
 
 const SUFFIX = ".cron";
@@ -132,7 +133,7 @@ export function scheduleQueue(queue: string): string {
 export function readSchedule(data: Buffer): ScheduleState | undefined {
   try {
     const state: unknown = JSON.parse(data.toString());
-    return isMap(state) && state.v === 1 && Number.isSafeInteger(state.until)
+    return isMap(state) && isKnownVersion(state.v) && Number.isSafeInteger(state.until)
       ? (state as unknown as ScheduleState)
       : undefined;
   } catch {
