@@ -83,7 +83,7 @@ test-rest: setup servers ## what `make test-all` runs beside `make test`
 
 .PHONY: test-nightly
 test-nightly: setup servers-all ## the long runs: mutants, histories, fleets under kills, every server that can be fetched
-	@$(STEPS) 'make test-nightly' pytest-nightly pytest-deployment pytest-between pytest-pythons vectors-all+histories mutants
+	@$(STEPS) 'make test-nightly' pytest-nightly pytest-deployment pytest-between pytest-pythons vectors-all+histories mutants+typescript-nightly
 
 # -- steps of the above; each can be run alone
 
@@ -147,6 +147,10 @@ pytest-deployment: servers-all ## what operators paste from the pages, on every 
 typescript: $(NODE_MODULES) ## the TypeScript client: biome, tsc, its tests on one server
 	tools/node.sh npm --prefix typescript run lint
 	tools/node.sh npm --prefix typescript test
+
+.PHONY: typescript-nightly
+typescript-nightly: typescript-build servers-newest ## a fleet of TypeScript workers under random faults, for FAULT_SECONDS (600)
+	tools/node.sh node --test --test-reporter=spec typescript/dist/nightly/faults.test.js
 
 .PHONY: typescript-build
 typescript-build: $(NODE_MODULES)

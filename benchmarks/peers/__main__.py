@@ -4,6 +4,7 @@
     python -m peers --quick                   a few minutes; does it all run? the figures mean nothing
     python -m peers --only rq                 one library; `rq/latency` one measure of it, `/latency` one measure
     python -m peers --suite jobs              the job layer beside job libraries, results off and on: results/jobs.json
+    python -m peers --suite node              leaseq in TypeScript beside BullMQ, items and functions: results/node.json
     python -m peers tables [--check]          writes the tables of the pages and the HTML reports anew, or compares
 
 Run in the folder benchmarks/. Ends with 0 when all ran and every target was met, 1 when not, 2 on wrong usage.
@@ -35,7 +36,7 @@ SERVER = "redis-7.0"
 ROOT = Path(__file__).parents[2]
 PAGES = (ROOT / "README.md", ROOT / "docs" / "benchmarks.md", *(ROOT / "benchmarks").glob("*.md"))
 """They may have generated tables between markers."""
-TABLES = {"items": report.bytes_table, "jobs": report.ratios_table}
+TABLES = {"items": report.bytes_table, "jobs": report.ratios_table, "node": report.pairs_table}
 PARTS = {
     "bytes": ("items", report.bytes_table),
     "waits": ("items", report.waits_table),
@@ -44,6 +45,8 @@ PARTS = {
     "targets": ("items", report.targets_table),
     "job-ratios": ("jobs", report.ratios_table),
     "job-targets": ("jobs", report.targets_table),
+    "node-pairs": ("node", report.pairs_table),
+    "node-targets": ("node", report.targets_table),
 }
 """Generated tables, by the name in their markers: the suite whose results they show, and the function that makes them."""
 CHART = ROOT / "docs" / "pictures" / "jobs-per-second.svg"

@@ -102,7 +102,9 @@ def command(library: Library) -> list[str]:
 
 def modules(library: Library) -> str:
     """Where an adapter on Node finds its packages."""
-    return str(FOLDER / library.environment) if library.on_node else ""
+    if not library.on_node:
+        return ""
+    return str(FOLDER / library.environment if library.environment else ROOT / "typescript")
 
 
 def version(library: Library) -> str:

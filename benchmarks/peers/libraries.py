@@ -50,6 +50,11 @@ def _jobs(variant: str, title: str, per_second: int) -> Library:
     return Library(name, title, "leaseq_jobs", "", "leaseq", per_second, variant, is_peer=False)
 
 
+def _node(variant: str, title: str, per_second: int) -> Library:
+    name = "leaseq-node" if variant == "items" else f"leaseq-{variant}-node"
+    return Library(name, title, "leaseq_node.mjs", "", "leaseq", per_second, variant, is_peer=False)
+
+
 LIBRARIES: Final = (
     _leaseq("threads", "leaseq", 50_000),
     _leaseq("asyncio", "leaseq, asyncio", 40_000),
@@ -76,10 +81,14 @@ LIBRARIES: Final = (
     Library("celery", "Celery", "celery", "celery", "celery", 1_300, bulk=""),
     Library("bullmq-python", "BullMQ, Python", "bullmq", "bullmq", "bullmq", 2_000),
     Library("bullmq-node", "BullMQ, Node", "bullmq_node.mjs", "node", "bullmq", 6_400),
+    _node("items", "leaseq, Node", 20_000),
+    _node("jobs", "leaseq/jobs, Node", 10_000),
 )
 
 BY_NAME: Final = {library.name: library for library in LIBRARIES}
 PEERS: Final = tuple(each.name for each in LIBRARIES if each.is_peer)
+OWN_ON_NODE: Final = ("leaseq-node", "leaseq-jobs-node")
+"""leaseq in TypeScript, which is measured beside BullMQ alone."""
 JOBS: Final = ("leaseq-jobs", "leaseq-jobs-asyncio")
 """Functions as items; the others of leaseq's own have a handler for data."""
 JOB_PEERS: Final = {

@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from peers.libraries import BY_NAME, JOB_PEERS, JOBS, LIBRARIES, PEERS
+from peers.libraries import BY_NAME, JOB_PEERS, JOBS, LIBRARIES, OWN_ON_NODE, PEERS
 from peers.measures import (
     ab_compare,
     check,
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from peers.bench import Bench, Step
 
-ALL: Final = tuple(each.name for each in LIBRARIES if each.name not in JOBS)
+ALL: Final = tuple(each.name for each in LIBRARIES if each.name not in (*JOBS, *OWN_ON_NODE))
 WORKERS: Final = ("leaseq", "leaseq-asyncio", *PEERS)
 """Libraries that differ in how they wait. leaseq's loops without a worker are left out: they are about throughput."""
 SWEPT: Final = ("leaseq", "redis-work-queue", "huey", "bullmq-node")
@@ -44,8 +44,9 @@ class Measure:
     about: str
 
 
-def _pairs(measure: str, about: str) -> Measure:
-    return Measure(measure, ab_compare.among(measure), ab_compare.steps_of(measure), about)
+def _pairs(measure: str, about: str, pairs: Sequence[ab_compare.Pair] = ()) -> Measure:
+    chosen = pairs or ab_compare.PAIRS[measure]
+    return Measure(measure, ab_compare.among(chosen), ab_compare.steps_of(measure, chosen), about)
 
 
 ITEMS: Final = (
@@ -69,7 +70,16 @@ LAYERS: Final = (
     Measure(jobs.ON, (*JOBS, *JOB_PEERS), partial(jobs.steps, results=True), "jobs whose results are kept"),
     Measure("workers", (*JOBS, *JOB_PEERS), parameter_sweep.workers_steps, "by 20 handlers side by side that take 5 ms"),
 )  # fmt: skip
-SUITES: Final = {"items": ITEMS, "jobs": LAYERS}
+ON_NODE: Final = (
+    Measure("check", (*OWN_ON_NODE, "bullmq-node"), check.steps, "every adapter handles each item once"),
+    _pairs(ab_compare.ENQUEUE, "enqueue one by one, by turns", ab_compare.NODE_PAIRS),
+    _pairs(ab_compare.BULK, "enqueue in bulk, by turns", ab_compare.NODE_PAIRS),
+    _pairs(ab_compare.DRAIN, "drain by one worker, by turns", ab_compare.NODE_PAIRS),
+    Measure("latency", (*OWN_ON_NODE, "bullmq-node"), latency.steps, "from adding an item to its handler"),
+    Measure("memory", (*OWN_ON_NODE, "bullmq-node"), memory.steps, "memory of a waiting item"),
+    Measure("workers", (*OWN_ON_NODE, "bullmq-node"), parameter_sweep.workers_steps, "by 20 handlers side by side that take 5 ms"),
+)  # fmt: skip
+SUITES: Final = {"items": ITEMS, "jobs": LAYERS, "node": ON_NODE}
 """The suites. Each is a separate run, so that a run stays well within 40 minutes."""
 
 

@@ -235,7 +235,7 @@ def pairs_table(results: Results) -> list[str]:
     head = ("µs for an item", "ratio of the rates", "client", "server", "the other's client", "its server")
     rows = []
     for measure, several in ab_compare.PAIRS.items():
-        for pair in several:
+        for pair in (*several, *ab_compare.NODE_PAIRS):
             if measure != ab_compare.LATENCY and (measure, pair.case) in seen:
                 each = ratios(*(by_slice(of, measure, name, "per_second", pair.case) for name in pair))
                 costs = (

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from peers.bench import Bench
 
 FOLDER: Final = Path(__file__).parents[1] / "results"
-PATHS: Final = {"items": FOLDER / "peers.json", "jobs": FOLDER / "jobs.json"}
+PATHS: Final = {"items": FOLDER / "peers.json", "jobs": FOLDER / "jobs.json", "node": FOLDER / "node.json"}
 """Where the results of a whole run of each suite go."""
 ENVIRONMENTS: Final = sorted({library.environment for library in LIBRARIES})
-TARGETS: Final = {"items": targets.targets, "jobs": targets.job_targets}
+TARGETS: Final = {"items": targets.targets, "jobs": targets.job_targets, "node": targets.node_targets}
 
 
 def collected(

@@ -10,7 +10,7 @@ from statistics import mean, median
 from typing import TYPE_CHECKING, Any, Final
 
 from peers.libraries import BY_NAME, JOB_PEERS, JOBS, PEERS
-from peers.measures import ab_compare, jobs
+from peers.measures import ab_compare, jobs, parameter_sweep
 from peers.measures.ab_compare import Pair
 from peers.measures.latency import PERCENTILES
 from peers.stats import by_repetition, by_slice, combined, percentile, pooled, ratios, summary
@@ -253,3 +253,37 @@ def _first_peer(
     """The best figure of all peers in each repetition; of several figures each peer's own best counts."""
     parts = (by_repetition(records, measure, peer, figure) for peer in JOB_PEERS for figure in figures)
     return combined(function, *(part for part in parts if part))
+
+
+# -- TypeScript beside BullMQ on Node: ahead in each
+
+
+def node_targets(records: Sequence[Record]) -> list[Target]:
+    """All of them, those that were not measured too."""
+    return [target for pair in ab_compare.NODE_PAIRS for target in _of_node(records, pair)]
+
+
+def _of_node(records: Sequence[Record], pair: Pair) -> list[Target]:
+    def sliced(measure: str, figure: str) -> list[float]:
+        return ratios(*_each_slice(records, measure, pair, figure))
+
+    def repeated(measure: str, figure: str) -> list[float]:
+        return ratios(*(by_repetition(records, measure, name, figure) for name in pair))
+
+    def target(what: str, found: Sequence[float], *, at_least: bool) -> Target:
+        over = "over BullMQ" if at_least else "of BullMQ's"
+        return target_of(f"{BY_NAME[pair.one].title}: {what}, {over}", 1.0, found, at_least=at_least)
+
+    return [
+        target("enqueue one by one", sliced(ab_compare.ENQUEUE, "per_second"), at_least=True),
+        target("enqueue in bulk", sliced(ab_compare.BULK, "per_second"), at_least=True),
+        target("drain", sliced(ab_compare.DRAIN, "per_second"), at_least=True),
+        target(
+            "handlers of 5 ms, 20 at a time", repeated(parameter_sweep.WORKERS, "per_second"), at_least=True
+        ),
+        target("server CPU of an enqueue", sliced(ab_compare.ENQUEUE, "server_us"), at_least=False),
+        target("server CPU of a drain", sliced(ab_compare.DRAIN, "server_us"), at_least=False),
+        target("client CPU of a drain", sliced(ab_compare.DRAIN, "client_us"), at_least=False),
+        target("add to handler, p50", repeated("latency", "p50_ms"), at_least=False),
+        target("memory of a waiting item", repeated("memory", "bytes_waiting"), at_least=False),
+    ]

@@ -44,11 +44,11 @@ export class Server {
     probe.disconnect();
   }
 
-  async stop(): Promise<void> {
+  async stop(signal: NodeJS.Signals = "SIGTERM"): Promise<void> {
     const process = this.#process;
-    if (!process) return;
+    if (!process || process.exitCode !== null || process.signalCode !== null) return;
     const exited = new Promise((resolve) => process.once("exit", resolve));
-    process.kill("SIGTERM");
+    process.kill(signal);
     await exited;
   }
 
@@ -86,9 +86,10 @@ export class FaultProxy {
   readonly #sockets = new Set<Socket>();
   readonly #server;
 
-  constructor(to: string) {
+  /** `to` is the path of the server, or gives that of the next connection. */
+  constructor(to: string | (() => string)) {
     this.#server = createServer((client) => {
-      const server = connect(to);
+      const server = connect(typeof to === "string" ? to : to());
       for (const socket of [client, server]) {
         this.#sockets.add(socket);
         socket.on("error", () => {});

@@ -77,9 +77,13 @@ PAIRS: Final[dict[str, tuple[Pair, ...]]] = {
 }
 
 
-def among(measure: str) -> tuple[str, ...]:
-    """The libraries that the pairs of a measure have."""
-    return tuple(dict.fromkeys(name for pair in PAIRS[measure] for name in pair))
+NODE_PAIRS: Final = (Pair("leaseq-node", "bullmq-node"), Pair("leaseq-jobs-node", "bullmq-node"))
+"""TypeScript beside TypeScript: items, and functions beside functions."""
+
+
+def among(pairs: Sequence[Pair]) -> tuple[str, ...]:
+    """The libraries that these pairs have."""
+    return tuple(dict.fromkeys(name for pair in pairs for name in pair))
 
 
 @dataclass
@@ -208,12 +212,12 @@ class Works:
         return spent / 1000
 
 
-def steps_of(measure: str) -> Callable[[Bench, Sequence[str]], Iterator[Step]]:
+def steps_of(measure: str, pairs: Sequence[Pair]) -> Callable[[Bench, Sequence[str]], Iterator[Step]]:
     """The steps of one of the four measures: one for each pair that has one of the libraries, in each repetition."""
 
     def steps(bench: Bench, libraries: Sequence[str]) -> Iterator[Step]:
         for repetition in range(1, bench.size.repetitions + 1):
-            for pair in PAIRS[measure]:
+            for pair in pairs:
                 if set(pair) & set(libraries):
                     run = partial(RUNS[measure], bench, measure, pair, repetition)
                     yield Step(measure, tuple(pair), repetition, _secs(bench, measure), run, pair.case)

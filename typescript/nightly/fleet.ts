@@ -1,0 +1,35 @@
+// What the driver of a fleet and its workers have in common.
+
+/** Milliseconds of a lease: short, so that many end in a run. */
+export const DURATION_MS = 2000;
+/** Milliseconds that handlers may run behind SIGTERM. */
+export const GRACE_MS = 1500;
+
+/** A line that a worker prints. */
+export type Line =
+  | { started: string }
+  | { completed: string }
+  | { lost: string }
+  | { heap: number; resources: number }
+  | { ended: true };
+
+/** Numbers that look random and are the same for the same seed (mulberry32). */
+export class Random {
+  #state: number;
+
+  constructor(seed: number) {
+    this.#state = seed >>> 0;
+  }
+
+  /** A number from 0 up to, without, `below`. */
+  below(below: number): number {
+    this.#state = (this.#state + 0x6d2b79f5) >>> 0;
+    let mixed = Math.imul(this.#state ^ (this.#state >>> 15), 1 | this.#state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return Math.floor((((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296) * below);
+  }
+
+  pick<Value>(values: readonly Value[]): Value {
+    return values[this.below(values.length)] as Value;
+  }
+}
