@@ -1,6 +1,7 @@
 // The life of one item in a worker (page 13): it is run, then completed, released or given back. worker.ts starts it.
 import { AsyncResource } from "node:async_hooks";
 import { now } from "./clock.js";
+import type { Completer } from "./completer.js";
 import { LeaseqError } from "./errors.js";
 import { type Disposition, type Ending, type HandlerContext, runHandler, textOf } from "./handler.js";
 import { nameOf, type Reporter } from "./hooks.js";
@@ -23,6 +24,7 @@ export type Handler = (item: LeasedItem, context: HandlerContext) => unknown;
 /** What the items of a worker share. */
 export interface WorkerParts {
   readonly handler: Handler;
+  readonly completer: Completer;
   readonly settings: Settings;
   readonly reporter: Reporter;
   readonly health: ServerHealth;
@@ -166,9 +168,7 @@ export class ItemRun {
     const { item } = this;
     let completed: boolean;
     try {
-      completed = await this.#whileHeld(async () =>
-        followUps ? (await item.handOff(followUps, { result })).completed : await item.complete({ result }),
-      );
+      completed = await this.#whileHeld(() => this.#worker.completer.complete(item, result, followUps));
     } catch (error) {
       if (isServerAway(error)) throw error;
       await this.#fail(error); // the item cannot be completed, for example because its result is too large

@@ -1,7 +1,9 @@
 // The worker loop (page 13): leases items, runs them, and stops. What becomes of each item is in item-run.ts. client.ts creates workers.
 import { setMaxListeners } from "node:events";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { onAbort } from "./aborts.js";
 import { within } from "./clock.js";
+import { Completer } from "./completer.js";
 import { BadArgumentError } from "./errors.js";
 import { type Logger, Reporter } from "./hooks.js";
 import { type Handler, ItemRun, type WorkerParts } from "./item-run.js";
@@ -84,7 +86,8 @@ export class Worker {
     const [stopping, lastCalls] = [this.#stopping.signal, this.#over.signal];
     // Every handler and every item that waits for the end of an outage may add a listener.
     setMaxListeners(0, stopping, lastCalls);
-    this.#parts = { handler, settings: this.#settings, reporter, health, stopping, lastCalls };
+    const completer = new Completer();
+    this.#parts = { handler, completer, settings: this.#settings, reporter, health, stopping, lastCalls };
   }
 
   /**
@@ -167,6 +170,7 @@ export class Worker {
       const free = this.#settings.concurrency - this.#runs.size;
       if (free === 0) {
         await this.#slotFree();
+        await nextTurn(); // the slots of all that were completed together
         continue;
       }
       try {
