@@ -354,7 +354,8 @@ def settings() -> list[str]:
 
 
 def _heading(library: Library) -> str:
-    title = library.title if library.adapter.startswith("bullmq") else library.title.split(",")[0]
+    whole = library.on_node or library.adapter.startswith("bullmq")
+    title = library.title if whole else library.title.split(",")[0]
     return title if not library.environment else f"{title} {environments.version(library)}"
 
 
