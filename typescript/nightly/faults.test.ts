@@ -1,5 +1,5 @@
 // A fleet of workers under random faults: processes are killed, stopped and frozen, servers restarted and replaced by their replicas,
-// connections cut, calls aborted, loops blocked. Nothing is lost, nothing stays held, nobody completes twice, and every process ends.
+// connections cut, calls aborted, loops blocked. Nothing is lost, nothing stays held, no item is completed twice, and every process ends.
 //
 //     FAULT_SECONDS=600 FAULT_SEED=1 node --test dist/nightly/faults.test.js
 import assert from "node:assert/strict";
@@ -278,7 +278,7 @@ test(`a fleet of workers under faults, ${SECONDS} s, FAULT_SEED=${SEED}`, {
     await producer.close();
     await client.close();
     context.diagnostic(
-      `${producer.added.size} added, ${producer.unknown.size} perhaps, ${done} outcomes, ${completed.length} answers true; heap` +
+      `${producer.added.size} added, ${producer.unknown.size} perhaps, ${done} outcomes, ${completed.length} returned true; heap` +
         ` ${grown >= 0 ? "+" : ""}${grown} bytes, ${before} to ${after} resources; longest call ${producer.longest} ms;` +
         ` ${Object.entries(counts)
           .map(([name, count]) => `${name} ${count}`)

@@ -1,5 +1,5 @@
-// A worker of the fleet of faults.test.ts, as a program: fleet-worker.js PATH NAME. It prints a line of JSON for each event, and ends
-// by itself behind SIGTERM.
+// A worker of the fleet of faults.test.ts, as a program: fleet-worker.js PATH NAME. It prints a line of JSON for each event, and
+// ends after SIGTERM.
 import { randomInt } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Client } from "../src/index.js";
