@@ -30,7 +30,7 @@ local expiry, kept, state, wake = KEYS[6], KEYS[7], KEYS[8], KEYS[9]
 local now = server_time()
 local stored, flags, clock, next_due, largest, added, leases, limits = load_state(state, items)
 if not stored and call('ZCARD', kept) > 0 then
-  flags = 2
+  flags = KEEPS_OUTCOMES
 end
 local no_wake_pending = call('LLEN', wake) == 0
 local max_data, max_items = DEFAULT_MAX_DATA, 0
@@ -107,7 +107,7 @@ if keeps_outcomes(flags) and type(result) ~= 'table' then
   -- the outcome of an earlier item of this id
   result = redis.pcall('ZREM', kept, id)
 elseif keep > 0 then
-  flags = flags + 2
+  flags = flags + KEEPS_OUTCOMES
 end
 if type(result) == 'table' then
   call('HDEL', items, id)

@@ -55,14 +55,8 @@ if count == 1 and ARGV[3] == '1' and ARGV[6] == '0' and #ARGV == 6 and now < nex
       call('ZREM', ready, id)
       call('ZADD', leased, deadline, id)
       call('HSET', meta, id, new_record)
-      if deadline < next_due then
-        next_due = deadline
-      end
-      leases = leases + 1
-      save_state(state, flags, token, next_due, largest, added, leases, limits)
-      if no_wake_pending and (next_due <= now + WAIT_CAP_US or call('ZCARD', ready) > 0) then
-        call('LPUSH', wake, '1')
-      end
+      next_due = save_one_lease(state, flags, token, next_due, largest, added, leases, limits, deadline)
+      wake_after_lease(ready, wake, no_wake_pending, next_due, now)
       signal_room(signal_producer, max_items, items, dead, ready, room)
       return {0, deadline, 1, id, data, token, attempts, 1}
     end

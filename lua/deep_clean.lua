@@ -82,7 +82,7 @@ local function sound_record(record)
     return nil
   end
   local format, bits = string.byte(record, 1, 2)
-  if format == 1 and (bits == 0 or bits < 8 and bits % 2 == 1) then
+  if format == FORMAT_VERSION and (bits == 0 or bits < 8 and bits % 2 == 1) then
     if #record ~= (bits == 0 and RECORD_BYTES or RECORD_WITH_OPTIONS_BYTES) then
       return nil
     end
@@ -201,7 +201,7 @@ else
         repair('bad_time', 'ZADD', kept, now, id)
       end
       if not keeps_outcomes(flags) then
-        flags = flags + 2
+        flags = flags + KEEPS_OUTCOMES
         repair('state')
       end
     elseif call('HEXISTS', items, id) == 0 then

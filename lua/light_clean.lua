@@ -18,7 +18,7 @@
 -- @reply expired integer
 -- @reply pruned integer
 -- @reply wait us, until something is due; 0 when more is left; -1 when nothing will be
--- @reply keepers rest, ids of items that died and keep an outcome; read their outcomes (LQ-CLIENT-8)
+-- @reply dead_with_outcome rest, ids of items that died and keep an outcome; read their outcomes (LQ-CLIENT-8)
 -- @reply* id id
 -- @error LEASEQ_BAD_ARGUMENT LEASEQ_CLOCK LEASEQ_FORMAT LEASEQ_WRONG_TYPE
 -- @complexity O(log n) for each item that is moved
@@ -36,15 +36,15 @@ local queue = {
   flags = flags, clock = clock, next_due = next_due, largest = largest, added = added, leases = leases,
   limits = limits,
 }
-local over = call('ZRANGEBYSCORE', expiry, '-inf', now, 'LIMIT', '0', limit)
+local expired_ids = call('ZRANGEBYSCORE', expiry, '-inf', now, 'LIMIT', '0', limit)
 local ended_outcomes = call('ZRANGEBYSCORE', kept, '-inf', now, 'LIMIT', '0', limit)
-local expired, expired_to_dead = plan_expiry(queue, now, over)
+local expired, expired_to_dead = plan_expiry(queue, now, expired_ids)
 local plan = plan_reclaim(queue, now, limit)
 -- A key of another type fails here, before the first write.
 call('ZCARD', kept)
 local reclaimed = reclaim(queue, plan)
 local promoted, died, dead_with_outcome = #plan.due, #plan.deaths / 2, plan.dead_with_outcome
-local changed = promoted + #plan.expired_leases + #over > 0
+local changed = promoted + #plan.expired_leases + #expired_ids > 0
 if changed or #ended_outcomes > 0 or queue.next_due ~= next_due then
   allow_writes_when_full(ready)
 end
@@ -55,8 +55,8 @@ for _, ids in ipairs({expired, expired_to_dead}) do
     call('ZREM', delayed, unpack(ids))
   end
 end
-if #over > 0 then
-  call('ZREM', expiry, unpack(over))
+if #expired_ids > 0 then
+  call('ZREM', expiry, unpack(expired_ids))
 end
 if #ended_outcomes > 0 then
   call('ZREM', kept, unpack(ended_outcomes))

@@ -105,7 +105,7 @@ for i = 1, entries do
         local attempts = option.uncounted and math.max(0, attempt - 1) or attempt
         local bits = options
         if option.error and not has_extra(options) then
-          bits = math.max(options, 1) + 2
+          bits = math.max(options, HAS_OPTIONS) + HAS_EXTRA
         end
         local new_record = encode_record(bits, attempts, latest_token, created)
         if bits > 0 then

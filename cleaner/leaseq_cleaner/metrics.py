@@ -9,25 +9,9 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from leaseq.keys import RegisteredQueue
-from leaseq.results import COUNTERS, MOVES, STATES, DeepClean, LightClean, QueueStats
+from leaseq.results import COUNTERS, MOVES, REPAIRS, STATES, DeepClean, LightClean, QueueStats
 
 QUEUE = ("group", "queue")
-KINDS = (
-    "unplaced",
-    "several_states",
-    "far_deadline",
-    "bad_time",
-    "unmeasured",
-    "record_without_item",
-    "bad_record",
-    "dropped",
-    "clock",
-    "next_due",
-    "state",
-    "bad_extra",
-    "unindexed",
-    "stale_index",
-)
 STALE_SECS = 120.0
 """Older counts of a queue are not exported: the server or the queue is away."""
 
@@ -160,7 +144,7 @@ class Metrics:
         """Start with 0: otherwise a rate would not show the first event."""
         for what in MOVES:
             self._moved.labels(queue.group, queue.name, what)
-        for kind in KINDS:
+        for kind in REPAIRS:
             self._repairs.labels(queue.group, queue.name, kind)
 
     def drop(self, queue: RegisteredQueue) -> None:
@@ -170,5 +154,5 @@ class Metrics:
         self._deep.remove(*labels)
         for what in MOVES:
             self._moved.remove(*labels, what)
-        for kind in KINDS:
+        for kind in REPAIRS:
             self._repairs.remove(*labels, kind)

@@ -51,6 +51,8 @@ SCRIPTS: Final[dict[str, Script]] = {}
 NAMES_BY_DIGEST: Final[dict[str, str]] = {}
 CONSTANTS: Final[dict[str, int]] = manifest()["constants"]
 """Numbers of the specification that a client needs."""
+REPAIRS: Final = tuple(kind["name"] for kind in manifest()["scripts"]["deep_clean"]["reply"][-1]["fields"])
+"""The kinds of damage that `deep_clean` counts, in the order of its reply."""
 
 
 def use(path: Path) -> None:

@@ -77,7 +77,7 @@ local function parse_entry(argv, at, max_data, now)
   priority = priority or 0
   local bits = 0
   if priority ~= 0 or max_attempts or keep or expires or extra then
-    bits = 1 + (extra and 2 or 0) + (to_dead and 4 or 0)
+    bits = HAS_OPTIONS + (extra and HAS_EXTRA or 0) + (to_dead and DIES_ON_EXPIRY or 0)
   end
   if bits == 0 and due <= now then
     return at, nil
@@ -94,9 +94,9 @@ end
 local function new_item_record(created, due, bits, priority, max_attempts, expires, keep)
   local record
   if bits > 0 then
-    record = struct.pack(RECORD_WITH_OPTIONS_FORMAT, 1, bits, 0, 0, created, priority, max_attempts, keep, expires)
+    record = struct.pack(RECORD_WITH_OPTIONS_FORMAT, FORMAT_VERSION, bits, 0, 0, created, priority, max_attempts, keep, expires)
   elseif due then
-    record = struct.pack(RECORD_FORMAT, 1, 0, 0, 0, created)
+    record = encode_record(0, 0, 0, created)
   end
   return record
 end
@@ -167,7 +167,7 @@ local function insert_entries(queue, now, argv, places, options, max_items)
     -- outcomes of earlier items of these ids
     call('ZREM', queue.kept, unpack(ids))
   elseif keeping then
-    queue.flags = queue.flags + 2
+    queue.flags = queue.flags + KEEPS_OUTCOMES
   end
   queue.clock, queue.added, queue.largest, queue.next_due = clock, added + #ids, largest, soonest
   queue.changed = queue.changed or #ids > 0

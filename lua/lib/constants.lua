@@ -46,6 +46,11 @@ local UNLIMITED_ATTEMPTS = 65535
 -- format, flags, clock, next_due, largest, added, leases, limits
 local STATE_FORMAT = '<BBddI4I6I6c10'
 local STATE_BYTES = 44
+-- The version that state, records and outcomes start with.
+local FORMAT_VERSION = 1
+-- Flags of a queue: 1, it is paused; 2, outcomes are kept.
+local KEEPS_OUTCOMES = 2
+local ALL_FLAGS = 3
 -- max_data, max_items, max_attempts
 local LIMITS_FORMAT = '<I4I4I2'
 -- format, options, attempt, latest token, created
@@ -55,6 +60,11 @@ local RECORD_BYTES = 22
 local OPTIONS_FORMAT = '<bI2I6d'
 local RECORD_WITH_OPTIONS_FORMAT = '<BBI4ddbI2I6d'
 local RECORD_WITH_OPTIONS_BYTES = 39
+-- Options of a record, which add up: it has some; an extra; its item dies when it expires.
+local HAS_OPTIONS = 1
+local HAS_EXTRA = 2
+local DIES_ON_EXPIRY = 4
+local ALL_OPTIONS = 7
 -- Where the options of a record start, and where what follows its priority and limit of attempts does.
 local OPTIONS_AT = 23
 local KEEP_AT = 26

@@ -7,7 +7,7 @@ local function open_queue(queues, keys)
   if not queue then
     local stored, flags, clock, next_due, largest, added, leases, limits = load_state(keys.state, keys.items)
     if not stored and call('ZCARD', keys.kept) > 0 then
-      flags = 2
+      flags = KEEPS_OUTCOMES
     end
     queue = keys
     queue.flags, queue.clock, queue.next_due, queue.largest, queue.added = flags, clock, next_due, largest, added

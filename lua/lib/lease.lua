@@ -11,14 +11,32 @@ local function lease_one(meta, id, score, clock, now)
     attempts = attempt + 1
     if options == 0 then
       new_record = encode_record(0, attempts, token, created)
-    elseif options == 1 and string.sub(record, KEEP_AT) == NO_KEEP_NO_EXPIRY then
-      new_record = struct.pack(RECORD_FORMAT, 1, 1, attempts, token, created) .. string.sub(record, OPTIONS_AT)
+    elseif options == HAS_OPTIONS and string.sub(record, KEEP_AT) == NO_KEEP_NO_EXPIRY then
+      new_record = struct.pack(RECORD_FORMAT, FORMAT_VERSION, HAS_OPTIONS, attempts, token, created) .. string.sub(record, OPTIONS_AT)
     end
   else
     local since = time_of_score(score)
     new_record = encode_record(0, 1, token, since)
   end
   return token, attempts, new_record
+end
+
+-- Takes the key `state`, what load_state gives with the token as clock, and the deadline of the one item that was leased. Gives next_due.
+--#inline
+local function save_one_lease(state, flags, token, next_due, largest, added, leases, limits, deadline)
+  local earliest = deadline < next_due and deadline or next_due
+  local leases_so_far = leases + 1
+  save_state(state, flags, token, earliest, largest, added, leases_so_far, limits)
+  return earliest
+end
+
+-- Takes the keys, whether no wake-up is pending, next_due and the server's time. Behind the lease of one item, wakes a worker if
+-- more is ready or a time comes within the cap: otherwise it is lost with the client that knows it.
+--#inline
+local function wake_after_lease(ready, wake, no_wake_pending, next_due, now)
+  if no_wake_pending and (next_due <= now + WAIT_CAP_US or call('ZCARD', ready) > 0) then
+    call('LPUSH', wake, '1')
+  end
 end
 
 -- Takes a queue and how many to read. Gives the ids of the next ready items, (id, score) of each in one list, and their records
@@ -112,7 +130,7 @@ local function lease_batch(queue, now, count, duration, ready_ids, scored, recor
         if options ~= 0 then
           local priority, max_attempts, keep, expires = decode_options(record, options)
           if expires > 0 and expires <= now then
-            ended = options >= 4 and expired_to_dead or expired
+            ended = options >= DIES_ON_EXPIRY and expired_to_dead or expired
           else
             if expires > 0 then
               unexpired[#unexpired + 1] = id
@@ -132,7 +150,7 @@ local function lease_batch(queue, now, count, duration, ready_ids, scored, recor
         if not ended then
           clock = next_token(clock, now)
           attempts = attempt + 1
-          new_record = struct.pack(RECORD_FORMAT, 1, options, attempts, clock, created) .. encoded_options
+          new_record = struct.pack(RECORD_FORMAT, FORMAT_VERSION, options, attempts, clock, created) .. encoded_options
         end
       end
     elseif not ended then

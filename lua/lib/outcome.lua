@@ -20,7 +20,7 @@ end
 -- is, the time until which the outcome is kept, as the server's time and ms from then, and what the outcome says.
 --#inline
 local function store_outcome(change, kept, id, key, now, ttl, kind, attempt, token, created, ended, content)
-  local packed = struct.pack(OUTCOME_FORMAT, 1, kind, attempt, token, created, ended) .. content
+  local packed = struct.pack(OUTCOME_FORMAT, FORMAT_VERSION, kind, attempt, token, created, ended) .. content
   change('RPUSH', key, packed)
   change('PEXPIRE', key, string.format('%.0f', ttl))
   change('ZADD', kept, string.format('%.0f', now + ttl * 1000), id)

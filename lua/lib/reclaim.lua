@@ -96,7 +96,7 @@ local function plan_expiry(queue, now, ids)
         and not call('ZSCORE', queue.leased, id)
         and not call('ZSCORE', queue.dead, id)
       then
-        local list = options >= 4 and expired_to_dead or expired
+        local list = options >= DIES_ON_EXPIRY and expired_to_dead or expired
         list[#list + 1] = id
       end
     end
@@ -126,8 +126,9 @@ local function expire(queue, now, expired, expired_to_dead, dead_with_outcome)
     if keep > 0 then
       dead_with_outcome[#dead_with_outcome + 1] = id
     end
-    -- 7: options, an extra, and the flag that it dies when it expires
-    record = struct.pack(RECORD_WITH_OPTIONS_FORMAT, 1, 7, attempt, latest_token, created, priority, max_attempts, keep, 0)
+    record = struct.pack(
+      RECORD_WITH_OPTIONS_FORMAT, FORMAT_VERSION, ALL_OPTIONS, attempt, latest_token, created, priority, max_attempts, keep, 0
+    )
     call('HSET', meta, id, record)
     call('HSET', meta, '\0' .. id, set_last_error(extra, 'expired'))
     call('ZADD', queue.dead, now, id)

@@ -8,8 +8,8 @@ local function decode_record(record)
     error('LEASEQ_FORMAT the record of an item is damaged: run deep_clean', 0)
   end
   local version, options, attempt, latest_token, created = struct.unpack(RECORD_FORMAT, record)
-  if version ~= 1 or options ~= 0 or #record ~= RECORD_BYTES or not (created >= 0 and latest_token >= 0) then
-    if version ~= 1 or options > 7 or options > 0 and options % 2 == 0 then
+  if version ~= FORMAT_VERSION or options ~= 0 or #record ~= RECORD_BYTES or not (created >= 0 and latest_token >= 0) then
+    if version ~= FORMAT_VERSION or options > ALL_OPTIONS or options > 0 and options % 2 == 0 then
       error('LEASEQ_FORMAT the record of an item has an unknown format or flag: upgrade this client', 0)
     elseif #record ~= (options == 0 and RECORD_BYTES or RECORD_WITH_OPTIONS_BYTES) or not (created >= 0 and latest_token >= 0) then
       error('LEASEQ_FORMAT the record of an item is damaged: run deep_clean', 0)
@@ -37,7 +37,7 @@ end
 -- Takes what decode_record gives. Gives a record without what decode_options gives.
 --#inline
 local function encode_record(options, attempt, latest_token, created)
-  return struct.pack(RECORD_FORMAT, 1, options, attempt, latest_token, created)
+  return struct.pack(RECORD_FORMAT, FORMAT_VERSION, options, attempt, latest_token, created)
 end
 
 -- Takes what decode_options gives. Gives what stands behind the record.

@@ -12,7 +12,7 @@ local function decode_state(state, items)
       error('LEASEQ_FORMAT the state of this queue has an unknown format: upgrade this client', 0)
     end
     format, flags, clock, next_due, largest, added, leases, limits = struct.unpack(STATE_FORMAT, stored)
-    if format ~= 1 or flags > 3 then
+    if format ~= FORMAT_VERSION or flags > ALL_FLAGS then
       error('LEASEQ_FORMAT the state of this queue has an unknown format or flag: upgrade this client', 0)
     end
   else
@@ -41,7 +41,7 @@ end
 -- Takes the key and what load_state gives.
 --#inline
 local function save_state(state, flags, clock, next_due, largest, added, leases, limits)
-  call('SET', state, struct.pack(STATE_FORMAT, 1, flags, clock, next_due, largest, added, leases, limits))
+  call('SET', state, struct.pack(STATE_FORMAT, FORMAT_VERSION, flags, clock, next_due, largest, added, leases, limits))
 end
 
 -- Takes a queue: a table of its keys and of what load_state gives, by their names.
@@ -68,13 +68,13 @@ end
 -- Takes flags. Gives whether outcomes are kept, so that ids may be in `kept`.
 --#inline
 local function keeps_outcomes(flags)
-  return flags >= 2
+  return flags >= KEEPS_OUTCOMES
 end
 
 -- Takes flags. Gives them with the flag for kept outcomes set.
 --#inline
 local function with_outcomes_flag(flags)
-  return keeps_outcomes(flags) and flags or flags + 2
+  return keeps_outcomes(flags) and flags or flags + KEEPS_OUTCOMES
 end
 
 -- Takes an item's limit of attempts and the limits of its queue. Gives the limit that applies, 0 for none.

@@ -3,6 +3,8 @@
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
+from leaseq import _scripts
+
 State = Literal["ready", "delayed", "leased", "dead", "none", "absent"]
 """The state of an item. "none" is an item that damage left in no state, which `deep_clean` repairs; "absent" is no item."""
 
@@ -20,6 +22,9 @@ COUNTERS: Final = (
 
 MOVES: Final = ("promoted", "reclaimed", "died", "expired", "pruned")
 """The counts of a light clean."""
+
+REPAIRS: Final = _scripts.REPAIRS
+"""The kinds of damage that a deep clean counts."""
 
 OutcomeState = Literal["result", "failure", "delayed", "ready", "leased", "dead", "none", "absent"]
 """An outcome, or the state of an item that has none."""

@@ -9,6 +9,7 @@ import copy
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
+from leaseq_conformance.manifest import REPAIRS
 from leaseq_conformance.model.base import END, NEVER, lost_state, require, tick
 from leaseq_conformance.model.codec import (
     EPOCH,
@@ -27,22 +28,6 @@ if TYPE_CHECKING:
 
     from leaseq_conformance.model.keyspace import Keyspace
 
-KINDS: Final = (
-    "unplaced",
-    "several_states",
-    "far_deadline",
-    "bad_time",
-    "unmeasured",
-    "record_without_item",
-    "bad_record",
-    "dropped",
-    "clock",
-    "next_due",
-    "state",
-    "bad_extra",
-    "unindexed",
-    "stale_index",
-)
 PHASES: Final = ("items", "meta", "ready", "delayed", "leased", "dead", "expiry", "kept")
 """The keys in the order in which a pass looks at them; the first digit of the cursor says which."""
 DAY: Final = 86_400_000_000
@@ -76,7 +61,7 @@ def deep_clean(keyspace: Keyspace, now: int, key: str, page: Sequence[bytes]) ->
         keyspace.state = state
     if (keyspace.ready and not state.paused) or found["next_due"]:
         keyspace.wake = keyspace.wake or 1
-    return {kind: found[kind] for kind in KINDS}
+    return {kind: found[kind] for kind in REPAIRS}
 
 
 def _repair(keyspace: Keyspace, state: State, now: int, key: str, item_id: bytes) -> list[str]:

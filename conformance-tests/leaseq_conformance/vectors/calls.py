@@ -7,10 +7,10 @@ import re
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Final
 
-from leaseq_conformance.manifest import SCRIPTS
+from leaseq_conformance.manifest import REPAIRS, SCRIPTS
 from leaseq_conformance.model import multi_queue
 from leaseq_conformance.model.calls import Add, Complete, Extend, Finish, Release
-from leaseq_conformance.model.deep_clean import KINDS, PHASES, deep_clean
+from leaseq_conformance.model.deep_clean import PHASES, deep_clean
 from leaseq_conformance.vectors.notation import NotationError, untext, untime
 
 if TYPE_CHECKING:
@@ -251,7 +251,7 @@ def page(keys: Keyspace, arguments: Mapping[str, Any], now: int) -> tuple[Reply,
     looked = copy.deepcopy(keys)
     counts = deep_clean(looked, now, phase, _page_of(looked, phase))
     cursor = b"%d:0" % (number + 1) if number < len(PHASES) else b"0"
-    reply: Reply = [cursor, *(part for kind in KINDS for part in (kind.encode(), counts[kind]))]
+    reply: Reply = [cursor, *(part for kind in REPAIRS for part in (kind.encode(), counts[kind]))]
     return reply, keys if arguments["dry_run"] else looked
 
 

@@ -348,8 +348,8 @@ def light_clean_arguments(limit: int) -> list[Argument]:
 def light_clean_reply(reply: Any) -> tuple[int, int, int, int, int, float, list[str]]:
     """Return what is answered."""
     promoted, reclaimed, died, expired, pruned, wait = reply[:6]
-    keepers = [item_id.decode() for item_id in reply[6:]]
-    return promoted, reclaimed, died, expired, pruned, wait / 1_000_000, keepers
+    dead_with_outcome = [item_id.decode() for item_id in reply[6:]]
+    return promoted, reclaimed, died, expired, pruned, wait / 1_000_000, dead_with_outcome
 
 
 def list_arguments(

@@ -17,9 +17,9 @@ import yaml
 from prometheus_client.core import HistogramMetricFamily
 
 from leaseq.keys import RegisteredQueue
-from leaseq.results import COUNTERS, MOVES, STATES, DeepClean, LightClean, QueueStats
+from leaseq.results import COUNTERS, MOVES, REPAIRS, STATES, DeepClean, LightClean, QueueStats
 from leaseq_cleaner.command import LISTEN, MEANINGS, program
-from leaseq_cleaner.metrics import KINDS, Metrics
+from leaseq_cleaner.metrics import Metrics
 
 ROOT = Path(__file__).parents[3]
 CLEANER = ROOT / "cleaner"
@@ -79,7 +79,7 @@ def test_the_page_lists_the_values_of_labels() -> None:
 def test_kinds_of_repair_are_those_of_the_specification() -> None:
     page = (ROOT / "spec" / "07-repair.md").read_text().partition("Send a cursor back")[0]
     lines = re.findall(r"^- ((?:`\w+`(?:, )?)+): ", page, re.MULTILINE)
-    assert re.findall(r"\w+", " ".join(lines)) == list(KINDS)
+    assert re.findall(r"\w+", " ".join(lines)) == list(REPAIRS)
 
 
 def test_the_page_lists_the_exit_codes() -> None:
