@@ -9,7 +9,6 @@ import copy
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
-from leaseq_conformance.manifest import REPAIRS
 from leaseq_conformance.model.base import END, NEVER, lost_state, require, tick
 from leaseq_conformance.model.codec import (
     EPOCH,
@@ -34,8 +33,8 @@ DAY: Final = 86_400_000_000
 PREFERRED: Final = ("leased", "dead", "delayed", "ready")
 
 
-def deep_clean(keyspace: Keyspace, now: int, key: str, page: Sequence[bytes]) -> dict[str, int]:
-    """Repair, in place, what one page of ids of `key` shows; a dry run counts the same."""
+def deep_clean(keyspace: Keyspace, now: int, key: str, page: Sequence[bytes]) -> Counter[str]:
+    """Repair, in place, what one page of ids of `key` shows, and count each kind of damage; a dry run counts the same."""
     require(not isinstance(keyspace.state, bytes), "FORMAT")
     lost = not isinstance(keyspace.state, State)
     state = (
@@ -61,7 +60,7 @@ def deep_clean(keyspace: Keyspace, now: int, key: str, page: Sequence[bytes]) ->
         keyspace.state = state
     if (keyspace.ready and not state.paused) or found["next_due"]:
         keyspace.wake = keyspace.wake or 1
-    return {kind: found[kind] for kind in REPAIRS}
+    return found
 
 
 def _repair(keyspace: Keyspace, state: State, now: int, key: str, item_id: bytes) -> list[str]:
