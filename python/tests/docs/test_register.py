@@ -68,7 +68,7 @@ BLOCKS: Final = {
     "docs/porting.md": {"leaseq-conformance ": NAMES},
     "docs/quickstart.md": {"pip install": NAMES, "leaseq worker": f"{PASTED}the_worker_of_the_quick_start"},
     "docs/transfer.md": {"leaseq export": f"{PASTED}the_lines_about_export_and_import"},
-    "docs/typescript.md": {"make typescript-build": NAMES},
+    "docs/typescript.md": {"npm --prefix": NAMES},
     "docs/worker-processes.md": {" " * 26 + "fork": ""},
     "spec/11-security.md": {"ACL SETUSER reader": f"{PASTED}the_user_of_the_specification"},
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
@@ -82,13 +83,19 @@ def run_python(block: Block, folder: Path) -> None:
 
 
 def run_typescript(block: Block, url: str) -> None:
-    """Compile a block strictly and run it with this server in place of localhost. It may print what it likes, but no error."""
+    """Compile a block strictly and run it with this server in place of localhost. It may print what it likes, but no error.
+
+    The project is as `npm init` makes it, so its modules are CommonJS unless a file's name says otherwise.
+    """
     with tempfile.TemporaryDirectory(dir=ROOT / "typescript" / "dist", prefix="example-") as folder:
-        program = Path(folder) / "example.ts"
+        (Path(folder) / "package.json").write_text('{"type": "commonjs"}')
+        (Path(folder) / "node_modules").mkdir()
+        (Path(folder) / "node_modules" / "leaseq").symlink_to(ROOT / "typescript")
+        program = Path(folder) / "example.mts"
         program.write_text(block.text.replace("redis://localhost", url), encoding="utf-8")
         for command in (
             ["node", str(COMPILER), *TSC, str(program)],
-            ["node", str(program.with_suffix(".js"))],
+            ["node", str(program.with_suffix(".mjs"))],
         ):
             done = subprocess.run(
                 [ROOT / "tools" / "node.sh", *command],
@@ -113,8 +120,9 @@ def check_shell(block: Block) -> None:
                 with (ROOT / "pyproject.toml").open("rb") as file:
                     extras = tomllib.load(file)["project"]["optional-dependencies"]
                 assert set(package[2:-1].split(",")) <= set(extras), str(block)
-            case ["npm", "install", package]:
-                assert (ROOT / package / "package.json").exists(), str(block)
+            case ["npm", "--prefix", folder, "ci", "&&", "npm", "--prefix", _, "run", script]:
+                package = json.loads((ROOT / folder / "package.json").read_text(encoding="utf-8"))
+                assert script in package["scripts"], str(block)
             case ["mkdir", "-p", *_]:
                 pass
             case ["leaseq-cleaner", *words]:
