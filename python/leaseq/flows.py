@@ -11,6 +11,7 @@ from leaseq.backoff import Backoff
 from leaseq.commands import Command, LeaseReply
 from leaseq.commands.additions import Options
 from leaseq.commands.encoding import result_key
+from leaseq.durations import Duration
 from leaseq.errors import BadArgumentError, BadTypeError
 from leaseq.item import Item
 from leaseq.keys import QueueKeys
@@ -124,7 +125,7 @@ def lease_until(
 
 
 def outcome(
-    keys: QueueKeys, item_id: str, *, timeout: float | None, clock: Callable[[], float]
+    keys: QueueKeys, item_id: str, *, timeout: Duration | None, clock: Callable[[], float]
 ) -> Flow[list[Outcome]]:
     """Return the outcome of an item: wait until it is completed or gone, or the time is over.
 
@@ -175,7 +176,7 @@ def add_when_room(
     return answers
 
 
-def deadline_after(timeout: float | None, clock: Callable[[], float]) -> float:
+def deadline_after(timeout: Duration | None, clock: Callable[[], float]) -> float:
     """When to wait no longer; None waits for as long as it takes. Raises BadTypeError, BadArgumentError."""
     if timeout is None:
         return math.inf
@@ -185,7 +186,7 @@ def deadline_after(timeout: float | None, clock: Callable[[], float]) -> float:
     return clock() + seconds
 
 
-def lease_deadline(timeout: float | None, clock: Callable[[], float], *, block: bool) -> float | None:
+def lease_deadline(timeout: Duration | None, clock: Callable[[], float], *, block: bool) -> float | None:
     """Return when to stop waiting for an item, None without a limit. For a lease, 0 is also without limit."""
     wait_until = deadline_after(timeout, clock)
     if not block:

@@ -72,6 +72,22 @@ describe("the time limit of a job", { concurrency: false }, () => {
     assert.equal(await (await slow.enqueue()).result(), 2);
   });
 
+  test("waits as the envelope says: each delay once, the last one again", async () => {
+    const hour = 3_600_000;
+    jobs.app.define(
+      "often",
+      { retries: 3, backoff: { first: hour, last: hour } },
+      (_: unknown, { attempt }) => {
+        if (attempt <= 3) throw new Error("not yet");
+        return attempt;
+      },
+    );
+    const data = JSON.stringify({ v: 1, function: "often", delays: [1, 2] });
+    await jobs.app.queue().add({ id: "listed", data, keep: hour, maxAttempts: 5 });
+    jobs.work();
+    assert.equal(await jobs.app.handle("listed").result(), 4);
+  });
+
   test("does not take back what the function returned, nor its verdict", async () => {
     const late = jobs.app.define("late", { timeLimit: 20 }, async (how: string, { signal, attempt }) => {
       if (attempt === 2) return "again";

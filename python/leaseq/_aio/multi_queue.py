@@ -12,6 +12,7 @@ from leaseq._aio.lifecycle import LifecycleGroup
 from leaseq._aio.queue import LeasedItem, WorkQueue, leased_items
 from leaseq._aio.race import race
 from leaseq.commands import LeaseReply
+from leaseq.durations import Duration, seconds
 from leaseq.errors import BadArgumentError, BadTypeError
 
 MAX_QUEUES_PER_CALL = 16
@@ -87,22 +88,23 @@ class WorkQueues:
         self._orders: dict[int, list[QueueGroup]] = {}
 
     async def lease(
-        self, lease_secs: float, *, block: bool = True, timeout: float | None = 0
+        self, lease_secs: Duration, *, block: bool = True, timeout: Duration | None = 0
     ) -> LeasedItem | None:
         """Lease the next item of any of the queues; `item.queue` is its queue. See `WorkQueue.lease`."""
         items = await self.lease_items(1, lease_secs, block=block, timeout=timeout)
         return items[0] if items else None
 
     async def lease_items(
-        self, count: int, lease_secs: float, *, block: bool = True, timeout: float | None = 0
+        self, count: int, lease_secs: Duration, *, block: bool = True, timeout: Duration | None = 0
     ) -> list[LeasedItem]:
         """Lease up to `count` items (1..256), all of one queue. See `WorkQueue.lease_items`."""
         wait_until = flows.lease_deadline(timeout, concurrency.now, block=block)
+        secs = seconds(lease_secs, "lease_secs")
         groups = self._in_turn()
         if len(groups) == 1:
-            reply = await groups[0].lease(count, lease_secs, wait_until=wait_until)
-            return _leased(groups[0], reply, lease_secs)
-        return await self._lease_of_several(groups, count, lease_secs, wait_until)
+            reply = await groups[0].lease(count, secs, wait_until=wait_until)
+            return _leased(groups[0], reply, secs)
+        return await self._lease_of_several(groups, count, secs, wait_until)
 
     async def _lease_next(
         self, count: int, lease_secs: float, last_reply: LeaseReply | None
@@ -147,7 +149,9 @@ class WorkQueues:
         )
         return _leased(groups[won[0]], won[1], lease_secs) if won else []
 
-    async def items(self, lease_secs: float = 30, *, timeout: float | None = 0) -> AsyncIterator[LeasedItem]:
+    async def items(
+        self, lease_secs: Duration = 30, *, timeout: Duration | None = 0
+    ) -> AsyncIterator[LeasedItem]:
         """Lease one item after the other; ends when there is none in any queue for `timeout` seconds (0 or None: never)."""
         while item := await self.lease(lease_secs, timeout=timeout):
             yield item

@@ -11,6 +11,7 @@ from leaseq._aio.heartbeater import Heartbeater
 from leaseq._aio.lifecycle import Lifecycle
 from leaseq._aio.pages import remove_listed
 from leaseq._aio.server_handle import ServerHandle
+from leaseq.durations import Duration, seconds
 from leaseq.errors import BadArgumentError, BadTypeError, LeaseqError
 from leaseq.keys import NamedQueue, QueueKeys
 from leaseq.results import DeepClean, ItemInfo, LightClean, ListState, Page, QueueStats, State
@@ -136,32 +137,31 @@ class QueueAdmin(NamedQueue):
 
         return await remove_listed(partial(self.list_items, "dead"), revive, (await self.stats()).now)
 
-    async def purge(self, item_id: str, *, older_than: float = 0) -> bool:
+    async def purge(self, item_id: str, *, older_than: Duration = 0) -> bool:
         """Drop an item that has been dead for `older_than` seconds; false if there is none. Safe to repeat."""
         return (await self.purge_items([item_id], older_than=older_than))[0]
 
-    async def purge_items(self, ids: Iterable[str], *, older_than: float = 0) -> list[bool]:
+    async def purge_items(self, ids: Iterable[str], *, older_than: Duration = 0) -> list[bool]:
         """Drop many dead items, those that have been dead for `older_than` seconds; answers for each, in order."""
         return await self._in_chunks(
             flows.chunks(flows.require_iterable(ids, "ids")),
             lambda chunk: self.executor.run(commands.purge(self.keys, chunk, older_than)),
         )
 
-    async def purge_all(self, older_than: float = 0) -> int:
+    async def purge_all(self, older_than: Duration = 0) -> int:
         """Delete all items that have been dead for `older_than` seconds; returns how many.
 
         Page by page; items that die meanwhile stay. Safe to repeat.
         """
-        if commands.milliseconds(older_than, "older_than") < 0:
+        age = seconds(older_than, "older_than")
+        if age < 0:
             raise BadArgumentError("older_than must not be negative; 0 drops all")
 
         async def purge(ids: list[str]) -> int:
-            answers = await self.executor.run(commands.purge(self.keys, ids, older_than))
+            answers = await self.executor.run(commands.purge(self.keys, ids, age))
             return sum(answers)
 
-        return await remove_listed(
-            partial(self.list_items, "dead"), purge, (await self.stats()).now - older_than
-        )
+        return await remove_listed(partial(self.list_items, "dead"), purge, (await self.stats()).now - age)
 
     async def remove(self, item_id: str) -> State:
         """Remove an item in any state; returns the state it was in, "absent" if there was none.

@@ -13,6 +13,7 @@ from leaseq._sync.lifecycle import LifecycleGroup
 from leaseq._sync.queue import LeasedItem, WorkQueue, leased_items
 from leaseq._sync.race import race
 from leaseq.commands import LeaseReply
+from leaseq.durations import Duration, seconds
 from leaseq.errors import BadArgumentError, BadTypeError
 
 MAX_QUEUES_PER_CALL = 16
@@ -87,21 +88,24 @@ class WorkQueues:
         self._turns = itertools.count()
         self._orders: dict[int, list[QueueGroup]] = {}
 
-    def lease(self, lease_secs: float, *, block: bool = True, timeout: float | None = 0) -> LeasedItem | None:
+    def lease(
+        self, lease_secs: Duration, *, block: bool = True, timeout: Duration | None = 0
+    ) -> LeasedItem | None:
         """Lease the next item of any of the queues; `item.queue` is its queue. See `WorkQueue.lease`."""
         items = self.lease_items(1, lease_secs, block=block, timeout=timeout)
         return items[0] if items else None
 
     def lease_items(
-        self, count: int, lease_secs: float, *, block: bool = True, timeout: float | None = 0
+        self, count: int, lease_secs: Duration, *, block: bool = True, timeout: Duration | None = 0
     ) -> list[LeasedItem]:
         """Lease up to `count` items (1..256), all of one queue. See `WorkQueue.lease_items`."""
         wait_until = flows.lease_deadline(timeout, concurrency.now, block=block)
+        secs = seconds(lease_secs, "lease_secs")
         groups = self._in_turn()
         if len(groups) == 1:
-            reply = groups[0].lease(count, lease_secs, wait_until=wait_until)
-            return _leased(groups[0], reply, lease_secs)
-        return self._lease_of_several(groups, count, lease_secs, wait_until)
+            reply = groups[0].lease(count, secs, wait_until=wait_until)
+            return _leased(groups[0], reply, secs)
+        return self._lease_of_several(groups, count, secs, wait_until)
 
     def _lease_next(
         self, count: int, lease_secs: float, last_reply: LeaseReply | None
@@ -142,7 +146,7 @@ class WorkQueues:
         won = race(waits, lambda reply: bool(reply.items), lambda index, reply: groups[index].release(reply))
         return _leased(groups[won[0]], won[1], lease_secs) if won else []
 
-    def items(self, lease_secs: float = 30, *, timeout: float | None = 0) -> Iterator[LeasedItem]:
+    def items(self, lease_secs: Duration = 30, *, timeout: Duration | None = 0) -> Iterator[LeasedItem]:
         """Lease one item after the other; ends when there is none in any queue for `timeout` seconds (0 or None: never)."""
         while item := self.lease(lease_secs, timeout=timeout):
             yield item

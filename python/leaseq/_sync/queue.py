@@ -16,6 +16,7 @@ from leaseq.commands import Command, LeaseReply, Taken, pack
 from leaseq.commands.additions import Options
 from leaseq.commands.completions import AddOptions, Completion, FollowUp, batches, check_targets
 from leaseq.commands.releases import ReleaseRequest
+from leaseq.durations import Duration, Time, seconds
 from leaseq.errors import BadArgumentError, LeaseqError, TooLargeError
 from leaseq.exception_text import text_of
 from leaseq.item import Bytes, Item, LeasedItemBase
@@ -118,19 +119,19 @@ class WorkQueue(QueueAdmin):
         self,
         item: Item,
         *,
-        delay: float = 0,
-        not_before: float | None = None,
+        delay: Duration = 0,
+        not_before: Time | None = None,
         priority: int = 0,
         max_attempts: int | None = None,
-        expires_in: float | None = None,
+        expires_in: Duration | None = None,
         dead_on_expiry: bool = False,
-        keep: float | None = None,
+        keep: Duration | None = None,
         pipe: Any = None,
     ) -> bool:
         """Add an item: true if it was added, false if its id exists, which changes nothing (LQ-ADD-1).
 
-        It becomes leasable at once, or after `delay` seconds, or at `not_before` (seconds since 1970, compared with
-        the server's clock). `priority` is -7..7, higher first. After `max_attempts` leases it dies instead of being
+        It becomes leasable at once, or after `delay` seconds, or at `not_before` (seconds since 1970 or a datetime,
+        compared with the server's clock). `priority` is -7..7, higher first. After `max_attempts` leases it dies instead of being
         requeued; 0 is never, None as the queue is configured. If it was not leased after `expires_in` seconds, it is deleted,
         or with `dead_on_expiry` dies. With `keep` its outcome (a result, or the error that it died of) is kept for `keep`
         seconds: see `outcome`. An outcome of an earlier item with this id is deleted.
@@ -181,7 +182,7 @@ class WorkQueue(QueueAdmin):
         return self._add_all(chunks, chosen)
 
     def add_item_when_room(
-        self, item: Item, *, timeout: float | None = None, **options: Unpack[AddOptions]
+        self, item: Item, *, timeout: Duration | None = None, **options: Unpack[AddOptions]
     ) -> bool:
         """Add an item, and where the queue is full wait for room without polling.
 
@@ -193,7 +194,7 @@ class WorkQueue(QueueAdmin):
         return (self._add_when_room([item], chosen, flows.deadline_after(timeout, concurrency.now)))[0]
 
     def add_items_when_room(
-        self, items: Iterable[Item], *, timeout: float | None = None, **options: Unpack[AddOptions]
+        self, items: Iterable[Item], *, timeout: Duration | None = None, **options: Unpack[AddOptions]
     ) -> list[bool]:
         """Add many items, as `add_items`, and wait for room as `add_item_when_room`.
 
@@ -233,7 +234,9 @@ class WorkQueue(QueueAdmin):
     _last_take: tuple[object, Command[LeaseReply] | None] = (None, None)
     """The last lease: how many for how long, and its command."""
 
-    def lease(self, lease_secs: float, *, block: bool = True, timeout: float | None = 0) -> LeasedItem | None:
+    def lease(
+        self, lease_secs: Duration, *, block: bool = True, timeout: Duration | None = 0
+    ) -> LeasedItem | None:
         """Lease the next item for `lease_secs` seconds (0.001 to 30 days).
 
         Waits for one up to `timeout` seconds without polling, and for as long as it takes with None, or with 0, which
@@ -244,7 +247,7 @@ class WorkQueue(QueueAdmin):
         return items[0] if items else None
 
     def lease_items(
-        self, count: int, lease_secs: float, *, block: bool = True, timeout: float | None = 0
+        self, count: int, lease_secs: Duration, *, block: bool = True, timeout: Duration | None = 0
     ) -> list[LeasedItem]:
         """Lease up to `count` items (1..256) in one call, at most about 1 MiB of data; waits for the first one only."""
         asked = (type(count), count, type(lease_secs), lease_secs)
@@ -265,13 +268,13 @@ class WorkQueue(QueueAdmin):
             reply = self.executor.drive(flow)
         return leased_items(self, reply, lease_secs)
 
-    def items(self, lease_secs: float = 30, *, timeout: float | None = 0) -> Iterator[LeasedItem]:
+    def items(self, lease_secs: Duration = 30, *, timeout: Duration | None = 0) -> Iterator[LeasedItem]:
         """Lease one item after the other; ends when there is none for `timeout` seconds (0 or None: never)."""
         while item := self.lease(lease_secs, timeout=timeout):
             yield item
 
     def complete_and_lease(
-        self, item: LeasedItemBase, lease_secs: float, *, only_current: bool = False
+        self, item: LeasedItemBase, lease_secs: Duration, *, only_current: bool = False
     ) -> tuple[bool, LeasedItem | None]:
         """Finish an item and lease the next in one round trip; does not wait. Answers both.
 
@@ -288,13 +291,13 @@ class WorkQueue(QueueAdmin):
         return reply.completed[0], items[0] if items else None
 
     def _complete_then_lease(
-        self, item: LeasedItemBase, lease_secs: float, *, only_current: bool
+        self, item: LeasedItemBase, lease_secs: Duration, *, only_current: bool
     ) -> tuple[bool, LeasedItem | None]:
         commands.check_lease_secs(lease_secs)
         done = self.complete(item, only_current=only_current)
         return self._then_lease(done, lease_secs)
 
-    def _then_lease(self, done: bool, lease_secs: float) -> tuple[bool, LeasedItem | None]:
+    def _then_lease(self, done: bool, lease_secs: Duration) -> tuple[bool, LeasedItem | None]:
         """Lease behind a completion: an error has the answer of that."""
         try:
             return done, self.lease(lease_secs, block=False)
@@ -302,16 +305,17 @@ class WorkQueue(QueueAdmin):
             error.answers = [done]
             raise
 
-    def extend(self, item: LeasedItemBase, lease_secs: float) -> bool:
+    def extend(self, item: LeasedItemBase, lease_secs: Duration) -> bool:
         """Move the deadline to `lease_secs` seconds from now; false, and `item.lost`, if the lease is lost.
 
         Works after the deadline too, until the lease is reclaimed. Safe to repeat.
         """
         return (self.extend_items([item], lease_secs))[0]
 
-    def extend_items(self, items: Iterable[LeasedItemBase], lease_secs: float) -> list[bool]:
+    def extend_items(self, items: Iterable[LeasedItemBase], lease_secs: Duration) -> list[bool]:
         """Move the deadlines of many items; answers for each, in order. See `extend`."""
-        leases = [(item, lease_secs) for item in flows.require_iterable(items, "items")]
+        secs = seconds(lease_secs, "lease_secs")
+        leases = [(item, secs) for item in flows.require_iterable(items, "items")]
         return self._in_chunks(flows.chunks(leases), self._extend_each)
 
     def _extend_each(self, leases: list[tuple[LeasedItemBase, float]]) -> list[bool]:
@@ -328,7 +332,7 @@ class WorkQueue(QueueAdmin):
         item: LeasedItemBase,
         *,
         result: Bytes | None = None,
-        keep: float | None = None,
+        keep: Duration | None = None,
         then: None = None,
         only_current: bool = False,
     ) -> bool: ...
@@ -339,7 +343,7 @@ class WorkQueue(QueueAdmin):
         item: LeasedItemBase,
         *,
         result: Bytes | None = None,
-        keep: float | None = None,
+        keep: Duration | None = None,
         then: Iterable[FollowUp],
         only_current: bool = False,
     ) -> Completed: ...
@@ -349,7 +353,7 @@ class WorkQueue(QueueAdmin):
         item: LeasedItemBase,
         *,
         result: Bytes | None = None,
-        keep: float | None = None,
+        keep: Duration | None = None,
         then: Iterable[FollowUp] | None = None,
         only_current: bool = False,
     ) -> bool | Completed:
@@ -413,7 +417,7 @@ class WorkQueue(QueueAdmin):
         return self._in_chunks(batches(completions, flows.CHUNK_BYTES), complete)
 
     def release(
-        self, item: LeasedItemBase, *, delay: float = 0, uncounted: bool = False, error: str | None = None
+        self, item: LeasedItemBase, *, delay: Duration = 0, uncounted: bool = False, error: str | None = None
     ) -> Released:
         """Give an item back, leasable at once or after `delay` seconds; answers where it went.
 
@@ -431,7 +435,7 @@ class WorkQueue(QueueAdmin):
         self,
         items: Iterable[LeasedItemBase],
         *,
-        delay: float = 0,
+        delay: Duration = 0,
         uncounted: bool = False,
         error: str | None = None,
     ) -> list[Released]:
@@ -459,7 +463,7 @@ class WorkQueue(QueueAdmin):
     def _dead_letter_each(self, requests: list[ReleaseRequest]) -> list[bool]:
         return [answer == "dead" for answer in release_each(self, requests)]
 
-    def outcome(self, item_id: str, *, timeout: float | None = None) -> Outcome:
+    def outcome(self, item_id: str, *, timeout: Duration | None = None) -> Outcome:
         """Return the result of an item that was added with `keep`, or the failure that it died of.
 
         Waits up to `timeout` seconds (0: not at all; None: without limit) without polling; any number of callers can wait
@@ -490,10 +494,11 @@ def _completed(answer: bool | Completed) -> Completed:
     return answer if isinstance(answer, Completed) else Completed(answer, [])
 
 
-def leased_items(queue: WorkQueue, reply: LeaseReply, lease_secs: float) -> list[LeasedItem]:
+def leased_items(queue: WorkQueue, reply: LeaseReply, lease_secs: Duration) -> list[LeasedItem]:
     """The items of a reply, which this queue and its heart look after."""
+    secs = seconds(lease_secs, "lease_secs")
     heartbeater, deadline, since = queue.heartbeater, reply.deadline, reply.sent_at or concurrency.now()
-    items = [LeasedItem(queue, heartbeater, record, deadline, lease_secs, since) for record in reply.items]
+    items = [LeasedItem(queue, heartbeater, record, deadline, secs, since) for record in reply.items]
     for number, extra in reply.extras.items():
         item = items[number]
         item.keep, item.content_type, item.headers = extra.keep, extra.content_type, extra.headers

@@ -12,6 +12,7 @@ from leaseq._sync.heartbeater import Heartbeater
 from leaseq._sync.lifecycle import Lifecycle
 from leaseq._sync.pages import remove_listed
 from leaseq._sync.server_handle import ServerHandle
+from leaseq.durations import Duration, seconds
 from leaseq.errors import BadArgumentError, BadTypeError, LeaseqError
 from leaseq.keys import NamedQueue, QueueKeys
 from leaseq.results import DeepClean, ItemInfo, LightClean, ListState, Page, QueueStats, State
@@ -131,30 +132,31 @@ class QueueAdmin(NamedQueue):
 
         return remove_listed(partial(self.list_items, "dead"), revive, (self.stats()).now)
 
-    def purge(self, item_id: str, *, older_than: float = 0) -> bool:
+    def purge(self, item_id: str, *, older_than: Duration = 0) -> bool:
         """Drop an item that has been dead for `older_than` seconds; false if there is none. Safe to repeat."""
         return (self.purge_items([item_id], older_than=older_than))[0]
 
-    def purge_items(self, ids: Iterable[str], *, older_than: float = 0) -> list[bool]:
+    def purge_items(self, ids: Iterable[str], *, older_than: Duration = 0) -> list[bool]:
         """Drop many dead items, those that have been dead for `older_than` seconds; answers for each, in order."""
         return self._in_chunks(
             flows.chunks(flows.require_iterable(ids, "ids")),
             lambda chunk: self.executor.run(commands.purge(self.keys, chunk, older_than)),
         )
 
-    def purge_all(self, older_than: float = 0) -> int:
+    def purge_all(self, older_than: Duration = 0) -> int:
         """Delete all items that have been dead for `older_than` seconds; returns how many.
 
         Page by page; items that die meanwhile stay. Safe to repeat.
         """
-        if commands.milliseconds(older_than, "older_than") < 0:
+        age = seconds(older_than, "older_than")
+        if age < 0:
             raise BadArgumentError("older_than must not be negative; 0 drops all")
 
         def purge(ids: list[str]) -> int:
-            answers = self.executor.run(commands.purge(self.keys, ids, older_than))
+            answers = self.executor.run(commands.purge(self.keys, ids, age))
             return sum(answers)
 
-        return remove_listed(partial(self.list_items, "dead"), purge, (self.stats()).now - older_than)
+        return remove_listed(partial(self.list_items, "dead"), purge, (self.stats()).now - age)
 
     def remove(self, item_id: str) -> State:
         """Remove an item in any state; returns the state it was in, "absent" if there was none.

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from leaseq.durations import seconds_of
+from leaseq.durations import parsed
 from leaseq.errors import BadArgumentError
 
 Function = Callable[..., Any]
@@ -16,7 +16,7 @@ Function = Callable[..., Any]
 def duration(value: str | float) -> float:
     """A duration such as 30, 30s, 500ms, 5m, 2h, 7d: its seconds. Raises click.BadParameter."""
     try:
-        return seconds_of(str(value))
+        return parsed(str(value))
     except BadArgumentError as error:
         raise click.BadParameter(str(error)) from None
 

@@ -10,20 +10,22 @@ from leaseq.commands.encoding import (
     checked_id,
     milliseconds,
     milliseconds_kept,
+    milliseconds_since_1970,
     pairs,
     whole,
 )
+from leaseq.durations import NO_TIME, Duration, Time
 
 
 def add_options(
     *,
-    delay: float = 0,
-    not_before: float | None = None,
+    delay: Duration = 0,
+    not_before: Time | None = None,
     priority: int = 0,
     max_attempts: int | None = None,
-    expires_in: float | None = None,
+    expires_in: Duration | None = None,
     dead_on_expiry: bool = False,
-    keep: float | None = None,
+    keep: Duration | None = None,
     content_type: bytes | None = None,
     headers: Iterable[tuple[bytes, bytes]] = (),
 ) -> tuple[Argument, ...]:
@@ -32,7 +34,7 @@ def add_options(
     if delay != 0:
         options += ("delay", str(milliseconds(delay, "delay")))
     if not_before is not None:
-        options += ("not_before", str(milliseconds(not_before, "not_before")))
+        options += ("not_before", str(milliseconds_since_1970(not_before, "not_before")))
     if priority != 0:
         options += ("priority", str(whole(priority, "priority")))
     if max_attempts is not None:
@@ -41,7 +43,7 @@ def add_options(
         options += ("expires_in", str(milliseconds(expires_in, "expires_in")))
     if dead_on_expiry:
         options += ("expires_to", "dead")
-    if keep is not None and keep != 0:
+    if keep is not None and keep not in NO_TIME:
         options += ("keep", str(milliseconds_kept(keep, "keep")))
     if content_type is not None:
         options += ("content_type", content_type)
@@ -104,7 +106,7 @@ def complete_and_lease_entry(
 
 
 def complete_and_lease_arguments(
-    count: int, lease_secs: float, entries: Sequence[Sequence[Argument]]
+    count: int, lease_secs: Duration, entries: Sequence[Sequence[Argument]]
 ) -> list[Argument]:
     """All arguments of a call."""
     return [
@@ -135,7 +137,7 @@ def complete_and_lease_reply(
 
 
 def complete_with_options(
-    *, only_current: bool = False, keep: float | None = None, result: bytes | None = None
+    *, only_current: bool = False, keep: Duration | None = None, result: bytes | None = None
 ) -> tuple[Argument, ...]:
     """Name and value of each option that is given."""
     options: list[Argument] = []
@@ -219,7 +221,7 @@ def deep_clean_reply(reply: Any) -> tuple[str, dict[str, Any]]:
     return reply[0].decode(), found
 
 
-def extend_entry(item_id: str, token: int, lease_secs: float) -> tuple[Argument, ...]:
+def extend_entry(item_id: str, token: int, lease_secs: Duration) -> tuple[Argument, ...]:
     """One entry."""
     return (
         checked_id(item_id),
@@ -292,7 +294,7 @@ def inspect_reply(
     ]
 
 
-def lease_arguments(count: int, lease_secs: float) -> list[Argument]:
+def lease_arguments(count: int, lease_secs: Duration) -> list[Argument]:
     """All arguments of a call."""
     return [str(whole(count, "count")), str(milliseconds(lease_secs, "lease_secs"))]
 
@@ -314,7 +316,7 @@ def lease_reply(
     return wait / 1_000_000, deadline / 1_000_000, items_, extras
 
 
-def lease_any_arguments(queues: int, count: int, lease_secs: float) -> list[Argument]:
+def lease_any_arguments(queues: int, count: int, lease_secs: Duration) -> list[Argument]:
     """All arguments of a call."""
     return [
         str(whole(queues, "queues")),
@@ -397,7 +399,7 @@ def outcome_reply(
     ]
 
 
-def purge_arguments(older_than: float, ids: Sequence[str]) -> list[Argument]:
+def purge_arguments(older_than: Duration, ids: Sequence[str]) -> list[Argument]:
     """All arguments of a call."""
     return [str(milliseconds(older_than, "older_than")), str(len(ids)), *map(checked_id, ids)]
 
@@ -409,11 +411,11 @@ def purge_reply(reply: Any) -> list[bool]:
 
 def release_options(
     *,
-    delay: float = 0,
+    delay: Duration = 0,
     uncounted: bool = False,
     error: bytes | None = None,
     dead: bool = False,
-    keep: float | None = None,
+    keep: Duration | None = None,
 ) -> tuple[Argument, ...]:
     """Name and value of each option that is given."""
     options: list[Argument] = []

@@ -15,6 +15,7 @@ from leaseq.commands.encoding import (
     milliseconds_kept,
     result_key,
 )
+from leaseq.durations import Duration, Time
 from leaseq.errors import BadArgumentError, BadTypeError, CrossGroupError
 from leaseq.item import Bytes, Item, LeasedItemBase, as_bytes
 from leaseq.keys import NamedQueue, QueueKeys
@@ -22,11 +23,11 @@ from leaseq.results import Completed
 
 
 class AddOptions(TypedDict, total=False):
-    """The options of `add_item`. Durations are seconds.
+    """The options of `add_item`. Durations are seconds or a timedelta.
 
     Attributes:
         delay: before the item can be leased.
-        not_before: the time before which it cannot be leased: seconds since 1970, instead of `delay`.
+        not_before: the time before which it cannot be leased: seconds since 1970 or a datetime, instead of `delay`.
         priority: -7 to 7, higher first.
         max_attempts: leases after which it dies; 0 without a limit, None as the queue is configured.
         expires_in: after which it is deleted if it was not leased.
@@ -34,13 +35,13 @@ class AddOptions(TypedDict, total=False):
         keep: for how long its outcome is kept.
     """
 
-    delay: float
-    not_before: float | None
+    delay: Duration
+    not_before: Time | None
     priority: int
     max_attempts: int | None
-    expires_in: float | None
+    expires_in: Duration | None
     dead_on_expiry: bool
-    keep: float | None
+    keep: Duration | None
 
 
 FollowUp = tuple[NamedQueue, Item] | tuple[NamedQueue, Item, AddOptions]
@@ -77,14 +78,14 @@ class Completion:
         item: LeasedItemBase,
         *,
         result: Bytes | None = None,
-        keep: float | None = None,
+        keep: Duration | None = None,
         then: Iterable[FollowUp] = (),
         only_current: bool = False,
     ) -> None:
         if not isinstance(item, LeasedItemBase):
             raise BadTypeError(f"this takes an item that lease gave, not {type(item).__name__}")
         self.item = item
-        keep_secs: float | None
+        keep_secs: Duration | None
         if keep is None:
             keep_secs = 0 if item.keep else None
         else:

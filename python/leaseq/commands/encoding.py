@@ -7,14 +7,10 @@ import hiredis
 from redis.exceptions import InvalidResponse
 
 from leaseq._scripts import Script
+from leaseq.durations import Duration, Time, seconds, since_1970
 from leaseq.errors import BadArgumentError, BadTypeError
 from leaseq.item import Item, LeasedItemBase
 from leaseq.keys import QueueKeys
-
-MAX_SECONDS = 10**12
-"""More seconds than any duration or time of the protocol, few enough to write as a number of 16 digits."""
-
-_PLAIN = frozenset({int, float})
 
 _OTHER_PARTS = len(("EVALSHA", "digest", "keys", "1", "id", "token", "0"))
 """Parts of a call on one item, without its keys."""
@@ -99,21 +95,22 @@ def for_one(
     return Command(script, vector, ("1", item_id, text, "0"), parse, None, packed)
 
 
-def milliseconds(seconds: float, what: str) -> int:
+def milliseconds(duration: Duration, what: str) -> int:
     """A duration in the unit of the wire. Raises BadTypeError, BadArgumentError."""
-    if type(seconds) not in _PLAIN and (isinstance(seconds, bool) or not isinstance(seconds, int | float)):
-        raise BadTypeError(f"{what} must be a number of seconds, not {type(seconds).__name__}")
-    if not -MAX_SECONDS <= seconds <= MAX_SECONDS:
-        raise BadArgumentError(f"{what} is no number of seconds that a queue can count")
-    return round(seconds * 1000)
+    return round(seconds(duration, what) * 1000)
 
 
-def milliseconds_kept(seconds: float, what: str) -> int:
+def milliseconds_kept(duration: Duration, what: str) -> int:
     """A duration for which 0 has a special meaning: a duration above 0 must not become 0. Raises BadTypeError, BadArgumentError."""
-    count = milliseconds(seconds, what)
-    if count == 0 and seconds != 0:
+    count = milliseconds(duration, what)
+    if count == 0 and seconds(duration, what) != 0:
         raise BadArgumentError(f"{what} is shorter than a millisecond")
     return count
+
+
+def milliseconds_since_1970(time: Time, what: str) -> int:
+    """A time in the unit of the wire. Raises BadTypeError, BadArgumentError."""
+    return round(since_1970(time, what) * 1000)
 
 
 def whole(number: int, what: str) -> int:

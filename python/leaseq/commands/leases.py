@@ -10,6 +10,7 @@ from leaseq.commands import codecs
 from leaseq.commands.encoding import Command, command, held, milliseconds
 from leaseq.commands.outcomes import publications
 from leaseq.commands.releases import release
+from leaseq.durations import Duration
 from leaseq.errors import BadArgumentError
 from leaseq.item import LeasedItemBase, decoded
 from leaseq.keys import QueueKeys
@@ -52,14 +53,14 @@ class LeaseReply:
     died: Mapping[int, Sequence[str]] = field(default_factory=dict)
 
 
-def lease(keys: QueueKeys, count: int, lease_secs: float) -> Command[LeaseReply]:
+def lease(keys: QueueKeys, count: int, lease_secs: Duration) -> Command[LeaseReply]:
     """Lease up to `count` items."""
     arguments = codecs.lease_arguments(count, lease_secs)
     undo = partial(due_for_lost_reply, [keys])
     return command(_scripts.LEASE, keys, arguments, lease_reply, undo=undo, registers=True)
 
 
-def lease_any(queues: Sequence[QueueKeys], count: int, lease_secs: float) -> Command[LeaseReply]:
+def lease_any(queues: Sequence[QueueKeys], count: int, lease_secs: Duration) -> Command[LeaseReply]:
     """Lease up to `count` items from the first of several queues of one group that has any."""
 
     def parse(reply: list[Any]) -> LeaseReply:
@@ -76,7 +77,7 @@ def complete_and_lease(
     keys: QueueKeys,
     items: Sequence[LeasedItemBase],
     count: int,
-    lease_secs: float,
+    lease_secs: Duration,
     *,
     only_current: bool = False,
 ) -> Command[LeaseReply]:
@@ -95,7 +96,7 @@ def complete_and_lease(
     return command(_scripts.COMPLETE_AND_LEASE, keys, arguments, parse, undo=undo, registers=True)
 
 
-def check_lease_secs(lease_secs: float) -> None:
+def check_lease_secs(lease_secs: Duration) -> None:
     """Refuse what `lease` would, before something else is done. Raises BadTypeError, BadArgumentError."""
     if not 1 <= milliseconds(lease_secs, "lease_secs") <= MAX_LEASE_SECONDS * 1000:
         raise BadArgumentError(f"lease_secs must be 0.001 to {MAX_LEASE_SECONDS} seconds")

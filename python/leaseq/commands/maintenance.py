@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 from leaseq import _scripts
 from leaseq.commands import codecs
 from leaseq.commands.encoding import Command, command
+from leaseq.durations import Duration
 from leaseq.keys import QueueKeys
 from leaseq.results import DeepClean, LightClean, State
 
@@ -20,7 +21,7 @@ def revive(keys: QueueKeys, ids: Sequence[str]) -> Command[list[bool]]:
     return command(_scripts.REVIVE, keys, codecs.revive_arguments(ids), codecs.revive_reply)
 
 
-def purge(keys: QueueKeys, ids: Sequence[str], older_than: float = 0) -> Command[list[bool]]:
+def purge(keys: QueueKeys, ids: Sequence[str], older_than: Duration = 0) -> Command[list[bool]]:
     """Delete items that have been dead for `older_than` seconds; returns for each whether it was."""
     return command(_scripts.PURGE, keys, codecs.purge_arguments(older_than, ids), codecs.purge_reply)
 

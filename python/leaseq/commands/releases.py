@@ -7,6 +7,7 @@ from typing import Any
 from leaseq import _scripts
 from leaseq.commands import codecs
 from leaseq.commands.encoding import Command, command, for_one, held, result_key
+from leaseq.durations import Duration
 from leaseq.errors import BadTypeError
 from leaseq.item import LeasedItemBase
 from leaseq.keys import QueueKeys
@@ -18,7 +19,7 @@ class ReleaseRequest:
     """An item that goes back, or with `dead` dies; see `release`."""
 
     item: LeasedItemBase
-    delay: float = 0
+    delay: Duration = 0
     uncounted: bool = False
     error: str | None = None
     dead: bool = False
@@ -34,7 +35,7 @@ def release(
     keys: QueueKeys,
     items: Sequence[LeasedItemBase],
     *,
-    delay: float = 0,
+    delay: Duration = 0,
     uncounted: bool = False,
     error: str | None = None,
     dead: bool = False,

@@ -8,6 +8,7 @@ from typing import Any, Generic, TypeVar, cast
 
 import msgspec
 
+from leaseq.backoff import Backoff, Delays, Policy
 from leaseq.commands.additions import Options as ItemOptions
 from leaseq.commands.completions import AddOptions
 from leaseq.errors import BadArgumentError, BadTypeError
@@ -68,7 +69,7 @@ class Call(msgspec.Struct, Generic[T], frozen=True):
             kwargs=dict(self.kwargs),
             attempt=options.attempt,
             timeout=round((options.timeout or 0) * 1000) if "timeout" in self.given else None,
-            backoff=_milliseconds(options) if "backoff" in self.given else None,
+            **(_backoff(options.backoff) if "backoff" in self.given else {}),
             description=options.description,
             then=list(self.then),
         )
@@ -116,8 +117,11 @@ def listed(calls: Iterable[Call[T]]) -> list[Call[T]]:
     return found
 
 
-def _milliseconds(options: Options) -> tuple[int, int]:
-    return round(options.backoff.first * 1000), round(options.backoff.last * 1000)
+def _backoff(policy: Policy) -> dict[str, Any]:
+    """Return the members of an envelope that say how long a worker waits. A function cannot be sent."""
+    if isinstance(policy, Backoff):
+        return {"backoff": (round(policy.first * 1000), round(policy.last * 1000))}
+    return {"delays": [round(secs * 1000) for secs in policy.secs]} if isinstance(policy, Delays) else {}
 
 
 def followed_with(stage: Stage) -> AddOptions:

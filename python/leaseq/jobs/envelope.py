@@ -1,10 +1,11 @@
 """A job as the data of an item, and its result as the outcome of that item (spec/jobs.md)."""
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
+from leaseq.backoff import MAX_DELAY_SECONDS
 from leaseq.jobs.errors import BadEnvelopeError, SerializationError
 from leaseq.jobs.serializer import CODECS, UNREADABLE, Format, Serializer
 
@@ -12,6 +13,8 @@ VERSION = 1
 
 MAX_COPY_BYTES = 4096
 """Bytes of an envelope that a result or a cancellation repeats, so that people see what the job was; no longer ones."""
+
+_Delay = Annotated[int, msgspec.Meta(ge=0, le=MAX_DELAY_SECONDS * 1000)]
 
 NOT_COPIED = msgspec.Raw()
 
@@ -27,7 +30,8 @@ class Envelope(msgspec.Struct, omit_defaults=True, kw_only=True):
     due: int | None = None
     attempt: int = 1
     timeout: int | None = None
-    backoff: tuple[int, int] | None = None
+    backoff: tuple[_Delay, _Delay] | None = None
+    delays: Annotated[list[_Delay], msgspec.Meta(min_length=1)] | None = None
     description: str | None = None
     codec: str | None = None
     body: bytes | None = None

@@ -1,5 +1,6 @@
 """The errors of the job layer, and the exceptions by which a job decides what becomes of it."""
 
+from leaseq.durations import Duration, seconds
 from leaseq.errors import LeaseqError
 
 
@@ -66,9 +67,12 @@ class SerializationError(LeaseqError, TypeError):
 
 
 class Retry(Exception):  # noqa: N818 (what a job decides, no error)
-    """Raised by a job: run me again, after `delay` seconds (None: after the job's backoff). The attempt counts."""
+    """Raised by a job: run me again, after `delay` (None: after the job's backoff). The attempt counts.
 
-    def __init__(self, reason: str = "", *, delay: float | None = None) -> None:
+    `delay` is in seconds, or a timedelta.
+    """
+
+    def __init__(self, reason: str = "", *, delay: Duration | None = None) -> None:
         super().__init__(reason)
         self.reason = reason
-        self.delay = delay
+        self.delay = None if delay is None else seconds(delay, "delay")

@@ -3,19 +3,18 @@
 import dataclasses
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any, TypedDict
 
 from leaseq import commands
-from leaseq.backoff import Backoff
-from leaseq.durations import seconds_of
+from leaseq.backoff import AnyBackoff, Backoff, DelayFunction, Policy, as_policy
+from leaseq.durations import Duration, Time, seconds_of, since_1970
 from leaseq.errors import BadArgumentError, BadTypeError
 
 DAY = 86400.0
 MAX_ATTEMPTS = 65534
 
 DURATIONS = ("delay", "expires", "timeout", "keep")
-"""Options that may be text, such as "1h"."""
+"""Options that are durations, which may be a timedelta or text, such as "1h"."""
 
 
 class CallOptions(TypedDict, total=False):
@@ -24,13 +23,13 @@ class CallOptions(TypedDict, total=False):
     id: str | None
     queue: str
     priority: int
-    delay: float | str
-    at: float | datetime | None
-    expires: float | str | None
-    timeout: float | str | None
+    delay: Duration | str
+    at: Time | None
+    expires: Duration | str | None
+    timeout: Duration | str | None
     retries: int | None
-    backoff: Backoff
-    keep: float | str | None
+    backoff: AnyBackoff
+    keep: Duration | str | None
     description: str | None
     attempt: int
     headers: Mapping[str, str]
@@ -47,7 +46,7 @@ class FunctionOptions(CallOptions, total=False):
 class Options:
     """The options of a job. Seconds, or seconds since 1970.
 
-    `delay`, `expires`, `timeout` and `keep` can be text too: "90s", "5m", "1h", "7d".
+    `delay`, `expires`, `timeout` and `keep` can be a timedelta, or text: "90s", "5m", "1h", "7d".
 
     Attributes:
         id: of the job, 1 to 256 bytes of UTF-8; a random one by default. While a job of this id is in its queue, a
@@ -59,7 +58,9 @@ class Options:
         expires: seconds after it was due; if no worker started it by then, it is dropped. None: never.
         timeout: how long one attempt may take. None: without limit.
         retries: how many attempts it has after the first, which failed; then it is dead. None: without limit.
-        backoff: how long until the next attempt.
+        backoff: how long until the next attempt: a `Backoff`, a fixed delay, a list of delays whose last one repeats, or a
+            function that takes the number of the failed attempt and returns a delay. A function cannot be sent with a
+            call: give it to the decorator.
         retry_on: exceptions after which there is a next attempt; after others it is dead at once.
         keep: how long its result, or its failure, is kept. None or 0: not at all.
         description: for people; the call itself by default.
@@ -74,11 +75,11 @@ class Options:
     queue: str = "default"
     priority: int = 0
     delay: float = 0.0
-    at: float | datetime | None = None
+    at: Time | None = None
     expires: float | None = DAY
     timeout: float | None = 300.0
     retries: int | None = 4
-    backoff: Backoff = Backoff()  # noqa: RUF009 (frozen)
+    backoff: Policy = Backoff()  # noqa: RUF009 (frozen)
     retry_on: Any = Exception
     keep: float | None = DAY
     description: str | None = None
@@ -99,8 +100,6 @@ class Options:
             if commands.milliseconds(seconds, what) < 0:
                 raise BadArgumentError(f"{what} must not be negative")
         self._check_attempts()
-        if not isinstance(self.backoff, Backoff):
-            raise BadTypeError("backoff is a leaseq.jobs.Backoff(first, last)")
         if self.description is not None and not isinstance(self.description, str):
             raise BadTypeError(f"a description is a str, not {type(self.description).__name__}")
         exceptions(self.retry_on)
@@ -121,13 +120,7 @@ class Options:
 
     def due(self) -> float | None:
         """The time of `at`, in seconds since 1970. Raises BadTypeError, BadArgumentError."""
-        if not isinstance(self.at, datetime):
-            if self.at is not None:
-                commands.milliseconds(self.at, "at")
-            return self.at
-        if self.at.tzinfo is None:
-            raise BadArgumentError("at has no time zone: datetime.now(UTC) and the like have one")
-        return self.at.timestamp()
+        return None if self.at is None else since_1970(self.at, "at")
 
     def with_(self, given: Mapping[str, Any], known: Any) -> "Options":
         """These, with what is given; `known` are the names that may be. Raises BadArgumentError."""
@@ -135,8 +128,17 @@ class Options:
             raise BadArgumentError(
                 f"there is no option {min(unknown)!r}; there are {', '.join(sorted(known.__annotations__))}"
             )
-        text = {name: seconds_of(given[name]) for name in DURATIONS if isinstance(given.get(name), str)}
-        given = {**given, **text}
+        given = {
+            name: seconds_of(value, name) if name in DURATIONS and value is not None else value
+            for name, value in given.items()
+        }
+        if "backoff" in given:
+            given["backoff"] = as_policy(given["backoff"])
+            if known is CallOptions and isinstance(given["backoff"], DelayFunction):
+                raise BadArgumentError(
+                    "a function as backoff cannot be sent with a call: give it to the decorator, @app.job(backoff=...), or"
+                    " give the call a list of delays"
+                )
         if given.get("at") is not None and "delay" not in given:
             given = {**given, "delay": 0.0}
         elif given.get("delay") and "at" not in given:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from leaseq.backoff import Backoff
 from leaseq.commands import milliseconds
+from leaseq.durations import Duration, seconds
 from leaseq.errors import BadArgumentError
 from leaseq.exception_text import text_of, written
 from leaseq.item import LeasedItemBase
@@ -23,19 +24,19 @@ class DeadLetter(Exception):  # noqa: N818 (what a handler decides, no error of 
 
 
 class Release(Exception):  # noqa: N818 (likewise)
-    """Raised by a handler: give the item back, to be leased again after `delay` seconds (None: the worker's backoff).
+    """Raised by a handler: give the item back, to be leased again after `delay` (None: the worker's backoff).
 
-    `reason` is kept as its last error. With `uncounted` the attempt does not count; the item is then ready at once,
+    `delay` is in seconds, or a timedelta. `reason` is kept as its last error. With `uncounted` the attempt does not count; the item is then ready at once,
     or after `delay`.
     """
 
     function = ""
     """The name of the job's function, for the log; empty if the item is no job."""
 
-    def __init__(self, reason: str = "", *, delay: float | None = None, uncounted: bool = False) -> None:
+    def __init__(self, reason: str = "", *, delay: Duration | None = None, uncounted: bool = False) -> None:
         super().__init__(reason)
         self.reason = reason
-        self.delay = delay
+        self.delay = None if delay is None else seconds(delay, "delay")
         self.uncounted = uncounted
 
 

@@ -1,11 +1,11 @@
 """The settings of a worker, checked."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from leaseq import commands, flows
-from leaseq.backoff import Backoff
+from leaseq.backoff import AnyBackoff, Backoff, as_policy
 from leaseq.errors import BadArgumentError, BadTypeError
 from leaseq.worker.hooks import Hooks
 from leaseq.worker.retry_policy import RetryPolicy
@@ -42,17 +42,14 @@ class Settings:
 
 def checked_policy(
     max_attempts: int,
-    backoff: Callable[[int], float] | None,
+    backoff: AnyBackoff | None,
     dead_letter_on: Iterable[type[BaseException]] | type[BaseException],
 ) -> RetryPolicy:
     """Return what becomes of failures. Raises BadTypeError, BadArgumentError."""
     if commands.whole(max_attempts, "max_attempts") < 0:
         raise BadArgumentError("max_attempts must not be negative; 0 is unlimited")
-    if backoff is not None and not callable(backoff):
-        raise BadTypeError(
-            "backoff is called with an attempt and answers seconds: leaseq.worker.Backoff(...)"
-        )
-    return RetryPolicy(max_attempts, Backoff() if backoff is None else backoff, _exceptions(dead_letter_on))
+    policy = as_policy(Backoff() if backoff is None else backoff)
+    return RetryPolicy(max_attempts, policy, _exceptions(dead_letter_on))
 
 
 def as_hook_list(hooks: Hooks | Iterable[Hooks] | None) -> list[Hooks]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import inspect
+import json
 import struct
 import subprocess
 import sys
@@ -229,6 +230,34 @@ def test_durations_may_be_text(shop: Shop) -> None:
     assert (shop.info(handle).timeout, shop.info(called).timeout) == (180.0, 3600.0)
     assert (item.state, item.keep) == ("delayed", 7 * DAY)
     assert abs(item.expires - item.created - HOUR - 90) < 1
+
+
+def test_durations_may_be_timedeltas(shop: Shop) -> None:
+    minute = timedelta(minutes=1)
+    function = shop.app.job(name="f", timeout=minute, delay=60 * minute, expires=minute, keep=2 * minute)(add)
+    handle = shop.enqueue(function, 1)
+    item = shop.app.queue().inspect(handle.id)
+    assert (shop.info(handle).timeout, item.state, item.keep) == (60.0, "delayed", 120.0)
+    assert abs(item.expires - item.created - HOUR - 60) < 1
+    with pytest.raises(TimeoutError):
+        shop.flavour(handle, "result", timedelta())
+    chain = shop.flavour(shop.app.chain(shop.add.call(1)), "enqueue")
+    with pytest.raises(TimeoutError):
+        shop.flavour(chain, "result", timedelta(milliseconds=10))
+
+
+def test_delays_travel_with_a_call_and_functions_do_not(shop: Shop) -> None:
+    data = {}
+    for name, backoff in (("fixed", 7), ("list", [1, "2m"]), ("grows", Backoff(1, timedelta(minutes=1)))):
+        shop.enqueue(shop.add.with_options(id=name, backoff=backoff), 1)  # type: ignore[arg-type]
+        data[name] = json.loads(shop.app.queue().lease(HOUR).data)  # type: ignore[union-attr]
+    assert [data[name].get("delays") for name in ("fixed", "list", "grows")] == [[7000], [1000, 120000], None]
+    assert [data[name].get("backoff") for name in ("fixed", "list", "grows")] == [None, None, [1000, 60000]]
+    with pytest.raises(BadArgumentError, match="a function as backoff cannot be sent with a call"):
+        shop.add.with_options(backoff=lambda attempt: attempt)
+    shop.app.job(name="chosen", backoff=lambda attempt: attempt)(add)
+    with pytest.raises(BadArgumentError, match="backoff has no delay"):
+        shop.app.job(name="none", backoff=[])
 
 
 def test_a_job_is_due_at_a_time(shop: Shop) -> None:
@@ -496,7 +525,7 @@ def test_wrong_kinds_of_things_are_refused(url: str) -> None:
     known = app.job(name="add")(add)
     with app:
         with pytest.raises(BadTypeError, match="backoff is a"):
-            known.with_options(backoff=3)  # type: ignore[arg-type]
+            known.with_options(backoff={3})  # type: ignore[arg-type]
         with pytest.raises(BadTypeError, match="retry_on takes classes"):
             app.job(name="b", retry_on=ValueError("x"))  # type: ignore[call-overload]
         with pytest.raises(BadTypeError, match="several calls"):

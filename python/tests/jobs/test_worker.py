@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import threading
 import time
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -180,6 +182,39 @@ def test_a_job_is_tried_until_it_succeeds(flavour: JobAppFlavour) -> None:
     handle = f.enqueue()
     with flavour.working():
         assert handle.result(TIMEOUT_SECS) == 40
+
+
+@pytest.mark.parametrize("fork", [False, True])
+@pytest.mark.parametrize(
+    "backoff", [60, timedelta(minutes=1), [60, HOUR], "1m", lambda attempt: attempt * 60], ids=str
+)
+def test_a_failed_job_waits_as_its_function_says(flavour: JobAppFlavour, backoff: Any, *, fork: bool) -> None:
+    @flavour.app.job(name="f", backoff=backoff, fork=fork)
+    def f() -> None:
+        raise ValueError("not yet")
+
+    @flavour.app.job(name="g", fork=fork)
+    def g() -> None:
+        raise Retry(delay=timedelta(minutes=1))
+
+    jobs = [f.enqueue(), g.enqueue()]
+    if not callable(backoff):
+        jobs.append(g.with_options(backoff=backoff).enqueue())
+    before = flavour.app.queue().stats().now
+    flavour.burst()
+    after = flavour.app.queue().stats().now
+    for job in jobs:
+        assert before + 60 <= flavour.app.queue().inspect(job.id).time <= after + 60
+
+
+def test_an_envelope_with_delays_that_cannot_be_is_a_dead_letter(flavour: JobAppFlavour) -> None:
+    for number, delays in enumerate(([], [-1], [10**13], "1", ["1"])):
+        data = json.dumps({"v": 1, "function": "f", "delays": delays})
+        flavour.app.queue().add_item(leaseq.Item(data, id=str(number)))
+    flavour.burst()
+    dead = flavour.app.queue().dead_letters()
+    assert len(dead) == 5
+    assert all("BadEnvelopeError" in each.error for each in dead)
 
 
 def test_between_two_attempts_a_job_is_retrying(flavour: JobAppFlavour) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -9,7 +10,11 @@ import pytest
 import leaseq
 import leaseq.aio
 import leaseq.worker.aio
-from leaseq.worker import Worker
+from leaseq.worker import Backoff, Worker
+
+
+async def asynchronous_delay(attempt: int) -> float:
+    return float(attempt)
 
 
 @pytest.mark.parametrize(
@@ -19,7 +24,18 @@ from leaseq.worker import Worker
         ({"concurrency": "2"}, leaseq.BadTypeError, "concurrency must be an int"),
         ({"lease_secs": 0}, leaseq.BadArgumentError, "lease_secs must be"),
         ({"max_attempts": -1}, leaseq.BadArgumentError, "max_attempts"),
-        ({"backoff": 3}, leaseq.BadTypeError, "backoff"),
+        ({"backoff": -3}, leaseq.BadArgumentError, "backoff must be 0 to"),
+        ({"backoff": []}, leaseq.BadArgumentError, "backoff has no delay"),
+        ({"backoff": [1, "x"]}, leaseq.BadArgumentError, "'x' is no duration"),
+        ({"backoff": [1, None]}, leaseq.BadTypeError, "a delay of backoff is a NoneType; write"),
+        ({"backoff": {1, 2}}, leaseq.BadTypeError, "backoff is a set; write Backoff"),
+        ({"backoff": b"10"}, leaseq.BadTypeError, "backoff is a bytes"),
+        ({"backoff": True}, leaseq.BadTypeError, "backoff is a bool"),
+        ({"backoff": float("nan")}, leaseq.BadArgumentError, "backoff"),
+        ({"backoff": Backoff}, leaseq.BadTypeError, "the class Backoff: call it"),
+        ({"backoff": lambda: 3}, leaseq.BadTypeError, "number of the attempt that failed: too many"),
+        ({"backoff": asynchronous_delay}, leaseq.BadTypeError, "must not be an async def"),
+        ({"lease_secs": timedelta(days=31)}, leaseq.BadArgumentError, "lease_secs must be"),
         ({"dead_letter_on": "ValueError"}, leaseq.BadTypeError, "exceptions"),
         ({"dead_letter_on": [3]}, leaseq.BadTypeError, "classes of exceptions"),
         ({"time_limit": 0}, leaseq.BadArgumentError, "time_limit"),

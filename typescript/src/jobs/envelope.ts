@@ -1,4 +1,5 @@
 // A job as the data of an item, and its result as the content of an outcome (spec/jobs.md).
+import { MAX_DELAY_MS } from "../retry-policy.js";
 import { BadEnvelopeError } from "./errors.js";
 import { isMap, read } from "./format.js";
 
@@ -18,6 +19,7 @@ export interface Envelope {
   attempt?: number | undefined;
   timeout?: number | undefined;
   backoff?: readonly [number, number] | undefined;
+  delays?: readonly number[] | undefined;
   description?: string | undefined;
   codec?: string | undefined;
   body?: unknown;
@@ -46,6 +48,7 @@ export interface JobResult {
 const isText = (value: unknown) => typeof value === "string";
 const isInteger = (value: unknown) => Number.isSafeInteger(value);
 const isNatural = (value: unknown) => isInteger(value) && (value as number) >= 0;
+const isDelay = (value: unknown) => isNatural(value) && (value as number) <= MAX_DELAY_MS;
 const isBase64 = (value: unknown) => isText(value) && /^[A-Za-z0-9+/]*={0,2}$/.test(value as string);
 
 /** The types of the members that may be missing. */
@@ -56,7 +59,8 @@ const MEMBERS: Readonly<Record<string, (value: unknown) => boolean>> = {
   due: isInteger,
   attempt: isInteger,
   timeout: isNatural,
-  backoff: (value) => Array.isArray(value) && value.length === 2 && value.every(isNatural),
+  backoff: (value) => Array.isArray(value) && value.length === 2 && value.every(isDelay),
+  delays: (value) => Array.isArray(value) && value.length > 0 && value.every(isDelay),
   description: isText,
   codec: isText,
   body: (value) => value instanceof Uint8Array || isBase64(value),

@@ -188,12 +188,11 @@ export class JobRunner {
     if (error instanceof DeadLetter || (isFinal && !(error instanceof JobTimeout))) {
       return this.#dead(error, started);
     }
-    const [first, last] = job.backoff ?? [definition.options.backoff.first, definition.options.backoff.last];
     const asked = error instanceof Release ? error : undefined;
     if (asked?.uncounted) {
       return this.#attempt({ uncounted: true, ...delayOf(usable(asked.delay) ?? 0) }, error, started);
     }
-    const delay = usable(asked?.delay) ?? exponentialBackoff({ first, last })(attempt);
+    const delay = usable(asked?.delay) ?? delayAfter(attempt, job, definition.options.backoff);
     return this.#attempt(delayOf(delay), error, started);
   }
 
@@ -226,6 +225,19 @@ export class JobPolicy extends RetryPolicy {
 /** A delay that a function chose, unless no item can have it. */
 function usable(delay: number | undefined): number | undefined {
   return delay !== undefined && delay >= 0 && delay <= MAX_DELAY_MS ? delay : undefined;
+}
+
+/** The delay after a failed attempt, in ms: by `delays` or `backoff` of the envelope, else by the function's backoff (LQ-JOB-5). */
+function delayAfter(
+  attempt: number,
+  job: Envelope,
+  backoff: { readonly first: number; readonly last: number },
+): number {
+  if (job.delays !== undefined) {
+    return job.delays[Math.min(attempt, job.delays.length) - 1] ?? 0;
+  }
+  const [first, last] = job.backoff ?? [backoff.first, backoff.last];
+  return exponentialBackoff({ first, last: Math.max(first, last) })(attempt);
 }
 
 const delayOf = (delay: number): Disposition => (delay > 0 ? { delay } : {});

@@ -7,6 +7,7 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar, Unpack, cast, ove
 
 from leaseq._aio.queue import WorkQueue
 from leaseq.callables import refuse_generators
+from leaseq.durations import Duration, seconds_of
 from leaseq.jobs._aio.chain import Chain
 from leaseq.jobs._aio.decorators import Decorator, Scheduler
 from leaseq.jobs._aio.function import Enqueuer, JobFunction
@@ -194,24 +195,24 @@ class App:
 
     def every(
         self,
-        seconds: float,
+        seconds: Duration | str,
         *,
         missed: Missed = "last",
         name: str | None = None,
         **options: Unpack[FunctionOptions],
     ) -> Scheduler:
-        """The same with an interval: slots are the multiples of `seconds` since 1970. See `cron`."""
-        return self._scheduler(IntervalTrigger(seconds), missed, name, options)
+        """The same with an interval: slots are the multiples of it since 1970. It is in seconds, a timedelta or text. See `cron`."""
+        return self._scheduler(IntervalTrigger(seconds_of(seconds, "an interval")), missed, name, options)
 
     def _scheduler(
         self, timetable: Trigger, missed: Missed, name: str | None, options: FunctionOptions
     ) -> Scheduler:
-        chosen = cast("CallOptions", {"keep": None, **options})
-
         def schedule(function: Any) -> JobFunction[Any, Any]:
             job: Any = function
+            chosen = cast("CallOptions", {"keep": None, **options})
             if not isinstance(function, JobFunction):
                 job = self._register(function, name, self._settings.defaults.with_(options, FunctionOptions))
+                chosen = {"keep": chosen["keep"]}  # the function has the others
             call = job.with_options(**chosen).call()
             self.program.schedules.add(Schedule(name or job.name, call, timetable, missed))
             return cast("JobFunction[Any, Any]", job)

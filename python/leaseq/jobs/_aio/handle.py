@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
+from leaseq.durations import Duration
 from leaseq.jobs import info
 
 # threads: from leaseq.jobs._aio.handle import Handle as AsyncHandle
@@ -39,7 +40,7 @@ class Handle(Generic[T]):
         """Where it is: see `JobInfo.status`."""
         return info.status_of(*await self._clients.aio.state_of(self))
 
-    async def result(self, timeout: float | None = None) -> T:
+    async def result(self, timeout: Duration | None = None) -> T:
         """Return what the function returned. Waits without polling, up to `timeout` seconds (0: not at all; None: without limit).
 
         Raises JobFailed with the remote traceback, JobCancelled, ResultNotKept if there will be no result, TimeoutError,

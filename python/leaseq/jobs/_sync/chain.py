@@ -8,6 +8,7 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
+from leaseq.durations import Duration
 from leaseq.errors import BadTypeError
 from leaseq.item import derived_id
 from leaseq.jobs._aio.chain import Chain as AsyncChain
@@ -102,7 +103,7 @@ class ChainHandle(Generic[T]):
         """Of the job whose turn it is; "succeeded" when the last one has."""
         return _status(self._clients.sync.chain_statuses(self.stages))
 
-    def result(self, timeout: float | None = None) -> T:
+    def result(self, timeout: Duration | None = None) -> T:
         """Return what the last job returned. Waits as `Handle.result` does, for one job after the other.
 
         Raises JobFailed for the job that failed, JobCancelled, ResultNotKept also if a job before the last keeps none,

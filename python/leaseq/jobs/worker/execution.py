@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, NoReturn
 
 import msgspec
 
-from leaseq.backoff import Backoff
+from leaseq.backoff import Backoff, Delays, Policy
 from leaseq.callables import refuse_unfinished
 from leaseq.exception_text import written
 from leaseq.jobs import envelope, failure
@@ -41,7 +41,7 @@ class PreparedJob(NamedTuple):
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
     timeout: float | None
-    backoff: Backoff
+    backoff: Policy
     attempt: int
     job: Envelope
 
@@ -195,7 +195,9 @@ class JobExecution:
         return failure.text_of(error, self.worker, lease.started)
 
 
-def _backoff(job: Envelope, function: Definition) -> Backoff:
+def _backoff(job: Envelope, function: Definition) -> Policy:
+    if job.delays is not None:
+        return Delays(tuple(delay / 1000 for delay in job.delays))
     if job.backoff is None:
         return function.options.backoff
     first, last = job.backoff

@@ -10,6 +10,7 @@ from typing import Any, TypedDict, Unpack
 from setproctitle import setproctitle
 
 from leaseq import flows
+from leaseq.durations import Duration
 from leaseq.errors import LeaseqError, TooLargeError
 from leaseq.jobs.current_job import SlotWaits
 from leaseq.jobs.program import Program
@@ -41,7 +42,7 @@ GRACE_SECS = 25.0
 
 
 class WorkerOptions(TypedDict, total=False):
-    """The options of a worker. Durations are seconds.
+    """The options of a worker. Durations are seconds or a timedelta.
 
     Attributes:
         queues: that it leases jobs from, the first one first; by default those of the App and of its functions.
@@ -59,8 +60,8 @@ class WorkerOptions(TypedDict, total=False):
 
     queues: Sequence[str]
     concurrency: int
-    lease_secs: float
-    grace_secs: float
+    lease_secs: Duration
+    grace_secs: Duration
     burst: bool
     max_jobs: int | None
     max_memory: float | None

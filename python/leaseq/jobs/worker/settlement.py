@@ -8,6 +8,7 @@ from typing import Any
 
 from leaseq._aio import concurrency
 from leaseq.backoff import Backoff
+from leaseq.durations import seconds
 from leaseq.errors import LeaseqError
 from leaseq.item import LeasedItemBase
 from leaseq.jobs import failure
@@ -31,7 +32,7 @@ class Settlement:
         self._store = program.clients.aio.store
         self._journal = journal
         self._estate = estate
-        self._lease_secs = options.get("lease_secs", LEASE_SECS)
+        self._lease_secs = seconds(options.get("lease_secs", LEASE_SECS), "lease_secs")
         self._expire_at = concurrency.now() + self._lease_secs
         self._trial: JobWorker | None = None
         if estate.suspects:

@@ -12,6 +12,7 @@ from typing import Final
 from setproctitle import getproctitle, setproctitle
 
 from leaseq import signals
+from leaseq.durations import seconds
 from leaseq.errors import BadArgumentError, LeaseqError
 from leaseq.jobs.program import Program
 from leaseq.jobs.worker import process_life
@@ -52,8 +53,8 @@ class Supervisor:
             )
         self._options = options
         self._burst = options.get("burst", False)
-        self._grace_secs = options.get("grace_secs", GRACE_SECS)
-        self._lease_secs = options.get("lease_secs", LEASE_SECS)
+        self._grace_secs = seconds(options.get("grace_secs", GRACE_SECS), "grace_secs")
+        self._lease_secs = seconds(options.get("lease_secs", LEASE_SECS), "lease_secs")
         self._still_secs = max(MIN_STILL_SECS, self._lease_secs / 2)
         self._children: dict[int, Child] = {}
         self._stops = 0

@@ -7,6 +7,7 @@ import socket
 import sys
 from typing import TYPE_CHECKING, Final, NoReturn
 
+from leaseq.durations import seconds
 from leaseq.jobs.program import Program
 from leaseq.jobs.worker import process_life
 from leaseq.jobs.worker.estate import Estate
@@ -45,7 +46,7 @@ class WorkerProcess:
         self._wire = wire
         self._journal = LeaseJournal(wire.sendall, marks)
         self._options: WorkerOptions = {**options, "handle_signals": False}
-        self._grace_secs = options.get("grace_secs", GRACE_SECS)
+        self._grace_secs = seconds(options.get("grace_secs", GRACE_SECS), "grace_secs")
         self._estate = estate
         self._on_signal: Callable[[], object] = (
             bool  # before it can listen, the supervisor alone says when to stop

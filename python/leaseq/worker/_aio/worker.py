@@ -1,7 +1,9 @@
 """The worker, as a program uses it."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
+from leaseq.backoff import AnyBackoff
+from leaseq.durations import Duration, seconds
 from leaseq.errors import LeaseqError
 from leaseq.worker import presence
 from leaseq.worker._aio.background import run_with_signals
@@ -27,7 +29,8 @@ class Worker:
         lease_secs: how long a lease is. It is extended while the handler runs, and ends at most that long after the
             worker died.
         max_attempts: an item dies after that many failed attempts; 0: only by its own limit.
-        backoff: seconds until the next attempt, given the number of this one; `Backoff()` by default.
+        backoff: how long until the next attempt: a `Backoff`, a fixed delay, a list of delays whose last one repeats, or a
+            function that takes the number of this attempt and returns a delay; `Backoff()` by default.
         dead_letter_on: exceptions after which an item dies at once.
         time_limit: seconds that one handler may take; then its item is released as after a failure. In asyncio the
             handler is cancelled; in threads it runs on with `item.lost` true.
@@ -49,29 +52,30 @@ class Worker:
         handler: Handler,
         *,
         concurrency: int = 10,
-        lease_secs: float = 30,
+        lease_secs: Duration = 30,
         max_attempts: int = 25,
-        backoff: Callable[[int], float] | None = None,
+        backoff: AnyBackoff | None = None,
         dead_letter_on: Iterable[type[BaseException]] | type[BaseException] = (),
-        time_limit: float | None = None,
+        time_limit: Duration | None = None,
         at_most_once: bool = False,
         group: bool = True,
         burst: bool = False,
-        grace_secs: float = 25,
+        grace_secs: Duration = 25,
         hooks: Hooks | Iterable[Hooks] | None = None,
         handle_signals: bool = True,
         announce: bool = True,
     ) -> None:
         check_handler(handler)
+        lease_secs = seconds(lease_secs, "lease_secs")
         self._settings = Settings(
             concurrency=concurrency,
             lease_secs=lease_secs,
             policy=checked_policy(max_attempts, backoff, dead_letter_on),
-            time_limit=time_limit,
+            time_limit=None if time_limit is None else seconds(time_limit, "time_limit"),
             at_most_once=at_most_once,
             group=group,
             burst=burst,
-            grace_secs=grace_secs,
+            grace_secs=seconds(grace_secs, "grace_secs"),
             handle_signals=handle_signals,
             announce=announce,
         )

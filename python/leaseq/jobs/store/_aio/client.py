@@ -9,6 +9,7 @@ from leaseq import commands
 from leaseq._aio import concurrency
 from leaseq._aio.queue import WorkQueue
 from leaseq._scripts import MAX_ENTRIES
+from leaseq.durations import Duration, seconds
 from leaseq.errors import BadArgumentError, LeaseqError
 from leaseq.jobs import envelope, info
 from leaseq.jobs.call import Call
@@ -122,8 +123,9 @@ class JobClient:
             for queue, chosen in ids.items():
                 await self.store.forget(queue, chosen)
 
-    async def result(self, job: Job, timeout: float | None) -> Any:
+    async def result(self, job: Job, timeout: Duration | None) -> Any:
         """Return the kept result of a job. Raises the errors of `Handle.result`."""
+        timeout = None if timeout is None else seconds(timeout, "timeout")
         queue = self.store.queues.get(job.queue) or await self.queue_of(job)
         if timeout == 0:
             outcome = await queue.outcome(job.id, timeout=0)
@@ -177,9 +179,9 @@ class JobClient:
         states = [await self.state_of(job) for job in reversed(jobs)]
         return info.statuses_of_chain(states[::-1])
 
-    async def chain_result(self, jobs: Sequence[Job], timeout: float | None) -> Any:
+    async def chain_result(self, jobs: Sequence[Job], timeout: Duration | None) -> Any:
         """Return what the last job of a chain returned: one after the other is waited for. Raises as `result`."""
-        over = None if timeout is None else concurrency.now() + timeout
+        over = None if timeout is None else concurrency.now() + seconds(timeout, "timeout")
         for number, job in enumerate(jobs[:-1]):
             if set((await self.chain_statuses(jobs))[number + 1 :]) == {"unknown"}:
                 await self.result(job, _left(over))
