@@ -25,8 +25,8 @@ NEWEST_PYTHON ?= 3.14
 OTHER_PYTHONS ?= 3.12 3.13 3.15
 
 # A part that is not there (an sdist has no benchmarks) is not an error.
-PYTHON_DIRS := $(wildcard python lua cleaner benchmarks conformance-tests examples tools docs)
-TYPED_DIRS := $(wildcard python lua cleaner benchmarks conformance-tests examples tools docs)
+PYTHON_DIRS := $(wildcard conftest.py python lua cleaner benchmarks conformance-tests examples tools docs)
+TYPED_DIRS := $(wildcard conftest.py python lua cleaner benchmarks conformance-tests examples tools docs)
 SHELL_SCRIPTS := .ci/run $(wildcard tools/*.sh tools/*/*.sh)
 
 # Each process has servers of its own; a file's tests stay together.

@@ -140,11 +140,14 @@ class Folder(NamedTuple):
 FOLDERS: Final = (
     Folder("python/leaseq", "*.py", python_names, RETIRED_IN_PYTHON),
     *(
-        Folder(folder, "*.py", python_names, RETIRED_IN_PYTHON)
+        Folder(folder, "*.py", names_in_tests, RETIRED_IN_PYTHON)
         for folder in ("cleaner/leaseq_cleaner", "benchmarks", "examples", "lua")
     ),
     Folder("python/conformance_adapter", "*.py", python_names, RETIRED_IN_PYTHON),
-    Folder("python/tests", "*.py", names_in_tests, without(RETIRED_IN_PYTHON, "patience")),
+    *(
+        Folder(folder, "*.py", names_in_tests, without(RETIRED_IN_PYTHON, "patience"))
+        for folder in ("python/tests", "conformance-tests/tests")
+    ),
     *(
         # a case has so much `patience`, as its option is called
         Folder(

@@ -117,6 +117,7 @@ def test_the_sdist_holds_the_protocol_too(unpacked: Path) -> None:
     for name in (
         "LICENSE",
         "pyproject.toml",
+        "conftest.py",
         "lua/manifest.json",
         "lua/bundler/library.py",
         "lua/bundler/templates/python/codecs.py.jinja",

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 ROOT = Path(__file__).resolve().parents[3]
-CITING = ("python/tests", "conformance-tests")
+CITING = ("python/tests", "conformance-tests", "examples/tests", "benchmarks/tests")
 REFERRING = ("python/leaseq", "cleaner", "lua", "docs", "spec", "benchmarks", "typescript", "go", "rust")
 NOT_CITING = {"spec_rules.py", "test_spec_rules.py"}
 SUFFIXES = {".py", ".md", ".yaml", ".yml", ".json", ".jsonl", ".lua", ".ts", ".go", ".rs"}

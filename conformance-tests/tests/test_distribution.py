@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from support.distributions import build, content, run
 
-ROOT = Path(__file__).parents[3]
-PROJECT = ROOT / "conformance-tests"
+ROOT = Path(__file__).parents[2]
+PROJECT = Path(__file__).parents[1]
 ADAPTER = (sys.executable, "-m", "conformance_adapter.sync_client")
 FIRST = "scenarios/add-lease-complete"
 

@@ -16,7 +16,7 @@ import instructions
 
 pytestmark = pytest.mark.slow
 
-BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
+BENCHMARKS = Path(__file__).parents[1]
 FIGURES = {
     "floor_ratio_single",
     "floor_ratio_batch",

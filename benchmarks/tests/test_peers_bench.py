@@ -25,7 +25,7 @@ from peers.processes import AdapterError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
+BENCHMARKS = Path(__file__).parents[1]
 OWN = [library.name for library in LIBRARIES if not library.is_peer]
 
 
