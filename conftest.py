@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 timeouts.extend_default_timeouts()
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-    # below `make test &` in a script: the programs that tests begin, and interrupt, would ignore it too
+    # below `make test &` in a script: the programs that tests start, and interrupt, would ignore it too
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
@@ -117,7 +117,7 @@ def url(server: servers.Server) -> str:
 
 @pytest.fixture
 def closed_url() -> Iterator[str]:
-    """A URL at which nobody listens, and nobody will."""
+    """The URL of a reserved port, on which no server listens."""
     port = servers.ReservedPort()
     yield f"redis://127.0.0.1:{port.number}"
     port.close()
@@ -125,9 +125,9 @@ def closed_url() -> Iterator[str]:
 
 @pytest.fixture
 def cap_of_an_hour(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who is not woken looks again after an hour, when the test has failed: so what comes in a test was woken.
+    """Let a client that is not woken look again after an hour, when the test has failed: an item that comes was announced.
 
-    A test that is about looking again has a cap of its own: `pytest.mark.cap(seconds)`.
+    A test that is about looking again names a cap: `pytest.mark.cap(seconds)`.
     """
     marker = request.node.get_closest_marker("cap")
     monkeypatch.setattr(flows, "WAIT_CAP", marker.args[0] if marker else 3600.0)
@@ -166,7 +166,7 @@ def proxy(server: servers.Server, url: str) -> Iterator[Listener]:
 
 @pytest.fixture
 def cluster(startable_name: str) -> Iterator[servers.RedisCluster]:
-    """A cluster of three primaries of its own."""
+    """A separate cluster of three primaries."""
     with servers.RedisCluster(startable_name) as made:
         yield made
 
@@ -180,7 +180,7 @@ def nodes(request: pytest.FixtureRequest) -> Iterator[servers.RedisCluster]:
 
 @pytest.fixture
 def sentinel(startable_name: str) -> Iterator[SentinelSet]:
-    """A primary, two replicas and three sentinels of its own."""
+    """A separate primary with two replicas and three sentinels."""
     with SentinelSet(startable_name) as made:
         yield made
 
@@ -201,7 +201,7 @@ def queue(flavour: ClientFlavour, url: str) -> Any:
 
 @pytest.fixture
 def producer(url: str) -> Iterator[leaseq.WorkQueue]:
-    """The same queue as a thread of the test has it, beside the one that is tested."""
+    """The queue `q` again, for a thread of the test that adds to the queue under test."""
     with leaseq.WorkQueue("q", url) as made:
         yield made
 
