@@ -19,13 +19,13 @@ logger = logging.getLogger("leaseq.worker")
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
-    """Seconds until the next try: `first`, doubled with each failure, at most `last`; less up to half, by chance.
+    """Delays between attempts. The first is `first` seconds; each failure doubles it, up to `last`.
 
-    So items that fail together do not come back together. If `first` is longer than `last`, it is the limit.
-    Both are seconds, a timedelta, or text such as "5m".
+    Each delay is shortened at random by up to half, so that items that failed together do not come back together. If
+    `first` is longer than `last`, it is the limit. Both are seconds, a timedelta, or text such as "5m".
 
     Attributes:
-        first: seconds after the first attempt, before chance takes off up to half.
+        first: seconds after the first attempt, before the random part is taken off.
         last: the most seconds, if it is not less than `first`.
 
     Raises BadTypeError, BadArgumentError.
@@ -45,7 +45,7 @@ class Backoff:
         object.__setattr__(self, "last", _delay(last, "the last delay of a backoff"))
 
     def __call__(self, attempt: int) -> float:
-        """The delay after this attempt (1 for the first)."""
+        """Return the delay in seconds after this attempt (1 for the first)."""
         max_delay = min(max(self.first, self.last), self.first * 2.0 ** min(attempt - 1, 30))
         return max_delay * random.uniform(0.5, 1.0)  # noqa: S311 (no secret)
 
@@ -57,7 +57,7 @@ class Delays:
     secs: tuple[float, ...]
 
     def __call__(self, attempt: int) -> float:
-        """The delay after this attempt (1 for the first)."""
+        """Return the delay in seconds after this attempt (1 for the first)."""
         return self.secs[min(attempt, len(self.secs)) - 1]
 
 

@@ -64,7 +64,7 @@ class Item:
         headers: Mapping[str, str] | None = None,
         content_type: str | None = None,
     ) -> Self:
-        """An item whose data is `value` as JSON, without spaces and in UTF-8, as JavaScript's JSON.stringify writes it.
+        """Return an item whose data is `value` as JSON, without spaces and in UTF-8, as JavaScript's JSON.stringify writes it.
 
         Raises BadArgumentError for values that JSON cannot hold.
         """
@@ -77,7 +77,7 @@ class Item:
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> Self:
-        """An item from `{"data": ..., "id": ..., "headers": ..., "content_type": ...}`; all but data may be missing.
+        """Return an item from `{"data": ..., "id": ..., "headers": ..., "content_type": ...}`. All but data may be missing.
 
         Raises BadArgumentError.
         """
@@ -90,7 +90,7 @@ class Item:
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Self:
-        """An item from the JSON of what `from_dict` takes. Raises BadArgumentError."""
+        """Return an item from a JSON object with the members that `from_dict` takes. Raises BadArgumentError."""
         try:
             fields = json.loads(text)
         except (TypeError, ValueError, RecursionError) as error:
@@ -98,7 +98,7 @@ class Item:
         return cls.from_dict(fields)
 
     def data_json(self) -> Any:
-        """The data read as JSON. Raises BadArgumentError when it is none."""
+        """Return the data, decoded from JSON. Raises BadArgumentError if they are not JSON."""
         try:
             return json.loads(self.data)
         except (ValueError, RecursionError) as error:
@@ -176,7 +176,7 @@ class LeasedItemBase(Item):
 
     @property
     def deadline(self) -> float:
-        """When the lease ends: seconds since 1970 on the server's clock, as last heard."""
+        """The end of the lease: seconds since 1970 on the server's clock, as the last reply reported it."""
         return self.hold.deadline
 
     @property
@@ -197,10 +197,10 @@ class LeasedItemBase(Item):
         self._result = None if value is None else as_bytes(value, "a result")
 
     def derived_id(self, step: str | int) -> str:
-        """An id for a follow-up of this item: the same whenever the item runs again, so that it is added once.
+        """Return an id for a follow-up of this item.
 
-        `id/step`, and the SHA-256 of the id in its place where that would be longer than an id may be.
-        Raises BadTypeError.
+        It is the same whenever the item runs again, so the follow-up is added once. It is `id/step`, with the SHA-256
+        of the id in its place if that would be longer than an id may be. Raises BadTypeError.
         """
         return derived_id(self.id, step)
 

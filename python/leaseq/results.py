@@ -227,7 +227,7 @@ class LightClean:
     wait: float | None = field(default=None, compare=False)
 
     def plus(self, other: "LightClean") -> "LightClean":
-        """Both together; `wait` is the other's, which came later."""
+        """Return the sum of both. `wait` is that of `other`, which came later."""
         counts = {name: count + getattr(other, name) for name, count in self.counts.items()}
         return LightClean(**counts, wait=other.wait)
 
@@ -253,7 +253,7 @@ class DeepClean:
     repairs: dict[str, int] = field(default_factory=dict)
 
     def plus(self, other: "DeepClean") -> "DeepClean":
-        """Both together."""
+        """Return the sum of both."""
         kinds = [*self.repairs, *(kind for kind in other.repairs if kind not in self.repairs)]
         return DeepClean({kind: self.repairs.get(kind, 0) + other.repairs.get(kind, 0) for kind in kinds})
 

@@ -152,7 +152,7 @@ class WorkQueues:
     async def items(
         self, lease_secs: Duration = 30, *, timeout: Duration | None = 0
     ) -> AsyncIterator[LeasedItem]:
-        """Lease one item after the other; ends when there is none in any queue for `timeout` seconds (0 or None: never)."""
+        """Lease one item after the other. End when there is none in any queue for `timeout` seconds (0 or None: never)."""
         while item := await self.lease(lease_secs, timeout=timeout):
             yield item
 

@@ -28,14 +28,17 @@ INTERRUPTIONS = (KeyboardInterrupt, SystemExit, GeneratorExit, asyncio.Cancelled
 
 
 class LeasedItem(LeasedItemBase):
-    """An item that this process holds.
+    """An item that this process has leased.
 
-    As a context manager it is extended in the background, completed at the end (with `result`), and released with
-    exponential backoff when the block raises an exception of any type, which is kept as the last error and then passes on.
-    An interruption (KeyboardInterrupt, SystemExit, GeneratorExit, cancellation) releases it at once and uncounted. What the
-    block completed or released itself is left alone. In asyncio, when the server says that the lease is lost (another worker
-    took over, or the item was removed), the task is cancelled where it waits inside the block, and the block ends
-    quietly: `lost` is true then. Threads cannot be cancelled: look at `lost` in work that takes long.
+    In a `with` block its lease is extended in the background, and the item is completed at the end of the block, with
+    `result`. If the block raises an exception of any type, the item is released with exponential backoff, the
+    exception is kept as its last error, and the exception goes on. An interruption (KeyboardInterrupt, SystemExit,
+    GeneratorExit, cancellation) releases the item at once and uncounted. If the block completed or released the item
+    itself, nothing more is done.
+
+    The lease is lost when another worker took over, or the item was removed; then `lost` is true. In asyncio, the
+    task is cancelled where it waits inside the block, and the block ends without an exception. A thread cannot be
+    cancelled: check `lost` in work that takes long.
 
     Attributes:
         queue: the queue that it was leased from.
@@ -127,22 +130,23 @@ class WorkQueue(QueueAdmin):
         keep: Duration | None = None,
         pipe: Any = None,
     ) -> bool:
-        """Add an item: true if it was added, false if its id exists, which changes nothing (LQ-ADD-1).
+        """Add an item. Return true if it was added, or false if its id exists: then nothing changes (LQ-ADD-1).
 
-        It becomes leasable at once, or after `delay` seconds, or at `not_before` (seconds since 1970 or a datetime,
-        compared with the server's clock). `priority` is -7..7, higher first. After `max_attempts` leases it dies instead of being
-        requeued; 0 is never, None as the queue is configured. If it was not leased after `expires_in` seconds, it is deleted,
-        or with `dead_on_expiry` dies. With `keep` its outcome (a result, or the error that it died of) is kept for `keep`
-        seconds: see `outcome`. An outcome of an earlier item with this id is deleted.
+        It can be leased at once, or after `delay` seconds, or at `not_before` (seconds since 1970 or a datetime,
+        compared with the server's clock). `priority` is -7..7, higher first. After `max_attempts` leases it becomes a
+        dead letter instead of being requeued; 0: never; None: as the queue is configured. If it was not leased after
+        `expires_in` seconds, it is deleted, or with `dead_on_expiry` becomes a dead letter. With `keep` its outcome
+        (a result, or the error that it died of) is kept for `keep` seconds: see `outcome`. An outcome of an earlier
+        item with this id is deleted.
 
         Raises QueueFullError when the queue holds as many items as `configure` allows; `add_item_when_room` waits.
         Raises TooLargeError for too much data or too long headers. Not safe to repeat after ReplyLostError: the item
         may have been completed in between, and then runs again.
 
-        With `pipe`, a redis-py pipeline, the call is only queued there (also inside MULTI) and returns false. The pipeline
-        returns the time of creation, or 0 if the id existed, or -1 if the queue was full. Its retries (redis-py's default)
-        may send the add twice, and an item that was completed in between runs again: use a client with
-        Retry(NoBackoff(), 0), or make items safe to run twice.
+        With `pipe`, a redis-py pipeline, the call is only queued there (also inside MULTI) and returns false. The
+        pipeline returns the time of creation, or 0 if the id existed, or -1 if the queue was full. Its retries
+        (redis-py's default) may send the add twice, and an item that was completed in between runs again: use a
+        client with Retry(NoBackoff(), 0), or make items safe to run twice.
         """
         options = commands.add_options(
             delay=delay,
@@ -165,11 +169,12 @@ class WorkQueue(QueueAdmin):
     async def add_items(
         self, items: Iterable[Item], *, pipe: Any = None, **options: Unpack[AddOptions]
     ) -> list[bool]:
-        """Add many items; answers for each, in order. Up to 256 go in one call; see `add_item`.
+        """Add many items. Return for each, in order, true if it was added or false if its id exists.
 
-        When a call fails, what the calls before it answered is in the error's `answers`. QueueFullError comes after the
-        first call in which there was no room for some; its `answers` have that call too, with None for no room. What
-        `add_item` says about the retries of `pipe` holds here too.
+        Up to 256 items go in one call; for the options see `add_item`. If a call fails, `answers` of the error has
+        the answers of the calls before it. If a call finds no room for some of its items, QueueFullError is raised
+        after it; its `answers` include that call, with None for each item without room. For `pipe` see `add_item`,
+        also about retries.
         """
         chosen = commands.add_options(**options)
         chunks = flows.chunks(flows.require_iterable(items, "items"), flows.data_size)
@@ -183,10 +188,10 @@ class WorkQueue(QueueAdmin):
     async def add_item_when_room(
         self, item: Item, *, timeout: Duration | None = None, **options: Unpack[AddOptions]
     ) -> bool:
-        """Add an item, and where the queue is full wait for room without polling.
+        """Add an item. If the queue is full, wait for room, without polling.
 
-        It waits up to `timeout` seconds, with None for as long as it takes. True if it was added, false if its id exists,
-        which needs no room. Raises QueueFullError when the time is up.
+        Waits up to `timeout` seconds (0: not at all; None: without limit). Returns true if the item was added, or
+        false if its id exists, which needs no room. Raises QueueFullError if there is still no room after that time.
         Otherwise as `add_item`.
         """
         chosen = commands.add_options(**options)
@@ -197,8 +202,9 @@ class WorkQueue(QueueAdmin):
     ) -> list[bool]:
         """Add many items, as `add_items`, and wait for room as `add_item_when_room`.
 
-        `timeout` is for all of them together. Each goes in once, as soon as there is room for it (LQ-ROOM-2). When the
-        time is up, `answers` of the QueueFullError say of those looked at which are in, with None for no room.
+        `timeout` is for all items together. Each is added once, as soon as there is room for it (LQ-ROOM-2). If the
+        time is over, QueueFullError is raised. Its `answers` have the items tried so far: true, false (its id
+        exists), or None for no room.
         """
         chosen = commands.add_options(**options)
         wait_until = flows.deadline_after(timeout, concurrency.now)
@@ -236,11 +242,13 @@ class WorkQueue(QueueAdmin):
     async def lease(
         self, lease_secs: Duration, *, block: bool = True, timeout: Duration | None = 0
     ) -> LeasedItem | None:
-        """Lease the next item for `lease_secs` seconds (0.001 to 30 days).
+        """Lease the next item for `lease_secs` seconds (0.001 to 30 days). Return it, or None if there was none.
 
-        Waits for one up to `timeout` seconds without polling, and for as long as it takes with None, or with 0, which
-        in other calls is not at all: so it is in redis-work-queue. With `block=False` it does not wait. None when there was
-        none. After ReplyLostError an item may stay leased until its deadline: a lost attempt, no lost item.
+        Waits for an item up to `timeout` seconds, without polling. With None and with 0 it waits without limit. (In
+        other calls 0 means not to wait; here it is as in redis-work-queue.) With `block=False` it does not wait.
+
+        Raises BadArgumentError. After ReplyLostError an item may stay leased until its deadline: that costs an
+        attempt, but no item.
         """
         items = await self.lease_items(1, lease_secs, block=block, timeout=timeout)
         return items[0] if items else None
@@ -248,7 +256,10 @@ class WorkQueue(QueueAdmin):
     async def lease_items(
         self, count: int, lease_secs: Duration, *, block: bool = True, timeout: Duration | None = 0
     ) -> list[LeasedItem]:
-        """Lease up to `count` items (1..256) in one call, at most about 1 MiB of data; waits for the first one only."""
+        """Lease up to `count` items (1..256) in one call, at most about 1 MiB of data. Return them; [] if there was none.
+
+        It waits as `lease`, but only for the first item.
+        """
         asked = (type(count), count, type(lease_secs), lease_secs)
         before, take = self._last_take
         if asked != before or take is None:  # most workers lease again and again in the same way
@@ -270,17 +281,22 @@ class WorkQueue(QueueAdmin):
     async def items(
         self, lease_secs: Duration = 30, *, timeout: Duration | None = 0
     ) -> AsyncIterator[LeasedItem]:
-        """Lease one item after the other; ends when there is none for `timeout` seconds (0 or None: never)."""
+        """Lease one item after the other, each for `lease_secs` seconds.
+
+        End if there is none for `timeout` seconds (0 or None: never).
+        """
         while item := await self.lease(lease_secs, timeout=timeout):
             yield item
 
     async def complete_and_lease(
         self, item: LeasedItemBase, lease_secs: Duration, *, only_current: bool = False
     ) -> tuple[bool, LeasedItem | None]:
-        """Finish an item and lease the next in one round trip; does not wait. Answers both.
+        """Complete an item and lease the next in one round trip, without waiting. Return both answers.
 
-        An item that keeps its outcome takes two round trips; if the second fails, `answers` of the error has the
-        answer of the first.
+        The first is true if this call completed the item, as for `complete`; the second is the next item, or None.
+
+        An item that keeps its outcome takes two round trips. If the second fails, `answers` of the error has the
+        first answer.
         """
         if getattr(item, "keep", 0):  # what is no item is refused below
             return await self._complete_then_lease(item, lease_secs, only_current=only_current)
@@ -307,14 +323,14 @@ class WorkQueue(QueueAdmin):
             raise
 
     async def extend(self, item: LeasedItemBase, lease_secs: Duration) -> bool:
-        """Move the deadline to `lease_secs` seconds from now; false, and `item.lost`, if the lease is lost.
+        """Move the deadline to `lease_secs` seconds from now. Return false, and set `item.lost`, if the lease is lost.
 
         Works after the deadline too, until the lease is reclaimed. Safe to repeat.
         """
         return (await self.extend_items([item], lease_secs))[0]
 
     async def extend_items(self, items: Iterable[LeasedItemBase], lease_secs: Duration) -> list[bool]:
-        """Move the deadlines of many items; answers for each, in order. See `extend`."""
+        """Move the deadlines of many items. Return an answer for each, in order; see `extend`."""
         secs = seconds(lease_secs, "lease_secs")
         leases = [(item, secs) for item in flows.require_iterable(items, "items")]
         return await self._in_chunks(flows.chunks(leases), self._extend_each)
@@ -390,9 +406,10 @@ class WorkQueue(QueueAdmin):
     async def complete_items(
         self, items: Iterable[LeasedItemBase] | Iterable[Completion], *, only_current: bool = False
     ) -> list[bool] | list[Completed]:
-        """Complete many items; returns an answer for each, in order. See `complete`, and `add_items` about errors.
+        """Complete many items. Return an answer for each, in order; see `complete`, and `add_items` about errors.
 
-        A `Completion` in place of an item has its result, `keep`, follow-ups and `only_current`. Up to 256 items and 256 follow-ups go in one call.
+        A `Completion` in place of an item has its result, `keep`, follow-ups and `only_current`. Up to 256 items and
+        256 follow-ups go in one call.
         """
         given: list[Any] = list(flows.require_iterable(items, "items"))
         if not any(isinstance(one, Completion) for one in given):
@@ -420,11 +437,11 @@ class WorkQueue(QueueAdmin):
     async def release(
         self, item: LeasedItemBase, *, delay: Duration = 0, uncounted: bool = False, error: str | None = None
     ) -> Released:
-        """Give an item back, leasable at once or after `delay` seconds; answers where it went.
+        """Give an item back: it can be leased at once, or after `delay` seconds. Return its new state.
 
-        "ready" or "delayed"; "dead" when it has used up its max_attempts; "lost" when the lease was no longer current,
-        which changes nothing. With `uncounted` the attempt does not count and the item keeps its original place.
-        `error` is kept as the item's last error, up to 8192 bytes of UTF-8.
+        That is "ready" or "delayed"; "dead" if its `max_attempts` are used up; "lost" if the lease was no longer
+        current: then nothing changes. With `uncounted` the attempt does not count and the item keeps its original
+        place. `error` is kept as the item's last error, up to 8192 bytes of UTF-8.
         """
         command = commands.release_each(self.keys, [ReleaseRequest(item, delay, uncounted, error)])
         answer = (await end_leases(self, [item], command))[0]
@@ -440,24 +457,25 @@ class WorkQueue(QueueAdmin):
         uncounted: bool = False,
         error: str | None = None,
     ) -> list[Released]:
-        """Give many items back; answers for each, in order. See `release`."""
+        """Give many items back. Return the new state of each, in order; see `release`."""
         requests = [
             ReleaseRequest(item, delay, uncounted, error) for item in flows.require_iterable(items, "items")
         ]
         return await self._in_chunks(flows.chunks(requests), partial(release_each, self))
 
     async def dead_letter(self, item: LeasedItemBase, *, error: str | None = None) -> bool:
-        """Let an item die, whatever its attempts: it waits for a person, who looks at it (`dead_letters`), then puts
-        it back (`revive`) or drops it (`purge`). False when the lease was no longer current, which changes nothing.
+        """Make an item a dead letter, however many attempts it has left. Return false if the lease was no longer current.
 
-        `error` is kept as its last error, up to 8192 bytes of UTF-8. A lease that it had can still complete it.
-        """  # noqa: D205 (one sentence)
+        A dead letter waits for a person, who reads it (`dead_letters`), then puts it back (`revive`) or deletes it
+        (`purge`). If the lease was no longer current, nothing changes. `error` is kept as the item's last error, up
+        to 8192 bytes of UTF-8. A worker that still works on the item can complete it even then.
+        """
         return (await self.dead_letter_items([item], error=error))[0]
 
     async def dead_letter_items(
         self, items: Iterable[LeasedItemBase], *, error: str | None = None
     ) -> list[bool]:
-        """Let many items die; answers for each, in order. See `dead_letter`."""
+        """Make many items dead letters. Return an answer for each, in order; see `dead_letter`."""
         requests = [
             ReleaseRequest(item, error=error, dead=True) for item in flows.require_iterable(items, "items")
         ]
@@ -477,7 +495,10 @@ class WorkQueue(QueueAdmin):
         return (await self.executor.drive(flow))[0]
 
     async def outcomes(self, ids: Iterable[str]) -> list[Outcome]:
-        """Return what became of many items, without waiting; answers for each, in order. `list_items("kept")` lists ids."""
+        """Return the outcomes of many items, in order, without waiting.
+
+        `list_items("kept")` lists the ids that have one.
+        """
         wanted = list(flows.require_iterable(ids, "ids"))
         outcomes: list[Outcome] = []
         while len(outcomes) < len(wanted):

@@ -69,24 +69,30 @@ class QueueAdmin(NamedQueue):
         return answers
 
     async def queue_len(self) -> int:
-        """Return how many items wait: ready and delayed. With `processing` these are all that are not finished or dead."""
+        """Return the number of items that wait: ready and delayed.
+
+        With `processing` these are all items except dead ones.
+        """
         stats = await self.stats()
         return stats.ready + stats.delayed
 
     async def processing(self) -> int:
-        """Return how many items are leased, with expired leases that are not reclaimed yet."""
+        """Return the number of leased items, with those whose lease has expired and is not reclaimed yet."""
         return (await self.stats()).leased
 
     async def stats(self) -> QueueStats:
-        """Counts by state, cumulative counters, and limits."""
+        """Return the counts by state, the cumulative counters, and the limits."""
         return await self.executor.run(commands.stats(self.keys))
 
     async def inspect(self, item_id: str) -> ItemInfo:
-        """Return what is known of an item: state, attempt, token, times, size, last error. "absent" if there is none."""
+        """Return an item's state, attempts, token, times, size and last error.
+
+        The state is "absent" if there is no such item.
+        """
         return (await self.inspect_items([item_id]))[0]
 
     async def inspect_items(self, ids: Iterable[str]) -> list[ItemInfo]:
-        """Return what is known of many items; answers for each, in order."""
+        """Return the same as `inspect` for many items, in order."""
         return await self._in_chunks(
             flows.chunks(flows.require_iterable(ids, "ids")),
             lambda chunk: self.executor.run(commands.inspect(self.keys, chunk)),
@@ -95,9 +101,9 @@ class QueueAdmin(NamedQueue):
     async def list_items(
         self, state: ListState, *, offset: int = 0, limit: int = 100, backward: bool = False
     ) -> Page:
-        """One page of the items in a state, next first; `limit` is 1..256.
+        """Return one page of the items in a state, next first, or last first with `backward`; `limit` is 1..256.
 
-        "kept" lists the ids whose outcome is kept, that which ends first first.
+        "kept" lists the ids whose outcome is kept. The first to end is next.
         """
         return await self.executor.run(
             commands.list_items(self.keys, state, offset, limit, backward=backward)
@@ -106,26 +112,29 @@ class QueueAdmin(NamedQueue):
     async def dead_letters(
         self, *, offset: int = 0, limit: int = 100, backward: bool = False
     ) -> list[ItemInfo]:
-        """One page of the dead items with attempts, times and last errors, first died first; `limit` is 1..256."""
+        """Return one page of the dead items, with attempts, times and last errors; `limit` is 1..256.
+
+        The item that died first is first, or last with `backward`.
+        """
         page = await self.list_items("dead", offset=offset, limit=limit, backward=backward)
         infos = await self.inspect_items([entry.id for entry in page.items])
         return [info for info in infos if info.state == "dead"]
 
     async def revive(self, item_id: str) -> bool:
-        """Make a dead item ready again, with 0 attempts; false if it was not dead. Safe to repeat."""
+        """Make a dead item ready again, with 0 attempts. Return false if it was not dead. Safe to repeat."""
         return (await self.revive_items([item_id]))[0]
 
     async def revive_items(self, ids: Iterable[str]) -> list[bool]:
-        """Make many dead items ready again; answers for each, in order. See `revive`."""
+        """Make many dead items ready again. Return an answer for each, in order; see `revive`."""
         return await self._in_chunks(
             flows.chunks(flows.require_iterable(ids, "ids")),
             lambda chunk: self.executor.run(commands.revive(self.keys, chunk)),
         )
 
     async def revive_all(self, matching: str | None = None) -> int:
-        """Make all dead items ready again, or those whose last error contains `matching`; returns how many.
+        """Make all dead items ready again, or those whose last error contains `matching`. Return their number.
 
-        Page by page; items that die meanwhile stay dead. Safe to repeat.
+        Works page by page; items that die meanwhile stay dead. Safe to repeat.
         """
         if matching is not None and not isinstance(matching, str):
             raise BadTypeError(f"matching must be a str, not {type(matching).__name__}")
@@ -138,20 +147,26 @@ class QueueAdmin(NamedQueue):
         return await remove_listed(partial(self.list_items, "dead"), revive, (await self.stats()).now)
 
     async def purge(self, item_id: str, *, older_than: Duration = 0) -> bool:
-        """Drop an item that has been dead for `older_than` seconds; false if there is none. Safe to repeat."""
+        """Delete an item that has been dead for at least `older_than` seconds. Return false if there is none.
+
+        Safe to repeat.
+        """
         return (await self.purge_items([item_id], older_than=older_than))[0]
 
     async def purge_items(self, ids: Iterable[str], *, older_than: Duration = 0) -> list[bool]:
-        """Drop many dead items, those that have been dead for `older_than` seconds; answers for each, in order."""
+        """Delete many items that have been dead for at least `older_than` seconds.
+
+        Return an answer for each, in order; see `purge`.
+        """
         return await self._in_chunks(
             flows.chunks(flows.require_iterable(ids, "ids")),
             lambda chunk: self.executor.run(commands.purge(self.keys, chunk, older_than)),
         )
 
     async def purge_all(self, older_than: Duration = 0) -> int:
-        """Delete all items that have been dead for `older_than` seconds; returns how many.
+        """Delete all items that have been dead for at least `older_than` seconds. Return their number.
 
-        Page by page; items that die meanwhile stay. Safe to repeat.
+        Works page by page; items that die meanwhile stay. Safe to repeat.
         """
         age = seconds(older_than, "older_than")
         if age < 0:
@@ -164,23 +179,23 @@ class QueueAdmin(NamedQueue):
         return await remove_listed(partial(self.list_items, "dead"), purge, (await self.stats()).now - age)
 
     async def remove(self, item_id: str) -> State:
-        """Remove an item in any state; returns the state it was in, "absent" if there was none.
+        """Remove an item in any state. Return the state that it was in; "absent" if there was none.
 
-        The next call of a worker that holds it shows that the lease is lost: `extend` and `complete` return false.
+        A worker that holds the item learns it at its next call: `extend` and `complete` return false.
         """
         return (await self.remove_items([item_id]))[0]
 
     async def remove_items(self, ids: Iterable[str]) -> list[State]:
-        """Remove many items; answers for each, in order."""
+        """Remove many items. Return an answer for each, in order; see `remove`."""
         return await self._in_chunks(
             flows.chunks(flows.require_iterable(ids, "ids")),
             lambda chunk: self.executor.run(commands.remove(self.keys, chunk)),
         )
 
     async def light_clean(self) -> LightClean:
-        """Requeue all expired leases, promote all due items, end items and outcomes whose time is over.
+        """Requeue items whose lease expired, promote due items, and end items and outcomes whose time is over.
 
-        In bounded steps. Safe to repeat, at any time.
+        Return the counts. Works in bounded steps. Safe to repeat, at any time.
         """
         done = LightClean()
         while True:
@@ -193,7 +208,7 @@ class QueueAdmin(NamedQueue):
     async def deep_clean(self, *, dry_run: bool = False) -> DeepClean:
         """Look through the whole queue for damage and repair it, page by page, while traffic runs (LQ-DEEP-1).
 
-        With `dry_run` nothing is written and the answer says what would be repaired.
+        Returns the repairs by kind. With `dry_run` nothing is written: they are those that would be made.
         """
         done = DeepClean()
         cursor = "0"
@@ -206,15 +221,15 @@ class QueueAdmin(NamedQueue):
     async def deep_clean_page(
         self, cursor: str = "0", *, limit: int = 256, dry_run: bool = False
     ) -> tuple[str, DeepClean]:
-        """One page of `deep_clean`: the cursor of the next one, "0" after the last, and what was repaired.
+        """Run one page of `deep_clean`. Return the cursor of the next page, "0" after the last, and the repairs.
 
-        Use it to pause between pages. `limit` is about how many entries to look at, 1..256. Safe to repeat with the
-        same cursor, at any time, after any error.
+        Use it to pause between pages. `limit` is roughly the number of entries to look at, 1..256. Safe to repeat
+        with the same cursor, at any time, after any error.
         """
         return await self.executor.run(commands.deep_clean(self.keys, cursor, limit, dry_run=dry_run))
 
     async def pause(self) -> None:
-        """Lease nothing until `resume`, for all clients of the queue. Adding, completing and all else goes on."""
+        """Stop leasing until `resume`, for all clients of the queue. Adding, completing and all other calls still work."""
         await self.executor.run(commands.configure(self.keys, paused=True))
 
     async def resume(self) -> None:
@@ -226,9 +241,10 @@ class QueueAdmin(NamedQueue):
     ) -> None:
         """Set limits for all clients of the queue. Settings that are not given stay, and so do the items in the queue.
 
-        `max_data` is the largest data of an item in bytes (1 to 512 MiB; 1 MiB until it is set). `max_items` is how
-        many live items the queue holds at most (0: any number): then `add_item` raises QueueFullError. `max_attempts` is after
-        how many leases an item without its own limit dies (0: never).
+        `max_data` is the most bytes of an item's data (1 to 512 MiB; 1 MiB until it is set). `max_items` is the most
+        items that the queue holds, without dead ones (0: no limit); when they are reached, `add_item` raises
+        QueueFullError. `max_attempts` is the number of leases after which an item becomes a dead letter, unless it
+        has another limit (0: never).
         """
         command = commands.configure(
             self.keys, max_data=max_data, max_items=max_items, max_attempts=max_attempts

@@ -12,11 +12,11 @@ PAGE = 1000
 
 
 async def queues(server: str | concurrency.Client | None = None) -> list[RegisteredQueue]:
-    """The queues that clients have entered, sorted; read in pages, so that no command takes long.
+    """Return the queues that clients have registered, sorted. Reads in pages, so that no command takes long.
 
-    `server` is a URL or a client, as for `WorkQueue`. An entry says that the queue held items once, not that it does now.
-    A queue is missing whose clients may not write the registry, or wrote none since the server lost it.
-    Raises the errors of `leaseq.errors`.
+    `server` is a URL or a client, as for `WorkQueue`. A queue is listed if it was ever used, even if it is empty now.
+    It is missing if its clients may not write the registry, or have not written it since the server lost it. Raises
+    the errors of `leaseq.errors`.
     """
     async with ServerHandle(server, "the registry of queues", "queues('redis://localhost')") as opened:
         executor = Executor(opened.client, REGISTRY)

@@ -147,7 +147,7 @@ class WorkQueues:
         return _leased(groups[won[0]], won[1], lease_secs) if won else []
 
     def items(self, lease_secs: Duration = 30, *, timeout: Duration | None = 0) -> Iterator[LeasedItem]:
-        """Lease one item after the other; ends when there is none in any queue for `timeout` seconds (0 or None: never)."""
+        """Lease one item after the other. End when there is none in any queue for `timeout` seconds (0 or None: never)."""
         while item := self.lease(lease_secs, timeout=timeout):
             yield item
 

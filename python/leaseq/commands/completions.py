@@ -26,13 +26,13 @@ class AddOptions(TypedDict, total=False):
     """The options of `add_item`. Durations are seconds or a timedelta.
 
     Attributes:
-        delay: before the item can be leased.
+        delay: time before the item can be leased.
         not_before: the time before which it cannot be leased: seconds since 1970 or a datetime, instead of `delay`.
         priority: -7 to 7, higher first.
-        max_attempts: leases after which it dies; 0 without a limit, None as the queue is configured.
-        expires_in: after which it is deleted if it was not leased.
-        dead_on_expiry: it then dies instead.
-        keep: for how long its outcome is kept.
+        max_attempts: leases after which it becomes a dead letter; 0: no limit; None: as the queue is configured.
+        expires_in: seconds after which it is deleted if it was not leased. None: never.
+        dead_on_expiry: if true, it becomes a dead letter instead of being deleted.
+        keep: seconds for which its outcome is kept. None: not at all.
     """
 
     delay: Duration
@@ -63,7 +63,7 @@ class Completion:
     Attributes:
         item: the item to complete.
         result: the result to keep; None for the result that was set at the item.
-        keep: for how many seconds an outcome is kept, 0 for as long as the item says (LQ-CLIENT-7); None: not at all.
+        keep: seconds for which the outcome is kept; 0: as the item was added with (LQ-CLIENT-7); None: it is not kept.
         then: the follow-ups, checked.
         only_current: true if this lease must still be the current one.
         plain: true if it says nothing of an outcome and has no follow-ups.

@@ -12,7 +12,7 @@ from leaseq.jobs.worker.supervisor import Supervisor
 
 
 class App(app.App):
-    """Functions that run elsewhere.
+    """Functions that can be enqueued as jobs, which workers run in other processes.
 
         app = leaseq.jobs.App("redis://localhost")
 
@@ -21,12 +21,12 @@ class App(app.App):
 
         handle = send.enqueue("a@example.org")
 
-    The App, its functions, handles, chains and schedules each have `aio`: the same for asyncio, with the same names, awaited:
-    `await send.aio.enqueue("a@example.org")`. A program that is all asyncio takes `leaseq.jobs.aio.App`.
+    The App, its functions, handles, chains and schedules each have `aio`: the same for asyncio, with the same names,
+    awaited: `await send.aio.enqueue("a@example.org")`. If all of your program is asyncio, use `leaseq.jobs.aio.App`.
 
-    `server` is a URL or a redis-py client as for WorkQueue; with a client, the methods of its kind (sync, async) work. All queues
-    are of one `group`. `queue` is where jobs go that say no other. Arguments and results are JSON, or MessagePack by
-    `format`, or what a `serializer` makes of them. A server is not asked for before the first call.
+    `server` is a URL or a redis-py client as for WorkQueue; with a client, the methods of its kind (sync, async)
+    work. All queues are of one `group`. Jobs without a queue go to `queue`. Arguments and results are encoded as
+    JSON, with `format="msgpack"` as MessagePack, or by a `serializer`. No connection is opened before the first call.
 
     Attributes:
         program: what its workers run.

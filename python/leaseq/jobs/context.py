@@ -37,7 +37,10 @@ class Context:
     _report: Report = field(repr=False)
 
     def progress(self, done: float, total: float | None = None) -> None:
-        """Report how far the job is; its `info` shows it within a second. Raises BadTypeError for what is no number."""
+        """Report the progress of the job; its `info` shows it within a second.
+
+        Raises BadTypeError if a value is not a number.
+        """
         for value in (done,) if total is None else (done, total):
             if isinstance(value, bool) or not isinstance(value, int | float):
                 raise BadTypeError(

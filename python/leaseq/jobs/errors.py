@@ -5,7 +5,7 @@ from leaseq.errors import LeaseqError
 
 
 class ResultNotKept(LeaseqError):  # noqa: N818 (named for what it says of the job)
-    """No result of this job will ever come: none is kept, its time is over, or there is no such job."""
+    """There is no result of this job, and none will come: none is kept, its time is over, or there is no such job."""
 
 
 class JobCancelled(LeaseqError):  # noqa: N818 (likewise)
@@ -63,14 +63,11 @@ class BadEnvelopeError(LeaseqError, ValueError):
 
 
 class SerializationError(LeaseqError, TypeError):
-    """An argument or a result would not arrive as it is in the App's format; nothing was sent."""
+    """The App's format cannot hold an argument or a result unchanged. Nothing was sent."""
 
 
 class Retry(Exception):  # noqa: N818 (what a job decides, no error)
-    """Raised by a job: run me again, after `delay` (None: after the job's backoff). The attempt counts.
-
-    `delay` is in seconds, or a timedelta.
-    """
+    """Raised by a job to run it again, after `delay` seconds (None: after the job's backoff). The attempt counts."""
 
     def __init__(self, reason: str = "", *, delay: Duration | None = None) -> None:
         super().__init__(reason)

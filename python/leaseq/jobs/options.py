@@ -44,28 +44,28 @@ class FunctionOptions(CallOptions, total=False):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """The options of a job. Seconds, or seconds since 1970.
+    """The options of a job. Durations are seconds, times are seconds since 1970.
 
     `delay`, `expires`, `timeout` and `keep` can be a timedelta, or text: "90s", "5m", "1h", "7d".
 
     Attributes:
-        id: of the job, 1 to 256 bytes of UTF-8; a random one by default. While a job of this id is in its queue, a
-            second one is not enqueued.
-        queue: where it waits.
+        id: the id of the job, 1 to 256 bytes of UTF-8; random by default. While a job with this id is in its queue, a
+            second job is not enqueued.
+        queue: the queue in which it waits.
         priority: -7 to 7, higher first.
         delay: seconds before it may run.
         at: the time before which it does not run, instead of `delay`: seconds since 1970 or a datetime with a time zone.
-        expires: seconds after it was due; if no worker started it by then, it is dropped. None: never.
-        timeout: how long one attempt may take. None: without limit.
-        retries: how many attempts it has after the first, which failed; then it is dead. None: without limit.
+        expires: time after it was due; if no worker has started it by then, it is deleted. None: never. By default a day.
+        timeout: time that one attempt may take, 300 s by default. None: without limit.
+        retries: attempts after the first failed, 4 by default; then it is dead. None: without limit.
         backoff: how long until the next attempt: a `Backoff`, a fixed delay, a list of delays whose last one repeats, or a
             function that takes the number of the failed attempt and returns a delay. A function cannot be sent with a
             call: give it to the decorator.
-        retry_on: exceptions after which there is a next attempt; after others it is dead at once.
-        keep: how long its result, or its failure, is kept. None or 0: not at all.
-        description: for people; the call itself by default.
-        attempt: the number of its first attempt, if there were others before, which count.
-        headers: at most 16, as for `leaseq.Item`.
+        retry_on: exceptions after which it is tried again; after others it is dead at once.
+        keep: time for which its result or failure is kept, a day by default. None or 0: not at all.
+        description: a text for people; by default the call itself.
+        attempt: the number of its first attempt; more than 1 if earlier attempts, made elsewhere, count.
+        headers: at most 16 headers, as for `leaseq.Item`.
         fork: run it in a separate process, which is killed if it does not end in time.
 
     Raises BadTypeError, BadArgumentError.

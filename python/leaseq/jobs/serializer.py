@@ -15,15 +15,15 @@ UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 @runtime_checkable
 class Serializer(Protocol):
-    """A custom serializer. `name` is in the envelope, so that a worker without it can report that."""
+    """A custom serializer. Envelopes have its `name`, so that a worker without it can report that."""
 
     name: str
 
     def dumps(self, value: Any) -> bytes:
-        """Bytes of a value."""
+        """Return a value as bytes."""
 
     def loads(self, data: bytes) -> Any:
-        """The value again."""
+        """Return the value that these bytes encode."""
 
 
 class Codec(NamedTuple):

@@ -24,44 +24,48 @@ logger.addFilter(_make_printable)
 
 
 class Hooks:
-    """Subclass it and override the methods that you need. Keep them short: they run in the worker's threads.
+    """Calls of a worker for metrics, traces and logs. Subclass it and override the methods that you need.
 
-    An exception in a hook is logged and changes nothing. `item` is a leased item, and `item.queue.name` its queue.
+    Keep them short: they run in the worker's threads. An exception in a hook is logged and changes nothing. `item` is
+    a leased item, and `item.queue.name` its queue.
     """
 
     def leased(self, items: Sequence[LeasedItemBase]) -> None:
-        """These items were leased, by one call."""
+        """Called when one call has leased these items."""
 
     def started(self, item: LeasedItemBase) -> None:
-        """Its handler starts."""
+        """Called when the handler of an item starts."""
 
     def around(self, item: LeasedItemBase) -> AbstractContextManager[Any] | None:  # noqa: ARG002
-        """A context in which the handler runs, such as a span; it sees the handler's exception. None for none."""
+        """Return a context manager in which the handler runs, such as a span, or None. It sees the handler's exception."""
         return None
 
     def ended(self, item: LeasedItemBase, seconds: float, error: BaseException | None) -> None:
-        """Its handler returned, or raised `error`, after `seconds`."""
+        """Called when the handler of an item has returned, or raised `error`, after `seconds`."""
 
     def completed(self, item: LeasedItemBase) -> None:
         """Called when an item is completed."""
 
     def released(self, item: LeasedItemBase, delay: float, error: str | None) -> None:
-        """Called when an item went back, to be leased again after `delay` seconds. `error` is None if its handler did not fail."""
+        """Called when an item was given back, to be leased again after `delay` seconds.
+
+        `error` is None if its handler did not fail.
+        """
 
     def dead_lettered(self, item: LeasedItemBase, error: str | None) -> None:
-        """Called when an item died: by a verdict of the worker, or because its own attempts are used up."""
+        """Called when an item became a dead letter: the worker decided it, or the item's attempts are used up."""
 
     def lost(self, item: LeasedItemBase) -> None:
-        """Called when an item is no longer this worker's: the lease was taken over, the item was removed or finished by another.
+        """Called when an item is no longer this worker's: another has leased or finished it, or it was removed.
 
-        Called while the handler runs, where the worker learns of it then; in asyncio the handler is cancelled.
+        If the worker finds out while the handler runs, it is called then; in asyncio the handler is cancelled.
         """
 
     def server_away(self, error: BaseException) -> None:
-        """Calls fail from now on; the worker goes on trying."""
+        """Called when calls start to fail. The worker goes on trying."""
 
     def server_back(self, seconds: float) -> None:
-        """Calls work again, after `seconds`."""
+        """Called when calls work again, after `seconds`."""
 
 
 class SafeHooks:

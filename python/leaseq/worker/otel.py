@@ -16,7 +16,7 @@ __all__ = ["Tracing", "trace_headers"]
 
 
 def trace_headers(headers: Mapping[str, str] | None = None) -> dict[str, str]:
-    """These headers and those that carry the current span, `traceparent` by default: for `Item(headers=...)`."""
+    """Return these headers and those that carry the current span, `traceparent` by default: for `Item(headers=...)`."""
     carrier = dict(headers or {})
     propagate.inject(carrier)
     return carrier
@@ -32,7 +32,7 @@ class Tracing(Hooks):
         self._tracer = trace.get_tracer("leaseq.worker", tracer_provider=tracer_provider)
 
     def around(self, item: LeasedItemBase) -> AbstractContextManager[trace.Span]:
-        """The span of one handler."""
+        """Return the span of a handler."""
         queue = getattr(item, "queue", None)
         name = getattr(queue, "name", "")
         return self._tracer.start_as_current_span(

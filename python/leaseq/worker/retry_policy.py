@@ -13,7 +13,10 @@ from leaseq.worker.hooks import logger
 
 
 class DeadLetter(Exception):  # noqa: N818 (what a handler decides, no error of this package)
-    """Raised by a handler: this item is for a person to look at. `reason` is kept as its last error."""
+    """Raised by a handler to make its item a dead letter, for a person to look at.
+
+    `reason` is kept as the item's last error.
+    """
 
     function = ""
     """The name of the job's function, for the log; empty if the item is no job."""
@@ -24,10 +27,10 @@ class DeadLetter(Exception):  # noqa: N818 (what a handler decides, no error of 
 
 
 class Release(Exception):  # noqa: N818 (likewise)
-    """Raised by a handler: give the item back, to be leased again after `delay` (None: the worker's backoff).
+    """Raised by a handler to give its item back, to be leased again after `delay` seconds (None: the worker's backoff).
 
-    `delay` is in seconds, or a timedelta. `reason` is kept as its last error. With `uncounted` the attempt does not count; the item is then ready at once,
-    or after `delay`.
+    `reason` is kept as the item's last error. With `uncounted` the attempt does not count; the item is then ready at
+    once, or after `delay`.
     """
 
     function = ""

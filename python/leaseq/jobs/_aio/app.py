@@ -87,7 +87,7 @@ class App:
         return {name: JobFunction(self._clients, each) for name, each in self._settings.functions.items()}
 
     def queue(self, name: str | None = None) -> WorkQueue:
-        """The queue below: its dead letters, statistics, limits. The App closes it."""
+        """Return the `WorkQueue` that carries the jobs, for its dead letters, statistics and limits. The App closes it."""
         return self._clients.aio.store.queue(name or self._settings.defaults.queue)
 
     @overload
@@ -106,11 +106,11 @@ class App:
     ) -> Decorator: ...
 
     def job(self, target: Any = None, /, *, name: str | None = None, **options: Any) -> Any:
-        """Decorate a function, `@app.job` or `@app.job(queue="mail", ...)`.
+        """Decorate a function, `@app.job` or `@app.job(queue="mail", ...)`. Its calls can then be enqueued.
 
-        A function's name is its module and name, unless `name` gives another. If its first parameter is annotated with
-        `Context`, the job is given its own. For the options see `leaseq.jobs.options.Options`. Raises BadTypeError,
-        BadArgumentError.
+        A function's name is its module and name, unless `name` gives another. If its first parameter is annotated
+        with `Context`, it gets the context of the job. For the options see `leaseq.jobs.options.Options`. Raises
+        BadTypeError, BadArgumentError.
         """
         if target is not None:
             return self._register(target, name, self._settings.defaults)
@@ -119,27 +119,33 @@ class App:
         return cast("Decorator", lambda function: self._register(function, name, chosen))
 
     def handle(self, job_id: str, queue: str | None = None) -> Handle[Any]:
-        """A job that was enqueued before, by its id. It is looked for in `queue`, else in the queues that the App knows."""
+        """Return a handle of a job that was enqueued before, by its id.
+
+        The job is looked for in `queue`, or without one in the queues that the App knows.
+        """
         return Handle(self._clients, job_id, queue or "")
 
     def _register(self, function: Any, name: str | None, options: Options) -> JobFunction[Any, Any]:
         return JobFunction(self._clients, self._settings.define(name_of(function, name), function, options))
 
     def function(self, name: str) -> Enqueuer[..., Any]:
-        """Return an enqueuer of a function by its name, which need not be known here: `app.function("mail.send").with_options(...)`."""
+        """Return an enqueuer of a function by its name: `app.function("mail.send").with_options(...)`.
+
+        The function need not be defined in this program. Raises BadTypeError, BadArgumentError.
+        """
         known = self._settings.functions.get(name)
         if known is not None:
             return JobFunction(self._clients, known)
         return Enqueuer(self._clients, checked_name(name), self._settings.defaults, None)
 
     async def enqueue(self, name: str, /, *args: Any, **kwargs: Any) -> Handle[Any]:
-        """Enqueue a function by its name, which need not be known here."""
+        """Enqueue a call of a function by its name. The function need not be defined in this program."""
         return await self.function(name).enqueue(*args, **kwargs)
 
     async def enqueue_many(self, calls: Iterable[Call[T]]) -> list[Handle[T]]:
-        """Enqueue calls, in one round trip for each queue and 256 of them; a handle for each, in order.
+        """Enqueue calls. Return a handle for each, in order. Takes one round trip for each queue and 256 calls.
 
-        When a call to the server fails, what was answered before is in the error's `answers`, of that queue.
+        If a call to the server fails, `answers` of the error has what was answered before, for that queue.
         """
         given = listed(calls)
         return self._handles(given, await self._clients.aio.enqueue_many(given))
@@ -151,26 +157,33 @@ class App:
         ]
 
     def chain(self, first: Call[T]) -> Chain[T]:
-        """Jobs one after the other: `app.chain(f.call(1)).then(g.partial()).enqueue()`. Raises BadTypeError."""
+        """Return a chain of jobs, to run one after the other: `app.chain(f.call(1)).then(g.partial()).enqueue()`.
+
+        Raises BadTypeError.
+        """
         return Chain(self._clients, listed([first])[0])
 
     async def statuses(self, handles: Iterable[Handle[Any]]) -> list[Status]:
-        """The status of many jobs, in order: two round trips for each queue and 256 of them.
+        """Return the status of many jobs, in order. Takes two round trips for each queue and 256 jobs.
 
-        As many more to find those that were found again by their ids, where the App knows several queues.
+        If the App knows several queues, it takes as many more for handles that were made by an id alone.
         """
         return await self._clients.aio.statuses(handles)
 
     async def inspect_jobs(self, handles: Iterable[Handle[Any]]) -> list[JobInfo]:
-        """All that is known of many jobs, in order: four round trips for each queue and 256 of them, as `statuses`."""
+        """Return all that is known of many jobs, in order.
+
+        Takes four round trips for each queue and 256 jobs; see `statuses`.
+        """
         return await self._clients.aio.inspect(handles)
 
     async def jobs(
         self, state: ListState, *, queue: str | None = None, offset: int = 0, limit: int = 100
     ) -> list[JobInfo]:
-        """One page of the jobs of a queue, next first, with all that is known of each; `limit` is 1..256.
+        """Return one page of the jobs of a queue in a state, next first, with all that is known of each; `limit` is 1..256.
 
-        "finished" are those whose result or failure is kept, that which goes first first. Five round trips.
+        "finished" are the jobs whose result or failure is kept; the first to be deleted comes first. Takes five round
+        trips.
         """
         return await self._clients.aio.listed(state, queue, offset, limit)
 
@@ -183,13 +196,13 @@ class App:
         name: str | None = None,
         **options: Unpack[FunctionOptions],
     ) -> Scheduler:
-        """Decorate a function, or what `@app.job` made of one, to be run by a line of crontab: once for each slot.
+        """Decorate a function, or a `JobFunction`, to run by a line of crontab: once for each slot.
 
         `line` has minute, hour, day of month, month and day of week, and can have a second before them; or it is
         `@hourly` and the like. `tz` is a time zone or its name. `missed` decides about slots at which no worker ran:
-        "last" runs the last of them, "all" runs each, "none" runs none that is more than a minute late. `name` is the name
-        of the schedule, by default that of the function, which takes no arguments. The options are those of its jobs; by
-        default no result is kept. Raises BadTypeError, BadArgumentError.
+        "last" runs the last of them, "all" runs each, "none" runs none that is more than a minute late. `name` is the
+        name of the schedule, by default that of the function. The function takes no arguments. The options are those
+        of its jobs; by default no result is kept. Raises BadTypeError, BadArgumentError.
         """
         return self._scheduler(CronTrigger(line, zone(tz)), missed, name, options)
 
@@ -201,7 +214,10 @@ class App:
         name: str | None = None,
         **options: Unpack[FunctionOptions],
     ) -> Scheduler:
-        """The same with an interval: slots are the multiples of it since 1970. It is in seconds, a timedelta or text. See `cron`."""
+        """Decorate a function, or a `JobFunction`, to run at an interval: slots are the multiples of `seconds` since 1970.
+
+        All else is as for `cron`.
+        """
         return self._scheduler(IntervalTrigger(seconds_of(seconds, "an interval")), missed, name, options)
 
     def _scheduler(

@@ -40,7 +40,7 @@ class Chain(Generic[T]):
     # threads:     return AsyncChain(self._clients, self._first, self._steps)
 
     def then(self, step: Partial[T, U]) -> "Chain[U]":
-        """The same with one more job behind it. Raises BadTypeError."""
+        """Return the chain with one more job at its end. Raises BadTypeError."""
         given: Any = step
         if not isinstance(given, Partial):
             raise BadTypeError(
@@ -49,7 +49,10 @@ class Chain(Generic[T]):
         return Chain(self._clients, self._first, [*self._steps, given])
 
     async def enqueue(self) -> "ChainHandle[T]":
-        """Enqueue the first job, which brings the others along. Raises what `enqueue` of a function raises."""
+        """Enqueue the first job, which carries the others with it. Return a handle of the chain.
+
+        Raises the errors of `enqueue` of a function.
+        """
         call = self._call()
         _, added = await self._clients.aio.enqueue(call)
         return self._handle(call, added)
@@ -91,16 +94,16 @@ class ChainHandle(Generic[T]):
 
     @property
     def last(self) -> Handle[T]:
-        """The last job, whose result is that of the chain."""
+        """The last job. Its result is that of the chain."""
         return self.stages[-1]
 
     @property
     def added(self) -> bool:
-        """False where a job of the first one's id was there already."""
+        """False if a job with the id of the first one was in the queue already."""
         return self.stages[0].added
 
     async def status(self) -> Status:
-        """Of the job whose turn it is; "succeeded" when the last one has."""
+        """Return the status of the job whose turn it is; "succeeded" when the last job has."""
         return _status(await self._clients.aio.chain_statuses(self.stages))
 
     async def result(self, timeout: Duration | None = None) -> T:
@@ -113,7 +116,7 @@ class ChainHandle(Generic[T]):
         return value if self._convert is None else self._convert(value)
 
     async def cancel(self) -> bool:
-        """Cancel the job whose turn it is, and with it those behind it; false where there was none."""
+        """Cancel the job whose turn it is, and with it the later ones. Return false if there is none."""
         return await self._clients.aio.cancel_first(self.stages)
 
     def __repr__(self) -> str:

@@ -37,7 +37,7 @@ class Handle(Generic[T]):
     # threads:     return AsyncHandle(self._clients, self.id, self.queue, self._convert, self.added)
 
     async def status(self) -> Status:
-        """Where it is: see `JobInfo.status`."""
+        """Return the status of the job, see `JobInfo.status`."""
         return info.status_of(*await self._clients.aio.state_of(self))
 
     async def result(self, timeout: Duration | None = None) -> T:
@@ -51,25 +51,25 @@ class Handle(Generic[T]):
         return value if self._convert is None else self._convert(value)
 
     async def cancel(self) -> bool:
-        """Remove it from its queue. A worker that runs it ends it at its next heartbeat.
+        """Remove the job from its queue. A worker that runs it ends it at its next heartbeat.
 
-        False if it has ended already, or there is none. Its status is "cancelled" for a day.
+        Returns false if it has ended already, or there is none. Its status is "cancelled" for a day.
         """
         return await self._clients.aio.cancel(self)
 
     async def revive(self) -> bool:
-        """Put the job back if it is dead: it is ready with all its attempts, and with the arguments that it had.
+        """Put the job back if it is dead: it is ready with all its attempts, and with the same arguments.
 
-        False if it is not dead. As long as it is, no job is enqueued under its id.
+        Returns false if it is not dead. While it is dead, no other job is enqueued under its id.
         """
         return await self._clients.aio.revive(self)
 
     async def purge(self) -> bool:
-        """Drop the job if it is dead, which frees its id for another one; false if it is not dead."""
+        """Delete the job if it is dead, which frees its id for another job. Return false if it is not dead."""
         return await self._clients.aio.purge(self)
 
     async def info(self) -> JobInfo:
-        """All that is known of it."""
+        """Return all that is known of the job."""
         return (await self._clients.aio.inspect([self]))[0]
 
     def __repr__(self) -> str:

@@ -51,34 +51,34 @@ class Enqueuer(Generic[P, T]):
         return AsyncEnqueuer(self._clients, self.name, self.options, self._definition, self._given)
 
     def with_options(self, **options: Unpack[CallOptions]) -> "Enqueuer[P, T]":
-        """The same with other options, for one call or many. Raises BadArgumentError, BadTypeError."""
+        """Return the same function with other options, for one call or many. Raises BadArgumentError, BadTypeError."""
         changed = self.options.with_(options, CallOptions)
         given = self._given | options.keys()
         return Enqueuer(self._clients, self.name, changed, self._definition, given)
 
     def call(self, *args: P.args, **kwargs: P.kwargs) -> Call[T]:
-        """A call, for `app.enqueue_many`.
+        """Return a call, for `app.enqueue_many` and `app.chain`.
 
-        Raises BadTypeError for arguments that the function does not take, SerializationError for those that would not arrive
-        as they are.
+        Raises BadTypeError for arguments that the function does not take, SerializationError for arguments that the
+        format would change.
         """
         return self._call(args, kwargs)
 
     def partial(
         self: "_Following[R_contra, Q, T]", *args: Q.args, **kwargs: Q.kwargs
     ) -> "Partial[R_contra, T]":
-        """A call whose first argument is what the job before it returns, for `app.chain(...).then(...)`.
+        """Return a call whose first argument is what the job before it returns, for `app.chain(...).then(...)`.
 
-        Raises BadTypeError for arguments that the function does not take with one before them, BadArgumentError, and
+        Raises BadTypeError for arguments that the function does not take after the first, BadArgumentError, and
         SerializationError as `call`.
         """
         return Partial(msgspec.structs.replace(self._call((None, *args), kwargs), args=args))
 
     def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Handle[T]:
-        """Enqueue a call; `added` of the handle is false where a job of its id is in the queue already.
+        """Enqueue a call. Return its handle; `added` is false if a job with its id is in the queue already.
 
-        Raises BadTypeError for arguments that the function does not take, SerializationError for those that would not arrive
-        as they are, and the errors of `WorkQueue.add_item`.
+        Raises BadTypeError for arguments that the function does not take, SerializationError for arguments that the
+        format would change, and the errors of `WorkQueue.add_item`.
         """
         call = self._call(args, kwargs)
         job_id, added = self._clients.sync.enqueue(call)
@@ -106,7 +106,7 @@ class Enqueuer(Generic[P, T]):
 
 
 class JobFunction(Enqueuer[P, T]):
-    """A function that was decorated with `@app.job`. Called, it runs here and now, as without the decorator."""
+    """A function that was decorated with `@app.job`. A call runs it in this process, as without the decorator."""
 
     def __init__(self, clients: Clients, definition: Definition) -> None:
         super().__init__(clients, definition.name, definition.options, definition)
@@ -115,5 +115,5 @@ class JobFunction(Enqueuer[P, T]):
         self.__wrapped__ = definition.function
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Run it here and now. If it takes a Context, pass one."""
+        """Run the function in this process. If it takes a `Context`, pass one."""
         return self.function(*args, **kwargs)

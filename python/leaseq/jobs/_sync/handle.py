@@ -37,7 +37,7 @@ class Handle(Generic[T]):
         return AsyncHandle(self._clients, self.id, self.queue, self._convert, self.added)
 
     def status(self) -> Status:
-        """Where it is: see `JobInfo.status`."""
+        """Return the status of the job, see `JobInfo.status`."""
         return info.status_of(*self._clients.sync.state_of(self))
 
     def result(self, timeout: Duration | None = None) -> T:
@@ -51,25 +51,25 @@ class Handle(Generic[T]):
         return value if self._convert is None else self._convert(value)
 
     def cancel(self) -> bool:
-        """Remove it from its queue. A worker that runs it ends it at its next heartbeat.
+        """Remove the job from its queue. A worker that runs it ends it at its next heartbeat.
 
-        False if it has ended already, or there is none. Its status is "cancelled" for a day.
+        Returns false if it has ended already, or there is none. Its status is "cancelled" for a day.
         """
         return self._clients.sync.cancel(self)
 
     def revive(self) -> bool:
-        """Put the job back if it is dead: it is ready with all its attempts, and with the arguments that it had.
+        """Put the job back if it is dead: it is ready with all its attempts, and with the same arguments.
 
-        False if it is not dead. As long as it is, no job is enqueued under its id.
+        Returns false if it is not dead. While it is dead, no other job is enqueued under its id.
         """
         return self._clients.sync.revive(self)
 
     def purge(self) -> bool:
-        """Drop the job if it is dead, which frees its id for another one; false if it is not dead."""
+        """Delete the job if it is dead, which frees its id for another job. Return false if it is not dead."""
         return self._clients.sync.purge(self)
 
     def info(self) -> JobInfo:
-        """All that is known of it."""
+        """Return all that is known of the job."""
         return (self._clients.sync.inspect([self]))[0]
 
     def __repr__(self) -> str:

@@ -13,7 +13,7 @@ from leaseq.jobs.store._sync import schedule_store
 
 
 class Schedules:
-    """`app.schedules`: lists, pauses, resumes and triggers schedules, by name.
+    """The schedules of an App, as `app.schedules`: list, pause, resume and trigger them by name.
 
     `queue` is that of their jobs: by default that of the App's one schedule of this name, else the App's queue. A worker
     writes its App's schedules to the server when it starts. Pausing and triggering raise BadArgumentError if the server has
@@ -35,15 +35,15 @@ class Schedules:
         return schedule_store.inspect(self._clients.sync, queues)
 
     def pause(self, name: str, queue: str | None = None) -> None:
-        """Let its slots pass without jobs, also those of workers that are not there yet."""
+        """Pause a schedule: its slots pass without jobs, also on workers that start later."""
         schedule_store.set_paused(self._clients.sync, self._queue_of(name, queue), name, paused=True)
 
     def resume(self, name: str, queue: str | None = None) -> None:
-        """Go on with the next slot."""
+        """Resume a schedule with its next slot."""
         schedule_store.set_paused(self._clients.sync, self._queue_of(name, queue), name, paused=False)
 
     def trigger(self, name: str, queue: str | None = None) -> Handle[Any]:
-        """Enqueue its job now, beside its slots, which stay as they are."""
+        """Enqueue a job of a schedule now, in addition to its slots, which stay as they are."""
         found = schedule_store.trigger(self._clients.sync, self._queue_of(name, queue), name)
         return Handle(self._clients, *found)
 

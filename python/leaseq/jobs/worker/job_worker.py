@@ -45,17 +45,17 @@ class WorkerOptions(TypedDict, total=False):
     """The options of a worker. Durations are seconds or a timedelta.
 
     Attributes:
-        queues: that it leases jobs from, the first one first; by default those of the App and of its functions.
+        queues: the queues that it leases jobs from, in this order; by default those of the App and of its functions.
         concurrency: jobs that run at a time, in each process; 8 by default.
-        lease_secs: how long a lease is, 30 by default; it is extended while the job runs. A cancelled job ends within a
-            third.
-        grace_secs: how long jobs may run after the worker is stopped, 25 by default; then they are released, uncounted.
-        burst: end when nothing is ready; not by default.
-        max_jobs: a process is replaced after that many jobs. None, the default: without limit.
-        max_memory: a process is replaced once it used that many MiB.
+        lease_secs: seconds of a lease, 30 by default; it is extended while the job runs. A cancelled job ends within a
+            third of it.
+        grace_secs: seconds that jobs may run on after the worker is stopped, 25 by default; then they are released, uncounted.
+        burst: return when nothing is ready; false by default.
+        max_jobs: jobs after which a process is replaced. None, the default: never.
+        max_memory: MiB of memory after which a process is replaced. None, the default: never.
         handle_signals: stop on SIGTERM and SIGINT, if it runs in the main thread; at once on the second one. True by
             default; `run_worker` always does.
-        hooks: called when something happens to an item, as for `leaseq.worker.Worker`.
+        hooks: one object or several, called when something happens to an item, as for `leaseq.worker.Worker`.
     """
 
     queues: Sequence[str]

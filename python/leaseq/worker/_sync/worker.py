@@ -19,27 +19,28 @@ class Worker:
     """Runs a handler for each item of a queue, or of several, until it is stopped.
 
     `queues` is a WorkQueue, several of them (the first that has an item returns it), or a WorkQueues. You close them.
-    `handler` is called with a leased item. When it returns, the item is completed, with `item.result` if it set one. When
-    it raises `DeadLetter` or `Release`, that is done. Any other exception releases the item with backoff, and its text is
-    kept as the last error. If the handler completed or released the item itself, nothing else is done.
+    `handler` is called with a leased item. When it returns, the item is completed, with `item.result` if it set one. If
+    it raises `DeadLetter`, the item becomes a dead letter; if it raises `Release`, the item is given back. Any other exception
+    releases the item with backoff, and its text is kept as the item's last error. If the handler completed or released the
+    item itself, nothing more is done.
 
     Args:
-        queues: where items come from.
-        handler: what is done with each.
+        queues: the queues to lease from.
+        handler: the function that is called with each item.
         concurrency: handlers that run at a time (1 to 10,000).
-        lease_secs: how long a lease is. It is extended while the handler runs, and ends at most that long after the
-            worker died.
-        max_attempts: an item dies after that many failed attempts; 0: only by its own limit.
+        lease_secs: seconds of a lease. It is extended while the handler runs. If the worker dies, it ends within that
+            time, and another worker can lease the item.
+        max_attempts: failed attempts after which an item becomes a dead letter; 0: only the item's or queue's limit counts.
         backoff: how long until the next attempt: a `Backoff`, a fixed delay, a list of delays whose last one repeats, or a
             function that takes the number of this attempt and returns a delay; `Backoff()` by default.
-        dead_letter_on: exceptions after which an item dies at once.
+        dead_letter_on: exceptions after which an item becomes a dead letter at once.
         time_limit: seconds that one handler may take; then its item is released as after a failure. In asyncio the
             handler is cancelled; in threads it runs on with `item.lost` true.
         at_most_once: complete before the handler runs: it never runs twice, and is not tried again after a failure.
         group: complete items that end together in one call, at most about a millisecond late.
-        burst: end when nothing is ready, instead of waiting.
-        grace_secs: how long handlers may run after the worker is stopped; then their items are released, uncounted.
-        hooks: called when something happens; one, or several.
+        burst: return from `run` when nothing is ready, instead of waiting.
+        grace_secs: seconds that handlers may run on after the worker is stopped; then their items are released, uncounted.
+        hooks: one object or several, called when something happens: see `Hooks`.
         handle_signals: stop on SIGTERM and SIGINT where `run` is called in the main thread; a second one ends it at
             once.
         announce: be listed by `leaseq.worker.registry.live_workers`.
@@ -90,13 +91,14 @@ class Worker:
 
     @property
     def id(self) -> str:
-        """The worker's name among the live ones: host, process, and what tells it from others there."""
+        """The worker's name: its host, its process id and a random part."""
         return self._id
 
     def run(self) -> int:
-        """Work until stopped, with `burst` until nothing is ready. Returns how many items were completed.
+        """Work until stopped, or with `burst` until nothing is ready. Return the number of completed items.
 
-        If the server does not answer, it tries again, with growing pauses and one line in the log. Raises QueueClosedError when one of its queues is closed.
+        If the server does not answer, it tries again, with growing pauses and one line in the log. Raises
+        QueueClosedError when one of its queues is closed.
         """
         if self._run is not None:
             raise LeaseqError("this worker runs already")
@@ -111,7 +113,7 @@ class Worker:
             self._run, self._drains, self._stops = None, False, 0
 
     def drain(self) -> None:
-        """Lease no more; `run` returns when the handlers have ended, however long they take. `stop` may still follow.
+        """Stop leasing; `run` returns when the handlers have ended, however long they take. `stop` may still follow.
 
         May be called from any thread, and before `run`.
         """
@@ -120,7 +122,7 @@ class Worker:
             self._run.drain()
 
     def stop(self, *, at_once: bool = False) -> None:
-        """Lease no more; `run` returns when the handlers have ended, or after the grace time.
+        """Stop leasing; `run` returns when the handlers have ended, or after the grace time.
 
         Called a second time, or with `at_once`, it does not wait for handlers. May be called from any thread, and
         before `run`, which then returns.
