@@ -21,6 +21,7 @@ const app = new App(client, { format: format as Format });
 const results: ((options: { timeout: number }) => Promise<unknown>)[] = [];
 
 app.define("node.echo", (input: unknown) => input);
+app.define("node.pair", { parameters: ["first", "separator?"] }, (input: object) => input);
 app.define("node.number", { backoff: { first: 1, last: 1 } }, (text: string) => {
   const number = Number(text);
   if (Number.isNaN(number)) throw new RangeError(`${text} is no number`);

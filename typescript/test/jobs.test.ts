@@ -42,23 +42,55 @@ describe("a job", { concurrency: false }, () => {
     assert.equal(await handle.status(), "succeeded");
   });
 
-  test("gets arguments by position and by name as one value", async () => {
+  test("gets one argument, or those by name as one object", async () => {
     const given = jobs.app.define("given", (input: unknown) => input ?? "nothing");
     jobs.work();
-    const inputs = [
-      undefined,
-      { a: 1 },
-      new Arguments([1, 2]),
-      new Arguments([], { tax: 1 }),
-      new Arguments([[1]], { tax: 1 }),
-    ];
+    const inputs = [undefined, { a: 1 }, [1, 2], new Arguments([[1, 2]]), new Arguments([], { tax: 1 })];
     const handles = await jobs.app.enqueueMany(inputs.map((input) => given.call(input)));
     const results = await Promise.all(handles.map((handle) => handle.result()));
-    assert.deepEqual(results, ["nothing", { a: 1 }, [1, 2], { tax: 1 }, [[1], { tax: 1 }]]);
+    assert.deepEqual(results, ["nothing", { a: 1 }, [1, 2], [1, 2], { tax: 1 }]);
+    const other = new App(jobs.client).function("given"); // a program that does not know better
+    for (const args of [new Arguments([1, 2]), new Arguments([1], { tax: 1 })]) {
+      await assert.rejects(given.enqueue(args), BadInputError);
+      await assert.rejects((await other.enqueue(args)).result(), { type: "BadInputError", attempt: 1 });
+    }
+  });
+
+  test("with named parameters gets one object, however it is called", async () => {
+    const total = jobs.app.define(
+      "total",
+      { parameters: ["price", "tax?"] },
+      ({ price, tax = 0 }: { price: number; tax?: number }) => price + tax,
+    );
+    jobs.work();
+    const named = await total.enqueue({ price: 1, tax: 2 }, { id: "named", delay: 1 });
+    assert.equal(await named.result(), 3);
+    assert.deepEqual((await named.info()).kwargs, { price: 1, tax: 2 });
+    for (const [args, sum] of [
+      [new Arguments([1]), 1],
+      [new Arguments([1, 2]), 3],
+      [new Arguments([1], { tax: 3 }), 4],
+      [new Arguments([], { price: 5 }), 5],
+    ] as const) {
+      assert.equal(await (await total.enqueue(args)).result(), sum);
+    }
+    const other = new App(jobs.client).function("total");
+    for (const args of [
+      new Arguments(),
+      new Arguments([1, 2, 3]),
+      new Arguments([1], { price: 1 }),
+      new Arguments([1], { colour: 1 }),
+      new Arguments([], { tax: 1 }),
+    ]) {
+      await assert.rejects(total.enqueue(args), BadInputError);
+      await assert.rejects((await other.enqueue(args)).result(), { type: "BadInputError", attempt: 1 });
+    }
+    assert.throws(() => jobs.app.define("twice", { parameters: ["a", "a?"] }, () => 1), BadArgumentError);
+    assert.throws(() => new Arguments([], [] as unknown as Record<string, unknown>), BadArgumentError);
   });
 
   test("is written as the specification says", async () => {
-    const send = jobs.app.define("mail.send", { timeLimit: 7 }, () => null);
+    const send = jobs.app.define("mail.send", { timeLimit: 7, parameters: ["to", "urgent"] }, () => null);
     const at = Date.now() + 3_600_000;
     const { id } = await send.enqueue(new Arguments(["a"], { urgent: true }), {
       at: new Date(at),

@@ -146,9 +146,15 @@ def test_typescript_runs_what_python_enqueues(flavour: JobAppFlavour, peer: Peer
     value = {"text": "ü𝄞", "list": [1, 0.5, True, None], "empty": {}}
     assert echo.enqueue(value).result(TIMEOUT_SECS) == value
     assert echo.enqueue().result(TIMEOUT_SECS) is None
-    assert echo.enqueue(1, "two").result(TIMEOUT_SECS) == [1, "two"]
+    with pytest.raises(JobFailed, match="takes one argument"):
+        echo.enqueue(1, "two").result(TIMEOUT_SECS)
     assert echo.enqueue(text="a").result(TIMEOUT_SECS) == {"text": "a"}
-    assert echo.enqueue("a", separator="-").result(TIMEOUT_SECS) == ["a", {"separator": "-"}]
+    pair = in_node(flavour, "node.pair")
+    expected = {"first": "a", "separator": "-"}
+    assert pair.enqueue("a", "-").result(TIMEOUT_SECS) == expected
+    assert pair.enqueue("a", separator="-").result(TIMEOUT_SECS) == expected
+    with pytest.raises(JobFailed, match="pair needs first"):
+        pair.enqueue(separator="-").result(TIMEOUT_SECS)
     assert number.enqueue("7").result(TIMEOUT_SECS) == 7
 
     failing = number.with_options(retries=1).enqueue("seven")
@@ -245,16 +251,16 @@ def test_chains_go_from_one_to_the_other_and_back(flavour: JobAppFlavour, peer: 
         return [1, 2]
 
     peer.work("node")
-    echo = in_node(flavour, "node.echo")
+    echo, pair = in_node(flavour, "node.echo"), in_node(flavour, "node.pair")
     with flavour.working():
         chain = (
             flavour.app.chain(numbers.call())
             .then(echo.partial())
             .then(add.with_options(delay=0.001).partial(10, factor=2))
-            .then(echo.with_options(keep=60).partial(unit="EUR"))
+            .then(pair.with_options(keep=60).partial(separator="EUR"))
             .enqueue()
         )
-        assert chain.result(TIMEOUT_SECS) == [26, {"unit": "EUR"}]
+        assert chain.result(TIMEOUT_SECS) == {"first": 26, "separator": "EUR"}
         assert [stage.status() for stage in chain.stages] == ["succeeded"] * 4
         node = {"queue": "node"}
         ids = peer(

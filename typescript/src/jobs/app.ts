@@ -8,10 +8,11 @@ import type { Queue } from "../queue.js";
 import type { Server } from "../server.js";
 import type { Worker } from "../worker.js";
 import { toSettings, type WorkerOptions } from "../worker-settings.js";
-import { Arguments, Call } from "./call.js";
+import { type Arguments, Signature } from "./arguments.js";
+import { Call } from "./call.js";
 import { Chain } from "./chain.js";
 import type { JobContext } from "./context.js";
-import { checkName, type Definition, type ErrorClass } from "./definition.js";
+import { checkName, Definition, type ErrorClass } from "./definition.js";
 import type { Format } from "./format.js";
 import { Handle, type Reader } from "./handle.js";
 import { JobFunction } from "./job-function.js";
@@ -44,6 +45,11 @@ export interface AppOptions {
 export interface FunctionOptions extends Omit<CallOptions, "id" | "at" | "attempt"> {
   /** A schema of zod, valibot, arktype or another library with Standard Schema. The function gets its output. */
   input?: Schema | undefined;
+  /**
+   * The names of its arguments. An optional argument has a "?" at its end, as in "tax?". The function gets one object, whether a call has them by
+   * position or by name. Without this, it takes one argument, or those by name as one object.
+   */
+  parameters?: readonly string[] | undefined;
   /** Errors that make the job a dead letter at once, as `DeadLetter` does. */
   deadLetterOn?: readonly ErrorClass[] | undefined;
 }
@@ -99,8 +105,8 @@ export class App {
   }
 
   /**
-   * Defines a function: workers of this App run its jobs. Its input is one value; arguments by name arrive as one object, several by
-   * position as an array. What it returns is kept as the result. Throws BadArgumentError if there is one of this name.
+   * Defines a function: workers of this App run its jobs. It gets one value. What it returns is kept as the result. Throws
+   * BadArgumentError if there is one of this name.
    */
   define<S extends Schema, Result>(
     name: string,
@@ -130,9 +136,9 @@ export class App {
         `there is a function ${JSON.stringify(name)} already: give one of them another name`,
       );
     }
-    const { input: schema, deadLetterOn = [], ...callOptions } = given as FunctionOptions;
+    const { input: schema, parameters, deadLetterOn = [], ...callOptions } = given as FunctionOptions;
     const own = withOptions(this.#defaults, callOptions);
-    const definition: Definition = { name, options: own, schema, deadLetterOn, run: called };
+    const definition = new Definition(new Signature(name, parameters), own, schema, deadLetterOn, called);
     this.#functions.set(name, definition);
     return new JobFunction(this.#producer, this.#reader, definition);
   }
@@ -158,7 +164,7 @@ export class App {
 
   #schedule<Input>(called: JobFunction<Input>, timetable: Timetable, options: ScheduleOptions<Input>): void {
     const { name = called.name, input, missed = "last", ...callOptions } = options;
-    const call = new Call(called.callee, Arguments.of(input), { keep: 0, ...callOptions });
+    const call = new Call(called.callee, input, { keep: 0, ...callOptions });
     const schedule = new Schedule(name, call, timetable, missed);
     call.stage("json"); // refused here, not by the worker
     if (this.#schedules.some((one) => one.name === name && one.queue === schedule.queue)) {
@@ -171,7 +177,11 @@ export class App {
 
   /** Returns a function by its name, which another program may define, in any language. */
   function<Input = unknown, Result = unknown>(name: string): JobFunction<Input, Result> {
-    const callee = this.#functions.get(checkName(name)) ?? { name, options: this.#defaults };
+    const callee = this.#functions.get(checkName(name)) ?? {
+      name,
+      options: this.#defaults,
+      signature: new Signature(name, undefined),
+    };
     return new JobFunction(this.#producer, this.#reader, callee);
   }
 

@@ -1,43 +1,17 @@
 // A call of a function, ready to be enqueued.
 import { randomBytes } from "node:crypto";
-import { BadArgumentError } from "../errors.js";
 import type { NewItem } from "../requests.js";
+import type { Arguments, Signature } from "./arguments.js";
 import type { Envelope, Stage } from "./envelope.js";
 import { checkValue, type Format, write } from "./format.js";
 import { type CallOptions, itemOptions, type Options, stageOptions, withOptions } from "./options.js";
-import { checkInput, type Schema } from "./schema.js";
 
-/** Arguments by position, and by name: what functions in other languages take. */
-export class Arguments {
-  constructor(
-    readonly args: readonly unknown[] = [],
-    readonly kwargs: Readonly<Record<string, unknown>> = {},
-  ) {
-    if (!Array.isArray(args))
-      throw new BadArgumentError(`arguments by position are an array, not ${typeof args}`);
-  }
-
-  /** One value is the first argument. */
-  static of(input: unknown): Arguments {
-    if (input instanceof Arguments) return input;
-    return new Arguments(input === undefined ? [] : [input]);
-  }
-
-  /**
-   * What a function gets: one value as it is, several as an array. Arguments by name are one object, behind those by position.
-   */
-  get input(): unknown {
-    const names = Object.keys(this.kwargs);
-    const values = names.length > 0 ? [...this.args, this.kwargs] : this.args;
-    return values.length > 1 ? values : values[0];
-  }
-}
-
-/** What a call knows of its function: no more than its name if it is defined in another program. */
+/** What a call knows of its function: `accepts` only if it is defined here. */
 export interface Callee {
   readonly name: string;
   readonly options: Options;
-  readonly schema?: Schema | undefined;
+  readonly signature: Signature;
+  accepts?(args: Arguments): Promise<unknown>;
 }
 
 /** A call. `JobFunction.call` creates one; enqueue it with `App.enqueueMany`, or start a chain with it. */
@@ -50,12 +24,12 @@ export class Call<Result = unknown> {
   readonly #given: CallOptions;
   readonly #job: Envelope;
 
-  constructor(
-    callee: Callee,
-    readonly args: Arguments,
-    given: CallOptions,
-    stages: readonly Stage[] = [],
-  ) {
+  readonly args: Arguments;
+
+  /** `input`: of the function, or its Arguments. */
+  constructor(callee: Callee, input: unknown, given: CallOptions, stages: readonly Stage[] = []) {
+    const args = callee.signature.argumentsOf(input);
+    this.args = args;
     const options = withOptions(callee.options, given);
     this.function = callee.name;
     this.options = options;
@@ -83,10 +57,9 @@ export class Call<Result = unknown> {
     return this.#job.then ?? [];
   }
 
-  /** Throws BadInputError if its function is known here and refuses the input. */
+  /** Throws BadInputError if its function is defined here and does not take the input. */
   async check(): Promise<void> {
-    const { schema, name } = this.#callee;
-    if (schema) await checkInput(schema, this.args.input, name);
+    await this.#callee.accepts?.(this.args);
   }
 
   /** The same as the first job of a chain. */

@@ -3,7 +3,8 @@ import { randomBytes } from "node:crypto";
 import type { WaitOptions } from "../blocking.js";
 import { now } from "../clock.js";
 import { BadArgumentError } from "../errors.js";
-import { Arguments, Call } from "./call.js";
+import { Arguments } from "./arguments.js";
+import { Call } from "./call.js";
 import { Handle, type Reader } from "./handle.js";
 import { type Status, statusesOfChain } from "./info.js";
 import type { JobFunction } from "./job-function.js";
@@ -31,8 +32,14 @@ export class Chain<Result> {
    * Returns the chain with one more job, whose first argument is what the job before it returned. `more`: its other arguments.
    * Throws BadArgumentError for `id` and `at`: the id follows from the first job, and a delay counts from the end of the job before.
    */
+  next<Next>(step: JobFunction<Result, Next>, options?: Omit<CallOptions, "id" | "at">): Chain<Next>;
   next<Next>(
-    step: JobFunction<Result, Next>,
+    step: JobFunction<never, Next>,
+    options: Omit<CallOptions, "id" | "at"> | undefined,
+    more: Arguments,
+  ): Chain<Next>;
+  next<Next>(
+    step: JobFunction<never, Next>,
     options: Omit<CallOptions, "id" | "at"> = {},
     more = new Arguments(),
   ): Chain<Next> {

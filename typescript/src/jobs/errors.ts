@@ -52,7 +52,7 @@ export class SerializationError extends LeaseqError {
   readonly definite = true;
 }
 
-/** The schema of a function refused its input. */
+/** A function does not take these arguments, or its schema refused them. */
 export class BadInputError extends LeaseqError {
   readonly code = "JOB_BAD_INPUT";
   readonly definite = true;

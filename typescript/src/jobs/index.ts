@@ -7,7 +7,8 @@ export {
   type JobWorkerOptions,
   type ScheduleOptions,
 } from "./app.js";
-export { Arguments, type Call } from "./call.js";
+export { Arguments } from "./arguments.js";
+export type { Call } from "./call.js";
 export type { Chain, ChainHandle } from "./chain.js";
 export type { JobContext } from "./context.js";
 export {

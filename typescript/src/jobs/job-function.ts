@@ -1,5 +1,6 @@
 // A function that runs elsewhere, as programs enqueue it.
-import { Arguments, Call, type Callee } from "./call.js";
+import type { Arguments } from "./arguments.js";
+import { Call, type Callee } from "./call.js";
 import { Handle, type Reader } from "./handle.js";
 import type { CallOptions } from "./options.js";
 import type { Producer } from "./producer.js";
@@ -31,17 +32,17 @@ export class JobFunction<Input = unknown, Result = unknown> {
   }
 
   /**
-   * Enqueues a call, in one round trip, or in two if `id` or `at` is given. Throws BadInputError if the schema refuses the input,
+   * Enqueues a call, in one round trip, or in two if `id` or `at` is given. Throws BadInputError if the function does not take the input,
    * SerializationError if the format cannot hold it, and the errors of `Queue.add`.
    */
   async enqueue(...[input, options]: InputAndOptions<Input>): Promise<Handle<Result>> {
-    const call = new Call<Result>(this.callee, Arguments.of(input), options ?? {});
+    const call = new Call<Result>(this.callee, input, options ?? {});
     const [enqueued] = await this.#producer.enqueue([call]);
     return new Handle(this.#reader, enqueued?.id ?? "", call.options.queue, enqueued?.added);
   }
 
   /** Returns a call, for `App.enqueueMany` and `App.chain`. */
   call(...[input, options]: InputAndOptions<Input>): Call<Result> {
-    return new Call<Result>(this.callee, Arguments.of(input), options ?? {});
+    return new Call<Result>(this.callee, input, options ?? {});
   }
 }

@@ -12,7 +12,7 @@ import type { Logger } from "../hooks.js";
 import type { LeasedItem } from "../queue.js";
 import type { FollowUp } from "../requests.js";
 import { DeadLetter, exponentialBackoff, MAX_DELAY_MS, Release, RetryPolicy } from "../retry-policy.js";
-import { Arguments } from "./call.js";
+import { Arguments } from "./arguments.js";
 import type { JobContext } from "./context.js";
 import type { Definition } from "./definition.js";
 import { argumentsOf, type Envelope, MAX_COPY_BYTES, readEnvelope, type Stage } from "./envelope.js";
@@ -21,7 +21,6 @@ import { failureText } from "./failure.js";
 import { checkValue, formatOf, write } from "./format.js";
 import { optionsOfStage, timerOf } from "./options.js";
 import { ProgressReporter } from "./progress.js";
-import { checkInput } from "./schema.js";
 import type { Store } from "./store.js";
 import { withinLimit } from "./time-limit.js";
 import { UnknownFunctions } from "./unknown-functions.js";
@@ -86,9 +85,7 @@ export class JobRunner {
         throw await this.#unknown.refusal(item, job.function, [...this.#functions.keys()].sort());
       }
       const { args, kwargs } = argumentsOf(job);
-      const given = new Arguments(args, kwargs).input;
-      const { schema, name } = definition;
-      return { job, definition, input: schema ? await checkInput(schema, given, name) : given };
+      return { job, definition, input: await definition.accepts(new Arguments(args, kwargs)) };
     } catch (error) {
       throw error instanceof FailedAttempt ? error : this.#dead(error, started);
     }

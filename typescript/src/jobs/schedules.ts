@@ -96,11 +96,12 @@ export class Schedules {
   }
 
   async #one(name: string, queue?: string): Promise<{ ofSchedules: Queue; state: ScheduleState }> {
-    const ofSchedules = this.#producer.store.queue(scheduleQueue(queue ?? this.#queueOf(name)));
-    const stored = await this.#stored(ofSchedules);
-    const found = stored.find((one) => one.name === name);
-    if (found) return { ofSchedules, state: found.state };
-    const known = stored.map((one) => one.name).join(", ") || "none";
+    const { store } = this.#producer;
+    const ofSchedules = store.queue(scheduleQueue(queue ?? this.#queueOf(name)));
+    const [data] = await store.data(ofSchedules, [name]);
+    const state = data && readSchedule(data);
+    if (state) return { ofSchedules, state };
+    const known = (await this.#stored(ofSchedules)).map((one) => one.name).join(", ") || "none";
     throw new BadArgumentError(
       `there is no schedule ${JSON.stringify(name)} in queue ${ofSchedules.name}: it has ${known}; a worker adds its schedules when it starts`,
     );
@@ -112,12 +113,15 @@ export class Schedules {
   }
 
   async #stored(queue: Queue): Promise<Stored[]> {
-    const pages = [];
-    // In this order: an item that moves on meanwhile is seen.
+    // A schedule that moves from list to list meanwhile may be in none of them.
+    const found = new Set(
+      this.#declared.filter((one) => scheduleQueue(one.queue) === queue.name).map(({ name }) => name),
+    );
     for (const state of ["ready", "delayed", "leased"] as const) {
-      pages.push(await queue.listItems(state, { limit: MAX_ENTRIES }));
+      const { items } = await queue.listItems(state, { limit: MAX_ENTRIES });
+      for (const { id } of items) found.add(id.toString());
     }
-    const names = [...new Set(pages.flatMap(({ items }) => items.map(({ id }) => id.toString())))].sort();
+    const names = [...found].sort();
     const data = await this.#producer.store.data(queue, names);
     return names.flatMap((name, index) => {
       const state = data[index] && readSchedule(data[index]);
