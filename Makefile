@@ -158,7 +158,7 @@ typescript-build: $(NODE_MODULES)
 
 .PHONY: typescript-compat
 typescript-compat: typescript-build servers-newest $(COMPAT_MODULES) ## the npm package in Node 20 to 24, Bun, Deno, bundled, in CommonJS, and its types
-	tools/node.sh node --test --test-reporter=spec --test-timeout=180000 typescript/compat/compat.test.js
+	tools/node.sh node --test --test-reporter=spec --test-concurrency=2 --test-timeout=180000 typescript/compat/compat.test.js typescript/compat/examples.test.js
 
 $(COMPAT_MODULES): typescript/compat/package-lock.json $(STAMP)
 	tools/node.sh npm --prefix typescript/compat ci --ignore-scripts --no-audit --no-fund

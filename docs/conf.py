@@ -42,11 +42,11 @@ NAVIGATION = {
     "docs/index": {
         "Get started": "quickstart jobs typescript concepts",
         "Guides": "worker delays priorities attempts expiry outcomes handoff limits cancelling headers",
-        "How to": "fastapi django deployment",
+        "How to": "fastapi django fastify deployment",
         "Operating": "operations worker-processes cleaner doctor transfer embedded",
         "Reference": "api typescript-api cli settings metrics /spec/README",
         "Explanation": "guarantees promises comparison benchmarks architecture adr/README",
-        "Migration": "from-redis-work-queue from-arq from-rq from-celery",
+        "Migration": "from-redis-work-queue from-arq from-rq from-celery from-bullmq",
         "Porting": "porting /conformance-tests/README",
     },
     "docs/adr/README": {"Records": "0*"},

@@ -80,7 +80,7 @@ def of(kind: str) -> list[Block]:
 
 
 def test_every_block_is_of_a_kind_that_is_known() -> None:
-    assert {block.kind for block in BLOCKS} == {"python", "sh", "ts"} | NOT_CODE
+    assert {block.kind for block in BLOCKS} == {"python", "sh", "ts", "js"} | NOT_CODE
 
 
 @pytest.mark.slow
@@ -93,6 +93,13 @@ def test_python_runs_as_written(block: Block, tmp_path: Path) -> None:
 @pytest.mark.parametrize("block", of("ts"), ids=str)
 def test_typescript_runs_as_written(block: Block, url: str) -> None:
     run_typescript(block, url)
+
+
+@pytest.mark.parametrize("block", of("js"), ids=str)
+def test_programs_of_node_are_those_that_are_run(block: Block) -> None:
+    """`make typescript-compat` runs each."""
+    programs = (ROOT / "typescript" / "compat").glob("[!n]*/*.js")
+    assert block.text in {program.read_text(encoding="utf-8") for program in programs}
 
 
 def test_the_reference_of_typescript_has_every_export() -> None:

@@ -25,6 +25,7 @@ NOT_PASTED: Final = {"output", "py"}
 RUN_BY_KIND: Final = {
     "python": "docs/test_docs.py::test_python_runs_as_written",
     "ts": "docs/test_docs.py::test_typescript_runs_as_written",
+    "js": "docs/test_docs.py::test_programs_of_node_are_those_that_are_run",
 }
 NAMES: Final = "docs/test_docs.py::test_shell_lines_name_what_there_is"
 RESTART: Final = "docs/test_restarts.py::test_a_restart_keeps_every_item"
@@ -59,6 +60,7 @@ BLOCKS: Final = {
     "docs/django.md": {"leaseq worker": f"{PASTED}the_worker_of_django"},
     "docs/doctor.md": {"leaseq doctor": f"{PASTED}the_lines_about_doctor"},
     "docs/fastapi.md": {"leaseq worker": f"{PASTED}the_programs_of_fastapi"},
+    "docs/fastify.md": {"$ node": "docs/test_docs.py::test_programs_of_node_are_those_that_are_run"},
     "docs/index.md": {"pip install": NAMES},
     "docs/jobs.md": {
         "leaseq worker --verbose": "jobs/test_docs.py::test_a_worker_and_who_enqueues_are_two_programs",
