@@ -20,7 +20,7 @@ NAME: Final = "worker"
 GROUP: Final = "jobs"
 QUEUES: Final = ("work", "other")
 CONCURRENCY: Final = 4
-LEASE_MS: Final = 3000
+LEASE_MS: Final = 6000
 ZONE: Final = "Pacific/Chatham"
 """Where they and adapters believe to be, 12:45 or 13:45 hours ahead of UTC: a time that is taken as local is far off."""
 PRINTED_CHARS: Final = 4000

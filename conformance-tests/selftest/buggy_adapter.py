@@ -10,6 +10,7 @@ A bug of a script is run with a Python client that sends the script with the bug
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 
 from selftest.client_copies import ClientCopies
@@ -25,7 +26,9 @@ def main() -> int:
         return 2
     with ClientCopies() as copies:
         # in this process, so that the copy goes with it
-        sys.path.insert(0, str(copies.python_copy(bug)))
+        copy = str(copies.python_copy(bug))
+        sys.path.insert(0, copy)
+        os.environ["PYTHONPATH"] = copy  # for its job worker program
         importlib.import_module(copies.program(bug)).main()
     return 0
 

@@ -10,12 +10,14 @@ import math
 import sys
 import time
 from collections.abc import Callable, Coroutine
+from pathlib import Path
 from typing import Any, Final
 
 from leaseq.jobs import App, Context, DeadLetter
 
 SLICE_SECS: Final = 0.01
 """Threads are interrupted between two slices."""
+MARK_SECS: Final = 0.02
 GRACE_SECS: Final = 0.5
 HOUR_SECS: Final = 3600.0
 ZONE: Final = "Europe/Berlin"
@@ -79,6 +81,13 @@ def sleep(ms: int) -> int:
     return ms
 
 
+def mark(path: str) -> None:
+    """Append a byte to the file again and again, until this is ended."""
+    while True:
+        _mark(path)
+        time.sleep(MARK_SECS)
+
+
 def fail_late(ms: int, how: str) -> None:
     """Sleep, and once its time is over fail, or report that it must not run again."""
     try:
@@ -99,6 +108,13 @@ async def sleep_on_loop(ms: int) -> int:
     return ms
 
 
+async def mark_on_loop(path: str) -> None:
+    """Append a byte to the file again and again, until this is ended."""
+    while True:
+        _mark(path)
+        await asyncio.sleep(MARK_SECS)
+
+
 async def fail_late_on_loop(ms: int, how: str) -> None:
     """Sleep, and once its time is over fail, or report that it must not run again."""
     try:
@@ -111,6 +127,11 @@ async def progress_on_loop(context: Context, done: int, total: int, ms: int) -> 
     """Report progress, then sleep."""
     context.progress(done, total)
     await asyncio.sleep(ms / 1000)
+
+
+def _mark(path: str) -> None:
+    with Path(path).open("ab") as file:
+        file.write(b"x")
 
 
 def _late(how: str) -> Exception:
@@ -128,9 +149,10 @@ def on_loop(function: Callable[..., Any]) -> Callable[..., Coroutine[Any, Any, A
 
 
 QUICK: Final = (echo, add, fail, fail_times, never_again, fail_for_good, not_a_number, tick)
-SLOW: Final = {"sleep": sleep, "fail_late": fail_late, "progress": progress}
+SLOW: Final = {"sleep": sleep, "mark": mark, "fail_late": fail_late, "progress": progress}
 SLOW_ON_LOOP: Final = {
     "sleep": sleep_on_loop,
+    "mark": mark_on_loop,
     "fail_late": fail_late_on_loop,
     "progress": progress_on_loop,
 }

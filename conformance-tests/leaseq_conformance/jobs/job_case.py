@@ -18,6 +18,7 @@ from leaseq_conformance.worker_program import GROUP
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
+    from pathlib import Path
 
     from leaseq_conformance.adapter_pool import CaseSession
     from leaseq_conformance.adapter_process import Pending
@@ -26,6 +27,10 @@ if TYPE_CHECKING:
 
 Step = dict[str, Any]
 POLL_SECS: Final = 0.02
+LOOK_SECS: Final = 20.0
+"""Longer than a worker program takes to start and to do a thing on a busy machine."""
+QUIET_SECS: Final = 0.3
+"""More than ten times as long as a function pauses between two marks."""
 HOUR_MS: Final = 3_600_000
 CRON: Final = "work.cron"
 ONE_WORKER: Final[dict[str, Any]] = {"schedules": False, "count": 1, "fresh": False}
@@ -40,15 +45,23 @@ class JobCaseRunner:
         client: the runner's own connection.
         patience: seconds that an answer, and whatever is waited for, may take.
         programs: the worker programs.
+        folder: for files that functions write.
     """
 
     def __init__(
-        self, session: CaseSession, client: redis.Redis, patience: float, programs: WorkerPrograms
+        self,
+        session: CaseSession,
+        client: redis.Redis,
+        patience: float,
+        programs: WorkerPrograms,
+        folder: Path,
     ) -> None:
         self._session = session
         self._client = client
         self._patience = patience
+        self._look_secs = min(patience, LOOK_SECS)
         self._programs = programs
+        self._folder = folder
         self._queues: dict[str, JobQueue] = {}
         self._saved: Saved = {}
         self._calls: dict[str, Pending] = {}
@@ -75,6 +88,8 @@ class JobCaseRunner:
             return sum(int(filled(part, self._saved)) for part in value["$sum"])
         if isinstance(value, dict) and value.keys() == {"$join"}:
             return "".join(str(filled(part, self._saved)) for part in value["$join"])
+        if isinstance(value, dict) and value.keys() == {"$file"}:
+            return str(self._folder / value["$file"])
         if isinstance(value, dict) and value.keys() == {"$repeat"}:
             text, times = value["$repeat"]
             return text * times
@@ -92,7 +107,7 @@ class JobCaseRunner:
 
     def _eventually(self, check: Callable[[], None]) -> None:
         """Look until the check holds, or can no longer."""
-        deadline = time.monotonic() + self._patience
+        deadline = time.monotonic() + self._look_secs
         while True:
             is_last = time.monotonic() > deadline
             try:
@@ -290,6 +305,30 @@ class JobCaseRunner:
 
         self._eventually(look)
 
+    def marks(self, name: str) -> None:
+        """Wait until a function writes to its file."""
+
+        def look() -> None:
+            if self._size(name) == 0:
+                raise MismatchError(f"the function writes nothing to the file {name}")
+
+        self._eventually(look)
+
+    def marks_end(self, name: str) -> None:
+        """Wait until a function writes no more to its file."""
+
+        def look() -> None:
+            before = self._size(name)
+            time.sleep(QUIET_SECS)
+            if self._size(name) != before:
+                raise MismatchError(f"the function still writes to the file {name}")
+
+        self._eventually(look)
+
+    def _size(self, name: str) -> int:
+        path = self._folder / name
+        return path.stat().st_size if path.exists() else 0
+
     def sent(self, step: Step) -> None:
         """Wait until `count` commands about an id were sent, or a list of commands, in one transaction or one after the other."""
 
@@ -386,6 +425,8 @@ KINDS: Final[dict[str, Callable[[JobCaseRunner, Any], None]]] = {
     "stored": JobCaseRunner.stored,
     "note": JobCaseRunner.note,
     "slots": JobCaseRunner.slots,
+    "marks": JobCaseRunner.marks,
+    "marks_end": JobCaseRunner.marks_end,
     "sent": JobCaseRunner.sent,
 }
 STARTING: Final = frozenset({"call", "start", "await"})

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tempfile
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from leaseq_conformance import case_loader
@@ -18,7 +20,7 @@ SUITE: Final = "jobs"
 WORKER: Final = "job_worker"
 """The capability of cases that need a worker program."""
 PARTS: Final = frozenset({"name", "title", "rules", "capabilities"})
-ASSERTS: Final = frozenset({"outcome", "item", "stored", "note", "slots", "sent", "ok", "error"})
+ASSERTS: Final = frozenset({"outcome", "item", "stored", "note", "slots", "sent", "marks_end", "ok", "error"})
 
 
 def cases() -> Sequence[Case]:
@@ -33,14 +35,18 @@ def load(text: str, source: str) -> list[Case]:
 
 def run(case: Case, context: Context) -> Verdict:
     """Run a case, with a worker program if it needs one."""
-    with context.session(keeps_workers=True) as session, context.server.client() as client:
+    with (
+        context.session(keeps_workers=True) as session,
+        context.server.client() as client,
+        tempfile.TemporaryDirectory(prefix="leaseq-marks-", ignore_cleanup_errors=True) as folder,
+    ):
         programs = session.pool.workers
         try:
             if WORKER in case.capabilities and not any("workers" in step for step in case.body["steps"]):
                 programs.need(**{**ONE_WORKER, **case.body.get("worker", {})})
             elif WORKER not in case.capabilities:
                 programs.end()  # the suite is the worker
-            JobCaseRunner(session, client, context.patience, programs).play(case.body)
+            JobCaseRunner(session, client, context.patience, programs, Path(folder)).play(case.body)
         except VerdictError as error:
             error.stderr = error.stderr or tuple(programs.printed())
             error.transcript = error.transcript or session.transcript()
