@@ -44,9 +44,9 @@ local targets = parse_integer(ARGV[2], 0, MAX_TARGETS, 'the number of targets')
 local queues = {}
 local source = open_queue(queues, {state = state, items = items, kept = kept})
 local target_queues = open_target_queues(queues, targets, other_keys)
-local result_keys = {unpack(other_keys, 9 * targets + 1)}
+local result_keys = {unpack(other_keys, KEYS_PER_TARGET * targets + 1)}
 local handoffs, keeping = parse_handoffs(ARGV, entries, now, source.max_data, target_queues, result_keys)
-if #other_keys ~= 9 * targets + keeping then
+if #other_keys ~= KEYS_PER_TARGET * targets + keeping then
   error('LEASEQ_BAD_ARGUMENT complete_with takes one key result:<id> for each entry with the option keep', 0)
 end
 -- A key of another type fails here, before the first write.

@@ -82,7 +82,7 @@ local function sound_record(record)
     return nil
   end
   local format, bits = string.byte(record, 1, 2)
-  if format == FORMAT_VERSION and (bits == 0 or bits < 8 and bits % 2 == 1) then
+  if format == FORMAT_VERSION and (bits == 0 or bits <= ALL_OPTIONS and bits % 2 == 1) then
     if #record ~= (bits == 0 and RECORD_BYTES or RECORD_WITH_OPTIONS_BYTES) then
       return nil
     end

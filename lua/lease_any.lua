@@ -11,7 +11,7 @@ local keys = {unpack(KEYS, 1)}
 local queues = parse_integer(ARGV[1], 1, MAX_QUEUES, 'the number of queues')
 local count = parse_integer(ARGV[2], 1, MAX_ENTRIES, 'count')
 local duration = parse_integer(ARGV[3], 1, MAX_LEASE_MS, 'duration, in milliseconds,')
-if #ARGV ~= 3 or #keys ~= 11 * queues then
+if #ARGV ~= 3 or #keys ~= KEYS_PER_QUEUE * queues then
   error('LEASEQ_BAD_ARGUMENT lease_any takes queues, count and duration, and eleven keys for each queue', 0)
 end
 local now = server_time()
@@ -50,7 +50,7 @@ local function numbered(number, lease_reply)
   return reply
 end
 for number = 1, queues do
-  local ok, reply, moved, stored = pcall(lease, 11 * number - 10)
+  local ok, reply, moved, stored = pcall(lease, KEYS_PER_QUEUE * (number - 1) + 1)
   if not ok and not wrote then
     error(reply, 0)
   end
@@ -69,7 +69,7 @@ for number = 1, queues do
   if reply[3] > 0 then
     for other = 1, queues do
       if other ~= number then
-        pcall(settle, 11 * other - 10)
+        pcall(settle, KEYS_PER_QUEUE * (other - 1) + 1)
       end
     end
     return numbered(number, reply)

@@ -99,7 +99,7 @@ def _check_keys(script: str, source: str, keys: list[Key], more_keys: list[MoreK
     bound: list[str] = []
     rest = False
     for line in source.splitlines():
-        if "KEYS" not in line or line.lstrip().startswith("--"):
+        if not re.search(r"\bKEYS\b", line) or line.lstrip().startswith("--"):
             continue
         if re.fullmatch(rf"local \w+ = {{unpack\(KEYS, {len(bound) + 1}\)}}", line):
             rest = True

@@ -3,7 +3,7 @@
 -- Takes a text, the least and the greatest that it may be, and what it is. Gives a whole number. `tonumber` alone would take
 -- 0x10, 1e3 and nan.
 local function parse_integer(text, low, high, what)
-  local number = text and #text <= 16 and string.find(text, '^[0-9]+$') and tonumber(text)
+  local number = text and #text <= MAX_DIGITS and string.find(text, '^[0-9]+$') and tonumber(text)
   if not number or number < low or number > high then
     error(string.format('LEASEQ_BAD_ARGUMENT %s must be a whole number in %.0f..%.0f', what, low, high), 0)
   end
@@ -31,7 +31,7 @@ end
 -- Takes a text. Gives the token, a number. `tonumber` alone would take 0x10, 1e3 and nan.
 --#inline
 local function parse_token(text)
-  if not string.find(text, '^[0-9]+$') or #text > MAX_TOKEN_DIGITS then
+  if not string.find(text, '^[0-9]+$') or #text > MAX_DIGITS then
     error('LEASEQ_BAD_ARGUMENT a token is a whole number of at most 16 digits, as lease gave it', 0)
   end
   return text + 0
@@ -71,13 +71,13 @@ end
 local function parse_lease_arguments(count_text, duration_text)
   local count = 1
   if count_text ~= '1' then
-    count = count_text and string.find(count_text, '^[0-9]+$') and #count_text <= 16 and tonumber(count_text)
+    count = count_text and string.find(count_text, '^[0-9]+$') and #count_text <= MAX_DIGITS and tonumber(count_text)
     if not count or count < 1 or count > MAX_ENTRIES then
       error('LEASEQ_BAD_ARGUMENT count must be a whole number in 1..256', 0)
     end
   end
   local duration = duration_text
-  duration = duration and #duration <= 16 and string.find(duration, '^[0-9]+$') and tonumber(duration)
+  duration = duration and #duration <= MAX_DIGITS and string.find(duration, '^[0-9]+$') and tonumber(duration)
   if not duration or duration < 1 or duration > MAX_LEASE_MS then
     error('LEASEQ_BAD_ARGUMENT duration must be a whole number of milliseconds in 1..2592000000 (30 days)', 0)
   end

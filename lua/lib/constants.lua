@@ -13,9 +13,12 @@ local LARGEST_INTEGER = 9007199254740991
 local MAX_ENTRIES = 256
 local MAX_TARGETS = 16
 local MAX_QUEUES = 16
+-- How many keys each target of complete_with brings, and each queue of lease_any.
+local KEYS_PER_TARGET = 9
+local KEYS_PER_QUEUE = 11
 local MAX_FOLLOW_UPS = 256
 local MAX_ID_BYTES = 256
-local MAX_TOKEN_DIGITS = 16
+local MAX_DIGITS = 16
 local MAX_HEADERS = 16
 local MAX_HEADER_NAME_BYTES = 107
 local MAX_EXTRA_BYTES = 4096

@@ -24,7 +24,7 @@ end
 local function open_target_queues(queues, targets, all_keys)
   local target_queues = {}
   for number = 1, targets do
-    local k = 9 * number - 8
+    local k = KEYS_PER_TARGET * (number - 1) + 1
     local keys = {
       items = all_keys[k], meta = all_keys[k + 1], ready = all_keys[k + 2], delayed = all_keys[k + 3],
       dead = all_keys[k + 4], expiry = all_keys[k + 5], kept = all_keys[k + 6], state = all_keys[k + 7],
