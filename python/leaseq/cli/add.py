@@ -46,14 +46,25 @@ Read = Callable[[int, bytes], Entry]
     "--header", "headers", multiple=True, metavar="NAME=VALUE", help="A header; may be given 16 times."
 )
 @click.option("--content-type", help="What the data is, such as application/json.")
-@click.option("--delay", type=duration, help="Not before this time from now, such as 30s, 5m, 2h.")
-@click.option("--not-before", type=moment, help="Not before this time, such as 2026-12-24T18:00:00Z.")
+@click.option(
+    "--delay", type=duration, help="Lease it no earlier than this time from now, such as 30s, 5m, 2h."
+)
+@click.option(
+    "--not-before", type=moment, help="Lease it no earlier than this time, such as 2026-12-24T18:00:00Z."
+)
 @click.option("--priority", type=click.IntRange(-7, 7), help="Higher first. [default: 0]")
 @click.option(
-    "--max-attempts", type=click.IntRange(0, 65534), help="Dies after this many leases; 0: no limit."
+    "--max-attempts",
+    type=click.IntRange(0, 65534),
+    help="It becomes a dead letter after this many leases; 0: no limit.",
 )
-@click.option("--expires-in", type=duration, help="Dropped if it is not leased in this time.")
-@click.option("--dead-on-expiry", is_flag=True, default=None, help="With --expires-in: dead then, not gone.")
+@click.option("--expires-in", type=duration, help="Delete it if it is not leased in this time.")
+@click.option(
+    "--dead-on-expiry",
+    is_flag=True,
+    default=None,
+    help="With --expires-in: make it a dead letter, do not delete it.",
+)
 @click.option("--keep", type=duration, help="Keep its outcome for this time.")
 @click.option("--wait", is_flag=True, help="If the queue is full, wait for room.")
 @output.as_json
@@ -71,9 +82,9 @@ def add(
     as_json: bool,
     **given: Any,
 ) -> int:
-    """Add items to QUEUE, each DATA one.
+    """Add an item to QUEUE for each DATA.
 
-    An id that exists is left as it is, and the exit code is 1.
+    An item whose id exists is not changed, and the exit code is 1.
 
     \b
     Examples:

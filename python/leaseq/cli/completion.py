@@ -8,7 +8,7 @@ from click.shell_completion import get_completion_class
 @click.argument("shell", type=click.Choice(("bash", "zsh", "fish")))
 @click.pass_context
 def completion(ctx: click.Context, shell: str) -> None:
-    """Print what makes SHELL complete the commands and options of leaseq.
+    """Print the script with which SHELL completes commands and options of leaseq.
 
     \b
     Examples:

@@ -17,7 +17,7 @@ Function = Callable[..., Any]
 
 @click.group(cls=ErrorHandlingGroup, no_args_is_help=False)
 def dead() -> None:
-    """Look at dead letters, put them back, drop them.
+    """Show dead letters, put them back, delete them.
 
     \b
     Example:
@@ -73,7 +73,7 @@ def _which(option: str, metavar: str, **details: Any) -> Callable[[Function], Fu
 
 which_to_revive = _which("--matching", "TEXT", help="All whose last error contains this text.")
 which_to_purge = _which(
-    "--older-than", "DURATION", type=duration, help="All that died at least this long ago, such as 30d."
+    "--older-than", "DURATION", type=duration, help="All that died at least this time ago, such as 30d."
 )
 
 
@@ -82,7 +82,7 @@ which_to_purge = _which(
 @which_to_revive
 @output.as_json
 def revive(*, queue: WorkQueue, **chosen: Any) -> int:
-    """Make dead items of QUEUE ready again, with attempt 0. Exits with 1 if one was not dead.
+    """Make dead items of QUEUE ready again, with 0 attempts. Exits with 1 if an item was not dead.
 
     \b
     Examples:
@@ -100,7 +100,7 @@ def revive(*, queue: WorkQueue, **chosen: Any) -> int:
 @confirmation.yes
 @output.as_json
 def purge(*, queue: WorkQueue, **chosen: Any) -> int:
-    """Drop dead items of QUEUE permanently. Exits with 1 if one was not dead.
+    """Delete dead items of QUEUE permanently. Exits with 1 if an item was not dead.
 
     \b
     Examples:

@@ -26,7 +26,7 @@ _ROLES: Final = ("worker", "cleaner", "reader", "operator")
     type=click.Choice(_ROLES),
     default="worker",
     show_default=True,
-    help="What the server's user is meant for, and so which rights it is to have.",
+    help="The role of the server's user: it must have the rights of this role.",
 )
 @click.option("--all", "every", is_flag=True, help="Check all queues of the registry too.")
 @output.as_json

@@ -116,7 +116,7 @@ class ResultPrinter(Hooks):
     type=click.IntRange(0),
     default=25,
     show_default=True,
-    help="An item dies after this many failures; 0: only by its own limit.",
+    help="Failures after which an item becomes a dead letter; 0: only the limit of the item or queue counts.",
 )
 @click.option(
     "--dead-on",
@@ -124,7 +124,7 @@ class ResultPrinter(Hooks):
     multiple=True,
     default=(BAD_DATA,),
     show_default=True,
-    help="Exit codes after which an item dies at once.",
+    help="Exit codes after which an item becomes a dead letter at once.",
 )
 @click.option("--time-limit", type=positive_duration, help="How long the command may take for an item.")
 @grace_option("commands")
@@ -132,20 +132,20 @@ class ResultPrinter(Hooks):
     "--result",
     "with_result",
     is_flag=True,
-    help="What the command prints is the item's result, kept where that was asked for.",
+    help="Keep what the command prints as the item's result, if the item was added with --keep.",
 )
 @click.option(
     "--at-most-once",
     is_flag=True,
-    help="Complete before the command runs: it never runs twice, what fails is not tried again.",
+    help="Complete the item before the command runs: it never runs twice, and a failure is not tried again.",
 )
-@click.option("--burst", is_flag=True, help="End when nothing is ready; with 1 if an item failed.")
-@click.option("--quiet", "-q", is_flag=True, help="Do not tell on stderr how each item ended.")
+@click.option("--burst", is_flag=True, help="Exit when nothing is ready; with 1 if an item failed.")
+@click.option("--quiet", "-q", is_flag=True, help="Do not print on stderr how each item ended.")
 @click.option(
     "--json",
     "as_json",
     is_flag=True,
-    help="Tell how each item ended in JSON lines on stdout; what the command prints goes to stderr.",
+    help="Print on stdout how each item ended, in JSON lines; the command's output goes to stderr.",
 )
 def exec_(
     *,
@@ -161,14 +161,15 @@ def exec_(
 ) -> int:
     """Run COMMAND for each item of QUEUE, its data on stdin, and extend its lease while it runs.
 
-    The exit code decides. 0: the item is completed. 65, or as --dead-on says: it dies, for a person to look at. 75: it
-    goes back, and the attempt does not count. Any other code, or death by a signal: it goes back, to be tried again
-    after a growing pause, until --max-attempts. The last line on stderr is kept as the item's last error.
+    The exit code decides. 0: the item is completed. 65, or a code of --dead-on: it becomes a dead letter, for a
+    person to look at. 75: it is given back, and the attempt does not count. Any other code, or death by a signal: it
+    is tried again after a growing pause, until --max-attempts. The last line on stderr is kept as the item's last
+    error.
 
     The command finds LEASEQ_ID, LEASEQ_ATTEMPT, LEASEQ_TOKEN, LEASEQ_QUEUE, LEASEQ_GROUP, LEASEQ_CONTENT_TYPE and
-    LEASEQ_HEADERS (JSON) in its environment. When its lease is lost, the item is removed or the time is over, it gets
-    SIGTERM, and half a second later SIGKILL. SIGTERM or Ctrl-C lets commands finish within --grace, a second one does
-    not; then this ends with 0.
+    LEASEQ_HEADERS (JSON) in its environment. If its lease is lost, the item is removed or --time-limit is over, it
+    gets SIGTERM, and half a second later SIGKILL. After SIGTERM or Ctrl-C, running commands may finish within
+    --grace; a second signal ends them at once. Then this exits with 0.
 
     \b
     Examples:

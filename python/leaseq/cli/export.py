@@ -23,8 +23,8 @@ from leaseq.cli.server import on_queue, stats_of
 def export(*, queue: WorkQueue, target: IO[str]) -> None:
     """Write all items of QUEUE as JSON lines, which `leaseq import` reads. Changes nothing.
 
-    A queue that is used meanwhile moves on under the export: an item can then be there twice or be missing, and a line
-    on stderr says so. Pause the queue and stop its workers for an exact copy. The lines are described in
+    If the queue is used during the export, an item can be missing or be written twice; a line on stderr then reports
+    it. Pause the queue and stop its workers for an exact copy. The lines are described in
     docs/transfer.md.
 
     \b

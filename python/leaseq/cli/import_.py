@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 def import_(*, queue: WorkQueue, source: IO[bytes], revive_dead: bool, as_json: bool) -> None:
     """Add to QUEUE the items of FILE (or stdin), which `leaseq export` wrote.
 
-    Ids that exist are left as they are, so an import that was cut is run again. What cannot be carried is counted:
-    attempts and tokens start again, last errors are dropped. The exit code is 1 if the file is cut.
+    Items whose ids exist are not changed: if an import was interrupted, run it again. Attempts and tokens start again
+    and last errors are dropped; their number is printed. The exit code is 1 if the file is incomplete.
 
     \b
     Examples:

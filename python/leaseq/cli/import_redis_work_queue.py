@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 @on_server
 @click.option("--group", "-g", metavar="GROUP", help="The queue's group. [default: its name]")
 @click.option("--from", "source", metavar="URL", help="The server of the original. [default: that of --url]")
-@click.option("--waiting-only", is_flag=True, help="Leave alone what workers of the original took.")
-@click.option("--dry-run", is_flag=True, help="Say what is there and change nothing.")
+@click.option("--waiting-only", is_flag=True, help="Leave out the items that workers of the original hold.")
+@click.option("--dry-run", is_flag=True, help="Show what would be moved; change nothing.")
 @output.as_json
 def import_redis_work_queue(
     *,

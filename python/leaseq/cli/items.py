@@ -61,7 +61,7 @@ def peek(*, queue: WorkQueue, count: int, as_json: bool) -> None:
 @click.option("--data", "with_data", is_flag=True, help="Show the data too.")
 @output.as_json
 def inspect(*, queue: WorkQueue, ids: tuple[str, ...], with_data: bool, as_json: bool) -> int:
-    """Show everything about items of QUEUE. Exits with 1 if one is not there.
+    """Show everything about items of QUEUE. Exits with 1 if an item does not exist.
 
     \b
     Examples:

@@ -42,7 +42,7 @@ def on_jobs(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @click.group(cls=ErrorHandlingGroup, no_args_is_help=False)
 def jobs() -> None:
-    """Look at jobs, cancel them, put dead ones back; and at schedules.
+    """Show jobs, cancel them, put dead ones back; show and control schedules.
 
     \b
     Example:
@@ -59,7 +59,7 @@ def jobs() -> None:
 @click.option("--offset", type=click.IntRange(min=0), default=0, help="Skip this many at the start.")
 @output.as_json
 def list_(*, app: App, state: Any, limit: int, offset: int, as_json: bool) -> None:
-    """List jobs of a queue in one state. `finished` are those whose outcome is kept. Exits with 1 if there are none.
+    """List jobs of a queue in one state. `finished` lists jobs whose outcome is kept. Exits with 1 if there are none.
 
     \b
     Examples:
@@ -74,7 +74,7 @@ def list_(*, app: App, state: Any, limit: int, offset: int, as_json: bool) -> No
 @on_jobs
 @output.as_json
 def status(*, app: App, ids: tuple[str, ...], as_json: bool) -> int:
-    """Tell what became of jobs, and what is known of them. Exits with 1 if one is unknown.
+    """Show the status of jobs and what is known of them. Exits with 1 if a job is unknown.
 
     \b
     Example:
@@ -90,7 +90,7 @@ def status(*, app: App, ids: tuple[str, ...], as_json: bool) -> int:
 @on_jobs
 @output.as_json
 def cancel(*, app: App, ids: tuple[str, ...], as_json: bool) -> int:
-    """Cancel jobs, running ones too. Exits with 1 if one has ended or is not there.
+    """Cancel jobs, running ones too. Exits with 1 if a job has ended or does not exist.
 
     \b
     Example:
@@ -105,7 +105,7 @@ def cancel(*, app: App, ids: tuple[str, ...], as_json: bool) -> int:
 @dead.which_to_revive
 @output.as_json
 def replay(*, app: App, **chosen: Any) -> int:
-    """Put dead jobs back, with attempt 0. Exits with 1 if one was not dead.
+    """Put dead jobs back, with 0 attempts. Exits with 1 if a job was not dead.
 
     \b
     Examples:
@@ -121,7 +121,7 @@ def replay(*, app: App, **chosen: Any) -> int:
 @confirmation.yes
 @output.as_json
 def purge(*, app: App, **chosen: Any) -> int:
-    """Drop dead jobs permanently. Exits with 1 if one was not dead.
+    """Delete dead jobs permanently. Exits with 1 if a job was not dead.
 
     \b
     Example:
@@ -132,7 +132,7 @@ def purge(*, app: App, **chosen: Any) -> int:
 
 @jobs.group(cls=ErrorHandlingGroup, no_args_is_help=False)
 def cron() -> None:
-    """Look at schedules, pause and resume them, trigger their jobs.
+    """Show schedules, pause and resume them, trigger their jobs.
 
     \b
     Example:
@@ -144,7 +144,7 @@ def cron() -> None:
 @on_jobs
 @output.as_json
 def cron_list(*, app: App, as_json: bool) -> None:
-    """List the schedules of a queue, as workers have entered them. Exits with 1 if there are none.
+    """List the schedules of a queue that workers have registered. Exits with 1 if there are none.
 
     \b
     Example:
@@ -173,7 +173,7 @@ def cron_list(*, app: App, as_json: bool) -> None:
 @on_jobs
 @output.as_json
 def pause(*, app: App, name: str, as_json: bool) -> None:
-    """Let the slots of a schedule pass without jobs.
+    """Pause a schedule: its slots pass without jobs.
 
     \b
     Example:
@@ -188,7 +188,7 @@ def pause(*, app: App, name: str, as_json: bool) -> None:
 @on_jobs
 @output.as_json
 def resume(*, app: App, name: str, as_json: bool) -> None:
-    """Let a schedule go on with its next slot.
+    """Resume a schedule with its next slot.
 
     \b
     Example:

@@ -97,8 +97,8 @@ def _on_lease(function: Function) -> Function:
 
 @click.command(short_help="Finish a leased item of QUEUE.")
 @_on_lease
-@click.option("--result", help="What is kept as its outcome, where that was asked for.")
-@click.option("--result-file", type=click.File("rb"), help="The same, from a file; - is stdin.")
+@click.option("--result", help="The result, kept if the item was added with --keep, or with --keep here.")
+@click.option("--result-file", type=click.File("rb"), help="The result from a file; - is stdin.")
 @click.option(
     "--keep", type=duration, help="Keep the outcome for this time instead of the item's own; 0: not at all."
 )
@@ -117,8 +117,7 @@ def complete(
 ) -> None:
     """Finish the item ID of QUEUE, with the TOKEN that its lease gave.
 
-    Of all calls for an item, exactly one is answered yes: the first, also after the lease has ended. The others end
-    with 1.
+    Exactly one call for an item succeeds: the first, even after the lease has ended. All others exit with 1.
 
     \b
     Example:
@@ -140,10 +139,10 @@ def complete(
 
 @click.command(short_help="Give a leased item of QUEUE back.")
 @_on_lease
-@click.option("--delay", type=duration, default=0.0, help="Not to be leased before this time from now.")
-@click.option("--error", help="Why; kept as the item's last error.")
+@click.option("--delay", type=duration, default=0.0, help="Lease it no earlier than this time from now.")
+@click.option("--error", help="The reason, kept as the item's last error.")
 @click.option("--uncounted", is_flag=True, help="The attempt does not count: the work was not started.")
-@click.option("--dead", is_flag=True, help="Let it die, whatever its attempts.")
+@click.option("--dead", is_flag=True, help="Make it a dead letter, however many attempts it has left.")
 @output.as_json
 def release(
     *,
@@ -158,7 +157,7 @@ def release(
 ) -> None:
     """Give the item ID of QUEUE back, with the TOKEN that its lease gave.
 
-    Prints where it went: ready, delayed, or dead when its attempts are used up. Exits with 1 if the lease is lost.
+    Prints its new state: ready, delayed, or dead if its attempts are used up. Exits with 1 if the lease is lost.
 
     \b
     Examples:

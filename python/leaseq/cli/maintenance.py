@@ -11,7 +11,7 @@ from leaseq.cli.server import on_queue, stats_of
 @on_queue
 @output.as_json
 def pause(*, queue: WorkQueue, as_json: bool) -> None:
-    """Lease nothing of QUEUE until `leaseq resume`, for all workers. What is worked on goes on.
+    """Stop leasing from QUEUE, for all workers, until `leaseq resume`. Items that are leased already are finished.
 
     \b
     Example:
@@ -50,12 +50,16 @@ def _report(queue: WorkQueue, *, paused: bool, as_json: bool) -> None:
 @click.option(
     "--max-items", type=click.IntRange(0, 4294967295), help="Items held, not counting dead ones; 0: no limit."
 )
-@click.option("--max-attempts", type=click.IntRange(0, 65534), help="Leases until an item dies; 0: never.")
+@click.option(
+    "--max-attempts",
+    type=click.IntRange(0, 65534),
+    help="Leases after which an item becomes a dead letter; 0: never.",
+)
 @output.as_json
 def configure(
     *, queue: WorkQueue, max_data: int | None, max_items: int | None, max_attempts: int | None, as_json: bool
 ) -> None:
-    """Set limits of QUEUE for all its clients, those that are given, and show all. What is held already stays.
+    """Set the given limits of QUEUE, for all its clients, and show all limits. Items in the queue stay.
 
     \b
     Examples:
@@ -75,17 +79,17 @@ def configure(
         output.show(output.facts((name, value) for name, value in limits.items()))
 
 
-@click.command(short_help="Requeue expired leases, promote what is due; repair damage.")
+@click.command(short_help="Requeue expired leases, promote due items; repair damage.")
 @on_queue
 @click.option(
     "--deep", is_flag=True, help="Look through the whole queue for damage and repair it, page by page."
 )
-@click.option("--dry-run", is_flag=True, help="Change nothing; show what there is to do.")
+@click.option("--dry-run", is_flag=True, help="Change nothing; show what would be done.")
 @output.as_json
 def clean(*, queue: WorkQueue, deep: bool, dry_run: bool, as_json: bool) -> None:
-    """Requeue expired leases of QUEUE, promote what is due, end what is over; with --deep repair damage.
+    """Requeue items of QUEUE whose lease expired, promote due items, delete expired items and outcomes; with --deep repair damage.
 
-    Safe at any time and beside any number of others.
+    Safe at any time, also several at once.
 
     \b
     Examples:

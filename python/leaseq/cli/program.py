@@ -116,7 +116,7 @@ class Program(exit_codes.ErrorHandlingGroup):
 def program() -> None:
     """Work queues with leases on Redis and Valkey.
 
-    Every command says more with --help. The server is named with --url or $REDIS_URL.
+    For details of a command, run it with --help. Name the server with --url or $REDIS_URL.
 
     \b
     Example:

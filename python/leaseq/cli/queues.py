@@ -11,11 +11,11 @@ from leaseq.cli.server import Server, on_server
 from leaseq.cli.stats import as_dict
 
 
-@click.command(short_help="List the queues of the server, and how each stands.")
+@click.command(short_help="List the queues of the server, with their counts.")
 @on_server
 @output.as_json
 def queues(*, server: Server, as_json: bool) -> None:
-    """List the queues of the server, as the clients have entered them, and how each stands.
+    """List the queues that clients have registered on the server, with their counts.
 
     Exits with 1 if there are none.
 

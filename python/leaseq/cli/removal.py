@@ -19,9 +19,9 @@ from leaseq.results import STATES
 @click.argument("ids", metavar="ID...", nargs=-1, required=True)
 @output.as_json
 def remove(*, queue: WorkQueue, ids: tuple[str, ...], as_json: bool) -> int:
-    """Remove items of QUEUE in any state; a worker that holds one finds out at its next call.
+    """Remove items of QUEUE in any state. A worker that holds a removed item finds out at its next call.
 
-    Exits with 1 if one was not there.
+    Exits with 1 if an item does not exist.
 
     \b
     Examples:

@@ -29,7 +29,7 @@ _MIN_INTERVAL: Final = 0.1  # seconds between two looks, at least
 @click.option("--count", type=click.IntRange(1), help="With --watch: stop after this many looks.")
 @output.as_json
 def stats(*, queue: WorkQueue, watch: bool, every: float, count: int | None, as_json: bool) -> None:
-    """Show how QUEUE stands: items by state, counters, limits.
+    """Show the counts of QUEUE: items by state, counters, limits.
 
     \b
     Examples:

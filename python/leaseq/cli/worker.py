@@ -31,7 +31,11 @@ log = logging.getLogger("leaseq.cli.worker")
 @click.command()
 @click.argument("app", metavar="MODULE:APP")
 @click.option(
-    "--queue", "-q", "queues", multiple=True, help="Take jobs from it; the first that is named goes first."
+    "--queue",
+    "-q",
+    "queues",
+    multiple=True,
+    help="Lease jobs from this queue; repeat it for more, the first one goes first.",
 )
 @click.option(
     "--processes", "-p", type=click.IntRange(1, 1000), help="How many.  [default: one for each CPU]"
@@ -44,7 +48,7 @@ log = logging.getLogger("leaseq.cli.worker")
     show_default=True,
     help="Jobs that each process runs at a time.",
 )
-@click.option("--burst", is_flag=True, help="End when nothing is ready; with 1 if nothing was.")
+@click.option("--burst", is_flag=True, help="Exit when nothing is ready; with 1 if nothing ever was.")
 @lease_option("How long a lease is; it is extended while the job runs.")
 @grace_option("jobs")
 @click.option("--max-jobs", type=click.IntRange(1), help="Replace a process after this many jobs.")
@@ -53,9 +57,7 @@ log = logging.getLogger("leaseq.cli.worker")
     type=click.FloatRange(0, min_open=True),
     help="Replace a process that has used this many MiB.",
 )
-@click.option(
-    "--verbose", "-v", is_flag=True, help="Tell on stderr what the worker does, not only what fails."
-)
+@click.option("--verbose", "-v", is_flag=True, help="Log what the worker does on stderr, not only failures.")
 @click.option(
     "--log-format",
     type=click.Choice(["text", "json"]),
@@ -70,8 +72,8 @@ def worker(*, app: str, verbose: bool, log_format: Format, **options: Any) -> in
     job has its function, id and attempt.
 
     APP is a leaseq.jobs.App, or one of leaseq.jobs.aio, in MODULE, which is looked for in this folder too. A process that dies is replaced, and the
-    jobs that it held are leased again at once. SIGTERM or Ctrl-C lets jobs end within --grace, a second one gives them
-    back, uncounted; then this ends with 0. Needs the extra `jobs`.
+    jobs that it held are leased again at once. After SIGTERM or Ctrl-C, running jobs may finish within --grace; a
+    second signal releases them, uncounted. Then this exits with 0. Needs the extra `jobs`.
 
     \b
     Examples:

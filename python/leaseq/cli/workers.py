@@ -12,13 +12,13 @@ from leaseq.worker.registry import WorkerInfo, live_workers
 _SHOWN: Final = 3  # items of a worker, in the table
 
 
-@click.command(short_help="List the live workers, and what they hold.")
+@click.command(short_help="List the live workers, with the items that they hold.")
 @click.argument("queue", required=False)
 @on_server
 @in_group
 @output.as_json
 def workers(*, queue: str | None, server: Server, group: str | None, as_json: bool) -> None:
-    """List the live workers of the server, or those of QUEUE, what they do and what they hold.
+    """List the live workers of the server, or those of QUEUE, with their states and items.
 
     A worker is starting, idle, busy or stopping.
 
