@@ -48,27 +48,27 @@ class CleanerService:
         self._pace = pace
         self._gate = asyncio.Semaphore(MAX_CONCURRENT_CALLS)
         self._known: dict[RegisteredQueue, WorkQueue] = {}
-        self._looked: set[RegisteredQueue] = set()
+        self._visited: set[RegisteredQueue] = set()
         self._deep_due: dict[RegisteredQueue, float] = {}
         self._cursors: dict[RegisteredQueue, str] = {}
-        self._turned = time.monotonic()
-        self._begun = False
+        self._loop_ran_at = time.monotonic()
+        self._started = False
 
     @property
     def alive(self) -> bool:
         """True if the loop turns. From any thread."""
-        return time.monotonic() - self._turned < ALIVE_SECS
+        return time.monotonic() - self._loop_ran_at < ALIVE_SECS
 
     @property
     def unready(self) -> str:
         """Why not all queues are kept clean just now, or "" if they are. From any thread."""
-        if not self._begun:
+        if not self._started:
             return "not started"
         if self._failures.away:
             return "the server does not answer"
         if self._failures.has(REGISTRY):
             return "the registry of queues cannot be read"
-        fresh = len(self._known) - len(self._looked)
+        fresh = len(self._known) - len(self._visited)
         return f"{fresh} queues were not looked at yet" if fresh > 0 else ""
 
     async def run(
@@ -82,7 +82,7 @@ class CleanerService:
         started()
         async with asyncio.TaskGroup() as group:
             self._adopt(found, group)
-            self._begun = True
+            self._started = True
             group.create_task(self._discover(find, group))
             if self._pace.deep_secs > 0:
                 group.create_task(self._deep_cleans())
@@ -112,13 +112,13 @@ class CleanerService:
             self._known[queue] = WorkQueue(queue.name, self._client, group=queue.group)
             self._metrics.add(queue)
             self._deep_due[queue] = time.monotonic() + self._pace.first_deep()
-            group.create_task(self._tend(queue))
+            group.create_task(self._clean_queue(queue))
         if fresh or gone:
             log.info("looking after %d queues: %d new, %d gone", len(found), len(fresh), len(gone))
 
     def _forget(self, queue: RegisteredQueue) -> None:
         """Remember nothing of a queue that is gone; once more after a call that was under way meanwhile."""
-        self._looked.discard(queue)
+        self._visited.discard(queue)
         self._deep_due.pop(queue, None)
         self._cursors.pop(queue, None)
         self._failures.forget(label(queue))
@@ -129,12 +129,12 @@ class CleanerService:
     ) -> None:
         """Look for queues now and then; without `find`, only show that the loop turns."""
         while not await self._sleep(intervals.DISCOVERY_SECS):
-            self._turned = time.monotonic()
+            self._loop_ran_at = time.monotonic()
             found = None if find is None else await self._call(REGISTRY, "registry", find)
             if found is not None:
                 self._adopt(found, group)
 
-    async def _tend(self, name: RegisteredQueue) -> None:
+    async def _clean_queue(self, name: RegisteredQueue) -> None:
         """Light cleans of one queue, and looks at its counts."""
         queue, who = self._known[name], label(name)
         failures, count_at, pause = 0, 0.0, self._pace.first_look()
@@ -148,7 +148,7 @@ class CleanerService:
                 self._metrics.moved(name, done)
                 pause = self._pace.until_next_look(done)
             if not self._failures.away:
-                self._looked.add(name)
+                self._visited.add(name)
             if done is not None and time.monotonic() >= count_at:
                 count_at = time.monotonic() + intervals.STATS_SECS
                 stats = await self._call(who, "stats", queue.stats)

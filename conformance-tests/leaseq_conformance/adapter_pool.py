@@ -132,7 +132,7 @@ class AdapterPool:
         """Kill a process, whatever it is doing."""
         adapter.kill()
         with contextlib.suppress(AdapterError):  # a fault was reported to the case that made the call
-            adapter.process.end()
+            adapter.process.stop()
         adapter.listener.reset()
         adapter.listener.has_every_slot = False
         self._listeners.append(adapter.listener)

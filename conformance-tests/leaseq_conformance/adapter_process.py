@@ -147,9 +147,9 @@ class AdapterProcess:
         self._lock = threading.Lock()
         self._pending: dict[int, Pending] = {}
         self._last_id = 0
-        self._end: AdapterError | Answer | None = None
-        self._is_ended = False
-        self._log: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 (closed by `end`)
+        self._final_answer: AdapterError | Answer | None = None
+        self._stop_called = False
+        self._log: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 (closed by `stop`)
         try:
             self._process = subprocess.Popen(
                 list(command),
@@ -170,7 +170,7 @@ class AdapterProcess:
         except BaseException:
             self.kill()
             with contextlib.suppress(AdapterError):
-                self.end()
+                self.stop()
             raise
 
     @property
@@ -206,8 +206,8 @@ class AdapterProcess:
             check_request(request)
             self._last_id += 1
             pending = Pending(self, request)
-            if self._end is not None:
-                pending.resolve(self._end)
+            if self._final_answer is not None:
+                pending.resolve(self._final_answer)
                 return pending
             self._pending[request["id"]] = pending
             self._note("->", line := json.dumps(request, separators=(",", ":")))
@@ -233,19 +233,19 @@ class AdapterProcess:
     def kill(self) -> None:
         """Kill it with SIGKILL; calls without an answer are answered `killed`."""
         with self._lock:
-            self._end = self._end or Answer("killed")
+            self._final_answer = self._final_answer or Answer("killed")
         self._process.kill()
         self._reader.join()
 
-    def end(self, secs: float = TIMEOUT_SECS) -> None:
+    def stop(self, secs: float = TIMEOUT_SECS) -> None:
         """Close its stdin and wait for its exit. Raises AdapterFaultError if it broke the protocol.
 
         Calls without an answer are answered `killed`. Does nothing if it has ended already.
         """
         with self._lock:
-            if self._is_ended:
+            if self._stop_called:
                 return
-            self._is_ended = True
+            self._stop_called = True
             assert self._process.stdin is not None
             with contextlib.suppress(OSError):
                 self._process.stdin.close()
@@ -265,7 +265,7 @@ class AdapterProcess:
     @property
     def fault(self) -> AdapterError | None:
         """The error of an adapter that broke the protocol; otherwise None."""
-        return self._end if isinstance(self._end, AdapterError) else None
+        return self._final_answer if isinstance(self._final_answer, AdapterError) else None
 
     def __enter__(self) -> Self:
         return self
@@ -274,10 +274,10 @@ class AdapterProcess:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if kind is None:
-            self.end()
+            self.stop()
         else:
             with contextlib.suppress(AdapterError):
-                self.end()
+                self.stop()
 
     def _greeted(self, answer: Answer) -> Json:
         if answer.kind != "ok":
@@ -303,7 +303,7 @@ class AdapterProcess:
             self._process.kill()
             return
         code = self._process.wait()
-        if self._is_ended and code == 0:
+        if self._stop_called and code == 0:
             self._fail(Answer("killed"))
         else:
             self._fail(self._fault(f"the adapter's process ended too early: {_exit(code)}"))
@@ -344,9 +344,9 @@ class AdapterProcess:
 
     def _fail(self, why: AdapterError | Answer) -> None:
         with self._lock:
-            self._end = self._end or why
+            self._final_answer = self._final_answer or why
             for pending in self._pending.values():
-                pending.resolve(self._end)
+                pending.resolve(self._final_answer)
             self._pending.clear()
 
 

@@ -150,7 +150,7 @@ def test_an_adapter_that_does_not_end_is_an_error() -> None:
     actor = AdapterProcess("deaf", program("time.sleep(3600)"), "redis://127.0.0.1:1")
     actor.send({"op": "open", "queue": "q", "name": "q", "group": None})
     with pytest.raises(AdapterFaultError, match="did not exit"):
-        actor.end(0.1)
+        actor.stop(0.1)
 
 
 def test_an_adapter_that_cannot_be_started_is_an_error() -> None:

@@ -12,7 +12,7 @@ from leaseq_conformance.manifest import SCRIPTS
 from leaseq_conformance.vectors import case_file, suite
 from leaseq_conformance.vectors import vector as format_
 from leaseq_conformance.vectors.compare import agree
-from leaseq_conformance.vectors.suite import found_wrong
+from leaseq_conformance.vectors.suite import mismatches
 
 if TYPE_CHECKING:
     import redis
@@ -31,7 +31,7 @@ def vector(script: str, name: str) -> Vector:
 
 def differences(client: redis.Redis, vectors: list[Vector], source: str | None = None) -> list[str]:
     sources = {vectors[0].script: source} if source else {}
-    return list(found_wrong(client, vectors, sources, watched=True))
+    return list(mismatches(client, vectors, sources, watched=True))
 
 
 @pytest.mark.slow

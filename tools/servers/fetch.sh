@@ -26,8 +26,8 @@ if [ -n "$wheels" ]; then ONLY=$wheels "$here/fetch_wheels.sh" "$root" "$python"
 
 missing=''
 for name in ${names//,/ }; do
-  if [ -x "$root/bin/$name" ] && told=$("$root/bin/$name" --version); then
-    printf '%-14s %s\n' "$name" "$told"
+  if [ -x "$root/bin/$name" ] && version=$("$root/bin/$name" --version); then
+    printf '%-14s %s\n' "$name" "$version"
   else
     missing="$missing $name"
   fi

@@ -26,7 +26,7 @@ class Witness:
     """Reads along while its block runs; `ran` has what was run when it has ended.
 
     Args:
-        client: for connections to the server, past every gate.
+        client: for connections to the server, past every fault proxy.
         scripts: names by digest; what else is run on the queue is named by its digest.
         prefix: of the queue; other keys are none of ours.
     """

@@ -44,10 +44,10 @@ class Call:
 
 @dataclass
 class Sent:
-    """A call of a script as it came through the gate.
+    """A call of a script as it came through the fault proxy.
 
     Attributes:
-        number: the order in which the gate saw commands.
+        number: the order in which the fault proxy saw commands.
         call: the number of the call of the same actor during which it came.
         keys: without the queue's prefix.
         passed: whether the server got it.

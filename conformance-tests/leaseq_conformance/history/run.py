@@ -54,8 +54,8 @@ def run(program: Program, context: Context) -> History:
             **NAMES_BY_DIGEST,
             forge: FORGE,
         }  # and what clients say that they send, whatever is wrong with it
-        with Witness(client, names, PREFIX) as witness, FaultProxy(context.server.url, names) as gate:
-            recording = _Recording(history, context, gate, names)
+        with Witness(client, names, PREFIX) as witness, FaultProxy(context.server.url, names) as proxy:
+            recording = _Recording(history, context, proxy, names)
             parts = [_Part(recording, name, steps) for name, steps in program.actors.items()]
             threads = [threading.Thread(target=part.play, name=part.name) for part in parts]
             threads.append(threading.Thread(target=recording.forge, args=(client, forge, program.forger)))
@@ -63,7 +63,7 @@ def run(program: Program, context: Context) -> History:
                 thread.start()
             for thread in threads:
                 thread.join()
-            commands = gate.commands
+            commands = proxy.commands
         history.ended = _time(client)
         history.ran = witness.ran
         if witness.fault is not None:
@@ -85,13 +85,13 @@ class _Recording:
 
     Attributes:
         names: scripts by their digests.
-        `begun`: for each actor the calls that it made, and how many commands the gate had seen before each.
+        `begun`: for each actor the calls that it made, and how many commands the proxy had seen before each.
         pace: counts the steps that actors made, for threads that keep pace with them.
     """
 
     history: History
     context: Context
-    gate: FaultProxy
+    proxy: FaultProxy
     names: dict[str, str]
     begun: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -103,7 +103,7 @@ class _Recording:
         with self.lock:
             call = Call(next(self.numbers), actor, method, args, time.monotonic_ns(), fault=fault)
             self.history.calls.append(call)
-            self.begun.setdefault(actor, []).append((call.number, len(self.gate.commands)))
+            self.begun.setdefault(actor, []).append((call.number, len(self.proxy.commands)))
         return call
 
     def complain(self, text: str) -> None:
@@ -138,7 +138,7 @@ class _Part:
                 self._make(step, number)
                 self._recording.pace.release()
             if self._actor is not None:
-                self._actor.end()
+                self._actor.stop()
         except NoAnswerError as error:
             self._recording.complain(f"unknown: {error}")
         except (AdapterError, AssertionError) as error:
@@ -151,13 +151,13 @@ class _Part:
 
     def _started(self) -> AdapterProcess:
         if self._actor is None:
-            client_listener = self._recording.gate.listener(self.name)
+            client_listener = self._recording.proxy.listener(self.name)
             context = self._recording.context
             self._actor = AdapterProcess(self.name, context.adapter, client_listener.url)
-            self._recording.gate.listener(self.name, kill=self._actor.kill)
+            self._recording.proxy.listener(self.name, kill=self._actor.kill)
             declared = self._actor.hello["scripts"]
             self._recording.names.update({digest: name for name, digest in declared.items()})
-            self._recording.gate.learn_scripts(declared)
+            self._recording.proxy.learn_scripts(declared)
             self._actor.open("q", NAME).ok  # noqa: B018 (raises where it is none)
         return self._actor
 
@@ -168,7 +168,7 @@ class _Part:
         actor = self._started()
         if step.fault:
             do, when = step.fault.split()
-            self._recording.gate.add_breakpoint(self.name, step.script, cast("When", when), ACTIONS[do])
+            self._recording.proxy.add_breakpoint(self.name, step.script, cast("When", when), ACTIONS[do])
         call = self._recording.begin(self.name, step.method, args, step.fault)
         answer = actor.start("q", step.method, **plain(args)).answer(self._recording.context.patience)
         call.end = time.monotonic_ns()
@@ -179,7 +179,7 @@ class _Part:
             call.end = None
             actor, self._actor, self._own = self._actor, None, []  # the next process has no leases
             if actor is not None:
-                actor.end()
+                actor.stop()
         elif answer.kind in {"ok", "error"}:
             call.answer = {answer.kind: restored(answer.value)}
         else:
@@ -230,7 +230,7 @@ def _time(client: redis.Redis) -> int:
 
 
 def _sent(commands: list[Command], begun: dict[str, list[tuple[int, int]]]) -> list[Sent]:
-    """The calls of scripts that came through the gate, each with the call of its actor during which it came."""
+    """The calls of scripts that came through the proxy, each with the call of its actor during which it came."""
     found = []
     for place, command in enumerate(commands):
         if command.name not in {"EVALSHA", "EVAL"}:

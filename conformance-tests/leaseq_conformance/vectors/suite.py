@@ -81,36 +81,35 @@ def run_with(case: Case, context: Context, sources: Mapping[str, str] = MappingP
 def _differences(context: Context, vectors: Sequence[Vector], sources: Mapping[str, str]) -> Generator[str]:
     yield from (f"{vector.name}: keys of several slots" for vector in vectors if not of_one_slot(vector))
     with context.server.client(protocol=2) as client:
-        yield from found_wrong(client, vectors, sources, watched=True)
+        yield from mismatches(client, vectors, sources, watched=True)
     with context.server.client(protocol=3) as client:
         yield from (
-            f"under RESP3, {difference}"
-            for difference in found_wrong(client, vectors, sources, watched=False)
+            f"under RESP3, {difference}" for difference in mismatches(client, vectors, sources, watched=False)
         )
 
 
-def found_wrong(
+def mismatches(
     client: redis.Redis,
     vectors: Sequence[Vector],
     sources: Mapping[str, str] = MappingProxyType({}),
     *,
     watched: bool,
 ) -> Generator[str]:
-    """Return what is not as the vectors say, a line for each."""
-    bench = VectorExecutor(client)
+    """Yield a line for each difference from the vectors."""
+    executor = VectorExecutor(client)
     try:
         if not watched:
-            yield from _judged(bench.run(vectors, sources))
+            yield from _judged(executor.run(vectors, sources))
             return
         with Watch(client) as watch:
             for start in range(0, len(vectors), BATCH):
-                runs = list(bench.run(vectors[start : start + BATCH], sources))
+                runs = list(executor.run(vectors[start : start + BATCH], sources))
                 yield from _judged(runs)
                 yield from (
                     f"{difference} is touched and was not passed" for difference in watch.undeclared(runs)
                 )
     finally:
-        bench.close()
+        executor.close()
 
 
 def _judged(runs: Any) -> Iterator[str]:

@@ -100,24 +100,24 @@ class Plan(Breakpoint):
         self._late = list(late)
         self._prefix = prefix
         self._port = port
-        self._fates: dict[int, Action] = {}
+        self._actions: dict[int, Action] = {}
         self._together: defaultdict[str, list[tuple[DeferredReply, bytes]]] = defaultdict(list)
         self._chosen: set[str] = set()
         self._seen: Counter[str] = Counter()
         self._silent = silent
         self._done = threading.Event()
-        self._look()
+        self._check_done()
 
     def matches(self, command: Command) -> bool:
-        """Every call of the actor; the gate asks for one command at a time."""
+        """Every call of the actor; the fault proxy asks for one command at a time."""
         if command.client != self.client or command.name not in self._watched:
             return False
         if notation.is_of_another_case(command, self._prefix):
             return False
         if command.arguments == PROBE and not self._names_probe():
             return False
-        self._fates[command.number] = self._fate(command)
-        self._look()
+        self._actions[command.number] = self._action_for(command)
+        self._check_done()
         return True
 
     def _names_probe(self) -> bool:
@@ -125,7 +125,7 @@ class Plan(Breakpoint):
 
     def stop(self, command: Command) -> Action:
         """Return the action for a command."""
-        return self._fates.pop(command.number)
+        return self._actions.pop(command.number)
 
     def finished(self, secs: float) -> bool:
         """Wait until all that was expected has come, or something else has."""
@@ -152,11 +152,11 @@ class Plan(Breakpoint):
         """Return whether every block that was expected has come."""
         return not any("block" in exchange for sequence in self._sequences.values() for exchange in sequence)
 
-    def _look(self) -> None:
+    def _check_done(self) -> None:
         if self.wrong or not self.missing():
             self._done.set()
 
-    def _fate(self, command: Command) -> Action:
+    def _action_for(self, command: Command) -> Action:
         if self.wrong:
             return "disconnect"
         misuse = self._silent.misuse(command)

@@ -167,7 +167,7 @@ def _wait_for_the_rest(session: CaseSession, plan: Plan, patience: float) -> Non
     """Wait for commands that are sent in the background behind the answer, at most until the client's end."""
     if plan.finished(GRACE_SECS):
         return
-    session.adapter(ACTOR).process.end(patience)
+    session.adapter(ACTOR).process.stop(patience)
     if not plan.finished(0):
         raise FailedError(f"the client never sent {', '.join(plan.missing())}")
     raise UnjudgedError("the machine did not keep up: the client sent the rest when it was ended only")

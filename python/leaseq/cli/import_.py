@@ -1,4 +1,4 @@
-"""The command `leaseq import`; `leaseq.transfer.import_` does the work."""
+"""The command `leaseq import`; `leaseq.transfer.importer` does the work."""
 
 from collections.abc import Iterator
 from typing import IO, TYPE_CHECKING

@@ -6,7 +6,7 @@ leaseq.transfer.import_lines(other, file)
 """
 
 from leaseq.transfer.export import export_queue
-from leaseq.transfer.import_ import Imported, import_lines
+from leaseq.transfer.importer import Imported, import_lines
 from leaseq.transfer.migration import Migration, StillLeasedError, migrate
 from leaseq.transfer.redis_work_queue import ImportRunningError, OriginalQueue
 

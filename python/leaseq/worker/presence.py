@@ -15,15 +15,17 @@ CLIENT = f"leaseq-python {__version__}"
 INDEX = "leaseq:workers"
 """ZSET: the ids of workers, each with the time at which it may be forgotten."""
 
-LIFE_SECS = 30
+TTL_SECS = 30
 """Seconds that an announcement lives; a killed worker is listed that long."""
 
-EVERY_SECS = 10
+REPORT_INTERVAL_SECS = 10
 """Seconds between two announcements of a worker."""
 
-INDEX_LIFE_SECS = 600
-INDEX_EVERY = 6
-"""Seconds that an id stays in the index; it is entered with every sixth announcement of its worker."""
+INDEX_TTL_SECS = 600
+"""Seconds that an id stays in the index."""
+
+INDEX_REFRESH_SECS = 60
+"""Seconds after which a worker enters its id in the index again, with its next announcement."""
 
 MAX_ITEMS = 100
 """The most items that are announced with their ids; of more, only the number."""
@@ -97,11 +99,11 @@ def new_id() -> str:
 
 
 def key(worker_id: str) -> str:
-    """Where a worker says what it does."""
+    """Return the key of the announcement of a worker."""
     return f"leaseq:worker:{worker_id}"
 
 
-def written(
+def encode(
     *,
     started: float,
     stopping: bool,
@@ -111,7 +113,7 @@ def written(
     held: Sequence[Any],
     now: float,
 ) -> str:
-    """Return what a worker says, as JSON; `held` are leased items, `now` is on the clock of their leases."""
+    """Return the announcement of a worker, as JSON; `held` are leased items, `now` is on the clock of their leases."""
     items = [
         {
             "queue": f"{item.queue.group}:{item.queue.name}",
@@ -138,7 +140,7 @@ def written(
     )
 
 
-def read(worker_id: bytes, text: bytes | None) -> WorkerInfo | None:
+def decode(worker_id: bytes, text: bytes | None) -> WorkerInfo | None:
     """Parse an announcement; None if there is none, or it is invalid."""
     name = worker_id.decode(errors="replace")
     if text is None or not _ID.fullmatch(name):

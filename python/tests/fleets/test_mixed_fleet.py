@@ -55,7 +55,7 @@ class Member:
         if answer.kind != "killed":
             return answer
         with self._lock, contextlib.suppress(AssertionError):
-            self._actor.end()
+            self._actor.stop()
             self._actor = self._start()
         raise KilledError
 
@@ -64,7 +64,7 @@ class Member:
             self._actor.kill()
 
     def end(self) -> None:
-        self._actor.end()
+        self._actor.stop()
 
 
 class Fleet:

@@ -189,7 +189,7 @@ class JobWorker:
 
     def _starting(self, started: float) -> str:
         queues = [(queue.group, queue.name) for queue in self._queues]
-        return presence.written(
+        return presence.encode(
             started=started, stopping=False, concurrency=0, completed=0, queues=queues, held=(), now=0.0
         )
 

@@ -1,6 +1,8 @@
-"""Says that a worker lives and what it holds, and reads what others said (LQ-WORKER-1 to LQ-WORKER-5)."""
+"""The reports by which a worker says that it lives and what it holds, and the list of them (LQ-WORKER-1 to LQ-WORKER-5)."""
 
 import contextlib
+import math
+import time
 from collections.abc import Callable
 
 from leaseq._aio import concurrency
@@ -12,8 +14,8 @@ from leaseq.worker._aio.side_loop import SideLoop
 from leaseq.worker.hooks import logger
 from leaseq.worker.presence import WorkerInfo
 
-PAGE = 100
-"""Ids that are read, or forgotten, by one command."""
+PAGE_SIZE = 100
+"""Ids that one command reads from the index, or removes from it."""
 
 
 class PresenceReporter(SideLoop):
@@ -26,7 +28,7 @@ class PresenceReporter(SideLoop):
         self._status = status
         self._own = Executor(client, presence.key(worker_id))
         self._index = Executor(client, presence.INDEX)
-        self._reports = 0
+        self._registered_at = -math.inf
         self._started = 0.0
         self._warned = False
 
@@ -43,25 +45,25 @@ class PresenceReporter(SideLoop):
                 if not self._warned:
                     logger.warning("worker %s is not seen among the live ones: %s", self._id, error)
                 self._warned = True
-            await self._wake_event.wait(presence.EVERY_SECS)
+            await self._wake_event.wait(presence.REPORT_INTERVAL_SECS)
 
     async def announce(self) -> None:
         """Announce the worker once, and sometimes enter it in the index, and remove ids whose time has passed."""
-        if self._reports % presence.INDEX_EVERY == 0:
-            await self._enter()
-        self._reports += 1
-        status, life = self._status(self._started), str(presence.LIFE_SECS * 1000)
-        await self._own.execute("SET", presence.key(self._id), status, "PX", life)
+        if time.monotonic() - self._registered_at >= presence.INDEX_REFRESH_SECS:
+            await self._register()
+            self._registered_at = time.monotonic()
+        status, ttl = self._status(self._started), str(presence.TTL_SECS * 1000)
+        await self._own.execute("SET", presence.key(self._id), status, "PX", ttl)
 
-    async def _enter(self) -> None:
+    async def _register(self) -> None:
         seconds, microseconds = await self._index.execute("TIME")
         now = int(seconds) + int(microseconds) / 1_000_000
         self._started = self._started or now
-        forget_at = str(round((now + presence.INDEX_LIFE_SECS) * 1000))
+        forget_at = str(round((now + presence.INDEX_TTL_SECS) * 1000))
         await self._index.execute("ZADD", presence.INDEX, forget_at, self._id)
         expired_before_ms = str(round(now * 1000))
         expired_ids = await self._index.execute(
-            "ZRANGEBYSCORE", presence.INDEX, "-inf", expired_before_ms, "LIMIT", "0", str(PAGE)
+            "ZRANGEBYSCORE", presence.INDEX, "-inf", expired_before_ms, "LIMIT", "0", str(PAGE_SIZE)
         )
         if expired_ids:
             await self._index.execute("ZREM", presence.INDEX, *expired_ids)
@@ -85,17 +87,17 @@ async def live_workers(server: str | concurrency.Client | None = None) -> list[W
         found: list[WorkerInfo] = []
         seen: set[bytes] = set()
         first = 0
-        while ids := await index.execute("ZRANGE", presence.INDEX, str(first), str(first + PAGE - 1)):
+        while ids := await index.execute("ZRANGE", presence.INDEX, str(first), str(first + PAGE_SIZE - 1)):
             for worker_id in ids:
                 if worker_id not in seen:
                     seen.add(worker_id)
                     found += await _read_worker(opened.client, worker_id)
-            first += PAGE
+            first += PAGE_SIZE
         return sorted(found, key=lambda worker: worker.id)
 
 
 async def _read_worker(client: concurrency.Client, worker_id: bytes) -> list[WorkerInfo]:
     """The worker of that id, if it lives. Each has a key, which in a cluster can be on any node."""
     key = presence.key(worker_id.decode(errors="replace"))
-    worker = presence.read(worker_id, await Executor(client, key).execute("GET", key))
+    worker = presence.decode(worker_id, await Executor(client, key).execute("GET", key))
     return [worker] if worker else []

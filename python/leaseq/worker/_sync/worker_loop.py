@@ -335,7 +335,7 @@ class WorkerLoop:
 
     def _status(self, started: float) -> str:
         """Return what is said of this worker."""
-        return presence.written(
+        return presence.encode(
             started=started,
             stopping=self.stopping,
             concurrency=self._settings.concurrency,
