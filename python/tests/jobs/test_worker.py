@@ -186,7 +186,9 @@ def test_a_job_is_tried_until_it_succeeds(flavour: JobAppFlavour) -> None:
 
 @pytest.mark.parametrize("fork", [False, True])
 @pytest.mark.parametrize(
-    "backoff", [60, timedelta(minutes=1), [60, HOUR], "1m", lambda attempt: attempt * 60], ids=str
+    "backoff",
+    [60, timedelta(minutes=1), [60, HOUR], "1m", lambda attempt: attempt * 60],
+    ids=["number", "timedelta", "list", "text", "function"],
 )
 def test_a_failed_job_waits_as_its_function_says(flavour: JobAppFlavour, backoff: Any, *, fork: bool) -> None:
     @flavour.app.job(name="f", backoff=backoff, fork=fork)
