@@ -53,7 +53,7 @@ def test_the_scenarios_of_the_package_name_rules_and_capabilities_that_there_are
         assert set(case.rules) <= set(rules()), case.name
         assert set(case.capabilities) <= CLAIMED, case.name
     assert set(capabilities()) - {name for case in cases for name in case.capabilities} <= {
-        *("cluster", "jobs", "job_worker")
+        *("cluster", "jobs", "job_worker", "job_chains", "job_schedules")
     }
 
 

@@ -22,6 +22,7 @@ CAPABILITIES: Final = (
     ),
     *("dead_letters", "limits", "many_queues", "cancel", "look", "registry", "live_workers", "worker"),
     *("clean", "configure", "pipeline", "cluster", "jobs", "job_worker"),
+    *("job_chains", "job_schedules"),
 )
 """All that spec/12 knows: both Python clients claim everything."""
 
