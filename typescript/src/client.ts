@@ -30,11 +30,11 @@ const MAX_TIMER_MS = 2 ** 31 - 1;
 export interface ClientOptions {
   /** Milliseconds after which a call without a reply fails and its connection is closed. Default: 10000. */
   replyTimeout?: number | undefined;
-  /** Where its workers write their few lines. Default: stderr. */
+  /** The logger of its workers. Default: lines on stderr. */
   logger?: Logger | undefined;
 }
 
-/** What the job layer uses of a client. */
+/** The parts of a client that the job layer uses. */
 export interface ClientParts {
   readonly pool: ConnectionPool;
   readonly replyTimeout: number;

@@ -36,7 +36,7 @@ export class FailedAttempt extends Error {
   }
 }
 
-/** What a handler gets with its item. */
+/** The second argument of a handler. */
 export interface HandlerContext {
   /**
    * Aborted when the work is to end: pass it to `fetch` and the like. Its `reason` is a `Cancellation`: the lease is "lost", the time
@@ -45,7 +45,7 @@ export interface HandlerContext {
   readonly signal: AbortSignal;
   /** Aborted as soon as the worker is stopped: a long handler can save what it has, and throw `Release`. */
   readonly stopping: AbortSignal;
-  /** Reports how far the handler is, to the hook `progress`. */
+  /** Reports the progress of the handler to the hook `progress`. */
   progress(value: unknown): void;
 }
 

@@ -2,32 +2,33 @@
 import type { LeasedItem } from "./queue.js";
 
 /**
- * Called as a worker goes on; all are optional. Keep them short. What a hook throws or rejects with is logged and changes nothing.
+ * Functions that a worker calls, for metrics, traces and logs. All are optional. Keep them short. If a hook throws or rejects, that
+ * is logged and changes nothing.
  */
 export interface Hooks {
-  /** These items were leased, by one call. */
+  /** Called when one call has leased these items. */
   leased?(items: readonly LeasedItem[]): unknown;
-  /** The handler of an item starts. */
+  /** Called when the handler of an item starts. */
   started?(item: LeasedItem): unknown;
-  /** It returned, or failed with `error`, after `ms`. */
+  /** Called when the handler has returned, or failed with `error`, after `ms`. */
   ended?(item: LeasedItem, ms: number, error: unknown): unknown;
-  /** The item is completed. */
+  /** Called when the item is completed. */
   completed?(item: LeasedItem): unknown;
-  /** It went back, to be leased again after `delay` ms. `error` is undefined if its handler did not fail. */
+  /** Called when the item was given back, to be leased again after `delay` ms. `error` is undefined if its handler did not fail. */
   released?(item: LeasedItem, delay: number, error: string | undefined): unknown;
-  /** It died: by a verdict of the worker, or because its own attempts are used up. */
+  /** Called when the item became a dead letter: the worker decided it, or the item's attempts are used up. */
   deadLettered?(item: LeasedItem, error: string | undefined): unknown;
-  /** Another worker has it, or it was removed or finished by another. Called while the handler runs if it is known then. */
+  /** Called when another worker has leased or finished the item, or it was removed; while the handler runs, if it is known then. */
   lost?(item: LeasedItem): unknown;
-  /** Its handler reported how far it is. */
+  /** Called when the handler reported its progress. */
   progress?(item: LeasedItem, value: unknown): unknown;
-  /** Calls to the server fail from now on; the worker goes on trying. */
+  /** Called when calls to the server start to fail. The worker goes on trying. */
   serverAway?(error: unknown): unknown;
-  /** Calls work again, after `ms`. */
+  /** Called when calls work again, after `ms`. */
   serverBack?(ms: number): unknown;
 }
 
-/** Where a worker writes its few lines. `console` is one. */
+/** The log of a worker, for example `console`. */
 export interface Logger {
   info(text: string): unknown;
   warn(text: string, error?: unknown): unknown;

@@ -10,7 +10,7 @@ import type { Completion, Extension, FollowUp, HandOff, ReleaseRequest } from ".
 /** The longest time that an extension by the heartbeat waits for its reply. */
 const MAX_HEARTBEAT_TIMEOUT_MS = 5000;
 
-/** Why the work on an item is to end: the reason of its signal. */
+/** The reason of an aborted signal: why the work on an item must end. */
 export class Cancellation extends Error {
   override readonly name = "Cancellation";
 
@@ -24,11 +24,11 @@ export class Cancellation extends Error {
   }
 }
 
-/** How to complete a leased item: see `Completion`. */
+/** Options of completing a leased item: see `Completion`. */
 export interface CompleteOptions {
   onlyCurrent?: boolean | undefined;
   result?: Bytes | undefined;
-  /** Milliseconds. Default: as the item was added. */
+  /** Milliseconds for which the outcome is kept. Default: as the item was added with. */
   keep?: number | undefined;
 }
 
@@ -49,15 +49,15 @@ export class LeasedItem<Q extends LeasingQueue = LeasingQueue> {
   readonly data: Buffer;
   /** The number of this lease, greater than that of every earlier lease of the queue: a fencing token (LQ-LEASE-2). */
   readonly token: number;
-  /** How many times it has been leased, this lease included, since it was added or revived. */
+  /** The number of times it has been leased since it was added or revived, this lease included. */
   readonly attempt: number;
-  /** For how many milliseconds its outcome is kept; undefined if it is not. */
+  /** Milliseconds for which its outcome is kept; undefined if it is not kept. */
   readonly keep: number | undefined;
   readonly contentType: Buffer | undefined;
   readonly headers: ReadonlyMap<string, Buffer>;
-  /** Milliseconds: of the lease, or of its latest extension. */
+  /** Milliseconds of the lease, or of its latest extension. */
   duration: number;
-  /** When the lease ends, in microseconds since 1970 on the server's clock. */
+  /** The end of the lease, in microseconds since 1970 on the server's clock. */
   deadline: number;
   /** The lease lasts at least until then, on the clock of `performance.now()` (LQ-CLIENT-3). */
   heldUntil: number;

@@ -82,8 +82,8 @@ export class Queue {
 
   /**
    * Adds items. Returns when each was created, or 0 if its id exists (LQ-ADD-1, LQ-ADD-2). If there is no room, it waits for
-   * `timeout` (default: 0; LQ-CLIENT-6, LQ-ROOM-2), then throws QueueFullError. An abort behind the first answers is a
-   * QueueFullError too, with the AbortError as its cause. Any other error behind the first answers is a PartialError.
+   * `timeout` (default: 0; LQ-CLIENT-6, LQ-ROOM-2), then throws QueueFullError. An abort after the first answers is a
+   * QueueFullError too, with the AbortError as its cause. Any other error after the first answers is a PartialError.
    */
   add(item: NewItem, options?: WaitOptions): Promise<number>;
   add(items: readonly NewItem[], options?: WaitOptions): Promise<number[]>;
@@ -141,7 +141,7 @@ export class Queue {
   /**
    * Leases items one after the other until none came for `timeout` (default: without limit), or until the signal is aborted,
    * which ends the loop without an error. Complete or release each item in the loop. With `count`, several are leased at a
-   * time. Items that the loop did not reach, or not before their lease was over, are released uncounted. `return` ends a wait at once.
+   * time. Items that the loop did not reach in their lease are released uncounted. `return` ends a wait at once.
    */
   items(options: LeaseOptions): ItemStream<Queue> {
     const timeout = checkTimeout(options.timeout ?? Number.POSITIVE_INFINITY);
@@ -257,12 +257,12 @@ export class Queue {
     );
   }
 
-  /** Makes dead items ready again, with all their attempts. Returns whether each was dead (LQ-DEAD-3). */
+  /** Makes dead items ready again, with all their attempts. Returns for each if it was dead (LQ-DEAD-3). */
   revive(ids: readonly Bytes[]): Promise<boolean[]> {
     return this.#all(ids, (chunk) => commands.revive(this.keys, chunk));
   }
 
-  /** Drops items that have been dead for `olderThan` ms (default: 0). Returns whether each was dropped (LQ-DEAD-4). */
+  /** Deletes items that have been dead for at least `olderThan` ms (default: 0). Returns for each if it was deleted (LQ-DEAD-4). */
   purge(ids: readonly Bytes[], options: { olderThan?: number | undefined } = {}): Promise<boolean[]> {
     return this.#all(ids, (chunk) => commands.purge(this.keys, chunk, options.olderThan ?? 0));
   }

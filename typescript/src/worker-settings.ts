@@ -8,31 +8,31 @@ import { MAX_LEASE_MS } from "./scripts.generated.js";
 /** Node fires a timer with a longer delay at once. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
-/** How a worker works. Times are milliseconds. */
+/** The options of a worker. Times are milliseconds. */
 export interface WorkerOptions {
-  /** Of each lease. It is extended while the handler works. Default: 30000. */
+  /** The time of each lease. It is extended while the handler runs. Default: 30000. */
   duration?: number | undefined;
   /** The most items to work on at a time, of all queues together. Default: 1. */
   concurrency?: number | undefined;
   /** Each lease starts with another queue, so that a queue that is never empty does not block the others. Default: false. */
   fair?: boolean | undefined;
-  /** How long a handler may run: then its `signal` is aborted and the attempt has failed. Default: without limit. */
+  /** The time that a handler may run. Then its `signal` is aborted and the attempt has failed. Default: without limit. */
   timeLimit?: number | undefined;
   /** An item whose handler failed at this attempt becomes a dead letter; 0 is no limit. Default: 25. */
   maxAttempts?: number | undefined;
   /**
-   * How long an item whose handler failed waits, by the attempt, or a constant. Default: `exponentialBackoff()`, from 1 s, doubled up
+   * The delay before the next attempt, as a constant or a function of the attempt that failed. Default: `exponentialBackoff()`, from 1 s, doubled up
    * to 5 min.
    */
   backoff?: Backoff | number | undefined;
   /** Errors that make an item a dead letter at once, as `DeadLetter` does. */
   deadLetterOn?: readonly (new (...args: never[]) => unknown)[] | undefined;
   /**
-   * How long handlers may run after `stop`; Infinity is without limit. Then their `signal` is aborted and their items are released,
+   * The time that handlers may run on after `stop`; Infinity: without limit. Then their `signal` is aborted and their items are released,
    * uncounted. Default: 25000.
    */
   grace?: number | undefined;
-  /** Called as the work goes on. */
+  /** Functions that the worker calls as the work goes on. */
   hooks?: Hooks | undefined;
   /** Whether it reports its presence and the items it holds to the server (page 02.9). Default: true. */
   announce?: boolean | undefined;

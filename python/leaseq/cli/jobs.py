@@ -42,7 +42,7 @@ def on_jobs(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @click.group(cls=ErrorHandlingGroup, no_args_is_help=False)
 def jobs() -> None:
-    """Show jobs, cancel them, put dead ones back; show and control schedules.
+    """Show jobs, cancel and revive them; control schedules.
 
     \b
     Example:
