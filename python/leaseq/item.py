@@ -205,7 +205,7 @@ class LeasedItemBase(Item):
         return derived_id(self.id, step)
 
     def stop(self) -> None:
-        """The heart has learnt that the lease is lost: end the block that works on it, where that can be done."""
+        """The lease is lost: end the block that works on it, where that can be done."""
 
     def __repr__(self) -> str:
         lost = ", lost" if self.lost else ""

@@ -181,7 +181,7 @@ class WakeEvent:
         self._event.set()
 
     async def wait(self, seconds: float | None) -> None:
-        """Sleep until the wake_event rings or the time is over."""
+        """Sleep until the event is set or the time is over."""
         try:
             async with asyncio.timeout(seconds):
                 await self._event.wait()

@@ -343,12 +343,12 @@ class Executor:
 
     async def _with_connection(
         self,
-        talk: Callable[[Connection], Awaitable[T]],
+        use: Callable[[Connection], Awaitable[T]],
         call: PendingCall[Any],
         redirection: redis.ResponseError | None = None,
         max_waits: int = MAX_REDIRECTS,
     ) -> T:
-        """Borrow a connection and talk on it; again if a cluster redirects the call, since it was not run.
+        """Borrow a connection and use it; again if a cluster redirects the call, since it was not run.
 
         `redirection` is what a first try was answered.
         """
@@ -362,7 +362,7 @@ class Executor:
                 redirection, hops, waits = None, 0, waits + 1
             call.connection = await self._acquire(redirection)
             try:
-                call.answer = answer = await talk(call.connection)
+                call.answer = answer = await use(call.connection)
             except BaseException as error:  # noqa: BLE001 (raised there)
                 redirection = await self._redirection(error, call)
             else:

@@ -100,7 +100,7 @@ class LeasedItem(LeasedItemBase):
             )
 
     def stop(self) -> None:
-        """The heart has learnt that the lease is lost: cancel the task inside the block, if there is one."""
+        """The lease is lost: cancel the task inside the block, if there is one."""
         if self._stopper is not None and not self.hold.ending and not self.hold.ended:
             self._stopper.stop()
 
@@ -519,7 +519,7 @@ def _completed(answer: bool | Completed) -> Completed:
 
 
 def leased_items(queue: WorkQueue, reply: LeaseReply, lease_secs: Duration) -> list[LeasedItem]:
-    """The items of a reply, which this queue and its heart look after."""
+    """The items of a reply, which this queue and its heartbeater look after."""
     secs = seconds(lease_secs, "lease_secs")
     heartbeater, deadline, since = queue.heartbeater, reply.deadline, reply.sent_at or concurrency.now()
     items = [LeasedItem(queue, heartbeater, record, deadline, secs, since) for record in reply.items]

@@ -340,12 +340,12 @@ class Executor:
 
     def _with_connection(
         self,
-        talk: Callable[[Connection], T],
+        use: Callable[[Connection], T],
         call: PendingCall[Any],
         redirection: redis.ResponseError | None = None,
         max_waits: int = MAX_REDIRECTS,
     ) -> T:
-        """Borrow a connection and talk on it; again if a cluster redirects the call, since it was not run.
+        """Borrow a connection and use it; again if a cluster redirects the call, since it was not run.
 
         `redirection` is what a first try was answered.
         """
@@ -359,7 +359,7 @@ class Executor:
                 redirection, hops, waits = None, 0, waits + 1
             call.connection = self._acquire(redirection)
             try:
-                call.answer = answer = talk(call.connection)
+                call.answer = answer = use(call.connection)
             except BaseException as error:  # noqa: BLE001 (raised there)
                 redirection = self._redirection(error, call)
             else:

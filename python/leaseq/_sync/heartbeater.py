@@ -85,7 +85,7 @@ class Heartbeater:
         while True:
             with self._guard:
                 pause = self._schedule.pause(concurrency.now())
-                # an idle heart waits a little for the next item before it stops
+                # an idle heartbeater waits a little for the next item before it stops
                 sleep = flows.WAIT_CAP if pause is None else pause
                 self._wakes_at = concurrency.now() + sleep
             self._wake_event.wait(sleep)

@@ -19,10 +19,9 @@ class Prefetcher:
     included.
     """
 
-    def __init__(self, concurrency: int, *, group: bool = True, ahead: bool = True) -> None:
+    def __init__(self, concurrency: int, *, ahead: bool = True) -> None:
         self.concurrency = concurrency
         self.outstanding = 0
-        self._group_secs = GROUP_SECS if group else 0.0
         self._ahead_secs = AHEAD_SECS if ahead else 0.0
         self._mean: float | None = None
         self._first_end: float | None = None
@@ -63,7 +62,7 @@ class Prefetcher:
         """
         if self._first_end is None or not self.outstanding or ended >= MAX_ENTRIES:
             return 0.0
-        return max(0.0, self._first_end + self._group_secs - now)
+        return max(0.0, self._first_end + GROUP_SECS - now)
 
     def flush_threshold(self) -> int:
         """Return how many ends are reported before their time, because they make room for a lease."""

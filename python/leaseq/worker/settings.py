@@ -23,7 +23,6 @@ class Settings:
     policy: RetryPolicy
     time_limit: float | None
     at_most_once: bool
-    group: bool
     burst: bool
     grace_secs: float
     handle_signals: bool

@@ -62,7 +62,3 @@ def test_ends_wait_a_millisecond_for_others_where_others_can_come() -> None:
     assert prefetcher.pause(100.0, 256) == 0, "a call is full"
     prefetcher.outstanding = 0
     assert prefetcher.pause(100.0, 1) == 0, "nobody else can end"
-    alone = Prefetcher(10, group=False)
-    alone.outstanding = 5
-    alone.note_completion(100.0)
-    assert alone.pause(100.0, 1) == 0

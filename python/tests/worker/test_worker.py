@@ -440,14 +440,6 @@ def test_several_queues(flavour: ClientFlavour, url: str) -> None:
     assert BackgroundWorker(flavour, fair, lambda _: None, burst=True).result() == 3
 
 
-def test_ends_are_told_one_by_one_where_that_was_asked_for(
-    queue: Any, flavour: ClientFlavour, redis_client: redis.Redis
-) -> None:
-    queue.add_items(Item(b"x") for _ in range(10))
-    assert BackgroundWorker(flavour, queue, lambda _: None, group=False, burst=True).result() == 10
-    assert queue.stats().completed == 10
-
-
 def test_hooks_are_told_everything_and_cannot_do_harm(queue: Any, flavour: ClientFlavour) -> None:
     queue.add_items([Item(b"", id="good"), Item(b"", id="bad")])
 

@@ -36,7 +36,6 @@ class Worker:
         time_limit: seconds that one handler may take; then its item is released as after a failure. In asyncio the
             handler is cancelled; in threads it runs on with `item.lost` true.
         at_most_once: complete before the handler runs: it never runs twice, and is not tried again after a failure.
-        group: complete items that end together in one call, at most about a millisecond late.
         burst: return from `run` when nothing is ready, instead of waiting.
         grace_secs: seconds that handlers may run on after the worker is stopped; then their items are released, uncounted.
         hooks: one object or several, called when something happens: see `Hooks`.
@@ -59,7 +58,6 @@ class Worker:
         dead_letter_on: Iterable[type[BaseException]] | type[BaseException] = (),
         time_limit: Duration | None = None,
         at_most_once: bool = False,
-        group: bool = True,
         burst: bool = False,
         grace_secs: Duration = 25,
         hooks: Hooks | Iterable[Hooks] | None = None,
@@ -74,7 +72,6 @@ class Worker:
             policy=checked_policy(max_attempts, backoff, dead_letter_on),
             time_limit=None if time_limit is None else seconds(time_limit, "time_limit"),
             at_most_once=at_most_once,
-            group=group,
             burst=burst,
             grace_secs=seconds(grace_secs, "grace_secs"),
             handle_signals=handle_signals,

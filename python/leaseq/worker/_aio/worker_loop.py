@@ -51,9 +51,7 @@ class WorkerLoop:
         self._name = name
         self._guard = concurrency.Guard()
         # who completes before the handler runs must not take more than it runs now
-        self._prefetcher = Prefetcher(
-            settings.concurrency, group=settings.group, ahead=not settings.at_most_once
-        )
+        self._prefetcher = Prefetcher(settings.concurrency, ahead=not settings.at_most_once)
         self.in_flight = InFlight(settings, self._prefetcher, hooks, self._guard)
         self._completer = Completer(self.in_flight, settings.lease_secs)
         self._pool = HandlerPool(
