@@ -33,11 +33,11 @@ const PER_JOB = ["timeLimit", "maxAttempts", "backoff", "deadLetterOn"] as const
 
 /** The settings of an App. */
 export interface AppOptions {
-  /** Of all its queues. Default: "jobs". */
+  /** The group of all its queues. Default: "jobs". */
   group?: string | undefined;
-  /** Of functions and calls without another one. Default: "default". */
+  /** The queue of functions and calls that name none. Default: "default". */
   queue?: string | undefined;
-  /** In which jobs are written. Default: "json". */
+  /** The format in which jobs are written. Default: "json". */
   format?: Format | undefined;
 }
 
@@ -54,7 +54,7 @@ export interface FunctionOptions extends Omit<CallOptions, "id" | "at" | "attemp
   deadLetterOn?: readonly ErrorClass[] | undefined;
 }
 
-/** How a worker of an App works. Each job has its own time limit, attempts and backoff. */
+/** The options of a worker of an App. Each job has its own time limit, attempts and backoff. */
 export interface JobWorkerOptions extends Omit<WorkerOptions, (typeof PER_JOB)[number]> {
   /** The names of its queues, the first one first. Default: those of the App and its functions. */
   queues?: readonly string[] | undefined;
@@ -62,15 +62,15 @@ export interface JobWorkerOptions extends Omit<WorkerOptions, (typeof PER_JOB)[n
 
 /** The options of a schedule: those of its jobs, which keep no result unless `keep` is given. */
 export interface ScheduleOptions<Input = unknown> extends Omit<CallOptions, "id" | "at"> {
-  /** Default: that of the function. */
+  /** The name of the schedule. Default: that of the function. */
   name?: string | undefined;
-  /** What the function gets. */
+  /** The input of the function. */
   input?: Input | Arguments | undefined;
   /** If no worker ran at some slots: "last" runs the last of them, "all" runs each, "none" runs none that is more than a minute late. Default: "last". */
   missed?: Missed | undefined;
 }
 
-/** Functions that run elsewhere, and the workers that run them. */
+/** Functions whose calls run as jobs in other processes, and the workers that run them. */
 export class App {
   readonly #client: Client;
   readonly #ownsClient: boolean;
@@ -82,7 +82,7 @@ export class App {
   /** The schedules that the server has. */
   readonly schedules: Schedules;
 
-  /** Takes a client, which stays open when the App is closed, or what `Client` takes. */
+  /** Takes a client, which stays open when the App is closed, or the arguments of a `Client`. */
   constructor(server: Client | Server | readonly Server[], options: AppOptions = {}) {
     const { group = "jobs", queue = "default", format = "json" } = options;
     if (format !== "json" && format !== "msgpack") {
@@ -190,7 +190,7 @@ export class App {
     return await this.function(name).enqueue(input, options);
   }
 
-  /** Enqueues calls, in one call of the server for each queue and 256 of them. Returns a handle for each, in order. */
+  /** Enqueues calls, in one call of the server for each queue and 256 calls. Returns a handle for each, in order. */
   async enqueueMany<Result>(calls: readonly Call<Result>[]): Promise<Handle<Result>[]> {
     const enqueued = await this.#producer.enqueue(calls);
     return enqueued.map(
@@ -208,7 +208,7 @@ export class App {
     return new Handle(this.#reader, id, queue, undefined);
   }
 
-  /** Returns a queue of jobs: its dead letters, statistics, limits. */
+  /** Returns the `Queue` that carries the jobs, for its dead letters, statistics and limits. */
   queue(name: string = this.#defaults.queue): Queue {
     return this.#producer.store.queue(name);
   }
@@ -238,7 +238,7 @@ export class App {
     return worker(queues, handler, { ...settings, id, policy, prepare: () => scheduler.start() });
   }
 
-  /** Closes what it opened: its client, and with it its workers and waits. */
+  /** Closes the client that it opened, and with it its workers and waits. */
   async close(): Promise<void> {
     if (this.#ownsClient) await this.#client.close();
   }

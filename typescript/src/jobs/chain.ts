@@ -51,7 +51,7 @@ export class Chain<Result> {
     return new Chain<Next>(this.#producer, this.#reader, this.#first, [...this.#later, call]);
   }
 
-  /** Enqueues the first job, which brings the others along. */
+  /** Enqueues the first job, which carries the others with it. */
   async enqueue(): Promise<ChainHandle<Result>> {
     const { format } = this.#producer;
     const id = this.#first.options.id ?? randomBytes(16).toString("hex");
@@ -69,10 +69,10 @@ export class Chain<Result> {
 
 /** A chain that was enqueued. */
 export class ChainHandle<Result> {
-  /** Of each job; those whose turn has not come are "unknown". */
+  /** `stages`: a handle of each job; jobs whose turn has not come are "unknown". */
   constructor(readonly stages: readonly Handle[]) {}
 
-  /** False if a job of the first one's id was there already. */
+  /** False if a job with the id of the first one was in the queue already. */
   get added(): boolean | undefined {
     return this.stages[0]?.added;
   }

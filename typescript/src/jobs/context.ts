@@ -14,10 +14,10 @@ export interface JobContext extends Pick<HandlerContext, "signal" | "stopping"> 
   /** When it was due, by that clock; for the job of a schedule its slot. */
   readonly due: number;
   readonly headers: ReadonlyMap<string, Buffer>;
-  /** Of the lease: a fencing token. */
+  /** The token of the lease, which works as a fencing token. */
   readonly token: number;
   /** The id of the worker. */
   readonly worker: string;
-  /** Reports how much is done, and of how much: see `JobInfo.progress`. */
+  /** Reports the progress: how much is done, and of how much. See `JobInfo.progress`. */
   progress(done: number, total?: number): void;
 }

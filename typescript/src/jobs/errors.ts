@@ -28,7 +28,7 @@ export class JobCancelled extends LeaseqError {
   readonly definite = true;
 }
 
-/** No result of this job will ever come: none is kept, its time is over, or there is no such job. */
+/** There is no result of this job, and none will come: none is kept, its time is over, or there is no such job. */
 export class ResultNotKept extends LeaseqError {
   readonly code = "JOB_RESULT_NOT_KEPT";
   readonly definite = true;

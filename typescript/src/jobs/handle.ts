@@ -76,7 +76,7 @@ export class Handle<Result = unknown> {
     return (await this.#queue.revive([this.id]))[0] ?? false;
   }
 
-  /** Drops a dead job. Returns false if it is not dead. */
+  /** Deletes a dead job. Returns false if it is not dead. */
   async purge(): Promise<boolean> {
     return (await this.#queue.purge([this.id]))[0] ?? false;
   }

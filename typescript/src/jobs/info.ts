@@ -6,7 +6,7 @@ import { BadEnvelopeError, JobCancelled, JobFailed, ResultNotKept, ResultTimeout
 import { type Failure, readFailure } from "./failure.js";
 import { type Notes, WAITING } from "./store.js";
 
-/** What a job is doing. "retrying": it waits for another attempt. "unknown": there is none, or nothing is kept of it. */
+/** The status of a job. "retrying": it waits for another attempt. "unknown": there is none, or nothing is kept of it. */
 export type Status =
   | "delayed"
   | "ready"
@@ -35,13 +35,13 @@ export interface JobInfo {
   readonly function: string;
   readonly args: readonly unknown[];
   readonly kwargs: Readonly<Record<string, unknown>>;
-  /** What the call said, else the call itself. */
+  /** The description of the call; by default the call itself. */
   readonly description: string;
   /** When it was enqueued, by the server's clock. */
   readonly enqueued: number | undefined;
   /** When it was to run, by the clock of the program that enqueued it. */
   readonly due: number | undefined;
-  /** Of the last attempt, by the worker's clock. */
+  /** When the last attempt started, by the worker's clock. */
   readonly started: number | undefined;
   /** When it ended, by the server's clock. */
   readonly ended: number | undefined;
@@ -56,7 +56,7 @@ export interface JobInfo {
   readonly traceback: string;
   /** What the function returned; undefined before, and if none is kept. */
   readonly result: unknown;
-  /** What it reported: how much is done, and of how much. */
+  /** The progress that it reported: how much is done, and of how much. */
   readonly progress: { readonly done: number; readonly total: number | undefined } | undefined;
 }
 

@@ -13,29 +13,29 @@ const MAX_TIMER_MS = 2 ** 31 - 1;
 export interface CallOptions {
   /** While a job with this id is in its queue, a second one is not enqueued. Default: a random id. */
   id?: string | undefined;
-  /** Default: that of the App. */
+  /** The queue in which it waits. Default: that of the App. */
   queue?: string | undefined;
   /** -7 to 7, higher first. Default: 0. */
   priority?: number | undefined;
-  /** How long it waits before it can run. Default: 0. */
+  /** The time before it can run. Default: 0. */
   delay?: number | undefined;
-  /** When it can run, in place of `delay`: a Date, or milliseconds since 1970. */
+  /** The time from which it can run, in place of `delay`: a Date, or milliseconds since 1970. */
   at?: Date | number | undefined;
-  /** It is dropped if no worker started it within this time after it was due; Infinity: never. Default: a day. */
+  /** The time after it was due in which a worker must start it; otherwise it is deleted; Infinity: never. Default: a day. */
   expires?: number | undefined;
-  /** How long one attempt may take; Infinity: without limit. Default: 300000. */
+  /** The time that one attempt may take; Infinity: without limit. Default: 300000. */
   timeLimit?: number | undefined;
-  /** How many attempts there are after the first; Infinity: without limit. Default: 4. */
+  /** The number of attempts after the first; Infinity: without limit. Default: 4. */
   retries?: number | undefined;
   /** The first and the longest delay between attempts, doubled each time, less up to half at random. Default: 1000 and 300000. */
   backoff?: { readonly first?: number | undefined; readonly last?: number | undefined } | undefined;
-  /** How long the result or the failure is kept; 0: not at all. Default: a day. */
+  /** The time for which the result or the failure is kept; 0: not at all. Default: a day. */
   keep?: number | undefined;
-  /** For people. Default: the call. */
+  /** A text for people. Default: the call. */
   description?: string | undefined;
-  /** For other programs: at most 16. */
+  /** Headers for other programs, at most 16. */
   headers?: Readonly<Record<string, string>> | undefined;
-  /** The number of the first attempt, if there were others before. Default: 1. */
+  /** The number of the first attempt; more than 1 if earlier attempts, made elsewhere, count. Default: 1. */
   attempt?: number | undefined;
 }
 

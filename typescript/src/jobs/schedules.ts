@@ -12,7 +12,7 @@ import { readSchedule, type Schedule, type ScheduleState, scheduleQueue } from "
 /** A schedule as the server has it. Times are milliseconds since 1970. */
 export interface ScheduleInfo {
   readonly name: string;
-  /** Where its jobs go. */
+  /** The queue of its jobs. */
   readonly queue: string;
   /** A line of crontab and its time zone, or an interval. */
   readonly rule: string;
@@ -70,19 +70,19 @@ export class Schedules {
     return found;
   }
 
-  /** Lets its slots pass without jobs, on all workers. */
+  /** Pauses a schedule: its slots pass without jobs, on all workers. */
   async pause(name: string, queue?: string): Promise<void> {
     const { ofSchedules } = await this.#one(name, queue);
     await this.#producer.store.setPaused(ofSchedules, name, true);
   }
 
-  /** Goes on with the next slot. */
+  /** Resumes a schedule with its next slot. */
   async resume(name: string, queue?: string): Promise<void> {
     const { ofSchedules } = await this.#one(name, queue);
     await this.#producer.store.setPaused(ofSchedules, name, false);
   }
 
-  /** Enqueues its job now, in addition to its slots. */
+  /** Enqueues a job of a schedule now, in addition to its slots. */
   async trigger(name: string, queue?: string): Promise<Handle> {
     const stage = (await this.#one(name, queue)).state.job;
     if (!stage) throw new BadArgumentError(`schedule ${JSON.stringify(name)} does not say what its jobs are`);
