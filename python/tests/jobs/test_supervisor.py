@@ -6,6 +6,8 @@ import asyncio
 import contextlib
 import os
 import signal
+import socket
+import subprocess
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -20,10 +22,11 @@ from support.job_program import Program, values_of
 from leaseq.errors import BadArgumentError, BadTypeError
 from leaseq.jobs import App, JobFailed
 from leaseq.jobs.worker import lease_journal
+from leaseq.jobs.worker.child import Child
 from leaseq.jobs.worker.estate import Estate
-from leaseq.jobs.worker.lease_journal import JournalReader, LeaseJournal, new_marks
+from leaseq.jobs.worker.lease_journal import ALIVE, JournalReader, LeaseJournal, new_marks
 from leaseq.jobs.worker.settlement import Settlement
-from leaseq.jobs.worker.supervisor import Supervisor
+from leaseq.jobs.worker.supervisor import MIN_STILL_SECS, Supervisor
 from leaseq.worker.registry import live_workers
 
 if TYPE_CHECKING:
@@ -44,6 +47,26 @@ def title(pid: int) -> str:
     with contextlib.suppress(OSError):
         return Path(f"/proc/{pid}/cmdline").read_bytes().rstrip(b"\0").decode()
     return ""
+
+
+def test_a_process_that_gave_a_sign_of_life_does_not_stand_still() -> None:
+    """Time before a sign of life is not counted with time after it: with leases of 3 s both were."""
+    ours, theirs = socket.socketpair()
+    marks = new_marks()
+    with subprocess.Popen(["sleep", "60"], start_new_session=True) as process, ours, theirs:
+        try:
+            child = Child(process.pid, ours, JournalReader(marks), None, lease_secs=3.0)
+            LeaseJournal(theirs.sendall, marks).began("w")
+            for _ in range(5):
+                theirs.sendall(ALIVE)
+                child.listen()
+                child.watch(time.monotonic(), 1.0, MIN_STILL_SECS, HOUR)
+                child.watch(time.monotonic(), 1.0, MIN_STILL_SECS, HOUR)
+                assert child.killed == ""
+            child.watch(time.monotonic(), 1.0, MIN_STILL_SECS, HOUR)
+            assert child.killed.startswith("stood still for 2 s")
+        finally:
+            process.kill()
 
 
 def test_burst_runs_what_is_ready_and_says_how_much(app: App, url: str, redis_client: redis.Redis) -> None:

@@ -42,6 +42,7 @@ class Child:
         self.killed = ""
         self.blameless = False
         self._silence = 0.0
+        self._gave_sign = False
         self._ends_at: float | None = None
         if (
             estate is not None and not estate.suspects
@@ -62,7 +63,7 @@ class Child:
         except ConnectionError:
             received = b""
         if received:
-            self._silence = 0.0
+            self._gave_sign = True
             self.reader.take(received)
         else:
             self.wire.close()
@@ -92,7 +93,8 @@ class Child:
         if self.reader.over:
             self._end_by(now + grace_secs + END_SECS)
         elif self.reader.worker:  # before that, hooks may take their time
-            self._silence += elapsed
+            self._silence = 0.0 if self._gave_sign else self._silence + elapsed
+        self._gave_sign = False
         if self._ends_at is not None and now >= self._ends_at:
             self.blameless = True
             self.kill("outlived its grace time and was killed")

@@ -206,7 +206,7 @@ class Supervisor:
     def _watch(self) -> None:
         """Kill what stands still or outlives its grace. Where this process stood still itself, the others may have as well."""
         now = time.monotonic()
-        elapsed = min(now - self._watched_at, 2 * BEAT_SECS)
+        elapsed = min(now - self._watched_at, BEAT_SECS)
         self._watched_at = now
         for child in self._children.values():
             child.watch(now, elapsed, self._still_secs, self._grace_secs)
