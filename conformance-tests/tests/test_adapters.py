@@ -51,7 +51,7 @@ def test_several_calls_wait_at_a_time(actor: AdapterProcess) -> None:
 
 def test_hold_tells_of_the_loss(actor: AdapterProcess, redis_client: redis.Redis) -> None:
     actor.call("q", "add", items=[item("a"), item("b")]).ok  # noqa: B018
-    # a short time only makes the beats come soon: nobody else leases, so nothing is ever reclaimed
+    # a short time only makes the heartbeats come soon: no other client leases, so nothing is ever reclaimed
     short, other = actor.call("q", "lease", count=2, duration_ms=300).ok["leases"]
     for one in (short, other):
         assert actor.call("q", "hold", **held(one)).ok == {}
@@ -111,7 +111,7 @@ BROKEN = {
     ),
     "a field too many": ("answer(message['id'], {'ok': {'fine': True}})", "Additional properties"),
     "two answers in one": ("answer(message['id'], {'ok': {}, 'cancelled': True})", "too many"),
-    "a fault of its own": ("answer(message['id'], {'harness': 'oh'})", "the adapter says: oh"),
+    "a separate fault": ("answer(message['id'], {'harness': 'oh'})", "the adapter says: oh"),
 }
 
 

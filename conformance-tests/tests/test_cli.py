@@ -44,7 +44,7 @@ def command(*args: object) -> subprocess.CompletedProcess[str]:
 
 
 def process(*args: object) -> subprocess.CompletedProcess[str]:
-    """Run it in a process of its own, which another manifest changes as a whole."""
+    """Run it in a separate process, which another manifest changes as a whole."""
     started = [sys.executable, "-c", "from leaseq_conformance.cli import main; main()", *map(str, args)]
     return subprocess.run(started, capture_output=True, text=True, check=False, timeout=250)
 
@@ -213,7 +213,7 @@ def test_the_rules_of_a_role_are_listed_with_their_cases(role: str, bound: str, 
 
 
 def ran(*outcomes: tuple[str, Outcome], claimed: str = "core blocking", filtered: bool = False) -> Run:
-    """A run of cases, each of which needs the capabilities in its name."""
+    """A run of cases. Each needs the capabilities in its name."""
     run = Run("a client", "a server", frozenset(claimed.split()), filtered=filtered)
     for number, (needs, outcome) in enumerate(outcomes):
         case = Case(f"wire/case-{number}", "A case", ("LQ-ADD-1",), tuple(needs.split()))

@@ -68,7 +68,7 @@ def test_it_needs_no_leaseq(programs: Path, tmp_path: Path) -> None:
 
 
 def test_it_checks_a_client(programs: Path, tmp_path: Path) -> None:
-    """The client is that of this repository, in an environment of its own: the suite knows its adapter's command alone."""
+    """The client is that of this repository, in a separate environment: the suite knows its adapter's command alone."""
     suite = programs / "leaseq-conformance"
     assert "added, leased and completed" in run(suite, "smoke", "--", *ADAPTER, cwd=tmp_path)
     results = tmp_path / "results.json"

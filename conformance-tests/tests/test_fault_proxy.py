@@ -31,7 +31,7 @@ def proxy(server: servers.Server, url: str) -> Iterator[FaultProxy]:
 
 @pytest.fixture
 def actor(proxy: FaultProxy) -> Iterator[redis.Redis]:
-    """A client with a listener of its own, on one connection whose greetings are over."""
+    """A client with a separate listener, on one connection whose greetings are over."""
     with client_of(proxy, "w1") as client:
         client.ping()
         yield client

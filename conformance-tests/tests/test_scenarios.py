@@ -202,7 +202,7 @@ def test_what_is_awaited_in_vain_fails_and_says_so(context: Context) -> None:
 
 
 def impatient(context: Context) -> Context:
-    """One that waits a second for what never comes."""
+    """Return a context that waits a second for what never comes."""
     return Context(context.server, ADAPTER, CLAIMED, patience=1.0, pool=context.pool)
 
 
@@ -225,7 +225,7 @@ def test_an_actor_that_is_done_works_for_the_next_case(context: Context) -> None
     assert first.outcome is second.outcome is Outcome.PASS
     assert pid(first)
     assert pid(second)
-    assert pid(first) != pid(second), "each case has queues of its own"
+    assert pid(first) != pid(second), "each case has separate queues"
 
 
 def test_refused_commands_get_the_error_until_they_are_accepted(context: Context) -> None:

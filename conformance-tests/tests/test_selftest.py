@@ -1,4 +1,4 @@
-"""The conformance suite's test of itself: seeded bugs are read and fit, and a caught one is told from one that is not."""
+"""The conformance suite's test of itself: seeded bugs are read and fit, and caught bugs are distinguished from others."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def copies() -> Iterator[ClientCopies]:
 
 
 class Silent:
-    """Progress that nobody sees."""
+    """Progress that is not shown."""
 
     def wrong(self, line: str) -> None:
         """Nothing."""

@@ -1,4 +1,4 @@
-"""The vectors hold on every server, and what breaks a script or a vector is told."""
+"""The vectors hold on every server, and what breaks a script or a vector is reported."""
 
 from __future__ import annotations
 

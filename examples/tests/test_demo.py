@@ -76,7 +76,7 @@ def good_result(**changes: Any) -> Result:
 
 
 def standing(*added: int, handoff: bool) -> Standing:
-    """A pipeline that has come to its end: what came to each queue, all of which left it, save the last."""
+    """A pipeline that has come to its end: what came to each queue. All of it left again, except from the last."""
     made = Standing(handoff, seconds=9.0, kills=Counter({"told": 18}), left_behind=3)
     for stage, count in zip(QUEUES, added, strict=True):
         done = 0 if stage == LAST else count

@@ -1,6 +1,6 @@
 """A pipeline of three stages under kills: with hand-off nothing is lost or done twice; with complete, then add, it is.
 
-The pipeline is that of the demo with --pipeline, with more items and more kills. Of every four kills two are told: the next
+The pipeline is that of the demo with --pipeline, with more items and more kills. Of every four kills two are planned: the next
 worker of a stage that has items stops at a given moment and is killed there, so that both ways of passing on meet the
 moments that matter, whatever the machine does. The others are of any worker and of a cleaner, at any time.
 """
@@ -52,7 +52,7 @@ def after_the_kills(
         assert standing.moments == dict.fromkeys(MOMENTS, 18)
         with server.client(decode_responses=True) as client:
             yield pipeline, client.hgetall(pipeline.queues[LAST].keys.key("items"))
-        print(  # noqa: T201 (figures for whoever asks: pytest -s)
+        print(  # noqa: T201 (figures, shown by pytest -s)
             f"{'hand-off' if handoff else 'complete, then add'}: {ITEMS} items, {standing.kills.total()} kills,"
             f" {standing.seconds:.1f} s, {standing.lost} lost"
         )

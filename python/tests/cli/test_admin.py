@@ -106,7 +106,7 @@ def on_a_terminal(call: Calls, *args: str, stdin: bytes = b"") -> str:
         assert running.stdin is not None
         running.stdin.write(stdin)
         running.stdin.close()
-        with contextlib.suppress(OSError):  # how a terminal says that nobody writes to it any more
+        with contextlib.suppress(OSError):  # the error of a terminal whose writers are all gone
             while piece := os.read(screen, 65536):
                 drawn += piece
     os.close(screen)
@@ -269,7 +269,7 @@ class TestInspection:
         call.refused(2, "not both", "list", "q", "ready", "--all", "--limit", "3")
 
     def test_an_id_cannot_draw_on_the_terminal(self, call: Calls, queue: leaseq.WorkQueue) -> None:
-        """LQ-SAFE: ids, errors and data are anybody's."""
+        """LQ-SAFE: ids, errors and data may come from anyone."""
         queue.add_item(leaseq.Item(b"[bold]\x07", id="\x1b[31m[red]\n\x9b"), keep=60)
         item = queue.lease(3600)
         assert item is not None

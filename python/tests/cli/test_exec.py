@@ -235,7 +235,7 @@ class TestStopping:
         with start(call, "--grace", "1h", "--", "sh", "-c", self.FINISHING, cwd=tmp_path) as working:
             pid_in(tmp_path / "pid")
             working.send_signal(number)
-            # it was told, and does not end while the command runs; then it leases no more
+            # it got the signal, and does not end while the command runs; then it leases no more
             wait_until(lambda: stopping(working), 50)
             (tmp_path / "go").touch()
             out, err = working.communicate(timeout=150)
@@ -360,10 +360,10 @@ def test_the_server_may_go_and_come_back(own_server: StartServer, tmp_path: Path
     """One line in the log, and the work goes on."""
     server = own_server("--appendonly", "yes", "--appendfsync", "always")
     call = Calls(server.url)
-    script = 'cat >> seen; echo >> seen; [ "$LEASEQ_ID" = a ] || exit 0; touch began; while [ ! -e go ]; do sleep 0.02; done'
+    script = 'cat >> seen; echo >> seen; [ "$LEASEQ_ID" = a ] || exit 0; touch started; while [ ! -e go ]; do sleep 0.02; done'
     call.yes("add", "q", "first", "--id", "a")
     with start(call, "--json", "--", "sh", "-c", script, cwd=tmp_path) as working:
-        wait_until((tmp_path / "began").exists, 50)
+        wait_until((tmp_path / "started").exists, 50)
         server.stop()
         (tmp_path / "go").touch()
         assert working.stderr is not None
@@ -423,7 +423,7 @@ FLOOD = "i=0; while [ $i -lt 3000 ]; do echo 01234567890123456789012345678901234
 
 
 class TestOutputThatCannotBeWritten:
-    """The command goes on: it is not blocked for ever, its lease extended, by a reader that is gone."""
+    """The command goes on: a reader that is gone does not block it permanently, with its lease extended."""
 
     @pytest.mark.parametrize(
         "options", [(), ("--json",), ("--quiet",), ("--result",), ("--json", "--result")]

@@ -218,7 +218,7 @@ class TestLease:
         assert queue.inspect(item_id).token == int(token)
 
     def test_an_id_adds_no_line(self, call: Calls, queue: leaseq.WorkQueue) -> None:
-        """Else whoever may add could make a script act on ids and tokens of his own."""
+        """Otherwise a producer could make a script act on ids and tokens that it chooses."""
         queue.add_item(leaseq.Item(b"data", id="a\n17 b\x1b[2J"))
         (line,) = call.yes("lease", "q").lines
         assert line.endswith(r" a\n17 b\x1b[2J")

@@ -286,7 +286,7 @@ class TestServer:
         call.yes("configure", "q", "--max-items", "1")
         done = call.refused(5, "queue q is full", "add", "q", "a", "b", "c")
         assert "--wait" in done.err
-        assert len(done.lines) == 1, "what was added is told"
+        assert len(done.lines) == 1, "added ids are printed"
 
     def test_out_of_memory(self, own_server: StartServer) -> None:
         server = own_server()
@@ -394,7 +394,7 @@ class TestEnds:
         one_line(done.stderr, "Missing command (see leaseq --help)")
 
     def test_an_error_of_leaseq_itself_is_no_answer(self) -> None:
-        """A script must not take it for a no; and whoever reports it needs the traceback."""
+        """A script must not take it for a no, and a report of it needs the traceback."""
         before = "import leaseq.cli.stats as s; s.stats_of = None"
         command = [sys.executable, "-c", f"from leaseq.cli import main; {before}; main()"]
         done = subprocess.run(

@@ -65,7 +65,7 @@ class Lease:
 
 
 class Outcome(Lease):
-    """Somebody waits for the outcome of an item."""
+    """A call that waits for the outcome of an item."""
 
     def __init__(self, queue: Any) -> None:
         super().__init__(queue)
@@ -159,7 +159,7 @@ def test_a_short_socket_timeout_is_none_of_a_waiter(flavour: ClientFlavour, url:
 
 
 async def test_cancelled_waiters_for_an_outcome(url: str, redis_client: redis.Redis) -> None:
-    """LQ-BLOCK-6: no connection stays lent, and the one that stays is told."""
+    """LQ-BLOCK-6: no connection stays lent, and the waiter that stays is woken."""
     client: Any = leaseq.aio.WorkQueue("q", url)
     async with client as queue:
         await queue.add_item(Item(b"x", id="a"), keep=60)
@@ -237,7 +237,7 @@ def test_room_in_a_cluster(flavour: ClientFlavour, cluster: servers.RedisCluster
 
 
 def test_waits_in_the_child_of_a_fork(url: str, redis_client: redis.Redis) -> None:
-    """LQ-BLOCK-1: while a thread of the parent waits; the child waits by itself."""
+    """LQ-BLOCK-1: while a thread of the parent waits; the child waits separately."""
     with leaseq.WorkQueue("q", url) as queue:
         item = held(queue)
         waiting = threading.Thread(target=queue.outcome, args=["a"])

@@ -15,8 +15,8 @@ import leaseq
 from leaseq import Item, jobs
 
 PACKAGE = str(Path(leaseq.__file__).parent)
-GENERATED = "commands/codecs.py"  # from the manifest: nobody reads it
-COMPREHENSIONS = ("<listcomp>", "<dictcomp>", "<setcomp>")  # functions of their own until Python 3.12
+GENERATED = "commands/codecs.py"  # generated from the manifest
+COMPREHENSIONS = ("<listcomp>", "<dictcomp>", "<setcomp>")  # separate functions until Python 3.12
 
 def passed(call):
     found = set()
@@ -82,7 +82,7 @@ print(json.dumps(found))
 def found(url: str) -> dict[str, list[str]]:
     """Return what the second call of each kind passes, and a job's run above what a worker without a job passes.
 
-    That is found in a program of its own: the profiler of one that runs tests is not ours.
+    That is found in a separate program: the profiler of a program that runs tests is not ours.
     """
     argv = [sys.executable, "-c", COUNT, url]
     done = subprocess.run(argv, capture_output=True, text=True, timeout=120, check=False)

@@ -128,7 +128,7 @@ class Panic(BaseException):
 
 @pytest.mark.parametrize("raised", [Panic("at the disco"), BaseExceptionGroup("several", [Panic()])])
 def test_what_is_no_interruption_is_a_failure_of_the_block(queue: Any, raised: BaseException) -> None:
-    """LQ-RELEASE-4: it backs off with its text, and does not come again at once, uncounted, for ever."""
+    """LQ-RELEASE-4: it backs off with its text, and does not come again at once, uncounted, without end."""
     queue.add_item(Item(b"x", id="a"))
     with pytest.raises(type(raised)), queue.lease(30):
         raise raised
@@ -328,7 +328,7 @@ def test_an_embedded_server(flavour: ClientFlavour, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_tls(flavour: ClientFlavour, tmp_path: Path) -> None:
-    """LQ-CLIENT-1: rediss:// with a certificate of our own, a blocked lease included."""
+    """LQ-CLIENT-1: rediss:// with a custom certificate, a blocked lease included."""
     issuer = trustme.CA()
     made = issuer.issue_cert("127.0.0.1")
     key, certificate, authority = tmp_path / "key", tmp_path / "cert", tmp_path / "ca"

@@ -203,7 +203,7 @@ class Data(bytes):
         (
             Item(b"x", id="a"),
             {"priority": 5},
-        ),  # which is equal, so whoever comes first decides for both in a cache
+        ),  # which is equal, so the first of them decides for both in a cache
         (Item(b"x", id=Text("a")), {}),
         (Item(Data(b"abc"), id="a"), {}),
     ],
@@ -235,7 +235,7 @@ class Clock:
 
 
 async def come(to: list[Any], count: int) -> None:
-    """Let others have so many turns that a list has grown to this."""
+    """Let other tasks run until a list has grown to this length."""
     for _ in range(1000):
         if len(to) == count:
             return
@@ -244,7 +244,7 @@ async def come(to: list[Any], count: int) -> None:
 
 
 async def test_a_task_counts_the_time_of_its_own_items_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One look at the clock ends one handler and begins the next, but not after a wait for items or for others."""
+    """One look at the clock ends one handler and starts the next, but not after a wait for items or for others."""
     clock, ends, begun = Clock(), list[Any](), list[float]()
     monkeypatch.setattr(handler_pool, "now", clock)
     latch = asyncio.Event()
@@ -259,7 +259,7 @@ async def test_a_task_counts_the_time_of_its_own_items_only(monkeypatch: pytest.
     at_work.start()
 
     await asyncio.sleep(0)
-    clock.now = 100.0  # nothing to do so long
+    clock.now = 100.0  # nothing to do in that time
     at_work.put([Work(1.0), Work(2.0)])
     await come(ends, 2)
     clock.now = 1000.0
@@ -299,7 +299,7 @@ async def test_handlers_that_never_wait_let_others_have_their_turn(monkeypatch: 
 
 
 class Work:
-    """An item that takes so long."""
+    """An item whose handler takes this time."""
 
     def __init__(self, seconds: float, *, waits: bool = False) -> None:
         self.seconds = seconds

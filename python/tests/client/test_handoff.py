@@ -26,7 +26,7 @@ def test_an_empty_hand_off(queue: Any) -> None:
 
 
 def test_a_queue_on_another_server(flavour: ClientFlavour, own_server: servers.StartServer, url: str) -> None:
-    """LQ-CLIENT-9: the call would put the follow-up on the first queue's server, where nobody looks for it."""
+    """LQ-CLIENT-9: the call would put the follow-up on the first queue's server, where no client looks for it."""
     first = flavour.queue("first", url)
     elsewhere = flavour.queue("second", own_server().url, group="first")
     first.add_item(Item(b"x", id="a"))

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 HOUR = 3600
-"""A lease, a third of which no test waits for: beats come when they are told to."""
+"""A long lease: no test waits for a third of it. Heartbeats come when a test asks for them."""
 
 
 FORK = """
@@ -83,7 +83,7 @@ def test_a_beat_takes_no_lease_along_before_a_quarter_of_it(later: float, joins:
 
 @pytest.mark.parametrize("seconds", [0, 0.1])
 async def test_a_cancelled_heartbeater_is_replaced(url: str, seconds: float) -> None:
-    """LQ-CLIENT-4: "cancel all tasks" hits the heart too, maybe before its first step; the next item begins another."""
+    """LQ-CLIENT-4: "cancel all tasks" hits the heart too, maybe before its first step; the next item starts another."""
     async with leaseq.aio.WorkQueue("q", url) as queue:
         await queue.add_items([Item(b"x"), Item(b"x")])
         first, second = await queue.lease_items(2, HOUR)
@@ -305,7 +305,7 @@ async def test_a_lease_that_ends_by_the_blocks_own_call(url: str, proxy: Listene
 
 
 async def test_an_item_that_is_entered_in_one_task_and_left_in_another(url: str) -> None:
-    """LQ-CLIENT-4: the task that entered is over; nobody else is cancelled in its place."""
+    """LQ-CLIENT-4: the task that entered is over; no other task is cancelled in its place."""
     async with leaseq.aio.WorkQueue("q", url) as queue:
         (item,) = await held(queue, "a", lease_secs=HOUR)
         await asyncio.create_task(item.__aenter__())

@@ -223,7 +223,7 @@ def test_wrong_and_missing_passwords(
 def test_no_server_listens(flavour: ClientFlavour) -> None:
     """LQ-ERROR-4: a refused connection and an unknown host are definite."""
     with socket.socket() as held:
-        held.bind(("127.0.0.1", 0))  # taken, but nobody listens
+        held.bind(("127.0.0.1", 0))  # bound, but not listening
         for server, names in {
             f"redis://127.0.0.1:{held.getsockname()[1]}": [*OPERATIONS],
             "redis://no-such-host.invalid": ["add", "blocking lease"],

@@ -1,4 +1,4 @@
-"""Closing a queue while calls are under way: what they lease is given back, what they do is told, no odd error."""
+"""Closing a queue while calls are under way: leased items are given back, effects are reported, errors are named."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_what_a_wait_leased_is_given_back(
 
 
 def test_who_died_is_published_by_a_queue_that_closes_at_once(url: str) -> None:
-    """LQ-CLIENT-8: the outcome is asked for in the background, which has not begun when the queue is closed."""
+    """LQ-CLIENT-8: the outcome is asked for in the background, which has not started when the queue is closed."""
     other = leaseq.WorkQueue("q", url)
 
     async def work() -> None:
@@ -102,7 +102,7 @@ def test_complete_and_lease_in_flight(
 def test_a_call_that_is_never_answered_ends(
     flavour: ClientFlavour, url: str, proxy: Listener, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """LQ-ERROR-4: close waits a while only, and the caller is told that the reply is lost."""
+    """LQ-ERROR-4: close waits a while only, and the call raises that the reply is lost."""
     for module in ("leaseq._aio.lifecycle", "leaseq._sync.lifecycle"):
         monkeypatch.setattr(f"{module}.REPLY_GRACE", 0.3)
     queue = flavour.queue("q", f"{proxy.url}?socket_timeout=3600")

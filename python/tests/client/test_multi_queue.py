@@ -1,4 +1,4 @@
-"""Several queues as one: order, fairness, and waiting on all of them at once. Nobody sleeps beside an item."""
+"""Several queues as one: order, fairness, and waiting on all of them at once. No waiter sleeps while an item is ready."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def connections(groups: tuple[str, ...]) -> int:
 
 
 def test_fair(flavour: ClientFlavour, url: str, groups: tuple[str, ...]) -> None:
-    """LQ-CLUSTER-2: each call begins with the next queue, so each gets its share while all have items."""
+    """LQ-CLUSTER-2: each call starts with the next queue, so each gets its share while all have items."""
     a, b, c = three(flavour, url, groups)
     queues = flavour.queues([a, b, c], fair=True)
     for queue in (a, b, c):
@@ -84,7 +84,7 @@ def test_what_it_refuses(flavour: ClientFlavour, url: str) -> None:
 
 
 def test_a_queue_of_the_other_flavour(url: str) -> None:
-    """LQ-ERROR-1: it would answer with coroutines."""
+    """LQ-ERROR-1: its calls would return coroutines."""
     with leaseq.WorkQueue("a", url) as queue, pytest.raises(leaseq.BadTypeError):
         leaseq.aio.WorkQueues([queue])  # type: ignore[list-item]
 
@@ -122,7 +122,7 @@ def add_at_once(client: redis.Redis, *queues: Any) -> None:
 
 
 def at_rest(queues: list[Any], waiting: list[tuple[list[Any], Any]]) -> bool:
-    """Return whether each that was answered has its item, no loser has one, and nobody sleeps beside an item."""
+    """Return whether each that was answered has its item, no loser has one, and no waiter sleeps while an item is ready."""
     stats = {queue.name: queue.stats() for queue in queues}
     asleep = [queue.name for names, call in waiting if not call.done() for queue in names]
     answered = sum(call.done() for _, call in waiting)
@@ -135,7 +135,7 @@ def at_rest(queues: list[Any], waiting: list[tuple[list[Any], Any]]) -> bool:
 def test_nobody_sleeps_beside_an_item(
     flavour: ClientFlavour, redis_client: redis.Redis, url: str, groups: tuple[str, ...]
 ) -> None:
-    """LQ-BLOCK-7: the first waiter is woken by b and leases from a; the one that waits on b alone is told of b's item.
+    """LQ-BLOCK-7: the first waiter is woken by b and leases from a; the waiter on b alone is woken for b's item.
 
     Where a and b have a connection each, the first waiter may take b's item instead; then a's is ready, uncounted.
     """
@@ -215,7 +215,7 @@ def test_closing_any_queue_ends_the_wait(
 def test_queues_of_two_servers(
     flavour: ClientFlavour, redis_client: redis.Redis, url: str, own_server: servers.StartServer
 ) -> None:
-    """LQ-CLUSTER-2: of one group even: each is waited for on its own; one that goes away is reported."""
+    """LQ-CLUSTER-2: even queues of one group: each is waited for separately; a server that goes away is reported."""
     server = own_server()
     a, b = flavour.queue("a", url, group="g"), flavour.queue("b", server.url, group="g")
     several = flavour.queues([a, b])
@@ -396,7 +396,7 @@ def test_threads_that_lose_end(url: str, redis_client: redis.Redis) -> None:
 
 
 def test_what_one_was_told_grows_old_while_others_are_asked() -> None:
-    """LQ-BLOCK-8: a wait of 2 s that was told 1.5 s ago is one of 0.5 s."""
+    """LQ-BLOCK-8: a wait of 2 s that was received 1.5 s ago is a wait of 0.5 s."""
     last_reply = LeaseReply(wait=2.0, deadline=0.0, items=[], sent_at=8.5)
     flow = flows.lease_any(
         [QueueKeys("a", None)], 1, 30, wait_until=math.inf, clock=lambda: 10.0, last_reply=last_reply
@@ -417,7 +417,7 @@ def test_who_is_interrupted_where_it_waits_for_a_race_loses_nothing() -> None:
         thread.join()
 
     run(0, "an item")
-    assert running.first(1) == (0, "an item")  # interrupted here, before anybody has it
+    assert running.first(1) == (0, "an item")  # interrupted here, before a caller has it
     running.end()
     run(1, "another")
     assert undone == [(0, "an item"), (1, "another")]

@@ -81,7 +81,7 @@ def test_a_long_list_in_a_pipeline(flavour: ClientFlavour, url: str) -> None:
 
 
 def test_the_end_of_a_block_keeps_the_error(queue: Any) -> None:
-    """LQ-RELEASE-2: type and text of the exception, also of one that has trouble to say it."""
+    """LQ-RELEASE-2: type and text of the exception, also if its `str` fails."""
     queue.add_items([Item(b"x", id="a"), Item(b"x", id="b")], max_attempts=1)
     first, second = queue.lease_items(2, 30)
     with pytest.raises(ValueError, match="ünlucky"), first:
@@ -119,7 +119,7 @@ def test_revive_all(queue: Any) -> None:
 
 
 def test_purge_all(queue: Any, redis_client: redis.Redis) -> None:
-    """LQ-REMOVE-1: page by page, all or those that have been dead for so long."""
+    """LQ-REMOVE-1: page by page, all or those that have been dead for that time."""
     bury(queue, [str(n) for n in range(600)], "bad")
     dead = "leaseq:{q}:q:dead"
     hour = 3_600_000_000
@@ -135,7 +135,7 @@ def test_purge_all(queue: Any, redis_client: redis.Redis) -> None:
 
 
 def test_dead_letters_that_are_no_items(queue: Any, redis_client: redis.Redis) -> None:
-    """LQ-ERROR-5: damage that neither of the two can end does not keep them for ever, nor from the rest."""
+    """LQ-ERROR-5: damage that neither can end does not make them run without end, nor keep them from the rest."""
     redis_client.zadd("leaseq:{q}:q:dead", {f"ghost{n}": 1 for n in range(300)})
     bury(queue, ["a"], "bad")
     assert queue.revive_all() == 1

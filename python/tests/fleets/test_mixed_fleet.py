@@ -68,7 +68,7 @@ class Member:
 
 
 class Fleet:
-    """Who takes part, and what they were told."""
+    """The processes that take part, and the replies that they got."""
 
     def __init__(self, url: str) -> None:
         self.over = threading.Event()
@@ -141,7 +141,7 @@ if redis.call('EXISTS', KEYS[2]) == 1 then redis.call('SETRANGE', KEYS[2], {NEXT
 
 
 def expire_leases(client: redis.Redis) -> None:
-    """Every lease is over now, also those that somebody holds."""
+    """Every lease is over now, also those of live workers."""
     client.eval(EXPIRE, 2, PREFIX + "leased", PREFIX + "state")
 
 
@@ -195,7 +195,7 @@ def test_both_languages_on_one_queue_under_kills(fleet: tuple[Fleet, redis.Redis
     # nothing is completed twice
     assert {item_id for item_id, count in fleet_run.completed.items() if count > 1} == set()
     assert not set(fleet_run.completed) - fleet_run.added - fleet_run.added_perhaps
-    # nothing is lost: what was added is completed, and somebody was told so or may have been
+    # nothing is lost: added items are completed, and a worker got that reply or may have got it
     completed_ids = {item_id for item_id, count in fleet_run.completed.items() if count}
     assert fleet_run.added - completed_ids <= fleet_run.completed_perhaps
     assert {language for language in LANGUAGES if fleet_run.calls[language]} == set(LANGUAGES)

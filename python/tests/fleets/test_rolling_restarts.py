@@ -50,7 +50,7 @@ COMPLAINTS: Final = (
 
 
 class Fleet:
-    """Workers; one that is replaced ends beside its successor."""
+    """Workers. A worker that is replaced ends while its successor runs."""
 
     def __init__(self, url: str, folder: Path, client: redis.Redis) -> None:
         self._mark = uuid.uuid4().hex
@@ -143,7 +143,7 @@ class Load:
         self._add_bad(itertools.islice(self._quick, count))
 
     def add_hanging(self, count: int) -> None:
-        """Enqueue bad jobs that do not end by themselves."""
+        """Enqueue bad jobs that never end."""
         self._add_bad(itertools.islice(self._hanging, count))
 
     def _add_bad(self, names: Iterator[str]) -> None:
@@ -151,7 +151,7 @@ class Load:
             self.bad.append((name, self._app.function(name).with_options(retries=0).enqueue()))
 
     def ended(self) -> bool:
-        """Return whether all jobs have ended. One that died of a lease whose reply was lost with a process is revived: nobody ran it."""
+        """Return whether all jobs have ended. A job that died of a lease whose reply was lost with a process is revived: no worker ran it."""
         stats = self._app.queue().stats()
         if stats.items > stats.dead:
             return False

@@ -29,7 +29,7 @@ TIMEOUT_SECS = 300.0
 
 FEW_KILLS, MANY_KILLS = 20, 100
 ROUND = 10
-"""So many in a row: some of those who are killed have just begun."""
+"""Kills in a row: some of the killed processes have just started."""
 FLEET = ("threads", "async", "threads", "async")
 
 BESIDE = os.environ.get("LEASEQ_BESIDE")
@@ -50,7 +50,7 @@ end
 
 
 class Fleet:
-    """Worker processes, each in its place, with logs of their own."""
+    """Worker processes, each in its place, with separate logs."""
 
     def __init__(self, url: str, folder: Path, kinds: tuple[str, ...]) -> None:
         self._url = url
@@ -103,7 +103,7 @@ class Fleet:
 
     @staticmethod
     def count(log: Path) -> int:
-        """Return how many handlers a process has begun."""
+        """Return the number of handlers that a process has started."""
         return log.read_text().count("handled") if log.exists() else 0
 
     def lines(self, what: str) -> list[tuple[str, int]]:
@@ -117,7 +117,7 @@ class Fleet:
         return found
 
     def errors(self) -> str:
-        """Return what the processes complained of, the usual lines of the log aside."""
+        """Return what the processes complained of, without the usual lines of the log."""
         texts = (file.read_text(errors="replace") for file in sorted(self.folder.glob("*.err")))
         return "\n".join(
             text for text in texts if "Traceback" in text and "ValueError: now and then" not in text
@@ -155,7 +155,7 @@ class Weather:
         self._proxy.discard_commands = self._proxy.discard_replies = self._proxy.refuse = False
         self._proxy.cut_replies_after = None
         if swallowed and self._chance.random() < 0.7:
-            self._proxy.reset()  # else clients have to notice by themselves
+            self._proxy.reset()  # otherwise clients have to notice it alone
 
 
 class FleetRun:
@@ -172,7 +172,7 @@ class FleetRun:
         self.added = 0
 
     def add(self, count: int) -> None:
-        """Add so many items; the server is there."""
+        """Add `count` items; the server is there."""
         self.queue.add_items(Item(b"x" * 20, id=f"i{self.added + number}") for number in range(count))
         self.added += count
 
@@ -189,7 +189,7 @@ class FleetRun:
         return False
 
     def trouble(self, kills: int) -> None:
-        """Kills, storms, restarts and weather, with items coming in; those who are killed were all at work."""
+        """Kills, storms, restarts and weather, with items coming in; all killed workers were at work."""
         done = 0
         while done < kills:
             self.all_work()
@@ -247,7 +247,7 @@ def test_a_fleet_loses_nothing_and_completes_nothing_twice(
     """LQ-COMPLETE-2, LQ-ITEM-3, LQ-FAIL-1: kills -9, storms of SIGTERM, restarts of the server, a bad network.
 
     The server's own counts decide: each item was completed once, by the one call that was answered true. Then every
-    process that is there works, and nobody restarted it.
+    process that is there works, and it was not restarted.
     """
     server = own_server("--appendonly", "yes", "--appendfsync", "always")
     with fleet_run(server, tmp_path, FLEET) as play:
@@ -259,7 +259,7 @@ def test_a_fleet_loses_nothing_and_completes_nothing_twice(
         assert (stats.added, stats.completed, stats.items, stats.dropped) == (play.added, play.added, 0, 0)
         assert play.queue.deep_clean().repairs == {}
         handled = {item_id for item_id, _ in play.fleet.lines("handled")}
-        assert len(handled) == play.added, "every item was handled by somebody"
+        assert len(handled) == play.added, "every item was handled"
         assert play.fleet.ends[-signal.SIGKILL] == kills
         assert set(play.fleet.ends) == {-signal.SIGKILL, 0}, play.fleet.ends
         assert stats.reclaimed > 0, "kills really left leases behind"

@@ -385,11 +385,11 @@ def test_who_waits_for_a_job_that_is_cancelled_is_woken(
 
 def test_where_cancelling_fails_there_is_no_trace_of_it(shop: Shop, redis_client: redis.Redis) -> None:
     handle = shop.enqueue(shop.add.with_options(id="a"), 1)
-    redis_client.set("leaseq:{jobs}:default:counters", "of somebody else")
+    redis_client.set("leaseq:{jobs}:default:counters", "of another program")
     with pytest.raises(leaseq.LeaseqError, match="WRONG_TYPE"):
         shop.flavour(handle, "cancel")
     redis_client.delete("leaseq:{jobs}:default:counters")
-    redis_client.config_set("maxmemory", 1)  # the transaction is refused before it begins
+    redis_client.config_set("maxmemory", 1)  # the transaction is refused before it starts
     try:
         with pytest.raises(leaseq.LeaseqError, match="maxmemory"):
             shop.flavour(handle, "cancel")

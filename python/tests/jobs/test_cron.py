@@ -60,7 +60,7 @@ def scheduler(flavour: JobAppFlavour) -> Scheduler:
 
 
 def begin(flavour: JobAppFlavour, *, until: int, name: str = "s") -> None:
-    """A schedule of which all slots up to then are over."""
+    """Store a schedule whose slots up to then are over."""
     flavour.app.queue("default.cron").add_item(
         schedule_state.item(name, ScheduleState(until=until)), max_attempts=0
     )

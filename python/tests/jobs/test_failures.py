@@ -1,4 +1,4 @@
-"""Every exception is told, whatever its text: in event loops, threads and forked processes."""
+"""Every exception is reported, whatever its text: in event loops, threads and forked processes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ def test_any_exception_of_a_job_is_told(flavour: JobAppFlavour, where: str) -> N
     for name, (_, kind, message) in ERRORS.items():
         with pytest.raises(JobFailed) as raised:
             handles[name].result(0)
-        assert raised.value.attempt == 1, name  # whatever cannot be told is no death of a process
+        # an exception that cannot be reported is no death of a process
+        assert raised.value.attempt == 1, name
         assert raised.value.type.rpartition(".")[2] == kind
         assert message in raised.value.message, name
         assert kind in {"DeadLetter", "Retry"} or "raise_error" in raised.value.traceback or name == "huge", (

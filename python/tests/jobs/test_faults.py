@@ -31,7 +31,7 @@ FEW_KILLS, MANY_KILLS = 10, 100
 
 
 def generations(pid: int) -> list[list[int]]:
-    """The processes below one that live: workers, what forks for these, jobs."""
+    """Return the live processes below a process: workers, their forkservers, jobs."""
     children: dict[int, list[int]] = {}
     for path in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):
@@ -55,7 +55,7 @@ class Killer:
         self.handles: list[Handle[Any]] = []
 
     def kill(self, count: int) -> None:
-        """Kill so many, a fifth of them of each generation."""
+        """Kill `count` processes, at least a fifth of them of each generation."""
         while sum(self._counts) < count or min(self._counts) < count // 5:
             until(self._kill_one)
 
@@ -127,7 +127,7 @@ def is_idle(app: App) -> bool:
 
 
 def end_leases(app: App) -> None:
-    """End all leases, when no worker lives: they are of workers that died as they were given them, and told nobody."""
+    """End all leases, when no worker lives: they are of workers that died while they received them."""
     queue = app.queue()
     infos = queue.inspect_items(listed.id for listed in queue.list_items("leased").items)
     items = [LeasedItemBase(info.id, b"", info.token, info.attempt, 0.0, 0.0) for info in infos if info.token]
@@ -160,7 +160,7 @@ def test_jobs_survive_a_restart_of_the_server(own_server: servers.StartServer) -
 
 
 def test_no_job_is_lost_in_cold_shutdowns(url: str, redis_client: redis.Redis) -> None:
-    """A worker is told twice to stop while its jobs are in the middle: in threads, in processes of their own, on the loop."""
+    """A worker gets two signals to stop while its jobs are in the middle: in threads, in separate processes, on the loop."""
     with App(url) as app:
         handles = [
             *(app.enqueue(name, "go") for name in ("hold", "fhold") * 2),

@@ -1,4 +1,4 @@
-"""Jobs in a process of their own: a job that crashes, hangs or leaks hurts nobody but itself."""
+"""Jobs in separate processes: a job that crashes, hangs or leaks harms no other job."""
 
 from __future__ import annotations
 
@@ -363,7 +363,7 @@ def test_what_a_process_said_counts_also_where_its_end_is_heard_first() -> None:
         ours, theirs = socket.socketpair()
         theirs.sendall(frames)
         channel = ResultChannel(ours, lambda *pid_file: progress.append(pid_file))
-        with theirs:  # somebody holds it for ever, and the event loop has not looked yet
+        with theirs:  # another holder never releases it, and the event loop has not looked yet
             last = channel.drain()
         channel.close()
         return last
@@ -453,6 +453,6 @@ def test_when_the_forking_process_is_gone_jobs_fail_and_are_tried_elsewhere(
         pid = pid_in(pid_file)
         os.kill(worker.service._forks._pid, signal.SIGKILL)
         until(lambda: not lives(pid))  # a process whose job may be leased again must not go on
-        assert worker.ended() >= 1  # a worker that cannot fork ends; who supervises it begins another
+        assert worker.ended() >= 1  # a worker that cannot fork ends; its supervisor starts another
     with flavour.working():
         assert handle.result(TIMEOUT_SECS) == "done"

@@ -44,7 +44,7 @@ def ms(moment: datetime | str) -> int:
 
 
 def found(table: Trigger, begin: int, end: int) -> list[int]:
-    """The slots of [begin, end)."""
+    """Return the slots from `begin` to before `end`."""
     return list(takewhile(lambda slot: slot < end, table.after(begin - 1)))
 
 
@@ -157,7 +157,7 @@ class Ancient(Nameless):
 
 
 class Tied(Nameless):
-    """A zone as pytz has them: an object for each offset, and only `fromutc` finds the one that holds."""
+    """A zone as pytz has them: an object for each offset, and only `fromutc` finds the right one."""
 
     def __init__(self, offset: timedelta = timedelta(minutes=53)) -> None:
         self.offset = offset

@@ -159,7 +159,7 @@ def test_a_process_that_dies_is_replaced_and_its_job_leased_again_at_once(
         until(lambda: len(values_of(redis_client, "holding")) == 2)  # its lease would have lasted an hour
         first, second = (each.split(":") for each in values_of(redis_client, "holding"))
         assert first[0] != second[0]
-        assert (first[1], second[1]) == ("1", "2")  # what a job had begun counts
+        assert (first[1], second[1]) == ("1", "2")  # a job that had started counts
         info = handle.info()
         assert info.error == "ProcessDied: its process was ended by SIGKILL"
         redis_client.set("go", 1)
@@ -191,7 +191,7 @@ def test_what_a_job_leaves_running_does_not_keep_its_worker_from_being_replaced(
 def test_a_process_begins_when_it_is_time_however_late_it_is_then(
     app: App, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The supervisor looks at the clock just before a process is to begin, and stands still until it is time."""
+    """The supervisor looks at the clock just before a process is to start, and stands still until it is time."""
     moments = iter([99.99])
     begun: list[float] = []
 
@@ -234,7 +234,7 @@ def test_what_was_leased_and_not_begun_is_given_back_uncounted(app: App) -> None
         item.queue.complete(item)
         journal.completed(item)
     estate = Estate.of_worker(reader, "was ended by SIGKILL", blameless=False)
-    assert len(estate) == 8  # an end is told with the next word
+    assert len(estate) == 8  # an end is reported with the next message
 
     async def settle() -> None:
         async with app.aio:

@@ -99,7 +99,7 @@ def test_in_an_event_loop(url: str) -> None:
         with at_once(app):
             try:
                 one = await f.aio.enqueue(1)
-                two = f.enqueue(2)  # a loop of its own: this one is at work here
+                two = f.enqueue(2)  # in a separate loop: this one is at work here
                 return await one.result(0), two.result(0)
             finally:
                 await app.aio.close()

@@ -116,7 +116,7 @@ def test_asynchronous_functions_share_a_loop_and_others_have_threads(flavour: Jo
 
 def test_no_more_jobs_run_at_a_time_than_asked_for(flavour: JobAppFlavour) -> None:
     running = [0, 0]
-    three = asyncio.Barrier(3)  # none ends before three run: fewer would wait for ever
+    three = asyncio.Barrier(3)  # none ends before three run: fewer would wait without end
 
     @flavour.app.job(name="f")
     async def f() -> None:
@@ -510,7 +510,7 @@ def test_the_job_of_a_worker_that_is_gone_is_run_by_another(flavour: JobAppFlavo
 
     handle = f.enqueue()
     queue = flavour.app.queue()
-    held = queue.lease(600)  # by one that was killed, and its supervisor with it
+    held = queue.lease(600)  # by a worker that was killed, and its supervisor with it
     assert held is not None
     assert flavour.burst() == 0
     queue.extend(held, 0.001)

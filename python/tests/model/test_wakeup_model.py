@@ -42,7 +42,7 @@ NEEDED_NEAR = ("add", "extend", "lease", "leave", "other")
 WHERE = {"resume": "pausing", "other": "two queues"}
 
 SLEEPS = "a worker sleeps beside a leasable item"
-SPINS = "workers ask for ever"
+SPINS = "workers ask without end"
 MUTANTS: dict[str, tuple[Rules, str, str]] = {
     **{
         f"{name} does not hand on ready items": (
@@ -73,7 +73,7 @@ MUTANTS: dict[str, tuple[Rules, str, str]] = {
         SLEEPS,
     ),
     "a paused queue promotes nothing": (replace(RULES, paused_promotes=False), "pausing", SPINS),
-    "a sleeper ignores the time it was told": (replace(RULES, timers=False), "one queue", SLEEPS),
+    "a sleeper ignores the time it was given": (replace(RULES, timers=False), "one queue", SLEEPS),
     "a sleeper has no cap": (replace(RULES, cap=False), "one queue", SLEEPS),
     "the cap counts from the block, not from the lease": (
         replace(RULES, cap_from_lease=False),
@@ -112,7 +112,7 @@ def report(result: Result) -> str:
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("name", WORLDS)
 def test_the_rules_hold(name: str) -> None:
-    """LQ-BLOCK-7 with two queues, in the model; no client here waits on several, one that does needs its own test."""
+    """LQ-BLOCK-7 with two queues, in the model; no client here waits on several; a client that does needs another test."""
     result = explore(WORLDS[name], RULES)
     assert not result.broken, report(result)
     assert result.states > 4000

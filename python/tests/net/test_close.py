@@ -88,7 +88,7 @@ def no_threads() -> Iterator[None]:
 
 @pytest.mark.usefixtures("no_threads")
 def test_a_thread_that_cannot_be_started(url: str, redis_client: redis.Redis) -> None:
-    """The item can still be completed; closing waited 5 s for a thread that never began."""
+    """The item can still be completed; closing waited 5 s for a thread that never started."""
     del redis_client
     queue = leaseq.WorkQueue("q", url)
     queue.add_item(Item(b"x", id="a"))

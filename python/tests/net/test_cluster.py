@@ -84,7 +84,7 @@ class Slot:
         self.source, self.target = self.target, (self.target + 1) % 3
 
     def blocked(self, count: int) -> None:
-        """Wait until so many clients are blocked on the slot's node."""
+        """Wait until `count` clients are blocked on the slot's node."""
         client = self.clients[self.source]
         servers.wait_until(lambda: client.info("clients")["blocked_clients"] == count)
 

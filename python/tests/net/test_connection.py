@@ -1,4 +1,4 @@
-"""Connections of our own: what comes in pieces, late, unasked or not at all; how they open and close."""
+"""Connections: replies in pieces, late, unasked or not at all; how connections open and close."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def read_all(flavour: ClientFlavour, connection: Any) -> list[Any]:
 
 @pytest.mark.parametrize("place", range(len(REPLIES) + 1))
 def test_replies_are_split_at_every_byte(flavour: ClientFlavour, place: int) -> None:
-    """LQ-CLIENT-1: however the network cuts them; a push that nobody asked for is no reply."""
+    """LQ-CLIENT-1: however the network cuts them; an unasked push is no reply."""
     pieces = [piece for piece in (REPLIES[:place], REPLIES[place:]) if piece]
     if flavour.name == "asyncio":
         connection: Any = _made_by(flavour, aio.Connection, at("redis://h"))
@@ -124,7 +124,7 @@ def _answer(server: socket.socket, rest: bytes) -> None:
 
 
 def test_a_reply_that_has_begun_in_time_is_read_to_its_end(flavour: ClientFlavour, proxy: Listener) -> None:
-    """LQ-BLOCK-9: the time is for its beginning; one that has not begun can be read later."""
+    """LQ-BLOCK-9: the time is for its start; a reply that has not started can be read later."""
     connection = opened(flavour, proxy.url)
     proxy.hold_replies_after = 40
     flavour.run(connection.send("ECHO", "x" * 100))
@@ -164,7 +164,7 @@ def test_a_closed_connection_says_so(flavour: ClientFlavour, url: str) -> None:
 
 
 def test_one_that_is_aborted_keeps_its_socket_until_its_thread_closes_it(url: str) -> None:
-    """Closed by another thread, its number could be that of a new connection when the wait begins."""
+    """Closed by another thread, its number could be that of a new connection when the wait starts."""
     connection = sync.Connection.open(at(url))
     connection.send("BLPOP", "nothing", "0")
     connection.abort()
@@ -248,7 +248,7 @@ def test_a_server_that_says_nothing_is_not_waited_for_for_ever(flavour: ClientFl
 
 @pytest.mark.parametrize("options", ["protocol=2", "protocol=3"])
 def test_who_it_is(flavour: ClientFlavour, url: str, redis_client: redis.Redis, options: str) -> None:
-    """User, password, database and name; also what library this is, where the server can be told."""
+    """User, password, database and name; also the name of this library, if the server has a command for it."""
     redis_client.acl_setuser("worker", enabled=True, passwords=["+a:b/c"], categories=["+@all"], keys=["*"])
     host = url.partition("://")[2].partition("/")[0]
     queue = flavour.queue("q", f"redis://worker:a%3Ab%2Fc@{host}/3?client_name=mine&{options}")
@@ -314,7 +314,7 @@ def test_a_client_that_is_handed_in_is_not_used(
 
 
 class Foreign(redis.Connection):
-    """A class of somebody else's."""
+    """A class of another library."""
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ sys.stdin.read()
 
 
 class Holder:
-    """Another process that holds the server of a folder until it is told to go."""
+    """Another process that holds the server of a folder until the test ends it."""
 
     def __init__(self, folder: Path) -> None:
         self.process = subprocess.Popen(
@@ -173,7 +173,7 @@ def test_it_ends_with_its_starter(tmp_path: Path, holders: list[Holder], how: st
     wait_until(lambda: gone(pid))
     with pytest.raises(redis.ConnectionError):
         get(server)
-    # the next to ask starts it again, with its data; the old hold changes nothing any more
+    # the next to ask starts it again, with its data; the old hold no longer changes anything
     with embedded(tmp_path) as again:
         assert again.started
         server.close()

@@ -123,7 +123,7 @@ def test_a_loop_that_ends_under_a_wait(run: Any, url: str, redis_client: redis.R
 
 @pytest.mark.promise("G24")
 def test_several_loops_at_once(url: str, redis_client: redis.Redis) -> None:
-    """Each has connections of its own, keeps them, and reads its own answers."""
+    """Each has separate connections, keeps them, and reads the replies to its calls."""
     queue = leaseq.aio.WorkQueue("q", f"{url}{'&' if '?' in url else '?'}client_name=mine")
     turns = threading.Barrier(3)
     seen: set[str] = set()

@@ -43,7 +43,7 @@ every_operation = pytest.mark.parametrize("name", OPERATIONS)
 
 @pytest.fixture
 def watcher(flavour: ClientFlavour, redis_client: redis.Redis, url: str) -> leaseq.WorkQueue:
-    """The queue as somebody has it who is not disturbed; the server knows every script."""
+    """The queue of an undisturbed client; the server knows every script."""
     load(redis_client)
     return flavour.queue("q", url)
 
@@ -128,7 +128,7 @@ def test_a_block_that_ended_its_item_and_lost_the_reply(
     ending: Callable[[Any, Any], object],
     state: str,
 ) -> None:
-    """LQ-ERROR-4: nobody knows whether it has run, so the end of the block adds nothing."""
+    """LQ-ERROR-4: it is unknown if it has run, so the end of the block adds nothing."""
     queue = flavour.queue("q", proxy.url)
     queue.add_item(Item(b"x", id="a"))
     item = queue.lease(30)
@@ -146,7 +146,7 @@ def test_a_block_that_ended_its_item_and_lost_the_reply(
 
 
 def hold(queue: Any) -> list[Any]:
-    """600 leased items, of which a call takes 256."""
+    """Lease 600 items; a call takes 256."""
     items = []
     for chunk in range(3):
         queue.add_items([Item(b"x", id=f"{chunk}-{number}") for number in range(200)])

@@ -200,7 +200,7 @@ def test_queues_on_one_client_share_connections(
 def test_what_is_given_back_in_the_background_is_given_back_once(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """LQ-BLOCK-6: by then it may be somebody else's already, who would find it closed, or share it with a third."""
+    """LQ-BLOCK-6: by then another call may have it, which would find it closed, or share it with a third."""
     with leaseq.WorkQueue("q", url) as queue:
         queue.lease(30, block=False)  # now the server knows the script
         route = queue.executor.route

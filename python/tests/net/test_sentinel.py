@@ -88,7 +88,7 @@ def test_sentinels_of_a_custom_class_are_refused(flavour: ClientFlavour) -> None
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_a_failover(sentinel: SentinelSet) -> None:  # noqa: C901 (one scenario)
-    """LQ-SCRIPT-2, LQ-LEASE-2, LQ-COMPLETE-2, LQ-FAIL-5, LQ-BLOCK-5: the primary is killed; both flavours go on by themselves.
+    """LQ-SCRIPT-2, LQ-LEASE-2, LQ-COMPLETE-2, LQ-FAIL-5, LQ-BLOCK-5: the primary is killed; both flavours go on without help.
 
     LQ-CLIENT-5: what was added, leased and completed after the failover was so on the new primary.
 
@@ -192,7 +192,7 @@ def wait_for_replicas(client: Any) -> None:
 
 
 def add_until_it_works(queue: leaseq.WorkQueue, ids: list[str]) -> int:
-    """Add the items one after the other, through the failover; answers how many calls failed."""
+    """Add the items one after the other, through the failover. Return the number of failed calls."""
     failures = 0
     until = time.monotonic() + 200
     for item_id in ids:

@@ -1,4 +1,4 @@
-"""Blocked workers whose server, connection or wake-up goes away: they lease again and wait on, or are told that they cannot."""
+"""Blocked workers whose server, connection or wake-up goes away: they lease again and wait on, or raise that they cannot."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ pytestmark = [pytest.mark.usefixtures("cap_of_an_hour"), pytest.mark.each_server
 def test_a_server_that_restarts(
     flavour: ClientFlavour, own_server: servers.StartServer, protocol: int
 ) -> None:
-    """LQ-FAIL-5, LQ-ERROR-4: between two calls nobody notices; a blocked worker gets a definite error or an item."""
+    """LQ-FAIL-5, LQ-ERROR-4: between two calls it is not noticed; a blocked worker gets a definite error or an item."""
     server = own_server("--appendonly", "yes")
     queue = flavour.queue("q", f"{server.url}?protocol={protocol}")
     queue.add_item(Item(b"x", id="a"))
@@ -40,7 +40,7 @@ def test_a_server_that_restarts(
     with server.client() as client:
         blocked(client, 1)
     server.restart()
-    with contextlib.suppress(leaseq.UnavailableError):  # it may have looked while nobody listened
+    with contextlib.suppress(leaseq.UnavailableError):  # it may have looked while no server listened
         waiting.cancel()
         queue.add_item(Item(b"x", id="b"))
         assert waiting.result(TIMEOUT_SECS).id == "b"
@@ -75,7 +75,7 @@ def test_a_server_that_is_killed(flavour: ClientFlavour, own_server: servers.Sta
 
 
 def demote_for_a_moment(client: redis.Redis) -> None:
-    """Replica and primary again, in one go: nobody can ask in between."""
+    """Replica and primary again, in one step: no client can ask in between."""
     pipe: Any
     with client.pipeline(transaction=False) as pipe:
         pipe.execute_command("REPLICAOF", "127.0.0.1", "1")

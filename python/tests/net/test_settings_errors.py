@@ -54,7 +54,7 @@ def test_what_a_greeting_is_refused_for(flavour: ClientFlavour, restricted: str,
 def test_a_worker_ends_that_only_a_person_can_help(
     flavour: ClientFlavour, restricted: str, form: str
 ) -> None:
-    """LQ-WORK-14: it tried for ever."""
+    """LQ-WORK-14: it tried without end."""
     kind, text = REFUSED[form]
     queue = flavour.queue("q", form.format(restricted))
     with (

@@ -97,7 +97,7 @@ def opened(flavour: ClientFlavour, at: Endpoint) -> Any:
 
 
 def in_pieces(piece: int, pause: float) -> Callable[[socket.socket, PacedServer], None]:
-    """Answer with SIZE bytes, piece by piece."""
+    """Send SIZE bytes, piece by piece."""
 
     def serve(peer: socket.socket, server: PacedServer) -> None:
         peer.recv(65536)
@@ -267,7 +267,7 @@ def idle_queue(flavour: ClientFlavour, proxy: Listener) -> Any:
 @pytest.mark.promise("G19")
 @pytest.mark.parametrize("fault", ["timeout", "break"])
 def test_dead_idle_connections_cost_one_call(idle_queue: Any, proxy: Listener, fault: str) -> None:
-    """LQ-CLIENT-21: the others may have the fault of the one that failed."""
+    """LQ-CLIENT-21: the others may have the same fault as the failed one."""
     if fault == "timeout":
         proxy.hold_replies_after = 0
     else:

@@ -25,7 +25,7 @@ HOUR = 3600.0
 
 
 def blocked(redis_client: redis.Redis) -> bool:
-    """Return whether somebody waits on the server."""
+    """Return whether a client waits on the server."""
     return any(each["cmd"] == "blpop" for each in redis_client.client_list())
 
 
@@ -50,7 +50,7 @@ def test_an_item_from_add_to_done(redis_client: redis.Redis, url: str) -> None:
 
 
 def test_a_reply_that_does_not_come(redis_client: redis.Redis, proxy: Listener) -> None:
-    """LQ-ERROR-4: the call ends with the read timeout, and the next one has a connection of its own."""
+    """LQ-ERROR-4: the call ends with the read timeout, and the next call has another connection."""
     del redis_client
 
     async def main() -> None:

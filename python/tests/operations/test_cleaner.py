@@ -51,7 +51,7 @@ def brisk(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @contextlib.asynccontextmanager
 async def at_work(*cleaners: Cleaner) -> AsyncIterator[None]:
-    """Cleaners that run meanwhile, and that stop when they are told to."""
+    """Cleaners that run meanwhile, and that a test can stop."""
     begun = [asyncio.Event() for _ in cleaners]
     tasks = [
         asyncio.create_task(cleaner.run(event.set)) for cleaner, event in zip(cleaners, begun, strict=True)
@@ -116,7 +116,7 @@ class TestLightClean:
     async def test_the_outcomes_of_those_who_died_are_published(
         self, url: str, redis_client: redis.Redis, open_queue: OpenQueue
     ) -> None:
-        """LQ-CLIENT-8: nobody asks for it here, and its waiters are woken."""
+        """LQ-CLIENT-8: no call here asks for it, and its waiters are woken."""
         queue = open_queue("q")
         queue.add_item(Item(b"x", id="a"), max_attempts=1, keep=3600)
         queue.lease(0.001)
@@ -305,7 +305,7 @@ class TestDeepClean:
 class TestTwoAtOnce:
     @pytest.mark.parametrize("count", [1, 2, 5])
     async def test_they_change_no_result(self, url: str, open_queue: OpenQueue, count: int) -> None:
-        """Each item is moved once, whoever does it, and what comes out does not depend on how many there are."""
+        """Each item is moved once, by whichever client, and what comes out does not depend on how many there are."""
         queue = open_queue("q")
         queue.add_items(Item(b"x", id=f"late-{n}") for n in range(256))
         assert len(queue.lease_items(256, 0.001)) == 256

@@ -138,7 +138,7 @@ def test_an_alert_is_valid_and_about_what_is_exported(
     labels_of_all = set().union(*exported.values()) | {"le"}
     assert {label.strip() for by in grouped for label in by.split(",")} <= labels_of_all
     for label in re.findall(r"\$labels\.(\w+)", rule["annotations"]["summary"]):
-        assert any(label in by for by in grouped), f"{label} is not there any more"
+        assert any(label in by for by in grouped), f"{label} is gone"
 
 
 @pytest.mark.parametrize("wrong", ["max(", "sum by (a rate(x[5m])", "x > > 1"])
@@ -155,7 +155,7 @@ def test_the_page_says_what_to_do_about_each_alert() -> None:
 
 
 def test_the_dockerfile() -> None:
-    """Linted by hadolint; what it copies is there, its user is not root. Building it takes Docker, and nobody does here."""
+    """Linted by hadolint; what it copies is there, its user is not root. Building it takes Docker, so it is not built here."""
     file = CLEANER / "Dockerfile"
     lint = subprocess.run(
         [str(Path(sys.executable).with_name("hadolint")), "--failure-threshold", "style", str(file)],

@@ -314,7 +314,7 @@ def test_help_and_version(run: Any) -> None:
 
 
 class Service:
-    """The program as a service, in a process of its own."""
+    """The program as a service, in a separate process."""
 
     def __init__(self, url: str, *arguments: str) -> None:
         self._reserved = servers.ReservedPort()

@@ -1,4 +1,4 @@
-"""Doctor: each check finds what it is for, on a real server that has it, and passes one that has not."""
+"""Doctor: each check finds what it is for, on a real server that has it, and passes a server that has not."""
 
 from __future__ import annotations
 
@@ -316,7 +316,7 @@ def test_a_clock_that_was_set_back(redis_client: redis.Redis, queue: leaseq.Work
 
 
 def test_a_server_whose_clock_differs(redis_client: redis.Redis, monkeypatch: pytest.MonkeyPatch) -> None:
-    # the machine has one clock: this process is told another
+    # the machine has one clock: this process gets another
     real = time.time
     monkeypatch.setattr("leaseq.doctor.clock.time.time", lambda: real() - 3600)
     finding = found(redis_client, "clock")

@@ -140,7 +140,7 @@ def test_an_id_twice_is_one_item(
     fill(old, redis_client, 1)
     queue.add_item(Item(b"here already", id="0001"))
     done = migrate(taken, queue)
-    # the second of the two has no data any more
+    # the second of the two has lost its data
     assert (done.added, done.exist, done.without_data, done.refused) == (1, 1, 1, 0)
     assert "'0000' has no data" in done.why[0]
     assert dict(drained(queue)) == {"0000": b"data 0", "0001": b"here already"}
@@ -265,7 +265,7 @@ def test_an_import_that_has_lost_its_lock_moves_nothing_more(
     fill(old, redis_client, 600)
 
     def stalled(_done: Migration) -> None:
-        redis_client.delete(taken.lock_key)  # it stood still for so long, and another began
+        redis_client.delete(taken.lock_key)  # it stood still so that another started
         redis_client.set(taken.lock_key, "another", ex=LOCK_SECS)
 
     with pytest.raises(ImportRunningError, match="did not go on for 30 s"):

@@ -1,4 +1,4 @@
-"""Export and import: what can be carried is carried, what cannot is told, and an import that is cut is run again."""
+"""Export and import: what can be carried is carried, what cannot is reported, and an import that is cut is run again."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def test_what_is_imported_is_what_was_exported(queue: leaseq.WorkQueue, other: l
     assert after["held"]["due"] == pytest.approx(before["held"]["lease_ends"], abs=0.001)
     assert after["later"]["due"] == pytest.approx(before["later"]["due"], abs=0.001)
     assert "attempt" not in after["again"]
-    # what is left of an hour, counted from when the import began
+    # what is left of an hour, counted from the start of the import
     assert after["expiring"]["expires"] >= before["expiring"]["expires"] - 0.002
 
 

@@ -1,4 +1,4 @@
-"""A worker whose clock is wrong: `python -m programs.cron_worker MINUTES`, so many minutes fast or slow; the server in $REDIS_URL."""
+"""A worker whose clock is wrong: `python -m programs.cron_worker MINUTES`, which is fast or slow by this; the server in $REDIS_URL."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The App of the fleet under rolling restarts, for `leaseq worker programs.fleet_jobs:app`; the server in $REDIS_URL.
 
 A good job counts, under its number, that it runs and that it has done its work. A bad one ends in the way of its name;
-`REASONS` says what must be told of it then.
+`REASONS` has what must be reported of it then.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ LEFT: list[subprocess.Popen[bytes]] = []
 
 
 def count(name: str, field: str) -> None:
-    """Count one more, on a connection of its own."""
+    """Count one more, on a separate connection."""
     with redis.Redis.from_url(URL) as client:
         client.hincrby(name, field, 1)
 
 
 @app.on_startup
 def begin() -> None:
-    """Say that a process of this worker begins."""
+    """Report that a process of this worker starts."""
     count(BEGUN, WORKER)
 
 
@@ -59,14 +59,14 @@ def begin() -> None:
 
 @contextlib.contextmanager
 def effect(number: int) -> Iterator[None]:
-    """Count the run that begins, and its effect if it comes to its end."""
+    """Count the run that starts, and its effect if it comes to its end."""
     count(RUNS, str(number))
     yield
     count(EFFECTS, str(number))
 
 
 def good(name: str, work: Callable[[], object], *, fork: bool) -> None:
-    """Define a good job in a thread or in a process of its own."""
+    """Define a good job in a thread or in a separate process."""
 
     def perform(number: int) -> int:
         with effect(number):
@@ -127,7 +127,7 @@ class Panic(BaseException):
 def bad(
     name: str, reason: str, work: Callable[[], object], *, fork: bool = False, timeout: float = HOUR
 ) -> None:
-    """Define a bad job in a thread or in a process of its own; the test gives it one attempt."""
+    """Define a bad job in a thread or in a separate process. The test gives it one attempt."""
 
     def perform() -> None:
         work()

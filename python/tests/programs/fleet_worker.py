@@ -42,7 +42,7 @@ def main() -> None:
     at_most_once = kind.endswith("once")
     options: Any = {"hooks": record, "lease_secs": LEASE, "grace_secs": 0.2, "at_most_once": at_most_once}
     options |= {"concurrency": 4, "max_attempts": 0, "backoff": lambda _: 0.05}
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # one that comes when the worker has stopped already
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a signal that comes when the worker has stopped already
 
     def pause() -> float:
         return 0.0 if random.random() < 0.5 else random.random() * 0.02

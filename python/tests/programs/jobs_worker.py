@@ -39,7 +39,7 @@ AT_ONCE = Backoff(0.001, 0.001)
 
 
 def note(name: str, value: Any) -> None:
-    """Append to a list, on a connection of its own."""
+    """Append to a list, on a separate connection."""
     with redis.Redis.from_url(URL) as client:
         client.rpush(name, str(value))
 
@@ -83,7 +83,7 @@ async def effect(ctx: Context, number: int) -> int:
 
 @app.job(name="forked", retries=None, backoff=AT_ONCE, fork=True)
 def forked(ctx: Context, number: int) -> int:
-    """The same in a process of its own."""
+    """The same in a separate process."""
     note("pids", os.getpid())
     note("effects", f"{number}:{ctx.attempt}")
     return number
@@ -91,7 +91,7 @@ def forked(ctx: Context, number: int) -> int:
 
 @app.job(name="lingers", retries=None, backoff=AT_ONCE, fork=True)
 def lingers(ctx: Context, number: int) -> int:
-    """The same, so slow at first that somebody can kill it."""
+    """The same, so slow at first that a test can kill it."""
     if ctx.attempt < 3:
         time.sleep(1)
     note("effects", f"{number}:{ctx.attempt}")
@@ -124,7 +124,7 @@ def hold(ctx: Context, go: str) -> str:
 
 @app.job(name="fhold", retries=None, backoff=AT_ONCE, fork=True)
 def fhold(ctx: Context, go: str) -> str:
-    """The same in a process of its own."""
+    """The same in a separate process."""
     note("holding", f"{os.getpid()}:{ctx.attempt}")
     wait_for(go)
     return "whole"
@@ -298,7 +298,7 @@ async def end_of_fork() -> None:
 
 @app.on_startup
 def begin() -> None:
-    """Say that a process has begun; wait, or fail, where a test wants that."""
+    """Report that a process has started; wait, or fail, if a test wants that."""
     note("moments", time.time())
     note("begun", os.getpid())
     if has("fail-at-start"):

@@ -1,7 +1,7 @@
 """Calls that `net/test_signals.py` has interrupted: `python -m programs.signalled_calls TEST NAME URL`.
 
-The signal is sent before each bytecode of a call in turn, so that Python runs its handler at each point at which it can. In a program of
-its own: CPython 3.11 can hang where a process that runs tests is traced.
+The signal is sent before each bytecode of a call in turn, so that Python runs its handler at each point at which it can. In
+a separate program: CPython 3.11 can hang where a process that runs tests is traced.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The bundler: headers are held against the code, and generated files against their source.
 
-Every test works on a copy of `lua/` in a folder of its own; the project's files are only read.
+Every test works on a copy of `lua/` in a temporary folder; the project's files are only read.
 """
 
 import contextlib
@@ -110,7 +110,7 @@ FEWER_KEYS = "local ready, state, wake, items, dead = KEYS[1], KEYS[2], KEYS[3],
         ("-- @reply put boolean", "-- @reply put word", "no argument, option or reply: put word"),
         ("-- @reply put boolean", "-- @option now flag\n-- @reply put boolean", "go together"),
         ("-- @reply put boolean", "-- @entry id id\n-- @reply put boolean", "has @arg entries count"),
-        ("-- @complexity O(1)", "-- @complexity O(1)\n-- @author somebody", "unknown tag"),
+        ("-- @complexity O(1)", "-- @complexity O(1)\n-- @author me", "unknown tag"),
         ("-- @complexity O(1)", "-- @complexity O(1)\n-- a remark", "not a header line"),
         ("-- @complexity O(1)\n", "", "lacks @complexity"),
         ("-- @complexity O(1)", "-- @complexity ", "not a header line"),

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 SCRIPTS = {script.name: script for script in _scripts.SCRIPTS}
 HOUR = 3_600_000
 BATCH_FROM = 16
-"""From so many leases on, one more command keeps their records quick to find."""
+"""From this number of leases on, one more command keeps their records quick to find."""
 
 
 class ScriptCosts:
@@ -37,12 +37,12 @@ class ScriptCosts:
 
     def executed(self, script: str, *args: str | int) -> str:
         """The commands that a call executes, in order. Its reply is kept."""
-        self.client.echo("begins")
+        self.client.echo("starts")
         self.reply = self.call(script, *args)
         self.client.echo("over")
         lines = iter(self.monitor.next_command, None)
         for line in lines:
-            if line["command"] == "ECHO begins":
+            if line["command"] == "ECHO starts":
                 break
         names: list[str] = []
         for line in lines:
@@ -53,7 +53,7 @@ class ScriptCosts:
         raise AssertionError
 
     def nobody_sleeps(self) -> None:
-        """There is a wake-up, so that nobody need be woken."""
+        """Put a wake-up there, so that no client need be woken."""
         self.client.rpush("leaseq:{q}:q:wake", "1")
 
 
@@ -140,7 +140,7 @@ def test_a_batch_costs_as_many_commands_as_its_smallest(costs: ScriptCosts, coun
 def test_an_option_costs_those_who_use_it(
     costs: ScriptCosts, options: list[str | int], add: str, lease: str
 ) -> None:
-    """A write to each key besides; extending and completing cost what they always do."""
+    """One more write to each key; extending and completing cost what they always do."""
     costs.nobody_sleeps()
     assert costs.executed("add", 1, "a", "data", len(options) // 2, *options) == f"TIME GET LLEN {add} SET"
     assert costs.executed("lease", 1, HOUR) == f"TIME GET LLEN {lease}"

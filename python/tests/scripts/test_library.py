@@ -122,7 +122,7 @@ def test_functions_stand_behind_the_hot_path_unless_that_needs_them(tmp_path: Pa
                 "end"
             ),
         ),
-        # one result under another name, one that is left out
+        # one result under another name, one left out
         (
             "local record = ARGV[1]\nlocal _, a = decode(record)",
             (

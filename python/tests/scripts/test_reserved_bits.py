@@ -57,7 +57,7 @@ def queue_beside(queue: leaseq.WorkQueue) -> leaseq.WorkQueue:
 
 @pytest.fixture
 def leased(url: str) -> Iterator[tuple[leaseq.WorkQueue, leaseq.LeasedItem]]:
-    """A queue with an item that waits, one that is leased and one that is dead."""
+    """A queue with a waiting, a leased and a dead item."""
     with leaseq.WorkQueue("q", url) as queue:
         queue.add_item(Item(b"x", id="dead"))
         dead = queue.lease(3600)

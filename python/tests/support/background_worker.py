@@ -133,7 +133,7 @@ class Latch:
         return handle_async if isinstance(flavour, AsyncioFlavour) else handle
 
     def reached(self, count: int = 1) -> None:
-        """Wait until so many more stand here."""
+        """Wait until `count` more handlers stand here."""
         for _ in range(count):
             assert self.inside.acquire(timeout=TIMEOUT_SECS)
 

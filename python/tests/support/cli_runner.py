@@ -1,4 +1,4 @@
-"""Calls of the program `leaseq`: in this process, where that says as much, and as a process of its own."""
+"""Calls of the program `leaseq`: in this process, if that shows as much, and as a separate process."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Calls:
 
     @contextlib.contextmanager
     def process(self, *args: str, **options: Any) -> Iterator[subprocess.Popen[str]]:
-        """A process of its own, which ends with the block at the latest."""
+        """A separate process, which ends with the block at the latest."""
         env = os.environ | {"REDIS_URL": self.url}
         with subprocess.Popen([*COMMAND, *args], env=env, text=True, **options) as started:
             try:
@@ -87,7 +87,7 @@ class Calls:
 
 
 def run(args: Sequence[str], **options: Any) -> subprocess.CompletedProcess[str]:
-    """Run a process of its own to its end."""
+    """Run a separate process to its end."""
     return subprocess.run(
         [*COMMAND, *args], capture_output=True, text=True, timeout=150, check=False, **options
     )

@@ -1,7 +1,7 @@
 """Both flavours of the client behind one set of blocking calls, so that a test is written once.
 
-A `ClientFlavour` makes queues and clients. Those of asyncio live in an event loop in a thread of its own; what a test gets is
-a stand-in that runs each call there and waits, typed as the thing for threads. It adds no behaviour of its own.
+A `ClientFlavour` makes queues and clients. Those of asyncio live in an event loop in a separate thread; what a test gets is
+a stand-in that runs each call there and waits, typed as the thing for threads. It adds no behaviour.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 def connections_in_use(client: Any) -> int:
-    """Return how many of the connections for a client somebody has."""
+    """Return the number of connections for a client that are in use."""
     is_sync = isinstance(client, redis.Redis)
     route: Any = (sync_route if is_sync else aio_route).route(client)
     known: Any = (sync_connection if is_sync else aio_connection)._connections

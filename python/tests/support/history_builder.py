@@ -19,7 +19,7 @@ HOUR = 3_600_000
 
 @dataclass
 class HistoryBuilder:
-    """A history that grows; each call is over before the next begins."""
+    """A history that grows; each call is over before the next starts."""
 
     history: History = field(default_factory=lambda: History(0, began=START, ended=START * 2))
     queue: Queue = field(default_factory=Queue)

@@ -114,7 +114,7 @@ HEADERS: Final[Values] = {
 
 
 def changed(thing: Any, **attributes: Any) -> Any:
-    """An item with other attributes, which nobody looked at."""
+    """An item with other attributes, which were not checked."""
     for name, value in attributes.items():
         setattr(getattr(thing, "real", thing), name, value)
     return thing

@@ -24,7 +24,7 @@ TIMEOUT_SECS: Final = 120.0
 
 
 LEASE_SECS: Final = 600.0
-"""So long that no lease ends because the machine stalls; what is to be heard at a heartbeat is heard when a test says so."""
+"""Long enough that no lease ends because the machine stalls. Heartbeats come when a test asks for them."""
 
 
 def until(check: Callable[[], object]) -> None:
@@ -32,7 +32,7 @@ def until(check: Callable[[], object]) -> None:
 
 
 def late_replies() -> contextlib.AbstractContextManager[None]:
-    """Replies come, however late: for want of the one that gives a job, it would stay leased for LEASE_SECS."""
+    """Replies come, however late: if the reply that gives a job were lost, the job would stay leased for LEASE_SECS."""
     return timeouts.reply_grace(float(timeouts.REPLY_SECS))
 
 
@@ -48,7 +48,7 @@ def for_asyncio(thing: Any) -> Any:
 
 
 class JobAppFlavour:
-    """Calls `name` of an App, a function or a handle, or of its `aio`, in an event loop of its own."""
+    """Calls `name` of an App, a function or a handle, or of its `aio`, in a separate event loop."""
 
     def __init__(self, app: App, *, asynchronous: bool) -> None:
         self.app = app
@@ -150,7 +150,7 @@ class Hours:
 
 
 def _flush_in_turn(running: ProgressReporter) -> None:
-    """Notes are written by the worker and when a test says so: who returns has seen what the other had begun to write."""
+    """Notes are written by the worker and when a test asks: either waits for what the other has started to write."""
     turn, flush = asyncio.Lock(), running.flush
 
     async def flush_in_turn() -> None:

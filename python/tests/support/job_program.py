@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Program:
-    """A worker, as a program. It writes to a file: in a pipe that nobody reads there is no room for all of a long log."""
+    """A worker, as a program. It writes to a file: in a pipe that is not read there is no room for all of a long log."""
 
     def __init__(self, url: str, *, stdin: int | None = None, **options: Any) -> None:
         self._wrote = tempfile.TemporaryFile("w+")  # noqa: SIM115 (closed where the process is ended)

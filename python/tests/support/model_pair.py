@@ -1,4 +1,4 @@
-"""One queue on a server and the model of it, side by side, at a time of their own."""
+"""One queue on a server and the model of it, side by side, at a time that the test sets."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 START: Final = 1_767_225_600_000_000
 SCRIPTS: Final = {script.name: script for script in _scripts.SCRIPTS}
 SLOW_MS: Final = 600_000
-"""No test takes so long: a time to live has not run down by more."""
+"""No test takes this long: a time to live has not run down by more."""
 # Takes the time off the end of ARGV and answers it to TIME. Times to live run by the server's own clock, so they are given
 # as much more as no test takes. One line, so that line numbers in errors stay right.
 PRELUDE: Final = (
@@ -152,7 +152,7 @@ class ModelPair:
             if not any(kind in violation for kind in self.tolerated)
         ]
         assert not broken, broken
-        assert self.waiters or not invariants.unattended(stored), "items are ready and nobody is woken"
+        assert self.waiters or not invariants.unattended(stored), "items are ready and no waiter is woken"
         return stored
 
     # What is known of items and tokens
@@ -191,7 +191,7 @@ class ModelPair:
         self.check()
 
     def forge(self, change: Callable[[Keyspace], None]) -> Keyspace:
-        """Change what is stored behind the scripts' back. The model does not follow by itself."""
+        """Change what is stored behind the scripts' back. The model does not follow."""
         stored = self.stored()
         change(stored)
         ks.write(self.client, self.prefix, stored)

@@ -48,7 +48,7 @@ def environment(variables: Mapping[str, str]) -> dict[str, str]:
 def service(
     command: str | Sequence[str], folder: Path, variables: Mapping[str, str], code: int = 0
 ) -> Iterator[None]:
-    """Run a program that runs until it is told to stop; SIGTERM has to end it with this code."""
+    """Run a program that runs until it is stopped; SIGTERM has to end it with this code."""
     words = shlex.split(command) if isinstance(command, str) else command
     words = [INSTALLED.sub("", word) for word in words]
     with (folder / "service.log").open("ab") as log:

@@ -1,4 +1,4 @@
-"""Drives the real scripts and the reference model side by side, at a time of its own, and compares after every call.
+"""Drives the real scripts and the reference model side by side, at a time that the test sets, and compares after every call.
 
 Each call's reply must be the model's, and afterwards everything stored must be what the model says is stored.
 """
@@ -33,9 +33,9 @@ for _ = 1, count and 4 * redis.call(count, KEYS[1]) + 64 or 0 do redis.call(look
 
 
 def in_order(start: int, answers: int = 0) -> Any:
-    """Puts what a lease tells besides its items in an order: which comes first is not laid down.
+    """Sort what a reply of lease has after its items: their order is not specified.
 
-    `start` is where the reply of lease begins, `answers` how many elements follow it.
+    `start` is the place of the reply of lease, `answers` the number of elements after it.
     """
 
     def order(reply: Any) -> Any:

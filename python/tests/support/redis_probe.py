@@ -44,7 +44,7 @@ def count_blocked(client: redis.Redis) -> int:
 
 
 def blocked(client: redis.Redis, count: int) -> None:
-    """Wait until so many clients are blocked on the server."""
+    """Wait until `count` clients are blocked on the server."""
     servers.wait_until(lambda: count_blocked(client) == count)
 
 
@@ -91,7 +91,7 @@ def is_sending(thread: threading.Thread) -> bool:
 
 
 def beat(queue: Any) -> None:
-    """Make the heart of a queue beat now, for all that it extends: by itself it would do so in a third of their leases."""
+    """Send the heartbeats of a queue now. Otherwise they come after a third of the leases."""
     heartbeater: Any = unwrap(queue).heartbeater
 
     def all_due() -> None:

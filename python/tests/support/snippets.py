@@ -61,7 +61,7 @@ def blocks(page: Path) -> list[Block]:
 
 
 def run_python(block: Block, folder: Path) -> None:
-    """Run a block as a program of its own in a folder, warnings as errors, and compare what it prints."""
+    """Run a block as a separate program in a folder, warnings as errors, and compare what it prints."""
     for other in blocks(block.page):
         if (name := other.file) and other.line < block.line:
             (folder / name).write_text(other.text, encoding="utf-8")

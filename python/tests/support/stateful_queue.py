@@ -1,4 +1,4 @@
-"""Random histories of one queue, for Hypothesis: the rules of which `test_model` makes a test."""
+"""Random histories of one queue, for Hypothesis: their rules, which `test_model` makes a test."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class QueueMachine(LifeMachine):
 
     @rule(item_id=ids)
     def a_lease_expires(self, item_id: bytes) -> None:
-        """LQ-TIME-2: without anybody looking."""
+        """LQ-TIME-2: without a call that looks."""
         item = self.q.model.items.get(item_id)
         if item and item.where == "leased" and self.q.now < item.score < START + 900 * DAY:
             self.q.now = item.score
@@ -303,7 +303,7 @@ class QueueMachine(LifeMachine):
         self.clock_is_lost = True
         self.q.tolerated |= {"by the counters", "the clock is behind", "the flag does not say so"}
         self.q.model.state = None
-        self.q.waiters += state.paused  # it looks by itself when the cap is over
+        self.q.waiters += state.paused  # it looks again when the cap is over
         self.client.delete(self.q.prefix + "state")
         self.q.check()
 
@@ -369,7 +369,7 @@ class QueueMachine(LifeMachine):
         for form, argv in enumerate((hot, general)):
             ks.copy(self.client, q.prefix, other)
             if script == "lease" and q.model.state and bound > q.now:
-                # the general path is taken where the bound has passed; it finds the true one, which the other is told
+                # the general path is taken where the bound has passed; it finds the true one, which the other gets
                 state = copy.copy(q.model.state)
                 state.next_due = 0 if form else bound
                 self.client.set(other + "state", state.encode())

@@ -1,4 +1,4 @@
-"""The rules of random histories about what an item may become besides being leased and completed, and a second queue."""
+"""The rules of random histories about an item that is neither leased nor completed, and about a second queue."""
 
 from __future__ import annotations
 
@@ -120,12 +120,12 @@ class LifeMachine(RuleBasedStateMachine):
 
     @rule(chosen=few_ids)
     def revive(self, chosen: list[bytes]) -> None:
-        """Attempts begin anew."""
+        """Attempts start again."""
         self.q.revive(*chosen)
 
     @rule(chosen=few_ids, older_than=st.sampled_from([0, 0, 1, 5_000]))
     def purge(self, chosen: list[bytes], older_than: int) -> None:
-        """Only what is dead for so long."""
+        """Only items that have been dead for that time."""
         self.q.purge(*chosen, older_than=older_than)
 
     # Limits
@@ -152,7 +152,7 @@ class LifeMachine(RuleBasedStateMachine):
 
     @rule(max_items=st.sampled_from([1, 2, 3]))
     def fill_up(self, max_items: int) -> None:
-        """Each entry is judged by itself."""
+        """Each entry is judged separately."""
         self.q.configure(max_items=max_items)
         self.q.add(*[Add(item_id, b"fill") for item_id in IDS])
 

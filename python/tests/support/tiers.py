@@ -1,8 +1,8 @@
 """Tiers of tests: what `make test`, `make test-all` and `make test-nightly` run, and a last line about what they left out.
 
 A test is of the tier that its marker names, `slow` or `nightly`, else of the tier `quick`. `--tier=quick,slow` runs those
-of the named tiers; without the option every test that pytest is given runs. Tests that start a cluster or sentinels of
-their own are slow. Tests of the TypeScript client are too, and are left out if there is no Node or the client was not built.
+of the named tiers; without the option every test that pytest is given runs. Tests that start a cluster or sentinels
+are slow. Tests of the TypeScript client are too, and are left out if there is no Node or the client was not built.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Tiers:
         self._left_out: Counter[str] = Counter()
 
     def _lacks(self, item: pytest.Item) -> str:
-        """Return what would run a test that is left out, a key of `WAYS`; nothing for one that runs."""
+        """Return what would run a test that is left out, a key of `WAYS`; nothing for a test that runs."""
         tier = tier_of(item)
         if self._chosen is not None and tier not in self._chosen:
             return tier

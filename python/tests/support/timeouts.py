@@ -1,6 +1,6 @@
 """A machine that stands still for seconds is no broken connection: replies may take a minute in tests.
 
-redis-py gives a reply five seconds where nobody says otherwise, and what had broken would be up to the machine. A test
+redis-py gives a reply five seconds by default, and what had broken would be up to the machine. A test
 that is about such a bound sets it itself. Programs that a test starts keep the five seconds.
 """
 

@@ -89,7 +89,7 @@ ERRORS: dict[str, tuple[Callable[[], BaseException], str, str]] = {
     "dead surrogate": (lambda: DeadLetter("\ud83d"), "DeadLetter", r"\ud83d"),
     "retry": (lambda: Retry(MuteError()), "Retry", "<str() of Retry raised ValueError>"),  # type: ignore[arg-type]
 }
-"""By name: what makes it, the last part of its class's name, and what of its message is told."""
+"""By name: what makes it, the last part of its class's name, and the part of its message that is reported."""
 
 
 def raise_error(name: str) -> None:

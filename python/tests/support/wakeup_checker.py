@@ -3,10 +3,10 @@
 *Attended*: when something is leasable and a living worker sleeps on that queue, then something under way gets it
 leased: an awake worker that is still to lease from or settle that queue, or a sleeper whose timer has run out. The
 one exception is the ``grace``, the CAP after a client died, or lost its connection, with a wake-up or a timer in its
-hands. (With nobody dead, work is therefore leased at once, or at its deadline.)
+hands. (With no worker dead, work is therefore leased at once, or at its deadline.)
 
 *No spin*: requests that workers make on their own account (lease, block, settle) never go round in a circle while
-time stands still and nobody else does anything. So whatever is under way also arrives.
+time stands still and no other worker does anything. So whatever is under way also arrives.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Result:
 
 
 def _attends(worker: Worker, q: int) -> bool:
-    """Return whether this worker is certain to lease from or settle queue q without waiting for anybody."""
+    """Return whether this worker is certain to lease from or settle queue q without waiting for others."""
     match worker.phase:
         case Phase.LEASE:
             return worker.timer == 0 or q in worker.queues[worker.at :]
@@ -40,7 +40,7 @@ def _attends(worker: Worker, q: int) -> bool:
 
 
 def neglected(state: State) -> str:
-    """Name the queue where a worker sleeps beside leasable work that nobody attends to, or return ''."""
+    """Name the queue where a worker sleeps beside leasable work that no client attends to, or return ''."""
     for q, queue in enumerate(state.queues):
         if queue.grace or queue.paused or not any(t <= 0 for t in queue.items):
             continue
@@ -77,7 +77,9 @@ def explore(world: World, rules: Rules) -> Result:
             if is_own:
                 own.setdefault(at, []).append(to)
     circle = _circle(own)
-    return wrong("workers ask for ever while nothing happens", min(circle)) if circle else Result(len(states))
+    return (
+        wrong("workers ask without end while nothing happens", min(circle)) if circle else Result(len(states))
+    )
 
 
 def _circle(own: dict[int, list[int]]) -> set[int]:

@@ -1,6 +1,6 @@
 """An exhaustive model of wake-ups: workers that sleep in ``BLPOP wake`` and the rules that wake them.
 
-The queue's scripts cannot block, so a worker that leased nothing relies on somebody putting an element on ``wake``.
+The queue's scripts cannot block, so a worker that leased nothing relies on another client to put an element on ``wake``.
 Here are the transitions of a small system (workers, queues, items, time, cancellation, client death, lost replies);
 ``model_settle_check`` visits all its states.
 
@@ -12,7 +12,7 @@ How the world is drawn:
   in nothing that matters here, so both are "timed"; any client may complete, release or extend one at any moment.
 * A script is one atomic step, and it ends, as in Redis, by handing the element it put to one of the blocked clients.
   Which one is left open, which covers every order of arrival.
-* A dead client is an idle one that leaves ``grace`` behind, and possibly a block that the server still serves (ZOMBIE).
+* A dead client is an idle client that leaves ``grace`` behind, and possibly a block that the server still serves (ZOMBIE).
   A client whose wake-up was lost on the way sleeps on until its timer (DEAF).
 """
 
@@ -97,7 +97,7 @@ class Rules:
     A script puts one element on an empty `wake` when it ends with something `ready` (and the queue not paused) and
     its name is in `ready`, or with the bound `next` no more than `window` away and its name is in `near` (for add and
     extend: if they made `next` nearer; release with a delay is drawn as an extend). A waiter that goes without an item
-    calls "leave" on all its queues, one that leased from one of several calls "other" on the rest.
+    calls "leave" on all its queues; a waiter that leased from one of several calls "other" on the rest.
     """
 
     ready: frozenset[str] = frozenset({"add", "lease", "release", "clean", "resume", "leave", "other"})
@@ -109,7 +109,7 @@ class Rules:
     # A delay or extend counts as `near` only if it is earlier than the stored `next` ("bound") or the true one ("exact").
     earlier: str = "bound"
     empty_puts: bool = False  # an empty lease puts too
-    timers: bool = True  # a sleeper uses the time it was told
+    timers: bool = True  # a sleeper uses the time it was given
     cap: bool = True  # a sleeper asks again after CAP
     cap_from_lease: bool = True  # CAP counts from the first lease call, not from BLPOP
     ended: bool = True  # a leaver settles after the server ended its block
@@ -249,7 +249,7 @@ class Model:
     # The workers
 
     def awake(self, worker: Worker) -> Worker:
-        """Begin a round of leases over all queues of the worker."""
+        """Start a round of leases over all queues of the worker."""
         cap = CAP if self.rules.cap and self.rules.cap_from_lease else NEVER
         return Worker(worker.queues, Phase.LEASE, 0, cap)
 

@@ -1,4 +1,4 @@
-"""Every exception of a handler is told and logged, whatever its text."""
+"""Every exception of a handler is reported and logged, whatever its text."""
 
 from __future__ import annotations
 

@@ -203,7 +203,7 @@ def test_in_a_cluster(flavour: ClientFlavour, cluster: servers.RedisCluster) -> 
 
 @pytest.mark.timeout(600)
 def test_a_failover_is_survived(flavour: ClientFlavour, sentinel: SentinelSet) -> None:
-    """The primary is killed while the worker waits; it goes on at whoever takes over."""
+    """The primary is killed while the worker waits; it goes on at the new primary."""
     options: Any = {"socket_timeout": 5, "socket_connect_timeout": 5}
     with Sentinel(sentinel.sentinels, **options).master_for(sentinel.service) as look:  # type: ignore[no-untyped-call]
         made: Any = AsyncSentinel if flavour.name == "asyncio" else Sentinel

@@ -81,7 +81,7 @@ def test_nothing_is_sent_between_the_wake_up_and_the_handler(
 def test_an_item_takes_an_idle_worker_three_commands(
     queue: Any, flavour: ClientFlavour, redis_client: redis.Redis, producer: leaseq.WorkQueue
 ) -> None:
-    """A lease behind the block, a completion, the next block: whoever leased looks no second time (LQ-SETTLE-3)."""
+    """A lease behind the block, a completion, the next block: a worker that leased does not look again (LQ-SETTLE-3)."""
     load(redis_client)
     count = 20
     with background_worker(flavour, queue, lambda _: None, lease_secs=HOUR):
@@ -111,7 +111,7 @@ class Stops(RecordingHooks):
 def test_a_worker_that_is_stopped_while_it_hands_out(
     flavour: ClientFlavour, redis_client: redis.Redis, url: str, producer: leaseq.WorkQueue
 ) -> None:
-    """A handler that has begun may end; what has not begun goes back."""
+    """A handler that has started may end; other items go back."""
     queue, latch, hooks = flavour.queue("q", url), Latch(), Stops()
     handle = latch.handler(flavour)
     with background_worker(flavour, queue, handle, lease_secs=HOUR, grace_secs=HOUR, hooks=[hooks]) as work:
@@ -182,14 +182,14 @@ def test_what_comes_to_a_worker_that_ends_goes_back(
             with pytest.raises(leaseq.QueueClosedError):
                 work.result()
     assert (state(producer, "a"), ran) == (("ready", 0), [])
-    assert redis_client.llen("leaseq:{q}:q:wake") == 1, "another worker is told"
+    assert redis_client.llen("leaseq:{q}:q:wake") == 1, "another worker is woken"
 
 
 @pytest.mark.parametrize("ending", ["stop", "close"])
 def test_a_worker_that_ends_while_it_waits_takes_nothing(
     queue: Any, flavour: ClientFlavour, redis_client: redis.Redis, producer: leaseq.WorkQueue, ending: str
 ) -> None:
-    """The server has let go of its block when it has ended: what is added then waits for somebody else."""
+    """The server has let go of its block when it has ended: items added then wait for another client."""
     with background_worker(flavour, queue, lambda _: None, lease_secs=HOUR) as work:
         blocked(redis_client, 1)
         if ending == "stop":
@@ -267,7 +267,7 @@ def test_scripts_that_are_forgotten_while_it_waits(
 def test_a_connection_that_breaks_in_a_block_is_opened_again(
     flavour: ClientFlavour, redis_client: redis.Redis, proxy: Listener, producer: leaseq.WorkQueue
 ) -> None:
-    """Nobody is told of a server that is away: it is there."""
+    """No hook reports a server that is away: it is there."""
     queue, recorded = flavour.queue("q", proxy.url), RecordingHooks()
     with background_worker(flavour, queue, lambda _: None, hooks=recorded, lease_secs=HOUR):
         blocked(redis_client, 1)
@@ -288,7 +288,7 @@ def test_a_lost_reply_to_the_lease_behind_a_block(
     producer: leaseq.WorkQueue,
     passes: int,
 ) -> None:
-    """LQ-BLOCK-11: the item waits for its deadline, nobody leases it twice, and the worker goes on."""
+    """LQ-BLOCK-11: the item waits for its deadline, it is not leased twice, and the worker goes on."""
     load(redis_client)
     queue = flavour.queue("q", proxy.url)
     ran: list[Any] = []

@@ -30,7 +30,7 @@ def connections(client: redis.Redis) -> list[Any]:
 
 
 class Program:
-    """A worker in a process of its own, and the process that its handler forks."""
+    """A worker in a separate process, and the process that its handler forks."""
 
     def __init__(self, flavour: str, url: str, concurrency: int) -> None:
         arguments = programs.command("forking_worker", flavour, f"{url}?client_name={NAME}", str(concurrency))
@@ -64,7 +64,7 @@ class Program:
         self.process.stdout.close()
 
 
-# with one slot nobody waits while the handler forks, and the worker then waits on a connection that was idle
+# with one slot there is no wait while the handler forks, and the worker then waits on a connection that was idle
 @pytest.mark.parametrize("concurrency", [1, 4])
 def test_a_killed_worker_leaves_no_waiter_to_what_it_forked(
     flavour: ClientFlavour, redis_client: redis.Redis, url: str, producer: leaseq.WorkQueue, concurrency: int

@@ -61,4 +61,4 @@ def test_ends_wait_a_millisecond_for_others_where_others_can_come() -> None:
     assert prefetcher.pause(100.1, 2) == 0
     assert prefetcher.pause(100.0, 256) == 0, "a call is full"
     prefetcher.outstanding = 0
-    assert prefetcher.pause(100.0, 1) == 0, "nobody else can end"
+    assert prefetcher.pause(100.0, 1) == 0, "no other handler can end"

@@ -85,7 +85,7 @@ def test_a_worker_without_the_right_works_unseen(
 
 
 def test_workers_of_a_cluster(flavour: ClientFlavour, cluster: servers.RedisCluster) -> None:
-    """The keys of workers lie in slots of their own."""
+    """The keys of workers lie in separate slots."""
     client = flavour.cluster_client(cluster.url)
     queues = [flavour.queue(name, client) for name in ("a", "b", "c")]
     with (

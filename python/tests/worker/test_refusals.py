@@ -1,4 +1,4 @@
-"""A server that refuses is away as one that does not answer: one line, growing pauses, no attempt taken, no end of the worker."""
+"""A server that refuses counts as away, as does a silent server: one line, growing pauses, no attempt taken, no end of the worker."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Signals, in processes of their own: SIGTERM stops, a second one ends at once, and what is held goes back uncounted."""
+"""Signals, in separate processes: SIGTERM stops, a second one ends at once, and what is held goes back uncounted."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ THREADS = """
 import os, sys, time, leaseq, leaseq.worker
 
 def handle(item):
-    os.write(1, b"begun\\n")  # one write: print's line and its end are two, and another thread's may come between
+    os.write(1, b"started\\n")  # one write: print's line and its end are two, and another thread's may come between
     if item.id == "long":
         time.sleep(3600)
     sys.stdin.readline()
@@ -37,7 +37,7 @@ ASYNCIO = """
 import asyncio, sys, leaseq.aio, leaseq.worker.aio
 
 async def handle(item):
-    print("begun", flush=True)
+    print("started", flush=True)
     if item.id == "long":
         await asyncio.sleep(3600)
     await asyncio.to_thread(sys.stdin.readline)
@@ -53,14 +53,14 @@ asyncio.run(main())
 
 @contextlib.contextmanager
 def program(text: str, url: str, signals: str, begun: int) -> Iterator[subprocess.Popen[str]]:
-    """A worker at work on so many items."""
+    """A worker at work on `begun` items."""
     command = [sys.executable, "-c", text, url, signals]
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
         try:
             assert process.stdout is not None
-            assert [process.stdout.readline() for _ in range(begun)] == ["begun\n"] * begun
+            assert [process.stdout.readline() for _ in range(begun)] == ["started\n"] * begun
             yield process
         finally:
             process.kill()

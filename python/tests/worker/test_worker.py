@@ -107,7 +107,7 @@ def test_an_item_dies_of_its_attempts(queue: Any, flavour: ClientFlavour) -> Non
 
 
 def test_an_item_that_killed_its_workers_dies_unseen(queue: Any, flavour: ClientFlavour) -> None:
-    """Nobody was left to count: more attempts than allowed are behind it when it is leased."""
+    """No worker was left to count: more attempts than allowed are behind it when it is leased."""
     queue.add_item(Item(b"", id="a"))
     for _ in range(2):
         item = queue.lease(30)
