@@ -71,7 +71,7 @@ list-steps: # for .ci/run, which looks whether each has run
 test: setup servers-newest ## judge a change in five minutes: linters, scripts, one client through the suite, quick tests
 	@$(STEPS) 'make test' $(TEST_STEPS)
 	@echo 'Left out, run by `make test-all`: other servers and adapters, slow tests, seeded bugs, documentation, packages.'
-	@echo 'Left out, run by `make test-nightly`: mutants, long histories, fleets under kills, every other server.'
+	@echo 'Left out, run by `make test-nightly`: mutants, long histories, fleets under kills, random faults, every other server.'
 
 .PHONY: test-all
 test-all: test test-rest ## what a merge needs: `make test`, then the rest
@@ -79,11 +79,11 @@ test-all: test test-rest ## what a merge needs: `make test`, then the rest
 .PHONY: test-rest
 test-rest: setup servers ## what `make test-all` runs beside `make test`
 	@$(STEPS) 'make test-rest' $(REST_STEPS)
-	@echo 'Left out, run by `make test-nightly`: mutants, long histories, fleets under kills, every other server.'
+	@echo 'Left out, run by `make test-nightly`: mutants, long histories, fleets under kills, random faults, every other server.'
 
 .PHONY: test-nightly
-test-nightly: setup servers-all ## the long runs: mutants, histories, fleets under kills, every server that can be fetched
-	@$(STEPS) 'make test-nightly' pytest-nightly pytest-deployment pytest-between pytest-pythons vectors-all+histories mutants+typescript-nightly
+test-nightly: setup servers-all ## the long runs: mutants, histories, fleets under kills, random faults, every server that can be fetched
+	@$(STEPS) 'make test-nightly' pytest-nightly pytest-faults pytest-deployment pytest-between pytest-pythons vectors-all+histories mutants+typescript-nightly
 
 # -- steps of the above; each can be run alone
 
@@ -135,9 +135,15 @@ pytest-pythons: $(OTHER_PYTHONS:%=.pythons/%/.installed) servers-newest ## the s
 	  .pythons/$$version/venv/bin/python -m pytest -n 2 --tier=slow $(OF_PROCESSES); \
 	done
 
+RANDOM_FAULTS := python/tests/fleets/test_random_faults.py
+
 .PHONY: pytest-nightly
 pytest-nightly: typescript-build ## the longest tests, on one server
-	$(PYTEST) --tier=nightly
+	$(PYTEST) --tier=nightly --ignore=$(RANDOM_FAULTS)
+
+.PHONY: pytest-faults
+pytest-faults: servers ## random faults for each flavour of the client, FAULT_SECONDS (300) long each, two at a time
+	$(BIN)/python -m pytest -n 2 --dist load --tier=nightly $(RANDOM_FAULTS)
 
 .PHONY: pytest-deployment
 pytest-deployment: servers-all ## what operators paste from the pages, on every server that can be fetched

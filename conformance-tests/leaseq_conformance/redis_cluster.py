@@ -32,6 +32,7 @@ class RedisCluster:
 
     Args:
         program: see `find_program`.
+        options: further command-line arguments of each node.
         apart: each node at a separate loopback address, if the machine has more than one, as Linux does.
 
     Attributes:
@@ -43,14 +44,20 @@ class RedisCluster:
     """
 
     def __init__(
-        self, program: str | None = None, primaries: int = 3, replicas: int = 0, *, apart: bool = False
+        self,
+        program: str | None = None,
+        primaries: int = 3,
+        replicas: int = 0,
+        *,
+        apart: bool = False,
+        options: Sequence[str] = (),
     ) -> None:
         with contextlib.ExitStack() as started:
             count = primaries * (1 + replicas)
             hosts = _hosts(count) if apart else [LOOPBACK] * count
             self.nodes = [
                 started.enter_context(
-                    SpawnedServer(program, *_OPTIONS, "--cluster-announce-ip", host, host=host)
+                    SpawnedServer(program, *_OPTIONS, *options, "--cluster-announce-ip", host, host=host)
                 )
                 for host in hosts
             ]

@@ -163,13 +163,13 @@ class SpawnedServer(Server):
         listed = (part for name, value in options.items() for part in (f"--{name}", str(value)))
         return [self.program, *listed, *self._arguments]
 
-    def start(self) -> None:
-        """Start it again after `stop` or `kill`; returns once it answers.
+    def start(self, *arguments: str) -> None:
+        """Start it again after `stop` or `kill`, with further arguments; returns once it answers.
 
         Raises:
             ServerError: it does not start; the message has the end of its log.
         """
-        process = self._process = ServerProcess(self.command(), self.folder)
+        process = self._process = ServerProcess([*self.command(), *arguments], self.folder)
         deadline = time.monotonic() + START_SECS
         while not self._answers():
             if not process.running() or time.monotonic() > deadline:

@@ -305,6 +305,29 @@ def test_a_client_that_sends_nothing_more_still_reads(link: Listener) -> None:
         assert sock.recv(100) == b""
 
 
+@pytest.mark.parametrize("side", ["discard_commands", "discard_replies"])
+def test_an_opaque_link_passes_any_bytes_and_none_behind_those_it_swallowed(
+    link: Listener, proxy: FaultProxy, side: str
+) -> None:
+    """As TCP does: what comes later is not delivered without what came before."""
+    link.is_opaque = True
+    with socket.create_connection(("127.0.0.1", link.port)) as sock:
+        sock.sendall(b"PING\r\nPI")
+        assert sock.recv(100) == b"+PONG\r\n"
+        (connection,) = link._connections
+        setattr(link, side, True)
+        sock.sendall(b"NG\r\n")
+        servers.wait_until(lambda: connection._is_deaf or connection._is_mute)
+        setattr(link, side, False)
+        sock.sendall(b"PING\r\n")
+        sock.settimeout(0.2)
+        with pytest.raises(TimeoutError):
+            sock.recv(100)
+    with client_of(proxy, "w1") as client:
+        assert client.ping()
+    assert proxy.commands == []
+
+
 def test_a_deferred_reply_keeps_its_place(
     link: Listener, actor: redis.Redis, background: ThreadPoolExecutor
 ) -> None:

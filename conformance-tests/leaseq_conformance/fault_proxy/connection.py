@@ -36,6 +36,7 @@ class Link(LinkFaults):
         client: the client's name; after a change, commands have the new name on them.
         port: where the client connects.
         kill: ends the client.
+        is_opaque: whether bytes are passed on as they come, and not looked through for commands: for TLS, and for long runs.
         has_every_slot: whether it answers CLUSTER in the server's place, as a cluster of one node on this port.
     """
 
@@ -45,6 +46,7 @@ class Link(LinkFaults):
         self.client = client
         self.port = port
         self.kill: Callable[[], object] = lambda: None
+        self.is_opaque = False
         self.has_every_slot = False
 
 
@@ -66,6 +68,8 @@ class ProxiedConnection:
         self._unanswered: deque[tuple[Command, Breakpoint | None]] = deque()
         self._lock = threading.Lock()
         self._delivering = False
+        self._is_deaf = self._is_mute = False
+        """Of an opaque one: TCP never swallows some bytes and delivers later ones."""
         self._ended = threading.Event()
         self._held: set[Breakpoint] = set()
         self._threads = [
@@ -114,6 +118,9 @@ class ProxiedConnection:
         while data := self._receive(self._client):
             self._link.count_from_client(len(data))
             self._wait(self._link.delay())
+            if self._link.is_opaque:
+                self._pass_on(data)
+                continue
             stream.feed(data)
             while (frame := stream.frame()) is not None:
                 self._command(frame)
@@ -124,11 +131,21 @@ class ProxiedConnection:
         stream = resp.Stream()
         while data := self._receive(self._server):
             self._wait(self._link.delay())
+            if self._link.is_opaque:
+                self._is_mute = self._is_mute or not self._deliver(data)
+                continue
             stream.feed(data)
             while (frame := stream.frame()) is not None:
                 self._reply(frame)
         with contextlib.suppress(OSError):  # the client has closed it
             self._client.shutdown(socket.SHUT_RDWR)  # wakes the other thread too
+
+    def _pass_on(self, data: bytes) -> None:
+        """Send the server bytes of the client through the faults of the link, whatever they say."""
+        self._hold_while(lambda: self._link.hold_commands)
+        self._is_deaf = self._is_deaf or self._link.discard_commands
+        if not self._is_deaf:
+            self._send(self._server, data)
 
     def _command(self, frame: bytes) -> None:
         link, arguments = self._link, resp.arguments(frame)
@@ -194,7 +211,7 @@ class ProxiedConnection:
     def _deliver(self, data: bytes) -> bool:
         """Send the client bytes of the server through the faults of the link; returns whether it got them."""
         link = self._link
-        if link.discard_replies:
+        if link.discard_replies or self._is_mute:
             return False
         for part, is_held in zip(link.split_held(data), (False, True), strict=True):
             if is_held and part:

@@ -103,10 +103,11 @@ class AsyncioFlavour(ClientFlavour):
     name = "asyncio"
     no_retry: Any = AsyncRetry(NoBackoff(), 0)
     module: Any = redis.asyncio
+    new_loop: Callable[[], asyncio.AbstractEventLoop] = staticmethod(asyncio.new_event_loop)
 
     def __init__(self) -> None:
         super().__init__()
-        self.loop = asyncio.new_event_loop()
+        self.loop = self.new_loop()
         self._thread = threading.Thread(target=self.loop.run_forever, daemon=True)
         self._thread.start()
 

@@ -36,10 +36,10 @@ class SentinelSet:
             # two arguments: Redis 6.2 refuses "HOST PORT" as one
             follow = ("--replicaof", "127.0.0.1", str(self.primary.port))
             self.replicas = [started.enter_context(SpawnedServer(name, *follow, *fast)) for _ in range(2)]
-            self._watchers = [
+            self.watchers = [
                 started.enter_context(_Watcher(name, self.service, self.primary.port)) for _ in range(3)
             ]
-            self.sentinels = [("127.0.0.1", watcher.port) for watcher in self._watchers]
+            self.sentinels = [("127.0.0.1", watcher.port) for watcher in self.watchers]
             wait_until(self._all_known, READY_SECS)
             self._started = started.pop_all()
 
@@ -48,7 +48,7 @@ class SentinelSet:
             with replica.client() as client:
                 if client.info("replication")["master_link_status"] != "up":
                     return False
-        for watcher in self._watchers:
+        for watcher in self.watchers:
             with watcher.client(decode_responses=True) as client:
                 seen: Any = client.sentinel_master(self.service)
             if seen["num-slaves"] < 2 or seen["num-other-sentinels"] < 2:
