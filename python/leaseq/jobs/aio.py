@@ -13,7 +13,7 @@ __all__ = ["App", "Chain", "ChainHandle", "Handle", "JobFunction", "Schedules"]
 
 
 class App(app.App):
-    """Functions that run elsewhere, enqueued and waited for in an event loop.
+    """Functions that can be enqueued as jobs, and waited for, in an event loop.
 
         app = leaseq.jobs.aio.App("redis://localhost")
 

@@ -69,7 +69,10 @@ class Hooks:
 
 
 class SafeHooks:
-    """Calls hooks whose failures must not reach the worker. What none overrides is not called at all."""
+    """Calls hooks, and logs their failures, which must not reach the worker.
+
+    A hook that no object overrides is not called.
+    """
 
     def __init__(self, hooks: Sequence[Hooks]) -> None:
         self._calls: dict[str, list[Callable[..., Any]]] = {}
@@ -83,7 +86,7 @@ class SafeHooks:
         """The names of the hooks that are overridden."""
 
     def emit(self, name: str, *arguments: Any) -> None:
-        """Call one hook of all."""
+        """Call this hook of all objects."""
         for call in self._calls.get(name, ()):
             try:
                 call(*arguments)
@@ -92,7 +95,7 @@ class SafeHooks:
 
     @contextlib.contextmanager
     def context(self, item: LeasedItemBase) -> Iterator[None]:
-        """The context in which to run a handler: of all hooks, the first outermost. What the handler raises passes on."""
+        """Run a handler in the contexts of all hooks, the first outermost. An exception of the handler goes on."""
         self.emit("started", item)
         stack = contextlib.ExitStack()
         for around in self._calls.get("around", ()):

@@ -17,22 +17,24 @@ from leaseq.worker.retry_policy import UNCOUNTED, DeadLetter, Disposition, Relea
 from leaseq.worker.settings import Settings
 
 CancelReason = Literal["lost", "late", "stop"]
-"""Why a handler is to end: the lease is lost, its time is over, the worker stops."""
+"""Reason to end a handler: the lease is lost, its time is over, or the worker stops."""
 
 End = Literal["returned", "raised", "gone", "withdrawn", CancelReason]
 """The end of a handler. Only "returned" completes an item. "gone" and "withdrawn": it did not start, as the lease was lost, or as the
 worker stops. Else what ended it from outside."""
 
 HandlerResult = tuple[Any, BaseException | None, float, End, bool]
-"""A handler has ended: the item, the error that it raised if any, the seconds it took, how, and whether it frees its slot:
-threads run on when given up. A bare tuple, since there is one for every item."""
+"""The end of a handler: the item, its error or None, its seconds, the kind of end, and true if it frees its slot.
+
+A thread that is given up runs on, and does not free it. A bare tuple, since there is one for every item.
+"""
 
 Item = Any
 """A sync or async leased item."""
 
 
 class InFlight:
-    """The books of one worker. `guard` keeps its loops apart where they look at what is held."""
+    """The items that one worker holds. `guard` protects them from loops that run at the same time."""
 
     def __init__(
         self, settings: Settings, prefetcher: Prefetcher, hooks: SafeHooks, guard: AbstractContextManager[Any]
@@ -51,7 +53,7 @@ class InFlight:
         self.completed_count = 0
 
     def leased(self, items: Sequence[Item]) -> list[Item]:
-        """Hold these; returns those to run. An item without attempts left dies instead."""
+        """Hold items. Return those to run. An item without attempts left becomes a dead letter instead."""
         if "leased" in self._hooks.overridden:
             self._hooks.emit("leased", items)
         with self._guard:
@@ -68,12 +70,12 @@ class InFlight:
         return len(self._held)
 
     def held(self) -> list[Item]:
-        """All that is leased and not yet told to be over."""
+        """Return all items that are leased and whose end is not confirmed yet."""
         with self._guard:
             return list(self._held)
 
     def running(self) -> list[Item]:
-        """All that is leased and whose handler has not ended: a lease is not extended after that (LQ-WORK-5)."""
+        """Return the items whose handlers have not ended. After that a lease is not extended (LQ-WORK-5)."""
         ended = {*(end[0] for end in list(self.ends)), *list(self.completions)}
         ended.update(request.item for request in list(self.returns))
         return [item for item in self.held() if item not in ended and not item.hold.ending]
@@ -83,7 +85,7 @@ class InFlight:
         return item in self._held and not item.hold.ending
 
     def collect(self, ends: Iterable[HandlerResult], now: float) -> None:
-        """Take in how handlers ended."""
+        """Record the ends of handlers."""
         freed, together = 0, 0.0
         for end in ends:
             item, error, seconds, how, frees = end
@@ -105,7 +107,7 @@ class InFlight:
         self._prefetcher.record_durations(freed, together)
 
     def _record_abnormal(self, end: HandlerResult) -> None:
-        """An end that is no plain success."""
+        """Record an end that does not complete the item."""
         item, error, _, how, frees = end
         if how == "late":
             if not frees:
@@ -125,7 +127,11 @@ class InFlight:
         self._log(item, error, verdict)
 
     def _log(self, item: Item, error: BaseException, verdict: Disposition) -> None:
-        """Of what the handler itself has decided, for no other exception's sake, the reason is all there is to tell."""
+        """Log a failure.
+
+        If the handler decided it with DeadLetter or Release, and not because of another exception, log only its
+        reason.
+        """
         decided = isinstance(error, (DeadLetter, Release)) and not (error.__cause__ or error.__context__)
         reason = f": {verdict.error}" if decided and verdict.error else ""
         function = error.function if isinstance(error, (DeadLetter, Release)) else ""
@@ -157,12 +163,12 @@ class InFlight:
         )
 
     def withdrawn(self, items: Sequence[Item]) -> None:
-        """No handler has started these: release them, uncounted."""
+        """Release items that no handler has started, uncounted."""
         self._prefetcher.outstanding -= len(items)
         self.undispatched(items)
 
     def undispatched(self, items: Sequence[Item]) -> None:
-        """These were leased and not given to a handler: release them, uncounted."""
+        """Release items that were leased and not given to a handler, uncounted."""
         for item in items:
             self._release(item, UNCOUNTED)
 
@@ -174,7 +180,7 @@ class InFlight:
                 self._release(item, UNCOUNTED)
 
     def next_completions(self) -> list[Item]:
-        """Take out what one call completes: items of one queue, 256 and 4 MiB of results at most."""
+        """Take out the items that one call completes: of one queue, 256 items and 4 MiB of results at most."""
         queue = self.completions[0].queue
         batch: list[Item] = []
         weight = 0
@@ -190,7 +196,7 @@ class InFlight:
         return batch
 
     def next_returns(self) -> list[ReleaseRequest]:
-        """Take out what one call gives back: items of one queue, 256 at most."""
+        """Take out the items that one call gives back: of one queue, 256 at most."""
         queue = _queue(self.returns[0])
         batch: list[ReleaseRequest] = []
         while self.returns and len(batch) < MAX_ENTRIES and _queue(self.returns[0]) is queue:
@@ -198,7 +204,7 @@ class InFlight:
         return batch
 
     def completed(self, items: Sequence[Item], answers: Sequence[bool]) -> None:
-        """The server's answers: true for those that this worker finished."""
+        """Record the replies to a completion: true for the items that this worker completed."""
         self.completed_count += sum(answers)
         self.forget(items)
         if not all(answers) or "completed" in self._hooks.overridden:
@@ -214,7 +220,10 @@ class InFlight:
                 self._hooks.emit("lost", item)
 
     def requeue_completions(self, items: Sequence[Item], *, definite: bool, now: float) -> None:
-        """The call failed: report these again. If it may have worked, false is no loss."""
+        """Report these completions again, after a failed call.
+
+        If that call may have worked, a later false does not mean a lost lease.
+        """
         self.completions.extendleft(reversed(items))
         self._retried.update(items)
         self._prefetcher.note_completion(now)
@@ -222,12 +231,12 @@ class InFlight:
             self._unconfirmed.update(items)
 
     def requeue_releases(self, requests: Sequence[ReleaseRequest]) -> None:
-        """The call failed: report these again."""
+        """Report these releases again, after a failed call."""
         self.returns.extendleft(reversed(requests))
         self._retried.update(request.item for request in requests)
 
     def give_up_overdue(self, now: float) -> None:
-        """Drop what could not be reported while its lease was held: it is leased again by now, or soon (LQ-WORK-6)."""
+        """Drop ends that could not be reported while the lease was held: the item is leased again by now, or soon (LQ-WORK-6)."""
         overdue = {item for item in self._retried if item.hold.is_over(now)}
         self._retried -= overdue
         for item in overdue & self._held.keys():
@@ -243,7 +252,7 @@ class InFlight:
                 self._prefetcher.flushed()
 
     def refused(self, item: Item, error: LeaseqError) -> None:
-        """The server will never complete this one: its result is too large, or its record is damaged."""
+        """Give up an item that the server will never complete: its result is too large, or its record is damaged."""
         if isinstance(error, TooLargeError):
             self._judge(item, error)
             return
@@ -251,7 +260,7 @@ class InFlight:
         self.forget([item])
 
     def returned(self, requests: Sequence[ReleaseRequest], answers: Sequence[Released]) -> None:
-        """The server's answers: where each went."""
+        """Record the replies to a release: the new state of each item."""
         self.forget([one.item for one in requests])
         for one, answer in zip(requests, answers, strict=True):
             extra = {"item": one.item.id}
@@ -268,7 +277,7 @@ class InFlight:
                 self._hooks.emit("lost", one.item)
 
     def forget(self, items: Iterable[Item]) -> None:
-        """These are held no longer."""
+        """Hold these items no longer."""
         held, retried = self._held, self._retried
         with self._guard:
             for item in items:

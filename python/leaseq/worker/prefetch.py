@@ -1,4 +1,4 @@
-"""Decisions of a worker: how many items it leases, and when it reports which are done. No input or output, no clock."""
+"""Decisions of a worker: how many items to lease, and when to report ended items. No input or output, no clock."""
 
 from leaseq._scripts import MAX_ENTRIES
 
@@ -13,10 +13,10 @@ HOARD_SECS = 0.1
 
 
 class Prefetcher:
-    """The numbers of one worker.
+    """Measured durations and counts of one worker, and the decisions made from them.
 
-    `outstanding` counts the items that were handed to the handlers and have not ended, those that still wait for a slot
-    included.
+    `outstanding` counts the items that were handed to the handlers and have not ended, with those that still wait for
+    a slot.
     """
 
     def __init__(self, concurrency: int, *, ahead: bool = True) -> None:
@@ -27,7 +27,7 @@ class Prefetcher:
         self._first_end: float | None = None
 
     def record_durations(self, ended: int, seconds: float) -> None:
-        """Note how many handlers took how many seconds together. The mean rises at once and falls by halves."""
+        """Record that some handlers took these seconds together. The mean rises at once and falls by halves."""
         if ended <= 0:
             return
         mean = seconds / ended
@@ -47,18 +47,18 @@ class Prefetcher:
         return min(MAX_ENTRIES, missing) if free > 0 or missing * 2 >= ahead > 0 else 0
 
     def note_completion(self, now: float) -> None:
-        """An item is done and not reported yet."""
+        """Record that an item has ended and is not reported yet."""
         if self._first_end is None:
             self._first_end = now
 
     def flushed(self) -> None:
-        """Everything that is done has been reported."""
+        """Record that all ended items have been reported."""
         self._first_end = None
 
     def pause(self, now: float, ended: int) -> float:
-        """Seconds until ended items are to be reported; 0 for now.
+        """Return the seconds until ended items are to be reported; 0 for now.
 
-        At once if no other end can come, or a call is full.
+        It is 0 if no other end can come, or a call is full.
         """
         if self._first_end is None or not self.outstanding or ended >= MAX_ENTRIES:
             return 0.0

@@ -93,7 +93,7 @@ class WorkerInfo:
 
 
 def new_id() -> str:
-    """A name for a worker: host, process, and what tells it from others there."""
+    """Return a name for a worker: its host, its process id and a random part."""
     host = re.sub(r"[^A-Za-z0-9_.-]", "-", socket.gethostname())[:100] or "host"
     return f"{host}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
 

@@ -59,7 +59,7 @@ UNCOUNTED = Disposition(uncounted=True)
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """Which failures end an item and which bring it back."""
+    """Decides which failures make an item a dead letter, and which release it."""
 
     max_attempts: int
     backoff: Callable[[int], float]
@@ -98,7 +98,7 @@ class RetryPolicy:
         return 0 < self.max_attempts <= item.attempt
 
     def exhausted(self, items: Sequence[LeasedItemBase]) -> dict[LeasedItemBase, Disposition]:
-        """Return what becomes of the items that have had their attempts before this one: those workers did not live to say so."""
+        """Return dispositions for items that had all their attempts before this one: earlier workers crashed before reporting."""
         return {
             item: Disposition(
                 dead=True,

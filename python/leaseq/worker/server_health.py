@@ -7,7 +7,7 @@ pause = Backoff(0.1, 5.0)
 
 
 class ServerHealth:
-    """The health of the server: whether it is away, and since when. One caller at a time looks."""
+    """The health of the server: whether it is away, and since when. Only one caller may use it at a time."""
 
     def __init__(self) -> None:
         self._since: float | None = None
@@ -15,13 +15,13 @@ class ServerHealth:
         """True if the last thing heard of the server was a failure."""
 
     def mark_down(self, now: float) -> bool:
-        """A call failed: whether it is the first of this outage."""
+        """Record that a call failed. Return true if it is the first failure of this outage."""
         first = not self.is_down
         if first:
             self._since, self.is_down = now, True
         return first
 
     def mark_up(self, now: float) -> float | None:
-        """A call worked: how many seconds the outage took, if there was one."""
+        """Record that a call worked. Return the seconds that the outage took, or None if there was none."""
         since, self._since, self.is_down = self._since, None, False
         return None if since is None else now - since

@@ -132,7 +132,7 @@ class App:
     def function(self, name: str) -> Enqueuer[..., Any]:
         """Return an enqueuer of a function by its name: `app.function("mail.send").with_options(...)`.
 
-        The function need not be defined in this program. Raises BadTypeError, BadArgumentError.
+        The function need not be defined in this program. Raises BadArgumentError.
         """
         known = self._settings.functions.get(name)
         if known is not None:

@@ -1,1 +1,4 @@
-"""The asyncio half of the worker. The half for threads is generated from it, but for `pool.py` and `system.py`."""
+"""The asyncio half of the worker.
+
+The half for threads is generated from it, except `handler_pool.py` and `background.py`.
+"""

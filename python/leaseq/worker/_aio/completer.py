@@ -1,4 +1,4 @@
-"""Tells the server what has ended, many items in a call."""
+"""The reports of ended items to the server, many items in a call."""
 
 from typing import Any
 
@@ -16,7 +16,10 @@ OF_ONE = (FormatError, TooLargeError)
 
 
 class Completer:
-    """Reports what has ended, as `in_flight` says. If a call fails, its items go back to `in_flight`, and the error is raised."""
+    """Reports ended items, in the groups of `in_flight`.
+
+    If a call fails, its items go back to `in_flight`, and the error is raised.
+    """
 
     def __init__(self, in_flight: InFlight, lease_secs: float) -> None:
         self._in_flight = in_flight
@@ -46,7 +49,7 @@ class Completer:
         return leased_items(queue, reply, self._lease_secs)
 
     async def complete_first(self, queue: WorkQueue, items: list[LeasedItem]) -> list[LeasedItem]:
-        """Complete items before their handlers run; answers those that may run: this call was the one."""
+        """Complete items before their handlers run. Return those that this call completed: only these may run."""
         return await self._finish(queue, Parts(items))
 
     async def release_returned(self) -> None:

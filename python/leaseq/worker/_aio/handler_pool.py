@@ -76,7 +76,7 @@ class HandlerPool:
         self._over = False
 
     def start(self) -> None:
-        """Start."""
+        """Start the tasks of the pool."""
         self._witness = asyncio.get_running_loop().create_task(
             _stay(), name="leaseq worker: end of the program"
         )
@@ -107,7 +107,7 @@ class HandlerPool:
         return self._witness is not None and (self._witness.done() or self._witness.cancelling() > 0)
 
     def put(self, items: Sequence[LeasedItem]) -> None:
-        """Hand over items; those that find no free task wait."""
+        """Hand over items. Items for which no task is free wait."""
         self._inbox.extend(items)
         missing = len(items)
         while missing and self._idle:
@@ -127,7 +127,7 @@ class HandlerPool:
         return items
 
     def running_since(self, moment: float) -> list[LeasedItem]:
-        """The items whose handlers have run since before then and were not told to end."""
+        """Return the items whose handlers started at `moment` or before, and were not asked to end."""
         return [
             slot.item
             for slot in self._slots
@@ -135,7 +135,7 @@ class HandlerPool:
         ]
 
     def oldest_start(self) -> float | None:
-        """When the longest running handler started, of those that were not asked to end."""
+        """Return the time at which the longest running handler started, of those that were not asked to end; None without one."""
         return min(
             (slot.since for slot in self._slots if slot.item is not None and not slot.cancel_reason),
             default=None,
@@ -214,7 +214,7 @@ class HandlerPool:
         await waiter
 
     async def _handle(self, slot: Slot, item: LeasedItem, moment: float) -> float:
-        """Run a handler, from this moment on; answers the moment of its end."""
+        """Run a handler, from this moment on. Return the moment of its end."""
         slot.start(item, moment)
         how: End = "raised"
         error: BaseException | None = None
@@ -252,7 +252,7 @@ def _runs(slot: Slot) -> bool:
 
 
 def _explained(failure: BaseException, awaitable: Any) -> BaseException:
-    """The error to report: if what the handler returned cannot be awaited, that."""
+    """Return the error to report: that the handler's result cannot be awaited, if that is the cause of the failure."""
     if awaitable is ... or not isinstance(failure, TypeError) or is_awaitable(awaitable):
         return failure
     try:

@@ -1,4 +1,4 @@
-"""Extends what a worker holds, and ends handlers whose time is over."""
+"""Heartbeats of a worker: they extend its leases, and end handlers whose time is over."""
 
 from collections.abc import Callable
 
@@ -16,7 +16,7 @@ from leaseq.worker.settings import Settings
 
 
 class ItemHeartbeater(SideLoop):
-    """Looks after the items of one worker."""
+    """Extends the leases of one worker's items, and ends handlers whose time is over."""
 
     def __init__(
         self,

@@ -19,7 +19,7 @@ PAGE_SIZE = 100
 
 
 class PresenceReporter(SideLoop):
-    """Says every few seconds that a worker lives. Whatever goes wrong with it does not concern the work."""
+    """Announces every few seconds that a worker lives. If an announcement fails, the work goes on."""
 
     def __init__(self, client: concurrency.Client, worker_id: str, status: Callable[[float], str]) -> None:
         """`status` is called with the time at which the worker started, by the server's clock."""
@@ -33,11 +33,11 @@ class PresenceReporter(SideLoop):
         self._warned = False
 
     def report_now(self) -> None:
-        """Say it now: something has changed."""
+        """Announce the worker now: something has changed."""
         self._wake_event.set()
 
     async def run(self) -> None:
-        """Say it again and again."""
+        """Announce the worker again and again."""
         while not self._over:
             try:
                 await self.announce()
@@ -69,7 +69,7 @@ class PresenceReporter(SideLoop):
             await self._index.execute("ZREM", presence.INDEX, *expired_ids)
 
     async def unregister(self) -> None:
-        """The worker ends: it is seen no longer."""
+        """Remove the announcement of the worker, which ends."""
         with contextlib.suppress(LeaseqError):
             await self._own.execute("DEL", presence.key(self._id))
             await self._index.execute("ZREM", presence.INDEX, self._id)

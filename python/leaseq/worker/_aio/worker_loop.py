@@ -1,4 +1,4 @@
-"""One run of a worker: leases, hands out, tells, until it is stopped."""
+"""One run of a worker: it leases items, hands them out and reports their ends, until it is stopped."""
 
 import sys
 from collections import deque
@@ -25,14 +25,17 @@ from leaseq.worker.settings import Settings
 NEVER = sys.maxsize
 
 FOR_A_PERSON = (AccessDeniedError, BadArgumentError)
-"""Refusals of a user or a setting. At the start of a worker, nothing but a person can mend them (LQ-WORK-14)."""
+"""Refusals because of a user or a setting. At the start of a worker, only a person can mend them (LQ-WORK-14)."""
 
 LAST_TRIES = 4
 """The number of times that a worker that ends tries to report what is left."""
 
 
 class Delivery(NamedTuple):
-    """Items leased beside the main loop, and how many were asked for; `dispatched` has those that were handed out."""
+    """Items leased beside the main loop, and the number that was requested.
+
+    `dispatched` has the items that were handed out already.
+    """
 
     items: list[LeasedItem]
     requested: int
@@ -40,7 +43,7 @@ class Delivery(NamedTuple):
 
 
 class WorkerLoop:
-    """One run. `work` runs once; `stop` is called from anywhere, a second time to end at once."""
+    """One run of a worker. `work` runs once; `stop` can be called from anywhere, a second time to end at once."""
 
     def __init__(
         self, source: Source, handler: Handler, settings: Settings, hooks: SafeHooks, name: str
@@ -86,19 +89,19 @@ class WorkerLoop:
         return self._drains or self._stops > 0
 
     def drain(self) -> None:
-        """Lease no more, and end when the handlers have, however long they take."""
+        """Stop leasing, and end when the handlers have ended, however long they take."""
         self._drains = True
         self._wake_event.set()
 
     def stop(self, *, at_once: bool = False) -> None:
-        """Lease no more, and end when the handlers have, or the grace time is over; a second time: now."""
+        """Stop leasing, and end when the handlers have ended or the grace time is over; on a second call, end at once."""
         self._stops = 2 if at_once or self._stops else 1
         if not self._settings.at_most_once:  # else they are completed already, and have to run
             self._pool.stop()
         self._wake_event.set()
 
     async def work(self) -> int:
-        """Work; returns how many items were completed. Raises QueueClosedError."""
+        """Work until stopped. Return the number of completed items. Raises QueueClosedError."""
         self._pool.start()
         loops = [
             self._fetcher,
@@ -158,7 +161,11 @@ class WorkerLoop:
         return not (any(waiting) or self.in_flight.completions or self.in_flight.returns)
 
     async def _step(self) -> tuple[float | None, int] | None:
-        """Do one thing. If there is nothing to do: for how long, or for how many ends, to sleep."""
+        """Do one thing.
+
+        If there is nothing to do, return how long to sleep, and the number of ends that end the sleep; otherwise
+        None.
+        """
         in_flight = self.in_flight
         if self._to_begin:
             await self._begin_first()
@@ -324,14 +331,14 @@ class WorkerLoop:
                 return
 
     def _ended(self, end: HandlerResult) -> None:
-        """A handler tells that it has ended; the main loop is woken where that is worth it."""
+        """Record that a handler has ended. Wake the main loop if enough handlers have."""
         self._ends.append(end)
         if len(self._ends) >= self._wake_at:
             self._wake_at = NEVER
             self._wake_event.set()
 
     def _status(self, started: float) -> str:
-        """Return what is said of this worker."""
+        """Return the announcement of this worker."""
         return presence.encode(
             started=started,
             stopping=self.stopping,
@@ -349,7 +356,7 @@ class WorkerLoop:
             self._on_call_result(None)
 
     def _on_call_result(self, error: LeaseqError | None) -> None:
-        """A call has failed, or worked."""
+        """Record that a call has failed with an error, or worked."""
         if isinstance(error, FOR_A_PERSON) and not self._has_worked:
             self._failure = self._failure or error
             self._wake_event.set()

@@ -1,5 +1,5 @@
 # Generated from _aio/completer.py by tools/unasync.py: do not edit.
-"""Tells the server what has ended, many items in a call."""
+"""The reports of ended items to the server, many items in a call."""
 
 from typing import Any
 
@@ -17,7 +17,10 @@ OF_ONE = (FormatError, TooLargeError)
 
 
 class Completer:
-    """Reports what has ended, as `in_flight` says. If a call fails, its items go back to `in_flight`, and the error is raised."""
+    """Reports ended items, in the groups of `in_flight`.
+
+    If a call fails, its items go back to `in_flight`, and the error is raised.
+    """
 
     def __init__(self, in_flight: InFlight, lease_secs: float) -> None:
         self._in_flight = in_flight
@@ -47,7 +50,7 @@ class Completer:
         return leased_items(queue, reply, self._lease_secs)
 
     def complete_first(self, queue: WorkQueue, items: list[LeasedItem]) -> list[LeasedItem]:
-        """Complete items before their handlers run; answers those that may run: this call was the one."""
+        """Complete items before their handlers run. Return those that this call completed: only these may run."""
         return self._finish(queue, Parts(items))
 
     def release_returned(self) -> None:

@@ -1,5 +1,5 @@
 # Generated from _aio/heartbeater.py by tools/unasync.py: do not edit.
-"""Extends what a worker holds, and ends handlers whose time is over."""
+"""Heartbeats of a worker: they extend its leases, and end handlers whose time is over."""
 
 from collections.abc import Callable
 
@@ -17,7 +17,7 @@ from leaseq.worker.settings import Settings
 
 
 class ItemHeartbeater(SideLoop):
-    """Looks after the items of one worker."""
+    """Extends the leases of one worker's items, and ends handlers whose time is over."""
 
     def __init__(
         self,

@@ -16,6 +16,6 @@ class SideLoop:
         raise NotImplementedError
 
     def end(self) -> None:
-        """Let `run` come to its end."""
+        """Let `run` return."""
         self._over = True
         self._wake_event.set()
