@@ -1,6 +1,7 @@
 // The adapter of this client for the conformance suite: node dist/adapter/main.js, spoken to on stdin and stdout.
 import { readFileSync } from "node:fs";
 import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
 import { Redis } from "ioredis";
 import {
   AbortError,
@@ -13,13 +14,14 @@ import {
   QueueFullError,
   SCRIPTS,
 } from "leaseq";
-import { METHODS, type MethodCall } from "./methods.js";
+import type { MethodCall } from "./method.js";
+import { METHODS } from "./methods.js";
 import { HarnessError, Session } from "./session.js";
 import { added, type Json, newItem } from "./values.js";
 
 const CAPABILITIES = (
   "core blocking many fused heartbeat schedule expiry headers outcome handoff dead_letters limits many_queues cancel " +
-  "look registry live_workers worker clean configure pipeline cluster"
+  "look registry live_workers worker clean configure pipeline cluster jobs job_worker job_chains job_schedules"
 ).split(" ");
 
 interface Request {
@@ -42,7 +44,15 @@ const OPS: Record<string, (request: Request) => Promise<Json> | Json> = {
     ) as Json;
     const scripts = Object.entries(SCRIPTS).map(([script, { sha1 }]) => [script, sha1]);
     const client = { name, version, language: "TypeScript" };
-    return { ok: { protocol: 3, client, capabilities: CAPABILITIES, scripts: Object.fromEntries(scripts) } };
+    return {
+      ok: {
+        protocol: 3,
+        client,
+        capabilities: CAPABILITIES,
+        scripts: Object.fromEntries(scripts),
+        job_worker: [process.execPath, fileURLToPath(new URL("job-worker.js", import.meta.url))],
+      },
+    };
   },
   open({ queue, name, group }) {
     openSession().open(queue, String(name), group as string | null);

@@ -12,23 +12,10 @@ import type {
   ListState,
   Outcome,
 } from "leaseq";
-import type { Session } from "./session.js";
+import { JOB_METHODS } from "./job-methods.js";
+import type { Method, MethodCall } from "./method.js";
 import * as values from "./values.js";
 import { type Json, number } from "./values.js";
-
-export interface MethodCall {
-  readonly session: Session;
-  readonly queue: string | null;
-  readonly args: Json;
-  /** Ends a call that waits. */
-  readonly signal: AbortSignal;
-}
-
-/** `shape` converts results to what the protocol has, also those in an error. */
-export interface Method {
-  run(call: MethodCall): Promise<unknown>;
-  shape?(answers: never[], call: MethodCall): unknown;
-}
 
 const queueOf = ({ session, queue }: MethodCall) => session.queue(queue);
 const entries = (args: Json) => args.items as Json[];
@@ -76,6 +63,7 @@ function leaseOptions({ args, signal }: MethodCall): LeaseOptions {
 const eachAdded = (answers: number[]) => answers.map(values.added);
 
 export const METHODS: Record<string, Method> = {
+  ...JOB_METHODS,
   add: {
     run: (call) => {
       const { items, options } = call.args as { items: Json[]; options?: Json };

@@ -1,6 +1,7 @@
 // The state of an actor: its queues, its leased items and its worker loops.
 import { EventEmitter, once } from "node:events";
 import type { Client, LeasedItem, Queue, Worker } from "leaseq";
+import { App, type Format } from "leaseq/jobs";
 import { bytes, type Json, lease, workerOptions } from "./values.js";
 
 /** A request that the adapter cannot carry out, whatever the client can do. */
@@ -43,6 +44,12 @@ export class Session {
 
   queue(handle: string | null): Queue {
     return this.#of(handle).queue;
+  }
+
+  /** The App whose jobs go to the queue. */
+  app(handle: string | null, format: Format): App {
+    const { name, group } = this.queue(handle);
+    return new App(this.client, { group, queue: name, format });
   }
 
   closing(handle: string): AbortSignal {

@@ -244,6 +244,11 @@ describe("a job", { concurrency: false }, () => {
       { expires: Number.NaN },
       { at: new Date("no") },
       { backoff: { first: -1 } },
+      { backoff: -1 },
+      { backoff: [] },
+      { backoff: [1, Number.NaN] },
+      { backoff: () => 1 },
+      { backoff: 11 * 365 * 86_400_000 },
       { queue: "no name" },
     ]) {
       await assert.rejects(echo.enqueue(1, options as object), BadArgumentError, JSON.stringify(options));
@@ -304,6 +309,32 @@ describe("a failed attempt", { concurrency: false }, () => {
     assert.equal(await handle.status(), "failed");
     assert.equal(await handle.revive(), true);
     await until(() => attempts.length === 6);
+  });
+
+  test("waits for a fixed delay, one of a list, or what a function of the App says", async () => {
+    const hours = async (handle: { id: string; status(): Promise<string> }, attempt: number) => {
+      await until(async () => (await jobs.app.queue().inspect(handle.id)).attempt === attempt);
+      await until(async () => (await handle.status()) === "retrying");
+      return Math.round(((await jobs.app.queue().inspect(handle.id)).time / 1000 - Date.now()) / 3_600_000);
+    };
+    const hour = 3_600_000;
+    const fail = jobs.app.define("fail", { backoff: (attempt) => (attempt + 1) * hour }, () => {
+      throw new Error("no");
+    });
+    jobs.app.define("broken", { backoff: () => Number.NaN }, () => {
+      throw new Error("no");
+    });
+    jobs.work();
+    assert.equal(await hours(await fail.enqueue(), 1), 2);
+    assert.equal(await hours(await fail.enqueue(undefined, { backoff: 5 * hour }), 1), 5);
+    const listed = await fail.enqueue(undefined, { backoff: [0, 7 * hour] });
+    assert.equal(await hours(listed, 2), 7);
+    assert.deepEqual(JSON.parse((await jobs.raw.hget(jobs.key("items"), listed.id)) ?? "").delays, [
+      0,
+      7 * hour,
+    ]);
+    assert.equal(await hours(await fail.enqueue(undefined, { backoff: [9 * hour], attempt: 3 }), 1), 9);
+    assert.equal(await hours(await jobs.app.enqueue("broken"), 1), 0);
   });
 
   test("counts the attempts before it", async () => {
@@ -408,6 +439,9 @@ describe("a worker of jobs", { concurrency: false }, () => {
       '{"v":1,"function":"echo","timeout":-1}',
       '{"v":1,"function":"echo","timeout":1.5}',
       '{"v":1,"function":"echo","backoff":[1]}',
+      '{"v":1,"function":"echo","delays":[]}',
+      '{"v":1,"function":"echo","delays":[-1]}',
+      '{"v":1,"function":"echo","backoff":[0,315360000001]}',
       '{"v":1,"function":"echo","description":1}',
       '{"v":1,"function":"echo","then":[{"queue":"q"}]}',
       '{"v":1,"function":"echo","codec":"pickle","body":"AAAA"}',

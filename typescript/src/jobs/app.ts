@@ -5,10 +5,12 @@ import type { Handler } from "../item-run.js";
 import { QueueKeys } from "../keys.js";
 import { workerId } from "../presence.js";
 import type { Queue } from "../queue.js";
+import type { Backoff } from "../retry-policy.js";
 import type { Server } from "../server.js";
 import type { Worker } from "../worker.js";
 import { toSettings, type WorkerOptions } from "../worker-settings.js";
 import { type Arguments, Signature } from "./arguments.js";
+import type { CallBackoff } from "./backoff.js";
 import { Call } from "./call.js";
 import { Chain } from "./chain.js";
 import type { JobContext } from "./context.js";
@@ -42,7 +44,9 @@ export interface AppOptions {
 }
 
 /** The options of a function: those of its calls, its schema, and errors after which there is no other attempt. */
-export interface FunctionOptions extends Omit<CallOptions, "id" | "at" | "attempt"> {
+export interface FunctionOptions extends Omit<CallOptions, "id" | "at" | "attempt" | "backoff"> {
+  /** As of calls, or a function of the number of the attempt that failed. */
+  backoff?: CallBackoff | Backoff | undefined;
   /** A schema of zod, valibot, arktype or another library with Standard Schema. The function gets its output. */
   input?: Schema | undefined;
   /**

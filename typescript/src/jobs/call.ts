@@ -2,6 +2,7 @@
 import { randomBytes } from "node:crypto";
 import type { NewItem } from "../requests.js";
 import type { Arguments, Signature } from "./arguments.js";
+import { backoffMembers } from "./backoff.js";
 import type { Envelope, Stage } from "./envelope.js";
 import { checkValue, type Format, write } from "./format.js";
 import { type CallOptions, itemOptions, type Options, stageOptions, withOptions } from "./options.js";
@@ -45,7 +46,7 @@ export class Call<Result = unknown> {
       attempt: attempt === 1 ? undefined : attempt,
       timeout:
         given.timeLimit === undefined ? undefined : Number.isFinite(timeLimit) ? Math.round(timeLimit) : 0,
-      backoff: given.backoff && [Math.round(backoff.first), Math.round(backoff.last)],
+      ...(given.backoff === undefined ? {} : backoffMembers(backoff)),
       description: options.description,
       // biome-ignore lint/suspicious/noThenProperty: the name of the specification
       then: stages.length > 0 ? stages : undefined,

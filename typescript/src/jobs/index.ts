@@ -8,6 +8,7 @@ export {
   type ScheduleOptions,
 } from "./app.js";
 export { Arguments } from "./arguments.js";
+export type { CallBackoff, GrowingDelay } from "./backoff.js";
 export type { Call } from "./call.js";
 export type { Chain, ChainHandle } from "./chain.js";
 export type { JobContext } from "./context.js";

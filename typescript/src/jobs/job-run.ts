@@ -13,6 +13,7 @@ import type { LeasedItem } from "../queue.js";
 import type { FollowUp } from "../requests.js";
 import { DeadLetter, exponentialBackoff, MAX_DELAY_MS, Release, RetryPolicy } from "../retry-policy.js";
 import { Arguments } from "./arguments.js";
+import { delayAfter } from "./backoff.js";
 import type { JobContext } from "./context.js";
 import type { Definition } from "./definition.js";
 import { argumentsOf, type Envelope, MAX_COPY_BYTES, readEnvelope, type Stage } from "./envelope.js";
@@ -222,19 +223,6 @@ export class JobPolicy extends RetryPolicy {
 /** A delay that a function chose, unless no item can have it. */
 function usable(delay: number | undefined): number | undefined {
   return delay !== undefined && delay >= 0 && delay <= MAX_DELAY_MS ? delay : undefined;
-}
-
-/** The delay after a failed attempt, in ms: by `delays` or `backoff` of the envelope, else by the function's backoff (LQ-JOB-5). */
-function delayAfter(
-  attempt: number,
-  job: Envelope,
-  backoff: { readonly first: number; readonly last: number },
-): number {
-  if (job.delays !== undefined) {
-    return job.delays[Math.min(attempt, job.delays.length) - 1] ?? 0;
-  }
-  const [first, last] = job.backoff ?? [backoff.first, backoff.last];
-  return exponentialBackoff({ first, last: Math.max(first, last) })(attempt);
 }
 
 const delayOf = (delay: number): Disposition => (delay > 0 ? { delay } : {});

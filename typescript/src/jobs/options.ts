@@ -3,6 +3,8 @@ import { encodeMilliseconds } from "../encoding.js";
 import { BadArgumentError } from "../errors.js";
 import { QueueKeys } from "../keys.js";
 import type { NewItem } from "../requests.js";
+import type { Backoff } from "../retry-policy.js";
+import { type CallBackoff, DEFAULT_BACKOFF, type Policy, toPolicy } from "./backoff.js";
 
 const DAY_MS = 86_400_000;
 const MAX_ATTEMPTS = 65_534;
@@ -27,8 +29,11 @@ export interface CallOptions {
   timeLimit?: number | undefined;
   /** The number of attempts after the first; Infinity: without limit. Default: 4. */
   retries?: number | undefined;
-  /** The first and the longest delay between attempts, doubled each time, less up to half at random. Default: 1000 and 300000. */
-  backoff?: { readonly first?: number | undefined; readonly last?: number | undefined } | undefined;
+  /**
+   * The delay between attempts: a number, an array with one for each (the last one repeats), or `{ first, last }`, doubled each time,
+   * less up to half at random. Default: `{ first: 1000, last: 300000 }`.
+   */
+  backoff?: CallBackoff | undefined;
   /** The time for which the result or the failure is kept; 0: not at all. Default: a day. */
   keep?: number | undefined;
   /** A text for people. Default: the call. */
@@ -49,7 +54,7 @@ export interface Options {
   readonly expires: number;
   readonly timeLimit: number;
   readonly retries: number;
-  readonly backoff: { readonly first: number; readonly last: number };
+  readonly backoff: Policy;
   readonly keep: number;
   readonly description: string | undefined;
   readonly headers: Readonly<Record<string, string>> | undefined;
@@ -66,7 +71,7 @@ export const DEFAULTS: Options = {
   expires: DAY_MS,
   timeLimit: 300_000,
   retries: 4,
-  backoff: { first: 1000, last: 300_000 },
+  backoff: DEFAULT_BACKOFF,
   keep: DAY_MS,
   description: undefined,
   headers: undefined,
@@ -74,7 +79,10 @@ export const DEFAULTS: Options = {
 };
 
 /** The defaults with what is given. Throws BadArgumentError. */
-export function withOptions(defaults: Options, given: CallOptions): Options {
+export function withOptions(
+  defaults: Options,
+  given: Omit<CallOptions, "backoff"> & { backoff?: CallBackoff | Backoff | undefined },
+): Options {
   const set = Object.entries(given).filter(([, value]) => value !== undefined);
   if (set.length === 0) return defaults;
   const unknown = set.find(([name]) => !(name in DEFAULTS));
@@ -86,20 +94,17 @@ export function withOptions(defaults: Options, given: CallOptions): Options {
   if (given.at !== undefined && given.delay) {
     throw new BadArgumentError("a job has a delay or a time at which it is due, not both");
   }
-  const { at, backoff, ...plain } = Object.fromEntries(set) as CallOptions;
+  const { at, backoff, ...plain } = Object.fromEntries(set) as typeof given;
   const options: Options = {
     ...defaults,
     ...(plain as Partial<Options>),
     ...(at === undefined ? {} : { at: Number(at), delay: 0 }),
     ...(at === undefined && given.delay ? { at: undefined } : {}),
-    backoff: { ...defaults.backoff, ...givenOf(backoff ?? {}) },
+    backoff: backoff === undefined ? defaults.backoff : toPolicy(backoff),
   };
   check(options);
   return options;
 }
-
-const givenOf = (backoff: NonNullable<CallOptions["backoff"]>) =>
-  Object.fromEntries(Object.entries(backoff).filter(([, value]) => value !== undefined));
 
 function check(options: Options): void {
   new QueueKeys(options.queue);
@@ -107,7 +112,6 @@ function check(options: Options): void {
   for (const name of ["expires", "timeLimit"] as const) {
     if (options[name] !== Number.POSITIVE_INFINITY) checkDuration(options[name], name, 1);
   }
-  for (const name of ["first", "last"] as const) checkDuration(options.backoff[name], `backoff.${name}`, 0);
   if (options.at !== undefined) encodeMilliseconds(options.at, "at");
   const { retries, attempt } = options;
   const isLimited = retries !== Number.POSITIVE_INFINITY;
