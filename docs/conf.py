@@ -16,7 +16,14 @@ version = release = leaseq.__version__
 
 extensions = ["myst_parser", "sphinx_copybutton"]
 root_doc = "docs/index"
-include_patterns = ["docs/*.md", "docs/adr/*.md", "spec/*.md", "conformance-tests/*.md"]
+include_patterns = [
+    "CHANGELOG.md",
+    "docs/*.md",
+    "docs/adr/*.md",
+    "CHANGELOG.md",
+    "spec/*.md",
+    "conformance-tests/*.md",
+]
 exclude_patterns = [
     ".*",
     "build",
@@ -43,8 +50,8 @@ NAVIGATION = {
         "Get started": "quickstart jobs typescript concepts",
         "Guides": "worker delays priorities attempts expiry outcomes handoff limits cancelling headers",
         "How to": "fastapi django fastify deployment",
-        "Operating": "operations worker-processes cleaner doctor transfer embedded",
-        "Reference": "api typescript-api cli settings metrics /spec/README",
+        "Operating": "operations backups upgrading worker-processes cleaner doctor transfer embedded",
+        "Reference": "api typescript-api cli settings metrics /spec/README /CHANGELOG",
         "Explanation": "guarantees promises comparison benchmarks architecture adr/README",
         "Migration": "from-redis-work-queue from-arq from-rq from-celery from-bullmq",
         "Porting": "porting /conformance-tests/README",

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pathspec
 import pytest
 import redis
 from support import page_server
@@ -204,6 +206,27 @@ def test_a_replica_follows_with_the_lines_of_the_page(startable_name: str, tmp_p
 def test_the_dockerfile_passes_hadolint(tmp_path: Path) -> None:
     (tmp_path / "Dockerfile").write_text(text_of("dockerfile"))
     subprocess.run([BIN / "hadolint", tmp_path / "Dockerfile"], check=True)
+
+
+def test_the_dockerignore_keeps_what_the_images_need() -> None:
+    assert text_of("text", "**/.git") == (ROOT / ".dockerignore").read_text()
+    ignored = pathspec.GitIgnoreSpec.from_lines(text_of("text", "**/.git").splitlines())
+    for dockerfile in (text_of("dockerfile"), (ROOT / "cleaner" / "Dockerfile").read_text()):
+        copies = re.findall(r"^COPY (?!--)(.+) \S+$", dockerfile, re.MULTILINE)
+        assert copies
+        assert not [name for line in copies for name in line.split() if ignored.match_file(name)]
+    left_by_builds = (
+        ".git",
+        ".venv",
+        ".venvs",
+        ".servers",
+        ".pythons",
+        ".mypy_cache",
+        "typescript/node_modules",
+    )
+    for name in (*left_by_builds, "python/leaseq/__pycache__", "worker.env"):
+        assert ignored.match_file(name), name
+        assert ignored.match_file(f"leaseq/{name}"), name
 
 
 def test_the_compose_file_fits_its_schema(tmp_path: Path) -> None:

@@ -313,6 +313,24 @@ def test_the_worker_of_the_quick_start(tmp_path: Path) -> None:
         assert shell(f'python -c "{total}"', tmp_path, {}) == "45.0\n"
 
 
+@pytest.mark.slow
+def test_the_lines_about_upgrading(deployed: PageServer, tmp_path: Path) -> None:
+    """An old worker stops and a new one works, as the page says; its lines show who works, and that all is well."""
+    (tmp_path / "shop_jobs.py").write_text(JOBS)
+    worker = unit(block("docs/deployment.md", "ini").text)["ExecStart"]
+    variables = {"REDIS_URL": deployed.users["shop"]}
+    with leaseq.jobs.App(deployed.users["shop"]) as app:
+        double = app.job(name="double")(page_server.double)
+        with service(worker, tmp_path, variables):
+            assert double.enqueue(4).result(timeout=60) == 8
+        with service(worker, tmp_path, variables):
+            assert double.enqueue(5).result(timeout=60) == 10
+            printed = shell(
+                block("docs/upgrading.md", "sh").text, tmp_path, {"REDIS_URL": deployed.users["operator"]}
+            )
+    assert f"leaseq-python {leaseq.__version__}" in printed
+
+
 def files(folder: Path, page: str) -> None:
     """Write the modules of a page."""
     for one in blocks(ROOT / page):

@@ -29,12 +29,14 @@ RUN_BY_KIND: Final = {
 }
 NAMES: Final = "docs/test_docs.py::test_shell_lines_name_what_there_is"
 RESTART: Final = "docs/test_restarts.py::test_a_restart_keeps_every_item"
+BACKUP: Final = "docs/test_backups.py::test_a_restored_snapshot_"
 PASTED: Final = "docs/test_pasted_lines.py::test_"
 BLOCKS: Final = {
     "README.md": {
         "make demo": "docs/test_readme.py::test_shell_lines_name_what_there_is",
         "pip install": "docs/test_readme.py::test_shell_lines_name_what_there_is",
     },
+    "docs/backups.md": dict.fromkeys(("redis-cli -h", "leaseq doctor"), f"{BACKUP}has_all_queues"),
     "docs/benchmarks.md": {"make bench-peers": NAMES},
     "docs/cleaner.md": {
         "pip install": f"{PASTED}the_lines_about_the_cleaner",
@@ -54,6 +56,7 @@ BLOCKS: Final = {
         "user default ": RESTART,
         "replicaof ": "docs/test_deployment.py::test_a_replica_follows_with_the_lines_of_the_page",
         "[Unit]": f"{PASTED}the_worker_of_the_unit",
+        "**/.git": "docs/test_deployment.py::test_the_dockerignore_keeps_what_the_images_need",
         "FROM ": f"{PASTED}the_worker_of_the_containers",
         "services:": f"{PASTED}the_server_of_the_compose_file",
     },
@@ -71,12 +74,18 @@ BLOCKS: Final = {
     "docs/quickstart.md": {"pip install": NAMES, "leaseq worker": f"{PASTED}the_worker_of_the_quick_start"},
     "docs/transfer.md": {"leaseq export": f"{PASTED}the_lines_about_export_and_import"},
     "docs/typescript.md": {"npm --prefix": NAMES},
+    "docs/upgrading.md": {"leaseq workers": f"{PASTED}the_lines_about_upgrading"},
     "docs/worker-processes.md": {" " * 26 + "fork": ""},
     "spec/11-security.md": {"ACL SETUSER reader": f"{PASTED}the_user_of_the_specification"},
 }
 """For each page how its blocks start, and the test that runs each; "" if there is nothing to run."""
 
 COMMANDS: Final = {
+    "docs/backups.md": {
+        "--appendonly no": f"{BACKUP}has_all_queues",
+        "INFO persistence": f"{BACKUP}has_all_queues",
+        "appendonly yes": "docs/test_backups.py::test_a_server_with_a_log_to_write_would_start_empty",
+    },
     "docs/deployment.md": {
         "redis-cli --user admin --askpass": f"{PASTED}the_way_in_of_the_administrator",
         "user default off": "docs/test_restarts.py::test_doctor_finds_a_log_that_the_next_restart_cannot_read",

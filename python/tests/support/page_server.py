@@ -54,6 +54,7 @@ class PageServer(SpawnedServer):
 
     Attributes:
         users: the URL of each user with a password.
+        more: options at the end of its command line, for its next start.
     """
 
     def __init__(
@@ -66,6 +67,7 @@ class PageServer(SpawnedServer):
     ) -> None:
         settings = lines("aclfile ") if settings is None else settings
         users = lines("user ") if users is None else users
+        self.more: list[str] = []
         self._config = folder / "redis.conf"
         self._password = ""
         acl_file = folder / "users.acl"
@@ -95,6 +97,7 @@ class PageServer(SpawnedServer):
             self.program,
             str(self._config),
             *(part for name, value in place.items() for part in (f"--{name}", str(value))),
+            *self.more,
         ]
 
     def client(self, **options: Any) -> redis.Redis:
