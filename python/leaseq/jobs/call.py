@@ -47,7 +47,7 @@ class Call(msgspec.Struct, Generic[T], frozen=True):
     then: Sequence[Stage] = ()
 
     def item(self, form: Format, serializer: Serializer | None) -> Item:
-        """The item that carries it. Raises SerializationError, BadIdError, BadTypeError, BadArgumentError."""
+        """Return the item that carries the call. Raises SerializationError, BadIdError, BadTypeError, BadArgumentError."""
         options = self.options
         now = time.time()
         content = self.envelope()

@@ -103,7 +103,7 @@ class Clients:
 
     @contextlib.contextmanager
     def running(self, runner: Runner, server: Server | None) -> Iterator[None]:
-        """Inside this block, what is enqueued is run by `runner`; `server` takes the place of the App's own."""
+        """Let `runner` run jobs that are enqueued in this block. `server` is used in place of the App's server."""
         before = self.server, self._runner, self._of_loops
         self.close()
         self.server = self.server if server is None else server

@@ -50,11 +50,11 @@ class CurrentJob:
     waits: SlotWaits
 
     def waiting(self, group: str, queue: str) -> contextlib.AbstractContextManager[None]:
-        """Note, inside this block, that it waits for a job of a queue."""
+        """Record, in this block, that the job waits for a job of a queue."""
         return self.waits.waiting(self.function, (group, queue))
 
     def refuse_to_block(self) -> None:
-        """Raise BlockedLoopError where waiting would stop the event loop of a worker, and with it the job that is waited for."""
+        """Raise BlockedLoopError if waiting would block the event loop of a worker, and so the job that is waited for."""
         try:
             asyncio.get_running_loop()
         except RuntimeError:

@@ -37,7 +37,7 @@ class Definition:
 
 
 def name_of(function: Any, name: Any) -> str:
-    """The name of a function among jobs. Raises BadTypeError, BadArgumentError."""
+    """Return the name of a function as a job. Raises BadTypeError, BadArgumentError."""
     if not callable(function):
         raise BadTypeError(
             f"a job is a function, not {type(function).__name__}; an enqueued job is found by app.handle(id)"
@@ -58,7 +58,7 @@ def name_of(function: Any, name: Any) -> str:
 
 
 def checked_name(name: Any) -> str:
-    """A name that is given as such. Raises BadArgumentError."""
+    """Return a given name of a function. Raises BadArgumentError."""
     if not isinstance(name, str) or not 1 <= len(name) <= 200:
         raise BadArgumentError("the name of a job's function is a str of 1 to 200 characters")
     return name

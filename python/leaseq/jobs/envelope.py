@@ -88,7 +88,7 @@ def write(envelope: Envelope, form: Format, serializer: Serializer | None) -> by
 
 
 def _unwritten(envelope: Envelope, encode: Callable[[Any], bytes]) -> str:
-    """The argument that cannot be written."""
+    """Return the argument that cannot be encoded."""
     for name, value in [*enumerate(envelope.args, 1), *envelope.kwargs.items()]:
         try:
             encode(value)

@@ -104,7 +104,7 @@ def status_of(outcome: Outcome, state: JobState) -> Status:
 
 
 def statuses_of_chain(states: Sequence[tuple[Outcome, JobState]]) -> list[Status]:
-    """Each is created after the one before it: what an earlier chain of these ids has left does not count."""
+    """Return the status of each job of a chain. A job that was created before its predecessor is of an earlier chain."""
     statuses: list[Status] = []
     newest = 0.0
     for outcome, state in states:
@@ -120,7 +120,7 @@ def info_of(
     serializers: dict[str, Serializer],
     functions: Mapping[str, Definition],
 ) -> JobInfo:
-    """All that is known of a job, to a program that has these functions."""
+    """Return all that is known of a job, in a program that has these functions."""
     outcome, item, state = snapshot.outcome, snapshot.item, snapshot.state
     result = _result(outcome, serializers)
     job = _envelope(snapshot.data or bytes(result.job) or state.job, serializers)
@@ -160,7 +160,7 @@ def description_of(job: Envelope) -> str:
 
 
 def _returned(result: Result, function: Definition | None) -> Any:
-    """A result that no longer fits its function stays as it was kept."""
+    """Return a result, converted for its function. A result that no longer fits it stays as it was kept."""
     if function is not None and function.signature.result is not None:
         with contextlib.suppress(msgspec.ValidationError):
             return function.signature.result(result.result)
@@ -179,7 +179,7 @@ def _result(outcome: Outcome, serializers: dict[str, Serializer]) -> Result:
 
 
 def _envelope(data: bytes, serializers: dict[str, Serializer]) -> Envelope:
-    """A job that cannot be read has no function."""
+    """Return the envelope of a job; without a function if it cannot be read."""
     if data:
         with contextlib.suppress(BadEnvelopeError):
             return envelope.read(data, serializers)

@@ -49,7 +49,7 @@ NO_OUTCOME: Final = struct.pack("<BBIddd", 1, 2, 0, 0.0, 0.0, 0.0) + b"cancelled
 
 
 def write(state: JobState) -> bytes:
-    """JSON, so that whatever looks after a queue can read it."""
+    """Return a state as JSON, so that any tool can read it."""
     state.v = VERSION
     return _ENCODER.encode(state)
 

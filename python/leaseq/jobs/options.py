@@ -168,7 +168,7 @@ def _positive(seconds: float | None, what: str, otherwise: str) -> None:
 
 
 def exceptions(kinds: Any) -> tuple[type[BaseException], ...]:
-    """Classes of exceptions. Raises BadTypeError."""
+    """Return classes of exceptions as a tuple. Raises BadTypeError."""
     listed = tuple(kinds) if isinstance(kinds, Iterable) else (kinds,)
     for kind in listed:
         if not isinstance(kind, type) or not issubclass(kind, BaseException):

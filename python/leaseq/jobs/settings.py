@@ -32,7 +32,7 @@ class Settings:
         self.functions: dict[str, Definition] = {}
 
     def define(self, name: str, function: Callable[..., Any], options: Options) -> Definition:
-        """Have one more function. Raises BadArgumentError for a second one of a name."""
+        """Add a function. Raises BadArgumentError if there is one with this name."""
         known = self.functions.get(name)
         if known is not None and known.function is not function:
             raise BadArgumentError(f"there is a job function {name!r} already: give one of them another name")

@@ -1,4 +1,4 @@
-"""A job that was enqueued, seen by who waits for it."""
+"""A job that was enqueued, as its caller sees it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""The schedules that the server has, for who operates them."""
+"""The schedules on the server, for operators."""
 
 from typing import Any
 

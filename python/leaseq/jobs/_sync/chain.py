@@ -124,7 +124,7 @@ class ChainHandle(Generic[T]):
 
 
 def _status(statuses: Sequence[Status]) -> Status:
-    """Of several, asked from the last to the first: that of the one whose turn it is."""
+    """Return the status of the job whose turn it is. Statuses were read from the last job to the first."""
     for number, status in enumerate(reversed(statuses)):
         if status == "succeeded" and number > 0:
             return "ready"  # handed on since the next was asked

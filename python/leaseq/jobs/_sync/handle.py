@@ -1,5 +1,5 @@
 # Generated from _aio/handle.py by tools/unasync.py: do not edit.
-"""A job that was enqueued, seen by who waits for it."""
+"""A job that was enqueued, as its caller sees it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

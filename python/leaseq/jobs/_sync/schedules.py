@@ -1,5 +1,5 @@
 # Generated from _aio/schedules.py by tools/unasync.py: do not edit.
-"""The schedules that the server has, for who operates them."""
+"""The schedules on the server, for operators."""
 
 from typing import Any
 

@@ -14,7 +14,7 @@ class DeclaredSchedules:
         self._schedules: dict[tuple[str, str], Schedule] = {}
 
     def add(self, schedule: Schedule) -> None:
-        """Have one more. Raises BadArgumentError, BadNameError."""
+        """Add a schedule. Raises BadArgumentError, BadNameError."""
         key = (schedule_state.queue_of(schedule.queue), schedule.name)
         if key in self._schedules:
             raise BadArgumentError(

@@ -64,7 +64,7 @@ class Schedule:
 
     @property
     def queue(self) -> str:
-        """Where its jobs go."""
+        """The queue of its jobs."""
         return self.call.options.queue
 
     def turn(self, until: int, now: int, *, paused: bool) -> Turn:

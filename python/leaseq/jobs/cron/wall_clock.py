@@ -11,7 +11,7 @@ from typing import Final
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 MS: Final = timedelta(milliseconds=1)
 DAY_MS: Final = 86_400_000
-"""No clock is changed by more."""
+"""The most by which a clock is changed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,14 +21,14 @@ class WallClock:
     zone: tzinfo
 
     def lowest(self, moment: int) -> datetime:
-        """A time that it does not go below from this moment on."""
+        """Return a time that the clock does not go below from this moment on."""
         now, later = self._offset(moment), self._offset(moment + DAY_MS)
         if later < now:  # it is set back below the time of now if that is soon
             later = self._offset(moment + now - later)
         return _time(moment + min(now, later))
 
     def highest(self, moment: int) -> datetime:
-        """A time that it has not gone above up to this moment."""
+        """Return a time that the clock has not gone above up to this moment."""
         now, earlier = self._offset(moment), self._offset(moment - DAY_MS)
         if earlier > now:
             earlier = self._offset(moment + now - earlier)

@@ -70,12 +70,12 @@ class Child:
         return bool(received)
 
     def stop(self, now: float, grace_secs: float) -> None:
-        """Tell it to start no more jobs, and to end within its grace time."""
+        """Order the process to start no more jobs, and to end within its grace time."""
         self._send(worker_process.STOP)
         self._end_by(now + grace_secs + END_SECS)
 
     def stop_now(self, now: float) -> None:
-        """Tell it to give back what it runs."""
+        """Order the process to release the jobs that it runs."""
         self._send(worker_process.NOW)
         self._end_by(now + END_SECS)
 

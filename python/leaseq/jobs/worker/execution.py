@@ -119,7 +119,7 @@ class JobExecution:
         )
 
     def done(self, lease: LeasedJob, ready: PreparedJob, value: Any) -> JobResult:
-        """The end of a job whose function returned. What cannot be written never will be: it is dead."""
+        """Return the end of a job whose function returned. If its result cannot be encoded, the job is dead."""
         form = envelope.format_of(lease.data)
         try:
             then = ready.job.then
@@ -173,7 +173,7 @@ class JobExecution:
         return envelope.write(following, form, self.settings.serializer)
 
     def failed(self, lease: LeasedJob, ready: PreparedJob, error: BaseException) -> JobResult:
-        """The end of a job whose function raised: whether there are attempts left is the item's own limit to say."""
+        """Return the end of a job whose function raised. The item's limit decides if there is another attempt."""
         if isinstance(error, DeadLetter):
             text = failure.written("DeadLetter", written(error.reason), "", self.worker, lease.started)
             return JobResult(failed=True, text=text, dead=True)
@@ -184,7 +184,7 @@ class JobExecution:
         return JobResult(failed=True, text=self._text(lease, error), delay=delay)
 
     def crashed(self, lease: LeasedJob, ready: PreparedJob, why: str) -> JobResult:
-        """The end of a job whose process ended under it."""
+        """Return the end of a job whose process died."""
         text = failure.written("ProcessDied", why, "", self.worker, lease.started)
         return JobResult(failed=True, text=text, delay=ready.backoff(ready.attempt))
 

@@ -48,7 +48,7 @@ EXIT: Final = struct.Struct(">Ii")
 
 
 class Started(msgspec.Struct, tag="started", frozen=True):
-    """Which process runs the job; it leads a group."""
+    """The process that runs a job. It leads a process group."""
 
     pid: int
 
@@ -119,7 +119,7 @@ class _ForkServer:
         return {number for number, _ in poll.poll(LOOK_SECS * 1000 if lingers else None)}
 
     def _order(self) -> bool:
-        """Do what the worker says; false when it is gone."""
+        """Carry out the worker's orders. Return false if the worker is gone."""
         try:
             frame, ends, _, _ = socket.recv_fds(self._wire, ORDER.size, 1)
             while 0 < len(frame) < ORDER.size and (more := self._wire.recv(ORDER.size - len(frame))):
@@ -173,7 +173,7 @@ def _wake_on_signals() -> int:
 
 
 def _perform(end: socket.socket, execution: JobExecution, shutdown: Sequence[Hook]) -> NoReturn:
-    """One job, from what the worker says to how it ended."""
+    """Run one job, from the worker's message to the report of its end."""
     code = 1
     try:
         signals.handle_from_now_on((signal.SIGHUP,), bool)
@@ -235,7 +235,7 @@ def _ended(end: socket.socket, execution: JobExecution) -> JobResult:
 
 
 def _call_hook(hook: Hook) -> None:
-    """Call a hook, which changes nothing about how the job ended."""
+    """Call a hook. Its failure does not change the end of the job."""
     try:
         answer = hook()
         if inspect.iscoroutine(answer):
@@ -286,7 +286,7 @@ def _read(end: socket.socket) -> bytes:
 
 
 def _end_with_parent() -> None:
-    """Be killed when the process that forked this one dies; it has one thread, so that is right."""
+    """Have the system kill this process when its parent dies. The parent has one thread, as that requires."""
     parent = os.getppid()
     process_life.signal_at_end_of_parent(signal.SIGKILL)
     if os.getppid() != parent or parent == 1:

@@ -163,7 +163,7 @@ class JobWorker:
             await asyncio.wait(background_tasks)
 
     async def _begin_schedules(self) -> None:
-        """A server that does not answer yet is no reason not to work."""
+        """Add the schedules to the server. If it does not answer yet, try again while the worker runs."""
         for failures in itertools.count(1):
             try:
                 await self._scheduler.begin()
@@ -228,12 +228,12 @@ class JobWorker:
             self._journal.completed(item)
 
     def _moved(self, item: Any) -> None:
-        """The job of an item goes on in a separate process."""
+        """Record that the job of an item goes on in a separate process."""
         if self._journal is not None:
             self._journal.moved(item)
 
     def _title(self, state: str) -> None:
-        """Say in the list of processes what this one does."""
+        """Set the title of this process in the list of processes."""
         if self._journal is not None and state != self._state:
             self._state = state
             setproctitle(f"leaseq worker: {state}, {','.join(queue.name for queue in self._queues)}")

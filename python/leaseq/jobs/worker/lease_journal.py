@@ -82,18 +82,18 @@ class LeaseJournal(Hooks):
         self._ended: list[tuple[str, int]] = []
 
     def began(self, worker_id: str) -> None:
-        """The worker has started and is about to lease."""
+        """Report that the worker has started and is about to lease."""
         self._append(Entry(worker=worker_id))
 
     def leased(self, items: Sequence[LeasedItemBase]) -> None:
-        """These were leased."""
+        """Report leased items."""
         self._free += self._left
         self._left.clear()
         self._append(Entry(leased=[self._held(item) for item in items], ended=self._ended))
         self._ended.clear()
 
     def begun(self, item: LeasedItemBase) -> None:
-        """A job starts: if the process dies, this may be why."""
+        """Mark a job as started: if the process dies, the job may be the cause."""
         self._mark(item, 1)
 
     def moved(self, item: LeasedItemBase) -> None:
@@ -106,11 +106,11 @@ class LeaseJournal(Hooks):
             self._marks[place] = value
 
     def drains(self) -> None:
-        """The worker has done enough, and lets its running jobs end."""
+        """Report that the worker has reached its limit of jobs or memory, and lets its running jobs end."""
         self._append(Entry(drains=True))
 
     def settled(self, leases: Iterable[HeldLease]) -> None:
-        """These of a process that died are settled."""
+        """Report settled leases of a process that died."""
         self._append(Entry(ended=[held.key for held in leases]))
 
     def completed(self, item: LeasedItemBase) -> None:
@@ -130,7 +130,7 @@ class LeaseJournal(Hooks):
         self._over(item)
 
     def over(self) -> None:
-        """The last job has ended; hooks may still run."""
+        """Report that the last job has ended. Hooks may still run."""
         self._append(Entry(over=True))
 
     def left(self, performed: int, *, stopped: bool) -> None:
@@ -181,7 +181,7 @@ class JournalReader:
         self.stopped = False
 
     def take(self, data: bytes) -> None:
-        """Take in what was read."""
+        """Record the messages in the bytes that were read."""
         self._buffer += data
         for content in iter_frames(self._buffer):
             self._apply(msgspec.msgpack.decode(content, type=Entry))

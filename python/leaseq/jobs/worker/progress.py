@@ -15,7 +15,7 @@ REPORT_SECONDS = 0.25
 
 
 class ProgressReporter:
-    """The books of what runs, and a loop that writes states. Progress may be reported from any thread."""
+    """The running jobs, and a loop that writes their states. Progress may be reported from any thread."""
 
     def __init__(self, store: Store, worker_id: str) -> None:
         self._store = store
@@ -29,14 +29,14 @@ class ProgressReporter:
         """Number of jobs that have ended here, in any way."""
 
     def begin(self, item: LeasedItem, started: float) -> None:
-        """A job starts."""
+        """Record that a job starts."""
         self._states[item] = JobState(token=item.token, worker=self._worker_id, started=round(started * 1000))
         self._changed[item] = None
         if len(self._states) == 1:
             self._work.set()
 
     def end(self, item: LeasedItem) -> None:
-        """A job has ended."""
+        """Record that a job has ended."""
         self.performed += 1
         del self._states[item]
         self._changed.pop(item, None)
@@ -48,7 +48,7 @@ class ProgressReporter:
         return len(self._states)
 
     def report(self, item: LeasedItem, done: float, total: float | None) -> None:
-        """Note how far a job is, if it still runs."""
+        """Record the progress of a job, if it still runs."""
         noted = self._states.get(item)
         if noted is not None:
             noted.done, noted.total = done, total

@@ -9,7 +9,7 @@ from leaseq import commands
 from leaseq.errors import BadArgumentError, BadTypeError
 
 _UNIT = 1 if sys.platform == "darwin" else 1024
-"""Bytes in what the system counts memory in."""
+"""Bytes of a page, in which the system counts memory."""
 
 MIB = 1024 * 1024
 

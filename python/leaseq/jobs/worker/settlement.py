@@ -57,7 +57,7 @@ class Settlement:
             self._trial.stop(at_once=at_once)
 
     async def run(self) -> int:
-        """Settle it all; returns how many suspects have ended here."""
+        """Settle the whole estate. Return the number of suspects that have ended here."""
         await self._give_back(self._estate.free)
         for held in self._estate.charged:
             await self._charge(held)

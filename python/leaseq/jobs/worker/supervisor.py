@@ -73,7 +73,7 @@ class Supervisor:
         self.performed = 0
 
     def run(self) -> int:
-        """Work; returns how many jobs have ended. Raises WorkerFailedError."""
+        """Work until stopped. Return the number of jobs that have ended. Raises WorkerFailedError."""
         if self._program.clients.is_embedded:
             self._program.clients.sync  # noqa: B018 (opened: the server ends with this process, not with one of those)
         title = getproctitle()
@@ -100,7 +100,7 @@ class Supervisor:
         return self.performed
 
     def _on_signal(self, number: int) -> None:
-        """A signal, which wakes the loop; what it asks for is done there."""
+        """Handle a signal: wake the loop, which does what the signal asks for."""
         if number != signal.SIGCHLD:
             self._stops += 1
 
@@ -154,7 +154,7 @@ class Supervisor:
             self._estates.popleft()
 
     def _fork(self, estate: Estate | None) -> bool:
-        """Fork a process; false if there is no room for one, or no descriptor."""
+        """Fork a process. Return false if the system has no room for a process or a descriptor."""
         ends: tuple[socket.socket, ...] = ()
         try:
             ends = ours, theirs = socket.socketpair()
@@ -262,7 +262,7 @@ class Supervisor:
         self._estates.append(estate)
 
     def _kill_all(self) -> None:
-        """Only where the loop ends before its time: by an exception."""
+        """Kill all processes. There are some only if the loop ended by an exception."""
         end_all([child.group for child in self._children.values()])
 
 

@@ -49,7 +49,7 @@ class SuspectSource(Source):
         return await self.take(count)
 
     async def _again(self, held: HeldLease) -> LeasedItem | None:
-        """The item of a lease, which starts anew; None if it is lost."""
+        """Return the item of a lease, which starts again; None if the lease is lost."""
         queue = self._store.queue(held.queue)
         since = concurrency.now()
         record = (held.id, b"", held.token, held.attempt)

@@ -30,7 +30,7 @@ RELIEF_SECS = 0.001
 
 
 class _Run:
-    """One call, and what became of it."""
+    """One call of a function, and its end."""
 
     def __init__(self, call: Callable[[], Any], future: "asyncio.Future[Any]") -> None:
         self.call = contextvars.copy_context().run
@@ -74,7 +74,7 @@ class _Run:
             self.future.set_result((None, JobTimeout()))
 
     def settle(self, value: Any, error: BaseException | None) -> None:
-        """Deliver how it ended."""
+        """Report the end of the call."""
         if not self.future.done():
             self.future.set_result((value, error))
 
@@ -174,7 +174,7 @@ class AdaptiveThreadPool:
             self._end(run, *_perform(run))
 
     def _next(self) -> _Run | None:
-        """The next call, which is waited for; None at the end."""
+        """Wait for the next call and return it; None at the end."""
         while True:
             with self._guard:
                 if self._inbox:
@@ -202,7 +202,7 @@ class AdaptiveThreadPool:
             self._loop.call_soon_threadsafe(self._deliver)
 
     def _deliver(self) -> None:
-        """Tell of all that has ended."""
+        """Report all calls that have ended."""
         self._delivery_due = False
         while self._outbox:
             run, value, error = self._outbox.popleft()

@@ -50,7 +50,7 @@ class _Limit:
         self._timer = self._task.get_loop().call_later(AGAIN_SECS, self._cancel)
 
     def end(self) -> bool:
-        """Take back the cancellations; returns whether there were any, and none from elsewhere."""
+        """Take back the cancellations. Return true if there were any, and none from another caller."""
         self._timer.cancel()
         cancellations, self.cancellations = self.cancellations, 0
         for _ in range(cancellations):

@@ -66,7 +66,7 @@ class JobClient:
         THIS.forks(self)
 
     def after_fork(self) -> None:
-        """Forget the waits of threads that the child lacks."""
+        """Forget the waits of threads that do not exist in the child of a fork."""
         self._waits = {}
 
     async def enqueue(self, call: Call[Any]) -> tuple[str, bool]:
@@ -108,7 +108,7 @@ class JobClient:
         return [found[number] for number in range(len(calls))]
 
     async def enqueued(self) -> None:
-        """Jobs were enqueued."""
+        """Let jobs that were enqueued run, if this App runs them at once."""
         if self._after is not None:
             await self._after()
 
@@ -156,13 +156,13 @@ class JobClient:
         return self._waits.setdefault(queue.name, SharedWaits(queue))
 
     async def revive(self, job: Job) -> bool:
-        """Make a dead job ready again; false if it is not dead."""
+        """Make a dead job ready again. Return false if it is not dead."""
         revived = await (await self.queue_of(job)).revive(job.id)
         await self.enqueued()
         return revived
 
     async def purge(self, job: Job) -> bool:
-        """Drop a dead job; false if it is not dead."""
+        """Delete a dead job. Return false if it is not dead."""
         return await (await self.queue_of(job)).purge(job.id)
 
     async def state_of(self, job: Job) -> tuple[Outcome, JobState]:
@@ -188,12 +188,12 @@ class JobClient:
         return await self.result(jobs[-1], _left(over))
 
     async def cancel(self, job: Job) -> bool:
-        """Take a job out of its queue; false where it has ended, or there is none."""
+        """Remove a job from its queue. Return false if it has ended, or there is none."""
         await self.queue_of(job)
         return await self.store.cancel(job.queue, job.id, JobState(cancelled=round(time.time() * 1000)), DAY)
 
     async def cancel_first(self, jobs: Sequence[Job]) -> bool:
-        """Cancel the first of these that can be; false where there was none."""
+        """Cancel the first of these jobs that can be cancelled. Return false if there was none."""
         cancelled = False
         for job in jobs:
             cancelled = cancelled or await self.cancel(job)
@@ -218,7 +218,7 @@ class JobClient:
         return [found[number] for number in range(len(given))]
 
     async def listed(self, state: ListState, queue: str | None, offset: int, limit: int) -> list[JobInfo]:
-        """One page of the jobs of a queue in one state. Raises BadArgumentError."""
+        """Return one page of the jobs of a queue in one state. Raises BadArgumentError."""
         if state not in _LISTS:
             raise BadArgumentError(f"jobs are listed by state: {', '.join(_LISTS)}; not {state!r}")
         name = queue or self.settings.defaults.queue
@@ -254,7 +254,7 @@ def _left(over: float | None) -> float | None:
 
 
 def _locate(jobs: Iterable[Job], job_id: str, queue: str) -> None:
-    """Tell those of this id where it is."""
+    """Set the queue of all handles of this id."""
     for job in jobs:
         if job.id == job_id:
             job.queue = queue

@@ -61,14 +61,14 @@ async def inspect(client: JobClient, queues: Iterable[str]) -> list[ScheduleInfo
 
 
 async def set_paused(client: JobClient, queue: str, name: str, *, paused: bool) -> None:
-    """Pause a schedule of a queue of schedules, or let it go on. Raises BadArgumentError where there is none."""
+    """Pause or resume a schedule of a queue of schedules. Raises BadArgumentError if there is no such schedule."""
     await _one(client.store, queue, name)
     key = schedule_state.paused_key(client.store.queue(queue).keys)
     await client.store.talk(queue, "SADD" if paused else "SREM", key, name)
 
 
 async def trigger(client: JobClient, queue: str, name: str) -> tuple[str, str]:
-    """Enqueue the job of a schedule now; answers its id and its queue. Raises BadArgumentError where there is none."""
+    """Enqueue a job of a schedule now. Return its id and its queue. Raises BadArgumentError if there is no such schedule."""
     stage = (await _one(client.store, queue, name)).job
     if stage is None:
         raise BadArgumentError("this schedule does not say what its jobs are")

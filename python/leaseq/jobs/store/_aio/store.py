@@ -161,7 +161,7 @@ class Store:
         return False
 
     async def _wake(self, name: str, job_id: str) -> None:
-        """Have those look again who wait for an outcome, as its coming would; without this they do at the wait cap."""
+        """Wake clients that wait for an outcome, as the outcome would. Without this they look again at the wait cap."""
         keys = self.queue(name).keys
         made, result = job_state.wake_key(keys, job_id), keys.key(f"result:{job_id}")
         wakes: list[tuple[Argument, ...]] = [

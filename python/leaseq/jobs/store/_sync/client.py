@@ -67,7 +67,7 @@ class JobClient:
         THIS.forks(self)
 
     def after_fork(self) -> None:
-        """Forget the waits of threads that the child lacks."""
+        """Forget the waits of threads that do not exist in the child of a fork."""
         self._waits = {}
 
     def enqueue(self, call: Call[Any]) -> tuple[str, bool]:
@@ -109,7 +109,7 @@ class JobClient:
         return [found[number] for number in range(len(calls))]
 
     def enqueued(self) -> None:
-        """Jobs were enqueued."""
+        """Let jobs that were enqueued run, if this App runs them at once."""
         if self._after is not None:
             self._after()
 
@@ -157,13 +157,13 @@ class JobClient:
         return self._waits.setdefault(queue.name, SharedWaits(queue))
 
     def revive(self, job: Job) -> bool:
-        """Make a dead job ready again; false if it is not dead."""
+        """Make a dead job ready again. Return false if it is not dead."""
         revived = (self.queue_of(job)).revive(job.id)
         self.enqueued()
         return revived
 
     def purge(self, job: Job) -> bool:
-        """Drop a dead job; false if it is not dead."""
+        """Delete a dead job. Return false if it is not dead."""
         return (self.queue_of(job)).purge(job.id)
 
     def state_of(self, job: Job) -> tuple[Outcome, JobState]:
@@ -189,12 +189,12 @@ class JobClient:
         return self.result(jobs[-1], _left(over))
 
     def cancel(self, job: Job) -> bool:
-        """Take a job out of its queue; false where it has ended, or there is none."""
+        """Remove a job from its queue. Return false if it has ended, or there is none."""
         self.queue_of(job)
         return self.store.cancel(job.queue, job.id, JobState(cancelled=round(time.time() * 1000)), DAY)
 
     def cancel_first(self, jobs: Sequence[Job]) -> bool:
-        """Cancel the first of these that can be; false where there was none."""
+        """Cancel the first of these jobs that can be cancelled. Return false if there was none."""
         cancelled = False
         for job in jobs:
             cancelled = cancelled or self.cancel(job)
@@ -219,7 +219,7 @@ class JobClient:
         return [found[number] for number in range(len(given))]
 
     def listed(self, state: ListState, queue: str | None, offset: int, limit: int) -> list[JobInfo]:
-        """One page of the jobs of a queue in one state. Raises BadArgumentError."""
+        """Return one page of the jobs of a queue in one state. Raises BadArgumentError."""
         if state not in _LISTS:
             raise BadArgumentError(f"jobs are listed by state: {', '.join(_LISTS)}; not {state!r}")
         name = queue or self.settings.defaults.queue
@@ -255,7 +255,7 @@ def _left(over: float | None) -> float | None:
 
 
 def _locate(jobs: Iterable[Job], job_id: str, queue: str) -> None:
-    """Tell those of this id where it is."""
+    """Set the queue of all handles of this id."""
     for job in jobs:
         if job.id == job_id:
             job.queue = queue

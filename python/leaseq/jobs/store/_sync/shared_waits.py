@@ -31,7 +31,7 @@ class _Wait:
         self.wake = concurrency.WakeEvent()
 
     def note(self, outcome: Outcome) -> None:
-        """Note what an item is now. It is over too if there is another item of this id by now."""
+        """Record the state of the item. The wait ends too if the id now belongs to another item."""
         replaced = self.is_known and outcome.created not in {0, self.latest.created}
         self.latest = Outcome(self.id, "absent", 0, 0, 0, 0, b"") if replaced else outcome
         self.is_known = True
@@ -99,7 +99,7 @@ class SharedWaits:
             self._arrival.wait(max(0.0, min(pause, left) - SHORTEST_PAUSE_SECS))
 
     def _ask(self) -> bool:
-        """Ask for all that is waited for; whether anything has ended."""
+        """Ask for all jobs that are waited for. Return whether any has ended."""
         waits: dict[str, list[_Wait]] = {}
         for wait in list(self._others):
             if not wait.is_over:
@@ -114,7 +114,7 @@ class SharedWaits:
         return ended
 
     def _pass_on(self) -> None:
-        """Have another wait ask, unless one does."""
+        """Let another wait ask, unless one asks already."""
         if not self._leading.locked():
             for wait in _first(self._others):
                 wait.wake.set()
