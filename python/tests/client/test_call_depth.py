@@ -98,7 +98,7 @@ def test_a_call_passes_few_functions(found: dict[str, list[str]]) -> None:
         "complete": (16, 7),
         "release": (16, 7),
         "enqueue": (20, 11),
-        "result": (25, 11),
+        "result": (26, 12),
         "run": (74, 23),
         "run in the loop": (67, 24),
     }
