@@ -130,8 +130,7 @@ def right_tasks(
     others = [case for case in used if not case.capabilities]
     tasks = _portions(Subject("scripts and tests"), others, RIGHT_TIMEOUT_SECS)
     for name in ADAPTERS:
-        fit = [case for case in of_clients if _has(name, case)]
-        tasks += _portions(Subject(name, copies.right(name)), fit, RIGHT_TIMEOUT_SECS)
+        tasks += _portions(Subject(name, copies.right(name)), of_clients, RIGHT_TIMEOUT_SECS)
     return tasks
 
 
@@ -159,15 +158,10 @@ def _is_of_kind(case: Case, bug: SeededBug) -> bool:
     if bug.part == "tests" or case.suite == SUITE:
         return bug.part == "tests" and case.suite == SUITE
     if bug.part != "scripts":
-        return bool(case.capabilities) and _has(bug.part, case)
+        return bool(case.capabilities)
     if case.suite == "vectors":
         return case.body["script"] in bug.files
     return not case.capabilities
-
-
-def _has(client: str, case: Case) -> bool:
-    """Return whether a client has what a case is about: the adapter of TypeScript has no jobs."""
-    return case.suite != "jobs" or client != "typescript"
 
 
 def _fits(name: str, patterns: tuple[str, ...]) -> bool:

@@ -30,20 +30,27 @@ async function main() {
   await queue.add({ id: "a", data: "abc", keep: 60_000 });
   const outcome = await queue.waitForOutcome("a", { timeout: 30_000 });
   await worker.close();
+  const app = new App(client);
+  const twice = app.define("twice", (number) => 2 * number);
+  app.cron(twice, "@yearly");
+  const jobWorker = app.worker();
+  jobWorker.run();
+  const doubled = await (await twice.enqueue(21)).result({ timeout: 30_000 });
+  await jobWorker.close();
   await client.queue("compat").add({ id: "a", data: "", content: 1 }).catch((error) => {
     if (!(error instanceof LeaseqError)) throw error;
   });
   await client.close();
   given.disconnect();
-  console.log(JSON.stringify({ content: outcome.content.toString(), results, ran: await ran }));
+  console.log(JSON.stringify({ content: outcome.content.toString(), results, ran: await ran, doubled }));
 }
 main();
 `;
-const EXPECTED = { content: "abc!", results: ["a"], ran: 1 };
+const EXPECTED = { content: "abc!", results: ["a"], ran: 1, doubled: 42 };
 const SOURCES = {
-  "esm.mjs": `import { Client, LeaseqError } from "leaseq";\nimport { Redis } from "ioredis";${PROGRAM}`,
-  "commonjs.cjs": `const { Client, LeaseqError } = require("leaseq");\nconst { Redis } = require("ioredis");${PROGRAM}`,
-  "ioredis5.mjs": `import { Client, LeaseqError } from "leaseq";\nimport { Redis } from "ioredis5";${PROGRAM}`,
+  "esm.mjs": `import { Client, LeaseqError } from "leaseq";\nimport { App } from "leaseq/jobs";\nimport { Redis } from "ioredis";${PROGRAM}`,
+  "commonjs.cjs": `const { Client, LeaseqError } = require("leaseq");\nconst { App } = require("leaseq/jobs");\nconst { Redis } = require("ioredis");${PROGRAM}`,
+  "ioredis5.mjs": `import { Client, LeaseqError } from "leaseq";\nimport { App } from "leaseq/jobs";\nimport { Redis } from "ioredis5";${PROGRAM}`,
 };
 const RUNTIMES = {
   "Node 20": [join(MODULES, "node20/bin/node")],
@@ -56,6 +63,7 @@ const RUNTIMES = {
 /** A program of somebody who uses the package, for the compiler. */
 const CONSUMER = `
 import { Client, type LeasedItem, type WorkerOptions } from "leaseq";
+import { App, type Handle } from "leaseq/jobs";
 const options: WorkerOptions = { concurrency: 2, timeLimit: undefined };
 export async function first(url: string): Promise<string | undefined> {
   const client = new Client(url);
@@ -65,6 +73,14 @@ export async function first(url: string): Promise<string | undefined> {
   // @ts-expect-error a queue has no such method: the types are there
   client.queue("q").nothing();
   return item?.data.toString();
+}
+export async function job(url: string): Promise<number> {
+  const app = new App(url);
+  const twice = app.define("twice", async (number: number, { attempt }) => attempt * 2 * number);
+  // @ts-expect-error the function takes a number
+  await twice.enqueue("7");
+  const handle: Handle<number> = await twice.enqueue(7, { retries: 1, delay: undefined });
+  return await handle.result();
 }
 `;
 const COMPILERS = {
