@@ -16,47 +16,30 @@ from rich.console import Console
 
 import leaseq
 from leaseq.embedded import embedded
-from leaseq_demo import pipeline, pipeline_view, view
-from leaseq_demo.pipeline import PipelineOptions
-from leaseq_demo.pipeline_result import PipelineResult
+from leaseq_demo import view
 from leaseq_demo.result import FEWEST_KILLS, Result
 from leaseq_demo.run import Options, Run
 
-_DEFAULT, _PIPELINE = Options(), PipelineOptions()
-
-
-def _default(name: str) -> str:
-    """Return what the help says of a default."""
-    return f"{getattr(_DEFAULT, name):g}; {getattr(_PIPELINE, name):g} with --pipeline"
-
+_DEFAULT = Options()
 
 NO_SERVER = 3
 """The exit code where the server is away or refuses, or the demo cannot go on."""
 
 
 @click.command("leaseq_demo")
-@click.option(
-    "--pipeline",
-    "as_pipeline",
-    is_flag=True,
-    help="Show the hand-off instead: three stages under kills, beside the same with complete, then add.",
-)
-@click.option("--items", show_default=_default("items"), type=click.IntRange(100, 1_000_000))
-@click.option(
-    "--workers",
-    show_default=_default("workers"),
-    type=click.IntRange(1, 100),
-    help="How many work; with --pipeline in each stage.",
-)
+@click.option("--items", default=_DEFAULT.items, show_default=True, type=click.IntRange(100, 1_000_000))
+@click.option("--workers", default=_DEFAULT.workers, show_default=True, type=click.IntRange(1, 100))
 @click.option(
     "--kills",
-    show_default=_default("kills"),
+    default=_DEFAULT.kills,
+    show_default=True,
     type=click.IntRange(FEWEST_KILLS, 1000),
-    help="How many workers are killed while they hold an item; with --pipeline in any way, cleaners too.",
+    help="The number of workers that are killed while they hold an item.",
 )
 @click.option(
     "--lease-secs",
-    show_default=_default("lease_secs"),
+    default=_DEFAULT.lease_secs,
+    show_default=True,
     type=click.FloatRange(0.2, 3600),
     help="How long a lease lasts: an item of a killed worker comes back after that.",
 )
@@ -71,7 +54,6 @@ NO_SERVER = 3
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON; progress goes to stderr.")
 def demo(
     *,
-    as_pipeline: bool,
     url: str | None,
     folder: Path | None,
     as_json: bool,
@@ -80,8 +62,7 @@ def demo(
     """Watch workers die and their work survive.
 
     Worker processes count the words of a text, piece by piece. Some are killed with SIGKILL while they hold a piece;
-    its lease ends, another worker takes it, and the sum is right. With --pipeline, orders go through three stages while
-    workers and cleaners are killed, once with a hand-off and once without. Ends with 1 if all was not as promised.
+    its lease ends, another worker takes it, and the sum is right. Ends with 1 if all was not as promised.
 
     \b
     Examples:
@@ -91,7 +72,7 @@ def demo(
     if url is not None and folder is not None:
         raise click.UsageError("--url and --dir exclude each other")
     _check(url)
-    options = _options(as_pipeline, {name: value for name, value in given.items() if value is not None})
+    options = Options(**given)
     console = Console(stderr=as_json, highlight=False)
     try:
         with _ended_by_signals():
@@ -104,8 +85,6 @@ def demo(
         sys.exit(NO_SERVER)
     if as_json:
         click.echo(json.dumps(result.as_dict(), indent=2))
-    elif isinstance(result, PipelineResult):
-        pipeline_view.report(console, result)
     else:
         view.report(console, result)
     sys.exit(result.exit_code())
@@ -122,32 +101,13 @@ def _check(url: str | None) -> None:
         ) from None
 
 
-def _options(as_pipeline: bool, given: dict[str, Any]) -> Options | PipelineOptions:
-    if not as_pipeline:
-        return Options(**given)
-    options = PipelineOptions(**given)
-    if options.kills < pipeline.FEWEST_KILLS:
-        raise click.UsageError(f"--pipeline takes {pipeline.FEWEST_KILLS} or more --kills")
-    if options.items < options.kills * pipeline.ITEMS_PER_KILL:
-        raise click.UsageError(
-            f"--pipeline takes {pipeline.ITEMS_PER_KILL} or more --items for each of the --kills"
-        )
-    return options
-
-
-def _run(
-    url: str | None, folder: Path | None, options: Options | PipelineOptions, console: Console
-) -> Result | PipelineResult:
-    title = pipeline_view.title(options) if isinstance(options, PipelineOptions) else view.title(options)
-    console.print(title)
+def _run(url: str | None, folder: Path | None, options: Options, console: Console) -> Result:
+    console.print(view.title(options))
     console.print()
     with ExitStack() as stack:
         scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="leaseq-demo-")))
         if url is None:
             url = stack.enter_context(embedded(folder or scratch / "server")).url
-        if isinstance(options, PipelineOptions):
-            watch = stack.enter_context(pipeline_view.view(console))
-            return pipeline.run_both(url, scratch, options, watch)
         show = stack.enter_context(view.view(console))
         return Run(url, scratch, options).go(show)
 

@@ -18,12 +18,12 @@ _PATH = os.pathsep.join(filter(None, [str(Path(__file__).parents[1]), os.environ
 
 
 class WorkerProcess:
-    """One worker process, a child of this one, which runs a module of this package."""
+    """One worker process, a child of this one."""
 
-    def __init__(self, settings: dict[str, Any], log: Path, module: str) -> None:
+    def __init__(self, settings: dict[str, Any], log: Path) -> None:
         with log.open("ab") as errors:
             self._process = subprocess.Popen(
-                [sys.executable, "-P", "-m", module],
+                [sys.executable, "-P", "-m", worker.__name__],
                 env=os.environ | {worker.SETTINGS: json.dumps(settings), "PYTHONPATH": _PATH},
                 stdin=subprocess.PIPE,  # never written to: its end tells the worker that this process is gone
                 stdout=subprocess.DEVNULL,
@@ -74,14 +74,13 @@ class WorkerProcess:
 class WorkerProcesses:
     """The workers of one run: one for each of the settings, always."""
 
-    def __init__(self, settings: Sequence[dict[str, Any]], log: Path, module: str = worker.__name__) -> None:
+    def __init__(self, settings: Sequence[dict[str, Any]], log: Path) -> None:
         self._settings = settings
         self._log = log
-        self._module = module
         self.workers: list[WorkerProcess] = []
         try:
             for each in settings:
-                self.workers.append(WorkerProcess(each, log, module))
+                self.workers.append(WorkerProcess(each, log))
         except BaseException:
             self.end()
             raise
@@ -90,7 +89,7 @@ class WorkerProcesses:
         """Start another worker in the place of a worker that is gone."""
         ended_worker.request_stop()
         index = self.workers.index(ended_worker)
-        self.workers[index] = WorkerProcess(self._settings[index], self._log, self._module)
+        self.workers[index] = WorkerProcess(self._settings[index], self._log)
 
     def failure(self) -> str | None:
         """Return what a worker wrote that failed; None while none has."""

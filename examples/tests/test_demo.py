@@ -18,16 +18,12 @@ from typing import TYPE_CHECKING, Any
 import leaseq_demo
 import pytest
 from click.testing import CliRunner
-from leaseq_demo import corpus, pipeline_view, view
+from leaseq_demo import corpus, view
 from leaseq_demo.__main__ import demo
-from leaseq_demo.pipeline_result import PipelineResult, Standing
 from leaseq_demo.result import Kill, Result
 from leaseq_demo.run import Options, Progress
-from leaseq_demo.stage import LAST, QUEUES
 from rich.console import Console
 from support.servers import wait_until
-
-import leaseq
 
 if TYPE_CHECKING:
     import redis
@@ -73,21 +69,6 @@ def good_result(**changes: Any) -> Result:
         seconds=12.0,
     )
     return dataclasses.replace(result, **changes)
-
-
-def standing(*added: int, handoff: bool) -> Standing:
-    """A pipeline that has come to its end: what came to each queue. All of it left again, except from the last."""
-    made = Standing(handoff, seconds=9.0, kills=Counter({"told": 18}), left_behind=3)
-    for stage, count in zip(QUEUES, added, strict=True):
-        done = 0 if stage == LAST else count
-        counts = {"added": count, "completed": done, "items": count - done}
-        made.stats[stage] = leaseq.QueueStats(**dict.fromkeys(leaseq.QueueStats.__slots__, 0) | counts)  # type: ignore[arg-type]
-    return made
-
-
-def pipeline_result() -> PipelineResult:
-    good, lossy = standing(300, 300, 300, 300, handoff=True), standing(300, 299, 298, 297, handoff=False)
-    return PipelineResult("Valkey 9.1.2", 300, 18, good, lossy)
 
 
 class TestVerdict:
@@ -263,61 +244,3 @@ def test_the_live_picture_shows_workers_and_kills() -> None:
         show(progress)
     for expected in ("1489 of 3000 completed", "starting", "piece-00373", "2.00 s", "no worker yet"):
         assert expected in out.getvalue()
-
-
-PIPELINE = ["--pipeline", "--workers", "1", "--items", "180", "--kills", "18", "--lease-secs", "0.5"]
-
-
-class TestPipeline:
-    """The demo with `--pipeline`. test_pipeline.py proves the same with more items and kills."""
-
-    @pytest.mark.slow
-    def test_side_by_side(self, url: str, redis_client: redis.Redis) -> None:
-        done = run(*PIPELINE, "--url", url, "--json")
-        assert done.returncode == 0, done.stderr
-        result = json.loads(done.stdout)
-        assert result["ok"]
-        handoff, then_add = result["handoff"], result["complete_then_add"]
-        assert handoff["kills"] == then_add["kills"] == 18
-        assert (handoff["arrived"], handoff["lost"]) == (180, 0)
-        assert then_add["lost"] >= 3, "three workers died between complete and add"
-        assert then_add["arrived"] + then_add["lost"] == 180
-        assert "hand-off: " in done.stderr
-        assert redis_client.dbsize() == 0, "the demo left keys behind"
-
-    def test_the_picture_and_the_report(self) -> None:
-        out = io.StringIO()
-        console = Console(
-            file=out, force_terminal=True, width=120, color_system=None, _environ={"TERM": "xterm"}
-        )
-        result = pipeline_result()
-        with pipeline_view.view(console) as show:
-            show([Standing(handoff=True), Standing(handoff=False)])
-            show([result.handoff, result.then_add])
-        pipeline_view.report(console, result)
-        for expected in ("complete, then add", "300 done", "298 done", "Without it 3 are gone"):
-            assert expected in out.getvalue()
-
-    def test_all_as_promised_is_0(self) -> None:
-        assert pipeline_result().exit_code() == 0
-
-    @pytest.mark.parametrize(
-        ("changes", "expected"),
-        [
-            ({"handoff": standing(300, 300, 299, 299, handoff=True)}, "299 items came to the stage ship"),
-            ({"handoff": standing(300, 300, 300, 299, handoff=True)}, "299 of 300 items left"),
-            ({"then_add": standing(300, 300, 300, 300, handoff=False)}, "lost nothing"),
-            ({"kills": 19}, "not 19"),
-        ],
-    )
-    def test_anything_else_is_1_and_said(self, changes: dict[str, Any], expected: str) -> None:
-        result = dataclasses.replace(pipeline_result(), **changes)
-        assert result.exit_code() == 1
-        out = io.StringIO()
-        pipeline_view.report(Console(file=out, width=200), result)
-        assert f"Not as promised: {result.problems()[0]}." in out.getvalue()
-        assert expected in out.getvalue()
-
-    @pytest.mark.parametrize("given", [["--kills", "17"], ["--items", "179", "--kills", "18"]])
-    def test_too_little_for_a_verdict_is_refused(self, given: list[str]) -> None:
-        refused(2, "--pipeline takes", "--pipeline", *given)
