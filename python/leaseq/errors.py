@@ -50,6 +50,9 @@ for _each in (LeaseqError, *BY_CODE.values()):
 _ACL_FAILURES = ("ACL failure in script", "The user executing the script can't")
 """The words of Redis 7 and Valkey, and of Redis 6.2, for a command inside a script that was refused."""
 
+_UNAUTHENTICATED: Final = "Protocol error: unauthenticated"
+"""The start of the reply of Redis 7 to a call of many or long arguments before a password."""
+
 _NO_ROOM: Final = re.compile(r"(ERR )?max number of clients\b.* reached")
 """The reply of a server to a connection that it does not take."""
 
@@ -149,15 +152,21 @@ def from_server(error: redis.RedisError) -> LeaseqError:
     if inside or isinstance(error, redis.exceptions.NoPermissionError):
         refused: ServerError = AccessDeniedError(
             f"the server user lacks a right: {text}; it needs EVALSHA, EVAL and BLPOP, the commands inside the scripts,"
-            " and the keys leaseq:* (spec/11-security.md)"
+            " and the keys leaseq:* (spec/11-security.md); `leaseq doctor` names those that are missing"
         )
         refused.definite = not inside
+    elif text.startswith(_UNAUTHENTICATED):
+        return AccessDeniedError(_no_password("Authentication required."))
     elif _NO_ROOM.fullmatch(text):
         return UnavailableError(f"the server takes no further connection, the call was not run: {text}")
     else:
         refused = ServerError(f"the server refused the call: {text}")
         refused.definite = isinstance(error, _NOT_RUN) or text.split(" ", 1)[0] in NOT_RUN
     return refused
+
+
+def _no_password(text: str) -> str:
+    return f"the server refused the user or password, nothing was done: {text} Give both in the URL, redis://USER:PASSWORD@HOST"
 
 
 def _from_greeting(error: redis.ResponseError) -> LeaseqError:
@@ -173,7 +182,7 @@ def _from_greeting(error: redis.ResponseError) -> LeaseqError:
 def from_connection(error: Exception, *, sent: bool) -> LeaseqError:
     """The named error for a connection that failed before (`sent` false) or after the call was sent."""
     if isinstance(error, redis.AuthenticationError):
-        return AccessDeniedError(f"the server refused the user or password: {error}")
+        return AccessDeniedError(_no_password(str(error)))
     if isinstance(error, redis.exceptions.MaxConnectionsError):
         return UnavailableError("all connections of the client are in use: raise its max_connections")
     if isinstance(error, redis.exceptions.BusyLoadingError):

@@ -15,7 +15,7 @@ from leaseq.cli.server import on_queue, stats_of
 Function = Callable[..., Any]
 
 
-@click.group(cls=ErrorHandlingGroup, no_args_is_help=False)
+@click.group(cls=ErrorHandlingGroup)
 def dead() -> None:
     """Show dead letters, put them back, delete them.
 

@@ -66,6 +66,13 @@ class CommandError(Exception):  # often it is an answer, not an error
 class ErrorHandlingGroup(click.Group):
     """Commands whose errors are reported here, with their names."""
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the arguments; without any, write the help to stderr and end with the code of wrong usage."""
+        if not args and not ctx.resilient_parsing:
+            click.echo(ctx.get_help(), err=True)
+            ctx.exit(ExitCode.BAD_INPUT)
+        return super().parse_args(ctx, args)
+
     def invoke(self, ctx: click.Context) -> int:
         """Run a command; answer its exit code."""
         run = super().invoke

@@ -40,7 +40,7 @@ def on_jobs(function: Callable[..., Any]) -> Callable[..., Any]:
     return with_app
 
 
-@click.group(cls=ErrorHandlingGroup, no_args_is_help=False)
+@click.group(cls=ErrorHandlingGroup)
 def jobs() -> None:
     """Show jobs, cancel and revive them; control schedules.
 
@@ -130,7 +130,7 @@ def purge(*, app: App, **chosen: Any) -> int:
     return dead.purge_chosen(app.queue(), "jobs", **chosen)
 
 
-@jobs.group(cls=ErrorHandlingGroup, no_args_is_help=False)
+@jobs.group(cls=ErrorHandlingGroup)
 def cron() -> None:
     """Show schedules, pause and resume them, trigger their jobs.
 

@@ -109,7 +109,6 @@ class Program(exit_codes.ErrorHandlingGroup):
 
 @click.group(
     cls=Program,
-    no_args_is_help=False,  # an error is one line
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.version_option(leaseq.__version__, prog_name="leaseq", message="%(prog)s %(version)s")

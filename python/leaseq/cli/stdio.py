@@ -5,6 +5,8 @@ import os
 import sys
 from collections.abc import Iterator
 
+from leaseq.extras import install_command
+
 
 def reopen() -> None:
     """Replace closed standard streams by /dev/null (`leaseq ... >&-`).
@@ -30,5 +32,5 @@ def needing(extra: str, who: str, *modules: str) -> Iterator[None]:
     except ModuleNotFoundError as error:
         if error.name is None or error.name.split(".")[0] not in modules:
             raise
-        sys.stderr.write(f"{who} {error.name}; install it with: pip install 'leaseq[{extra}]'\n")
+        sys.stderr.write(f"{who} {error.name}; install it with: {install_command(extra)}\n")
         sys.exit(2)

@@ -10,15 +10,15 @@
 
 For asyncio see `leaseq.jobs.aio`.
 
-Needs the extra: pip install 'leaseq[jobs]'.
+Needs the extra `jobs`.
 """
 
 try:
     import msgspec  # noqa: F401 (the first of what the extra brings)
 except ModuleNotFoundError as error:
-    raise ModuleNotFoundError(
-        "leaseq.jobs needs the extra `jobs`: pip install 'leaseq[jobs]'", name=error.name
-    ) from error
+    from leaseq import extras
+
+    raise extras.missing("jobs", "leaseq.jobs", error) from error
 
 from leaseq.backoff import Backoff
 from leaseq.jobs._sync.chain import Chain, ChainHandle

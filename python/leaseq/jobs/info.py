@@ -201,7 +201,10 @@ def unsuccessful(
         )
     if outcome.state in WAITS:
         why = f", after {error.partition(chr(10))[0]}" if error else ""
-        return TimeoutError(f"job {job_id!r} has not ended: it is {status_of(outcome, state)}{why}")
+        status = status_of(outcome, state)
+        if status == "ready":
+            why += f": no worker has taken it from queue {queue!r}; `leaseq workers` shows who listens"
+        return TimeoutError(f"job {job_id!r} has not ended: it is {status}{why}")
     if state.cancelled is not None:
         return JobCancelled(f"job {job_id!r} was cancelled")
     return ResultNotKept(

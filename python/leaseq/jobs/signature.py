@@ -54,7 +54,11 @@ class Signature:
         try:
             self._signature.bind(*args, **kwargs)
         except TypeError as error:
-            raise BadTypeError(f"{name} is not called like that: {error}") from error
+            first = next(iter(self._signature.parameters.values()), None)
+            hint = ""
+            if first is not None and first.name in {"ctx", "context"} and first.annotation is first.empty:
+                hint = f"; for the job's context, annotate it: {first.name}: leaseq.jobs.Context"
+            raise BadTypeError(f"{name} is not called like that: {error}{hint}") from error
 
     def bind(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """The arguments, of the types that the function names. Raises TypeError, msgspec.ValidationError."""

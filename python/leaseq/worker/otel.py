@@ -7,7 +7,12 @@ Where an item is added, inside a span: `Item(b"...", headers=trace_headers())`. 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 
-from opentelemetry import propagate, trace
+try:
+    from opentelemetry import propagate, trace
+except ModuleNotFoundError as error:
+    from leaseq import extras
+
+    raise extras.missing("otel", "leaseq.worker.otel", error) from error
 
 from leaseq.item import LeasedItemBase
 from leaseq.worker.hooks import Hooks

@@ -20,6 +20,7 @@ from support.redis_probe import EVALS, calls, count_blocked, load
 
 import leaseq
 from leaseq.errors import BadArgumentError, BadTypeError
+from leaseq.extras import install_command
 from leaseq.jobs import (
     App,
     Backoff,
@@ -598,7 +599,8 @@ def test_without_its_extra_the_job_layer_says_how_to_install_it() -> None:
     code = "import sys; sys.modules['msgspec'] = None; import leaseq.jobs"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert run.returncode == 1
-    assert run.stderr.rstrip().endswith("leaseq.jobs needs the extra `jobs`: pip install 'leaseq[jobs]'")
+    assert "leaseq.jobs needs the extra `jobs` (there is no msgspec): " in run.stderr
+    assert run.stderr.endswith(f"{install_command('jobs')}\n")
 
 
 @pytest.mark.parametrize(
@@ -746,3 +748,25 @@ def test_a_producer_keeps_a_bounded_number_of_queues(shop: Shop, monkeypatch: py
 
 async def _added(queue: Any) -> Any:
     return await queue.add_item(leaseq.Item(b""))
+
+
+def test_a_call_of_a_function_with_a_context_that_is_not_annotated_says_so(url: str) -> None:
+    app = App(url)
+
+    @app.job(name="f")
+    def f(ctx, a):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202
+        return ctx, a
+
+    with (
+        app,
+        pytest.raises(BadTypeError, match=r"annotate it: ctx: leaseq\.jobs"),
+    ):
+        f.enqueue(1)
+
+
+def test_a_job_that_no_worker_takes_says_so(shop: Shop) -> None:
+    job = shop.enqueue(shop.add, 1)
+    with pytest.raises(
+        TimeoutError, match="no worker has taken it from queue 'default'; `leaseq workers` shows"
+    ):
+        shop.flavour(job, "result", 0.01)

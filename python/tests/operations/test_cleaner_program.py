@@ -22,6 +22,7 @@ from support import servers
 import leaseq
 from leaseq import Item
 from leaseq.cli.exit_codes import ExitCode
+from leaseq.extras import install_command
 from leaseq_cleaner.cli import main
 from leaseq_cleaner.command import MEANINGS
 from leaseq_cleaner.service import MAX_CONCURRENT_CALLS
@@ -464,4 +465,4 @@ def test_without_the_extra(tmp_path: Path) -> None:
         timeout=TIMEOUT_SECS,
     )
     assert done.returncode == 2
-    assert "pip install 'leaseq[cleaner]'" in one_line(done.stderr)
+    assert install_command("cleaner") in one_line(done.stderr)
