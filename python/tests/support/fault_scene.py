@@ -29,8 +29,10 @@ LIMIT_SECS: Final = 1.5
 """The time limit of each reply, and of connecting."""
 ANYTIME: Final = 200
 """Seconds in which what is only waited for comes."""
-STALL_SECS: Final = 3.0
-"""The longest time for which a server is frozen: less than Sentinels wait for a primary."""
+STALL_SECS: Final = 8.0
+"""The longest fault: longer than a call may take."""
+PRIMARY_STALL_SECS: Final = 3.0
+"""The longest time for which a primary is frozen: less than Sentinels wait for it."""
 
 
 @dataclass(frozen=True)
@@ -85,11 +87,11 @@ class Scene:
     def clear(self) -> None:
         """End every fault."""
 
-    def freeze(self, server: servers.SpawnedServer) -> None:
-        """Let a server stand still for a while."""
+    def freeze(self, server: servers.SpawnedServer, seconds: float = STALL_SECS) -> None:
+        """Let a server stand still for up to `seconds`."""
         pid = server.pid
         os.kill(pid, signal.SIGSTOP)
-        time.sleep(self.chance.uniform(0.1, STALL_SECS))
+        time.sleep(self.chance.uniform(0.1, seconds))
         os.kill(pid, signal.SIGCONT)
 
     @staticmethod
@@ -176,7 +178,7 @@ class Sentinels(Scene):
         self._watch = kind(self._set.sentinels)
         self.faults = [
             *[("cut", lambda: self.cut(self.primary()))] * 2,
-            ("freeze", lambda: self.freeze(self.primary())),
+            ("freeze", lambda: self.freeze(self.primary(), PRIMARY_STALL_SECS)),
             ("freeze a Sentinel", lambda: self.freeze(chance.choice(self._set.watchers))),
             ("failover", self.fail_over),
         ]
