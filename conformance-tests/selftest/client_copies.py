@@ -136,7 +136,7 @@ class ClientCopies:
                 raise NoNodeError(done.stderr.strip())
             self._node = done.stdout.strip()
             right = self._folder / "right"
-            files = [file for folder in ("src", "adapter") for file in (TYPESCRIPT / folder).glob("*.ts")]
+            files = [file for folder in ("src", "adapter") for file in (TYPESCRIPT / folder).rglob("*.ts")]
             self._compile(right / "dist", TYPESCRIPT, files)
             shutil.copy(TYPESCRIPT / "package.json", right)
             (right / "node_modules").symlink_to(TYPESCRIPT / "node_modules")
