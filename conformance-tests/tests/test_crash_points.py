@@ -29,6 +29,10 @@ if TYPE_CHECKING:
 WRONG_CLIENT = (sys.executable, "-m", "selftest.buggy_adapter")
 ADAPTER = (sys.executable, "-m", "conformance_adapter.sync_client")
 ELSEWHERE = {
+    "enqueue",
+    "job",
+    "job_result",
+    "cancel_job",
     "queues",
     "lost",
     "hold",

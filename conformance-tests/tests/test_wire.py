@@ -142,9 +142,11 @@ def test_every_operation_and_capability_has_a_case() -> None:
     calls = {step["call"] for case in cases() for step in case.body["steps"] if "call" in step}
     # no scripts: scenarios show what they do
     scriptless = {"work", "handed_out", "end_handlers", "leave_off", "finish", "live_workers"}
-    assert set(SCHEMA["$defs"]["methods"]) - calls == scriptless
+    of_jobs = {"enqueue", "job", "job_result", "cancel_job"}  # the suite `jobs` has them
+    assert set(SCHEMA["$defs"]["methods"]) - calls == scriptless | of_jobs
     named_ones = {capability for case in cases() for capability in case.capabilities}
     without = {"live_workers", "worker"}  # scenarios show them
+    without |= {"jobs", "job_worker", "job_chains", "job_schedules"}  # the suite `jobs` does
     assert set(SCHEMA["$defs"]["capability"]["enum"]) - named_ones == without
 
 

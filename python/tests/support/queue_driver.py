@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from support.model_pair import SCRIPTS, START, ModelPair
 
+from leaseq_conformance.manifest import REPAIRS
 from leaseq_conformance.model import multi_queue
 from leaseq_conformance.model.calls import Add, Answer, Complete, Extend, Finish, Release
 from leaseq_conformance.model.deep_clean import PHASES, deep_clean
@@ -191,7 +192,7 @@ class QueueDriver(ModelPair):
             cursor_then = done + b":%d" % following if int(done) <= len(PHASES) else b"0"
             reply = [
                 cursor_then,
-                *(part for kind, count in counts.items() for part in (kind.encode(), count)),
+                *(part for kind in REPAIRS for part in (kind.encode(), counts[kind])),
             ]
             for dry_run, then in ((1, before), (0, expected)):
                 actual = self.call("deep_clean", [cursor, limit, dry_run])
