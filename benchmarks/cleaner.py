@@ -2,10 +2,10 @@
 
     python benchmarks/cleaner.py [--seconds 120] [--queues 50] [--cleaners 1] [--server valkey-9.1.2]
 
-Starts a server and `leaseq-cleaner` with the settings that are built in. Half of the queues are idle: they hold items
+Starts a server and `leaseq-cleaner` with its default settings. Half of the queues are idle: they hold items
 and long leases that no client touches. In the others items are added, leased for half a second and completed, and one in
 four is dropped, so that its lease expires. The requests for idle queues are counted at the server, with MONITOR. Prints
-one JSON object; ends with 1 where an idle queue costs more than 0.3 requests a second.
+one JSON object; exits with 1 if an idle queue costs more than 0.3 requests a second.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 TARGET: Final = 0.3
-"""Requests a second that an idle queue may cost, for each cleaner."""
+"""The most requests a second that a cleaner may make for an idle queue."""
 
 PROGRAM: Final = Path(sys.executable).with_name("leaseq-cleaner")
 TICKS: Final = os.sysconf("SC_CLK_TCK")
 SETTLE_SECS: Final = 5.0
-"""Waited after the start, and after the first look at the idle queues, before requests are counted."""
+"""Waited after the cleaners have looked at every idle queue once, before requests are counted."""
 
 
 class Requests:
@@ -50,7 +50,6 @@ class Requests:
         self._socket.sendall(b"MONITOR\r\n")
         self._thread = threading.Thread(target=self._read)
         self._thread.start()
-        self.count = 0
 
     def _read(self) -> None:
         rest = b""
@@ -67,7 +66,7 @@ class Requests:
 
 
 class Cleaner:
-    """One `leaseq-cleaner` and what it uses."""
+    """A process `leaseq-cleaner`, its CPU time, memory and metrics."""
 
     def __init__(self, url: str) -> None:
         with socket.socket() as free:
@@ -80,7 +79,7 @@ class Cleaner:
             time.sleep(0.05)
 
     def check(self) -> None:
-        """Raise RuntimeError where it ended."""
+        """Raise RuntimeError if the process has ended."""
         if not self._process.running():
             raise RuntimeError("leaseq-cleaner does not run")
 
@@ -92,12 +91,12 @@ class Cleaner:
             return False
 
     def cpu_secs(self) -> float:
-        """CPU time so far."""
+        """Return the CPU time so far, in seconds."""
         fields = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / TICKS
 
     def memory_mib(self) -> dict[str, float]:
-        """Memory now, and at most so far."""
+        """Return the memory now, and the most so far."""
         status = Path(f"/proc/{self._process.pid}/status").read_text().splitlines()
         values = dict(line.split(":", 1) for line in status)
         return {
@@ -106,7 +105,7 @@ class Cleaner:
         }
 
     def metric(self, name: str) -> float:
-        """A metric of it, summed over all labels."""
+        """Return a metric of the cleaner, summed over all labels."""
         with urllib.request.urlopen(f"{self._url}/metrics", timeout=10) as answer:  # noqa: S310 (its own address)
             families = text_string_to_metric_families(answer.read().decode())
         return sum(sample.value for family in families for sample in family.samples if sample.name == name)
@@ -118,7 +117,7 @@ class Cleaner:
 
 @contextlib.contextmanager
 def churn(url: str, names: Sequence[str]) -> Iterator[None]:
-    """Work on these queues meanwhile, one in four items dropped."""
+    """Add, lease and complete items on these queues until the block ends; one in four is leased and dropped."""
     ended = threading.Event()
 
     def work(queue: leaseq.WorkQueue) -> None:
@@ -140,7 +139,7 @@ def churn(url: str, names: Sequence[str]) -> Iterator[None]:
 
 
 def fill(url: str, names: Sequence[str]) -> None:
-    """Items in every state that lasts."""
+    """Give each queue items that stay ready, delayed or leased for a day."""
     for name in names:
         with leaseq.WorkQueue(name, url) as queue:
             queue.add_items(leaseq.Item(b"x" * 100) for _ in range(100))
@@ -149,7 +148,7 @@ def fill(url: str, names: Sequence[str]) -> None:
 
 
 def measure(server: BenchServer, queues: int, cleaners: int, seconds: float) -> dict[str, Any]:
-    """All figures."""
+    """Run the queues and cleaners. Return the figures that are printed."""
     idle = [f"idle-{n}" for n in range(queues // 2)]
     fill(server.url, idle)
     with contextlib.ExitStack() as stack:

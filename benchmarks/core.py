@@ -1,9 +1,11 @@
-"""Measure the server's cost of leaseq next to the floor, and check its targets. Writes results/core.json.
+"""Measure the server's cost of leaseq next to the floor, and check its targets.
+
+Writes results/core.json and the tables of results/core.md.
 
     python benchmarks/core.py                  all measurements on three servers, about 4 minutes
     python benchmarks/core.py --quick          a smoke run of seconds with small counts; no targets
 
-The targets are judged on Redis 7.0; the other servers are there to compare. README.md explains the measurements.
+The targets are judged on the first server (Redis 7.0); the others are there to compare. README.md explains the measurements.
 """
 
 from __future__ import annotations
@@ -22,7 +24,6 @@ import lifecycle
 import report
 from bench_server import BenchServer, Progress, ServerNotFoundError, environment, pin
 
-JUDGED = "redis-7.0"
 SERVERS = "redis-7.0,valkey-9.1.2,redis-6.2.14"
 RESULTS = Path(__file__).parent / "results" / "core.json"
 
@@ -47,7 +48,7 @@ QUICK = Size(200, 1_000, 2, 2_000, 2_000, 32, 6, 0.5)
 
 @dataclass(frozen=True)
 class Target:
-    """A promise, and the figure that keeps or breaks it."""
+    """The most that a figure may be, and what was measured."""
 
     name: str
     limit: float
@@ -55,12 +56,12 @@ class Target:
 
     @property
     def passed(self) -> bool:
-        """True if it is kept."""
+        """True if the figure is at most the limit."""
         return self.value <= self.limit
 
 
 def measure(name: str, size: Size, progress: Progress) -> dict[str, Any]:
-    """Everything on one server, each part on a fresh one."""
+    """Return all measurements on one server program; each part starts a fresh server."""
 
     def log(text: str) -> None:
         progress.log(f"{name}: {text}")
@@ -93,7 +94,7 @@ def measure(name: str, size: Size, progress: Progress) -> dict[str, Any]:
 
 
 def figures(record: dict[str, Any]) -> dict[str, float]:
-    """The figures of one server that targets are about."""
+    """Return the figures of one server that have a limit in LIMITS."""
     return {
         "floor_ratio_single": record["script_time"]["single"]["ratio"]["total"]["median"],
         "floor_ratio_batch": record["script_time"]["batch"]["ratio"]["total"]["median"],
@@ -117,7 +118,7 @@ LIMITS = {
 
 
 def run(names: list[str], size: Size) -> dict[str, Any]:
-    """Measure on every server, the judged one first."""
+    """Measure on every server, and judge the figures of the first."""
     machine = environment(pin())
     with Progress() as progress:
         servers = {name: measure(name, size, progress) for name in names}
@@ -154,7 +155,7 @@ def main() -> int:
         "--output",
         type=Path,
         metavar="FILE",
-        help=f"where the JSON goes (default: {RESULTS.name} in results/)",
+        help=f"where the JSON goes, with the tables beside it as .md (default: {RESULTS.name} in results/)",
     )
     options = parser.parse_args()
     output: Path | None = options.output or (None if options.quick else RESULTS)

@@ -21,14 +21,16 @@ if TYPE_CHECKING:
 ENTRIES = 256
 DATA = b"x" * 100
 SHORT_MS, LONG_MS = 1, 86_400_000
+DEEP_CLEAN_PHASES = 6
+"""The phases that are measured, from the first; deep_clean has two more."""
 
 
 class LargeQueue:
     """A queue filled to a size, and the latencies of the calls made on it.
 
     Attributes:
-        client_ms: for each operation, what every call took as the client sees it: packing, both ways, parsing bytes.
-        server_us: for each operation, what the server spent inside the script.
+        client_ms: for each operation, the time of each call on the client, from packing the command to the parsed reply.
+        server_us: for each operation, the time of each call inside the script on the server.
     """
 
     def __init__(self, server: BenchServer, items: int, entries: int = ENTRIES) -> None:
@@ -42,7 +44,7 @@ class LargeQueue:
         self.server_us: dict[str, list[int]] = {}
 
     def fill(self) -> None:
-        """A tenth is delayed, a tenth leased, the rest ready. Several calls are under way at once, to save time."""
+        """Add the items: a tenth delayed, a tenth leased, the rest ready. Sends several calls at once, to save time."""
         self._server.empty(*_scripts.SCRIPTS)
         delayed = self.items // 10
         for count, delay in ((delayed, 86400), (self.items - delayed, 0)):
@@ -83,10 +85,10 @@ class LargeQueue:
         return leased_items(reply)
 
     def _expire(self, entries: int) -> None:
-        """The number of leases that expire, and of delayed items that become due, all at once."""
+        """Make this number of leases expire, and as many delayed items become due, all at once."""
         keys = self.keys
         short = commands.add_options(delay=SHORT_MS / 1000)
-        # in this order: a lease would promote what is due already
+        # lease first: a lease after the add would promote the delayed items
         self._server.call(*commands.lease(keys, entries, SHORT_MS / 1000).evalsha())
         self._server.call(*commands.add(keys, self._new_items(entries), short).evalsha())
         time.sleep(2 * SHORT_MS / 1000)
@@ -96,7 +98,8 @@ class LargeQueue:
         for number in range(count):
             self._one_item()
             self._many_items()
-            self._cleaning(number)
+            self._cleaning()
+            self._deep_cleaning(phase=number % DEEP_CLEAN_PHASES + 1)
             if number % 50 == 49:
                 log(f"{number + 1} of {count} rounds at {self.items:,} items")
 
@@ -121,13 +124,14 @@ class LargeQueue:
         self._timed(f"remove, {n}", commands.remove(keys, [item.id for item in page.items]))
         self._timed("stats", commands.stats(keys))
 
-    def _cleaning(self, number: int) -> None:
+    def _cleaning(self) -> None:
         keys, n = self.keys, self._entries
         self._expire(n)
         cleaned = self._timed(f"light_clean, {n} due and {n} expired", commands.light_clean(keys, n))
         if cleaned.done.promoted + cleaned.done.reclaimed != 2 * n:
             raise AssertionError(cleaned)
         self._expire(n)
+        # a lease promotes at most 64 items and reclaims at most 64 (LQ-LEASE-5); light_clean does the rest
         self._lease(f"lease, {n}, after 64 due and 64 expired", n)
         self._server.call(*commands.light_clean(keys, n).evalsha())
         held = self._lease(f"lease, {n}", n)
@@ -136,16 +140,19 @@ class LargeQueue:
         self._server.call(
             *commands.complete(keys, [commands.Completion(item) for item in leased_items(reply)]).evalsha()
         )
-        phase = number % 6 + 1
-        cursor = self._cursors.get(phase, f"{phase}:0")
-        page = self._timed(f"deep_clean, page of {n}", commands.deep_clean(keys, cursor, n))
+
+    def _deep_cleaning(self, phase: int) -> None:
+        """Look at the next page of one phase; after its last page, start again."""
+        first = f"{phase}:0"
+        n, cursor = self._entries, self._cursors.get(phase, first)
+        page = self._timed(f"deep_clean, page of {n}", commands.deep_clean(self.keys, cursor, n))
         if page.done.total:
             raise AssertionError(f"deep_clean repaired a healthy queue: {page.done}")
-        self._cursors[phase] = page.cursor if page.cursor.startswith(f"{phase}:") else f"{phase}:0"
+        self._cursors[phase] = page.cursor if page.cursor.startswith(f"{phase}:") else first
 
 
 def percentile(values: Sequence[float], share: float) -> float:
-    """The value that so large a share does not exceed."""
+    """Return the least value that this share of the values (0.99: 99%) does not exceed."""
     ordered = sorted(values)
     return ordered[max(0, math.ceil(len(ordered) * share) - 1)]
 

@@ -205,7 +205,7 @@ def content() -> str:
     api = Api()
     environment = jinja2.Environment(trim_blocks=True, lstrip_blocks=True)  # noqa: S701 (Markdown)
     page = environment.from_string(TEMPLATE.read_text("utf-8")).render(
-        api=api, anchor=anchor, escaped=escaped, **api.parts
+        api=api, parts=api.parts["part"], made=api.parts["made"], anchor=anchor, escaped=escaped
     )
     return re.sub(r"\n{3,}", "\n\n", page).strip() + "\n"
 

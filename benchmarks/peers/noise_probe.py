@@ -1,4 +1,7 @@
-"""A probe of the machine's speed, taken with each measurement. It corrects no figure; it shows which were slow phases."""
+"""Probes of the machine's speed, which show when it was slow. They correct no figure.
+
+A slice is a short measurement (`measures/ab_compare.py`); "both ends" are the library's process and the server.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +16,11 @@ if TYPE_CHECKING:
 
 LOOPS: Final = 20_000
 LEAST_BUSY: Final = 0.95
+"""The share of the CPU that both ends must have in the median slice."""
 
 
 def probe() -> float:
-    """The ms that a fixed piece of CPU work takes now; about 1."""
+    """Return the ms that a fixed piece of CPU work takes now; about 1."""
     began, total = time.perf_counter(), 0
     for number in range(LOOPS):
         total += number * number % 7
@@ -24,7 +28,7 @@ def probe() -> float:
 
 
 def by_repetition(records: Iterable[Record], figure: str) -> dict[int, list[float]]:
-    """A figure of all slices of each repetition."""
+    """Return the values of a figure in all slices, for each repetition that has any."""
     found: dict[int, list[float]] = {}
     for record in records:
         found.setdefault(record.repetition, []).extend(record.values.get("slices", {}).get(figure, ()))
@@ -32,7 +36,7 @@ def by_repetition(records: Iterable[Record], figure: str) -> dict[int, list[floa
 
 
 def busy(records: Sequence[Record]) -> dict[int, dict[str, float]]:
-    """Of each repetition, the share of the CPU that both ends had in a slice: median and least."""
+    """Return for each repetition the share of the CPU that both ends had in a slice: median and least."""
     return {
         repetition: {"median": median(of), "min": min(of)}
         for repetition, of in sorted(by_repetition(records, "busy").items())
@@ -40,18 +44,18 @@ def busy(records: Sequence[Record]) -> dict[int, dict[str, float]]:
 
 
 def disturbed(records: Sequence[Record]) -> str:
-    """A warning where other programs took so much of the CPU that the ratios are not to be trusted, else ""."""
+    """Return a warning if other programs took so much CPU that the ratios cannot be trusted, else ""."""
     had = [each for of in by_repetition(records, "busy").values() for each in of]
     if not had or median(had) >= LEAST_BUSY:
         return ""
     return (
         f"Other programs took the CPU: in the median slice both ends had {median(had):.0%} of it. "
-        "Who waits more often loses more, so the ratios are not to be trusted."
+        "A side that waits more often loses more, so the ratios cannot be trusted."
     )
 
 
 def shares(records: Sequence[Record]) -> dict[int, dict[str, float]]:
-    """Of each repetition, the speed of the machine as a share of the best of the run: median, least and most."""
+    """Return for each repetition the speed of the machine as a share of its best in the run: median, least, most."""
     seen = by_repetition(records, "probe_ms")
     best = min((each for took in seen.values() for each in took), default=0.0)
     return {
@@ -65,7 +69,7 @@ def shares(records: Sequence[Record]) -> dict[int, dict[str, float]]:
 
 
 def summary(records: Sequence[Record], new: Sequence[Record]) -> str:
-    """For the progress: how fast the machine was during what was just measured; "" where it was not probed."""
+    """Return a line of progress: the speed of the machine while `new` was measured; "" if it was not probed."""
     took = [each for of in by_repetition(new, "probe_ms").values() for each in of]
     if not took:
         return ""

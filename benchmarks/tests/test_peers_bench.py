@@ -63,7 +63,7 @@ def test_a_target_is_met_with_five_percent_to_spare(value: float, at_least: bool
     assert targets.met(value, 1.0, at_least=at_least) is wanted
 
 
-def test_what_was_not_measured_is_not_judged_and_what_did_not_come_back_misses() -> None:
+def test_a_target_without_records_is_not_judged_and_one_that_never_recovered_is_missed() -> None:
     assert {target.met for target in (*targets.targets([]), *targets.job_targets([]))} == {None}
     records = [Record("recovery-1s", "leaseq", 1, {"seconds": None}, "with a cleaner")]
     (target,) = [target for target in targets.targets(records) if target.met is not None]
@@ -78,7 +78,7 @@ def test_every_library_is_pinned_and_has_its_settings_with_a_reference() -> None
     assert text.count("## ") == text.count("Reference: ") == len({library.adapter for library in LIBRARIES})
 
 
-def test_committed_pages_are_what_the_results_say() -> None:
+def test_committed_pages_match_the_committed_results() -> None:
     assert program.main(["tables", "--check"]) == 0
     found = json.loads(results.PATHS["items"].read_text())
     assert found["targets"] == [
@@ -88,11 +88,13 @@ def test_committed_pages_are_what_the_results_say() -> None:
     assert "†" in (BENCHMARKS / "README.md").read_text()
     rows = [row for row in report.target_rows(found) if row[-1] == "no: less than 5 % to spare"]
     assert rows
-    assert any(before != "-" for *_, before, _ in rows), "both runs are given"
+    assert any(before != "-" for *_, before, _ in rows), (
+        "a missed target shows the figure of the run before too"
+    )
 
 
 @pytest.mark.slow
-def test_everything_guarded_ends_with_its_starter() -> None:
+def test_a_killed_starter_takes_its_whole_session_with_it() -> None:
     starter = """
 import sys, time
 from peers.processes import Process
@@ -155,7 +157,7 @@ def test_both_sides_of_a_pair_are_measured_in_each_slice(bench: Bench, measure: 
 
 
 @pytest.mark.slow
-def test_a_name_that_is_not_there_is_told() -> None:
+def test_an_unknown_library_is_refused_with_the_names_that_there_are() -> None:
     ended = subprocess.run(
         [sys.executable, "-m", "peers", "--only", "nosuch"],
         cwd=BENCHMARKS,

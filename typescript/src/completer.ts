@@ -1,12 +1,13 @@
-// Completes the items of a worker: those whose handlers end in one turn of the event loop, in one call. item-run.ts asks it.
+// Completes the items of a worker. Those whose handlers end in the same turn of the event loop share a call.
+// Called by item-run.ts.
 import { setImmediate } from "node:timers";
 import type { LeasedItem, Queue } from "./queue.js";
 import type { FollowUp, HandOff } from "./requests.js";
 import { MAX_ENTRIES } from "./scripts.generated.js";
 import { isServerAway } from "./server-health.js";
 
-/** The most bytes of results in one call, unless one result alone is longer. */
-const MAX_RESULT_BYTES = 4 * 1024 * 1024;
+/** The most bytes of results in one call (characters, if they are text), unless one result alone is longer. */
+const MAX_RESULT_LENGTH = 4 * 1024 * 1024;
 
 /** An item to complete, and its caller. */
 interface Waiting {
@@ -41,7 +42,10 @@ export class Completer {
     }
   }
 
-  /** Completes a group. An error that one of them can be the cause of is the error of that one: then each is completed alone. */
+  /**
+   * Completes a group. If the call fails, each is completed alone, so that the error reaches only the item that caused it.
+   * If the server is away, all get the error.
+   */
   async #send(queue: Queue, group: readonly Waiting[]): Promise<void> {
     try {
       const answers = await complete(
@@ -56,7 +60,7 @@ export class Completer {
   }
 }
 
-/** Hand-offs are completed by another call, which costs the server more. */
+/** Completes entries. Only those with follow-ups need `completeWith`, which costs the server more. */
 async function complete(queue: Queue, entries: readonly HandOff[]): Promise<readonly boolean[]> {
   if (!entries.some(handsOff)) return await queue.complete(entries);
   return (await queue.completeWith(entries)).map(({ completed }) => completed);
@@ -64,11 +68,11 @@ async function complete(queue: Queue, entries: readonly HandOff[]): Promise<read
 
 const handsOff = ({ followUps = [] }: HandOff): boolean => followUps.length > 0;
 
-/** Splits into what one call takes; hand-offs, which few calls are, go alone. */
+/** Splits into groups of what one call takes. An entry with follow-ups is rare, and is a group alone. */
 function groups(all: readonly Waiting[]): Waiting[][] {
   const found: Waiting[][] = [];
   let group: Waiting[] = [];
-  let bytes = 0;
+  let total = 0;
   for (const waiting of all) {
     const { entry } = waiting;
     if (handsOff(entry)) {
@@ -76,13 +80,13 @@ function groups(all: readonly Waiting[]): Waiting[][] {
       continue;
     }
     const { length } = entry.result ?? "";
-    if (group.length === 0 || group.length === MAX_ENTRIES || bytes + length > MAX_RESULT_BYTES) {
+    if (group.length === 0 || group.length === MAX_ENTRIES || total + length > MAX_RESULT_LENGTH) {
       group = [];
-      bytes = 0;
+      total = 0;
       found.push(group);
     }
     group.push(waiting);
-    bytes += length;
+    total += length;
   }
   return found;
 }

@@ -4,14 +4,13 @@ Settings:
 - `--processes 1 --threads 8`: eight threads are its default, and one is no faster
 - `dramatiq_queue_prefetch=100`: with its default, twice the threads, it pauses for 5 ms and more whenever 16 messages
   have been taken, and drains a quarter as fast; more than 100 is no faster
-- it polls, and waits longer each time it finds nothing, to the most of `dramatiq_worker_timeout`: 20 ms in place of its
-  default of 1 s. Shorter is quicker, but at 10 ms its threads, which wake as often, keep an idle worker at a seventh
-  of the CPU. Idle cost is with the same 20 ms; recovery by defaults with the defaults, since any poll may look for
-  dead workers
+- it polls, and waits longer each time it finds nothing, up to `dramatiq_worker_timeout`: 20 ms in place of its
+  default of 1 s. Shorter is quicker, but at 10 ms an idle worker uses a seventh of the CPU. Idle cost is measured with
+  20 ms too; recovery at default settings with the default, since any poll may look for dead workers
 - its default middleware, without that of Prometheus; no results
 - results on: the middleware `Results`, `store_results=True`, `result_ttl` of a day
-- bulk: it has no call for many
-- quickest recovery: `heartbeat_timeout=1000` and `maintenance_chance=1_000_000`, which is always
+- bulk: it has no call that enqueues many
+- quickest recovery: `heartbeat_timeout=1000` and `maintenance_chance=1_000_000`, which means at each poll
 
 Reference: https://dramatiq.io/reference.html#dramatiq.brokers.redis.RedisBroker, https://dramatiq.io/guide.html#workers,
 https://dramatiq.io/reference.html#environment-variables
@@ -51,12 +50,12 @@ def handle(data: str) -> object:
 
 
 def one(job: common.Job) -> object:
-    """Enqueue one."""
+    """Enqueue one job. Return its id."""
     return handle.send(job.data).message_id
 
 
 def result(message_id: str) -> object:
-    """Its result."""
+    """Return the result of a job; None if there is none yet."""
     try:
         return backend.get_result(handle.message().copy(message_id=message_id))
     except ResultMissing:

@@ -4,7 +4,7 @@ Settings:
 - the consumer with one thread, `-w 1 -k thread`, its default: four threads, or greenlets, are no faster
 - `RedisHuey`, which waits with a blocking pop; `results=False`; no periodic tasks (`-n`), no health check (`-C`)
 - results on: `results=True`, which keeps them until they are read
-- bulk: it has no call for many
+- bulk: it has no call that enqueues many
 - recovery: none, an item is taken from the server before it is worked on
 
 Reference: https://huey.readthedocs.io/en/latest/consumer.html, https://huey.readthedocs.io/en/latest/api.html#RedisHuey
@@ -28,13 +28,13 @@ def handle(data: str) -> object:
 
 
 def one(job: common.Job) -> object:
-    """Enqueue one."""
+    """Enqueue one job. Return its id."""
     handle_result = handle(job.data)
     return handle_result and handle_result.id
 
 
 def result(task_id: str) -> object:
-    """Its result."""
+    """Return the result of a job; None if there is none yet."""
     return huey.result(task_id, preserve=True)
 
 

@@ -1,4 +1,7 @@
-"""The same by size of the data, and with handlers side by side that wait; of some libraries unless told."""
+"""Two sweeps: throughput by size of the data ("payload"), and drains with many handlers that wait ("workers").
+
+`plan.py` says which libraries take part.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ if TYPE_CHECKING:
 
 PAYLOAD, WORKERS = "payload", "workers"
 SHARE: Final = 0.5
-"""Of the items that a drain has: there are many cases."""
+"""The share of a drain's items that each case has, since there are many cases."""
 MAX_BYTES: Final = 30_000_000
 MIN_ITEMS: Final = 20
 WAIT_MS: Final = 5
@@ -24,7 +27,7 @@ CASE: Final = f"{HANDLERS} handlers"
 
 
 def payload_steps(bench: Bench, libraries: Sequence[str]) -> Iterator[Step]:
-    """One for each library and size in each repetition."""
+    """Yield a step for each library and size in each repetition."""
     for repetition in range(1, bench.size.repetitions + 1):
         for size in bench.size.payloads:
             for name in turned(libraries, repetition):
@@ -48,7 +51,7 @@ def payload(bench: Bench, name: str, repetition: int, size: int) -> list[Record]
 
 
 def workers_steps(bench: Bench, libraries: Sequence[str]) -> Iterator[Step]:
-    """One for each library in each repetition."""
+    """Yield a step for each library in each repetition."""
     for repetition in range(1, bench.size.repetitions + 1):
         for name in turned(libraries, repetition):
             yield Step(WORKERS, (name,), repetition, 1.7, partial(workers, bench, name, repetition), CASE)

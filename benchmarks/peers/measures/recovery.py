@@ -1,4 +1,7 @@
-"""The measures "recovery": seconds until the item of a killed worker runs again, all libraries at once, each on its server."""
+"""Seconds until the item of a killed worker runs again.
+
+"recovery" measures all libraries at once, each on a separate server; "recovery-1s" measures leaseq alone, with a lease of 1 s.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,7 @@ if TYPE_CHECKING:
 RECOVERY, RECOVERY_1S = "recovery", "recovery-1s"
 SETTINGS: Final = ("default", "quickest")
 STAGGER_SECS: Final = 30.0
-"""Between the starts of two repetitions of the recovery: they overlap."""
+"""Seconds between the starts of two repetitions of "recovery", which overlap."""
 HELD_SECS: Final = 0.1
 START_SECS: Final = 90.0
 POLL_SECS: Final = 0.02
@@ -34,14 +37,14 @@ CONCURRENT_CASES: Final = threading.Semaphore(4)
 
 
 def recovery_steps(bench: Bench, libraries: Sequence[str]) -> Iterator[Step]:
-    """One for all repetitions of all libraries."""
+    """Yield one step for all repetitions of all libraries."""
     if libraries:
         secs = bench.size.recovery_secs + STAGGER_SECS * (bench.size.repetitions - 1) + 30
         yield Step(RECOVERY, tuple(libraries), 1, secs, partial(recovery, bench, libraries))
 
 
 def own_recovery_steps(bench: Bench, libraries: Sequence[str]) -> Iterator[Step]:
-    """Leaseq with a lease of 1 s, alone on the machine."""
+    """Yield the steps of "recovery-1s"."""
     for repetition in range(1, bench.size.repetitions + 1):
         for name in libraries:
             for cleaned in (False, True):
@@ -51,7 +54,7 @@ def own_recovery_steps(bench: Bench, libraries: Sequence[str]) -> Iterator[Step]
 
 
 def recovery(bench: Bench, libraries: Sequence[str]) -> list[Record]:
-    """Return how long until an item runs again whose worker was killed, at default settings and at the quickest."""
+    """Measure every library with its default settings and with its quickest."""
 
     def trial(name: str, repetition: int, setting: str) -> Record:
         time.sleep((repetition - 1) * STAGGER_SECS)
@@ -71,7 +74,7 @@ def recovery(bench: Bench, libraries: Sequence[str]) -> list[Record]:
 
 
 def own_recovery(bench: Bench, name: str, repetition: int, case: str, *, cleaned: bool) -> list[Record]:
-    """The same for leaseq with a lease of 1 s."""
+    """Measure leaseq with a lease of 1 s, its quickest setting, with or without a cleaner."""
     with contextlib.ExitStack() as stack:
         server = stack.enter_context(start_server(bench.server_name))
         if cleaned:
@@ -83,9 +86,9 @@ def own_recovery(bench: Bench, name: str, repetition: int, case: str, *, cleaned
 
 
 def recovered_after(bench: Bench, server: BenchServer, name: str, setting: str) -> float | None:
-    """Kill the one of two workers that has the only item. Return seconds until the other has it, None for never.
+    """Kill the one of two workers that has the only item. Return seconds until the other has it, None if it never does.
 
-    Soon after the start of the handler: several libraries do not extend a lease, however long the handler takes.
+    The kill is soon after the start of the handler, since several libraries do not extend a lease while it runs.
     """
     library = bench.library(name)
     orders = {"handler": "hold", "recovery": setting, "concurrency": 1}
@@ -113,7 +116,7 @@ def recovered_after(bench: Bench, server: BenchServer, name: str, setting: str) 
 
 
 def _holder_and_other(traces: Traces, workers: Sequence[Worker]) -> tuple[Worker, Worker]:
-    """Wait until one of two has the item."""
+    """Wait until one of two workers has the item. Return that one, then the other."""
     deadline = time.monotonic() + START_SECS
     while (pid := traces.holder()) is None:
         for worker in workers:
@@ -126,13 +129,13 @@ def _holder_and_other(traces: Traces, workers: Sequence[Worker]) -> tuple[Worker
 
 
 def own_server(bench: Bench) -> BenchServer:
-    """Start a server; not too many side by side."""
+    """Start a server for one case. Waits if too many adapters or servers are starting."""
     with CONCURRENT_CASES:
         return start_server(bench.server_name)
 
 
 def side_by_side(bench: Bench, calls: Sequence[Callable[[], Any]]) -> list[Any]:
-    """Make all calls, each in a thread, on all CPUs. What fails is left out, and told at the end."""
+    """Make all calls, each in a thread, on all CPUs. Return their results; a failure goes to `bench.failures` instead."""
     pinned = os.sched_getaffinity(0)
     os.sched_setaffinity(0, range(os.cpu_count() or 1))
     try:

@@ -1,4 +1,4 @@
-"""`leaseq add`."""
+"""The command `leaseq add`: reads items from arguments, files or lines and adds them."""
 
 import os
 from collections.abc import Callable
@@ -18,7 +18,8 @@ from leaseq.cli.server import on_queue
 from leaseq.errors import BadArgumentError
 from leaseq.item import Item
 
-Read = Callable[[int, bytes], Entry]
+ReadLine = Callable[[int, bytes], Entry]
+"""Makes an entry of the number and the text of a line."""
 
 
 @click.command()
@@ -38,8 +39,8 @@ Read = Callable[[int, bytes], Entry]
 @click.option(
     "--json-lines",
     type=click.File("rb"),
-    help="A file with an item in JSON on each line; - is stdin. Keys: data, data_base64 or data_json, and as they"
-    " are called here id, headers, content_type, delay, not_before, priority, ...",
+    help="A file with an item in JSON on each line; - is stdin. Keys: one of data, data_base64 and data_json;"
+    " if you like, id, headers, content_type, and these options with _ for -: delay, not_before, priority, ...",
 )
 @click.option("--id", "item_id", help="The item's id, for a single one. [default: a random UUID]")
 @click.option(
@@ -94,10 +95,10 @@ def add(
       leaseq add orders --json-lines orders.jsonl --priority 3
     """  # noqa: D301 (click's mark for text that is not to be wrapped)
     streams = [stream for stream in (lines, json_lines) if stream is not None]
-    own = {"headers": _headers(headers), "content_type": content_type}
+    item_options = {"headers": _headers(headers), "content_type": content_type}
     if len(data) + len(files) + len(streams) == 0:
         raise click.UsageError("say what to add: DATA, --file, --lines or --json-lines")
-    if streams and (len(streams) > 1 or data or files or item_id or any(own.values())):
+    if streams and (len(streams) > 1 or data or files or item_id or any(item_options.values())):
         raise click.UsageError(
             "--lines and --json-lines stand alone: no DATA, --file, --id, --header, --content-type"
         )
@@ -117,9 +118,9 @@ def add(
         if not as_json:
             output.line(f"{adder.added} added, {adder.existed} exist")
     else:
-        # as the shell gave it: an argument may be any bytes
-        every = (*map(os.fsencode, data), *(file.read() for file in files))
-        adder.add(Entry(Item(each, item_id, **own)) for each in every)  # type: ignore[arg-type] # a dict of both
+        # the bytes that the shell gave: an argument need not be UTF-8
+        contents = (*map(os.fsencode, data), *(file.read() for file in files))
+        adder.add(Entry(Item(each, item_id, **item_options)) for each in contents)  # type: ignore[arg-type] # values of two types
     return ExitCode.NO if adder.existed else ExitCode.DONE
 
 
@@ -130,25 +131,25 @@ def _headers(given: tuple[str, ...]) -> dict[str, str]:
     return dict(header.split("=", 1) for header in given)
 
 
-def _add_lines(adder: Adder, stream: BufferedReader, read: Read) -> None:
-    on_added = 0
+def _add_lines(adder: Adder, stream: BufferedReader, read_line: ReadLine) -> None:
+    bytes_read = 0
     with progress(_length(stream)) as show:
 
-        def on_progress(count: int) -> None:
-            nonlocal on_added
-            on_added += count
-            show(on_added, f"{adder.added} added")
+        def on_read(count: int) -> None:
+            nonlocal bytes_read
+            bytes_read += count
+            show(bytes_read, f"{adder.added} added")
 
-        for chunk in add_input.lines(stream, on_progress):
-            adder.add(_read(adder, read, chunk))
+        for chunk in add_input.lines(stream, on_read):
+            adder.add(_entries(adder, read_line, chunk))
 
 
-def _read(adder: Adder, read: Read, chunk: list[tuple[int, bytes]]) -> list[Entry]:
-    """The entries of these lines. If one is wrong, those before it are added. Raises Refusal."""
+def _entries(adder: Adder, read_line: ReadLine, chunk: list[tuple[int, bytes]]) -> list[Entry]:
+    """Return the entries of these lines. If one is wrong, add those before it and raise CommandError."""
     entries: list[Entry] = []
     for number, line in chunk:
         try:
-            entries.append(read(number, line))
+            entries.append(read_line(number, line))
         except BadArgumentError as error:
             adder.add(entries)
             raise adder.refusal(error, f"line {number}") from error
@@ -156,7 +157,7 @@ def _read(adder: Adder, read: Read, chunk: list[tuple[int, bytes]]) -> list[Entr
 
 
 def _length(stream: BufferedReader) -> int | None:
-    """Return how many bytes there are to read, where that is known."""
+    """Return how many bytes there are to read; None if that is not known, as of a pipe."""
     try:
         return os.fstat(stream.fileno()).st_size or None
     except (OSError, ValueError):

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from leaseq.doctor import Report
 
 _STYLES: Final = {"ok": "green", "advice": "yellow", "unknown": "magenta", "problem": "bold red"}
+# repeats leaseq.doctor.permissions.ROLES, whose import would slow every command down
 _ROLES: Final = ("worker", "cleaner", "reader", "operator")
 
 
@@ -48,7 +49,7 @@ def doctor(
     from leaseq import doctor as checks
     from leaseq import registry
 
-    # a queue is opened for the sake of its client: no call is made for it
+    # only the connection of the queue is used: no call is made on it
     with server.queue(queues[0] if queues else "leaseq-doctor", group) as opened:
         client = opened.executor.client
         found = registry.queues(client) if every else []
@@ -62,7 +63,7 @@ def doctor(
 
 
 def render(report: "Report") -> Table:
-    """A table of the findings, each with what to do below it."""
+    """Return a table of the findings, each with its advice below it."""
     from rich.text import Text
 
     rows: list[tuple[object, ...]] = []
@@ -75,7 +76,7 @@ def render(report: "Report") -> Table:
 
 
 def summary(report: "Report") -> str:
-    """One line about all of it."""
+    """Return one line about the whole report."""
     problems, unknowns = report.count("problem"), report.count("unknown")
     if report.healthy:
         return f"healthy: {len(report.findings)} checks, no problem"

@@ -1,4 +1,4 @@
-"""Commands, and the wire form of what they carry."""
+"""Calls of scripts as Redis commands, and the encoding of their arguments."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Generic, NamedTuple, TypeVar, cast
@@ -22,16 +22,16 @@ U = TypeVar("U")
 
 
 pack: Callable[[tuple[Argument, ...]], bytes] = cast("Any", hiredis.pack_command)
-"""The bytes of a command. Of a number hiredis calls repr, which runs signal handlers, and it crashes if one of them raises."""
+"""Pack a command. Give it no number: hiredis calls repr of it, which runs signal handlers, and crashes if one raises."""
 
 
 def argument(word: Argument | int) -> Argument:
-    """A part of a command that redis-py packs, which calls hiredis too."""
+    """Return a word as text if it is a number, for a command that redis-py packs: it uses hiredis too (see `pack`)."""
     return str(word) if isinstance(word, int) else word
 
 
 UNREADABLE = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError)
-"""Errors of a parser that receives a reply of another shape."""
+"""The errors that `Command.parse` raises for a reply of another shape."""
 
 
 class Command(NamedTuple, Generic[T]):
@@ -42,7 +42,7 @@ class Command(NamedTuple, Generic[T]):
     arguments: tuple[Argument, ...]
     parse: Callable[[Any], T]
     undo: Callable[[Any], "Sequence[Command[Any]]"] | None = None
-    """For a call that takes something: given its answer, the calls that are due if the caller cannot get that answer."""
+    """For a call that leases: given its reply, the calls that give the items back if the caller cannot get that reply."""
     packed: bytes | None = None
     """The bytes of `evalsha`, if they are there already."""
     registers: bool = False
@@ -55,11 +55,11 @@ class Command(NamedTuple, Generic[T]):
         )
 
     def evalsha(self) -> tuple[Argument, ...]:
-        """The call by digest, as a Redis command."""
+        """Return the Redis command that calls the script by its digest."""
         return ("EVALSHA", self.script.sha1, str(len(self.keys)), *self.keys, *self.arguments)
 
     def eval(self) -> tuple[Argument, ...]:
-        """The call with the script's text, for a server that does not know it."""
+        """Return the Redis command that sends the script's text, for a server that does not know it."""
         return ("EVAL", self.script.source, str(len(self.keys)), *self.keys, *self.arguments)
 
 
@@ -96,12 +96,12 @@ def for_one(
 
 
 def milliseconds(duration: Duration, what: str) -> int:
-    """A duration in the unit of the wire. Raises BadTypeError, BadArgumentError."""
+    """Return a duration in ms; `what` names it in errors. Raises BadTypeError, BadArgumentError."""
     return round(seconds(duration, what) * 1000)
 
 
 def milliseconds_kept(duration: Duration, what: str) -> int:
-    """A duration for which 0 has a special meaning: a duration above 0 must not become 0. Raises BadTypeError, BadArgumentError."""
+    """Return a duration in ms, where 0 has a special meaning. Raises BadArgumentError if one above 0 would become 0."""
     count = milliseconds(duration, what)
     if count == 0 and seconds(duration, what) != 0:
         raise BadArgumentError(f"{what} is shorter than a millisecond")
@@ -109,50 +109,50 @@ def milliseconds_kept(duration: Duration, what: str) -> int:
 
 
 def milliseconds_since_1970(time: Time, what: str) -> int:
-    """A time in the unit of the wire. Raises BadTypeError, BadArgumentError."""
+    """Return a time in ms since 1970. Raises BadTypeError, BadArgumentError."""
     return round(since_1970(time, what) * 1000)
 
 
 def whole(number: int, what: str) -> int:
-    """A whole number. Raises BadTypeError."""
+    """Return a whole number as a plain int. Raises BadTypeError, and BadArgumentError for more than 16 digits."""
     if type(number) is int and -(10**16) < number < 10**16:
         return number
     if isinstance(number, bool) or not isinstance(number, int):
         raise BadTypeError(f"{what} must be an int, not {type(number).__name__}")
     if abs(number) >= 10**16:
         raise BadArgumentError(f"{what} has more than 16 digits")
-    return int(number)  # what is derived from int may be written in another way, but is equal in a cache
+    return int(number)  # a subclass of int, such as an IntEnum: its str() may be no number
 
 
 def held(item: LeasedItemBase) -> tuple[str, int]:
-    """Id and token of a leased item. Raises BadTypeError."""
+    """Return the id and token of a leased item. Raises BadTypeError."""
     if not isinstance(item, LeasedItemBase):
         raise BadTypeError(f"this takes an item that lease gave, not {type(item).__name__}")
     return item.id, item.token
 
 
 def counted(options: Sequence[Argument]) -> tuple[Argument, ...]:
-    """Return how many options there are, and they. As text, since most have none: a number takes three times as long to pack."""
+    """Return the number of options, as text, and the options: each is a name and a value."""
     return (str(len(options) // 2), *options)
 
 
 def checked_id(item_id: str) -> str:
-    """An id that is given as such. Raises BadTypeError, BadIdError."""
+    """Return the id, or raise BadTypeError or BadIdError if it cannot be one."""
     if not isinstance(item_id, str):
         raise BadTypeError(f"an id must be str, not {type(item_id).__name__}")
     return item_id if item_id.isascii() else Item(b"", item_id).id
 
 
 def result_key(keys: QueueKeys, item_id: str) -> str:
-    """The key of an item's outcome."""
+    """Return the key of an item's outcome."""
     return keys.result + item_id
 
 
 def answers(reply: Any) -> list[Any]:
-    """One entry answers bare, several with a list (LQ-CALL-4)."""
+    """Return the replies of the entries as a list. A call of one entry replies without a list (LQ-CALL-4)."""
     return reply if isinstance(reply, list) else [reply]
 
 
 def pairs(flat: Sequence[Any]) -> Iterable[tuple[Any, Any]]:
-    """Name and value, name and value."""
+    """Return the pairs of a flat list of names and values."""
     return zip(flat[::2], flat[1::2], strict=True)

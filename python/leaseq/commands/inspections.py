@@ -1,4 +1,4 @@
-"""Looking at a queue without changing it."""
+"""The calls that look at a queue without changing it: stats, inspect, list."""
 
 from collections.abc import Sequence
 from dataclasses import fields
@@ -12,11 +12,11 @@ from leaseq.keys import QueueKeys
 from leaseq.results import ItemInfo, ListedItem, ListState, Page, QueueStats
 
 _COUNTS = frozenset(field.name for field in fields(QueueStats))
-"""The fields that are known; others of a later protocol are skipped (LQ-READ-7)."""
+"""The fields of `stats` that this client knows. A newer server may send others; they are skipped (LQ-READ-7)."""
 
 
 def stats(keys: QueueKeys) -> Command[QueueStats]:
-    """Counts and counters."""
+    """Return the call that reads the counts and counters of a queue."""
 
     def parse(reply: list[Any]) -> QueueStats:
         known = {name: value for name, value in codecs.stats_reply(reply).items() if name in _COUNTS}
@@ -26,12 +26,13 @@ def stats(keys: QueueKeys) -> Command[QueueStats]:
 
 
 def inspect(keys: QueueKeys, ids: Sequence[str]) -> Command[list[ItemInfo]]:
-    """Return what is known of items."""
+    """Return the call that reads what is known of items."""
 
     def parse(reply: list[Any]) -> list[ItemInfo]:
         return [
-            ItemInfo(item_id, *known[:-1], known[-1].decode(errors="replace"))
-            for item_id, known in zip(ids, codecs.inspect_reply(reply), strict=True)
+            # the last value is the error
+            ItemInfo(item_id, *values[:-1], values[-1].decode(errors="replace"))
+            for item_id, values in zip(ids, codecs.inspect_reply(reply), strict=True)
         ]
 
     return command(_scripts.INSPECT, keys, codecs.inspect_arguments(ids), parse)
@@ -40,7 +41,7 @@ def inspect(keys: QueueKeys, ids: Sequence[str]) -> Command[list[ItemInfo]]:
 def list_items(
     keys: QueueKeys, state: ListState, offset: int, limit: int, *, backward: bool = False
 ) -> Command[Page]:
-    """One page of the items in a state, or of those whose outcome is kept."""
+    """Return the call that reads a page of the items in a state; "kept": of the items whose outcome is kept."""
 
     def parse(reply: list[Any]) -> Page:
         total, listed = codecs.list_reply(reply)

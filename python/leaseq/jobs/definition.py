@@ -1,4 +1,4 @@
-"""A function as a job: its name, its options, what it takes and returns."""
+"""The definition of a job: a function with its name, options and signature."""
 
 import inspect
 from collections.abc import Callable
@@ -15,12 +15,12 @@ class Definition:
     """A function as an App and its workers know it. Raises BadTypeError for a generator function.
 
     Attributes:
-        name: among jobs.
-        function: that is called.
-        options: of its jobs, where a call gives no others.
-        signature: what it takes and returns.
-        is_async: whether it runs in the event loop. What another function returns is awaited too, if it can be.
-        retry_on: exceptions after which there is a next attempt.
+        name: the name by which producers and workers know the function.
+        function: the function that a worker calls.
+        options: the options of its jobs, unless a call gives others.
+        signature: the types of its parameters and of its result.
+        is_async: True if it runs in the event loop, else in a thread. An awaitable that it returns is awaited in both cases.
+        retry_on: the exceptions after which there is a next attempt.
     """
 
     __slots__ = ("function", "is_async", "name", "options", "retry_on", "signature")
@@ -37,7 +37,7 @@ class Definition:
 
 
 def name_of(function: Any, name: Any) -> str:
-    """Return the name of a function as a job. Raises BadTypeError, BadArgumentError."""
+    """Return the name of a function: `name` if it is given, else its module and name. Raises BadTypeError, BadArgumentError."""
     if not callable(function):
         raise BadTypeError(
             f"a job is a function, not {type(function).__name__}; an enqueued job is found by app.handle(id)"
@@ -58,7 +58,7 @@ def name_of(function: Any, name: Any) -> str:
 
 
 def checked_name(name: Any) -> str:
-    """Return a given name of a function. Raises BadArgumentError."""
+    """Return the name, or raise BadArgumentError if it cannot be one."""
     if not isinstance(name, str) or not 1 <= len(name) <= 200:
         raise BadArgumentError("the name of a job's function is a str of 1 to 200 characters")
     return name

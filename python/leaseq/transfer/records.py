@@ -1,4 +1,6 @@
-"""Read the stored form of items (spec/02-data.md, 2.3 and 2.4): data, headers and limits, which no operation returns.
+"""Read the stored form of items (spec/02-data.md, 2.3 and 2.4).
+
+No operation returns data and headers without a lease, or an item's limit of attempts apart from the queue's.
 
 For exports only: it reads keys directly and writes nothing.
 """
@@ -17,13 +19,13 @@ _TAIL: Final = struct.Struct("<bH6sd")
 _LENGTH: Final = struct.Struct("<H")
 _UNLIMITED: Final = 65535
 _HAS_EXTRA: Final = 2
-_DIES: Final = 4
+_DEAD_ON_EXPIRY: Final = 4
 _HEADER: Final = "header:"
 
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """An item's data and options; `max_attempts` is None where the queue's applies, 0 where there is none."""
+    """An item's data and options; `max_attempts` is None if the queue's limit applies, 0 for no limit."""
 
     data: bytes
     max_attempts: int | None
@@ -33,7 +35,7 @@ class Stored:
 
 
 def read(queue: WorkQueue, ids: Sequence[str]) -> list[Stored | None]:
-    """Return what is stored of items, in order; None where there is none. Raises FormatError and those of the server."""
+    """Return what is stored of items, in order; None for an item that is not there. Raises FormatError, and errors of the server."""
     if not ids:
         return []
     names = [item_id.encode() for item_id in ids]
@@ -53,11 +55,11 @@ def _hmget(queue: WorkQueue, part: str, fields: Sequence[bytes]) -> list[bytes |
 
 def _stored(item_id: str, data: bytes, record: bytes | None, extra: bytes | None) -> Stored:
     options = 0
-    own = 0
+    max_attempts = 0
     if record is not None:
         try:
             version, options, *_ = _RECORD.unpack_from(record)
-            own = _TAIL.unpack_from(record, _RECORD.size)[1] if options else 0
+            max_attempts = _TAIL.unpack_from(record, _RECORD.size)[1] if options else 0
         except struct.error:
             version = 0
         if version != 1:
@@ -68,15 +70,15 @@ def _stored(item_id: str, data: bytes, record: bytes | None, extra: bytes | None
     texts = _texts(extra) if extra is not None and options & _HAS_EXTRA else {}
     return Stored(
         data,
-        None if own == 0 else 0 if own == _UNLIMITED else own,
-        bool(options & _DIES),
+        None if max_attempts == 0 else 0 if max_attempts == _UNLIMITED else max_attempts,
+        bool(options & _DEAD_ON_EXPIRY),
         texts.get("content_type"),
         {name.removeprefix(_HEADER): text for name, text in texts.items() if name.startswith(_HEADER)},
     )
 
 
 def _texts(extra: bytes) -> dict[str, str]:
-    """Names and values of an extra, which has the last error first."""
+    """Return the names and values of an extra. Its first part, the last error, is left out."""
     parts: list[bytes] = []
     at = 0
     while at < len(extra):

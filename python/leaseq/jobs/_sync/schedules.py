@@ -1,5 +1,5 @@
 # Generated from _aio/schedules.py by tools/unasync.py: do not edit.
-"""The schedules on the server, for operators."""
+"""List, pause, resume and trigger the schedules on the server."""
 
 from typing import Any
 
@@ -15,9 +15,9 @@ from leaseq.jobs.store._sync import schedule_store
 class Schedules:
     """The schedules of an App, as `app.schedules`: list, pause, resume and trigger them by name.
 
-    `queue` is that of their jobs: by default that of the App's one schedule of this name, else the App's queue. A worker
-    writes its App's schedules to the server when it starts. Pausing and triggering raise BadArgumentError if the server has
-    no schedule of that name.
+    `queue` is the queue of the schedule's jobs. By default it is that of the App's one schedule of this name, else the App's
+    queue. A worker writes its App's schedules to the server when it starts. Pausing and triggering raise BadArgumentError if
+    the server has no schedule of that name.
     """
 
     def __init__(self, clients: Clients, declared: DeclaredSchedules) -> None:
@@ -30,7 +30,10 @@ class Schedules:
         return AsyncSchedules(self._clients, self._declared)
 
     def inspect(self, queue: str | None = None) -> list[ScheduleInfo]:
-        """Return the schedules on the server, by name: of one queue of jobs, or of all that the App knows; up to 768 each."""
+        """Return the schedules on the server, by name, up to 768 of each queue.
+
+        `queue` is a queue of jobs; without it, the schedules of all queues that the App knows are returned.
+        """
         queues = self._clients.settings.queues if queue is None else [queue]
         return schedule_store.inspect(self._clients.sync, queues)
 
@@ -48,7 +51,7 @@ class Schedules:
         return Handle(self._clients, *found)
 
     def _queue_of(self, name: str, queue: str | None) -> str:
-        """The queue of schedules to look in: that of a schedule that this App declared, else the default."""
+        """Return the queue that holds the schedule: of the App's declaration of it, else of `queue` or of the default queue."""
         declared = self._declared.queues_of(name) if queue is None else []
         if len(declared) == 1:
             return declared[0]
