@@ -3,6 +3,7 @@
 import asyncio
 import math
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from datetime import timedelta
 from functools import partial
 from typing import Any, Self, TypeVar, Unpack, overload
 
@@ -520,7 +521,8 @@ def _completed(answer: bool | Completed) -> Completed:
 
 def leased_items(queue: WorkQueue, reply: LeaseReply, lease_secs: Duration) -> list[LeasedItem]:
     """The items of a reply, which this queue and its heartbeater look after."""
-    secs = seconds(lease_secs, "lease_secs")
+    # the call has checked it
+    secs = lease_secs.total_seconds() if isinstance(lease_secs, timedelta) else lease_secs
     heartbeater, deadline, since = queue.heartbeater, reply.deadline, reply.sent_at or concurrency.now()
     items = [LeasedItem(queue, heartbeater, record, deadline, secs, since) for record in reply.items]
     for number, extra in reply.extras.items():
