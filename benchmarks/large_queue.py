@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 ENTRIES = 256
 DATA = b"x" * 100
 SHORT_MS, LONG_MS = 1, 86_400_000
-DEEP_CLEAN_PHASES = 6
-"""The phases that are measured, from the first; deep_clean has two more."""
+DEEP_CLEAN_PHASES = 8
+"""The phases of deep_clean."""
 
 
 class LargeQueue:

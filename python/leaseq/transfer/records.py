@@ -56,18 +56,20 @@ def _hmget(queue: WorkQueue, part: str, fields: Sequence[bytes]) -> list[bytes |
 def _stored(item_id: str, data: bytes, record: bytes | None, extra: bytes | None) -> Stored:
     options = 0
     max_attempts = 0
+    texts: dict[str, str] = {}
     if record is not None:
         try:
             version, options, *_ = _RECORD.unpack_from(record)
             max_attempts = _TAIL.unpack_from(record, _RECORD.size)[1] if options else 0
-        except struct.error:
+            if extra is not None and options & _HAS_EXTRA:
+                texts = _texts(extra)
+        except (struct.error, ValueError):
             version = 0
         if version != 1:
             raise FormatError(
                 f"the record of item {item_id!r} cannot be read: update leaseq where a newer version wrote it, else run"
                 " deep_clean"
             )
-    texts = _texts(extra) if extra is not None and options & _HAS_EXTRA else {}
     return Stored(
         data,
         None if max_attempts == 0 else 0 if max_attempts == _UNLIMITED else max_attempts,
@@ -78,11 +80,13 @@ def _stored(item_id: str, data: bytes, record: bytes | None, extra: bytes | None
 
 
 def _texts(extra: bytes) -> dict[str, str]:
-    """Return the names and values of an extra. Its first part, the last error, is left out."""
+    """Return the names and values of an extra, without its first part, the last error. Raises ValueError, struct.error."""
     parts: list[bytes] = []
     at = 0
     while at < len(extra):
         (length,) = _LENGTH.unpack_from(extra, at)
         at += _LENGTH.size + length
+        if at > len(extra):
+            raise ValueError("cut short")
         parts.append(extra[at - length : at])
     return {decoded(name): decoded(text) for name, text in zip(parts[1::2], parts[2::2], strict=True)}

@@ -282,6 +282,14 @@ def test_a_damaged_record_is_told(queue: leaseq.WorkQueue, redis_client: redis.R
         exported(queue)
 
 
+@pytest.mark.parametrize("extra", [b"\x01", b"\0\0\0\0\xff\xff\xff\x7fx", b"\0\0\0\0\x01\0\0\0x"])
+def test_a_damaged_extra_is_told(queue: leaseq.WorkQueue, redis_client: redis.Redis, extra: bytes) -> None:
+    queue.add_item(Item(b"x", id="a", headers={"k": "v"}))
+    redis_client.hset("leaseq:{old}:old:meta", b"\0a", extra)
+    with pytest.raises(leaseq.FormatError):
+        exported(queue)
+
+
 def test_the_commands(url: str, queue: leaseq.WorkQueue, other: leaseq.WorkQueue, tmp_path: Path) -> None:
     fill(queue)
     file = tmp_path / "old.jsonl"
