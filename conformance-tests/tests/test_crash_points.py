@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from leaseq_conformance.verdict import Verdict
 
 
-WRONG_CLIENT = (sys.executable, "-m", "selftest.buggy_adapter")
 ADAPTER = (sys.executable, "-m", "conformance_adapter.sync_client")
 ELSEWHERE = {
     "enqueue",
@@ -75,11 +74,6 @@ def test_the_command_after_noscript_is_a_crash_point(own: SpawnedServer) -> None
     lines = [line for line in verdict.transcript if " client/" in line]
     assert any(" EVAL " in line for line in lines)
     assert any("(no reply)" in line for line in lines)
-
-
-def test_a_wrong_client_fails(own: SpawnedServer) -> None:
-    verdict = run(own, (*WRONG_CLIENT, "lost-reply-definite"), "complete-drop-after")
-    assert (verdict.outcome, "its error is definite" in verdict.message) == (Outcome.FAIL, True), verdict
 
 
 def test_a_queue_is_worked_to_its_end(redis_client: redis.Redis) -> None:
