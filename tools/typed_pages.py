@@ -23,7 +23,7 @@ NOT_TYPED: Final = {
 }
 """Blocks that are not checked: a page, and words of each block."""
 
-LIBRARIES: Final = ("django",)
+LIBRARIES: Final = ("django", "gevent")
 """Libraries of the pages that have no types."""
 
 UNTYPED_CALLS: Final = ("redis.sentinel",)

@@ -281,6 +281,35 @@ def test_the_programs_of_fastapi(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("number", [1, 2], ids=["preload", "gevent"])
+def test_the_programs_of_gunicorn(number: int, url: str, tmp_path: Path) -> None:
+    """Each of its processes enqueues with the App that was made when the module was imported."""
+    for one in blocks(ROOT / "docs" / "forks.md"):
+        if one.file:
+            (tmp_path / one.file).write_text(one.text.replace("embedded:data", url), encoding="utf-8")
+    lines = block("docs/forks.md", "console").text.splitlines()
+    port = ReservedPort()
+    place = f"127.0.0.1:{port.number}"
+
+    def look() -> str:
+        try:
+            with urllib.request.urlopen(f"http://{place}", timeout=30) as answer:
+                return str(answer.read().decode())
+        except OSError:
+            return ""
+
+    with (
+        service(lines[0], tmp_path, {}),
+        service(lines[number], tmp_path, {"GUNICORN_CMD_ARGS": f"--bind {place}"}),
+        leaseq.jobs.App(url) as app,
+    ):
+        wait_until(look)
+        ids = [look() for _ in range(20)]
+        assert [app.handle(each).result(timeout=60) for each in ids] == [30] * 20
+    port.close()
+
+
+@pytest.mark.slow
 def test_the_worker_of_django(tmp_path: Path) -> None:
     files(tmp_path, "docs/django.md")
     migrate = "import shop_jobs; from django.core.management import call_command; call_command('migrate', verbosity=0)"

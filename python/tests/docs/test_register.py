@@ -64,6 +64,7 @@ BLOCKS: Final = {
     "docs/doctor.md": {"leaseq doctor": f"{PASTED}the_lines_about_doctor"},
     "docs/fastapi.md": {"leaseq worker": f"{PASTED}the_programs_of_fastapi"},
     "docs/fastify.md": {"$ node": "docs/test_docs.py::test_programs_of_node_are_those_that_are_run"},
+    "docs/forks.md": {"leaseq worker": f"{PASTED}the_programs_of_gunicorn"},
     "docs/index.md": {"pip install": NAMES},
     "docs/jobs.md": {
         "leaseq worker --verbose": "jobs/test_docs.py::test_a_worker_and_who_enqueues_are_two_programs",
