@@ -28,6 +28,20 @@ export interface Hooks {
   serverBack?(ms: number): unknown;
 }
 
+/** The names of the hooks. */
+export const HOOK_NAMES: Readonly<Record<keyof Hooks, true>> = {
+  leased: true,
+  started: true,
+  ended: true,
+  completed: true,
+  released: true,
+  deadLettered: true,
+  lost: true,
+  progress: true,
+  serverAway: true,
+  serverBack: true,
+};
+
 /** The log of a worker, for example `console`. */
 export interface Logger {
   info(text: string): unknown;

@@ -1,6 +1,7 @@
 // The life of one item in a worker (page 13): it is run, then completed, released or given back. worker.ts starts it.
 import { AsyncResource } from "node:async_hooks";
 import { now } from "./clock.js";
+import type { Released } from "./codecs.generated.js";
 import type { Completer } from "./completer.js";
 import { LeaseqError } from "./errors.js";
 import { type Disposition, type Ending, type HandlerContext, runHandler, textOf } from "./handler.js";
@@ -181,17 +182,29 @@ export class ItemRun {
 
   /** Releases an item whose handler failed, by the verdict of the handler, or of the policy. */
   async #fail(error: unknown, verdict?: Disposition): Promise<void> {
-    const { item } = this;
     const disposition = verdict ?? this.#judge(error);
-    const { dead, uncounted, delay = 0 } = disposition;
+    let state: Released | undefined;
+    try {
+      state = await this.#send(disposition);
+    } finally {
+      this.#logFailure(error, disposition, state);
+    }
+    this.#reportRelease(state, disposition);
+  }
+
+  /** Logs a failed attempt, with what became of the item: undefined if the server did not say. */
+  #logFailure(error: unknown, disposition: Disposition, state: Released | undefined): void {
+    const { item } = this;
+    const { uncounted, delay = 0 } = disposition;
+    const dead = state === "dead";
+    const isLost = this.#isLost || (state === "lost" && !this.#mayHaveEnded);
     const goesBack = `goes back${uncounted ? " uncounted" : ""} for ${Math.round(delay)} ms`;
-    const end = this.#isLost ? "is left to another" : dead ? "is dead" : goesBack;
+    const end = isLost ? "is left to another" : dead ? "is dead" : goesBack;
     const isVerdict = error instanceof DeadLetter || error instanceof Release;
     const level = dead ? "error" : isVerdict ? "info" : "warn";
     const text = `${nameOf(item)} ${isVerdict ? "was ended by its handler" : "failed"} and ${end}`;
     if (isVerdict) this.#worker.reporter.log(level, error.message ? `${text}: ${error.message}` : text);
     else this.#worker.reporter.log(level, `${text}:`, error);
-    await this.#release(disposition);
   }
 
   /** What becomes of the item. If the user's backoff cannot say, it waits for the default time. */
@@ -206,10 +219,18 @@ export class ItemRun {
   }
 
   async #release(disposition: Disposition): Promise<void> {
+    this.#reportRelease(await this.#send(disposition), disposition);
+  }
+
+  /** Releases the item. Returns what became of it. */
+  async #send(disposition: Disposition): Promise<Released> {
     this.#state = "releasing";
+    return await this.#whileHeld(() => this.item.release(disposition));
+  }
+
+  #reportRelease(state: Released, disposition: Disposition): void {
     const { item } = this;
     const { reporter } = this.#worker;
-    const state = await this.#whileHeld(() => item.release(disposition));
     if (state === "lost") this.#reportLoss();
     else if (state === "dead") reporter.emit("deadLettered", item, disposition.error);
     else reporter.emit("released", item, disposition.delay ?? 0, disposition.error);

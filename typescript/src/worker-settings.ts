@@ -1,7 +1,8 @@
 // How a worker works, checked. worker.ts uses it.
 import { encodeMilliseconds } from "./encoding.js";
 import { BadArgumentError } from "./errors.js";
-import type { Hooks } from "./hooks.js";
+import { HOOK_NAMES, type Hooks } from "./hooks.js";
+import { refuseUnknown } from "./option-names.js";
 import { type Backoff, checkDelay, exponentialBackoff, RetryPolicy } from "./retry-policy.js";
 import { MAX_LEASE_MS } from "./scripts.generated.js";
 
@@ -69,10 +70,10 @@ export interface Settings {
 
 /** Checks options. Throws BadArgumentError. */
 export function toSettings(options: WorkerOptions): Settings {
-  const unknown = Object.keys(options).find((name) => !(name in OPTION_NAMES));
-  if (unknown !== undefined) throw new BadArgumentError(`a worker has no option ${JSON.stringify(unknown)}`);
+  refuseUnknown(options, OPTION_NAMES, "a worker has no option");
   const { duration = 30_000, concurrency = 1, timeLimit, grace = 25_000, maxAttempts = 25 } = options;
   const { backoff = exponentialBackoff(), deadLetterOn = [], hooks = {} } = options;
+  checkHooks(hooks);
   if (!(Number(encodeMilliseconds(duration, "duration")) >= 1 && duration <= MAX_LEASE_MS)) {
     throw new BadArgumentError(`duration is 1 to ${MAX_LEASE_MS} ms, not ${duration}`);
   }
@@ -99,6 +100,13 @@ export function toSettings(options: WorkerOptions): Settings {
     hooks,
     announce: options.announce ?? true,
   };
+}
+
+/** Refuses a function that no hook is named after. An object of a class may have other members. */
+function checkHooks(hooks: Hooks): void {
+  if (Object.getPrototypeOf(hooks) !== Object.prototype) return;
+  const functions = Object.entries(hooks).filter(([, value]) => typeof value === "function");
+  refuseUnknown(Object.fromEntries(functions), HOOK_NAMES, "a worker has no hook");
 }
 
 /** A time for handlers to end in; Infinity if it is too long for a timer. Throws BadArgumentError. */

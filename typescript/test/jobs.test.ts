@@ -260,6 +260,32 @@ describe("a job", { concurrency: false }, () => {
     assert.throws(() => jobs.app.worker({ timeLimit: 1 } as object), /no option "timeLimit"/);
     assert.throws(() => new App(jobs.client, { format: "xml" as "json" }), BadArgumentError);
   });
+
+  test("refuses options of other libraries, and names those that it has", async () => {
+    const { app, client } = jobs;
+    const backoff = { type: "exponential", delay: 100 } as object;
+    assert.throws(() => app.define("b", { backoff }, () => 1), /no member "type"; it has first, last/);
+    assert.throws(() => app.worker({ lockDuration: 1 } as object), /it has duration, concurrency/);
+    assert.throws(() => app.worker({ hooks: { failed() {} } as object }), /no hook "failed"; it has leased/);
+    assert.throws(() => new App(client, { prefix: "x" } as object), /no option "prefix"; it has group/);
+    assert.throws(() => new App(client, { logger: console } as object), /new Client\(server, \{ logger \}\)/);
+    const define = app.define.bind(app) as (...args: unknown[]) => unknown;
+    assert.throws(() => define("b", () => 1, { retries: 1 }), /options come before the function/);
+    const cron = app.cron.bind(app) as (...args: unknown[]) => unknown;
+    assert.throws(() => cron("b", "0 3 * * *"), /what app.define or app.function\(name\) returned/);
+    await assert.rejects(app.enqueue("b", new Date()), /send it as text.*"msgpack"/);
+  });
+
+  test("takes an object of a class as hooks, which may have other members", () => {
+    class Counter {
+      count = 0;
+      add = () => (this.count += 1);
+      completed() {
+        this.add();
+      }
+    }
+    jobs.app.worker({ hooks: new Counter() });
+  });
 });
 
 describe("a failed attempt", { concurrency: false }, () => {

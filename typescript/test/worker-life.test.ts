@@ -330,6 +330,19 @@ describe("hooks and the log", { concurrency: false }, () => {
     assert.deepEqual(lines, ['warn leaseq worker: item "a" of q, attempt 1, failed and goes back for 0 ms:']);
   });
 
+  test("call an item dead after its last attempt", async () => {
+    await queue.add({ id: "a", data: "", maxAttempts: 1 });
+    const ours = worker(
+      () => {
+        ours.stop();
+        throw new Error("not this time");
+      },
+      { backoff: 50 },
+    );
+    await ours.run();
+    assert.deepEqual(lines, ['error leaseq worker: item "a" of q, attempt 1, failed and is dead:']);
+  });
+
   test("that fail, in any way, change nothing and are logged; so is a logger that fails", async () => {
     await add("a", "b");
     const failing: Hooks = {

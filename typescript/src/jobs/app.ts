@@ -3,6 +3,7 @@ import { Client } from "../client.js";
 import { BadArgumentError } from "../errors.js";
 import type { Handler } from "../item-run.js";
 import { QueueKeys } from "../keys.js";
+import { refuseUnknown } from "../option-names.js";
 import { workerId } from "../presence.js";
 import type { Queue } from "../queue.js";
 import type { Backoff } from "../retry-policy.js";
@@ -32,6 +33,8 @@ import { CronTimetable, IntervalTimetable, type Timetable } from "./timetable.js
 const CONCURRENCY = 8;
 /** The options of a plain worker that jobs have instead. */
 const PER_JOB = ["timeLimit", "maxAttempts", "backoff", "deadLetterOn"] as const;
+
+const OPTION_NAMES: Readonly<Record<keyof AppOptions, true>> = { group: true, queue: true, format: true };
 
 /** The settings of an App. */
 export interface AppOptions {
@@ -88,6 +91,12 @@ export class App {
 
   /** Takes a client, which stays open when the App is closed, or the arguments of a `Client`. */
   constructor(server: Client | Server | readonly Server[], options: AppOptions = {}) {
+    if ("logger" in options || "replyTimeout" in options) {
+      throw new BadArgumentError(
+        "logger and replyTimeout are options of the client: new App(new Client(server, { logger }))",
+      );
+    }
+    refuseUnknown(options, OPTION_NAMES, "an App has no option");
     const { group = "jobs", queue = "default", format = "json" } = options;
     if (format !== "json" && format !== "msgpack") {
       throw new BadArgumentError(`format is "json" or "msgpack", not ${JSON.stringify(format)}`);
@@ -134,7 +143,14 @@ export class App {
   ): JobFunction<any, any> {
     const [given, called] = typeof options === "function" ? [{}, options] : [options, run];
     if (typeof called !== "function")
-      throw new BadArgumentError(`a job runs a function, not ${typeof called}`);
+      throw new BadArgumentError(
+        `define takes a name, options and a function, in this order, not ${typeof called} as the function`,
+      );
+    if (typeof options === "function" && run !== undefined) {
+      throw new BadArgumentError(
+        "define takes a name, options and a function, in this order: options come before the function",
+      );
+    }
     if (this.#functions.has(checkName(name))) {
       throw new BadArgumentError(
         `there is a function ${JSON.stringify(name)} already: give one of them another name`,
@@ -167,6 +183,11 @@ export class App {
   }
 
   #schedule<Input>(called: JobFunction<Input>, timetable: Timetable, options: ScheduleOptions<Input>): void {
+    if (!(called instanceof JobFunction)) {
+      throw new BadArgumentError(
+        "a schedule needs what app.define or app.function(name) returned, not a name",
+      );
+    }
     const { name = called.name, input, missed = "last", ...callOptions } = options;
     const call = new Call(called.callee, input, { keep: 0, ...callOptions });
     const schedule = new Schedule(name, call, timetable, missed);

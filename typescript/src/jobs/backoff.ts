@@ -1,5 +1,6 @@
 // How long a job waits between two attempts. options.ts checks it, call.ts writes it, job-run.ts asks it.
 import { BadArgumentError } from "../errors.js";
+import { refuseUnknown } from "../option-names.js";
 import { type Backoff, checkDelay, exponentialBackoff } from "../retry-policy.js";
 import type { Envelope } from "./envelope.js";
 
@@ -26,6 +27,7 @@ export function toPolicy(given: CallBackoff | Backoff): Policy {
       throw new BadArgumentError("backoff has no delay: the last one repeats, and there is none");
     return given.map((delay: number) => checkDelay(delay, "a delay of backoff"));
   }
+  refuseUnknown(given, DEFAULT_BACKOFF, "backoff has no member");
   const { first = DEFAULT_BACKOFF.first, last = DEFAULT_BACKOFF.last } = given as GrowingDelay;
   return { first: checkDelay(first, "backoff.first"), last: checkDelay(last, "backoff.last") };
 }

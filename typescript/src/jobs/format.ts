@@ -83,7 +83,9 @@ export function checkValue(value: unknown, format: Format, name: string): void {
 function checkPart(value: unknown, format: Format, name: string): void {
   const problem = problemOf(value, format);
   if (problem)
-    throw new SerializationError(`${name} is ${problem}, which ${FORMAT_NAMES[format]} cannot hold`);
+    throw new SerializationError(
+      `${name} is ${problem}, which ${FORMAT_NAMES[format]} cannot hold: ${REMEDIES[format]}`,
+    );
   if (Array.isArray(value)) {
     // a hole is undefined here
     for (let index = 0; index < value.length; index += 1)
@@ -98,6 +100,10 @@ function checkPart(value: unknown, format: Format, name: string): void {
 }
 
 const FORMAT_NAMES = { json: "JSON", msgpack: "MessagePack" };
+const REMEDIES = {
+  json: 'send it as text, a number or a plain object; the App\'s format "msgpack" takes dates, bytes, bigints and NaN',
+  msgpack: "send it as text, a number or a plain object",
+};
 const MIN_INT64 = -(2n ** 63n);
 const MAX_UINT64 = 2n ** 64n - 1n;
 

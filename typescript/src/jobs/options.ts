@@ -2,6 +2,7 @@
 import { encodeMilliseconds } from "../encoding.js";
 import { BadArgumentError } from "../errors.js";
 import { QueueKeys } from "../keys.js";
+import { refuseUnknown } from "../option-names.js";
 import type { NewItem } from "../requests.js";
 import type { Backoff } from "../retry-policy.js";
 import { type CallBackoff, DEFAULT_BACKOFF, type Policy, toPolicy } from "./backoff.js";
@@ -85,12 +86,7 @@ export function withOptions(
 ): Options {
   const set = Object.entries(given).filter(([, value]) => value !== undefined);
   if (set.length === 0) return defaults;
-  const unknown = set.find(([name]) => !(name in DEFAULTS));
-  if (unknown) {
-    throw new BadArgumentError(
-      `a job has no option ${JSON.stringify(unknown[0])}; it has ${Object.keys(DEFAULTS).join(", ")}`,
-    );
-  }
+  refuseUnknown(Object.fromEntries(set), DEFAULTS, "a job has no option");
   if (given.at !== undefined && given.delay) {
     throw new BadArgumentError("a job has a delay or a time at which it is due, not both");
   }
