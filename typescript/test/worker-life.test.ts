@@ -310,6 +310,29 @@ describe("a result", { concurrency: false }, () => {
     assert.equal(await ours.run(), 1);
     assert.match((await queue.inspect("a")).error.toString(), /BigInt/);
   });
+
+  test("that the queue refuses fails its item, and none that ended in the same moment", async () => {
+    await queue.configure({ maxData: 10 });
+    await queue.add(["a", "b", "c"].map((id) => ({ id, data: "", keep: LONG_MS })));
+    let running = 0;
+    let release = () => {};
+    const all = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    const handler: Handler = async ({ id }) => {
+      running += 1;
+      if (running === 3) release();
+      await all;
+      return id.toString() === "b" ? "more than ten bytes" : "short";
+    };
+    const ours = worker(handler, { concurrency: 3, maxAttempts: 1 });
+    const ran = ours.run();
+    await until(() => called.filter((line) => /^(completed|deadLettered)/.test(line)).length === 3);
+    await ours.close();
+    assert.equal(await ran, 2);
+    const states = (await queue.outcome(["a", "b", "c"])).map(({ state }) => state);
+    assert.deepEqual(states, ["result", "failure", "result"]);
+  });
 });
 
 describe("hooks and the log", { concurrency: false }, () => {
