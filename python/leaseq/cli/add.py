@@ -1,5 +1,6 @@
 """The command `leaseq add`: reads items from arguments, files or lines and adds them."""
 
+import itertools
 import os
 from collections.abc import Callable
 from io import BufferedReader
@@ -7,7 +8,7 @@ from typing import Any
 
 import click
 
-from leaseq import WorkQueue
+from leaseq import WorkQueue, flows
 from leaseq.cli import add_input, output
 from leaseq.cli.add_input import Entry
 from leaseq.cli.bulk_add import Adder
@@ -132,16 +133,12 @@ def _headers(given: tuple[str, ...]) -> dict[str, str]:
 
 
 def _add_lines(adder: Adder, stream: BufferedReader, read_line: ReadLine) -> None:
-    bytes_read = 0
+    done = 0
     with progress(_length(stream)) as show:
-
-        def on_read(count: int) -> None:
-            nonlocal bytes_read
-            bytes_read += count
-            show(bytes_read, f"{adder.added} added")
-
-        for chunk in add_input.lines(stream, on_read):
-            adder.add(_entries(adder, read_line, chunk))
+        for part in itertools.chain.from_iterable(map(flows.chunks, add_input.lines(stream))):
+            adder.add(_entries(adder, read_line, part))
+            done += sum(len(line) + 1 for _, line in part)
+            show(done, f"{adder.added} added, {adder.existed} exist")
 
 
 def _entries(adder: Adder, read_line: ReadLine, chunk: list[tuple[int, bytes]]) -> list[Entry]:

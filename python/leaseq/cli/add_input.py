@@ -36,15 +36,14 @@ class Entry:
     position: str = ""
 
 
-def lines(stream: BufferedReader, on_read: Callable[[int], None]) -> Iterator[list[tuple[int, bytes]]]:
+def lines(stream: BufferedReader) -> Iterator[list[tuple[int, bytes]]]:
     """The numbered lines of a stream, as many at once as have come, so that none waits for the next to be written.
 
-    Empty ones are left out. `on_read` gets how many bytes were read.
+    Empty ones are left out.
     """
     parts: list[bytes] = []
     number = 0
     while chunk := stream.read1(_READ):
-        on_read(len(chunk))
         parts.append(chunk)
         if b"\n" in chunk:
             *whole, rest = b"".join(parts).split(b"\n")

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from leaseq.cli.server import Server
     from leaseq.jobs import App, JobInfo
 
-_STATES = ("ready", "delayed", "running", "failed", "finished")
+_STATES = ("ready", "delayed", "running", "failed", "succeeded")
 
 
 def on_jobs(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -51,22 +51,35 @@ def jobs() -> None:
 
 
 @jobs.command("list")
-@click.argument("state", type=click.Choice(_STATES), metavar="|".join(_STATES))
+@click.argument("state", type=click.Choice(_STATES), required=False, metavar=f"[{'|'.join(_STATES)}]")
 @on_jobs
 @click.option(
-    "--limit", type=click.IntRange(1, 256), default=100, show_default=True, help="At most this many."
+    "--limit",
+    type=click.IntRange(1, 256),
+    default=100,
+    show_default=True,
+    help="At most this many of each state.",
 )
-@click.option("--offset", type=click.IntRange(min=0), default=0, help="Skip this many at the start.")
+@click.option(
+    "--offset", type=click.IntRange(min=0), default=0, help="Skip this many at the start of a state."
+)
 @output.as_json
 def list_(*, app: App, state: Any, limit: int, offset: int, as_json: bool) -> None:
-    """List jobs of a queue in one state. `finished` lists jobs whose outcome is kept. Exits with 1 if there are none.
+    """List jobs of a queue, all or those in one state. Exits with 1 if there are none.
+
+    `delayed` and `ready` have those that wait for another attempt, `succeeded` those whose result is kept.
 
     \b
     Examples:
+      leaseq jobs list
       leaseq jobs list running
       leaseq jobs list failed --queue mail --json | jq -r .error | sort | uniq -c
     """  # noqa: D301 (click's mark for text that is not to be wrapped)
-    _show(app.jobs(state, offset=offset, limit=limit), f"no job is {state}", as_json=as_json)
+    if offset and state is None:
+        raise click.UsageError("--offset is for one state")
+    states: tuple[Any, ...] = (state,) if state else _STATES
+    found = [info for each in states for info in app.jobs(each, offset=offset, limit=limit)]
+    _show(found, f"no job is {state}" if state else "there is no job", as_json=as_json)
 
 
 @jobs.command()
@@ -74,14 +87,19 @@ def list_(*, app: App, state: Any, limit: int, offset: int, as_json: bool) -> No
 @on_jobs
 @output.as_json
 def status(*, app: App, ids: tuple[str, ...], as_json: bool) -> int:
-    """Show the status of jobs and what is known of them. Exits with 1 if a job is unknown.
+    """Show the status of jobs, with the traceback of the last failure. Exits with 1 if a job is unknown.
+
+    `--json` shows all that is known: arguments, times, worker, progress, result.
 
     \b
-    Example:
+    Examples:
+      leaseq jobs status order-7
       leaseq jobs status order-7 --json | jq .traceback
     """  # noqa: D301 (click's mark for text that is not to be wrapped)
     found = app.inspect_jobs(app.handle(job_id, app.queues[0]) for job_id in ids)
     _show(found, "", as_json=as_json)
+    for info in found if not as_json else ():
+        _show_traceback(info)
     return ExitCode.NO if any(each.status == "unknown" for each in found) else ExitCode.DONE
 
 
@@ -203,7 +221,7 @@ def resume(*, app: App, name: str, as_json: bool) -> None:
 @on_jobs
 @output.as_json
 def trigger(*, app: App, name: str, as_json: bool) -> None:
-    """Enqueue the job of a schedule now; its slots stay as they are.
+    """Enqueue the job of a schedule now; its slots stay as they are. Its result is kept as the schedule says, or for a day.
 
     \b
     Example:
@@ -223,6 +241,13 @@ def _show(found: Sequence[JobInfo], nothing: str, *, as_json: bool) -> None:
         nothing=nothing,
         as_json=as_json,
     )
+
+
+def _show_traceback(info: JobInfo) -> None:
+    """Print the traceback of the last failure of a job, if there is one, under the id of the job."""
+    if info.traceback:
+        for text in ("", f"{info.id}:", *info.traceback.rstrip().splitlines()):
+            output.line(text)
 
 
 def _plain(info: JobInfo) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import pty
 import subprocess
 import threading
 from typing import TYPE_CHECKING, Any
@@ -203,11 +204,20 @@ class TestAdd:
             def read1(self, _size: int) -> bytes:
                 return self.pieces.pop(0)
 
-        sizes: list[int] = []
         pieces: Any = Pieces(b"a", b"b\nc", b"\n", b"\n\nd\ne", b"f")
-        found = list(add_input.lines(pieces, sizes.append))
+        found = list(add_input.lines(pieces))
         assert [line for some in found for line in some] == [(1, b"ab"), (2, b"c"), (5, b"d"), (6, b"ef")]
-        assert sum(sizes) == 11
+
+    def test_the_bar_says_how_many_were_added(self, call: Calls, tmp_path: Path) -> None:
+        file = tmp_path / "words"
+        file.write_text("word\n" * 300)
+        terminal, stderr = pty.openpty()
+        with os.fdopen(terminal, "rb", buffering=0) as shown:
+            command = [*COMMAND, "add", "q", "--lines", str(file)]
+            env = os.environ | {"REDIS_URL": call.url, "TERM": "xterm", "COLUMNS": "100"}
+            subprocess.run(command, env=env, stdout=subprocess.DEVNULL, stderr=stderr, check=True)
+            os.close(stderr)
+            assert b"300 added, 0 exist" in shown.read(1 << 16)
 
 
 class TestLease:

@@ -41,9 +41,7 @@ def test_jobs_are_listed_by_their_states(flavour: JobAppFlavour, call: Calls) ->
     flavour.app.function("fail").with_options(id="b").enqueue("no money")
     flavour.burst()
     assert "ValueError: no money" in call.yes("jobs", "list", "failed").lines[1]
-    records = call.yes("jobs", "list", "finished", "--json").records
-    assert sorted(each["id"] for each in records) == ["a", "b"]
-    record = next(each for each in records if each["id"] == "a")
+    (record,) = call.yes("jobs", "list", "succeeded", "--json").records
     assert (record["id"], record["status"], record["args"], record["function"]) == (
         "a",
         "succeeded",
@@ -54,6 +52,29 @@ def test_jobs_are_listed_by_their_states(flavour: JobAppFlavour, call: Calls) ->
     assert call("jobs", "list", "gone").code == 2
 
 
+def test_jobs_are_listed_without_a_state(flavour: JobAppFlavour, call: Calls) -> None:
+    call.refused(1, "there is no job", "jobs", "list")
+    call.refused(2, "--offset is for one state", "jobs", "list", "--offset", "1")
+    flavour.app.function("add").with_options(id="a").enqueue(1, 2)
+    flavour.app.function("fail").with_options(id="b").enqueue("no money")
+    flavour.burst()
+    flavour.app.function("add").with_options(id="c").enqueue(1, 2)
+    flavour.app.function("add").with_options(id="d", delay=60).enqueue(1, 2)
+    listed = [line.split()[:2] for line in call.yes("jobs", "list").lines[1:]]
+    assert listed == [["c", "ready"], ["d", "delayed"], ["b", "failed"], ["a", "succeeded"]]
+
+
+def test_a_page_of_those_that_succeeded_is_full_behind_failures(flavour: JobAppFlavour, call: Calls) -> None:
+    for number in range(3):
+        flavour.app.function("fail").with_options(keep=100).enqueue(f"no {number}")
+        flavour.app.function("add").with_options(id=f"j{number}", keep=1000 + number).enqueue(1, 2)
+    flavour.burst()
+    listed = call.yes("jobs", "list", "succeeded", "--limit", "2").lines[1:]
+    assert [line.split()[0] for line in listed] == ["j0", "j1"]
+    listed = call.yes("jobs", "list", "succeeded", "--limit", "2", "--offset", "2").lines[1:]
+    assert [line.split()[0] for line in listed] == ["j2"]
+
+
 def test_what_became_of_jobs(flavour: JobAppFlavour, call: Calls) -> None:
     flavour.app.function("fail").with_options(id="b").enqueue("no money")
     flavour.burst()
@@ -62,7 +83,10 @@ def test_what_became_of_jobs(flavour: JobAppFlavour, call: Calls) -> None:
     assert "raise ValueError(what)" in record["traceback"]
     done = call("jobs", "status", "b", "c")
     assert done.code == 1
-    assert [line.split()[:2] for line in done.lines[1:]] == [["b", "failed"], ["c", "unknown"]]
+    assert [line.split()[:2] for line in done.lines[1:3]] == [["b", "failed"], ["c", "unknown"]]
+    assert done.lines[3:6] == ["", "b:", "Traceback (most recent call last):"]
+    assert done.lines[-1] == "ValueError: no money"
+    assert done.out.count("raise ValueError(what)") == 1
 
 
 def test_jobs_are_cancelled(flavour: JobAppFlavour, call: Calls) -> None:
@@ -113,6 +137,8 @@ def test_schedules_are_listed_paused_resumed_and_triggered(flavour: JobAppFlavou
     assert call.yes("jobs", "cron", "trigger", "hourly").out.startswith("enqueued ")
     assert flavour.app.handle(made["id"], queue="default").info().function == "tick"
     assert flavour.app.queue().stats().ready == 2
+    flavour.burst()
+    assert call.yes("jobs", "status", made["id"]).lines[1].split()[:2] == [made["id"], "succeeded"]
     call.refused(
         2, "there is no schedule 'daily' in this queue: it has hourly", "jobs", "cron", "pause", "daily"
     )

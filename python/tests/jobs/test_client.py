@@ -487,11 +487,13 @@ def test_listing_costs_no_round_trip_per_job(shop: Shop, redis_client: redis.Red
     assert stats["cmdstat_mget"]["calls"] == 1
     assert "cmdstat_keys" not in stats
     shop.flavour.burst()
-    finished = shop.flavour(shop.app, "jobs", "finished")
-    assert {info.id: info.result for info in finished} == {handle.id: n for n, handle in enumerate(handles)}
+    succeeded = shop.flavour(shop.app, "jobs", "succeeded")
+    assert {info.id: info.result for info in succeeded} == {handle.id: n for n, handle in enumerate(handles)}
     assert shop.flavour(shop.app, "jobs", "failed") == []
-    with pytest.raises(BadArgumentError, match="ready, delayed, running, failed, finished"):
+    with pytest.raises(BadArgumentError, match="ready, delayed, running, failed, succeeded"):
         shop.flavour(shop.app, "jobs", "lost")
+    with pytest.raises(BadArgumentError, match="offset is at least 0 and limit at least 1: not -1 and 100"):
+        shop.flavour(shop.app, "jobs", "succeeded", offset=-1)
 
 
 @pytest.mark.parametrize(

@@ -116,7 +116,7 @@ def test_the_rights_of_the_specification_are_enough(
                 waiting.result(TIMEOUT_SECS)
             go.set()
             assert flavour(handle, "result", TIMEOUT_SECS) == 1
-        assert [info.id for info in flavour(flavour.app, "jobs", "finished")] == ["a", handle.last.id]
+        assert [info.id for info in flavour(flavour.app, "jobs", "succeeded")] == ["a", handle.last.id]
     assert denied(redis_client) == set()
 
 

@@ -45,7 +45,10 @@ class Schedules:
         await schedule_store.set_paused(self._clients.aio, self._queue_of(name, queue), name, paused=False)
 
     async def trigger(self, name: str, queue: str | None = None) -> Handle[Any]:
-        """Enqueue a job of a schedule now, in addition to its slots, which stay as they are."""
+        """Enqueue a job of a schedule now, in addition to its slots, which stay as they are.
+
+        Its result is kept as the schedule says, or for a day.
+        """
         found = await schedule_store.trigger(self._clients.aio, self._queue_of(name, queue), name)
         return Handle(self._clients, *found)
 

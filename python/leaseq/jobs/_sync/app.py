@@ -183,8 +183,8 @@ class App:
     ) -> list[JobInfo]:
         """Return one page of the jobs of a queue in a state, next first, with all that is known of each; `limit` is 1..256.
 
-        "finished" are the jobs whose result or failure is kept; the first to be deleted comes first. Takes five round
-        trips.
+        "delayed" and "ready" have those that wait for another attempt, "succeeded" those whose result is kept; the first
+        to be deleted comes first. Takes five round trips, for "succeeded" two more for each 256 results and failures.
         """
         return self._clients.sync.listed(state, queue, offset, limit)
 

@@ -24,14 +24,14 @@ from leaseq.jobs.store._aio.store import Store
 from leaseq.process import THIS
 from leaseq.results import Outcome
 
-ListState = Literal["ready", "delayed", "running", "failed", "finished"]
+ListState = Literal["ready", "delayed", "running", "failed", "succeeded"]
 
 _LISTS: dict[str, Literal["ready", "delayed", "leased", "dead", "kept"]] = {
     "ready": "ready",
     "delayed": "delayed",
     "running": "leased",
     "failed": "dead",
-    "finished": "kept",
+    "succeeded": "kept",
 }
 
 
@@ -221,9 +221,26 @@ class JobClient:
         """Return one page of the jobs of a queue in one state. Raises BadArgumentError."""
         if state not in _LISTS:
             raise BadArgumentError(f"jobs are listed by state: {', '.join(_LISTS)}; not {state!r}")
-        name = queue or self.settings.defaults.queue
-        ids = await self.store.listed(name, _LISTS[state], offset, min(limit, MAX_ENTRIES))
+        if offset < 0 or limit < 1:
+            raise BadArgumentError(f"offset is at least 0 and limit at least 1: not {offset} and {limit}")
+        name, limit = queue or self.settings.defaults.queue, min(limit, MAX_ENTRIES)
+        if state == "succeeded":
+            ids = await self._succeeded(name, offset, limit)
+        else:
+            ids = await self.store.listed(name, _LISTS[state], offset, limit)
         return await self._inspect(name, ids)
+
+    async def _succeeded(self, queue: str, offset: int, limit: int) -> list[str]:
+        """Ids of one page of the jobs whose result is kept: failures are kept in the same list."""
+        found: list[str] = []
+        first = 0
+        while len(found) < offset + limit:
+            ids = await self.store.listed(queue, "kept", first, MAX_ENTRIES)
+            if not ids:
+                break
+            first += len(ids)
+            found += [one.id for one, _ in await self.store.outcomes(queue, ids) if one.state == "result"]
+        return found[offset : offset + limit]
 
     async def _inspect(self, queue: str, ids: Sequence[str]) -> list[JobInfo]:
         snapshots = await self.store.snapshots(queue, ids)

@@ -15,6 +15,7 @@ from leaseq.jobs.call import options_of
 from leaseq.jobs.cron import schedule_state
 from leaseq.jobs.cron.info import ScheduleInfo
 from leaseq.jobs.cron.schedule_state import ScheduleState
+from leaseq.jobs.options import DAY
 from leaseq.jobs.store._sync.client import JobClient
 from leaseq.jobs.store._sync.store import Store
 
@@ -74,7 +75,8 @@ def trigger(client: JobClient, queue: str, name: str) -> tuple[str, str]:
     now, delay = round(time.time() * 1000), int(stage.add.get("delay", 0))
     content = msgspec.structs.replace(stage.job, enqueued=now, due=now + delay if delay else None)
     item = Item(envelope.write(content, client.settings.form, None), headers=stage.headers)
-    client.store.add(stage.queue, [(item, options_of(stage))])
+    kept = () if "keep" in stage.add else ("keep", str(int(DAY * 1000)))  # its id was asked for
+    client.store.add(stage.queue, [(item, (*options_of(stage), *kept))])
     client.enqueued()
     return item.id, stage.queue
 
