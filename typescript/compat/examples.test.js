@@ -35,7 +35,10 @@ describe("examples", { concurrency: false }, () => {
       });
       assert.deepEqual(stdout.split("\n"), LINES);
       // leaseq logs a failure by default
-      assert.match(stderr, name === "before" ? /^$/ : /^leaseq worker: item "receipt-17" of mails, attempt 1, failed/);
+      assert.match(
+        stderr,
+        name === "before" ? /^$/ : /^leaseq worker: item "receipt-17" of mails, attempt 1, failed/,
+      );
     });
   }
 

@@ -276,6 +276,14 @@ describe("a job", { concurrency: false }, () => {
     await assert.rejects(app.enqueue("b", new Date()), /send it as text.*"msgpack"/);
   });
 
+  test("needs the input of a function in its schedule, by its type", () => {
+    const app = new App(jobs.client);
+    const report = app.define("report", (month: string) => month);
+    // @ts-expect-error the function takes a month
+    app.every(report, 1000);
+    app.cron(report, "@daily", { input: "May", name: "daily" });
+  });
+
   test("takes an object of a class as hooks, which may have other members", () => {
     class Counter {
       count = 0;

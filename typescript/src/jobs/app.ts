@@ -77,6 +77,11 @@ export interface ScheduleOptions<Input = unknown> extends Omit<CallOptions, "id"
   missed?: Missed | undefined;
 }
 
+/** The options of a schedule; `input` can be left out if it may be undefined. */
+type Scheduling<Input, More = unknown> = undefined extends Input
+  ? [options?: ScheduleOptions<Input> & More]
+  : [options: ScheduleOptions<Input> & More & { input: Input | Arguments }];
+
 /** Functions whose calls run as jobs in other processes, and the workers that run them. */
 export class App {
   readonly #client: Client;
@@ -171,15 +176,15 @@ export class App {
   cron<Input>(
     called: JobFunction<Input>,
     line: string,
-    options: ScheduleOptions<Input> & { timeZone?: string | undefined } = {},
+    ...[options]: Scheduling<Input, { timeZone?: string | undefined }>
   ): void {
-    const { timeZone = "UTC", ...rest } = options;
+    const { timeZone = "UTC", ...rest } = options ?? {};
     this.#schedule(called, new CronTimetable(line, timeZone), rest);
   }
 
   /** Enqueues a function at the multiples of an interval in ms since 1970; otherwise as `cron`. */
-  every<Input>(called: JobFunction<Input>, interval: number, options: ScheduleOptions<Input> = {}): void {
-    this.#schedule(called, new IntervalTimetable(interval), options);
+  every<Input>(called: JobFunction<Input>, interval: number, ...[options]: Scheduling<Input>): void {
+    this.#schedule(called, new IntervalTimetable(interval), options ?? {});
   }
 
   #schedule<Input>(called: JobFunction<Input>, timetable: Timetable, options: ScheduleOptions<Input>): void {
