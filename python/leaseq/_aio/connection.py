@@ -44,11 +44,13 @@ class Connection(ReplyStream):
         idle_list: where its pool keeps it between two users.
         slot: what it takes of the bound on connections in use.
         reference: a weak one, by which its pool knows it while it is in use.
+        idle_since: when its last user returned it, in seconds.
     """
 
     idle_list: list[Self]
     slot: concurrency.Slot | None = None
     reference: weakref.ref[Self]
+    idle_since = 0.0
 
     pending_replies = 0
     asking = False
@@ -103,6 +105,11 @@ class Connection(ReplyStream):
             return -1
         sock = self._transport.get_extra_info("socket")
         return -1 if sock is None else cast("int", sock.fileno())
+
+    @property
+    def is_open(self) -> bool:
+        """True if this process has it open."""
+        return self._process == THIS.number and self._lost is None and self.fileno() >= 0
 
     def is_usable(self) -> bool:
         """Return whether it stands, belongs to this process and loop, and has nothing to read; ready for its next user then."""

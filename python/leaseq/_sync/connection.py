@@ -48,11 +48,13 @@ class Connection:
         idle_list: where its pool keeps it between two users.
         slot: what it takes of the bound on connections in use.
         reference: a weak one, by which its pool knows it while it is in use.
+        idle_since: when its last user returned it, in seconds.
     """
 
     idle_list: list[Self]
     slot: concurrency.Slot | None = None
     reference: weakref.ref[Self]
+    idle_since = 0.0
 
     pending_replies = 0
     asking = False
@@ -104,6 +106,11 @@ class Connection:
         # in one step, between whose halves no signal handler can raise: the bytes would be lost, and the reply waited for
         self._received = map(self._reader.feed, iter(partial(self._socket.recv, _CHUNK), b""))
         self._has_timeval = limited_by_kernel(sock)
+
+    @property
+    def is_open(self) -> bool:
+        """True if this process has it open."""
+        return self._process == THIS.number and self.fileno() >= 0
 
     def is_usable(self) -> bool:
         """Return whether it stands, belongs to this process, and has nothing to read; ready for its next user then."""

@@ -2,8 +2,12 @@
 """Connections to one address, kept for the next call."""
 
 import contextlib
+import errno
+import sys
+import warnings
 import weakref
 from os import getpid
+from typing import Final
 
 from redis.exceptions import AskError
 
@@ -11,6 +15,12 @@ from leaseq._sync import concurrency
 from leaseq._sync.connection import Connection
 from leaseq.endpoint import Endpoint
 from leaseq.process import THIS
+
+IDLE_SECS: Final = 60.0
+"""Seconds after which a connection that no call has used is closed, at the next call's end."""
+
+NO_DESCRIPTOR: Final = (errno.EMFILE, errno.ENFILE)
+"""The process, or the machine, can open no more files and connections."""
 
 
 class Pool:
@@ -28,6 +38,24 @@ class Pool:
         self._idle: list[Connection] = []
         self._in_use: set[weakref.ref[Connection]] = set()
         """Weak, since an interrupted call may not return its connection."""
+
+    def __del__(self) -> None:
+        """Close what its users forgot to close: an event loop would keep it open. Warns, as Python does of files."""
+        if sys.is_finalizing():  # a program may leave the end to the system
+            return
+        THIS.ask()
+        idle: list[Connection] = getattr(self, "_idle", [])
+        count = sum(connection.is_open for connection in idle)
+        for connection in idle:
+            connection.close()
+        if count:
+            warnings.warn(
+                f"{count} connection(s) to {self._endpoint} were not closed: close the queue or the App, or use it in a"
+                " `with` block",
+                ResourceWarning,
+                stacklevel=2,
+                source=self,
+            )
 
     def acquire(self, _key: str = "", _redirection: AskError | None = None) -> Connection:
         """A connection, for the caller alone. Raises errors of redis-py."""
@@ -61,9 +89,11 @@ class Pool:
         idle_list = self._idle
         try:
             connection = Connection.open(self.resolve_endpoint())
-        except BaseException:
+        except BaseException as error:
             if self._slots is not None:
                 self._slots.release(slot)
+            if getattr(error.__cause__, "errno", None) in NO_DESCRIPTOR:
+                self.close_idle()
             raise
         connection.idle_list, connection.slot = idle_list, slot
         connection.reference = weakref.ref(connection, self._in_use.discard)
@@ -79,9 +109,21 @@ class Pool:
             if connection.has_failed:
                 self.discard_idle()
         else:
+            connection.idle_since = now = concurrency.now()
             self._idle.append(connection)
+            oldest = next(iter(self._idle), connection)
+            if oldest.idle_since < now - IDLE_SECS:
+                self._close_expired(now - IDLE_SECS)
         if self._slots is not None:
             self._slots.release(slot)
+
+    def _close_expired(self, before: float) -> None:
+        """Close the connections that no call has used since then. They are in front: the last to return is handed out first."""
+        try:
+            while self._idle[0].idle_since < before:
+                self._idle.pop(0).close()
+        except IndexError:  # another thread took it
+            pass
 
     def discard_idle(self) -> None:
         """Close the idle connections: one broke, and these may have the same fault (LQ-CLIENT-21)."""

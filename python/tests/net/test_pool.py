@@ -6,19 +6,24 @@ import asyncio
 import concurrent.futures
 import gc
 import os
+import resource
 import weakref
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import redis
+import uvloop
 from support import servers
 from support.client_flavours import connections_in_use
+from support.redis_probe import until
 from support.servers import TIMEOUT_SECS
 
 import leaseq
 import leaseq.aio
 from leaseq import Item
 from leaseq._aio import connection as aio_connection
+from leaseq._aio import pool
 from leaseq._aio import route as aio
 from leaseq._sync import concurrency
 from leaseq._sync import connection as sync_connection
@@ -268,3 +273,62 @@ def test_a_client_that_is_gone_leaves_nothing(kind: Any) -> None:
     del client
     gc.collect()
     assert route() is None
+
+
+def test_one_that_no_call_used_for_a_while_is_closed(flavour: ClientFlavour, url: str) -> None:
+    """A burst of calls leaves no more connections open than its program uses afterwards."""
+    route = route_of(flavour, flavour.client(url))
+    first, second = flavour.run(route.acquire("", None)), flavour.run(route.acquire("", None))
+    in_loop(flavour, route.release, first)
+    first.idle_since -= pool.IDLE_SECS + 1
+    in_loop(flavour, route.release, second)
+    servers.wait_until(lambda: not first.is_open)
+    assert flavour.run(route.acquire("", None)) is second
+    in_loop(flavour, route.release, second)
+    flavour.run(route.close())
+
+
+def test_connections_are_given_up_if_the_process_can_open_no_more(flavour: ClientFlavour, url: str) -> None:
+    route = route_of(flavour, flavour.client(url))
+    used = [flavour.run(route.acquire("", None))]
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (used[0].fileno() + 8, limits[1]))
+    try:
+        with pytest.raises(redis.ConnectionError, match="Too many open files"):
+            used.extend(iter(lambda: flavour.run(route.acquire("", None)), None))
+        for each in used:
+            in_loop(flavour, route.release, each)
+        servers.wait_until(lambda: not any(each.is_open for each in used))
+        Path(os.devnull).read_bytes()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+    flavour.run(route.close())
+
+
+def forget(queues: list[Any]) -> None:
+    queues.clear()
+    gc.collect()
+
+
+def test_what_is_forgotten_is_closed_with_a_warning(url: str, redis_client: redis.Redis) -> None:
+    before = ids(redis_client)
+    queues = [leaseq.WorkQueue("q", url)]
+    queues[0].add_item(Item(b"x"))
+    with pytest.warns(ResourceWarning, match="close the queue or the App"):
+        forget(queues)
+    servers.wait_until(lambda: ids(redis_client) == before)
+
+
+@pytest.mark.parametrize("run", [asyncio.run, uvloop.run], ids=["asyncio", "uvloop"])
+def test_what_is_forgotten_in_a_loop_is_closed_with_a_warning(
+    run: Any, url: str, redis_client: redis.Redis
+) -> None:
+    async def forgets() -> None:
+        before = ids(redis_client)
+        queues = [leaseq.aio.WorkQueue("q", url)]
+        await queues[0].add_item(Item(b"x"))
+        with pytest.warns(ResourceWarning, match="close the queue or the App"):
+            forget(queues)
+        await until(lambda: ids(redis_client) == before)
+
+    run(forgets())
