@@ -11,7 +11,7 @@ from leaseq.commands import Command
 
 T = TypeVar("T")
 
-_READING = (_scripts.INSPECT, _scripts.LIST, _scripts.OUTCOME, _scripts.STATS)
+_READING = (_scripts.INSPECT, _scripts.LIST, _scripts.STATS)
 
 
 @dataclass(slots=True)
@@ -36,5 +36,5 @@ class PendingCall(Generic[T]):
 
     @property
     def reads(self) -> bool:
-        """Return true for a call that only asks. OUTCOME publishes no more than a death that is there."""
+        """Return true for a call of a script that writes nothing (OUTCOME publishes the failures of dead items)."""
         return self.command is not None and self.command.script in _READING

@@ -172,7 +172,7 @@ OPERATIONS: dict[str, Callable[[Any], object]] = {
         (["~*", "+@all", "-hsetnx"], ["add"], False),
         (["~*", "+@all", "-blpop"], ["blocking lease"], True),
         (["~*", "+@all", "-@write"], ["add"], False),
-        (["~*", "+@all", "-@read"], ["stats", "inspect", "list", "outcomes"], True),
+        (["~*", "+@all", "-@read"], ["stats", "inspect", "list"], True),
     ],
     ids=["no eval", "no scripting", "no keys", "no hsetnx", "no blpop", "no write", "no read"],
 )
