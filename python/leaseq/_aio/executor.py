@@ -378,9 +378,7 @@ class Executor:
             if isinstance(error, redis.ResponseError):
                 if self.route.redirects and is_elsewhere(error):
                     return error
-                named = await self._refused(error)
-                named.definite = named.definite or call.reads
-                raise named from error
+                raise await self._refused(error) from error
             if isinstance(error, redis.RedisError | OSError | ReplyTimeoutError):
                 if call.connection is not None:
                     call.connection.close()

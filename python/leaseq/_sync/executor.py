@@ -375,9 +375,7 @@ class Executor:
             if isinstance(error, redis.ResponseError):
                 if self.route.redirects and is_elsewhere(error):
                     return error
-                named = self._refused(error)
-                named.definite = named.definite or call.reads
-                raise named from error
+                raise self._refused(error) from error
             if isinstance(error, redis.RedisError | OSError | ReplyTimeoutError):
                 if call.connection is not None:
                     call.connection.close()

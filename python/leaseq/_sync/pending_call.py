@@ -5,13 +5,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from leaseq import _scripts
 from leaseq._sync.connection import Connection
 from leaseq.commands import Command
 
 T = TypeVar("T")
-
-_READING = (_scripts.INSPECT, _scripts.LIST, _scripts.STATS)
 
 
 @dataclass(slots=True)
@@ -33,8 +30,3 @@ class PendingCall(Generic[T]):
     is_sent: bool = True
     sent_at: float = 0.0
     answer: Any = None
-
-    @property
-    def reads(self) -> bool:
-        """Return true for a call of a script that writes nothing (OUTCOME publishes the failures of dead items)."""
-        return self.command is not None and self.command.script in _READING

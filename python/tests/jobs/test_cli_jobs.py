@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from support.cli_runner import Calls
 from support.job_app import JobAppFlavour
 
 from leaseq.jobs import App
@@ -14,7 +13,7 @@ from leaseq.jobs.worker.scheduler import Scheduler
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    import redis
+    from support.cli_runner import Calls
 
 
 @pytest.fixture
@@ -88,21 +87,6 @@ def test_what_became_of_jobs(flavour: JobAppFlavour, call: Calls) -> None:
     assert done.lines[3:6] == ["", "b:", "Traceback (most recent call last):"]
     assert done.lines[-1] == "ValueError: no money"
     assert done.out.count("raise ValueError(what)") == 1
-
-
-def test_a_read_without_a_right_inside_its_script_did_nothing(
-    flavour: JobAppFlavour, call: Calls, redis_client: redis.Redis, url: str
-) -> None:
-    """LQ-ERROR-4: 4 would say that it may or may not have been done."""
-    flavour.app.function("fail").with_options(id="b").enqueue("no money")
-    flavour.burst()
-    redis_client.execute_command("ACL", "SETUSER", "poor", "reset", "on", ">hidden", "~*", "+@all", "-zcard")  # type: ignore[no-untyped-call]
-    try:
-        poor = Calls(url.replace("redis://", "redis://poor:hidden@"))
-        poor.refused(3, "lacks a right", "jobs", "list", "failed")
-        poor.refused(3, "lacks a right", "stats", "default", "--group", "jobs")
-    finally:
-        redis_client.acl_deluser("poor")
 
 
 def test_jobs_are_cancelled(flavour: JobAppFlavour, call: Calls) -> None:
