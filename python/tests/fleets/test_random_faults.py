@@ -43,7 +43,7 @@ CALM_SECS: Final = 8.0
 MORE_BYTES: Final = 12 << 20
 """Memory that a program may have in addition in the last calm, beside the middle of its life."""
 MORE_DESCRIPTORS: Final = 4
-"""The same of descriptors, beside the first calm."""
+"""The same of descriptors, beside the first third of its life: how many calls meet, and take a connection each, is chance."""
 MOST_DESCRIPTORS: Final = 80
 """Eight callers may wait for three queues each, and interrupted calls keep connections for a while."""
 BOTH: Final = ("threads", "asyncio")
@@ -105,7 +105,8 @@ class Program:
             before, after = self.memory[len(self.memory) // 3 :][:calm], self.memory[-calm:]
             if statistics.median(after) - statistics.median(before) > MORE_BYTES:
                 yield f"{name}: memory grew, MiB: {[size >> 20 for size in self.memory[::calm]]}"
-            first, last = max(self.descriptors[:calm]), max(self.descriptors[-calm // 2 :])
+            early = max(calm, len(self.descriptors) // 3)
+            first, last = max(self.descriptors[:early]), max(self.descriptors[-calm // 2 :])
             if last > first + MORE_DESCRIPTORS or max(self.descriptors) > MOST_DESCRIPTORS:
                 yield f"{name}: too many descriptors: {self.descriptors}"
 
