@@ -177,10 +177,7 @@ def test_the_capabilities_are_those_of_the_specification(actor: AdapterProcess) 
     page = Path(__file__).parents[2].joinpath("spec", "12-conformance.md").read_text()
     named = {"core", *re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)}
     assert set(SCHEMA["$defs"]["capability"]["enum"]) == named
-    of_jobs = {"jobs", "job_worker", "job_chains", "job_schedules"}
-    if "Python" in actor.hello["client"]["language"]:
-        of_jobs = set()
-    assert actor.capabilities == named - of_jobs
+    assert actor.capabilities == named
 
 
 def test_the_scripts_are_those_of_the_manifest(actor: AdapterProcess) -> None:

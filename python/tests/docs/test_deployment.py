@@ -68,7 +68,7 @@ if __name__ == "__main__":
 READER = (
     *("queues", "workers", "stats orders", "inspect orders dead", "peek orders", "dead list orders"),
     *(f"list orders {state}" for state in ("ready", "delayed", "leased", "dead")),
-    *(f"jobs list {state}" for state in ("ready", "delayed", "failed", "finished")),
+    *(f"jobs list {state}" for state in ("ready", "delayed", "failed", "succeeded")),
     *("jobs status ready delayed failed", "jobs cron list"),
 )
 """Commands of a reader. Their exit codes report if the thing exists."""

@@ -58,7 +58,7 @@ async def main() -> None:
     app.chain(add.call()).then(show.partial("x"))  # error
     tick.enqueue(1)  # error
     reveal_type(tock.enqueue().result())  # int
-    app.every("1 m")  # error
+    app.every([60])  # error
 """
 
 
