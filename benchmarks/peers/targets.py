@@ -267,8 +267,8 @@ def _of_node(records: Sequence[Record], pair: Pair) -> list[Target]:
     def sliced(measure: str, figure: str) -> list[float]:
         return ratios(*_each_slice(records, measure, pair, figure))
 
-    def repeated(measure: str, figure: str) -> list[float]:
-        return ratios(*(by_repetition(records, measure, name, figure) for name in pair))
+    def repeated(measure: str, figure: str, case: str = "") -> list[float]:
+        return ratios(*(by_repetition(records, measure, name, figure, case) for name in pair))
 
     def target(what: str, found: Sequence[float], *, at_least: bool) -> Target:
         over = "over BullMQ" if at_least else "of BullMQ's"
@@ -279,7 +279,9 @@ def _of_node(records: Sequence[Record], pair: Pair) -> list[Target]:
         target("enqueue in bulk", sliced(ab_compare.BULK, "per_second"), at_least=True),
         target("drain", sliced(ab_compare.DRAIN, "per_second"), at_least=True),
         target(
-            "handlers of 5 ms, 20 at a time", repeated(parameter_sweep.WORKERS, "per_second"), at_least=True
+            "handlers of 5 ms, 20 at a time",
+            repeated(parameter_sweep.WORKERS, "per_second", parameter_sweep.CASE),
+            at_least=True,
         ),
         target("server CPU of an enqueue", sliced(ab_compare.ENQUEUE, "server_us"), at_least=False),
         target("server CPU of a drain", sliced(ab_compare.DRAIN, "server_us"), at_least=False),
