@@ -201,6 +201,16 @@ describe("a schedule", { concurrency: false }, () => {
     assert.deepEqual(seen, [{ to: "x" }, "b"]);
   });
 
+  test("that keeps no results keeps that of a job that was triggered", async () => {
+    jobs.app.cron(
+      jobs.app.define("count", () => 17),
+      "30 2 * * *",
+    );
+    jobs.work();
+    await until(async () => (await ofSchedules().inspect("count")).state === "delayed");
+    assert.equal(await (await jobs.app.schedules.trigger("count")).result(), 17);
+  });
+
   test("that makes no sense is refused", () => {
     const report = jobs.app.define("report", (_: unknown) => {});
     const far = jobs.app.define("far", { queue: "x".repeat(96) }, () => {});

@@ -1,4 +1,4 @@
-// A web application that enqueues jobs and shows their results. Its worker is worker.js, in a process of its own.
+// A web application that enqueues jobs and shows their results. Its worker, worker.js, is another process.
 import Fastify from "fastify";
 import { app, thumbnail } from "./tasks.js";
 

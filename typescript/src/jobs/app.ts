@@ -17,12 +17,11 @@ import { Chain } from "./chain.js";
 import type { JobContext } from "./context.js";
 import { checkName, Definition, type ErrorClass } from "./definition.js";
 import type { Format } from "./format.js";
-import { Handle, type Reader } from "./handle.js";
+import { Handle } from "./handle.js";
 import { JobFunction } from "./job-function.js";
 import { JobPolicy, JobRunner } from "./job-run.js";
 import { type CallOptions, DEFAULTS, type Options, withOptions } from "./options.js";
 import { Producer } from "./producer.js";
-import { ResultWaits } from "./result-waits.js";
 import { type Missed, Schedule } from "./schedule.js";
 import { Scheduler } from "./scheduler.js";
 import { Schedules } from "./schedules.js";
@@ -90,7 +89,6 @@ export class App {
   readonly #functions = new Map<string, Definition>();
   readonly #schedules: Schedule[] = [];
   readonly #producer: Producer;
-  readonly #reader: Reader;
   /** The schedules that the server has. */
   readonly schedules: Schedules;
 
@@ -110,16 +108,8 @@ export class App {
     this.#ownsClient = !(server instanceof Client);
     this.#client = server instanceof Client ? server : new Client(server);
     this.#defaults = { ...DEFAULTS, queue };
-    const store = new Store(this.#client, group);
-    this.#producer = new Producer(store, format);
-    const waits = new Map<string, ResultWaits>();
-    const waitsOf = (name: string) => {
-      const known = waits.get(name) ?? new ResultWaits(store.queue(name));
-      waits.set(name, known);
-      return known;
-    };
-    this.#reader = { store, waits: waitsOf };
-    this.schedules = new Schedules(this.#producer, this.#reader, this.#schedules, () => this.queues);
+    this.#producer = new Producer(new Store(this.#client, group), format);
+    this.schedules = new Schedules(this.#producer, this.#schedules, () => this.queues);
   }
 
   /**
@@ -165,7 +155,7 @@ export class App {
     const own = withOptions(this.#defaults, callOptions);
     const definition = new Definition(new Signature(name, parameters), own, schema, deadLetterOn, called);
     this.#functions.set(name, definition);
-    return new JobFunction(this.#producer, this.#reader, definition);
+    return new JobFunction(this.#producer, definition);
   }
 
   /**
@@ -212,7 +202,7 @@ export class App {
       options: this.#defaults,
       signature: new Signature(name, undefined),
     };
-    return new JobFunction(this.#producer, this.#reader, callee);
+    return new JobFunction(this.#producer, callee);
   }
 
   /** Enqueues a call of a function by its name: as `App.function(name).enqueue`. */
@@ -224,18 +214,19 @@ export class App {
   async enqueueMany<Result>(calls: readonly Call<Result>[]): Promise<Handle<Result>[]> {
     const enqueued = await this.#producer.enqueue(calls);
     return enqueued.map(
-      ({ id, added }, index) => new Handle(this.#reader, id, calls[index]?.options.queue ?? "", added),
+      ({ id, added }, index) =>
+        new Handle(this.#producer.store, id, calls[index]?.options.queue ?? "", added),
     );
   }
 
   /** Starts a chain of jobs: `app.chain(fetch.call(url)).next(parse).next(store).enqueue()`. */
   chain<Result>(first: Call<Result>): Chain<Result> {
-    return new Chain<Result>(this.#producer, this.#reader, first);
+    return new Chain<Result>(this.#producer, first);
   }
 
   /** Returns a handle of a job that was enqueued before. `queue`: default that of the App. */
   handle<Result = unknown>(id: string, queue: string = this.#defaults.queue): Handle<Result> {
-    return new Handle(this.#reader, id, queue, undefined);
+    return new Handle(this.#producer.store, id, queue, undefined);
   }
 
   /** Returns the `Queue` that carries the jobs, for its dead letters, statistics and limits. */

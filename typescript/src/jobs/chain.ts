@@ -5,7 +5,7 @@ import { now } from "../clock.js";
 import { BadArgumentError } from "../errors.js";
 import { Arguments } from "./arguments.js";
 import { Call } from "./call.js";
-import { Handle, type Reader } from "./handle.js";
+import { Handle } from "./handle.js";
 import { type Status, statusesOfChain } from "./info.js";
 import type { JobFunction } from "./job-function.js";
 import type { CallOptions } from "./options.js";
@@ -17,13 +17,11 @@ import { numbered, type Producer } from "./producer.js";
  */
 export class Chain<Result> {
   readonly #producer: Producer;
-  readonly #reader: Reader;
   readonly #first: Call;
   readonly #later: readonly Call[];
 
-  constructor(producer: Producer, reader: Reader, first: Call, later: readonly Call[] = []) {
+  constructor(producer: Producer, first: Call, later: readonly Call[] = []) {
     this.#producer = producer;
-    this.#reader = reader;
     this.#first = first;
     this.#later = later;
   }
@@ -48,7 +46,7 @@ export class Chain<Result> {
       throw new BadArgumentError("a job in a chain cannot have an id or a time: the chain sets them");
     }
     const call = new Call(step.callee, more, options);
-    return new Chain<Next>(this.#producer, this.#reader, this.#first, [...this.#later, call]);
+    return new Chain<Next>(this.#producer, this.#first, [...this.#later, call]);
   }
 
   /** Enqueues the first job, which carries the others with it. */
@@ -62,7 +60,7 @@ export class Chain<Result> {
     const [enqueued] = await this.#producer.enqueue([this.#first.leading(id, stages)]);
     const jobs = [{ id, queue: this.#first.options.queue }, ...stages];
     return new ChainHandle(
-      jobs.map((job) => new Handle(this.#reader, job.id ?? "", job.queue, enqueued?.added)),
+      jobs.map((job) => new Handle(this.#producer.store, job.id ?? "", job.queue, enqueued?.added)),
     );
   }
 }

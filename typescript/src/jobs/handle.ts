@@ -4,29 +4,22 @@ import type { ItemInfo, Outcome } from "../codecs.generated.js";
 import type { Queue } from "../queue.js";
 import { readResult } from "./envelope.js";
 import { infoOf, type JobInfo, type Status, statusOf, unsuccessful } from "./info.js";
-import type { ResultWaits } from "./result-waits.js";
 import type { Notes, Store } from "./store.js";
-
-/** What handles share: the store, and the waits for results of each queue. */
-export interface Reader {
-  readonly store: Store;
-  waits(queue: string): ResultWaits;
-}
 
 /** A job that was enqueued, perhaps by another program. */
 export class Handle<Result = unknown> {
-  readonly #reader: Reader;
+  readonly #store: Store;
   readonly #queue: Queue;
 
   /** `added` is false if a job of this id was in its queue already, and undefined for a handle of an earlier job. */
   constructor(
-    reader: Reader,
+    store: Store,
     readonly id: string,
     readonly queue: string,
     readonly added: boolean | undefined,
   ) {
-    this.#reader = reader;
-    this.#queue = reader.store.queue(queue);
+    this.#store = store;
+    this.#queue = store.queue(queue);
   }
 
   /**
@@ -34,7 +27,7 @@ export class Handle<Result = unknown> {
    * polling the server. Throws JobFailed, JobCancelled, ResultTimeout, and ResultNotKept if no result will come.
    */
   async result(options: WaitOptions = {}): Promise<Result> {
-    const outcome = await this.#reader.waits(this.queue).outcome(this.id, options);
+    const outcome = await this.#store.waits(this.queue).outcome(this.id, options);
     if (outcome.state === "result") return (readResult(outcome.content).result ?? null) as Result;
     const isKept = outcome.state === "failure";
     const item = isKept || outcome.state === "absent" ? undefined : await this.#queue.inspect(this.id);
@@ -48,7 +41,7 @@ export class Handle<Result = unknown> {
 
   /** Returns the outcome of the job now, and the notes beside it. */
   async state(): Promise<[Outcome, Notes]> {
-    const [state] = await this.#reader.store.outcomes(this.#queue, [this.id]);
+    const [state] = await this.#store.outcomes(this.#queue, [this.id]);
     return state as [Outcome, Notes];
   }
 
@@ -57,7 +50,7 @@ export class Handle<Result = unknown> {
     const outcome = await this.#queue.outcome(this.id);
     const [item, [data], notes] = await Promise.all([
       this.#queue.inspect(this.id) as Promise<ItemInfo>,
-      this.#reader.store.data(this.#queue, [this.id]),
+      this.#store.data(this.#queue, [this.id]),
       this.#notes(),
     ]);
     return infoOf(this.id, this.queue, { outcome, item, data, notes });
@@ -68,7 +61,7 @@ export class Handle<Result = unknown> {
    * heartbeat, within a third of a lease, and aborts `signal`.
    */
   async cancel(): Promise<boolean> {
-    return await this.#reader.store.cancel(this.#queue, this.id);
+    return await this.#store.cancel(this.#queue, this.id);
   }
 
   /** Makes a dead job ready again, with all its attempts. Returns false if it is not dead. */
@@ -82,6 +75,6 @@ export class Handle<Result = unknown> {
   }
 
   async #notes(): Promise<Notes> {
-    return (await this.#reader.store.notes(this.#queue, [this.id]))[0] as Notes;
+    return (await this.#store.notes(this.#queue, [this.id]))[0] as Notes;
   }
 }

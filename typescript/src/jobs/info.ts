@@ -4,7 +4,8 @@ import { textOf } from "../handler.js";
 import { argumentsOf, type Envelope, readEnvelope, readResult } from "./envelope.js";
 import { BadEnvelopeError, JobCancelled, JobFailed, ResultNotKept, ResultTimeout } from "./errors.js";
 import { type Failure, readFailure } from "./failure.js";
-import { type Notes, WAITING } from "./store.js";
+import { WAITING } from "./result-waits.js";
+import type { Notes } from "./store.js";
 
 /** The status of a job. "retrying": it waits for another attempt. "unknown": there is none, or nothing is kept of it. */
 export type Status =

@@ -1,7 +1,7 @@
 // A function that runs elsewhere, as programs enqueue it.
 import type { Arguments } from "./arguments.js";
 import { Call, type Callee } from "./call.js";
-import { Handle, type Reader } from "./handle.js";
+import { Handle } from "./handle.js";
 import type { CallOptions } from "./options.js";
 import type { Producer } from "./producer.js";
 
@@ -13,18 +13,15 @@ export type InputAndOptions<Input> = undefined extends Input
 /** A function by its name. `App.define` and `App.function` create one. */
 export class JobFunction<Input = unknown, Result = unknown> {
   readonly #producer: Producer;
-  readonly #reader: Reader;
   /** For chains: a function takes what the one before it returns. */
   declare readonly Input: (input: Input) => void;
 
   constructor(
     producer: Producer,
-    reader: Reader,
     /** Its name and options. */
     readonly callee: Callee,
   ) {
     this.#producer = producer;
-    this.#reader = reader;
   }
 
   get name(): string {
@@ -38,7 +35,7 @@ export class JobFunction<Input = unknown, Result = unknown> {
   async enqueue(...[input, options]: InputAndOptions<Input>): Promise<Handle<Result>> {
     const call = new Call<Result>(this.callee, input, options ?? {});
     const [enqueued] = await this.#producer.enqueue([call]);
-    return new Handle(this.#reader, enqueued?.id ?? "", call.options.queue, enqueued?.added);
+    return new Handle(this.#producer.store, enqueued?.id ?? "", call.options.queue, enqueued?.added);
   }
 
   /** Returns a call, for `App.enqueueMany` and `App.chain`. */

@@ -2,16 +2,18 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { onAbort } from "../aborts.js";
 import type { WaitOptions } from "../blocking.js";
-import type { Outcome } from "../codecs.generated.js";
+import type { Outcome, State } from "../codecs.generated.js";
 import { AbortError } from "../errors.js";
 import type { Queue } from "../queue.js";
-import { WAITING } from "./store.js";
 
 /** Waits that block, each on a connection. The others are asked for together, again and again. */
 const MAX_BLOCKED = 16;
 /** Between two times of asking: doubled each time in which no job has ended. */
 const MIN_PAUSE_MS = 20;
 const MAX_PAUSE_MS = 250;
+
+/** States from which an outcome may come. */
+export const WAITING: ReadonlySet<string> = new Set<State>(["ready", "delayed", "leased"]);
 
 /** Whether an item may yet have an outcome. */
 export const mayEnd = (outcome: Outcome): boolean => WAITING.has(outcome.state) && outcome.keep > 0;

@@ -4,10 +4,13 @@ import { BadArgumentError } from "../errors.js";
 import type { Queue } from "../queue.js";
 import { MAX_ENTRIES } from "../scripts.generated.js";
 import { write } from "./format.js";
-import { Handle, type Reader } from "./handle.js";
+import { Handle } from "./handle.js";
 import { optionsOfStage } from "./options.js";
 import type { Producer } from "./producer.js";
 import { readSchedule, type Schedule, type ScheduleState, scheduleQueue } from "./schedule.js";
+
+/** How long the result of a triggered job is kept if its schedule keeps none: its id was asked for. */
+const TRIGGERED_KEEP_MS = 86_400_000;
 
 /** A schedule as the server has it. Times are milliseconds since 1970. */
 export interface ScheduleInfo {
@@ -37,19 +40,12 @@ interface Stored {
  */
 export class Schedules {
   readonly #producer: Producer;
-  readonly #reader: Reader;
   readonly #declared: readonly Schedule[];
   readonly #queues: () => readonly string[];
 
   /** `queues`: those of the App, its own first. */
-  constructor(
-    producer: Producer,
-    reader: Reader,
-    declared: readonly Schedule[],
-    queues: () => readonly string[],
-  ) {
+  constructor(producer: Producer, declared: readonly Schedule[], queues: () => readonly string[]) {
     this.#producer = producer;
-    this.#reader = reader;
     this.#declared = declared;
     this.#queues = queues;
   }
@@ -82,7 +78,7 @@ export class Schedules {
     await this.#producer.store.setPaused(ofSchedules, name, false);
   }
 
-  /** Enqueues a job of a schedule now, in addition to its slots. */
+  /** Enqueues a job of a schedule now, in addition to its slots. Its result is kept for a day, unless the schedule says for how long. */
   async trigger(name: string, queue?: string): Promise<Handle> {
     const stage = (await this.#one(name, queue)).state.job;
     if (!stage) throw new BadArgumentError(`schedule ${JSON.stringify(name)} does not say what its jobs are`);
@@ -91,8 +87,9 @@ export class Schedules {
     const job = { ...stage.job, enqueued, due: options.delay ? enqueued + options.delay : undefined };
     const id = randomBytes(16).toString("hex");
     const data = write(job, this.#producer.format);
-    await this.#producer.store.queue(stage.queue).add({ ...options, id, data, headers: stage.headers });
-    return new Handle(this.#reader, id, stage.queue, true);
+    const item = { keep: TRIGGERED_KEEP_MS, ...options, id, data, headers: stage.headers };
+    await this.#producer.store.queue(stage.queue).add(item);
+    return new Handle(this.#producer.store, id, stage.queue, true);
   }
 
   async #one(name: string, queue?: string): Promise<{ ofSchedules: Queue; state: ScheduleState }> {

@@ -1,9 +1,8 @@
 // The calls of the job layer beside those of the queues: notes, cancelling, data. All on the client's connections.
 import { type Client, type ClientParts, partsOf } from "../client.js";
-import type { Outcome, State } from "../codecs.generated.js";
+import type { Outcome } from "../codecs.generated.js";
 import * as commands from "../commands.js";
 import type { Argument } from "../encoding.js";
-
 import type { Queue } from "../queue.js";
 import { MAX_ENTRIES, SCRIPTS, WAIT_CAP_MS } from "../scripts.generated.js";
 import { MAX_COPY_BYTES } from "./envelope.js";
@@ -20,12 +19,13 @@ import {
   writeCancelled,
   writeRunning,
 } from "./job-state.js";
+import { ResultWaits, WAITING } from "./result-waits.js";
 
 /** How long a note about a cancellation stays. */
 const CANCELLED_LIFE_MS = 86_400_000;
 
-/** States from which an outcome may come. */
-export const WAITING: ReadonlySet<string> = new Set<State>(["ready", "delayed", "leased"]);
+/** Queues that are kept for the next call: a program may have one for each of its users. */
+const MAX_QUEUES = 1000;
 
 /** The notes beside a job. */
 export interface Notes {
@@ -33,9 +33,15 @@ export interface Notes {
   readonly cancelled: CancelledNote | undefined;
 }
 
+interface OpenQueue {
+  readonly queue: Queue;
+  readonly waits: ResultWaits;
+}
+
 /** The queues of one App, and what stands beside them. */
 export class Store {
   readonly #parts: ClientParts;
+  readonly #opened = new Map<string, OpenQueue>();
 
   constructor(
     readonly client: Client,
@@ -45,7 +51,23 @@ export class Store {
   }
 
   queue(name: string): Queue {
-    return this.client.queue(name, { group: this.group });
+    return this.#open(name).queue;
+  }
+
+  /** The waits for results of jobs in a queue. */
+  waits(name: string): ResultWaits {
+    return this.#open(name).waits;
+  }
+
+  #open(name: string): OpenQueue {
+    const known = this.#opened.get(name);
+    if (known) return known;
+    const queue = this.client.queue(name, { group: this.group });
+    const opened = { queue, waits: new ResultWaits(queue) };
+    const [oldest] = this.#opened.size < MAX_QUEUES ? [] : this.#opened.keys();
+    if (oldest !== undefined) this.#opened.delete(oldest);
+    this.#opened.set(name, opened);
+    return opened;
   }
 
   /** What the worker of an App is made of. */

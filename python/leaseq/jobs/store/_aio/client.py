@@ -9,7 +9,7 @@ from leaseq import commands
 from leaseq._aio import concurrency
 from leaseq._aio.queue import WorkQueue
 from leaseq._scripts import MAX_ENTRIES
-from leaseq.durations import Duration, seconds
+from leaseq.durations import NO_TIME, Duration, seconds
 from leaseq.errors import BadArgumentError, LeaseqError
 from leaseq.jobs import envelope, info
 from leaseq.jobs.call import Call
@@ -125,9 +125,8 @@ class JobClient:
 
     async def result(self, job: Job, timeout: Duration | None) -> Any:
         """Return the kept result of a job. Raises the errors of `Handle.result`."""
-        timeout = None if timeout is None else seconds(timeout, "timeout")
         queue = self.store.queues.get(job.queue) or await self.queue_of(job)
-        if timeout == 0:
+        if timeout in NO_TIME:
             outcome = await queue.outcome(job.id, timeout=0)
         else:
             waits = self._waits.get(job.queue)

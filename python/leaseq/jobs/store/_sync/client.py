@@ -10,7 +10,7 @@ from leaseq import commands
 from leaseq._scripts import MAX_ENTRIES
 from leaseq._sync import concurrency
 from leaseq._sync.queue import WorkQueue
-from leaseq.durations import Duration, seconds
+from leaseq.durations import NO_TIME, Duration, seconds
 from leaseq.errors import BadArgumentError, LeaseqError
 from leaseq.jobs import envelope, info
 from leaseq.jobs.call import Call
@@ -126,9 +126,8 @@ class JobClient:
 
     def result(self, job: Job, timeout: Duration | None) -> Any:
         """Return the kept result of a job. Raises the errors of `Handle.result`."""
-        timeout = None if timeout is None else seconds(timeout, "timeout")
         queue = self.store.queues.get(job.queue) or self.queue_of(job)
-        if timeout == 0:
+        if timeout in NO_TIME:
             outcome = queue.outcome(job.id, timeout=0)
         else:
             waits = self._waits.get(job.queue)

@@ -9,6 +9,7 @@ from typing import Final
 from leaseq import commands, flows
 from leaseq._sync import concurrency
 from leaseq._sync.queue import WorkQueue
+from leaseq.durations import Duration
 from leaseq.jobs.info import WAITS
 from leaseq.results import Outcome
 
@@ -48,7 +49,7 @@ class SharedWaits:
         self._leading = threading.Lock()  # never waited for
         self._arrival = concurrency.WakeEvent()
 
-    def outcome(self, job_id: str, timeout: float | None) -> Outcome:
+    def outcome(self, job_id: str, timeout: Duration | None) -> Outcome:
         """Return the outcome of a job once there is one, or what it is when it cannot have one or the time is over."""
         over = flows.deadline_after(timeout, concurrency.now)
         if len(self._direct) >= DIRECT:
