@@ -9,7 +9,7 @@ that the page does not have.
 
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -25,13 +25,14 @@ SOURCE: Final = DOCS / "guarantees.md"
 PAGE: Final = DOCS / "promises.md"
 ROW: Final = re.compile(r"^\| (?P<id>G\d+) \| (?P<text>.+) \| (?P<rules>LQ-[A-Z0-9, -]+) \|$", re.MULTILINE)
 """A promise is a row of a table: its number, its text, and the rules of the specification that it rests on."""
+POINTS: Final = ("-kill", "-drop-before", "-drop-after")
+"""The endings of crash points."""
 HEAD: Final = """\
 # Register of promises
 
-Each promise of [guarantees](guarantees.md), and what fails if it is broken. `tools/promises.py` writes this page from the rows of that page, from
-the tests with `pytest.mark.promise` and from the cases that name its rules. Each promise has been seen to fail: the bugs below were planted, and
-`python -m selftest` runs them.
-"""
+Each promise of [guarantees](guarantees.md), its tests (in `python/tests`, with `pytest.mark.promise`) and the conformance cases that name its rules.
+Each promise has been seen to fail: beside a test or case are the planted bugs that made it fail (`python -m selftest` plants them). `vectors/*` means
+every case of that folder. `tools/promises.py` writes this page."""
 
 
 @dataclass(frozen=True)
@@ -87,24 +88,54 @@ class Register:
 
     def page(self) -> str:
         """Return the page as it should be."""
-        return "\n".join([HEAD, *(line for promise in self.promises for line in self._section(promise))])
+        return (
+            "\n\n".join([HEAD, *(part for promise in self.promises for part in self._section(promise))])
+            + "\n"
+        )
 
     def _section(self, promise: Promise) -> Iterator[str]:
-        yield f"## {promise.id}\n"
-        yield f"{promise.text} Rules: {', '.join(promise.rules)}.\n"
-        yield "| planted bug | fails |\n|---|---|"
+        """The paragraphs on a promise."""
+        caught: dict[str, list[str]] = {}
         for bug, failed in self.seen(promise):
-            yield f"| `{bug.name}` | {_code(failed)} |"
-        yield f"\nTests in `python/tests`: {_code(self.tests_of(promise))}.\n"
-        cases = self.cases_of(promise)
-        if cases:
-            yield f"Conformance cases: {_code(cases)}.\n"
+            for name in failed:
+                caught.setdefault(name.removeprefix(f"{SUITE}/"), []).append(bug.name)
+        tests, cases = self.tests_of(promise), self.cases_of(promise)
+        yield f"## {promise.id}"
+        yield f"{promise.text} ({', '.join(promise.rules)})"
+        rows = [f"| `{name}` | {_code(caught[name])} |" for name in [*tests, *cases] if name in caught]
+        yield "\n".join(["| test or case | bugs that it caught |", "|---|---|", *rows])
+        if more := [name for name in tests if name not in caught]:
+            yield f"More tests: {_code(more)}."
+        if more := self._in_short(cases, caught):
+            yield f"More cases: {_code(more)}."
+
+    def _in_short(self, cases: Sequence[str], caught: Container[str]) -> list[str]:
+        """Cases that caught nothing, with a pattern in place of each whole group that is among `cases`."""
+        groups: dict[str, set[str]] = {}
+        for case in self.cases:
+            for pattern in _patterns(case.name):
+                groups.setdefault(pattern, set()).add(case.name)
+        whole = [pattern for pattern, names in groups.items() if len(names) > 1 and names <= set(cases)]
+        return list(
+            dict.fromkeys(
+                next((pattern for pattern in _patterns(name) if pattern in whole), name)
+                for name in cases
+                if name not in caught
+            )
+        )
 
 
 def promises() -> list[Promise]:
     """The promises of `guarantees.md`, in its order."""
     rows = ROW.finditer(SOURCE.read_text("utf-8"))
     return [Promise(row["id"], row["text"], tuple(row["rules"].split(", "))) for row in rows]
+
+
+def _patterns(case: str) -> list[str]:
+    """Patterns that a case matches: its folder, for a crash point also its ending."""
+    folder, _, name = case.partition("/")
+    ending = next((end for end in POINTS if name.endswith(end)), None)
+    return [f"{folder}/*", *([f"{folder}/*{ending}"] if ending else [])]
 
 
 def _code(names: Sequence[str]) -> str:

@@ -64,6 +64,23 @@ def test_a_number_out_of_order_is_named() -> None:
     assert "G3 stands where G2 should: number the promises in their order" in register.problems()
 
 
+@pytest.mark.parametrize(
+    ("named", "page"),
+    [
+        ({"points/a-kill", "points/b-kill"}, "`points/*-kill`"),
+        ({"points/a-kill", "points/a-drop-after"}, "`points/a-drop-after`, `points/a-kill`"),
+        ({"points/a-kill", "points/b-kill", "points/a-drop-after"}, "`points/*`"),
+    ],
+)
+def test_a_pattern_stands_for_a_whole_group_of_cases(named: set[str], page: str) -> None:
+    names = ("points/a-kill", "points/b-kill", "points/a-drop-after")
+    cases = [Case(name, "", ("LQ-ADD-1" if name in named else "LQ-ADD-2",), ("core",)) for name in names]
+    register = dataclasses.replace(REGISTER, cases=[CASE, *cases])
+    assert register.page().endswith(
+        f"| `wire/one` | `a-bug` |\n\nMore tests: `{TEST.name}`.\n\nMore cases: {page}.\n"
+    )
+
+
 def test_each_row_with_a_promise_is_read() -> None:
     text = promises.SOURCE.read_text("utf-8")
     assert text.count("\n| G") == len(promises.promises()) >= 28
