@@ -42,7 +42,7 @@ def refuse_unfinished(value: Any, what: str) -> None:
     if isinstance(value, Future):
         _end(value)
         raise BadTypeError(f"{what} returned a future, for which nothing waits: return its result()")
-    if is_awaitable(value):
+    if hasattr(value, "__await__"):
         _end(value)
         raise BadTypeError(
             f"{what} returned {type(value).__name__}, which nothing awaits: await it in an async def"
@@ -90,14 +90,9 @@ def returns_nothing(function: Callable[..., Any]) -> bool:
 _PLAIN = (bool, bytes, dict, float, int, list, str, tuple)
 
 
-def is_awaitable(value: Any) -> bool:
-    """Return whether a value that was returned is to be awaited."""
-    return hasattr(value, "__await__")
-
-
 async def awaited(value: Any) -> Any:
     """Return what a value gives in the end, if it is awaitable, or what that gives is."""
-    while is_awaitable(value):
+    while hasattr(value, "__await__"):
         value = await value
     return value
 

@@ -10,7 +10,6 @@ from leaseq._scripts import MAX_ENTRIES, WAIT_CAP_MS
 from leaseq.backoff import Backoff
 from leaseq.commands import Command, LeaseReply
 from leaseq.commands.additions import Options
-from leaseq.commands.encoding import result_key
 from leaseq.durations import Duration
 from leaseq.errors import BadArgumentError, BadTypeError
 from leaseq.item import Item
@@ -135,7 +134,7 @@ def outcome(
     """
     command = commands.outcome(keys, [item_id])
     wait_until = deadline_after(timeout, clock)
-    key = result_key(keys, item_id)
+    key = keys.result + item_id
     push = ("BLMOVE", key, key, "LEFT", "LEFT")
     found = answered((yield command))
     awaited = found[0].created

@@ -194,7 +194,7 @@ class LeasedItemBase(Item):
 
     @result.setter
     def result(self, value: Bytes | None) -> None:
-        self._result = None if value is None else as_bytes(value, "a result")
+        self._result = value if value is None or type(value) is bytes else as_bytes(value, "a result")
 
     def derived_id(self, step: str | int) -> str:
         """Return an id for a follow-up of this item.

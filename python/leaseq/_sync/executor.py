@@ -222,7 +222,7 @@ class Executor:
             except BaseException:
                 self._undo_later(command, answer, settles)
                 raise
-        self._register_at = min(each.until for each in self.queues)
+        self._register_at = min([each.until for each in self.queues])
 
     def publish(self, died: Sequence[str]) -> None:
         """Publish the failures of items that died in a call that could not (LQ-CLIENT-8), if that succeeds.

@@ -13,7 +13,6 @@ from leaseq.commands.encoding import (
     command,
     for_one,
     milliseconds_kept,
-    result_key,
 )
 from leaseq.durations import Duration, Time
 from leaseq.errors import BadArgumentError, BadTypeError, CrossGroupError
@@ -109,7 +108,7 @@ _ONLY_CURRENT = codecs.complete_options(only_current=True)
 def complete(keys: QueueKeys, completions: Sequence[Completion]) -> Command[list[Any]]:
     """Complete items, keep their results and add their follow-ups.
 
-    Returns for each whether this call completed it: a bool, or a `Completed` if one of them keeps an outcome or has follow-ups.
+    Returns for each whether this call completed it: a bool, or a `Completed` if it has follow-ups.
     """
     if len(completions) == 1 and completions[0].plain and not completions[0].only_current:
         item = completions[0].item
@@ -130,7 +129,7 @@ def _completed(reply: Any) -> list[bool]:
     return [reply == 1]
 
 
-def _complete_with(keys: QueueKeys, completions: Sequence[Completion]) -> Command[list[Completed]]:
+def _complete_with(keys: QueueKeys, completions: Sequence[Completion]) -> Command[list[bool | Completed]]:
     targets: dict[str, tuple[int, QueueKeys]] = {}
     results: list[str] = []
     entries: list[tuple[Argument, ...]] = []
@@ -138,7 +137,7 @@ def _complete_with(keys: QueueKeys, completions: Sequence[Completion]) -> Comman
         result = None
         if one.keep is not None:
             result = one.item.result if one.result is None else one.result
-            results.append(result_key(keys, one.item.id))
+            results.append(keys.result + one.item.id)
         options = codecs.complete_with_options(only_current=one.only_current, keep=one.keep, result=result)
         follow_ups = []
         for queue, item, added, _ in one.then:
@@ -147,9 +146,12 @@ def _complete_with(keys: QueueKeys, completions: Sequence[Completion]) -> Comman
         entries.append(codecs.complete_with_entry(one.item.id, one.item.token, options, follow_ups))
     more_keys = [key for _, target in targets.values() for key in target.vector(_scripts.ADD)]
 
-    def parse(reply: list[int]) -> list[Completed]:
+    def parse(reply: list[int]) -> list[bool | Completed]:
         answers = codecs.complete_with_reply(reply, [len(one.then) for one in completions])
-        return [Completed(won, [_follow_up(created) for created in added]) for won, added in answers]
+        return [
+            Completed(won, [_follow_up(created) for created in added]) if added else won
+            for won, added in answers
+        ]
 
     arguments = codecs.complete_with_arguments(entries, len(targets))
     return command(_scripts.COMPLETE_WITH, keys, arguments, parse, (*more_keys, *results))

@@ -143,11 +143,6 @@ def checked_id(item_id: str) -> str:
     return item_id if item_id.isascii() else Item(b"", item_id).id
 
 
-def result_key(keys: QueueKeys, item_id: str) -> str:
-    """Return the key of an item's outcome."""
-    return keys.result + item_id
-
-
 def answers(reply: Any) -> list[Any]:
     """Return the replies of the entries as a list. A call of one entry replies without a list (LQ-CALL-4)."""
     return reply if isinstance(reply, list) else [reply]

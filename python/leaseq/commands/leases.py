@@ -1,6 +1,6 @@
 """Leasing items, and keeping what is leased."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -137,7 +137,13 @@ def _leased(
     died: dict[int, list[str]] = {}
     for number, name, value in extras:
         if number > 0:
-            _READ.get(name, _header)(found.setdefault(number - 1, Extra()), name, value)
+            extra = found.setdefault(number - 1, Extra())
+            if name == b"keep":
+                extra.keep = value / 1000
+            elif name == b"content_type":
+                extra.content_type = decoded(value)
+            elif name.startswith(b"header:"):
+                extra.headers[decoded(name.removeprefix(b"header:"))] = decoded(value)
         elif name == b"died":  # 0, or of several queues minus the number of one
             died.setdefault(max(0, -number - 1), []).append(value.decode())
     return LeaseReply(until_then, deadline, items, extras=found, died=died)
@@ -155,19 +161,3 @@ def due_for_lost_reply(queues: Sequence[QueueKeys], reply: LeaseReply) -> list[C
     for place, died in reply.died.items():
         due += publications(queues[place], died)
     return due
-
-
-def _keep(extra: Extra, _name: bytes, value: int) -> None:
-    extra.keep = value / 1000
-
-
-def _content_type(extra: Extra, _name: bytes, value: bytes) -> None:
-    extra.content_type = decoded(value)
-
-
-def _header(extra: Extra, name: bytes, value: bytes) -> None:
-    if name.startswith(b"header:"):
-        extra.headers[decoded(name.removeprefix(b"header:"))] = decoded(value)
-
-
-_READ: dict[bytes, Callable[[Extra, bytes, Any], None]] = {b"keep": _keep, b"content_type": _content_type}

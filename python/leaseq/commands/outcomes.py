@@ -5,7 +5,7 @@ from typing import Any
 
 from leaseq import _scripts
 from leaseq.commands import codecs
-from leaseq.commands.encoding import Command, command, result_key
+from leaseq.commands.encoding import Command, command
 from leaseq.keys import QueueKeys
 from leaseq.results import Outcome
 
@@ -22,7 +22,7 @@ def outcome(keys: QueueKeys, ids: Sequence[str]) -> Command[list[Outcome]]:
         ]
 
     arguments = codecs.outcome_arguments(ids)
-    return command(_scripts.OUTCOME, keys, arguments, parse, [result_key(keys, item_id) for item_id in ids])
+    return command(_scripts.OUTCOME, keys, arguments, parse, [keys.result + item_id for item_id in ids])
 
 
 def publications(keys: QueueKeys, died: Sequence[str]) -> list[Command[list[Outcome]]]:

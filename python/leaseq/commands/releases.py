@@ -6,7 +6,7 @@ from typing import Any
 
 from leaseq import _scripts
 from leaseq.commands import codecs
-from leaseq.commands.encoding import Command, command, for_one, held, result_key
+from leaseq.commands.encoding import Command, command, for_one, held
 from leaseq.durations import Duration
 from leaseq.errors import BadTypeError
 from leaseq.item import LeasedItemBase
@@ -62,7 +62,7 @@ def release_each(keys: QueueKeys, given: Sequence[ReleaseRequest]) -> Command[li
             keep=0 if one.item.keep else None,
         )
         if one.item.keep:
-            results.append(result_key(keys, one.item.id))
+            results.append(keys.result + one.item.id)
         entries.append(codecs.release_entry(*id_and_token, options))
     return command(_scripts.RELEASE, keys, codecs.release_arguments(entries), codecs.release_reply, results)
 

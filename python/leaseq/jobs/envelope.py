@@ -1,7 +1,7 @@
 """A job as the data of an item, and its result as the outcome of that item (spec/jobs.md)."""
 
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 
@@ -41,6 +41,16 @@ class Envelope(msgspec.Struct, omit_defaults=True, kw_only=True):
         """Return the seconds that an attempt may take: as the call said, else `default` (LQ-JOB-4). None: without limit."""
         return default if self.timeout is None else self.timeout / 1000 or None
 
+    def unpack(self, serializers: Mapping[str, Serializer]) -> None:
+        """Read the arguments that a serializer wrote. Raises BadEnvelopeError."""
+        pair = _loaded(self.codec or "", self.body, serializers, "arguments")
+        try:
+            args, kwargs = pair
+            self.args, self.kwargs = list(args), dict(kwargs)
+        except (TypeError, ValueError) as error:
+            message = f"serializer {self.codec!r} gives no pair of arguments: {error}"
+            raise BadEnvelopeError(message) from error
+
 
 class Stage(msgspec.Struct, omit_defaults=True, kw_only=True):
     """A job that is not enqueued yet, the members of LQ-JOB-16: what a chain has behind it, what a schedule enqueues.
@@ -66,6 +76,13 @@ class Result(msgspec.Struct, omit_defaults=True, kw_only=True):
     job: msgspec.Raw = NOT_COPIED
     codec: str | None = None
     body: bytes | None = None
+
+    def unpack(self, serializers: Mapping[str, Serializer]) -> None:
+        """Read the result that a serializer wrote. Raises BadEnvelopeError."""
+        self.result = _loaded(self.codec or "", self.body, serializers, "result")
+
+
+Content = TypeVar("Content", Envelope, Result)
 
 
 class _Version(msgspec.Struct):
@@ -104,23 +121,18 @@ def pack(envelope: Envelope, serializer: Serializer) -> None:
         envelope.codec, envelope.args, envelope.kwargs = serializer.name, [], {}
 
 
-def read(data: bytes, serializers: Mapping[str, Serializer]) -> Envelope:
-    """A job. Raises BadEnvelopeError, whose text is fit for a dead letter."""
-    envelope: Envelope = _read(data, Envelope, "job")
-    if envelope.codec is not None:
-        unpack(envelope, serializers)
-    return envelope
-
-
-def unpack(envelope: Envelope, serializers: Mapping[str, Serializer]) -> None:
-    """Read what a serializer wrote. Raises BadEnvelopeError."""
-    pair = _custom(envelope.codec or "", envelope.body, serializers, "arguments")
+def read(data: bytes, kind: type[Content], serializers: Mapping[str, Serializer]) -> Content:
+    """Return a job or a result. Raises BadEnvelopeError, whose text is fit for a dead letter."""
     try:
-        args, kwargs = pair
-        envelope.args, envelope.kwargs = list(args), dict(kwargs)
-    except (TypeError, ValueError) as error:
-        message = f"serializer {envelope.codec!r} gives no pair of arguments: {error}"
-        raise BadEnvelopeError(message) from error
+        content: Content = CODECS[format_of(data)].decode(data, type=kind)
+    except UNREADABLE as error:
+        _check_version(data, kind)
+        raise BadEnvelopeError(f"this is no {_NAMES[kind]} that can be read: {error}") from error
+    if content.v != VERSION:
+        raise _another_version(content.v, kind)
+    if content.codec is not None:
+        content.unpack(serializers)
+    return content
 
 
 def write_result(result: Result, form: Format, serializer: Serializer | None) -> bytes:
@@ -135,14 +147,6 @@ def write_result(result: Result, form: Format, serializer: Serializer | None) ->
     return data
 
 
-def read_result(data: bytes, serializers: Mapping[str, Serializer]) -> Result:
-    """A result. Raises BadEnvelopeError."""
-    result: Result = _read(data, Result, "result")
-    if result.codec is not None:
-        result.result = _custom(result.codec, result.body, serializers, "result")
-    return result
-
-
 def copy_of(data: bytes) -> msgspec.Raw:
     """The envelope as it stands in its result."""
     return msgspec.Raw(data) if len(data) <= MAX_COPY_BYTES else NOT_COPIED
@@ -153,28 +157,24 @@ def format_of(data: bytes) -> Format:
     return "json" if data.startswith(b"{") else "msgpack"
 
 
-def _read(data: bytes, kind: Any, what: str) -> Any:
-    try:
-        read = CODECS[format_of(data)].decode(data, type=kind)
-    except UNREADABLE as error:
-        _check_version(data, what)
-        raise BadEnvelopeError(f"this is no {what} that can be read: {error}") from error
-    if read.v != VERSION:
-        raise BadEnvelopeError(f"this {what} is of version {read.v}, and this program knows {VERSION}")
-    return read
+_NAMES = {Envelope: "job", Result: "result"}
 
 
-def _check_version(data: bytes, what: str) -> None:
+def _check_version(data: bytes, kind: type[Envelope] | type[Result]) -> None:
     """A newer version may differ in everything but `v`. Raises BadEnvelopeError for one."""
     try:
         version = CODECS[format_of(data)].decode(data, type=_Version).v
     except UNREADABLE:
         return
     if version != VERSION:
-        raise BadEnvelopeError(f"this {what} is of version {version}, and this program knows {VERSION}")
+        raise _another_version(version, kind)
 
 
-def _custom(name: str, body: bytes | None, serializers: Mapping[str, Serializer], what: str) -> Any:
+def _another_version(version: int, kind: type[Envelope] | type[Result]) -> BadEnvelopeError:
+    return BadEnvelopeError(f"this {_NAMES[kind]} is of version {version}, and this program knows {VERSION}")
+
+
+def _loaded(name: str, body: bytes | None, serializers: Mapping[str, Serializer], what: str) -> Any:
     if name not in serializers:
         raise BadEnvelopeError(
             f"the {what} were written by serializer {name!r}, which this App does not have"

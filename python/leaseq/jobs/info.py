@@ -174,7 +174,7 @@ def _error(failed: Failure) -> str:
 def _result(outcome: Outcome, serializers: dict[str, Serializer]) -> Result:
     if outcome.state == "result":
         with contextlib.suppress(BadEnvelopeError):
-            return envelope.read_result(outcome.content, serializers)
+            return envelope.read(outcome.content, Result, serializers)
     return Result(v=envelope.VERSION)
 
 
@@ -182,7 +182,7 @@ def _envelope(data: bytes, serializers: dict[str, Serializer]) -> Envelope:
     """Return the envelope of a job; without a function if it cannot be read."""
     if data:
         with contextlib.suppress(BadEnvelopeError):
-            return envelope.read(data, serializers)
+            return envelope.read(data, Envelope, serializers)
     return Envelope(v=envelope.VERSION, function="")
 
 

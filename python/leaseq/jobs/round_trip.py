@@ -29,18 +29,19 @@ def are_plain(values: Collection[Any]) -> bool:
     """Return whether both formats keep these values as they are; false if that must be tried."""
     try:
         if len(values) < FEW:
-            return all(map(_is_plain, values))
+            return all(map(is_plain, values))
         kinds = set(map(type, values))
         if kinds <= _WHOLE:
             return True
         if kinds == _INTS:
             return bool(min(values) >= _LEAST and max(values) <= _MOST)
-        return all(map(_is_plain, values))
+        return all(map(is_plain, values))
     except RecursionError:
         return False
 
 
-def _is_plain(value: Any) -> bool:
+def is_plain(value: Any) -> bool:
+    """Return whether both formats keep this value as it is; false if that must be tried."""
     kind = type(value)
     if kind in _WHOLE:
         return True
@@ -97,7 +98,7 @@ def _way(name: str, function: str) -> str:
 
 def check(value: Any, annotation: Any, form: Format, what: str, way: str) -> None:
     """Raise SerializationError for a value that would not arrive as it is sent, with a way to send it."""
-    if are_plain((value,)):
+    if is_plain(value):
         return
     codec = CODECS[form]
     try:

@@ -36,7 +36,7 @@ def test_the_bytes_of_a_call_are_those_of_the_specification() -> None:
         b"\x84\xa1v\x01\xa8function\xa9mail.send\xa4args\x91\xada@example.org\xa6kwargs\x81\xa6urgent\xc3"
     )
     for data in (packed, envelope.write(job, "json", None)):
-        assert envelope.read(data, {}) == job
+        assert envelope.read(data, Envelope, {}) == job
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_the_bytes_of_a_call_are_those_of_the_specification() -> None:
 )
 def test_what_is_no_envelope_is_refused_with_the_reason(data: bytes, why: str) -> None:
     with pytest.raises(BadEnvelopeError, match=why):
-        envelope.read(data, {})  # LQ-JOB-19
+        envelope.read(data, Envelope, {})  # LQ-JOB-19
 
 
 def test_notes_and_schedules_say_their_version() -> None:
@@ -82,7 +82,7 @@ def test_a_note_or_schedule_that_cannot_be_read_is_none(data: bytes) -> None:
 
 def test_members_that_are_not_known_are_ignored() -> None:
     later = json.dumps({**CALL, "flavour": "red", "due": 5}).encode()
-    assert envelope.read(later, {}).args == ["a@example.org"]  # LQ-JOB-18
+    assert envelope.read(later, Envelope, {}).args == ["a@example.org"]  # LQ-JOB-18
 
 
 class Pickle:

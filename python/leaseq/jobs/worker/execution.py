@@ -15,7 +15,7 @@ from leaseq.jobs.context import Context, Report
 from leaseq.jobs.definition import Definition
 from leaseq.jobs.envelope import Envelope, Result, Stage
 from leaseq.jobs.errors import BadEnvelopeError, JobTimeout, Retry
-from leaseq.jobs.round_trip import are_plain, check_handed_on, check_result
+from leaseq.jobs.round_trip import check_handed_on, check_result, is_plain
 from leaseq.jobs.serializer import Format
 from leaseq.jobs.settings import Settings
 from leaseq.worker.retry_policy import DeadLetter, Release
@@ -41,9 +41,19 @@ class PreparedJob(NamedTuple):
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
     timeout: float | None
-    backoff: Policy
     attempt: int
     job: Envelope
+
+    @property
+    def backoff(self) -> Policy:
+        """The wait before the next attempt: as the call said, else as the function says (LQ-JOB-5)."""
+        job = self.job
+        if job.delays is not None:
+            return Delays(tuple(delay / 1000 for delay in job.delays))
+        if job.backoff is None:
+            return self.function.options.backoff
+        first, last = job.backoff
+        return Backoff(first / 1000, last / 1000)
 
 
 class UnknownFunction(NamedTuple):
@@ -86,7 +96,7 @@ class JobExecution:
         """Return the job to run, or the end of a job that can never run: it is dead (LQ-JOB-7)."""
         job = None
         try:
-            job = envelope.read(lease.data, self.settings.serializers)
+            job = envelope.read(lease.data, Envelope, self.settings.serializers)
             function = self.settings.functions.get(job.function)
             if function is None:
                 return self._unknown(job.function)
@@ -97,7 +107,7 @@ class JobExecution:
         if function.signature.takes_context:
             args = (self._context(lease, job, function.name, attempt, report), *args)
         timeout = job.time_limit(function.options.timeout)
-        return PreparedJob(function, args, kwargs, timeout, _backoff(job, function), attempt, job)
+        return PreparedJob(function, args, kwargs, timeout, attempt, job)
 
     def _unknown(self, function: str) -> UnknownFunction:
         names = sorted(self.settings.functions)
@@ -123,7 +133,7 @@ class JobExecution:
         form = envelope.format_of(lease.data)
         try:
             then = ready.job.then
-            if not are_plain((value,)):
+            if not is_plain(value):
                 refuse_unfinished(value, ready.function.name)
                 if self.settings.serializer is None:
                     self._check(ready, value, form, kept=lease.keep)
@@ -158,7 +168,7 @@ class JobExecution:
         """The envelope of the next stage: what this one returned is its first argument (LQ-JOB-16)."""
         job = stages[0].job
         if job.codec is not None:
-            envelope.unpack(job, self.settings.serializers)
+            job.unpack(self.settings.serializers)
         delay = int(stages[0].add.get("delay", 0))
         now = round(time.time() * 1000)
         following = msgspec.structs.replace(
@@ -193,12 +203,3 @@ class JobExecution:
 
     def _text(self, lease: LeasedJob, error: BaseException) -> str:
         return failure.text_of(error, self.worker, lease.started)
-
-
-def _backoff(job: Envelope, function: Definition) -> Policy:
-    if job.delays is not None:
-        return Delays(tuple(delay / 1000 for delay in job.delays))
-    if job.backoff is None:
-        return function.options.backoff
-    first, last = job.backoff
-    return Backoff(first / 1000, last / 1000)

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from leaseq._aio.queue import LeasedItem
-from leaseq.callables import awaited, is_awaitable
+from leaseq.callables import awaited
 from leaseq.errors import (
     BadArgumentError,
     BadIdError,
@@ -132,10 +132,9 @@ class Executor:
                     lease, ready, job, function.function(*ready.args, **ready.kwargs)
                 )
             else:
-                value = await self._threads.run(
-                    lambda: function.function(*ready.args, **ready.kwargs), ready.timeout
-                )
-            if is_awaitable(value):
+                call = partial(function.function, *ready.args, **ready.kwargs)
+                value = await self._threads.run(call, ready.timeout)
+            if hasattr(value, "__await__"):
                 value = await self._run_on_loop(
                     lease, ready, job, awaited(value), time.time() - lease.started
                 )

@@ -21,7 +21,7 @@ import msgspec
 from setproctitle import setproctitle
 
 from leaseq import signals
-from leaseq.callables import awaited, is_awaitable
+from leaseq.callables import awaited
 from leaseq.jobs.errors import JobTimeout
 from leaseq.jobs.worker import process_life
 from leaseq.jobs.worker.execution import JobExecution, JobResult, LeasedJob, PreparedJob, UnknownFunction
@@ -248,7 +248,7 @@ def _called(ready: PreparedJob) -> Any:
     """Call the function, and await what it returns if that can be; within its time limit."""
     started = time.monotonic()
     value = _called_within_limit(ready)
-    if not is_awaitable(value):
+    if not hasattr(value, "__await__"):
         return value
     return asyncio.run(within(ready.timeout, awaited(value), time.monotonic() - started))
 

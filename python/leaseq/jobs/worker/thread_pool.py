@@ -46,13 +46,6 @@ class _Run:
         self.over = False
         self.interrupted = False
 
-    def begin(self) -> None:
-        """In its thread. Raises the exception that came before it started: then it must not run."""
-        with self.guard:
-            if self.refused is not None:
-                raise self.refused
-            self.thread = threading.get_ident()
-
     def interrupt(self, kind: type[BaseException]) -> None:
         """Raise an exception in its thread where that is at work in Python; a call of C sees it when it returns."""
         with self.guard:
@@ -72,11 +65,6 @@ class _Run:
         if not self.future.done():
             logger.error("a function does not end past its time: its thread is given up")
             self.future.set_result((None, JobTimeout()))
-
-    def settle(self, value: Any, error: BaseException | None) -> None:
-        """Report the end of the call."""
-        if not self.future.done():
-            self.future.set_result((value, error))
 
 
 class AdaptiveThreadPool:
@@ -206,7 +194,8 @@ class AdaptiveThreadPool:
         self._delivery_due = False
         while self._outbox:
             run, value, error = self._outbox.popleft()
-            run.settle(value, error)
+            if not run.future.done():
+                run.future.set_result((value, error))
 
 
 def _perform(run: _Run) -> tuple[Any, BaseException | None]:
@@ -215,8 +204,13 @@ def _perform(run: _Run) -> tuple[Any, BaseException | None]:
     error: BaseException | None = None
     try:
         try:
-            run.begin()
-            value = run.call(run.function)
+            with run.guard:
+                if run.refused is None:
+                    run.thread = threading.get_ident()
+                else:  # what was to interrupt it came before it started
+                    error = run.refused()
+            if error is None:
+                value = run.call(run.function)
         except BaseException as failure:  # noqa: BLE001 (told)
             error = failure
         with run.guard:

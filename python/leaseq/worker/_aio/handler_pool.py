@@ -12,7 +12,7 @@ from typing import Any
 
 from leaseq._aio.concurrency import now
 from leaseq._aio.queue import LeasedItem
-from leaseq.callables import is_awaitable, refuse_generators, refuse_unfinished, returns_nothing
+from leaseq.callables import refuse_generators, refuse_unfinished, returns_nothing
 from leaseq.errors import BadTypeError
 from leaseq.worker.in_flight import CancelReason, End, HandlerResult
 
@@ -44,10 +44,6 @@ class Slot:
         self.since = 0.0
         self.cancel_reason: CancelReason | None = None
         self.task: asyncio.Task[None] | None = None
-
-    def start(self, item: LeasedItem, moment: float) -> None:
-        """Work on an item from this moment on."""
-        self.item, self.since, self.cancel_reason = item, moment, None
 
 
 class HandlerPool:
@@ -215,7 +211,7 @@ class HandlerPool:
 
     async def _handle(self, slot: Slot, item: LeasedItem, moment: float) -> float:
         """Run a handler, from this moment on. Return the moment of its end."""
-        slot.start(item, moment)
+        slot.item, slot.since = item, moment
         how: End = "raised"
         error: BaseException | None = None
         awaitable: Any = ...
@@ -231,7 +227,7 @@ class HandlerPool:
                 raise  # the event loop is gone
             interrupted = isinstance(failure, asyncio.CancelledError) and self._ended_by_program()
             how = slot.cancel_reason or ("stop" if interrupted else "raised")
-        slot.item = None
+        slot.item = slot.cancel_reason = None
         ended = now()
         self._on_result((item, error, ended - moment, how, True))
         if how == "stop" and isinstance(error, asyncio.CancelledError):
@@ -253,7 +249,7 @@ def _runs(slot: Slot) -> bool:
 
 def _explained(failure: BaseException, awaitable: Any) -> BaseException:
     """Return the error to report: that the handler's result cannot be awaited, if that is the cause of the failure."""
-    if awaitable is ... or not isinstance(failure, TypeError) or is_awaitable(awaitable):
+    if awaitable is ... or not isinstance(failure, TypeError) or hasattr(awaitable, "__await__"):
         return failure
     try:
         _awaitable(awaitable)
@@ -264,7 +260,7 @@ def _explained(failure: BaseException, awaitable: Any) -> BaseException:
 
 def _awaitable(value: Any) -> Any:
     """Return what a handler returned, if it can be awaited. Raises BadTypeError."""
-    if is_awaitable(value):
+    if hasattr(value, "__await__"):
         return value
     refuse_unfinished(value, "the handler")
     raise BadTypeError(f"the handler returned {type(value).__name__}. {USE_ASYNC_DEF}")

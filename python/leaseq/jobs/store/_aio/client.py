@@ -14,6 +14,7 @@ from leaseq.errors import BadArgumentError, LeaseqError
 from leaseq.jobs import envelope, info
 from leaseq.jobs.call import Call
 from leaseq.jobs.current_job import current
+from leaseq.jobs.envelope import Result
 from leaseq.jobs.errors import ResultNotKept
 from leaseq.jobs.info import WAITS, JobInfo, Status, unsuccessful
 from leaseq.jobs.job_state import JobState
@@ -142,7 +143,7 @@ class JobClient:
         if outcome.state in WAITS and not outcome.keep:
             raise ResultNotKept(f"job {job.id!r} was enqueued without `keep`: no result is kept of it")
         if outcome.state == "result":
-            return envelope.read_result(outcome.content, self.settings.serializers).result
+            return envelope.read(outcome.content, Result, self.settings.serializers).result
         state = await self._state(job, outcome)
         error = "" if outcome.finished else (await queue.inspect(job.id)).error
         raise unsuccessful(job.id, job.queue, outcome, state, error)
