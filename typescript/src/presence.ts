@@ -54,7 +54,7 @@ export interface HeldItem {
   readonly queue: string;
   readonly id: string;
   readonly attempt: number;
-  /** Milliseconds since it was leased. */
+  /** Milliseconds since it was leased: up to now, if it is still held. */
   readonly ms: number;
 }
 
@@ -79,7 +79,9 @@ export class PresenceReporter {
   readonly #settings: { concurrency: number; queues: readonly string[] };
   readonly #status: () => WorkerStatus;
   #started: number | undefined;
+  /** When it last registered: on the clock of `now`, and by the server's clock. */
   #registeredAt = Number.NEGATIVE_INFINITY;
+  #serverTime = 0;
   #timer: NodeJS.Timeout | undefined;
   /** Commands are sent one after the other, so that no report comes behind the end. */
   #lastSend: Promise<unknown> = Promise.resolve();
@@ -111,8 +113,10 @@ export class PresenceReporter {
       if (this.#unregistered) return;
       if (now() - this.#registeredAt >= INDEX_REFRESH_MS) await this.#register();
       const { items, ...status } = this.#status();
+      const reported = this.#serverTime + Math.round(now() - this.#registeredAt);
       const fixed = {
         version: 1,
+        reported,
         host: hostname(),
         pid: process.pid,
         client: `leaseq (TypeScript) ${VERSION}`,
@@ -135,11 +139,12 @@ export class PresenceReporter {
 
   /** Adds the worker to the index, by the server's clock, and removes expired ids from it (LQ-WORKER-2). */
   async #register(): Promise<void> {
-    const [seconds, micros] = (await this.#connection.sendOnce("TIME", [], COMMAND_TIMEOUT_MS)) as Buffer[];
-    const time = Number(seconds) * 1000 + Math.floor(Number(micros) / 1000);
+    const registeredAt = now();
+    const time = await serverTime(this.#connection, COMMAND_TIMEOUT_MS);
     await this.#send("ZADD", WORKERS_KEY, String(time + INDEX_TTL_MS), this.#id);
     this.#started ??= time;
-    this.#registeredAt = now();
+    this.#registeredAt = registeredAt;
+    this.#serverTime = time;
     const expired = await this.#send(
       "ZRANGEBYSCORE",
       WORKERS_KEY,
@@ -168,6 +173,7 @@ export class PresenceReporter {
 /** The live workers: those in the index that have a valid report (LQ-WORKER-5). */
 export async function listWorkers(connection: ClusterConnection, timeoutMs: number): Promise<WorkerInfo[]> {
   const found = new Map<string, WorkerInfo>();
+  const time = await serverTime(connection, timeoutMs);
   for (let start = 0; ; start += PAGE_SIZE) {
     const range = [WORKERS_KEY, String(start), String(start + PAGE_SIZE - 1)];
     const page = (await connection.sendToSlot("ZRANGE", range, timeoutMs)) as Buffer[];
@@ -177,15 +183,21 @@ export async function listWorkers(connection: ClusterConnection, timeoutMs: numb
       ids.map((id) => connection.sendToSlot("GET", [`leaseq:worker:${id}`], timeoutMs)),
     );
     for (const [index, text] of values.entries()) {
-      const worker = text === null ? undefined : decodeWorkerInfo(ids[index] as string, String(text));
+      const worker = text === null ? undefined : decodeWorkerInfo(ids[index] as string, String(text), time);
       if (worker) found.set(worker.id, worker);
     }
     if (page.length < PAGE_SIZE) return [...found.values()];
   }
 }
 
-/** A report from JSON; undefined if it is invalid or of another version. Unknown members are dropped. */
-function decodeWorkerInfo(id: string, text: string): WorkerInfo | undefined {
+/** The server's time in milliseconds since 1970. */
+async function serverTime(connection: ClusterConnection, timeoutMs: number): Promise<number> {
+  const [seconds, micros] = (await connection.sendOnce("TIME", [], timeoutMs)) as Buffer[];
+  return Number(seconds) * 1000 + Math.floor(Number(micros) / 1000);
+}
+
+/** A report from JSON, read at `time`; undefined if it is invalid or of another version. Unknown members are dropped. */
+function decodeWorkerInfo(id: string, text: string, time: number): WorkerInfo | undefined {
   let report: unknown;
   try {
     report = JSON.parse(text);
@@ -197,7 +209,9 @@ function decodeWorkerInfo(id: string, text: string): WorkerInfo | undefined {
     report as unknown as WorkerInfo;
   if (!queues.every((queue) => typeof queue === "string" && REGISTRY_ENTRY.test(queue))) return undefined;
   if (!items.every((item) => matchesSchema(item, ITEM_SCHEMA))) return undefined;
-  const knownMembers = items.map(({ queue, id, attempt, ms }) => ({ queue, id, attempt, ms }));
+  // How long ago it reported. Workers of earlier clients do not say when.
+  const age = isCount(report.reported) ? Math.max(0, time - (report.reported as number)) : 0;
+  const knownMembers = items.map(({ queue, id, attempt, ms }) => ({ queue, id, attempt, ms: ms + age }));
   return {
     id,
     host,

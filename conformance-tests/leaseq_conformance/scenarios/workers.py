@@ -17,12 +17,14 @@ INDEX: Final = "leaseq:workers"
 KEYS: Final = "leaseq:worker:*"
 LIFE_MS: Final = 30_000
 INDEX_LIFE_MS: Final = 600_000
+CLOCK_ERROR_MS: Final = 100  # of a worker that counts on from the server's time
 MEMBERS: Final[Mapping[str, type]] = {
     "version": int,
     "host": str,
     "pid": int,
     "client": str,
     "started": int,
+    "reported": int,
     "stopping": bool,
     "concurrency": int,
     "completed": int,
@@ -70,6 +72,9 @@ def check(
     if not 0 < ahead <= INDEX_LIFE_MS + 1000:
         raise MismatchError(f"its score lies {ahead:.0f} ms ahead, expected at most {INDEX_LIFE_MS}")
     _check_status(status, entry, wanted, named)
+    reported_at = seconds * 1000 - (LIFE_MS - life)
+    if abs(status["reported"] - reported_at) > 1000 + CLOCK_ERROR_MS:
+        raise MismatchError(f"it reported at {status['reported']}, the server's time is {seconds * 1000}")
     if abs(status["started"] - seconds * 1000) > INDEX_LIFE_MS:
         raise MismatchError(f"it started at {status['started']}, the server's time is {seconds * 1000}")
 
@@ -97,9 +102,12 @@ def check_none(client: redis.Redis) -> None:
 def write(client: redis.Redis, workers: Mapping[str, Any], before: int = 0, *, passed: bool = False) -> None:
     """Enter ids into the index, and what they say of themselves: an object, a text, or nothing for null.
 
+    An object's `ago_ms` becomes its `reported`, that long ago.
+
     `before`: number of ids without a report that precede them; the first is malformed. `passed`: their time is over.
     """
-    seconds, _ = client.time()
+    seconds, microseconds = client.time()
+    now_ms = seconds * 1000 + microseconds // 1000
     forget_at = seconds * 1000 + (-1000 if passed else INDEX_LIFE_MS)
     if before:
         silent = ["!no id", *(f"h:0:{number}" for number in range(1, before))]
@@ -107,8 +115,16 @@ def write(client: redis.Redis, workers: Mapping[str, Any], before: int = 0, *, p
     for worker_id, status in workers.items():
         client.zadd(INDEX, {worker_id: forget_at})
         if status is not None:
-            text = status if isinstance(status, str) else json.dumps(status)
+            text = status if isinstance(status, str) else json.dumps(_with_reported(status, now_ms))
             client.set(f"leaseq:worker:{worker_id}", text, px=LIFE_MS)
+
+
+def _with_reported(status: Mapping[str, Any], now_ms: int) -> dict[str, Any]:
+    """The status, with `reported` in place of `ago_ms`."""
+    written = dict(status)
+    if "ago_ms" in written:
+        written["reported"] = now_ms - written.pop("ago_ms")
+    return written
 
 
 def spoil(client: redis.Redis) -> None:

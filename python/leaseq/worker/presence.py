@@ -42,7 +42,7 @@ class HeldItem:
         group: the group of its queue.
         id: its id.
         attempt: the number of this attempt.
-        seconds: for how long it has been held.
+        seconds: for how long it has been held by now, if it is still held.
     """
 
     queue: str
@@ -106,6 +106,7 @@ def key(worker_id: str) -> str:
 def encode(
     *,
     started: float,
+    reported: float,
     stopping: bool,
     concurrency: int,
     completed: int,
@@ -113,7 +114,11 @@ def encode(
     held: Sequence[Any],
     now: float,
 ) -> str:
-    """Return the announcement of a worker, as JSON; `held` are leased items, `now` is on the clock of their leases."""
+    """Return the announcement of a worker, as JSON.
+
+    `started` and `reported` are seconds since 1970 by the server's clock. `held` are leased items, `now` is on the clock
+    of their leases.
+    """
     items = [
         {
             "queue": f"{item.queue.group}:{item.queue.name}",
@@ -130,6 +135,7 @@ def encode(
             "pid": os.getpid(),
             "client": CLIENT,
             "started": round(started * 1000),
+            "reported": round(reported * 1000),
             "stopping": stopping,
             "concurrency": concurrency,
             "completed": completed,
@@ -140,13 +146,14 @@ def encode(
     )
 
 
-def decode(worker_id: bytes, text: bytes | None) -> WorkerInfo | None:
-    """Parse an announcement; None if there is none, or it is invalid."""
+def decode(worker_id: bytes, text: bytes | None, now: float) -> WorkerInfo | None:
+    """Parse an announcement; None if there is none, or it is invalid. `now` is the server's time."""
     name = worker_id.decode(errors="replace")
     if text is None or not _ID.fullmatch(name):
         return None
     try:
         fields = json.loads(text)
+        age = max(0.0, now - fields.get("reported", now * 1000) / 1000)
         return WorkerInfo(
             name,
             str(fields["host"]),
@@ -158,7 +165,7 @@ def decode(worker_id: bytes, text: bytes | None) -> WorkerInfo | None:
             int(fields["completed"]),
             int(fields["held"]),
             tuple(_queue(entry) for entry in fields["queues"]),
-            tuple(_item(item) for item in fields["items"]),
+            tuple(_item(item, age) for item in fields["items"]),
         )
     except (AttributeError, KeyError, TypeError, ValueError, RecursionError):
         return None
@@ -169,6 +176,6 @@ def _queue(entry: str) -> tuple[str, str]:
     return group, name
 
 
-def _item(fields: dict[str, Any]) -> HeldItem:
+def _item(fields: dict[str, Any], age: float) -> HeldItem:
     group, name = _queue(fields["queue"])
-    return HeldItem(name, group, str(fields["id"]), int(fields["attempt"]), fields["ms"] / 1000)
+    return HeldItem(name, group, str(fields["id"]), int(fields["attempt"]), fields["ms"] / 1000 + age)

@@ -187,10 +187,17 @@ class JobWorker:
             await presence_reporter.unregister()
             raise
 
-    def _starting(self, started: float) -> str:
+    def _starting(self, started: float, reported: float) -> str:
         queues = [(queue.group, queue.name) for queue in self._queues]
         return presence.encode(
-            started=started, stopping=False, concurrency=0, completed=0, queues=queues, held=(), now=0.0
+            started=started,
+            reported=reported,
+            stopping=False,
+            concurrency=0,
+            completed=0,
+            queues=queues,
+            held=(),
+            now=0.0,
         )
 
     def stop(self, *, at_once: bool = False) -> None:

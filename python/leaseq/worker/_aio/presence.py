@@ -21,15 +21,17 @@ PAGE_SIZE = 100
 class PresenceReporter(SideLoop):
     """Announces every few seconds that a worker lives. If an announcement fails, the work goes on."""
 
-    def __init__(self, client: concurrency.Client, worker_id: str, status: Callable[[float], str]) -> None:
-        """`status` is called with the time at which the worker started, by the server's clock."""
+    def __init__(
+        self, client: concurrency.Client, worker_id: str, status: Callable[[float, float], str]
+    ) -> None:
+        """`status` is called with two times by the server's clock: when the worker started, and now."""
         super().__init__()
         self._id = worker_id
         self._status = status
         self._own = Executor(client, presence.key(worker_id))
         self._index = Executor(client, presence.INDEX)
         self._registered_at = -math.inf
-        self._started = 0.0
+        self._server_time = self._started = 0.0
         self._warned = False
 
     def report_now(self) -> None:
@@ -50,14 +52,14 @@ class PresenceReporter(SideLoop):
     async def announce(self) -> None:
         """Announce the worker once, and sometimes enter it in the index, and remove ids whose time has passed."""
         if time.monotonic() - self._registered_at >= presence.INDEX_REFRESH_SECS:
-            await self._register()
-            self._registered_at = time.monotonic()
-        status, ttl = self._status(self._started), str(presence.TTL_SECS * 1000)
+            self._registered_at, self._server_time = await self._register()
+        reported = self._server_time + time.monotonic() - self._registered_at
+        status, ttl = self._status(self._started, reported), str(presence.TTL_SECS * 1000)
         await self._own.execute("SET", presence.key(self._id), status, "PX", ttl)
 
-    async def _register(self) -> None:
-        seconds, microseconds = await self._index.execute("TIME")
-        now = int(seconds) + int(microseconds) / 1_000_000
+    async def _register(self) -> tuple[float, float]:
+        """Enter the worker in the index; return one time by the own clock and by the server's."""
+        registered_at, now = time.monotonic(), await _time(self._index)
         self._started = self._started or now
         forget_at = str(round((now + presence.INDEX_TTL_SECS) * 1000))
         await self._index.execute("ZADD", presence.INDEX, forget_at, self._id)
@@ -67,6 +69,7 @@ class PresenceReporter(SideLoop):
         )
         if expired_ids:
             await self._index.execute("ZREM", presence.INDEX, *expired_ids)
+        return registered_at, now
 
     async def unregister(self) -> None:
         """Remove the announcement of the worker, which ends."""
@@ -86,18 +89,24 @@ async def live_workers(server: str | concurrency.Client | None = None) -> list[W
         index = Executor(opened.client, presence.INDEX)
         found: list[WorkerInfo] = []
         seen: set[bytes] = set()
-        first = 0
+        first, now = 0, await _time(index)
         while ids := await index.execute("ZRANGE", presence.INDEX, str(first), str(first + PAGE_SIZE - 1)):
             for worker_id in ids:
                 if worker_id not in seen:
                     seen.add(worker_id)
-                    found += await _read_worker(opened.client, worker_id)
+                    found += await _read_worker(opened.client, worker_id, now)
             first += PAGE_SIZE
         return sorted(found, key=lambda worker: worker.id)
 
 
-async def _read_worker(client: concurrency.Client, worker_id: bytes) -> list[WorkerInfo]:
+async def _read_worker(client: concurrency.Client, worker_id: bytes, now: float) -> list[WorkerInfo]:
     """The worker of that id, if it lives. Each has a key, which in a cluster can be on any node."""
     key = presence.key(worker_id.decode(errors="replace"))
-    worker = presence.decode(worker_id, await Executor(client, key).execute("GET", key))
+    worker = presence.decode(worker_id, await Executor(client, key).execute("GET", key), now)
     return [worker] if worker else []
+
+
+async def _time(index: Executor) -> float:
+    """The server's time, in seconds since 1970."""
+    seconds, microseconds = await index.execute("TIME")
+    return int(seconds) + int(microseconds) / 1_000_000

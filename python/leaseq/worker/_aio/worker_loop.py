@@ -337,10 +337,11 @@ class WorkerLoop:
             self._wake_at = NEVER
             self._wake_event.set()
 
-    def _status(self, started: float) -> str:
+    def _status(self, started: float, reported: float) -> str:
         """Return the announcement of this worker."""
         return presence.encode(
             started=started,
+            reported=reported,
             stopping=self.stopping,
             concurrency=self._settings.concurrency,
             completed=self.in_flight.completed_count,

@@ -22,15 +22,17 @@ PAGE_SIZE = 100
 class PresenceReporter(SideLoop):
     """Announces every few seconds that a worker lives. If an announcement fails, the work goes on."""
 
-    def __init__(self, client: concurrency.Client, worker_id: str, status: Callable[[float], str]) -> None:
-        """`status` is called with the time at which the worker started, by the server's clock."""
+    def __init__(
+        self, client: concurrency.Client, worker_id: str, status: Callable[[float, float], str]
+    ) -> None:
+        """`status` is called with two times by the server's clock: when the worker started, and now."""
         super().__init__()
         self._id = worker_id
         self._status = status
         self._own = Executor(client, presence.key(worker_id))
         self._index = Executor(client, presence.INDEX)
         self._registered_at = -math.inf
-        self._started = 0.0
+        self._server_time = self._started = 0.0
         self._warned = False
 
     def report_now(self) -> None:
@@ -51,14 +53,14 @@ class PresenceReporter(SideLoop):
     def announce(self) -> None:
         """Announce the worker once, and sometimes enter it in the index, and remove ids whose time has passed."""
         if time.monotonic() - self._registered_at >= presence.INDEX_REFRESH_SECS:
-            self._register()
-            self._registered_at = time.monotonic()
-        status, ttl = self._status(self._started), str(presence.TTL_SECS * 1000)
+            self._registered_at, self._server_time = self._register()
+        reported = self._server_time + time.monotonic() - self._registered_at
+        status, ttl = self._status(self._started, reported), str(presence.TTL_SECS * 1000)
         self._own.execute("SET", presence.key(self._id), status, "PX", ttl)
 
-    def _register(self) -> None:
-        seconds, microseconds = self._index.execute("TIME")
-        now = int(seconds) + int(microseconds) / 1_000_000
+    def _register(self) -> tuple[float, float]:
+        """Enter the worker in the index; return one time by the own clock and by the server's."""
+        registered_at, now = time.monotonic(), _time(self._index)
         self._started = self._started or now
         forget_at = str(round((now + presence.INDEX_TTL_SECS) * 1000))
         self._index.execute("ZADD", presence.INDEX, forget_at, self._id)
@@ -68,6 +70,7 @@ class PresenceReporter(SideLoop):
         )
         if expired_ids:
             self._index.execute("ZREM", presence.INDEX, *expired_ids)
+        return registered_at, now
 
     def unregister(self) -> None:
         """Remove the announcement of the worker, which ends."""
@@ -87,18 +90,24 @@ def live_workers(server: str | concurrency.Client | None = None) -> list[WorkerI
         index = Executor(opened.client, presence.INDEX)
         found: list[WorkerInfo] = []
         seen: set[bytes] = set()
-        first = 0
+        first, now = 0, _time(index)
         while ids := index.execute("ZRANGE", presence.INDEX, str(first), str(first + PAGE_SIZE - 1)):
             for worker_id in ids:
                 if worker_id not in seen:
                     seen.add(worker_id)
-                    found += _read_worker(opened.client, worker_id)
+                    found += _read_worker(opened.client, worker_id, now)
             first += PAGE_SIZE
         return sorted(found, key=lambda worker: worker.id)
 
 
-def _read_worker(client: concurrency.Client, worker_id: bytes) -> list[WorkerInfo]:
+def _read_worker(client: concurrency.Client, worker_id: bytes, now: float) -> list[WorkerInfo]:
     """The worker of that id, if it lives. Each has a key, which in a cluster can be on any node."""
     key = presence.key(worker_id.decode(errors="replace"))
-    worker = presence.decode(worker_id, Executor(client, key).execute("GET", key))
+    worker = presence.decode(worker_id, Executor(client, key).execute("GET", key), now)
     return [worker] if worker else []
+
+
+def _time(index: Executor) -> float:
+    """The server's time, in seconds since 1970."""
+    seconds, microseconds = index.execute("TIME")
+    return int(seconds) + int(microseconds) / 1_000_000
