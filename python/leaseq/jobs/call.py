@@ -2,13 +2,13 @@
 
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar, cast
 
 import msgspec
 
-from leaseq.backoff import Backoff, Delays, Policy
+from leaseq.backoff import Backoff, Delays
 from leaseq.commands.additions import Options as ItemOptions
 from leaseq.commands.completions import AddOptions
 from leaseq.errors import BadArgumentError, BadTypeError
@@ -33,7 +33,7 @@ class Call(msgspec.Struct, Generic[T], frozen=True):
         args: its arguments.
         kwargs: its arguments by name.
         options: the options of the job.
-        given: the options that this call gave itself: of `timeout` and `backoff` the worker knows the function's own.
+        template: the envelope, without arguments, times and later jobs.
         convert: makes what the function returned of what was kept of it; None where that is the same.
         then: the later jobs of a chain.
     """
@@ -42,7 +42,7 @@ class Call(msgspec.Struct, Generic[T], frozen=True):
     args: Sequence[Any]
     kwargs: Mapping[str, Any]
     options: Options
-    given: frozenset[str]
+    template: Envelope
     convert: Callable[[Any], T] | None
     then: Sequence[Stage] = ()
 
@@ -50,35 +50,27 @@ class Call(msgspec.Struct, Generic[T], frozen=True):
         """Return the item that carries the call. Raises SerializationError, BadIdError, BadTypeError, BadArgumentError."""
         options = self.options
         now = time.time()
-        content = self.envelope()
-        content.enqueued = round(now * 1000)
+        due = now
         if options.delay or options.at is not None:
             due = options.due() or now + options.delay
-            content.due = round(due * 1000) if due > now else None
+        content = msgspec.structs.replace(
+            self.template,
+            args=list(self.args),
+            kwargs=dict(self.kwargs),
+            enqueued=round(now * 1000),
+            due=round(due * 1000) if due > now else None,
+            then=list(self.then),
+        )
         data = envelope.write(content, form, serializer)
         job_id = os.urandom(16).hex() if options.id is None else options.id
         return Item(data, job_id, headers=options.headers or None)
 
-    def envelope(self) -> Envelope:
-        """Return the envelope of the item, without the time."""
-        options = self.options
-        return Envelope(
-            v=envelope.VERSION,
-            function=self.function,
-            args=list(self.args),
-            kwargs=dict(self.kwargs),
-            attempt=options.attempt,
-            timeout=round((options.timeout or 0) * 1000) if "timeout" in self.given else None,
-            **(_backoff(options.backoff) if "backoff" in self.given else {}),
-            description=options.description,
-            then=list(self.then),
-        )
-
     def stage(self, job_id: str = "") -> Stage:
         """The job for later: its time starts when it is enqueued."""
+        job = msgspec.structs.replace(self.template, args=list(self.args), kwargs=dict(self.kwargs))
         return Stage(
             queue=self.options.queue,
-            job=self.envelope(),
+            job=job,
             id=job_id,
             add=_named(self.options.of_item),
             headers=dict(self.options.headers),
@@ -117,11 +109,19 @@ def listed(calls: Iterable[Call[T]]) -> list[Call[T]]:
     return found
 
 
-def _backoff(policy: Policy) -> dict[str, Any]:
-    """Return the members of an envelope that say how long a worker waits. A function cannot be sent."""
-    if isinstance(policy, Backoff):
-        return {"backoff": (round(policy.first * 1000), round(policy.last * 1000))}
-    return {"delays": [round(secs * 1000) for secs in policy.secs]} if isinstance(policy, Delays) else {}
+def template_with(template: Envelope, options: Options, given: Collection[str]) -> Envelope:
+    """Return the template of calls that give these options: else the worker uses the function's own."""
+    members: dict[str, Any] = {"attempt": options.attempt, "description": options.description}
+    if "timeout" in given:
+        members["timeout"] = round((options.timeout or 0) * 1000)
+    if "backoff" in given:  # a function cannot be sent
+        policy = options.backoff
+        members["backoff"] = members["delays"] = None
+        if isinstance(policy, Backoff):
+            members["backoff"] = round(policy.first * 1000), round(policy.last * 1000)
+        elif isinstance(policy, Delays):
+            members["delays"] = [round(secs * 1000) for secs in policy.secs]
+    return msgspec.structs.replace(template, **members)
 
 
 def followed_with(stage: Stage) -> AddOptions:

@@ -7,6 +7,7 @@ from typing import Any
 from leaseq.callables import is_async, refuse_generators
 from leaseq.errors import BadArgumentError, BadTypeError
 from leaseq.jobs.annotations import signature_of, warn
+from leaseq.jobs.envelope import VERSION, Envelope
 from leaseq.jobs.options import Options, exceptions
 from leaseq.jobs.signature import Signature
 
@@ -19,11 +20,12 @@ class Definition:
         function: the function that a worker calls.
         options: the options of its jobs, unless a call gives others.
         signature: the types of its parameters and of its result.
+        template: the envelope of its jobs, without arguments and times.
         is_async: True if it runs in the event loop, else in a thread. An awaitable that it returns is awaited in both cases.
         retry_on: the exceptions after which there is a next attempt.
     """
 
-    __slots__ = ("function", "is_async", "name", "options", "retry_on", "signature")
+    __slots__ = ("function", "is_async", "name", "options", "retry_on", "signature", "template")
 
     def __init__(self, name: str, function: Callable[..., Any], options: Options) -> None:
         refuse_generators(function, f"job {name}")
@@ -31,6 +33,9 @@ class Definition:
         self.function = function
         self.options = options
         self.signature = Signature(function)
+        self.template = Envelope(
+            v=VERSION, function=name, attempt=options.attempt, description=options.description
+        )
         warn(name, self.signature.unresolved)
         self.is_async = is_async(function)
         self.retry_on = exceptions(options.retry_on)

@@ -98,7 +98,7 @@ def test_a_call_passes_few_functions(found: dict[str, list[str]]) -> None:
         "lease": (20, 8),
         "complete": (16, 7),
         "release": (16, 7),
-        "enqueue": (20, 11),
+        "enqueue": (19, 11),
         "result": (24, 12),
         "run": (59, 18),
         "run in the loop": (53, 18),

@@ -19,6 +19,7 @@ from leaseq.jobs.context import Context
 from leaseq.jobs.cron.schedule import Missed, Schedule
 from leaseq.jobs.cron.trigger import CronTrigger, IntervalTrigger, Trigger, zone
 from leaseq.jobs.definition import checked_name, name_of
+from leaseq.jobs.envelope import VERSION, Envelope
 from leaseq.jobs.info import JobInfo, Status
 from leaseq.jobs.options import CallOptions, FunctionOptions, Options
 from leaseq.jobs.program import Program
@@ -136,7 +137,8 @@ class App:
         known = self._settings.functions.get(name)
         if known is not None:
             return JobFunction(self._clients, known)
-        return Enqueuer(self._clients, checked_name(name), self._settings.defaults, None)
+        template = Envelope(v=VERSION, function=checked_name(name))
+        return Enqueuer(self._clients, template, self._settings.defaults, None)
 
     async def enqueue(self, name: str, /, *args: Any, **kwargs: Any) -> Handle[Any]:
         """Enqueue a call of a function by its name. The function need not be defined in this program."""

@@ -1,19 +1,21 @@
 # Generated from _aio/function.py by tools/unasync.py: do not edit.
 """A function that can be enqueued."""
 
-from collections.abc import Callable, Coroutine, Mapping, Sequence
-from typing import Any, Generic, ParamSpec, Protocol, TypeVar, Unpack
+from collections.abc import Callable, Coroutine
+from typing import Any, Generic, ParamSpec, Protocol, TypeVar, Unpack, cast
 
 import msgspec
 
 from leaseq.errors import BadArgumentError
 from leaseq.jobs._aio.function import Enqueuer as AsyncEnqueuer
 from leaseq.jobs._sync.handle import Handle
-from leaseq.jobs.call import Call, Partial
+from leaseq.jobs.call import Call, Partial, template_with
 from leaseq.jobs.clients import Clients
 from leaseq.jobs.definition import Definition
+from leaseq.jobs.envelope import Envelope
 from leaseq.jobs.options import CallOptions, Options
 from leaseq.jobs.round_trip import check_call
+from leaseq.jobs.signature import Signature
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -25,7 +27,6 @@ class _Following(Protocol[R_contra, Q, T]):
     """An Enqueuer, seen as that of a function whose first argument comes from elsewhere: so type checkers find its type."""
 
     def call(self, first: R_contra, /, *args: Q.args, **kwargs: Q.kwargs) -> Call[T]: ...
-    def _call(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Call[Any]: ...
 
 
 class Enqueuer(Generic[P, T]):
@@ -34,27 +35,27 @@ class Enqueuer(Generic[P, T]):
     def __init__(
         self,
         clients: Clients,
-        name: str,
+        template: Envelope,
         options: Options,
-        definition: Definition | None,
-        given: frozenset[str] = frozenset(),
+        signature: Signature | None,
     ) -> None:
-        self.name = name
+        """`template` is the envelope of its calls; without a signature the function is not defined here."""
+        self.name = template.function
         self.options = options
         self._clients = clients
-        self._definition = definition
-        self._given = given
+        self._template = template
+        self._signature = signature
 
     @property
     def aio(self) -> "AsyncEnqueuer[P, T]":
         """The same for asyncio: `await fn.aio.enqueue(1, 2)`."""
-        return AsyncEnqueuer(self._clients, self.name, self.options, self._definition, self._given)
+        return AsyncEnqueuer(self._clients, self._template, self.options, self._signature)
 
     def with_options(self, **options: Unpack[CallOptions]) -> "Enqueuer[P, T]":
         """Return the same function with other options, for one call or many. Raises BadArgumentError, BadTypeError."""
         changed = self.options.with_(options, CallOptions)
-        given = self._given | options.keys()
-        return Enqueuer(self._clients, self.name, changed, self._definition, given)
+        template = template_with(self._template, changed, options)
+        return Enqueuer(self._clients, template, changed, self._signature)
 
     def call(self, *args: P.args, **kwargs: P.kwargs) -> Call[T]:
         """Return a call, for `app.enqueue_many` and `app.chain`.
@@ -62,7 +63,18 @@ class Enqueuer(Generic[P, T]):
         Raises BadTypeError for arguments that the function does not take, SerializationError for arguments that the
         format would change.
         """
-        return self._call(args, kwargs)
+        if self.name.startswith("__main__."):
+            raise BadArgumentError(
+                f"{self.name} cannot be enqueued: a worker is another program, in which __main__ is another module; put"
+                " the function in a module that both import, or give it a name: @app.job(name=...)"
+            )
+        signature, settings = self._signature, self._clients.settings
+        if signature is not None and (kwargs or len(args) not in signature.positional):
+            signature.check(self.name, args, kwargs)
+        if settings.serializer is None:
+            check_call(self.name, args, kwargs, signature, settings.form)
+        convert = None if signature is None else signature.result
+        return Call(self.name, args, kwargs, self.options, self._template, convert)
 
     def partial(
         self: "_Following[R_contra, Q, T]", *args: Q.args, **kwargs: Q.kwargs
@@ -72,7 +84,7 @@ class Enqueuer(Generic[P, T]):
         Raises BadTypeError for arguments that the function does not take after the first, BadArgumentError, and
         SerializationError as `call`.
         """
-        return Partial(msgspec.structs.replace(self._call((None, *args), kwargs), args=args))
+        return Partial(msgspec.structs.replace(self.call(cast("Any", None), *args, **kwargs), args=args))
 
     def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Handle[T]:
         """Enqueue a call. Return its handle; `added` is false if a job with its id is in the queue already.
@@ -80,26 +92,9 @@ class Enqueuer(Generic[P, T]):
         Raises BadTypeError for arguments that the function does not take, SerializationError for arguments that the
         format would change, and the errors of `WorkQueue.add_item`.
         """
-        call = self._call(args, kwargs)
+        call = self.call(*args, **kwargs)
         job_id, added = self._clients.sync.enqueue(call)
         return Handle(self._clients, job_id, call.options.queue, call.convert, added)
-
-    def _call(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Call[Any]:
-        """A call; its arguments are looked at where the function is known here."""
-        if self.name.startswith("__main__."):
-            raise BadArgumentError(
-                f"{self.name} cannot be enqueued: a worker is another program, in which __main__ is another module; put"
-                " the function in a module that both import, or give it a name: @app.job(name=...)"
-            )
-        signature = None if self._definition is None else self._definition.signature
-        if signature is not None and (kwargs or len(args) not in signature.positional):
-            signature.check(self.name, args, kwargs)
-        settings = self._clients.settings
-        if settings.serializer is None:
-            check_call(self.name, args, kwargs, signature, settings.form)
-        if signature is None:
-            return Call(self.name, args, kwargs, self.options, self._given, None)
-        return Call(self.name, args, kwargs, self.options, self._given, signature.result)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name!r}>"
@@ -108,9 +103,11 @@ class Enqueuer(Generic[P, T]):
 class JobFunction(Enqueuer[P, T]):
     """A function that was decorated with `@app.job`. A call runs it in this process, as without the decorator."""
 
+    function: Callable[..., T | Coroutine[Any, Any, T]]
+
     def __init__(self, clients: Clients, definition: Definition) -> None:
-        super().__init__(clients, definition.name, definition.options, definition)
-        self.function: Callable[..., T | Coroutine[Any, Any, T]] = definition.function
+        super().__init__(clients, definition.template, definition.options, definition.signature)
+        self.function = definition.function
         self.__doc__ = definition.function.__doc__
         self.__wrapped__ = definition.function
 
