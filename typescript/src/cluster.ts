@@ -53,6 +53,11 @@ export class SlotTable {
       this.#default = (this.#default + 1) % this.#servers.length;
     }
   }
+
+  /** How many nodes a call may still try to reach: this one, and the servers that were given. */
+  countUntried(node: Node, unreachable: ReadonlySet<string>): number {
+    return 1 + this.#servers.filter(({ name }) => name !== node.name && !unreachable.has(name)).length;
+  }
 }
 
 /** One connection to each node that was needed so far. On a server that is not a cluster, one connection. */
@@ -77,15 +82,15 @@ export class ClusterConnection implements Runner {
    * (LQ-CLUSTER-3), or if it could not be sent.
    */
   async run<Result>(command: Command<Result>, timeoutMs = this.#replyTimeoutMs): Promise<Result> {
-    return await this.#sendFollowingRedirects(command.keys[0], timeoutMs, (node, asking) =>
-      node.run(command, timeoutMs, asking),
+    return await this.#sendFollowingRedirects(command.keys[0], timeoutMs, (node, asking, leftMs) =>
+      node.run(command, leftMs, asking),
     );
   }
 
   /** Sends a Redis command whose first argument is a key, and follows redirections as `run` does. */
   async sendToSlot(name: string, args: readonly Argument[], timeoutMs: number): Promise<unknown> {
-    return await this.#sendFollowingRedirects(args[0], timeoutMs, (node, asking) =>
-      node.send(name, args, timeoutMs, asking),
+    return await this.#sendFollowingRedirects(args[0], timeoutMs, (node, asking, leftMs) =>
+      node.send(name, args, leftMs, asking),
     );
   }
 
@@ -95,26 +100,35 @@ export class ClusterConnection implements Runner {
     entries: readonly (readonly [string, ...Argument[]])[],
     timeoutMs: number,
   ): Promise<readonly unknown[]> {
-    return await this.#sendFollowingRedirects(key, timeoutMs, (node) => node.transaction(entries, timeoutMs));
+    return await this.#sendFollowingRedirects(key, timeoutMs, (node, _asking, leftMs) =>
+      node.transaction(entries, leftMs),
+    );
   }
 
-  /** Sends to the node of a key until a node replies to the command itself, within `timeoutMs` and `MAX_REDIRECTS`. */
+  /**
+   * Sends to the node of a key until a node replies to the command itself, within `MAX_REDIRECTS`. Connecting, redirections,
+   * pauses and the reply share one limit: the reply timeout for connecting, and `timeoutMs` (LQ-CLUSTER-5).
+   */
   async #sendFollowingRedirects<Result>(
     key: Argument | undefined,
     timeoutMs: number,
-    send: (node: Connection, asking: boolean) => Promise<Result>,
+    send: (node: Connection, asking: boolean, leftMs: number) => Promise<Result>,
   ): Promise<Result> {
     const group = groupOfKey(key);
-    const timeoutAt = now() + timeoutMs;
+    const timeoutAt = now() + this.#replyTimeoutMs + timeoutMs;
     const unreachable = new Set<string>();
     let node = this.#slots.nodeOf(group);
     let asking = false;
     let redirects = 0;
     for (let delayMs = MIN_RETRY_DELAY_MS; ; ) {
       try {
-        return await send(this.#connection(node), asking);
+        const connection = this.#connection(node);
+        if (!connection.isReady) {
+          await connection.open((timeoutAt - now()) / this.#slots.countUntried(node, unreachable));
+        }
+        return await send(connection, asking, Math.min(timeoutMs, Math.max(1, timeoutAt - now())));
       } catch (error) {
-        if (!(error instanceof LeaseqError && error.definite)) throw error;
+        if (!(error instanceof LeaseqError && error.definite) || now() >= timeoutAt) throw error;
         asking = error.code === "ASK";
         if (error.code === "MOVED" || asking) {
           if (++redirects > MAX_REDIRECTS) throw error;

@@ -1,5 +1,6 @@
 // One connection to one node, on ioredis. Used by cluster.ts only. It decides of each failure whether the call can have run.
 import { Redis, type RedisOptions, ReplyError } from "ioredis";
+import { orLate } from "./clock.js";
 import type { Command } from "./commands.js";
 import type { Argument } from "./encoding.js";
 import {
@@ -68,9 +69,17 @@ export class Connection implements Runner {
     this.#replyTimeoutMs = replyTimeoutMs;
   }
 
-  /** Opens the connection, so that the next command is written at once. */
-  async open(): Promise<void> {
-    this.#ready() ?? (await this.#open());
+  /** Whether the next command is written at once. */
+  get isReady(): boolean {
+    return this.#ready() !== undefined;
+  }
+
+  /** Opens the connection, so that the next command is written at once. Throws UnavailableError, at the latest after `timeoutMs`. */
+  async open(timeoutMs = this.#replyTimeoutMs): Promise<void> {
+    if (this.isReady) return;
+    await orLate(this.#open(), timeoutMs, () => {
+      return new UnavailableError(`not connected within ${Math.round(timeoutMs)} ms`);
+    });
   }
 
   /** Runs a command. With `asking`, ASKING goes before it: the node is importing the slot (page 09). */
