@@ -27,6 +27,7 @@ from support.fault_scene import Member
 import leaseq
 from leaseq import Item
 from leaseq.flows import REPLY_GRACE
+from leaseq.time_limit import LARGE_BYTES, arrival_secs
 from leaseq.worker import Hooks
 from leaseq_cleaner import Cleaner
 from leaseq_conformance.stall_probe import StallProbe
@@ -129,15 +130,17 @@ class Producer:
         name = next(ids)
         self._journal.write("adding", name)
         item = Item(bytes(chance.choice((10, 10, 10, 100_000))), id=name)
+        # a large command may be on its way for longer (LQ-CLIENT-19)
+        late = arrival_secs(len(item.data)) if len(item.data) > LARGE_BYTES else 0.0
         options: Any = {"priority": chance.randrange(3), "keep": chance.choice((None, 5))}
         answer: Any = None
         while answer is None or (isinstance(answer, leaseq.LeaseqError) and answer.definite):
             if self._over.is_set():
                 return
             if chance.random() < 0.5:
-                answer = self._calls.call(queue.add_item, item, **options)
+                answer = self._calls.call(queue.add_item, item, more=late, **options)
             else:
-                more = 1 + REPLY_GRACE
+                more = 1 + REPLY_GRACE + late
                 answer = self._calls.call(queue.add_item_when_room, item, timeout=1, more=more, **options)
             self._over.wait(0.01)
         if answer is True:
