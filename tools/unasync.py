@@ -26,6 +26,7 @@ FILES = (
     "registry.py",
     "route.py",
     "sentinels.py",
+    "topology.py",
     "pending_call.py",
     "blocking.py",
     "jobs/app.py",

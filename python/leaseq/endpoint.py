@@ -102,7 +102,9 @@ class Endpoint:
 
     def within(self, seconds: float) -> Self:
         """Return the same endpoint, with at most this time for connecting."""
-        return replace(self, connect_secs=min(self.connect_secs, max(0.001, seconds)))
+        if seconds >= self.connect_secs:
+            return self
+        return replace(self, connect_secs=max(0.001, seconds))
 
     @property
     def family(self) -> int:

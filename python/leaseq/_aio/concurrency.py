@@ -60,13 +60,6 @@ def check_pipe(pipe: Any) -> Any:
     )
 
 
-async def node_of(client: RedisCluster, key: str) -> tuple[str, int]:
-    """Where a cluster has a key. Raises what redis-py does."""
-    await client.initialize()
-    node: Any = client.get_node_from_key(key)
-    return node.host, node.port
-
-
 class Slot:
     """A connection that may be in use."""
 

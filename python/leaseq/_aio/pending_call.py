@@ -1,9 +1,11 @@
 """A call that is under way."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
+from leaseq._aio import concurrency
 from leaseq._aio.connection import Connection
 from leaseq.commands import Command
 
@@ -21,6 +23,7 @@ class PendingCall(Generic[T]):
         is_sent: whether `command` was sent, if it comes behind a block.
         sent_at: when it was sent, on `concurrency.now`.
         answer: received, and not yet returned.
+        until: when its time is over, on `concurrency.now`: connecting, redirections and the reply share it (LQ-CLUSTER-5).
     """
 
     command: Command[T] | None = None
@@ -29,3 +32,9 @@ class PendingCall(Generic[T]):
     is_sent: bool = True
     sent_at: float = 0.0
     answer: Any = None
+    until: float = math.inf
+
+    def reply_secs(self, connection: Connection, timeout: float | None = None) -> float:
+        """Return the seconds that a reply may take from now on, at most `timeout` or what the client says."""
+        limit = connection.endpoint.reply_secs if timeout is None else timeout
+        return min(limit, max(0.0, self.until - concurrency.now()))

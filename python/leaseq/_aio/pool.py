@@ -2,6 +2,7 @@
 
 import contextlib
 import errno
+import math
 import sys
 import warnings
 import weakref
@@ -56,8 +57,10 @@ class Pool:
                 source=self,
             )
 
-    async def acquire(self, _key: str = "", _redirection: AskError | None = None) -> Connection:
-        """A connection, for the caller alone. Raises errors of redis-py."""
+    async def acquire(
+        self, _key: str = "", _redirection: AskError | None = None, until: float = math.inf
+    ) -> Connection:
+        """A connection, for the caller alone, opened by `until` on `concurrency.now`. Raises errors of redis-py."""
         if getpid() != THIS.number:
             THIS.ask()
         slot = None if self._slots is None else await self._slots.take()
@@ -78,16 +81,17 @@ class Pool:
             else:
                 connection.close()
         self._idle[:0] = others
-        return await self._open(slot)
+        return await self._open(slot, until)
 
     async def resolve_endpoint(self) -> Endpoint:
         """Return where the next connection leads. Raises errors of redis-py."""
         return self._endpoint
 
-    async def _open(self, slot: concurrency.Slot | None) -> Connection:
+    async def _open(self, slot: concurrency.Slot | None, until: float) -> Connection:
         idle_list = self._idle
         try:
-            connection = await Connection.open(await self.resolve_endpoint())
+            found = await self.resolve_endpoint()
+            connection = await Connection.open(found.within(until - concurrency.now()))
         except BaseException as error:
             if self._slots is not None:
                 self._slots.release(slot)

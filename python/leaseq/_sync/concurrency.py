@@ -64,13 +64,6 @@ def check_pipe(pipe: Any) -> Any:
     raise BadTypeError(f"pipe takes what the pipeline() of a redis client gives, not {type(pipe).__name__}")
 
 
-def node_of(client: RedisCluster, key: str) -> tuple[str, int]:
-    """Where a cluster has a key. Raises what redis-py does."""
-    untyped: Any = client
-    node = untyped.get_node_from_key(key)
-    return node.host, node.port
-
-
 class Slot:
     """A connection that may be in use. One that an interrupted call had is free again once nothing refers to it."""
 

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any, TypeVar, cast
 
 import redis
-from redis.exceptions import AskError, ReadOnlyError, RedisClusterException
+from redis.exceptions import AskError, ReadOnlyError
 
 from leaseq import commands, errors
 from leaseq._sync import concurrency
@@ -27,7 +27,7 @@ from leaseq._sync.blocking import (
 from leaseq._sync.connection import Connection, ReplyTimeoutError
 from leaseq._sync.lifecycle import Lifecycle
 from leaseq._sync.pending_call import PendingCall
-from leaseq._sync.route import route
+from leaseq._sync.route import NOT_CONNECTED, route
 from leaseq.commands import Argument, Command, LeaseReply
 from leaseq.errors import LeaseqError
 from leaseq.flows import Flow, Wait
@@ -38,14 +38,11 @@ T = TypeVar("T")
 MAX_REDIRECTS = 12
 """Redirections of a cluster that a call follows, and waits for a slot that migrates, before it fails."""
 
-NOT_CONNECTED = (redis.RedisError, RedisClusterException, OSError)
-"""Errors of opening a connection."""
-
 REGISTER_AGAIN_SECS = 300.0
 """Seconds after which a queue is registered again, for a server that lost the registry."""
 
-REGISTRY_REPLY_SECS = 1.0
-"""Seconds that the reply of the registry may take: a caller waits for it."""
+REGISTRY_SECS = 1.0
+"""Seconds in which a queue is registered or is not: a caller waits for it."""
 
 
 @dataclass(slots=True)
@@ -98,20 +95,21 @@ class Executor:
 
         Raises `leaseq.errors`. If the caller is interrupted, items that the call leases are released.
         """
-        sent_at = 0.0 if command.undo is None else concurrency.now()
+        sent_at = concurrency.now()
+        until = sent_at + self.route.limit_secs
         answer: Any = None
         call: PendingCall[T] | None = None
         with self.life:
             try:
-                connection = self.route.acquire(self.key, None)
+                connection = self.route.acquire(self.key, None, until)
             except NOT_CONNECTED as error:
-                connection = self._acquire_after(error)
+                raise errors.from_connection(error, sent=False) from error
             try:
                 answer = connection.call(command, timeout)
             except BaseException as error:  # noqa: BLE001 (raised there)
-                call = PendingCall(command, (), connection, answer=answer)
+                call = PendingCall(command, (), connection, answer=answer, until=until)
                 redirection = self._redirection(error, call)
-                answer, sent_at = self._run_redirected(command, timeout, redirection)
+                answer, sent_at = self._run_redirected(command, timeout, redirection, until)
             finally:
                 if call is None or call.connection is not None:
                     self.route.release(connection)
@@ -158,23 +156,26 @@ class Executor:
 
     # plain commands
 
-    def execute(self, *command: Argument, timeout: float | None = None) -> Any:
+    def execute(self, *command: Argument) -> Any:
         """Send a plain command on keys of this slot and return its reply. Raises `leaseq.errors`."""
-        return (self.execute_all([command], timeout))[0]
+        return (self.execute_all([command]))[0]
 
     def execute_all(
         self,
         entries: Sequence[tuple[Argument, ...]],
-        timeout: float | None = None,
+        limit_secs: float = math.inf,
         max_waits: int = MAX_REDIRECTS,
     ) -> list[Any]:
         """Send plain commands together and return their replies. Raises the first error of all, as one of `leaseq.errors`.
 
-        `max_waits` is how often to wait for a slot that has no node now.
+        `limit_secs` bounds all of it, if it is shorter than the limit of the client. `max_waits` is how often to wait for a slot that
+        has no node now.
         """
+        call: PendingCall[Any] = PendingCall(until=concurrency.now() + min(limit_secs, self.route.limit_secs))
 
         def execute(connection: Connection) -> list[Any]:
             replies: list[Any] = []
+            timeout = call.reply_secs(connection)
             for entry in entries:
                 connection.send(*entry)
             while len(replies) < len(entries):
@@ -188,7 +189,7 @@ class Executor:
             return replies
 
         with self.life:
-            return self._with_connection(execute, PendingCall(), max_waits=max_waits)
+            return self._with_connection(execute, call, max_waits=max_waits)
 
     # behind an answer
 
@@ -218,7 +219,7 @@ class Executor:
             entry = ("SADD", REGISTRY, queue.keys.entry)
             try:
                 with contextlib.suppress(LeaseqError):  # the queue works also if the registry has no node now
-                    registry.execute_all([entry], REGISTRY_REPLY_SECS, max_waits=0)
+                    registry.execute_all([entry], REGISTRY_SECS, max_waits=0)
             except BaseException:
                 self._undo_later(command, answer, settles)
                 raise
@@ -293,10 +294,10 @@ class Executor:
     # a connection for a call
 
     def _run_redirected(
-        self, command: Command[T], timeout: float | None, redirection: redis.ResponseError
+        self, command: Command[T], timeout: float | None, redirection: redis.ResponseError, until: float
     ) -> tuple[T, float]:
         """Return the answer of a command that a cluster redirected, and when it was sent."""
-        call = PendingCall(command)
+        call = PendingCall(command, until=until)
         try:
             return self._run_at(call, timeout, redirection), call.sent_at
         except BaseException:
@@ -310,7 +311,7 @@ class Executor:
 
         def run(connection: Connection) -> T:
             call.is_sent, call.sent_at = True, concurrency.now()
-            return connection.call(cast("Command[T]", call.command), timeout)
+            return connection.call(cast("Command[T]", call.command), call.reply_secs(connection, timeout))
 
         return self._with_connection(run, call, redirection)
 
@@ -322,11 +323,13 @@ class Executor:
             except BrokenBlockError as broken:
                 pause = min(pause, broken.pause)
         concurrency.sleep(max(0.0, pause))
+        call.until = concurrency.now() + self.route.limit_secs
         return self._run_at(call, None)
 
     def _block_and_run(self, wait: Wait[T], call: PendingCall[T]) -> T:
         """Block, then run the command on the same connection. Raises BrokenBlockError if the command was not run."""
-        connection = call.connection = self._acquire(None)
+        call.until = concurrency.now() + self.route.limit_secs
+        connection = call.connection = self._acquire(None, call)
         try:
             call.answer = answer = block_and_run(wait, call, connection, self.life, self.route.redirects)
         except BrokenBlockError:
@@ -353,11 +356,12 @@ class Executor:
         while hops < MAX_REDIRECTS:
             if redirection is not None and not isinstance(redirection, AskError):
                 # while a slot migrates, its old node may send us on to the new one, which lacks a key and says TRYAGAIN
-                if waits == max_waits:
+                pause = 0.02 * 2 ** min(waits, 6)
+                if waits == max_waits or concurrency.now() + pause >= call.until:
                     raise errors.from_server(redirection) from redirection
-                concurrency.sleep(0.02 * 2 ** min(waits, 6))
+                concurrency.sleep(pause)
                 redirection, hops, waits = None, 0, waits + 1
-            call.connection = self._acquire(redirection)
+            call.connection = self._acquire(redirection, call)
             try:
                 call.answer = answer = use(call.connection)
             except BaseException as error:  # noqa: BLE001 (raised there)
@@ -375,7 +379,7 @@ class Executor:
             if isinstance(error, redis.ResponseError):
                 if self.route.redirects and is_elsewhere(error):
                     return error
-                raise self._refused(error) from error
+                raise self._refused(error, call.until) from error
             if isinstance(error, redis.RedisError | OSError | ReplyTimeoutError):
                 if call.connection is not None:
                     call.connection.close()
@@ -386,24 +390,23 @@ class Executor:
         finally:
             del error  # whose traceback has this frame: a connection held in such a circle would stay
 
-    def _refused(self, error: redis.RedisError) -> LeaseqError:
+    def _refused(self, error: redis.RedisError, until: float) -> LeaseqError:
         """Return the named error for an error reply. Behind READONLY the next call looks for the new primary (3.7)."""
         if isinstance(error, ReadOnlyError):
-            with contextlib.suppress(*NOT_CONNECTED):
-                self.route.refresh()
+            self.route.forget()
         named = errors.from_server(error)
-        if type(named) is errors.ServerError and not named.definite and not self._runs_scripts():
+        if type(named) is errors.ServerError and not named.definite and not self._runs_scripts(until):
             return errors.NoScriptsError(
                 "the server runs no Lua scripts, nothing was done: load the Lua module of Valkey, start Garnet with --lua,"
                 " do not rename EVAL and EVALSHA, or take Redis 6.2 or later"
             )
         return named
 
-    def _runs_scripts(self) -> bool:
+    def _runs_scripts(self, until: float) -> bool:
         """Ask the server whether it runs a script of no commands: error texts differ between servers (LQ-ERROR-6)."""
         connection = None
         try:
-            connection = self.route.acquire(self.key, None)
+            connection = self.route.acquire(self.key, None, until)
             connection.send("EVAL", "return 1", "0")
             connection.read()
         except redis.ResponseError as error:
@@ -417,25 +420,12 @@ class Executor:
                 self.route.release(connection)
         return True
 
-    def _acquire(self, redirection: redis.ResponseError | None) -> Connection:
+    def _acquire(self, redirection: redis.ResponseError | None, call: PendingCall[Any]) -> Connection:
         """Return a connection to the node that has the keys, or to where a redirection leads. Raises `leaseq.errors`."""
         try:
-            return self.route.acquire(self.key, cast("AskError | None", redirection))
+            return self.route.acquire(self.key, cast("AskError | None", redirection), call.until)
         except NOT_CONNECTED as error:
-            if redirection is not None:
-                raise errors.from_connection(error, sent=False) from error
-            return self._acquire_after(error)
-
-    def _acquire_after(self, error: Exception) -> Connection:
-        """Return a connection after the first try failed. Raises `leaseq.errors`."""
-        if not self.route.redirects:
             raise errors.from_connection(error, sent=False) from error
-        # A node of the cluster is gone: the node that took its place may be known by now.
-        try:
-            self.route.refresh()
-            return self.route.acquire(self.key, None)
-        except NOT_CONNECTED as again:
-            raise errors.from_connection(again, sent=False) from again
 
     def _return(self, call: PendingCall[Any]) -> None:
         """Return the connection, unless a background task has it now."""

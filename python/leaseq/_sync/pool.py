@@ -3,6 +3,7 @@
 
 import contextlib
 import errno
+import math
 import sys
 import warnings
 import weakref
@@ -57,8 +58,10 @@ class Pool:
                 source=self,
             )
 
-    def acquire(self, _key: str = "", _redirection: AskError | None = None) -> Connection:
-        """A connection, for the caller alone. Raises errors of redis-py."""
+    def acquire(
+        self, _key: str = "", _redirection: AskError | None = None, until: float = math.inf
+    ) -> Connection:
+        """A connection, for the caller alone, opened by `until` on `concurrency.now`. Raises errors of redis-py."""
         if getpid() != THIS.number:
             THIS.ask()
         slot = None if self._slots is None else self._slots.take()
@@ -79,16 +82,17 @@ class Pool:
             else:
                 connection.close()
         self._idle[:0] = others
-        return self._open(slot)
+        return self._open(slot, until)
 
     def resolve_endpoint(self) -> Endpoint:
         """Return where the next connection leads. Raises errors of redis-py."""
         return self._endpoint
 
-    def _open(self, slot: concurrency.Slot | None) -> Connection:
+    def _open(self, slot: concurrency.Slot | None, until: float) -> Connection:
         idle_list = self._idle
         try:
-            connection = Connection.open(self.resolve_endpoint())
+            found = self.resolve_endpoint()
+            connection = Connection.open(found.within(until - concurrency.now()))
         except BaseException as error:
             if self._slots is not None:
                 self._slots.release(slot)

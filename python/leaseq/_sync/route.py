@@ -1,20 +1,25 @@
 # Generated from _aio/route.py by tools/unasync.py: do not edit.
 """From a client of redis-py to leaseq's connections, which all queues on that client share."""
 
+import math
 import weakref
 from collections.abc import Hashable
 from typing import Any
 
+import redis
 from redis import BlockingConnectionPool, ConnectionPool, Redis, RedisCluster
-from redis.connection import Connection as RedisConnection
-from redis.exceptions import AskError, MovedError
+from redis.exceptions import AskError, MovedError, RedisClusterException
 from redis.sentinel import SentinelConnectionPool
 
 from leaseq._sync import concurrency
 from leaseq._sync.connection import Connection
 from leaseq._sync.pool import Pool
 from leaseq._sync.sentinels import Sentinels
+from leaseq._sync.topology import Topology
 from leaseq.endpoint import Endpoint, endpoint
+
+NOT_CONNECTED = (redis.RedisError, RedisClusterException, OSError)
+"""Errors of opening a connection."""
 
 
 class OneServer(Pool):
@@ -23,10 +28,12 @@ class OneServer(Pool):
     Attributes:
         redirects: whether a node may send a call on to another.
         place: equal for two clients of one server, database and user; for a set of servers, only for the same client.
+        limit_secs: how long a call may take in all that follows redirections.
         users: who have this open.
     """
 
     place: Hashable
+    limit_secs = math.inf
 
     def __init__(self, client: Redis) -> None:
         pool: Any = client.connection_pool
@@ -48,7 +55,7 @@ class OneServer(Pool):
         found = endpoint(self._given, self._kind, self._sentinels.primary(until))
         return found.within(until - concurrency.now())
 
-    def refresh(self) -> None:
+    def forget(self) -> None:
         """Look the primary up before the next call: the server is it no longer."""
         if self._sentinels is not None:
             self._sentinels.forget()
@@ -56,7 +63,7 @@ class OneServer(Pool):
 
 
 class Cluster:
-    """Connections to the nodes of a cluster, whose topology redis-py knows.
+    """Connections to the nodes of a cluster.
 
     Attributes: as those of `OneServer`.
     """
@@ -65,40 +72,54 @@ class Cluster:
     place: Hashable
 
     def __init__(self, client: RedisCluster) -> None:
-        self._client: Any = weakref.proxy(client)  # the users of this keep it alive
+        self._topology = Topology(weakref.proxy(client))  # the users of this keep it alive
         self._pools: dict[tuple[str, int], Pool] = {}
+        settings = self._topology.settings
+        self.limit_secs = settings.connect_secs + settings.reply_secs
         self.place = id(client)
         self.users: weakref.WeakSet[object] = weakref.WeakSet()
 
-    def acquire(self, key: str, redirection: AskError | None) -> Connection:
-        """Return a connection to the node that holds the key, or to the node that a redirection names. Raises errors of redis-py."""
-        if redirection is None:
-            return self._pool(concurrency.node_of(self._client, key)).acquire()
-        moved = isinstance(redirection, MovedError)
-        if moved:
-            self.refresh()
-        nodes = self._client.nodes_manager
-        # nodes that do not say their host are where the others are
-        host = redirection.host or (concurrency.node_of(self._client, key))[0]
-        connection = self._pool(nodes.remap_host_port(host, redirection.port)).acquire()
-        connection.asking = not moved
-        return connection
+    def acquire(self, key: str, redirection: AskError | None = None, until: float = math.inf) -> Connection:
+        """Return a connection to the node that holds the key, or to the node that a redirection names.
 
-    def _pool(self, at: tuple[str, int]) -> Pool:
-        pool = self._pools.get(at)
+        Raises errors of redis-py, by `until` on `concurrency.now`.
+        """
+        if redirection is not None:
+            # nodes that do not say their host are where the others are
+            host = redirection.host or (self._topology.node_of(key, until))[0]
+            node = self._topology.remapped(host, redirection.port)
+            if not isinstance(redirection, MovedError):
+                connection = self._pool(node).acquire(until=until)
+                connection.asking = True
+                return connection
+            self._topology.record(key, node)
+        began = concurrency.now()
+        node = self._topology.node_of(key, until)
+        try:
+            return self._pool(node).acquire(until=until)
+        except NOT_CONNECTED:
+            # the node that took its place may be known by now
+            self._topology.suspect(node)
+            other = self._topology.node_of(key, until, began)
+            if other == node:
+                raise
+        return self._pool(other).acquire(until=until)
+
+    def _pool(self, node: tuple[str, int]) -> Pool:
+        pool = self._pools.get(node)
         if pool is None:
-            given = self._client.get_connection_kwargs()
-            found = endpoint(given, given.get("connection_class", RedisConnection), at)
-            pool = self._pools.setdefault(at, Pool(found, None))
+            pool = self._pools.setdefault(node, Pool(self._topology.endpoint_of(node), None))
         return pool
 
     def release(self, connection: Connection) -> None:
         """Take it back."""
         self._pools[connection.endpoint.host, connection.endpoint.port].release(connection)
 
-    def refresh(self) -> None:
-        """Read the topology again."""
-        self._client.nodes_manager.initialize()
+    def forget(self) -> None:
+        """Read the topology before the next call, and make that on a new connection."""
+        self._topology.forget()
+        for pool in list(self._pools.values()):
+            pool.close_idle()
 
     def close(self) -> None:
         """Close all connections, and end the calls on those in use."""

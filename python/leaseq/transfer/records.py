@@ -49,7 +49,7 @@ def read(queue: WorkQueue, ids: Sequence[str]) -> list[Stored | None]:
 
 
 def _hmget(queue: WorkQueue, part: str, fields: Sequence[bytes]) -> list[bytes | None]:
-    found: list[bytes | None] = queue.executor.execute("HMGET", queue.keys.key(part), *fields, timeout=None)
+    found: list[bytes | None] = queue.executor.execute("HMGET", queue.keys.key(part), *fields)
     return found
 
 

@@ -220,6 +220,27 @@ def test_a_slot_that_stays_halfway(
     assert queue.stats().items == 2
 
 
+@pytest.mark.promise("G18")
+def test_a_slot_that_stays_halfway_is_waited_for_within_the_limit(
+    flavour: ClientFlavour, nodes: servers.RedisCluster, slot_of: Callable[[str], Slot]
+) -> None:
+    """LQ-CLUSTER-5: the pauses behind TRYAGAIN took 9 s, whatever the time limit."""
+    client = flavour.cluster_client(nodes.url, socket_timeout=0.5, socket_connect_timeout=0.5)
+    queue = flavour.queue(f"pauses-{flavour.name}", client)
+    slot = slot_of(queue.name)
+    queue.add_item(Item(b"x", id="a"), delay=3600)
+    slot.begin()
+    slot.move("items")
+    began = time.monotonic()
+    with pytest.raises(leaseq.ServerError) as caught:
+        queue.add_item(Item(b"x", id="b"))
+    assert caught.value.definite
+    assert 0.3 < time.monotonic() - began < 2.0
+    slot.move()
+    slot.end()
+    assert queue.add_item(Item(b"x", id="b"))
+
+
 @pytest.mark.slow
 def test_a_node_that_restarts(
     flavour: ClientFlavour, nodes: servers.RedisCluster, slot_of: Callable[[str], Slot]
