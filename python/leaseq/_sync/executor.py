@@ -354,6 +354,8 @@ class Executor:
         """
         hops = waits = 0
         while hops < MAX_REDIRECTS:
+            if redirection is not None and concurrency.now() >= call.until:
+                raise errors.from_server(redirection) from redirection
             if redirection is not None and not isinstance(redirection, AskError):
                 # while a slot migrates, its old node may send us on to the new one, which lacks a key and says TRYAGAIN
                 pause = 0.02 * 2 ** min(waits, 6)

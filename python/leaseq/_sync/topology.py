@@ -121,6 +121,6 @@ class Topology:
             connection.close()
 
     def _address(self, node: Any, sender: Address) -> Address:
-        """Return where a node is. One that does not say its host is where the sender is."""
+        """Return where a node is. A node that names no host is where the sender is."""
         host = node[0].decode() if node[0] else sender[0]
         return self.remapped(host, int(node[1]))
