@@ -1,6 +1,8 @@
 """Durations and times as callers pass them, in seconds."""
 
+import math
 import re
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -34,6 +36,16 @@ def seconds(duration: Duration, what: str) -> float:
     if not -MAX_SECONDS <= count <= MAX_SECONDS:
         raise BadArgumentError(f"{what} is no number of seconds that a queue can count")
     return count
+
+
+def deadline_after(timeout: Duration | None, clock: Callable[[], float]) -> float:
+    """Return the time at which to wait no longer; None waits without limit. Raises BadTypeError, BadArgumentError."""
+    if timeout is None:
+        return math.inf
+    count = seconds(timeout, "timeout")
+    if count < 0:
+        raise BadArgumentError("timeout must not be negative; None waits for as long as it takes")
+    return clock() + count
 
 
 def seconds_of(duration: Duration | str, what: str) -> float:

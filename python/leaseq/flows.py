@@ -10,8 +10,8 @@ from leaseq._scripts import MAX_ENTRIES, WAIT_CAP_MS
 from leaseq.backoff import Backoff
 from leaseq.commands import Command, LeaseReply
 from leaseq.commands.additions import Options
-from leaseq.durations import Duration
-from leaseq.errors import BadArgumentError, BadTypeError
+from leaseq.durations import Duration, deadline_after
+from leaseq.errors import BadTypeError
 from leaseq.item import Item
 from leaseq.keys import QueueKeys
 from leaseq.results import Outcome
@@ -173,16 +173,6 @@ def add_when_room(
     if waited:
         yield Leave(settles)
     return answers
-
-
-def deadline_after(timeout: Duration | None, clock: Callable[[], float]) -> float:
-    """When to wait no longer; None waits for as long as it takes. Raises BadTypeError, BadArgumentError."""
-    if timeout is None:
-        return math.inf
-    seconds = commands.milliseconds(timeout, "timeout") / 1000
-    if seconds < 0:
-        raise BadArgumentError("timeout must not be negative; None waits for as long as it takes")
-    return clock() + seconds
 
 
 def lease_deadline(timeout: Duration | None, clock: Callable[[], float], *, block: bool) -> float | None:

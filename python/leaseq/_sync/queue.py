@@ -17,7 +17,7 @@ from leaseq.commands import Command, LeaseReply, Taken, pack
 from leaseq.commands.additions import Options
 from leaseq.commands.completions import AddOptions, Completion, FollowUp, batches, check_targets
 from leaseq.commands.releases import ReleaseRequest
-from leaseq.durations import Duration, Time, seconds
+from leaseq.durations import Duration, Time, deadline_after, seconds
 from leaseq.errors import BadArgumentError, LeaseqError, TooLargeError
 from leaseq.exception_text import text_of
 from leaseq.item import Bytes, Item, LeasedItemBase
@@ -197,7 +197,7 @@ class WorkQueue(QueueAdmin):
         Otherwise as `add_item`.
         """
         chosen = commands.add_options(**options)
-        return (self._add_when_room([item], chosen, flows.deadline_after(timeout, concurrency.now)))[0]
+        return (self._add_when_room([item], chosen, deadline_after(timeout, concurrency.now)))[0]
 
     def add_items_when_room(
         self, items: Iterable[Item], *, timeout: Duration | None = None, **options: Unpack[AddOptions]
@@ -209,7 +209,7 @@ class WorkQueue(QueueAdmin):
         exists), or None for no room.
         """
         chosen = commands.add_options(**options)
-        wait_until = flows.deadline_after(timeout, concurrency.now)
+        wait_until = deadline_after(timeout, concurrency.now)
         return self._add_all(
             flows.chunks(flows.require_iterable(items, "items"), flows.data_size), chosen, wait_until
         )

@@ -8,7 +8,7 @@ from typing import Final
 from leaseq import commands, flows
 from leaseq._aio import concurrency
 from leaseq._aio.queue import WorkQueue
-from leaseq.durations import Duration
+from leaseq.durations import Duration, deadline_after
 from leaseq.jobs.info import WAITS
 from leaseq.results import Outcome
 
@@ -50,7 +50,7 @@ class SharedWaits:
 
     async def outcome(self, job_id: str, timeout: Duration | None) -> Outcome:
         """Return the outcome of a job once there is one, or what it is when it cannot have one or the time is over."""
-        over = flows.deadline_after(timeout, concurrency.now)
+        over = deadline_after(timeout, concurrency.now)
         if len(self._direct) >= DIRECT:
             return await self._share(job_id, over)
         place = object()
