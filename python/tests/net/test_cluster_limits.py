@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import socketserver
+import threading
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -31,12 +33,14 @@ MACHINE_SECS = 0.5
 """Added to a limit for a slow machine."""
 
 
-def client_of(flavour: ClientFlavour, *nodes: SpawnedServer, connect: float = CONNECT_SECS) -> Any:
+def client_of(
+    flavour: ClientFlavour, *nodes: SpawnedServer | MovingNode, connect: float = CONNECT_SECS
+) -> Any:
     """A client of redis-py that asks these nodes first, in this order."""
     module: Any = redis.cluster if flavour.name == "sync" else redis.asyncio.cluster
     places = [module.ClusterNode(node.host, node.port) for node in nodes]
     limits = {"socket_timeout": REPLY_SECS, "socket_connect_timeout": connect}
-    client = flavour.own(module.RedisCluster(startup_nodes=places, **limits))
+    client = flavour.own(module.RedisCluster(startup_nodes=places, protocol=2, **limits))
     if flavour.name == "sync":
         flavour._closers.append(client.disconnect_connection_pools)  # its close leaves them open
     return client
@@ -59,6 +63,57 @@ def frozen(*nodes: SpawnedServer) -> Iterator[None]:
     finally:
         for node in nodes:
             os.kill(node.pid, signal.SIGCONT)
+
+
+class MovingNode(socketserver.ThreadingTCPServer):
+    """A node that has all slots, and answers each script after a while that they have moved, to itself."""
+
+    daemon_threads = True
+    pause = 0.8 * REPLY_SECS
+
+    class Handler(socketserver.BaseRequestHandler):
+        """Answers the commands of one connection, which come one at a time."""
+
+        server: MovingNode
+
+        def handle(self) -> None:
+            """Answer until the client leaves."""
+            with contextlib.suppress(OSError):
+                while data := self.request.recv(65536):
+                    port = self.server.port
+                    if b"EVAL" in data:
+                        time.sleep(self.server.pause)
+                        self.request.sendall(b"-MOVED 1 127.0.0.1:%d\r\n" % port)
+                    elif b"SLOTS" in data:
+                        self.request.sendall(
+                            b"*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n$9\r\n127.0.0.1\r\n:%d\r\n" % port
+                        )
+                    elif b"COMMAND\r\n" in data:
+                        self.request.sendall(b"*0\r\n")
+                    else:
+                        self.request.sendall(b"+OK\r\n" * data.count(b"*"))
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), self.Handler)
+        self.host = "127.0.0.1"
+        self.port: int = self.server_address[1]
+        threading.Thread(target=self.serve_forever, args=(0.01,), daemon=True).start()
+
+    def server_close(self) -> None:
+        """End it."""
+        self.shutdown()
+        super().server_close()
+
+
+@pytest.mark.promise("G18")
+def test_redirections_that_do_not_end(flavour: ClientFlavour) -> None:
+    """Each reply had the whole limit: twelve redirections took twelve."""
+    with MovingNode() as node:
+        queue = flavour.queue("q", client_of(flavour, node))
+        began = time.monotonic()
+        with pytest.raises(leaseq.LeaseqError):
+            queue.stats()
+        assert time.monotonic() - began < LIMIT_SECS + MACHINE_SECS
 
 
 @pytest.mark.promise("G18")
