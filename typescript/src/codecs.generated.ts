@@ -10,6 +10,7 @@ import {
   encodeInteger,
   encodeKeep,
   encodeMilliseconds,
+  joined,
   ReplyReader,
 } from "./encoding.js";
 
@@ -75,7 +76,7 @@ export function encodeAddEntry(id: Bytes, data: Bytes, options: readonly Argumen
 
 /** All arguments of `add`. */
 export function encodeAddArguments(entries: readonly Argument[][]): Argument[] {
-  return [String(entries.length), ...entries.flat()];
+  return joined([String(entries.length)], entries);
 }
 
 /** The reply of `add`. One for each entry. */
@@ -103,7 +104,7 @@ export function encodeCompleteEntry(id: Bytes, token: number, options: readonly 
 
 /** All arguments of `complete`. */
 export function encodeCompleteArguments(entries: readonly Argument[][]): Argument[] {
-  return [String(entries.length), ...entries.flat()];
+  return joined([String(entries.length)], entries);
 }
 
 /** The reply of `complete`. One for each entry. */
@@ -131,7 +132,7 @@ export function encodeCompleteAndLeaseEntry(id: Bytes, token: number, options: r
 
 /** All arguments of `complete_and_lease`. */
 export function encodeCompleteAndLeaseArguments(count: number, duration: number, entries: readonly Argument[][]): Argument[] {
-  return [encodeInteger(count, "count"), encodeMilliseconds(duration, "duration"), String(entries.length), ...entries.flat()];
+  return joined([encodeInteger(count, "count"), encodeMilliseconds(duration, "duration"), String(entries.length)], entries);
 }
 
 /** What was completed and leased, as it is in the reply. */
@@ -199,7 +200,7 @@ export function encodeCompleteWithFollowUp(target: number, entry: readonly Argum
 
 /** All arguments of `complete_with`. */
 export function encodeCompleteWithArguments(entries: readonly Argument[][], targets: number): Argument[] {
-  return [String(entries.length), encodeInteger(targets, "targets"), ...entries.flat()];
+  return joined([String(entries.length), encodeInteger(targets, "targets")], entries);
 }
 
 /** Whether a call completed an item, and what became of its follow-ups. */
@@ -279,7 +280,7 @@ export function encodeExtendEntry(id: Bytes, token: number, duration: number): A
 
 /** All arguments of `extend`. */
 export function encodeExtendArguments(entries: readonly Argument[][]): Argument[] {
-  return [String(entries.length), ...entries.flat()];
+  return joined([String(entries.length)], entries);
 }
 
 /** The reply of `extend`. One for each entry. */
@@ -558,7 +559,7 @@ export function encodeReleaseEntry(id: Bytes, token: number, options: readonly A
 
 /** All arguments of `release`. */
 export function encodeReleaseArguments(entries: readonly Argument[][]): Argument[] {
-  return [String(entries.length), ...entries.flat()];
+  return joined([String(entries.length)], entries);
 }
 
 /** The reply of `release`. One for each entry. */

@@ -25,7 +25,7 @@ export class Completer {
     result: string | Uint8Array | undefined,
     followUps: readonly FollowUp[] = [],
   ): Promise<boolean> {
-    const entry: HandOff = { ...item.entry, ...(result === undefined ? {} : { result }), followUps };
+    const entry: HandOff = { followUps, result, ...item.entry };
     return new Promise((resolve, reject) => {
       if (this.#waiting.size === 0) setImmediate(() => this.#sendAll());
       const waiting = this.#waiting.get(item.queue) ?? [];

@@ -7,16 +7,22 @@ export type Bytes = string | Uint8Array;
 /** One argument of a Redis command, as it is sent. */
 export type Argument = string | Buffer;
 
+/** Longer text is sent as a Buffer: ioredis would make one string of the command, and strings have a limit. */
+const MAX_TEXT_CHARS = 16_384;
+
 /** An id. Throws BadIdError. Its length is checked by the scripts. */
-export function encodeId(value: Bytes): Buffer {
+export function encodeId(value: Bytes): Argument {
   // Lone surrogates would all become U+FFFD, so that different ids become the same.
   if (typeof value === "string" && !value.isWellFormed()) throw new BadIdError("the id has a lone surrogate");
   return encodeBytes(value, "an id");
 }
 
-/** A copy of the bytes: they may be sent later, and be changed by then (LQ-CLIENT-26). `label` names the value in the error. Throws BadArgumentError. */
-export function encodeBytes(value: Bytes, label: string): Buffer {
-  if (typeof value === "string") return Buffer.from(value);
+/**
+ * A copy of the bytes: they may be sent later, and be changed by then (LQ-CLIENT-26). Short text stays text, since ioredis writes
+ * commands without Buffers faster. `label` names the value in the error. Throws BadArgumentError.
+ */
+export function encodeBytes(value: Bytes, label: string): Argument {
+  if (typeof value === "string") return value.length <= MAX_TEXT_CHARS ? value : Buffer.from(value);
   if (value instanceof Uint8Array) return Buffer.from(value);
   throw new BadArgumentError(`${label} is a string or a Uint8Array, not ${typeof value}`);
 }
@@ -38,6 +44,11 @@ export function encodeKeep(value: number, label: string): string {
   const digits = encodeMilliseconds(value, label);
   if (digits === "0" && value !== 0) throw new BadArgumentError(`${label} is shorter than a millisecond`);
   return digits;
+}
+
+/** Arguments, and behind them those of each entry. `flat` takes V8 several times as long. */
+export function joined(first: readonly Argument[], entries: readonly Argument[][]): Argument[] {
+  return first.concat(...entries);
 }
 
 /** The `wait` of a reply, in microseconds, as milliseconds; -1 (nothing is due) as Infinity. */

@@ -44,9 +44,10 @@ export class QueueKeys {
     return parts.map((part) => this.#prefix + part);
   }
 
-  /** The key of an item's outcome. An id is bytes, so the key is too. */
-  resultKey(id: Uint8Array): Buffer {
-    return Buffer.concat([Buffer.from(`${this.#prefix}result:`), id]);
+  /** The key of an item's outcome: bytes if the id is bytes. */
+  resultKey(id: Argument): Argument {
+    const start = `${this.#prefix}result:`;
+    return typeof id === "string" ? start + id : Buffer.concat([Buffer.from(start), id]);
   }
 }
 

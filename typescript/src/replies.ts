@@ -23,8 +23,12 @@ export interface LeaseReply {
 
 /** The reply of a lease; by default of one from one queue. */
 export function leaseReply(fields: LeaseFields, queue = fields.items.length > 0 ? 0 : -1): LeaseReply {
-  const items = fields.items.map((item) => ({
-    ...item,
+  // A spread with members behind it takes V8 several times as long as all the rest here.
+  const items = fields.items.map(({ id, data, token, attempt }) => ({
+    id,
+    data,
+    token,
+    attempt,
     keep: undefined as number | undefined,
     contentType: undefined as Buffer | undefined,
     headers: new Map<string, Buffer>(),

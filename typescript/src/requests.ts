@@ -55,8 +55,9 @@ export function itemArgs(item: NewItem): Argument[] {
 
 /** The options of a completion. `keep` is sent with every result: 0 keeps it as the item was added (LQ-CLIENT-7). */
 function completionOptions(entry: Completion): Argument[] {
+  const { onlyCurrent, result } = entry;
   const keep = keepsOutcome(entry) ? (entry.keep ?? 0) : undefined;
-  return codecs.encodeCompleteWithOptions({ ...entry, keep });
+  return codecs.encodeCompleteWithOptions({ onlyCurrent, keep, result });
 }
 
 /** An entry of `complete` and `complete_and_lease`. */
