@@ -1,8 +1,8 @@
 // Chains: jobs one after the other, each given what the one before it returned (LQ-JOB-16).
-import { randomBytes } from "node:crypto";
 import type { WaitOptions } from "../blocking.js";
 import { now } from "../clock.js";
 import { BadArgumentError } from "../errors.js";
+import { randomId } from "../item-id.js";
 import { Arguments } from "./arguments.js";
 import { Call } from "./call.js";
 import { Handle } from "./handle.js";
@@ -52,7 +52,7 @@ export class Chain<Result> {
   /** Enqueues the first job, which carries the others with it. */
   async enqueue(): Promise<ChainHandle<Result>> {
     const { format } = this.#producer;
-    const id = this.#first.options.id ?? randomBytes(16).toString("hex");
+    const id = this.#first.options.id ?? randomId();
     const stages = numbered(
       id,
       this.#later.map((call) => call.stage(format)),

@@ -1,5 +1,6 @@
 // Values as bytes, in JSON or MessagePack (LQ-JOB-1, LQ-JOB-17). envelope.ts uses it.
 import { decode, encode } from "@msgpack/msgpack";
+import type { Argument } from "../encoding.js";
 import { BadEnvelopeError, SerializationError } from "./errors.js";
 
 /** How jobs and results are written. */
@@ -11,8 +12,8 @@ const OPENING_BRACE = 0x7b;
 export const formatOf = (data: Uint8Array): Format => (data[0] === OPENING_BRACE ? "json" : "msgpack");
 
 /** Writes a value whose parts were checked by `checkValue`. */
-export function write(value: unknown, format: Format): Buffer {
-  if (format === "json") return Buffer.from(JSON.stringify(value));
+export function write(value: unknown, format: Format): Argument {
+  if (format === "json") return JSON.stringify(value);
   // The library writes other integers above 32 bits as floats then.
   const integers = (part: unknown) =>
     typeof part === "number" && Number.isSafeInteger(part) && Math.abs(part) >= 2 ** 31 ? BigInt(part) : part;

@@ -1,6 +1,6 @@
 // The schedules that a server has: listed, paused, resumed and triggered. app.ts has it as `schedules`.
-import { randomBytes } from "node:crypto";
 import { BadArgumentError } from "../errors.js";
+import { randomId } from "../item-id.js";
 import type { Queue } from "../queue.js";
 import { MAX_ENTRIES } from "../scripts.generated.js";
 import { write } from "./format.js";
@@ -85,7 +85,7 @@ export class Schedules {
     const options = optionsOfStage(stage.add ?? {});
     const enqueued = Date.now();
     const job = { ...stage.job, enqueued, due: options.delay ? enqueued + options.delay : undefined };
-    const id = randomBytes(16).toString("hex");
+    const id = randomId();
     const data = write(job, this.#producer.format);
     const item = { keep: TRIGGERED_KEEP_MS, ...options, id, data, headers: stage.headers };
     await this.#producer.store.queue(stage.queue).add(item);
