@@ -130,7 +130,9 @@ export class Connection implements Runner {
     const redis = this.#ready() ?? (await this.#open());
     // If ASKING fails, so does the command right behind it.
     if (asking) redis.asking().catch(() => {});
-    return await this.#reply(redis, redis.callBuffer(name, args as Argument[]), name, timeoutMs);
+    const reply = redis.callBuffer(name, args as Argument[]);
+    joinWrites(redis.stream);
+    return await this.#reply(redis, reply, name, timeoutMs);
   }
 
   /** Runs commands in one transaction and returns the reply of each, an Error for a command that failed. */
@@ -244,6 +246,13 @@ export class Connection implements Runner {
     // ioredis starts a timer for each time.
     if (this.#sockets.delete(redis)) redis.disconnect();
   }
+}
+
+/** Joins what is written behind this, until the event loop goes on, into one write. A command that comes alone does not wait. */
+function joinWrites(stream: Redis["stream"]): void {
+  if (stream.writableCorked > 0) return;
+  stream.cork();
+  process.nextTick(() => stream.uncork());
 }
 
 const hasCode = (error: unknown, code: string): boolean =>

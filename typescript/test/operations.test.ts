@@ -48,6 +48,27 @@ describe("add, lease, complete", () => {
     assert.equal(await queue.lease({ duration: 1000 }), undefined);
   });
 
+  test("calls of one turn of the event loop leave in few writes", async () => {
+    const queue = newQueue();
+    const raw = server.raw();
+    const reads = async () => Number(/total_reads_processed:(\d+)/.exec(await raw.info("stats"))?.[1]);
+    await queue.add({ id: "first", data: "" });
+    const before = await reads();
+    await Promise.all(Array.from({ length: 200 }, (_, index) => queue.add({ id: `${index}`, data: "x" })));
+    const made = (await reads()) - before;
+    raw.disconnect();
+    assert.ok(made <= 10, `the server read ${made} times`);
+  });
+
+  test("text of any length comes back as it went in", async () => {
+    const queue = newQueue();
+    for (const length of [16_383, 16_384, 16_385, 300_000]) {
+      const data = "é".repeat(length);
+      await queue.add({ id: `${length}`, data });
+      assert.equal((await queue.lease({ duration: 30_000 }))?.data.toString(), data);
+    }
+  });
+
   test("options when adding", async () => {
     const queue = newQueue();
     const headers = { trace: "7f", __proto__x: Buffer.from([1]) };
