@@ -14,6 +14,7 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).parents[1] / "python/leaseq"
 FILES = (
+    "borrower.py",
     "executor.py",
     "heartbeater.py",
     "lifecycle.py",
