@@ -36,7 +36,7 @@ def generated_files(root: Path) -> dict[Path, str]:
             path = root / file
             if path.parent.exists():
                 text = templates.get_template(f"{values.parent.name}/{template}").render(
-                    **shared, scripts=scripts, types=types
+                    **shared, scripts=scripts, types=types, unused=language.unused
                 )
                 found[path] = _formatted(path, text) if path.suffix == ".py" else text
     return found

@@ -22,6 +22,12 @@ class Language:
         found: Mapping[str, str] = self._table["files"]
         return found
 
+    @property
+    def unused(self) -> list[str]:
+        """The names of functions that the client does not call; they are not written."""
+        found: list[str] = self._table["unused"]
+        return found
+
     def name(self, field: Field) -> str:
         """Return the client's name of an argument or an element of a reply."""
         name: str = self._table["names"].get(field.name, field.name)

@@ -84,19 +84,6 @@ export function readAddReply(reply: unknown): number[] {
   return answers(reply).map((created) => created as number);
 }
 
-/** The options of an entry of `complete`. */
-export interface CompleteOptions {
-  /** Complete it only while this lease is the current one (LQ-COMPLETE-4). */
-  onlyCurrent?: boolean | undefined;
-}
-
-/** Name and value of each option that is given, in canonical order (LQ-CALL-10). */
-export function encodeCompleteOptions(options: CompleteOptions): Argument[] {
-  const pairs: Argument[] = [];
-  if (options.onlyCurrent) pairs.push("only_current", "1");
-  return pairs;
-}
-
 /** One entry of `complete`. */
 export function encodeCompleteEntry(id: Bytes, token: number, options: readonly Argument[]): Argument[] {
   return [encodeId(id), encodeInteger(token, "a token"), String(options.length / 2), ...options];
@@ -110,24 +97,6 @@ export function encodeCompleteArguments(entries: readonly Argument[][]): Argumen
 /** The reply of `complete`. One for each entry. */
 export function readCompleteReply(reply: unknown): boolean[] {
   return answers(reply).map((completed) => completed === 1);
-}
-
-/** The options of an entry of `complete_and_lease`. */
-export interface CompleteAndLeaseOptions {
-  /** Complete it only while this lease is the current one (LQ-COMPLETE-4). */
-  onlyCurrent?: boolean | undefined;
-}
-
-/** Name and value of each option that is given, in canonical order (LQ-CALL-10). */
-export function encodeCompleteAndLeaseOptions(options: CompleteAndLeaseOptions): Argument[] {
-  const pairs: Argument[] = [];
-  if (options.onlyCurrent) pairs.push("only_current", "1");
-  return pairs;
-}
-
-/** One entry of `complete_and_lease`. */
-export function encodeCompleteAndLeaseEntry(id: Bytes, token: number, options: readonly Argument[]): Argument[] {
-  return [encodeId(id), encodeInteger(token, "a token"), String(options.length / 2), ...options];
 }
 
 /** All arguments of `complete_and_lease`. */

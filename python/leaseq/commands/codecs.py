@@ -205,11 +205,6 @@ def configure_arguments(options: Sequence[Argument] = ()) -> list[Argument]:
     return [str(len(options) // 2), *options]
 
 
-def configure_reply(reply: Any) -> bool:
-    """Read the reply."""
-    return bool(reply == 1)
-
-
 def deep_clean_arguments(cursor: str, limit: int, dry_run: bool) -> list[Argument]:
     """Return all arguments of a call of `deep_clean`."""
     return [cursor, str(whole(limit, "limit")), str(int(dry_run))]
