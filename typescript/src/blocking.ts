@@ -179,7 +179,7 @@ async function blockThenCheck<Found>(
 
 /**
  * The end of a wait that runs in the background. An abort does not wait for a server that is silent: then AbortError is thrown, and
- * the wait gives back what it leased once the reply comes.
+ * a wait that leased gives that back once the reply comes.
  */
 export function untilAborted<Found>(wait: Promise<Found>, signals: AbortSignals): Promise<Found> {
   return new Promise((resolve, reject) => {

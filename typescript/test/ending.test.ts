@@ -4,6 +4,8 @@ import { execFile } from "node:child_process";
 import { after, before, beforeEach, describe, test } from "node:test";
 import type { Redis } from "ioredis";
 import { AbortError, Client, UnavailableError } from "../src/index.js";
+import { ChainHandle } from "../src/jobs/chain.js";
+import { App } from "../src/jobs/index.js";
 import { FaultProxy, Server, until } from "./server.js";
 
 /** What ends at once ends within this time: a call under way has a quarter of a second. */
@@ -46,6 +48,14 @@ const items = async () => (await client.queue("q").stats()).get("items");
 describe("on a server that is silent, an abort", { concurrency: false }, () => {
   const waits: Record<string, (signal: AbortSignal) => Promise<unknown>> = {
     "of waitForOutcome": (signal) => client.queue("q").waitForOutcome("a", { signal }),
+    "of the result of a job": async (signal) =>
+      await Promise.all(
+        Array.from({ length: 20 }, () => new App(client, { group: "q" }).handle("a", "q").result({ signal })),
+      ),
+    "of the result of a chain": async (signal) => {
+      const stages = ["a", "b"].map((id) => new App(client, { group: "q" }).handle(id, "q"));
+      await new ChainHandle(stages).result({ signal });
+    },
     "of lease": (signal) => client.queue("q").lease({ duration: LONG_MS, timeout: LONG_MS, signal }),
     "of leaseAny over two groups": (signal) =>
       client.leaseAny([client.queue("q"), client.queue("p")], {

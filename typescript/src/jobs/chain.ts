@@ -1,5 +1,5 @@
 // Chains: jobs one after the other, each given what the one before it returned (LQ-JOB-16).
-import type { WaitOptions } from "../blocking.js";
+import { checkSignal, untilAborted, type WaitOptions } from "../blocking.js";
 import { now } from "../clock.js";
 import { BadArgumentError } from "../errors.js";
 import { randomId } from "../item-id.js";
@@ -76,7 +76,11 @@ export class ChainHandle<Result> {
   }
 
   /** Returns what the last job returned. Throws as `Handle.result`, for the job that failed. */
-  async result({ timeout, signal }: WaitOptions = {}): Promise<Result> {
+  async result(options: WaitOptions = {}): Promise<Result> {
+    return await untilAborted(this.#result(options), checkSignal(options));
+  }
+
+  async #result({ timeout, signal }: WaitOptions): Promise<Result> {
     const endAt = timeout === undefined ? undefined : now() + timeout;
     const left = () => ({ signal, timeout: endAt === undefined ? undefined : Math.max(0, endAt - now()) });
     for (const [index, stage] of this.stages.slice(0, -1).entries()) {

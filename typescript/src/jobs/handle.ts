@@ -1,5 +1,5 @@
 // A job that was enqueued: its result, its state, and its end.
-import type { WaitOptions } from "../blocking.js";
+import { checkSignal, untilAborted, type WaitOptions } from "../blocking.js";
 import type { ItemInfo, Outcome } from "../codecs.generated.js";
 import type { Queue } from "../queue.js";
 import { readResult } from "./envelope.js";
@@ -27,6 +27,10 @@ export class Handle<Result = unknown> {
    * polling the server. Throws JobFailed, JobCancelled, ResultTimeout, and ResultNotKept if no result will come.
    */
   async result(options: WaitOptions = {}): Promise<Result> {
+    return await untilAborted(this.#result(options), checkSignal(options));
+  }
+
+  async #result(options: WaitOptions): Promise<Result> {
     const outcome = await this.#store.waits(this.queue).outcome(this.id, options);
     if (outcome.state === "result") return (readResult(outcome.content).result ?? null) as Result;
     const isKept = outcome.state === "failure";
