@@ -155,8 +155,8 @@ typescript: $(NODE_MODULES) ## the TypeScript client: biome, tsc, its tests on o
 	tools/node.sh npm --prefix typescript test
 
 .PHONY: typescript-nightly
-typescript-nightly: typescript-build servers-newest ## a fleet of TypeScript workers under random faults, for FAULT_SECONDS (600)
-	tools/node.sh node --test --test-reporter=spec typescript/dist/nightly/faults.test.js
+typescript-nightly: setup typescript-build servers-newest ## workers in TypeScript, then jobs in two languages, under random faults, for FAULT_SECONDS (600)
+	tools/node.sh node --test --test-reporter=spec --test-concurrency=1 typescript/dist/nightly/*.test.js
 
 .PHONY: typescript-build
 typescript-build: $(NODE_MODULES)

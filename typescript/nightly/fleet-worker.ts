@@ -40,6 +40,7 @@ const worker = client.worker(
   },
 );
 process.once("SIGTERM", () => worker.stop());
+say({ began: true });
 
 const usage = setInterval(() => {
   (globalThis as { gc?: () => void }).gc?.();

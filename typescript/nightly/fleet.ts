@@ -5,8 +5,19 @@ export const DURATION_MS = 2000;
 /** Milliseconds that handlers may run behind SIGTERM. */
 export const GRACE_MS = 1500;
 
+/** A stop: the grace time, the calls behind it, and the start of a process on a busy machine. */
+export const STOP_MS = GRACE_MS + 2000 + 5000;
+/** A call of a producer ends by then, whatever happens: its reply timeout, and one redirection of the loop that was busy. */
+export const CALL_MS = 3000 + 2000 + 2000;
+/** How long outcomes are kept: beyond the end of a run. */
+export const KEEP_MS = 3_600_000;
+/** How long each part of the campaign lasts: there are two. */
+export const SECONDS = Number(process.env.FAULT_SECONDS || 600) / 2;
+export const SEED = Number(process.env.FAULT_SEED || Date.now() % 1_000_000);
+
 /** A line that a worker prints. */
 export type Line =
+  | { began: true }
   | { started: string }
   | { completed: string }
   | { lost: string }
