@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { after, before, beforeEach, describe, test } from "node:test";
+import { promisify } from "node:util";
 import type { Redis } from "ioredis";
 import { AbortError, Client, UnavailableError } from "../src/index.js";
 import { ChainHandle } from "../src/jobs/chain.js";
@@ -179,6 +180,24 @@ describe("nothing is left", { concurrency: false }, () => {
     await new Promise(setImmediate);
     process.off("warning", listen);
     assert.deepEqual(warnings, []);
+  });
+
+  test("of items that ended beside a handler that goes on: no memory for each", async () => {
+    const text =
+      `import { Client } from "${new URL("../src/index.js", import.meta.url)}";` +
+      `const client = new Client({ path: "${server.path}" }); const queue = client.queue("q");` +
+      "const add = (count) => queue.add(Array.from({ length: count }, (_, number) => ({ id: String(number), data: '' })));" +
+      "let [ended, go] = [0, () => {}];" +
+      "const handle = (item) => item.id.toString() === 'long' ? new Promise((resolve) => { go = resolve }) : void (ended += 1);" +
+      "await queue.add({ id: 'long', data: '' });" +
+      "const worker = client.worker(queue, handle, { concurrency: 2, duration: 600_000, announce: false }); worker.run();" +
+      "const heapAfter = async (count) => { const all = ended + count; await add(count);" +
+      "  while (ended < all) await new Promise((resolve) => setTimeout(resolve, 5)); gc(); return process.memoryUsage().heapUsed };" +
+      "await heapAfter(2000); const before = await heapAfter(1000); console.log(await heapAfter(6000) - before);" +
+      "go(); await worker.close(); await client.close();";
+    const args = ["--expose-gc", "--input-type=module", "-e", text];
+    const { stdout } = await promisify(execFile)(process.execPath, args, { cwd: import.meta.dirname });
+    assert.ok(Number(stdout) < 6000 * 100, `the heap grew by ${stdout} bytes`);
   });
 
   const programs: Record<string, string> = {
