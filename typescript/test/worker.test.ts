@@ -168,9 +168,10 @@ describe("a live worker", { concurrency: false }, () => {
     await until(async () => (await readReport()).report.stopping === true);
     const { id, report } = await readReport();
     assert.match(id, /^[A-Za-z0-9_.:-]{1,200}$/);
-    const { started, items, host: _host, client: name, ...rest } = report;
+    const { started, reported, items, host: _host, client: name, ...rest } = report;
     const fixed = { version: 1, pid: process.pid, concurrency: 3, queues: ["shop:orders"] };
     assert.deepEqual(rest, { ...fixed, stopping: true, completed: 0, held: 1 });
+    assert.ok(Number(reported) >= Number(started), `reported ${reported}, started ${started}`);
     assert.match(String(name), /^leaseq .*\d/);
     const [item] = items as WorkerInfo["items"];
     assert.deepEqual([item?.queue, item?.id, item?.attempt], ["shop:orders", "a", 1]);
