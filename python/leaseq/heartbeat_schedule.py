@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from leaseq._scripts import MAX_ENTRIES
 from leaseq.flows import REPLY_GRACE
-from leaseq.item import LeasedItemBase
+from leaseq.item import Extension, LeasedItemBase
 
 
 def until_next(lease_secs: float) -> float:
@@ -27,12 +27,25 @@ def soon(lease_secs: float) -> float:
     return lease_secs / 15
 
 
+def extending(leases: Sequence[tuple[LeasedItemBase, float]], now: float, *, asked: bool) -> list[Extension]:
+    """Note that these leases are extended by one call. `asked`: the user of the items asked for it."""
+    return [item.hold.extending(lease_secs, now, asked=asked) for item, lease_secs in leases]
+
+
+def extensions_failed(
+    leases: Sequence[tuple[LeasedItemBase, float]], extensions: Sequence[Extension]
+) -> None:
+    """Note that this call failed. The server may have taken it."""
+    for (item, _), extension in zip(leases, extensions, strict=True):
+        item.hold.extension_ended(extension)
+
+
 class HeartbeatSchedule:
     """Which leases to extend and when. Each item is extended three times in a lease; all that are due, in one call."""
 
     def __init__(self) -> None:
         self._next: dict[LeasedItemBase, tuple[float, float]] = {}
-        """When to extend which item, and the time from which that was reckoned."""
+        """When to extend which item, and the end of the lease from which that was reckoned."""
 
     @property
     def any(self) -> bool:
@@ -42,10 +55,11 @@ class HeartbeatSchedule:
     def add(self, item: LeasedItemBase, now: float) -> float:
         """Start to extend an item; returns when for the first time."""
         # counted from the lease, not from now: of many items leased at once, some start late
-        since = now if item.hold.counts_from is None else item.hold.counts_from
-        item.hold.counts_from = since
-        first = since + until_next(item.hold.secs)
-        self._next[item] = (first, since)
+        hold = item.hold
+        held_until = now + hold.secs if hold.held_until is None else hold.held_until
+        hold.held_until = held_until
+        first = now if hold.in_doubt else held_until - hold.secs + until_next(hold.secs)
+        self._next[item] = (first, held_until)
         return first
 
     def drop(self, item: LeasedItemBase) -> None:
@@ -66,14 +80,18 @@ class HeartbeatSchedule:
         return [(item, item.hold.secs) for item in due[:MAX_ENTRIES]]
 
     def record_replies(
-        self, leases: Sequence[tuple[LeasedItemBase, float]], answers: Sequence[float | None], now: float
+        self,
+        leases: Sequence[tuple[LeasedItemBase, float]],
+        extensions: Sequence[Extension],
+        answers: Sequence[float | None],
+        now: float,
     ) -> None:
         """Take in the answers to what was due."""
-        for (item, lease_secs), deadline in zip(leases, answers, strict=True):
-            if deadline is not None or not (
-                item.hold.ending or item.hold.ended
-            ):  # else it crossed the item's own end
-                item.hold.extended(deadline, lease_secs, now)
+        for (item, _), extension, deadline in zip(leases, extensions, answers, strict=True):
+            if deadline is None and (item.hold.ending or item.hold.ended):  # it crossed the item's own end
+                item.hold.extension_ended(extension)
+            else:
+                item.hold.extended(extension, deadline)
             if deadline is None:
                 self.drop(item)
             elif item in self._next:
@@ -87,8 +105,8 @@ class HeartbeatSchedule:
 
     def _synchronize(self, now: float) -> None:
         """Drop what was ended through another queue object, and reckon anew where its user has extended an item."""
-        for item, (_, since) in list(self._next.items()):
+        for item, (_, held_until) in list(self._next.items()):
             if item.hold.ended:
                 self.drop(item)
-            elif item.hold.counts_from != since:
+            elif item.hold.in_doubt or item.hold.held_until != held_until:
                 self.add(item, now)

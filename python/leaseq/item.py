@@ -5,7 +5,7 @@ import hashlib
 import json
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 from leaseq.errors import BadArgumentError, BadIdError, BadTypeError
@@ -108,38 +108,82 @@ class Item:
         return f"<{type(self).__name__} {self.id!r}, {len(self.data)} bytes>"
 
 
+@dataclass(slots=True, eq=False)
+class Extension:
+    """An extension of a lease that is under way.
+
+    Attributes:
+        secs: by how much.
+        sent_at: when it was sent, on this process's clock.
+        asked: whether the user of the item asked for it, and not the heartbeat.
+        overtaken: whether another extension of this lease ended meanwhile, so that it is unknown which the server took last.
+    """
+
+    secs: float
+    sent_at: float
+    asked: bool
+    overtaken: bool = False
+
+
 @dataclass(slots=True)
 class Hold:
     """The hold of this process on an item.
 
     Attributes:
         deadline: when the lease ends, in seconds since 1970 on the server's clock, as last heard.
-        secs: how long it was leased or extended for, and so will be.
+        secs: how long it was leased for, or its user has extended it for, and so will be.
         since: when it was asked for at first, on this process's clock.
-        counts_from: when what `deadline` says was asked for.
+        held_until: the lease lasts at least until then, on this process's clock (LQ-CLIENT-3).
         lost: whether the server has said that this lease is no longer the current one.
         ending: whether a call that ends the item is under way.
         ended: whether this process has ended it.
+        under_way: extensions without a reply yet.
+        asked_at: when the extension that set `secs` was sent.
+        in_doubt: whether extensions overlapped, so that the lease must be extended again at once (LQ-CLIENT-28).
     """
 
     deadline: float
     secs: float
     since: float | None
-    counts_from: float | None
+    held_until: float | None
     lost: bool = False
     ending: bool = False
     ended: bool = False
+    under_way: list[Extension] = field(default_factory=list)
+    asked_at: float = 0.0
+    in_doubt: bool = False
 
     def is_over(self, now: float) -> bool:
         """Return whether the lease has ended as this process's clock counts it (LQ-CLIENT-3)."""
-        return self.lost or (self.counts_from is not None and now >= self.counts_from + self.secs)
+        return self.lost or (self.held_until is not None and now >= self.held_until)
 
-    def extended(self, deadline: float | None, secs: float, since: float) -> None:
-        """Take in the answer to an extension by so much, that was asked for then."""
+    def extending(self, secs: float, now: float, *, asked: bool) -> Extension:
+        """Note that an extension is sent. It settles what is in doubt, unless another overlaps it too."""
+        extension = Extension(secs, now, asked)
+        self.under_way.append(extension)
+        self.in_doubt = False
+        return extension
+
+    def extended(self, extension: Extension, deadline: float | None) -> None:
+        """Record the reply to an extension."""
+        self.extension_ended(extension)
         if deadline is None:
             self.lost = True
-        else:
-            self.deadline, self.secs, self.counts_from = deadline, secs, since
+            return
+        held_until = extension.sent_at + extension.secs
+        if extension.overtaken and self.held_until is not None:  # the server may have taken either last
+            deadline, held_until = min(deadline, self.deadline), min(held_until, self.held_until)
+        self.deadline, self.held_until = deadline, held_until
+        if extension.asked and extension.sent_at >= self.asked_at:
+            self.secs, self.asked_at = extension.secs, extension.sent_at
+
+    def extension_ended(self, extension: Extension) -> None:
+        """Record that an extension is under way no longer. Others are marked first: of two threads, one sees the other."""
+        for other in tuple(self.under_way):
+            if other is not extension:
+                other.overtaken = True
+        self.in_doubt = self.in_doubt or extension.overtaken
+        self.under_way.remove(extension)
 
 
 class LeasedItemBase(Item):
@@ -171,7 +215,7 @@ class LeasedItemBase(Item):
         self.token = token
         self.attempt = attempt
         self.keep: float = 0.0
-        self.hold = Hold(deadline, lease_secs, since, since)
+        self.hold = Hold(deadline, lease_secs, since, None if since is None else since + lease_secs)
         self._result: bytes | None = None
 
     @property

@@ -3,10 +3,14 @@ import { now } from "./clock.js";
 import { LeaseqError } from "./errors.js";
 import type { QueueKeys } from "./keys.js";
 
-/** A lease that a heartbeat extends. `heldUntil` is on the clock of `now`, `extend` returns the new deadline or 0. */
+/**
+ * A lease that a heartbeat extends. `heldUntil` is on the clock of `now`, `inDoubt` asks for another extension at once, `extend`
+ * returns the new deadline or 0.
+ */
 interface ExtendableLease {
   readonly duration: number;
   readonly heldUntil: number;
+  readonly inDoubt: boolean;
   extend(duration: number): Promise<number>;
 }
 
@@ -43,7 +47,7 @@ export class Heartbeat {
     this.#onStop();
   }
 
-  /** The caller has extended the lease: the next extension counts from then, by the same duration (LQ-CLIENT-13). */
+  /** The caller has extended the lease, or tried to: the next extension counts from then, by the same duration (LQ-CLIENT-13). */
   reschedule(): void {
     if (this.#stopped || this.#isExtending) return;
     clearTimeout(this.#timer);
@@ -52,7 +56,8 @@ export class Heartbeat {
 
   /** Until a third of the lease has passed, counted from when it was sent for, not from when `heartbeat` was called (LQ-CLIENT-13). */
   #untilNextMs(): number {
-    const { duration, heldUntil } = this.#lease;
+    const { duration, heldUntil, inDoubt } = this.#lease;
+    if (inDoubt) return 0;
     return Math.max(0, heldUntil - (duration * 2) / 3 - now());
   }
 
@@ -98,7 +103,7 @@ export class Heartbeat {
     } finally {
       this.#isExtending = false;
     }
-    this.#schedule(delay);
+    this.#schedule(this.#lease.inDoubt ? 0 : delay);
   }
 
   #reportLoss(reason: Error | undefined): void {

@@ -43,6 +43,12 @@ export interface LeasingQueue {
   outcome(ids: readonly Bytes[]): Promise<Outcome[]>;
 }
 
+/** An extension of a lease that is under way. */
+interface UnderWay {
+  /** Whether another extension of this lease ended meanwhile, so that it is unknown which the server took last. */
+  overtaken: boolean;
+}
+
 /** An item, and the right to work on it until a deadline. Its operations throw what those of `Queue` do. */
 export class LeasedItem<Q extends LeasingQueue = LeasingQueue> {
   readonly id: Buffer;
@@ -55,7 +61,7 @@ export class LeasedItem<Q extends LeasingQueue = LeasingQueue> {
   readonly keep: number | undefined;
   readonly contentType: Buffer | undefined;
   readonly headers: ReadonlyMap<string, Buffer>;
-  /** Milliseconds of the lease, or of its latest extension. */
+  /** Milliseconds of the lease, or of its latest extension by `extend`. */
   duration: number;
   /** The end of the lease, in microseconds since 1970 on the server's clock. */
   deadline: number;
@@ -65,6 +71,12 @@ export class LeasedItem<Q extends LeasingQueue = LeasingQueue> {
   readonly #queue: Q;
   readonly #heartbeater: Heartbeater;
   readonly #lost = new AbortController();
+  /** Extensions without a reply yet. */
+  readonly #underWay = new Set<UnderWay>();
+  /** When the extension that set `duration` was sent. */
+  #askedAt = 0;
+  /** Whether extensions overlapped, so that the lease must be extended again at once (LQ-CLIENT-28). */
+  #inDoubt = false;
   #ended = false;
   #heartbeat: Heartbeat | undefined;
 
@@ -139,10 +151,24 @@ export class LeasedItem<Q extends LeasingQueue = LeasingQueue> {
    */
   async extend(duration: number = this.duration): Promise<number> {
     const { id, token } = this;
-    const deadline = await this.#recordExtension(duration, () => this.#queue.extend({ id, token, duration }));
-    if (deadline > 0) this.#heartbeat?.reschedule();
-    else if (!this.#heartbeat?.finishing) this.#markLost(undefined);
-    return deadline;
+    const sentAt = now();
+    try {
+      const deadline = await this.#recordExtension(duration, () =>
+        this.#queue.extend({ id, token, duration }),
+      );
+      if (deadline > 0) this.#setDuration(Math.round(duration), sentAt);
+      else if (!this.#heartbeat?.finishing) this.#markLost(undefined);
+      return deadline;
+    } finally {
+      this.#heartbeat?.reschedule();
+    }
+  }
+
+  /** The user of the item has extended it: of two overlapping calls, the last sent counts (LQ-CLIENT-13). */
+  #setDuration(duration: number, sentAt: number): void {
+    if (sentAt < this.#askedAt) return;
+    this.duration = duration;
+    this.#askedAt = sentAt;
   }
 
   /** Extends for the heartbeat. The timeout leaves time to try again before the lease is over (LQ-CLIENT-14). */
@@ -153,16 +179,25 @@ export class LeasedItem<Q extends LeasingQueue = LeasingQueue> {
     );
   }
 
-  /** Runs an extension and records the new deadline, if the lease was not lost. */
+  /** Runs an extension and records the new deadline, if the lease was not lost. It settles what is in doubt, unless another overlaps it too. */
   async #recordExtension(duration: number, extend: () => Promise<number>): Promise<number> {
-    const sentAt = now();
-    const deadline = await extend();
-    if (deadline > 0) {
-      this.deadline = deadline;
-      this.duration = Math.round(duration);
-      this.heldUntil = sentAt + this.duration;
+    const extension = { overtaken: false };
+    const heldUntil = now() + Math.round(duration);
+    this.#underWay.add(extension);
+    this.#inDoubt = false;
+    try {
+      const deadline = await extend();
+      if (deadline > 0) {
+        // overtaken: the server may have taken either last
+        this.deadline = extension.overtaken ? Math.min(deadline, this.deadline) : deadline;
+        this.heldUntil = extension.overtaken ? Math.min(heldUntil, this.heldUntil) : heldUntil;
+      }
+      return deadline;
+    } finally {
+      this.#underWay.delete(extension);
+      for (const other of this.#underWay) other.overtaken = true;
+      this.#inDoubt ||= extension.overtaken;
     }
-    return deadline;
   }
 
   /**
@@ -177,6 +212,9 @@ export class LeasedItem<Q extends LeasingQueue = LeasingQueue> {
       },
       get heldUntil() {
         return item.heldUntil;
+      },
+      get inDoubt() {
+        return item.#inDoubt;
       },
       extend: (duration: number) => item.#extendForHeartbeat(duration),
     };

@@ -6,7 +6,7 @@ from leaseq import commands, flows
 from leaseq._aio import concurrency
 from leaseq._aio.executor import Executor
 from leaseq.errors import LeaseqError, QueueClosedError, ReplyLostError, ServerError, UnavailableError
-from leaseq.heartbeat_schedule import HeartbeatSchedule, reply_timeout
+from leaseq.heartbeat_schedule import HeartbeatSchedule, extending, extensions_failed, reply_timeout
 from leaseq.item import LeasedItemBase
 from leaseq.keys import QueueKeys
 from leaseq.parts import Parts
@@ -101,17 +101,19 @@ class Heartbeater:
     async def _beat(self, leases: Leases) -> None:
         parts = Parts(leases)
         for part in parts:
+            extensions = extending(part, concurrency.now(), asked=False)
             try:
                 command = commands.extend(self.keys, part)
                 answers = await self.executor.run(command, reply_timeout(part))
             except LeaseqError as error:
+                extensions_failed(part, extensions)
                 # one bad record makes the server refuse all: the others are to be extended
                 if isinstance(error, FOR_ALL) or not parts.halve(part):
                     with self._guard:
                         self._schedule.record_failure(part, concurrency.now())
                 continue
             with self._guard:
-                self._schedule.record_replies(part, answers, concurrency.now())
+                self._schedule.record_replies(part, extensions, answers, concurrency.now())
             for (item, _), deadline in zip(part, answers, strict=True):
                 if deadline is None:
                     item.stop()

@@ -7,7 +7,7 @@ from leaseq import commands, flows
 from leaseq._sync import concurrency
 from leaseq._sync.executor import Executor
 from leaseq.errors import LeaseqError, QueueClosedError, ReplyLostError, ServerError, UnavailableError
-from leaseq.heartbeat_schedule import HeartbeatSchedule, reply_timeout
+from leaseq.heartbeat_schedule import HeartbeatSchedule, extending, extensions_failed, reply_timeout
 from leaseq.item import LeasedItemBase
 from leaseq.keys import QueueKeys
 from leaseq.parts import Parts
@@ -102,17 +102,19 @@ class Heartbeater:
     def _beat(self, leases: Leases) -> None:
         parts = Parts(leases)
         for part in parts:
+            extensions = extending(part, concurrency.now(), asked=False)
             try:
                 command = commands.extend(self.keys, part)
                 answers = self.executor.run(command, reply_timeout(part))
             except LeaseqError as error:
+                extensions_failed(part, extensions)
                 # one bad record makes the server refuse all: the others are to be extended
                 if isinstance(error, FOR_ALL) or not parts.halve(part):
                     with self._guard:
                         self._schedule.record_failure(part, concurrency.now())
                 continue
             with self._guard:
-                self._schedule.record_replies(part, answers, concurrency.now())
+                self._schedule.record_replies(part, extensions, answers, concurrency.now())
             for (item, _), deadline in zip(part, answers, strict=True):
                 if deadline is None:
                     item.stop()

@@ -20,6 +20,7 @@ from leaseq.commands.releases import ReleaseRequest
 from leaseq.durations import Duration, Time, deadline_after, seconds
 from leaseq.errors import BadArgumentError, LeaseqError, TooLargeError
 from leaseq.exception_text import text_of
+from leaseq.heartbeat_schedule import extending, extensions_failed
 from leaseq.item import Bytes, Item, LeasedItemBase
 from leaseq.results import Completed, Outcome, Released
 
@@ -336,10 +337,15 @@ class WorkQueue(QueueAdmin):
         return self._in_chunks(flows.chunks(leases), self._extend_each)
 
     def _extend_each(self, leases: list[tuple[LeasedItemBase, float]]) -> list[bool]:
-        sent_at = concurrency.now()
-        deadlines = self.executor.run(commands.extend(self.keys, leases))
-        for (item, lease_secs), deadline in zip(leases, deadlines, strict=True):
-            item.hold.extended(deadline, lease_secs, sent_at)
+        extensions = extending(leases, concurrency.now(), asked=True)
+        try:
+            deadlines = self.executor.run(commands.extend(self.keys, leases))
+        except BaseException:
+            extensions_failed(leases, extensions)
+            self.heartbeater.reschedule()
+            raise
+        for (item, _), extension, deadline in zip(leases, extensions, deadlines, strict=True):
+            item.hold.extended(extension, deadline)
         self.heartbeater.reschedule()
         return [deadline is not None for deadline in deadlines]
 

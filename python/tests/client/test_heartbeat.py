@@ -27,7 +27,7 @@ FORK = """
 import os, sys, time, leaseq
 
 def extended(item):
-    item.hold.counts_from = time.monotonic() - 1800  # leased half an hour ago: a beat is due
+    item.hold.held_until = time.monotonic() + 1800  # leased half an hour ago: a beat is due
     with item:
         first, until = item.deadline, time.monotonic() + 60
         while item.deadline == first and time.monotonic() < until:
@@ -79,6 +79,49 @@ def test_a_beat_takes_no_lease_along_before_a_quarter_of_it(later: float, joins:
     now = beats.pause(0)
     assert now == 20
     assert [item for item, _ in beats.due(now)] == ([first, second] if joins else [first])
+
+
+@pytest.mark.parametrize("asked_first", [True, False])
+@pytest.mark.parametrize("secs", [3, 60])
+def test_a_beat_that_overlaps_an_extension_leaves_its_duration(asked_first: bool, secs: float) -> None:
+    """LQ-CLIENT-13, 28: what the user asked for counts, and the item is extended again at once, by as much."""
+    beats, item = HeartbeatSchedule(), LeasedItemBase("a", b"", 1, 1, 10.0, 10, 0.0)
+    beats.add(item, now=0)
+    hold = item.hold
+    beat, asked = hold.extending(10, 4, asked=False), hold.extending(secs, 4, asked=True)
+    hold.extended(*((asked, 4.0 + secs) if asked_first else (beat, 14.0)))
+    hold.extended(*((beat, 14.0) if asked_first else (asked, 4.0 + secs)))
+    least = min(14, 4 + secs)
+    assert (hold.secs, hold.deadline, hold.held_until) == (secs, least, least)
+    assert beats.due(5) == [(item, secs)]
+    again = [hold.extending(secs, 5, asked=False)]
+    beats.record_replies([(item, secs)], again, [5.0 + secs], 6)
+    assert (hold.deadline, hold.held_until, beats.pause(5)) == (5 + secs, 5 + secs, secs / 3)
+
+
+@pytest.mark.parametrize("beat_failed", [True, False])
+def test_an_extension_that_failed_beside_another_is_in_doubt(beat_failed: bool) -> None:
+    """LQ-CLIENT-28: the server may have taken it last; a beat that fails again waits for its time."""
+    beats, item = HeartbeatSchedule(), LeasedItemBase("a", b"", 1, 1, 10.0, 10, 0.0)
+    beats.add(item, now=0)
+    hold = item.hold
+    beat, asked = hold.extending(10, 4, asked=False), hold.extending(60, 4, asked=True)
+    hold.extended(*((asked, 64.0) if beat_failed else (beat, 14.0)))
+    hold.extension_ended(beat if beat_failed else asked)
+    due = beats.due(5)
+    assert due == [(item, 60 if beat_failed else 10)]
+    hold.extension_ended(hold.extending(due[0][1], 5, asked=False))
+    beats.record_failure(due, 5)
+    assert beats.due(5) == []
+
+
+def test_of_two_overlapping_extensions_the_one_that_was_sent_last_counts() -> None:
+    """LQ-CLIENT-13: also if its reply comes first. The lease is held until the earlier of both ends."""
+    hold = LeasedItemBase("a", b"", 1, 1, 10.0, 10, 0.0).hold
+    first, last = hold.extending(20, 4, asked=True), hold.extending(60, 5, asked=True)
+    hold.extended(last, 65.0)
+    hold.extended(first, 24.0)
+    assert (hold.secs, hold.deadline, hold.held_until, hold.in_doubt) == (60, 24, 24, True)
 
 
 @pytest.mark.parametrize("seconds", [0, 0.1])

@@ -240,7 +240,7 @@ def test_a_child_extends_what_it_leases(kind: str, url: str) -> None:
         def extends() -> None:
             item = queue.lease(3600)
             assert item is not None
-            item.hold.counts_from = time.monotonic() - 1800  # leased half an hour ago: a beat is due
+            item.hold.held_until = time.monotonic() + 1800  # leased half an hour ago: a beat is due
             with item:
                 first = item.deadline
                 servers.wait_until(lambda: item.deadline > first)

@@ -77,7 +77,7 @@ def finished(item: Any, then: Any = (), **options: Any) -> Completion:
 def due_for_a_beat(*items: Any) -> None:
     """As if a third of their leases had passed: entered, they are extended at once. The leases can be long then."""
     for item in map(unwrap, items):
-        item.hold.counts_from -= item.hold.secs / 3
+        item.hold.held_until -= item.hold.secs / 3
 
 
 def is_sending(thread: threading.Thread) -> bool:

@@ -7,7 +7,7 @@ from leaseq import commands, flows
 from leaseq._sync import concurrency
 from leaseq._sync.queue import LeasedItem, WorkQueue
 from leaseq.errors import FormatError, LeaseqError
-from leaseq.heartbeat_schedule import reply_timeout, until_again, until_next
+from leaseq.heartbeat_schedule import extending, extensions_failed, reply_timeout, until_again, until_next
 from leaseq.parts import Parts
 from leaseq.worker._sync.handler_pool import HandlerPool
 from leaseq.worker._sync.side_loop import SideLoop
@@ -65,6 +65,8 @@ class ItemHeartbeater(SideLoop):
         except LeaseqError as error:
             pause = until_again(self._lease_secs)
             self._on_result(error)
+        if any(item.hold.in_doubt for item in self._in_flight.running()):  # its handler extended it meanwhile
+            pause = 0.0
         self._next_beat = concurrency.now() + pause
 
     def _by_queue(self) -> list[tuple[WorkQueue, list[LeasedItem]]]:
@@ -77,19 +79,25 @@ class ItemHeartbeater(SideLoop):
     def _extend(self, queue: WorkQueue, items: list[LeasedItem]) -> None:
         parts = Parts(items)
         for part in parts:
-            sent_at = concurrency.now()
             # a handler may have extended its item by more; by less than the time between two beats would lose it
             leases = [(item, max(item.hold.secs, self._lease_secs)) for item in part]
             command = commands.extend(queue.keys, leases)
+            extensions = extending(leases, concurrency.now(), asked=False)
             try:
                 answers = queue.executor.run(command, reply_timeout(leases))
             except FormatError:  # of one bad record, which what ends the item will tell
+                extensions_failed(leases, extensions)
                 parts.halve(part)
                 continue
-            for (item, lease_secs), deadline in zip(leases, answers, strict=True):
+            except BaseException:
+                extensions_failed(leases, extensions)
+                raise
+            for item, extension, deadline in zip(part, extensions, answers, strict=True):
                 if deadline is not None:
-                    item.hold.extended(deadline, lease_secs, sent_at)
-                elif self._in_flight.is_held(item):  # else it crossed the item's own end
+                    item.hold.extended(extension, deadline)
+                    continue
+                item.hold.extension_ended(extension)
+                if self._in_flight.is_held(item):  # else it crossed the item's own end
                     self._pool.cancel(item, "lost")
                     item.hold.lost = True
                     self._hooks.emit("lost", item)
