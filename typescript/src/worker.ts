@@ -15,8 +15,11 @@ import { isDamaged, isMisconfigured, isServerAway, pause, ServerHealth } from ".
 import type { LeaseOptions } from "./wait-targets.js";
 import { checkGrace, type Settings } from "./worker-settings.js";
 
-/** How long to wait for an item while the outage may last: a server that is back shows it soon, by a lease and a block. */
-const PROBE_MS = 50;
+/**
+ * How long to wait for an item while the outage may last. A server that refuses writes refuses the block, not the lease of an
+ * empty queue: the time must leave some for the block when connections are new and the server is far.
+ */
+const PROBE_MS = 1000;
 /** How long the calls that give items back may take at the end: a server that is silent replies to none. */
 const LAST_CALLS_MS = 2000;
 

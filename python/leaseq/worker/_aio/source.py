@@ -13,8 +13,12 @@ if TYPE_CHECKING:
 Queues = WorkQueue | WorkQueues | Iterable[WorkQueue]
 
 
-PROBE_SECS = 0.1
-"""Seconds of a wait that shows whether the server answers and takes writes again."""
+PROBE_SECS = 1.0
+"""Seconds of a wait that shows whether the server answers and takes writes again.
+
+A server that refuses writes refuses the block, not the lease of an empty queue: the time must leave some for the block when
+connections are new and the server is far.
+"""
 
 
 class Source:
@@ -37,7 +41,7 @@ class Source:
         return await self._from.lease_items(count, self._lease_secs, block=False)
 
     async def probe(self, count: int) -> list[LeasedItem]:
-        """Lease what there is within a moment. If the server refuses to write, the wait fails, where a lease of nothing only reads."""
+        """Lease what there is within a second. If the server refuses to write, the wait fails, where a lease of nothing only reads."""
         return await self._from.lease_items(count, self._lease_secs, timeout=PROBE_SECS)
 
     async def wait(self, count: int) -> list[LeasedItem]:
