@@ -338,9 +338,10 @@ class WorkQueue(QueueAdmin):
         return await self._in_chunks(flows.chunks(leases), self._extend_each)
 
     async def _extend_each(self, leases: list[tuple[LeasedItemBase, float]]) -> list[bool]:
+        command = commands.extend(self.keys, leases)
         extensions = extending(leases, concurrency.now(), asked=True)
         try:
-            deadlines = await self.executor.run(commands.extend(self.keys, leases))
+            deadlines = await self.executor.run(command)
         except BaseException:
             extensions_failed(leases, extensions)
             self.heartbeater.reschedule()

@@ -337,9 +337,10 @@ class WorkQueue(QueueAdmin):
         return self._in_chunks(flows.chunks(leases), self._extend_each)
 
     def _extend_each(self, leases: list[tuple[LeasedItemBase, float]]) -> list[bool]:
+        command = commands.extend(self.keys, leases)
         extensions = extending(leases, concurrency.now(), asked=True)
         try:
-            deadlines = self.executor.run(commands.extend(self.keys, leases))
+            deadlines = self.executor.run(command)
         except BaseException:
             extensions_failed(leases, extensions)
             self.heartbeater.reschedule()

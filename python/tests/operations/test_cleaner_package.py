@@ -77,7 +77,7 @@ def test_the_page_lists_the_values_of_labels() -> None:
 
 
 def test_kinds_of_repair_are_those_of_the_specification() -> None:
-    page = (ROOT / "spec" / "07-repair.md").read_text().partition("Send a cursor back")[0]
+    page = (ROOT / "spec" / "07-repair.md").read_text().partition("## What is lost")[0]
     lines = re.findall(r"^- ((?:`\w+`(?:, )?)+): ", page, re.MULTILINE)
     assert re.findall(r"\w+", " ".join(lines)) == list(REPAIRS)
 
